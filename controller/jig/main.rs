@@ -1,0 +1,2 @@
+//! The `jig` binary.
+fn main() {}

@@ -1,0 +1,167 @@
+//! The closed list of reasons a run can end for.
+//!
+//! A cause is what a fixture expects, a report prints and a script matches on, so its
+//! text form is stable. Who is to blame and what verdict follows are facts of the cause
+//! and stand here once.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Fault, VerdictKind};
+
+macro_rules! causes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal => $verdict:ident, $fault:ident;)+) => {
+        /// Names why a run ended as it did.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Cause { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Cause {
+            /// Lists every cause, in the order of this file.
+            pub const ALL: &'static [Cause] = &[$(Cause::$variant,)+];
+
+            /// Returns the stable text form, as used in JSON and fixtures.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Cause::$variant => $text,)+ }
+            }
+
+            /// Returns the verdict that a single attempt with this cause gets.
+            pub fn verdict(self) -> VerdictKind {
+                match self { $(Cause::$variant => VerdictKind::$verdict,)+ }
+            }
+
+            /// Returns who is to blame, or nobody where everything went well.
+            pub fn fault(self) -> Option<Fault> {
+                match self { $(Cause::$variant => causes!(@fault $fault),)+ }
+            }
+
+            /// Returns the one-line meaning of the cause.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Cause::$variant => concat!($($doc, " "),+).trim_ascii(),)+ }
+            }
+        }
+    };
+    (@fault Nobody) => { None };
+    (@fault $fault:ident) => { Some(Fault::$fault) };
+}
+
+causes! {
+    /// Every planned case ran and passed, and the end was seen in this boot.
+    Passed = "passed" => Pass, Nobody;
+    /// The plan's own expectations were all met; it declared no test results.
+    ExpectationsMet = "expectations_met" => Pass, Nobody;
+
+    /// At least one test case reported failure.
+    TestFailed = "test_failed" => Fail, Target;
+    /// The firmware's own summary reports failures that no case line showed.
+    SummaryFailed = "summary_failed" => Fail, Target;
+    /// A fault banner of the firmware's handler was seen.
+    FaultBanner = "fault_banner" => Fail, Target;
+    /// The processor locked up: a fault inside the fault handler.
+    Lockup = "lockup" => Fail, Target;
+    /// The operating system of the target panicked.
+    GuestPanic = "guest_panic" => Fail, Target;
+    /// A watchdog reset the target.
+    WatchdogReset = "watchdog_reset" => Fail, Target;
+    /// The target reset itself although the plan did not ask for it.
+    UnexpectedReset = "unexpected_reset" => Fail, Target;
+    /// The target keeps booting again.
+    BootLoop = "boot_loop" => Fail, Target;
+    /// The target prints without end, faster or longer than the profile allows.
+    OutputStorm = "output_storm" => Fail, Target;
+    /// The firmware ended with a failing exit code.
+    GuestExit = "guest_exit" => Fail, Target;
+    /// The firmware started in this boot but did not finish within its time limit.
+    Hang = "hang" => Fail, Target;
+    /// Text that the plan waits for did not come, although the target printed in this boot.
+    ExpectMissed = "expect_missed" => Fail, Target;
+    /// Text that the plan forbids was seen, or an assertion on earlier output failed.
+    AssertFailed = "assert_failed" => Fail, Target;
+    /// A host command of the plan ended with an unexpected exit code.
+    HostCommandFailed = "host_command_failed" => Fail, Target;
+
+    /// The target printed nothing in this boot.
+    NoOutput = "no_output" => Inconclusive, Target;
+    /// Something was printed, but no known result format was found in it.
+    NoResults = "no_results" => Inconclusive, Target;
+    /// A result report was found, but it holds no test.
+    NoTests = "no_tests" => Inconclusive, Target;
+    /// The report announces another number of tests than were executed.
+    PlanMismatch = "plan_mismatch" => Inconclusive, Target;
+    /// The report has no end marker.
+    NoEnd = "no_end" => Inconclusive, Target;
+    /// Console bytes are known to be missing.
+    OutputLost = "output_lost" => Inconclusive, Lab;
+    /// The image announces its build id, but none was printed in this boot.
+    IdentityMissing = "identity_missing" => Inconclusive, Target;
+
+    /// Another image ran than the one that was deployed.
+    WrongImage = "wrong_image" => EnvError, Lab;
+    /// The emulator refused to start.
+    EmulatorRefused = "emulator_refused" => EnvError, Lab;
+    /// The emulator was killed by a signal that Jig did not send.
+    EmulatorKilled = "emulator_killed" => EnvError, Lab;
+    /// The emulator ended although neither the firmware nor Jig asked for it.
+    EmulatorVanished = "emulator_vanished" => EnvError, Lab;
+    /// The emulator is alive but does not answer its monitor.
+    EmulatorStuck = "emulator_stuck" => EnvError, Lab;
+    /// The console's wire broke.
+    ConsoleLost = "console_lost" => EnvError, Lab;
+    /// The image could not be put on the board.
+    DeployFailed = "deploy_failed" => EnvError, Lab;
+    /// The board could not be powered as asked.
+    PowerFailed = "power_failed" => EnvError, Lab;
+    /// The run's record or logs could not be written.
+    StorageFailed = "storage_failed" => EnvError, Lab;
+    /// A host command could not be started at all.
+    HostCommandMissing = "host_command_missing" => EnvError, Lab;
+
+    /// Passed in some attempts and failed in others.
+    Flaky = "flaky" => Flaky, Target;
+    /// Somebody asked to stop.
+    Cancelled = "cancelled" => Cancelled, Cancelled;
+    /// Jig was killed while the run was under way; found by a later start.
+    Abandoned = "abandoned" => Cancelled, Cancelled;
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for Cause {
+    type Err = UnknownCause;
+    fn from_str(text: &str) -> Result<Self, UnknownCause> {
+        Cause::ALL
+            .iter()
+            .copied()
+            .find(|cause| cause.as_str() == text)
+            .ok_or_else(|| UnknownCause(text.to_owned()))
+    }
+}
+
+/// Says that a text names no cause.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a cause")]
+pub struct UnknownCause(String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_form_equals_serde_form_and_parses_back() {
+        for &cause in Cause::ALL {
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.as_str());
+            assert_eq!(cause.as_str().parse(), Ok(cause));
+        }
+    }
+
+    #[test]
+    fn only_a_pass_blames_nobody() {
+        for &cause in Cause::ALL {
+            assert_eq!(cause.fault().is_none(), cause.verdict() == VerdictKind::Pass, "{cause}");
+        }
+    }
+}

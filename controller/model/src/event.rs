@@ -1,0 +1,179 @@
+//! The one stream out: everything that happens in a run, as data.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::image::DeployReport;
+use crate::protocol::{CheckReport, PowerState};
+use crate::result::{CaseStatus, ResultFormat};
+use crate::verdict::Verdict;
+use crate::{Cause, ConsoleName};
+
+/// What a driver sees happen to a board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum BoardEvent {
+    /// Power was switched.
+    Power {
+        /// The state it has now.
+        state: PowerState,
+    },
+    /// The processor was reset.
+    Reset {
+        /// Whether the target did it itself (also by a watchdog).
+        by_target: bool,
+        /// The driver's words, such as `guest-reset`.
+        reason: String,
+    },
+    /// A watchdog fired.
+    Watchdog {
+        /// What it does, such as `reset`.
+        action: String,
+    },
+    /// The target's operating system reported a panic.
+    GuestPanic {
+        /// The driver's words.
+        detail: String,
+    },
+    /// The target ended by itself (an emulated board's program exit).
+    TargetExit {
+        /// Its exit code.
+        code: i32,
+    },
+    /// The target's processor locked up.
+    Lockup {
+        /// The driver's words (register dump); may hold hostile bytes.
+        detail: String,
+    },
+    /// The rig lost the board.
+    Lost {
+        /// The cause that makes.
+        cause: Cause,
+        /// What was seen.
+        detail: String,
+    },
+}
+
+/// Everything that can happen in a run, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RunEvent {
+    /// An attempt begins.
+    AttemptStarted {
+        /// Counts from 1.
+        attempt: u32,
+    },
+    /// An image is on the board.
+    Deployed(DeployReport),
+    /// Something happened to the board.
+    Board(BoardEvent),
+    /// A new boot begins; its output starts at this offset of the primary console.
+    Boot {
+        /// Counts from 1 within the attempt.
+        boot: u32,
+        /// Offset in the primary console's log.
+        offset: u64,
+    },
+    /// The workflow machine moved, or refused to.
+    Workflow {
+        /// State before.
+        from: String,
+        /// The event's name, such as `START_STEP`.
+        trigger: String,
+        /// State after; equal to `from` and `refused` where the pair is not in the table.
+        to: String,
+        /// Whether the pair was refused.
+        refused: bool,
+    },
+    /// An action begins.
+    ActionStarted {
+        /// Path of names, `stage/step/behaviour/action`.
+        path: String,
+        /// What it does, in one line.
+        what: String,
+    },
+    /// An action ended.
+    ActionEnded {
+        /// Path of names.
+        path: String,
+        /// The cause it failed with, or nothing.
+        failed: Option<Cause>,
+        /// What was seen; may quote the target.
+        detail: String,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// A result format was recognised.
+    FormatFound {
+        /// The format.
+        format: ResultFormat,
+    },
+    /// A test case was decided.
+    Case {
+        /// Its name; hostile text.
+        name: String,
+        /// How it ended.
+        status: CaseStatus,
+    },
+    /// A recogniser saw something: fault banner, boot loop, storm, silence.
+    Recognised {
+        /// The cause it stands for.
+        cause: Cause,
+        /// The console.
+        console: ConsoleName,
+        /// Offset of the first byte.
+        start: u64,
+        /// Offset one past the last.
+        end: u64,
+        /// The passage, lossy; hostile text.
+        text: String,
+    },
+    /// Console bytes were lost.
+    Gap {
+        /// The console.
+        console: ConsoleName,
+        /// Offset in the log where they are missing.
+        at: u64,
+        /// How many, where known.
+        lost: Option<u64>,
+        /// Why.
+        reason: String,
+    },
+    /// A health check ran.
+    Health(CheckReport),
+    /// A host command wrote its output to an artefact.
+    HostCommand {
+        /// The argument list, secrets redacted.
+        argv: Vec<String>,
+        /// Exit code, if it ended by itself.
+        code: Option<i32>,
+        /// Artefact with its output, relative to the run.
+        artefact: String,
+    },
+    /// An attempt ended.
+    AttemptEnded {
+        /// Counts from 1.
+        attempt: u32,
+        /// Its verdict.
+        verdict: Verdict,
+    },
+    /// Something worth telling people that no other event says.
+    Note {
+        /// One line.
+        text: String,
+    },
+}
+
+/// An event with its place in time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StampedEvent {
+    /// Counts from 0 within the run, without holes.
+    pub seq: u64,
+    /// Nanoseconds since the run began, on the monotonic clock.
+    pub mono_ns: u64,
+    /// Wall-clock time.
+    pub wall: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: RunEvent,
+}

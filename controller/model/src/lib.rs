@@ -1,0 +1,25 @@
+//! The nouns and protocols of Jig.
+//!
+//! **Invariant: this crate is pure.** It performs no I/O, reads no clock and no
+//! environment, spawns nothing, and knows no async runtime. Everything in it can
+//! be built and compared in a unit test.
+
+pub mod cause;
+pub mod diagnostic;
+pub mod event;
+pub mod fault;
+pub mod image;
+pub mod name;
+pub mod pattern;
+pub mod plan;
+pub mod profile;
+pub mod protocol;
+pub mod result;
+pub mod verdict;
+
+pub use cause::Cause;
+pub use diagnostic::{Problem, Problems};
+pub use event::{RunEvent, StampedEvent};
+pub use fault::Fault;
+pub use name::{ActionName, BoardId, ConsoleName, NameError, PlaceName, RunId};
+pub use verdict::{Evidence, Verdict, VerdictKind};

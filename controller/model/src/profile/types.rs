@@ -1,0 +1,235 @@
+//! The lowered profile: no half-valid state, nothing left to check.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::pattern::Pattern;
+use crate::{BoardId, Cause, ConsoleName};
+
+/// Names the processor families an image can be built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arch {
+    /// 32-bit Arm, any profile.
+    Arm,
+    /// 64-bit Arm.
+    Aarch64,
+    /// 32-bit RISC-V.
+    Riscv32,
+    /// 64-bit RISC-V.
+    Riscv64,
+}
+
+impl Arch {
+    /// Tells whether an image for the given ELF machine runs on it.
+    pub fn runs(self, machine: object::Architecture) -> bool {
+        matches!(
+            (self, machine),
+            (Self::Arm, object::Architecture::Arm)
+                | (Self::Aarch64, object::Architecture::Aarch64)
+                | (Self::Riscv32, object::Architecture::Riscv32)
+                | (Self::Riscv64, object::Architecture::Riscv64)
+        )
+    }
+
+    /// Returns the stable text form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Arm => "arm",
+            Self::Aarch64 => "aarch64",
+            Self::Riscv32 => "riscv32",
+            Self::Riscv64 => "riscv64",
+        }
+    }
+}
+
+impl std::fmt::Display for Arch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Says what a memory region is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryKind {
+    /// Keeps its content without power.
+    Flash,
+    /// Loses its content without power.
+    Ram,
+}
+
+/// One region of a board's memory that an image may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MemoryRegion {
+    /// What people call it, such as `flash`.
+    pub name: String,
+    /// Flash or RAM.
+    pub kind: MemoryKind,
+    /// First address.
+    pub start: u64,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+/// Says what carries a console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConsoleKind {
+    /// A serial port of the board. On an emulator the n-th of them is its n-th `-serial`.
+    Uart,
+    /// The semihosting output of the processor.
+    Semihosting,
+}
+
+/// One console of a board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConsoleSpec {
+    /// Its name.
+    pub name: ConsoleName,
+    /// What carries it.
+    pub kind: ConsoleKind,
+    /// Bits per second on real wires.
+    pub baud: u32,
+}
+
+/// What is peculiar to an emulated machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Quirks {
+    /// Console input waits for the machine's next main-loop tick (about 1 s) unless the
+    /// monitor is poked after each write.
+    pub poke_after_input: bool,
+    /// Console input sent before the firmware has enabled its UART is dropped.
+    pub drops_early_input: bool,
+    /// The whole machine, monitor included, freezes while nobody reads its console.
+    pub freezes_when_unread: bool,
+    /// Console output is dropped while nobody reads.
+    pub drops_when_unread: bool,
+}
+
+/// How a board is emulated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Emulation {
+    /// The program, such as `qemu-system-arm`; looked up in `PATH`.
+    pub program: String,
+    /// The `-machine` value.
+    pub machine: String,
+    /// Further arguments, placed before those Jig adds. `{artifact:NAME}` stands for a
+    /// file of the image set, `{port:NAME}` for a free loopback TCP port.
+    pub args: Vec<String>,
+    /// Arguments that make the machine boot a deployed image; `{image}` stands for its path.
+    pub image_args: Vec<String>,
+    /// Name of the folder below `qemu-images/` that boots without a deployed image.
+    pub image_set: Option<String>,
+    /// Whether the processor's semihosting is offered to the firmware.
+    pub semihosting: bool,
+    /// What is peculiar.
+    pub quirks: Quirks,
+}
+
+/// How a board's stage of booting is recognised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StageProbe {
+    /// The primary console prints a match.
+    Console(Pattern),
+    /// A forwarded TCP port answers with a banner that matches. (A connect alone proves
+    /// nothing: the emulator accepts long before the guest listens.)
+    Banner {
+        /// Name of the port, as in `{port:NAME}` of the emulation's arguments.
+        port: String,
+        /// What the banner must match.
+        pattern: Pattern,
+    },
+}
+
+/// One stage a board goes through while it boots.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BootStage {
+    /// Its name, such as `kernel`.
+    pub name: String,
+    /// How it is recognised.
+    pub probe: StageProbe,
+    /// How long it may take, from the stage before.
+    pub timeout: Duration,
+}
+
+/// Text by which a fault shows on a console.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FaultSignature {
+    /// Its name, such as `zephyr-fatal`.
+    pub name: String,
+    /// What the console shows.
+    pub pattern: Pattern,
+    /// The cause it stands for.
+    pub cause: Cause,
+}
+
+/// Numbers that tell trouble from normal operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// A console that prints more than this in one boot is a storm.
+    pub storm_bytes: u64,
+    /// Boots within one attempt, beyond those asked for, that make a boot loop.
+    pub boot_loop: u32,
+    /// How long output is still watched after the end marker.
+    pub settle: Duration,
+    /// How long a board may print nothing before `silence` is reported while waiting.
+    pub silence: Duration,
+}
+
+/// What a kind of board is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BoardProfile {
+    /// Its name; the file stem of the profile.
+    pub id: BoardId,
+    /// Its name for people.
+    pub title: String,
+    /// Its processor family.
+    pub arch: Arch,
+    /// Its chip, by the name probe-rs knows it by.
+    pub chip: Option<String>,
+    /// What plans can require of it, such as `watchdog`.
+    pub features: BTreeSet<String>,
+    /// Memory an image may use; empty where the board loads no ELF image.
+    pub memory: Vec<MemoryRegion>,
+    /// Consoles; the first is the primary one. Never empty.
+    pub consoles: Vec<ConsoleSpec>,
+    /// How it is emulated, if it can be.
+    pub emulation: Option<Emulation>,
+    /// What the firmware prints at each start, if it is known.
+    pub boot_banner: Option<Pattern>,
+    /// Stages of booting, in order.
+    pub stages: Vec<BootStage>,
+    /// Text that shows a fault.
+    pub faults: Vec<FaultSignature>,
+    /// Limits.
+    pub limits: Limits,
+    /// Where the profile came from: a path, or `built-in NAME`.
+    pub origin: String,
+}
+
+impl BoardProfile {
+    /// Tells whether one memory region holds the addresses `start..end`.
+    pub fn holds(&self, start: u64, end: u64) -> bool {
+        self.memory.iter().any(|r| start >= r.start && end <= r.start.saturating_add(r.size))
+    }
+
+    /// Lists the memory regions for people: `flash 0x0..0x40000, ram ...`.
+    pub fn memory_text(&self) -> String {
+        let regions = self
+            .memory
+            .iter()
+            .map(|r| format!("{} {:#x}..{:#x}", r.name, r.start, r.start.saturating_add(r.size)));
+        regions.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the primary console.
+    pub fn primary_console(&self) -> &ConsoleName {
+        &self.consoles[0].name
+    }
+}

@@ -1,0 +1,142 @@
+//! The protocols a board answers, whoever implements them.
+//!
+//! A driver turns a resource into some of these; a place binds them into one board. An
+//! emulator implements all of them, so an emulated board is a board. All are dyn-safe
+//! and name no async runtime.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::BoardEvent;
+use crate::image::{DeployReport, Image};
+use crate::{Cause, ConsoleName};
+
+/// A boxed future that can move between threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Says that a driver could not do as asked, and which cause that makes.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct DriverError {
+    /// The cause a run ends with if nobody cures this.
+    pub cause: Cause,
+    /// Fits "failed to {message}"-free lines: lower case, says what was awaited and how long.
+    pub message: String,
+    /// What lies below.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl DriverError {
+    /// Builds an error without a deeper source.
+    pub fn new(cause: Cause, message: impl Into<String>) -> Self {
+        Self { cause, message: message.into(), source: None }
+    }
+
+    /// Adds what lies below.
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+/// Says whether a board has power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PowerState {
+    /// Powered.
+    On,
+    /// Not powered.
+    Off,
+}
+
+/// Switches a board's power.
+///
+/// `on` returns when the board runs and its consoles are captured; `off` when nothing of
+/// it runs any more. Both are idempotent.
+pub trait Power: Send {
+    /// Powers the board.
+    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>>;
+    /// Takes the power away.
+    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>>;
+    /// Asks whether the board has power.
+    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>>;
+}
+
+/// Resets a running board without taking its power: RAM survives.
+pub trait Reset: Send {
+    /// Resets; returns when the first byte that follows belongs to the new boot.
+    fn reset(&mut self) -> BoxFuture<'_, Result<(), DriverError>>;
+}
+
+/// Puts an image on a board.
+pub trait Flasher: Send {
+    /// Deploys the image; it runs from the next power-on.
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>>;
+}
+
+/// The result of one health check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckReport {
+    /// Name of the check, such as `monitor-answers`.
+    pub check: String,
+    /// Whether it passed.
+    pub ok: bool,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// Tells whether one part of the rig works.
+pub trait HealthCheck: Send {
+    /// Runs the check.
+    fn check(&mut self) -> BoxFuture<'_, CheckReport>;
+}
+
+/// One end of a wire that carries bytes: the other end is the target.
+///
+/// Has exactly one owner. Poll-based so that it stays dyn-safe and allocation-free.
+pub trait Wire: Send {
+    /// Reads what has arrived; `Ok(0)` means that the wire has ended.
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>>;
+    /// Writes some of the bytes; returns how many.
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+}
+
+/// Takes over wires and events of a board while its driver runs it.
+///
+/// A driver calls it before the target can print its first byte.
+pub trait BoardSink: Send + Sync {
+    /// Hands a console's new wire to its capture; an earlier wire of that console has ended.
+    fn attach(&self, console: &ConsoleName, wire: Box<dyn Wire>);
+    /// Waits until everything that is in a console's wire now has been captured.
+    fn drained(&self) -> BoxFuture<'_, ()>;
+    /// Reports what happened to the board.
+    fn event(&self, event: BoardEvent);
+}
+
+/// The protocols that one resource of a place offers.
+#[derive(Default)]
+pub struct Protocols {
+    /// Power, if the resource switches it.
+    pub power: Option<Box<dyn Power>>,
+    /// Reset, if the resource can.
+    pub reset: Option<Box<dyn Reset>>,
+    /// Deployment, if the resource can.
+    pub flasher: Option<Box<dyn Flasher>>,
+    /// Health checks of the resource.
+    pub health: Vec<Box<dyn HealthCheck>>,
+}
+
+/// A shared sink.
+pub type SharedSink = Arc<dyn BoardSink>;

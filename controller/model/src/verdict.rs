@@ -1,0 +1,87 @@
+//! What a run amounts to, with the evidence it rests on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Cause;
+use crate::result::TestReport;
+
+/// Names the five verdicts, and the end of a run that was called off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictKind {
+    /// Proven good.
+    Pass,
+    /// The target failed.
+    Fail,
+    /// The target passed in some attempts and failed in others.
+    Flaky,
+    /// The rig failed; this says nothing about the target.
+    EnvError,
+    /// Evidence is missing; neither good nor bad is proven.
+    Inconclusive,
+    /// The run was called off.
+    Cancelled,
+}
+
+impl VerdictKind {
+    /// Returns the stable text form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Flaky => "flaky",
+            Self::EnvError => "env_error",
+            Self::Inconclusive => "inconclusive",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl std::fmt::Display for VerdictKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Points at bytes of a run's file that a verdict rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// Path relative to the run's directory, with `/`.
+    pub file: String,
+    /// First byte of the passage.
+    pub start: u64,
+    /// One past the last byte of the passage.
+    pub end: u64,
+    /// What the passage shows, in a few words; may quote the target (escape before printing).
+    pub note: String,
+}
+
+/// Says what a run, or one attempt of it, amounts to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// Pass, fail, flaky, environment error, inconclusive or cancelled.
+    pub kind: VerdictKind,
+    /// The reason that decided.
+    pub cause: Cause,
+    /// One line for people, lower case; may quote the target (escape before printing).
+    pub summary: String,
+    /// What the verdict rests on, the deciding passage first.
+    pub evidence: Vec<Evidence>,
+    /// The test cases as the target reported them; empty where it reported none.
+    pub tests: TestReport,
+}
+
+impl Verdict {
+    /// Builds the verdict that a cause implies, without evidence.
+    pub fn of(cause: Cause, summary: impl Into<String>) -> Self {
+        Self {
+            kind: cause.verdict(),
+            cause,
+            summary: summary.into(),
+            evidence: Vec::new(),
+            tests: TestReport::default(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The rig: leases, health, recovery, plans, results, runs.

@@ -1,0 +1,2 @@
+//! House chores.
+fn main() {}
