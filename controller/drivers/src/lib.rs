@@ -1,1 +1,8 @@
 //! One module per kind of real-world thing.
+//!
+//! **Invariant: no policy.** A driver does one thing to one thing and says truthfully
+//! whether it worked. It knows no store, no plan and no verdict, and no board's name.
+//! [`process`] is the only place in the house that starts a child process.
+
+pub mod process;
+pub mod qemu;

@@ -18,6 +18,13 @@ pub enum BoardEvent {
         /// The state it has now.
         state: PowerState,
     },
+    /// A port of the board can be reached from this host.
+    Forwarded {
+        /// Its name in the profile.
+        port: String,
+        /// Address and port on this host.
+        address: String,
+    },
     /// The processor was reset.
     Reset {
         /// Whether the target did it itself (also by a watchdog).

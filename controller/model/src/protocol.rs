@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::BoardEvent;
 use crate::image::{DeployReport, Image};
+use crate::profile::BoardProfile;
 use crate::{Cause, ConsoleName};
 
 /// A boxed future that can move between threads.
@@ -125,6 +127,24 @@ pub trait BoardSink: Send + Sync {
     fn event(&self, event: BoardEvent);
 }
 
+/// Keeps account of child processes, so that a later start can sweep what a killed Jig
+/// could not.
+pub trait ProcessLedger: Send + Sync {
+    /// A child runs now. Called before anything relies on it.
+    fn started(&self, pid: i32, what: &str);
+    /// A child was reaped.
+    fn ended(&self, pid: i32);
+}
+
+/// A ledger that keeps nothing, for children that need no sweeping.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoLedger;
+
+impl ProcessLedger for NoLedger {
+    fn started(&self, _pid: i32, _what: &str) {}
+    fn ended(&self, _pid: i32) {}
+}
+
 /// The protocols that one resource of a place offers.
 #[derive(Default)]
 pub struct Protocols {
@@ -140,3 +160,29 @@ pub struct Protocols {
 
 /// A shared sink.
 pub type SharedSink = Arc<dyn BoardSink>;
+
+/// What a driver gets to know about the board it drives.
+#[derive(Clone)]
+pub struct BindContext {
+    /// What kind of board it is.
+    pub profile: Arc<BoardProfile>,
+    /// Where wires and events go.
+    pub sink: SharedSink,
+    /// Folder for what the driver leaves as evidence; it exists.
+    pub evidence: PathBuf,
+    /// Folder that holds the built image sets, one folder each.
+    pub images: PathBuf,
+    /// Where child processes are accounted for.
+    pub ledger: Arc<dyn ProcessLedger>,
+}
+
+/// Turns one kind of resource into protocols.
+pub trait DriverFactory: Sync {
+    /// Returns the kind, as rig files name it.
+    fn kind(&self) -> &'static str;
+    /// Binds a resource. Touches nothing yet: the first protocol call does.
+    ///
+    /// # Errors
+    /// The profile lacks what the driver needs.
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError>;
+}

@@ -1,0 +1,307 @@
+//! A child process and the thread that watches over it.
+//!
+//! # Design
+//! Each child has one OS thread, its *warden*: it spawns the child, waits for its end,
+//! kills what is left of its process group, and reaps it. The kernel sends the
+//! parent-death signal when the spawning *thread* ends, and the warden lives exactly as
+//! long as the child, so the signal means what it should: Jig is gone.
+//!
+//! The warden waits with `WNOWAIT`, so the dead child keeps its pid until the group has
+//! been killed under the lock that also guards [`ManagedProcess::signal`]. No signal can
+//! hit a process that got the number later.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jig_model::protocol::ProcessLedger;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::Pid;
+use tokio::sync::{oneshot, watch};
+
+use super::fork;
+
+/// What to start.
+pub struct SpawnRequest {
+    /// Program: a name looked up in `PATH`, or a path.
+    pub program: OsString,
+    /// Arguments, one each; never a shell line.
+    pub args: Vec<OsString>,
+    /// Directory to start in.
+    pub cwd: Option<PathBuf>,
+    /// Where standard output goes; nowhere without one.
+    pub stdout: Option<File>,
+    /// Where standard error goes; nowhere without one.
+    pub stderr: Option<File>,
+    /// Descriptors the child gets under their own numbers.
+    pub inherit: Vec<OwnedFd>,
+    /// What it is, for the ledger.
+    pub what: String,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It ended by itself with this code.
+    Exited(i32),
+    /// A signal ended it.
+    Signalled(Signal),
+}
+
+/// Says why a program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// There is no such program.
+    #[error("start {program}: there is no such program in PATH (try: jig doctor)")]
+    NotFound {
+        /// The program.
+        program: String,
+    },
+    /// The system refused.
+    #[error("start {program}")]
+    Refused {
+        /// The program.
+        program: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A running or ended child. Dropping it kills the whole group.
+pub struct ManagedProcess {
+    pid: Pid,
+    ending: watch::Receiver<Option<Ending>>,
+    reaped: Arc<Mutex<bool>>,
+}
+
+/// A warden only waits; 64 KiB of stack is four times what it was seen to use.
+const WARDEN_STACK: usize = 64 * 1024;
+
+impl ManagedProcess {
+    /// Starts a child.
+    ///
+    /// # Errors
+    /// The program is missing, or the system refuses to start it.
+    pub async fn spawn(
+        request: SpawnRequest,
+        ledger: Arc<dyn ProcessLedger>,
+    ) -> Result<Self, SpawnError> {
+        let program = request.program.to_string_lossy().into_owned();
+        let (started_tx, started) = oneshot::channel();
+        let (ending_tx, ending) = watch::channel(None);
+        let reaped = Arc::new(Mutex::new(false));
+        let warden = Warden { request, ledger, ending: ending_tx, reaped: Arc::clone(&reaped) };
+        let refused = |source| SpawnError::Refused { program: program.clone(), source };
+        std::thread::Builder::new()
+            .name("jig-warden".to_owned())
+            .stack_size(WARDEN_STACK)
+            .spawn(move || warden.run(started_tx))
+            .map_err(refused)?;
+        match started.await {
+            Ok(Ok(pid)) => Ok(Self { pid, ending, reaped }),
+            Ok(Err(source)) if source.kind() == io::ErrorKind::NotFound => {
+                Err(SpawnError::NotFound { program })
+            }
+            Ok(Err(source)) => Err(refused(source)),
+            Err(_) => Err(refused(io::Error::other("its warden thread ended"))),
+        }
+    }
+
+    /// Returns the process id, which is also the id of its group.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    /// Returns how it ended, if it has.
+    pub fn ending(&self) -> Option<Ending> {
+        *self.ending.borrow()
+    }
+
+    /// Waits for its end. Cancel-safe.
+    pub async fn ended(&mut self) -> Ending {
+        match self.ending.wait_for(Option::is_some).await.map(|e| *e) {
+            Ok(Some(ending)) => ending,
+            // The warden publishes before it ends, so this arm needs a warden that panicked.
+            Ok(None) | Err(_) => Ending::Signalled(Signal::SIGKILL),
+        }
+    }
+
+    /// Sends a signal to the whole group; does nothing once it has been reaped.
+    pub fn signal(&self, signal: Signal) {
+        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*reaped {
+            let _ = killpg(self.pid, signal);
+        }
+    }
+
+    /// Kills the group at once and waits until it is reaped.
+    pub async fn kill(&mut self) -> Ending {
+        self.signal(Signal::SIGKILL);
+        self.ended().await
+    }
+
+    /// Asks the group to end, and kills it if it has not within `grace`.
+    pub async fn stop(&mut self, grace: Duration) -> Ending {
+        self.signal(Signal::SIGTERM);
+        match tokio::time::timeout(grace, self.ended()).await {
+            Ok(ending) => ending,
+            Err(_) => self.kill().await,
+        }
+    }
+}
+
+impl Drop for ManagedProcess {
+    fn drop(&mut self) {
+        self.signal(Signal::SIGKILL);
+    }
+}
+
+struct Warden {
+    request: SpawnRequest,
+    ledger: Arc<dyn ProcessLedger>,
+    ending: watch::Sender<Option<Ending>>,
+    reaped: Arc<Mutex<bool>>,
+}
+
+impl Warden {
+    fn run(self, started: oneshot::Sender<io::Result<Pid>>) {
+        let Self { request, ledger, ending, reaped } = self;
+        let mut command = Command::new(&request.program);
+        command.args(&request.args).stdin(Stdio::null()).process_group(0);
+        command.stdout(request.stdout.map_or_else(Stdio::null, Stdio::from));
+        command.stderr(request.stderr.map_or_else(Stdio::null, Stdio::from));
+        if let Some(cwd) = &request.cwd {
+            command.current_dir(cwd);
+        }
+        fork::tie_to_this_thread(
+            &mut command,
+            request.inherit.iter().map(AsRawFd::as_raw_fd).collect(),
+        );
+        let pid = match command.spawn() {
+            // The `Child` is let go: this thread waits by pid, without the reaping that
+            // `Child::wait` would do behind the lock.
+            Ok(child) => Pid::from_raw(child.id().cast_signed()),
+            Err(error) => {
+                let _ = started.send(Err(error));
+                return;
+            }
+        };
+        // The parent's copies must go, or the other ends would never see the end.
+        drop(command);
+        drop(request.inherit);
+        ledger.started(pid.as_raw(), &request.what);
+        if started.send(Ok(pid)).is_err() {
+            // Whoever asked has gone away: nobody will ever stop this child but us.
+            let _ = killpg(pid, Signal::SIGKILL);
+        }
+        let status = wait_and_reap(pid, &reaped);
+        ledger.ended(pid.as_raw());
+        let _ = ending.send(Some(status));
+    }
+}
+
+fn wait_and_reap(pid: Pid, reaped: &Mutex<bool>) -> Ending {
+    while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
+    let mut reaped = reaped.lock().unwrap_or_else(PoisonError::into_inner);
+    let _ = killpg(pid, Signal::SIGKILL);
+    let status = loop {
+        match waitpid(pid, None) {
+            Err(Errno::EINTR) => {}
+            other => break other,
+        }
+    };
+    *reaped = true;
+    match status {
+        Ok(WaitStatus::Exited(_, code)) => Ending::Exited(code),
+        Ok(WaitStatus::Signaled(_, signal, _)) => Ending::Signalled(signal),
+        // Without stop or trace options, wait reports nothing else.
+        Ok(_) | Err(_) => Ending::Signalled(Signal::SIGKILL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jig_model::protocol::NoLedger;
+
+    fn request(program: &str, args: &[&str]) -> SpawnRequest {
+        SpawnRequest {
+            program: program.into(),
+            args: args.iter().map(Into::into).collect(),
+            cwd: None,
+            stdout: None,
+            stderr: None,
+            inherit: Vec::new(),
+            what: "test".to_owned(),
+        }
+    }
+
+    async fn spawn(program: &str, args: &[&str]) -> ManagedProcess {
+        ManagedProcess::spawn(request(program, args), Arc::new(NoLedger)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn exit_codes_and_signals_are_told_apart() {
+        assert_eq!(spawn("sh", &["-c", "exit 7"]).await.ended().await, Ending::Exited(7));
+        let mut sleeper = spawn("sleep", &["600"]).await;
+        sleeper.signal(Signal::SIGTERM);
+        assert_eq!(sleeper.ended().await, Ending::Signalled(Signal::SIGTERM));
+    }
+
+    #[tokio::test]
+    async fn a_missing_program_is_named() {
+        let error =
+            ManagedProcess::spawn(request("no-such-program-x", &[]), Arc::new(NoLedger)).await;
+        assert!(matches!(error, Err(SpawnError::NotFound { .. })));
+    }
+
+    #[tokio::test]
+    async fn children_of_the_child_die_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pid");
+        let script = format!("sleep 600 & echo $! > {}.new; mv {0}.new {0}", path.display());
+        let mut shell = spawn("sh", &["-c", &script]).await;
+        shell.ended().await;
+        let pid: i32 = std::fs::read_to_string(&path).unwrap().trim().parse().unwrap();
+        // The kill was sent before the shell was reaped; the kernel carries it out soon after.
+        let dead = async {
+            while is_alive(pid) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), dead).await.expect("it still runs");
+    }
+
+    /// A zombie is dead: only its new parent can reap it.
+    fn is_alive(pid: i32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        !matches!(state, None | Some('Z' | 'X'))
+    }
+
+    #[tokio::test]
+    async fn a_deaf_child_is_killed_after_the_grace() {
+        let mut deaf = spawn("sh", &["-c", "trap '' TERM; while :; do sleep 600; done"]).await;
+        // The trap may not be set yet; either signal ends it, and both in bounded time.
+        let ending = deaf.stop(Duration::from_millis(50)).await;
+        assert!(matches!(ending, Ending::Signalled(_)));
+    }
+
+    #[tokio::test]
+    async fn dropping_kills() {
+        let sleeper = spawn("sleep", &["600"]).await;
+        let mut ending = sleeper.ending.clone();
+        drop(sleeper);
+        let ended = *ending.wait_for(Option::is_some).await.unwrap();
+        assert_eq!(ended, Some(Ending::Signalled(Signal::SIGKILL)));
+    }
+}

@@ -1,0 +1,159 @@
+//! The argument list of one launch. Pure.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use jig_model::profile::{BoardProfile, ConsoleKind, Emulation};
+
+/// Descriptor numbers of the far ends the emulator inherits.
+pub(super) struct Descriptors {
+    /// The monitor.
+    pub(super) monitor: i32,
+    /// One per console of the profile, in its order.
+    pub(super) consoles: Vec<i32>,
+}
+
+/// What the placeholders of a profile's arguments stand for.
+pub(super) struct Places<'a> {
+    pub(super) image: Option<&'a Path>,
+    pub(super) image_set: &'a Path,
+    pub(super) ports: &'a BTreeMap<String, u16>,
+}
+
+/// Builds the argument list.
+pub(super) fn arguments(
+    profile: &BoardProfile,
+    emulation: &Emulation,
+    descriptors: &Descriptors,
+    places: &Places<'_>,
+) -> Vec<OsString> {
+    let mut args: Vec<OsString> = Vec::new();
+    let mut push = |text: &str| args.push(text.into());
+    for fixed in ["-machine", &emulation.machine, "-display", "none", "-nodefaults", "-S"] {
+        push(fixed);
+    }
+    // A guest with semihosting could run programs and change identity on this host; the
+    // emulator's own filter takes both away.
+    push("-sandbox");
+    push("on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+    push("-chardev");
+    push(&format!("socket,id=jig-monitor,fd={}", descriptors.monitor));
+    push("-mon");
+    push("chardev=jig-monitor,mode=control");
+    for (console, fd) in profile.consoles.iter().zip(&descriptors.consoles) {
+        let id = format!("jig-{}", console.name);
+        push("-chardev");
+        push(&format!("socket,id={id},fd={fd}"));
+        match console.kind {
+            ConsoleKind::Uart => {
+                push("-serial");
+                push(&format!("chardev:{id}"));
+            }
+            ConsoleKind::Semihosting => {
+                push("-semihosting-config");
+                push(&format!("enable=on,target=native,chardev={id}"));
+            }
+        }
+    }
+    let has_own = profile.consoles.iter().any(|c| c.kind == ConsoleKind::Semihosting);
+    if emulation.semihosting && !has_own {
+        push("-semihosting-config");
+        push("enable=on,target=native");
+    }
+    for arg in &emulation.args {
+        args.push(expand(arg, places));
+    }
+    if places.image.is_some() {
+        for arg in &emulation.image_args {
+            args.push(expand(arg, places));
+        }
+    }
+    args
+}
+
+/// Lists the names of `{port:NAME}` placeholders.
+pub(super) fn port_names(emulation: &Emulation) -> Vec<String> {
+    let mut names: Vec<String> = emulation
+        .args
+        .iter()
+        .flat_map(|arg| arg.split("{port:").skip(1))
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name.to_owned()))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Replaces the placeholders of one argument. The profile was checked: what is not known
+/// here stays as it is, and the emulator refuses it by name.
+fn expand(arg: &str, places: &Places<'_>) -> OsString {
+    let mut out = OsString::new();
+    let mut rest = arg;
+    let in_list = arg.contains(',');
+    while let Some((before, tail)) = rest.split_once('{') {
+        out.push(before);
+        let Some((key, after)) = tail.split_once('}') else {
+            out.push("{");
+            rest = tail;
+            continue;
+        };
+        match (key.split_once(':'), places.image) {
+            (None, Some(image)) if key == "image" => out.push(path_text(image, in_list)),
+            (Some(("artifact", name)), _) => {
+                out.push(path_text(&places.image_set.join(name), in_list))
+            }
+            (Some(("port", name)), _) if places.ports.contains_key(name) => {
+                out.push(places.ports[name].to_string());
+            }
+            _ => {
+                out.push("{");
+                out.push(key);
+                out.push("}");
+            }
+        }
+        rest = after;
+    }
+    out.push(rest);
+    out
+}
+
+/// Returns a path as QEMU reads it: in an option list a comma separates, a double one stands
+/// for itself; an argument of its own is taken as it is.
+fn path_text(path: &Path, in_list: bool) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let bytes = path.as_os_str().as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    for &byte in bytes {
+        out.push(byte);
+        if byte == b',' && in_list {
+            out.push(byte);
+        }
+    }
+    OsString::from_vec(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_replaced_once_and_only_where_known() {
+        let ports = BTreeMap::from([("ssh".to_owned(), 4022)]);
+        let places = Places {
+            image: Some(Path::new("/a,{port:ssh}.elf")),
+            image_set: Path::new("/set"),
+            ports: &ports,
+        };
+        let cases = [
+            ("{image}", "/a,{port:ssh}.elf"),
+            ("loader,file={image}", "loader,file=/a,,{port:ssh}.elf"),
+            ("hostfwd=tcp:127.0.0.1:{port:ssh}-:22", "hostfwd=tcp:127.0.0.1:4022-:22"),
+            ("{artifact:vmlinuz}", "/set/vmlinuz"),
+            ("{port:telnet}{what}{", "{port:telnet}{what}{"),
+        ];
+        for (arg, want) in cases {
+            assert_eq!(expand(arg, &places), *want, "{arg}");
+        }
+    }
+}

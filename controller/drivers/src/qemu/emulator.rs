@@ -1,0 +1,415 @@
+//! The owner of one board's emulator, and the handles that speak for it.
+//!
+//! The owner is a task that ends when its last handle is dropped, and takes the emulator
+//! with it. Everything that changes the instance goes through its one loop.
+
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::event::BoardEvent;
+use jig_model::image::{DeployReport, Image};
+use jig_model::profile::Emulation;
+use jig_model::protocol::{
+    BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, Flasher, HealthCheck, Power,
+    PowerState, Protocols, Reset,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::ending::{Facts, classify};
+use super::instance::{ANSWER, Instance};
+use super::monitor::{Arrival, MachineEvent, MonitorError};
+use crate::process::Ending;
+
+/// Offers boards as QEMU machines.
+pub struct QemuFactory;
+
+impl DriverFactory for QemuFactory {
+    fn kind(&self) -> &'static str {
+        "emulator"
+    }
+
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        let Some(emulation) = context.profile.emulation.clone() else {
+            let message = format!("board {} has no [emulation] in its profile", context.profile.id);
+            return Err(DriverError::new(Cause::PowerFailed, message));
+        };
+        let (orders, inbox) = mpsc::channel(4);
+        let owner = Owner { context, emulation, image: None, instance: None, launches: 0 };
+        tokio::spawn(owner.run(inbox));
+        let handle = EmulatorHandle { orders };
+        Ok(Protocols {
+            power: Some(Box::new(handle.clone())),
+            reset: Some(Box::new(handle.clone())),
+            flasher: Some(Box::new(handle.clone())),
+            health: vec![Box::new(handle)],
+        })
+    }
+}
+
+enum Order {
+    On(Reply<()>),
+    Off(Reply<()>),
+    Status(Reply<PowerState>),
+    Reset(Reply<()>),
+    Deploy(Image, Reply<()>),
+    Check(oneshot::Sender<CheckReport>),
+}
+
+type Reply<T> = oneshot::Sender<Result<T, DriverError>>;
+
+#[derive(Clone)]
+struct EmulatorHandle {
+    orders: mpsc::Sender<Order>,
+}
+
+impl EmulatorHandle {
+    async fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, DriverError> {
+        let gone = || DriverError::new(Cause::EmulatorVanished, "the emulator's owner has ended");
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(order(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+impl Power for EmulatorHandle {
+    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::On))
+    }
+    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::Off))
+    }
+    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
+        Box::pin(self.ask(Order::Status))
+    }
+}
+
+impl Reset for EmulatorHandle {
+    fn reset(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::Reset))
+    }
+}
+
+impl Flasher for EmulatorHandle {
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
+        Box::pin(async {
+            let order = image.clone();
+            self.ask(|reply| Order::Deploy(order, reply)).await?;
+            Ok(DeployReport {
+                method: "emulator-loader".to_owned(),
+                image: image.path.display().to_string(),
+                sha256: image.sha256.clone(),
+                build_id: image.build_id.clone(),
+            })
+        })
+    }
+}
+
+impl HealthCheck for EmulatorHandle {
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        Box::pin(async {
+            let (reply, answer) = oneshot::channel();
+            let sent = self.orders.send(Order::Check(reply)).await.is_ok();
+            match answer.await {
+                Ok(report) if sent => report,
+                _ => CheckReport {
+                    check: CHECK.to_owned(),
+                    ok: false,
+                    detail: "the emulator's owner has ended".to_owned(),
+                },
+            }
+        })
+    }
+}
+
+const CHECK: &str = "emulator-answers";
+
+/// How often a running emulator is asked whether it still answers. A frozen one is noticed
+/// after at most this plus [`ANSWER`]; each question costs the emulator about 50 us.
+const PULSE: Duration = Duration::from_secs(1);
+
+/// When to poke a machine after console input that it would else notice a second later:
+/// 20 ms after the write all of 20 measured pokes worked; earlier ones can come too soon.
+const POKE_AFTER: Duration = Duration::from_millis(20);
+
+struct Owner {
+    context: BindContext,
+    emulation: Emulation,
+    image: Option<Image>,
+    instance: Option<Running>,
+    launches: u32,
+}
+
+struct Running {
+    instance: Instance,
+    shutdown: Option<MachineEvent>,
+    /// The question that has no answer yet, and since when.
+    pulse: Option<(u64, Instant)>,
+    poke_at: Option<Instant>,
+}
+
+/// What the owner's loop woke up for.
+enum Wake {
+    Order(Option<Order>),
+    Monitor(Result<Arrival, MonitorError>),
+    Ended(Ending),
+    Bell,
+    Poke,
+    Pulse,
+}
+
+impl Owner {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
+        let mut pulse = interval(PULSE);
+        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let wake = match &mut self.instance {
+                None => Wake::Order(inbox.recv().await),
+                Some(running) => running.wake(&mut inbox, &mut pulse).await,
+            };
+            match wake {
+                Wake::Order(Some(order)) => self.obey(order).await,
+                Wake::Order(None) => break,
+                Wake::Monitor(Ok(arrival)) => self.hear(arrival),
+                // Closed means that the end is near; the process's end tells the story.
+                Wake::Monitor(Err(error)) => self.monitor_failed(error).await,
+                Wake::Ended(ending) => self.ended(ending).await,
+                Wake::Bell => self.plan_poke(),
+                Wake::Poke => self.poke().await,
+                Wake::Pulse => self.feel_pulse().await,
+            }
+        }
+        self.power_off().await;
+    }
+
+    async fn obey(&mut self, order: Order) {
+        // A caller that has gone away needs no answer, so failed replies are nothing.
+        match order {
+            Order::On(reply) => drop(reply.send(self.power_on().await)),
+            Order::Off(reply) => {
+                self.power_off().await;
+                drop(reply.send(Ok(())));
+            }
+            Order::Status(reply) => drop(reply.send(Ok(self.state()))),
+            Order::Reset(reply) => drop(reply.send(self.reset().await)),
+            Order::Deploy(image, reply) => {
+                // The loader copies the image at launch: a running machine keeps the old one.
+                self.power_off().await;
+                self.image = Some(image);
+                drop(reply.send(Ok(())));
+            }
+            Order::Check(reply) => drop(reply.send(self.check().await)),
+        }
+    }
+
+    fn state(&self) -> PowerState {
+        if self.instance.is_some() { PowerState::On } else { PowerState::Off }
+    }
+
+    async fn power_on(&mut self) -> Result<(), DriverError> {
+        if self.instance.is_some() {
+            return Ok(());
+        }
+        if self.image.is_none() && self.emulation.image_set.is_none() {
+            return Err(DriverError::new(
+                Cause::PowerFailed,
+                format!("board {} has no image to boot: deploy one first", self.context.profile.id),
+            ));
+        }
+        self.launches += 1;
+        let image = self.image.as_ref();
+        let mut instance =
+            Instance::launch(&self.context, &self.emulation, image, self.launches).await?;
+        self.context.sink.event(BoardEvent::Power { state: PowerState::On });
+        if let Err(error) = instance.release().await {
+            instance.process.kill().await;
+            self.context.sink.drained().await;
+            self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
+            let message = format!("let the emulated machine run; it said: {:?}", instance.said());
+            return Err(DriverError::new(Cause::EmulatorVanished, message).with_source(error));
+        }
+        self.instance = Some(Running { instance, shutdown: None, pulse: None, poke_at: None });
+        Ok(())
+    }
+
+    async fn power_off(&mut self) {
+        let Some(mut running) = self.instance.take() else { return };
+        running.instance.process.kill().await;
+        self.context.sink.drained().await;
+        self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
+    }
+
+    /// Resets so that no byte of the old boot can be taken for one of the new: the machine
+    /// stands still while its console is drained.
+    async fn reset(&mut self) -> Result<(), DriverError> {
+        let Some(running) = &mut self.instance else {
+            let message = "reset: the board has no power (power it on first)";
+            return Err(DriverError::new(Cause::PowerFailed, message));
+        };
+        // The calls below may swallow the pulse's answer, and are a pulse themselves.
+        running.pulse = None;
+        let monitor = &mut running.instance.monitor;
+        let failed = |error| {
+            DriverError::new(Cause::EmulatorStuck, "reset the emulated machine").with_source(error)
+        };
+        monitor.call("stop", ANSWER).await.map_err(failed)?;
+        self.context.sink.drained().await;
+        monitor.call("system_reset", ANSWER).await.map_err(failed)?;
+        let by_host =
+            |event: &MachineEvent| matches!(event, MachineEvent::Reset { by_guest: false, .. });
+        monitor.wait_for("system_reset", ANSWER, by_host).await.map_err(failed)?;
+        let reason = "asked for".to_owned();
+        self.context.sink.event(BoardEvent::Reset { by_target: false, reason });
+        monitor.call("cont", ANSWER).await.map(drop).map_err(failed)
+    }
+
+    async fn check(&mut self) -> CheckReport {
+        let (ok, detail) = match &mut self.instance {
+            None => (true, "off".to_owned()),
+            Some(running) => match running.instance.monitor.call("query-status", ANSWER).await {
+                Ok(answer) => {
+                    running.pulse = None;
+                    let status = answer.get("status").and_then(|s| s.as_str()).unwrap_or("unknown");
+                    (status == "running", format!("machine is {status}"))
+                }
+                Err(error) => (false, error.to_string()),
+            },
+        };
+        CheckReport { check: CHECK.to_owned(), ok, detail }
+    }
+
+    fn hear(&mut self, arrival: Arrival) {
+        if let Some(running) = &mut self.instance {
+            running.hear(arrival, &self.context);
+        }
+    }
+
+    async fn monitor_failed(&mut self, error: MonitorError) {
+        let Some(running) = &mut self.instance else { return };
+        let ending = match error {
+            MonitorError::Closed => {
+                tokio::time::timeout(ANSWER, running.instance.process.ended()).await.ok()
+            }
+            MonitorError::TimedOut { .. } | MonitorError::Refused { .. } | MonitorError::Io(_) => {
+                None
+            }
+        };
+        match ending {
+            Some(ending) => self.ended(ending).await,
+            None => {
+                self.lose(Cause::EmulatorStuck, format!("the emulator's monitor broke: {error}"))
+                    .await
+            }
+        }
+    }
+
+    /// The emulator ended unasked: say what that was, after all it printed is captured.
+    async fn ended(&mut self, ending: Ending) {
+        let Some(mut running) = self.instance.take() else { return };
+        let event = {
+            // Events that were sent before the end may still lie in the socket.
+            running.drain_events(&self.context).await;
+            let said = running.instance.said();
+            classify(&Facts {
+                ending,
+                stderr: &said,
+                shutdown: running.shutdown.as_ref(),
+                program: &self.emulation.program,
+                semihosting: self.emulation.semihosting,
+            })
+        };
+        self.context.sink.drained().await;
+        self.context.sink.event(event);
+        self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
+    }
+
+    async fn lose(&mut self, cause: Cause, detail: String) {
+        let Some(mut running) = self.instance.take() else { return };
+        self.context.sink.event(BoardEvent::Lost { cause, detail });
+        running.instance.process.kill().await;
+        self.context.sink.drained().await;
+        self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
+    }
+
+    fn plan_poke(&mut self) {
+        if let Some(running) = &mut self.instance {
+            running.poke_at = Some(Instant::now() + POKE_AFTER);
+        }
+    }
+
+    async fn poke(&mut self) {
+        let Some(running) = &mut self.instance else { return };
+        running.poke_at = None;
+        // Any command wakes the machine's main loop; a failed send is noticed by the reader.
+        let _ = running.instance.monitor.send("query-status").await;
+    }
+
+    async fn feel_pulse(&mut self) {
+        let Some(running) = &mut self.instance else { return };
+        match running.pulse {
+            None => {
+                if let Ok(id) = running.instance.monitor.send("query-status").await {
+                    running.pulse = Some((id, Instant::now()));
+                }
+            }
+            Some((_, since)) if since.elapsed() > ANSWER => {
+                let detail = format!("the emulator has not answered for {:?}", since.elapsed());
+                self.lose(Cause::EmulatorStuck, detail).await;
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+impl Running {
+    async fn wake(
+        &mut self,
+        inbox: &mut mpsc::Receiver<Order>,
+        pulse: &mut tokio::time::Interval,
+    ) -> Wake {
+        let Self { instance, poke_at, .. } = self;
+        let poke = async {
+            match *poke_at {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            order = inbox.recv() => Wake::Order(order),
+            arrival = instance.monitor.next() => Wake::Monitor(arrival),
+            ending = instance.process.ended() => Wake::Ended(ending),
+            () = instance.bell.notified() => Wake::Bell,
+            () = poke => Wake::Poke,
+            _ = pulse.tick() => Wake::Pulse,
+        }
+    }
+
+    /// Takes in what the monitor said before it closed.
+    async fn drain_events(&mut self, context: &BindContext) {
+        while let Ok(arrival) = self.instance.monitor.next().await {
+            self.hear(arrival, context);
+        }
+    }
+
+    fn hear(&mut self, arrival: Arrival, context: &BindContext) {
+        let event = match arrival {
+            Arrival::Answer { id, .. } => {
+                self.pulse.take_if(|(asked, _)| *asked == id);
+                return;
+            }
+            Arrival::Event(event @ MachineEvent::Shutdown { .. }) => {
+                self.shutdown = Some(event);
+                return;
+            }
+            Arrival::Event(MachineEvent::Reset { by_guest, reason }) => {
+                BoardEvent::Reset { by_target: by_guest, reason }
+            }
+            Arrival::Event(MachineEvent::Watchdog { action }) => BoardEvent::Watchdog { action },
+            Arrival::Event(MachineEvent::Panicked { detail }) => BoardEvent::GuestPanic { detail },
+        };
+        context.sink.event(event);
+    }
+}

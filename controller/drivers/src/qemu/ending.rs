@@ -1,0 +1,120 @@
+//! What an emulator's end means. Pure.
+
+use jig_model::Cause;
+use jig_model::event::BoardEvent;
+use nix::sys::signal::Signal;
+
+use super::monitor::MachineEvent;
+use crate::process::Ending;
+
+/// What is known when an emulator has ended without being asked to.
+pub(super) struct Facts<'a> {
+    /// How its process ended.
+    pub(super) ending: Ending,
+    /// Its standard error since the machine was let go.
+    pub(super) stderr: &'a str,
+    /// The shutdown it announced, if it did.
+    pub(super) shutdown: Option<&'a MachineEvent>,
+    /// The emulator's program name: its own errors begin with it.
+    pub(super) program: &'a str,
+    /// Whether the firmware may end the emulator with an exit code.
+    pub(super) semihosting: bool,
+}
+
+/// QEMU's own words when a Cortex-M core locks up; it aborts then. That is the firmware's
+/// doing: the fault handler faulted. (QEMU 7.2, `target/arm`; the guest cannot write to
+/// standard error, its semihosting has a console of its own.)
+const LOCKUP: &str = "Lockup";
+
+/// Names what an unasked-for end was.
+pub(super) fn classify(facts: &Facts<'_>) -> BoardEvent {
+    let lost = |cause, detail: String| BoardEvent::Lost { cause, detail };
+    match facts.ending {
+        Ending::Signalled(Signal::SIGABRT) if facts.stderr.contains(LOCKUP) => {
+            BoardEvent::Lockup { detail: facts.stderr.trim().to_owned() }
+        }
+        Ending::Signalled(signal) => {
+            let said = said(facts.stderr);
+            lost(Cause::EmulatorKilled, format!("the emulator was ended by {signal}{said}"))
+        }
+        Ending::Exited(code) => match facts.shutdown {
+            Some(MachineEvent::Shutdown { by_guest: true, reason }) if reason == "guest-panic" => {
+                BoardEvent::GuestPanic { detail: reason.clone() }
+            }
+            Some(MachineEvent::Shutdown { by_guest: true, .. }) => BoardEvent::TargetExit { code },
+            Some(MachineEvent::Shutdown { reason, .. }) => {
+                lost(Cause::EmulatorKilled, format!("somebody else ended the emulator ({reason})"))
+            }
+            // A semihosting exit ends the emulator on the spot, without an event.
+            _ if facts.semihosting && !complains(facts) => BoardEvent::TargetExit { code },
+            _ => lost(
+                Cause::EmulatorVanished,
+                format!("the emulator ended with code {code}{}", said(facts.stderr)),
+            ),
+        },
+    }
+}
+
+/// Tells whether the emulator reported an error of its own. Device models write remarks
+/// there too (`Timer with period zero`), but only errors carry the program's name.
+fn complains(facts: &Facts<'_>) -> bool {
+    let errors = facts.stderr.lines().filter_map(|line| line.strip_prefix(facts.program));
+    errors.filter_map(|rest| rest.strip_prefix(": ")).any(|rest| !rest.starts_with("warning:"))
+}
+
+/// Quotes the last line of standard error, if there is one.
+fn said(stderr: &str) -> String {
+    match stderr.trim().lines().next_back() {
+        Some(line) => format!(", saying: {line}"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(ending: Ending) -> Facts<'static> {
+        Facts { ending, stderr: "", shutdown: None, program: "qemu-system-arm", semihosting: true }
+    }
+
+    #[test]
+    fn ends_are_blamed_on_who_did_them() {
+        let lockup = Facts {
+            stderr: "qemu: fatal: Lockup: can't escalate 3 to HardFault\nR00=0",
+            ..facts(Ending::Signalled(Signal::SIGABRT))
+        };
+        assert!(matches!(classify(&lockup), BoardEvent::Lockup { .. }));
+
+        let killed = classify(&facts(Ending::Signalled(Signal::SIGKILL)));
+        assert!(matches!(killed, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));
+
+        assert_eq!(classify(&facts(Ending::Exited(3))), BoardEvent::TargetExit { code: 3 });
+
+        let remark = "Timer with period zero, disabling\nqemu-system-arm: warning: x\n";
+        let with_remark = Facts { stderr: remark, ..facts(Ending::Exited(0)) };
+        assert_eq!(classify(&with_remark), BoardEvent::TargetExit { code: 0 });
+
+        let mute = Facts { semihosting: false, ..facts(Ending::Exited(0)) };
+        let vanished = classify(&mute);
+        assert!(matches!(vanished, BoardEvent::Lost { cause: Cause::EmulatorVanished, .. }));
+
+        let host = MachineEvent::Shutdown { by_guest: false, reason: "host-signal".to_owned() };
+        let told = classify(&Facts { shutdown: Some(&host), ..facts(Ending::Exited(0)) });
+        assert!(matches!(told, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));
+
+        let guest = MachineEvent::Shutdown { by_guest: true, reason: "guest-shutdown".to_owned() };
+        let off = classify(&Facts { shutdown: Some(&guest), ..facts(Ending::Exited(0)) });
+        assert_eq!(off, BoardEvent::TargetExit { code: 0 });
+    }
+
+    #[test]
+    fn an_emulator_that_complains_did_not_exit_for_the_guest() {
+        let broken =
+            Facts { stderr: "qemu-system-arm: disk I/O error\n", ..facts(Ending::Exited(1)) };
+        assert!(matches!(
+            classify(&broken),
+            BoardEvent::Lost { cause: Cause::EmulatorVanished, .. }
+        ));
+    }
+}

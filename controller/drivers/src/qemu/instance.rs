@@ -1,0 +1,211 @@
+//! One launched emulator, from the fork to the reaping.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::event::BoardEvent;
+use jig_model::image::Image;
+use jig_model::profile::Emulation;
+use jig_model::protocol::{BindContext, DriverError};
+use tokio::net::UnixStream;
+use tokio::sync::Notify;
+
+use super::command_line::{Descriptors, Places, arguments, port_names};
+use super::monitor::{Monitor, MonitorError};
+use super::wire::ConsoleWire;
+use crate::process::{Ending, ManagedProcess, SpawnRequest};
+
+/// How long an emulator may take to greet. It needs 0.1 s on a calm machine; a loaded CI
+/// host has been seen to take a hundred times as long, and waiting costs nothing.
+pub(super) const GREETING: Duration = Duration::from_secs(20);
+
+/// How long the monitor may take to answer. It needs under 1 ms; beyond this the emulator
+/// is frozen or stopped, not slow.
+pub(super) const ANSWER: Duration = Duration::from_secs(5);
+
+/// Most of standard error that is looked at: a lock-up's register dump is 1.5 KiB.
+const STDERR_TAIL: u64 = 16 * 1024;
+
+/// A launched emulator. Dropping it kills it.
+pub(super) struct Instance {
+    pub(super) process: ManagedProcess,
+    pub(super) monitor: Monitor,
+    /// Rung when console input needs a poke to be noticed.
+    pub(super) bell: Arc<Notify>,
+    stderr: File,
+    /// Length of standard error when the machine was let go: what came before is start-up talk.
+    quiet_from: u64,
+}
+
+impl Instance {
+    /// Starts an emulator, halted, with its wires handed to their captures.
+    ///
+    /// # Errors
+    /// It cannot be started, refuses its arguments, or does not greet.
+    pub(super) async fn launch(
+        context: &BindContext,
+        emulation: &Emulation,
+        image: Option<&Image>,
+        serial: u32,
+    ) -> Result<Self, DriverError> {
+        let failed = |what: &'static str| {
+            move |error: io::Error| {
+                DriverError::new(Cause::EmulatorRefused, what).with_source(error)
+            }
+        };
+        let ports = free_ports(emulation).map_err(failed("find a free port for the emulator"))?;
+        let bell = Arc::new(Notify::new());
+        let (near, monitor_far) = pair().map_err(failed("make the monitor's sockets"))?;
+        let mut descriptors = Descriptors { monitor: monitor_far.as_raw_fd(), consoles: vec![] };
+        let mut inherit = vec![monitor_far];
+        for console in &context.profile.consoles {
+            let (stream, far) = pair().map_err(failed("make a console's sockets"))?;
+            descriptors.consoles.push(far.as_raw_fd());
+            inherit.push(far);
+            let bell = emulation.quirks.poke_after_input.then(|| Arc::clone(&bell));
+            context.sink.attach(&console.name, Box::new(ConsoleWire { stream, bell }));
+        }
+        let image_set = image_set_dir(context, emulation)?;
+        let places =
+            Places { image: image.map(|i| i.path.as_path()), image_set: &image_set, ports: &ports };
+        let args = arguments(&context.profile, emulation, &descriptors, &places);
+        let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));
+        let stderr = open_log(&stderr_path).map_err(|error| {
+            DriverError::new(Cause::StorageFailed, format!("write {}", stderr_path.display()))
+                .with_source(error)
+        })?;
+        let request = SpawnRequest {
+            program: emulation.program.clone().into(),
+            args,
+            cwd: Some(context.evidence.clone()),
+            stdout: None,
+            stderr: Some(stderr.try_clone().map_err(failed("share the emulator's log"))?),
+            inherit,
+            what: emulation.program.clone(),
+        };
+        tracing::debug!(args = ?request.args, "launching the emulator");
+        let process = ManagedProcess::spawn(request, Arc::clone(&context.ledger))
+            .await
+            .map_err(|error| DriverError::new(Cause::EmulatorRefused, error.to_string()))?;
+        let mut launched = Launched { process, stderr };
+        let monitor = match Monitor::greet(near, GREETING).await {
+            Ok(monitor) => monitor,
+            Err(error) => return Err(launched.explain(error).await),
+        };
+        for (port, number) in ports {
+            let address = format!("127.0.0.1:{number}");
+            context.sink.event(BoardEvent::Forwarded { port, address });
+        }
+        let Launched { process, stderr } = launched;
+        let quiet_from = stderr.metadata().map_or(0, |m| m.len());
+        Ok(Self { process, monitor, bell, stderr, quiet_from })
+    }
+
+    /// Lets the machine run.
+    pub(super) async fn release(&mut self) -> Result<(), MonitorError> {
+        self.monitor.call("cont", ANSWER).await.map(drop)
+    }
+
+    /// Returns what the emulator said on standard error since it was launched.
+    pub(super) fn said(&mut self) -> String {
+        tail(&mut self.stderr, self.quiet_from)
+    }
+}
+
+/// A process that has not greeted yet.
+struct Launched {
+    process: ManagedProcess,
+    stderr: File,
+}
+
+impl Launched {
+    /// Says why there was no greeting.
+    async fn explain(&mut self, error: MonitorError) -> DriverError {
+        if let MonitorError::TimedOut { .. } = error {
+            self.process.kill().await;
+            return DriverError::new(Cause::EmulatorStuck, "start the emulator").with_source(error);
+        }
+        let ending = match tokio::time::timeout(ANSWER, self.process.ended()).await {
+            Ok(ending) => ending,
+            Err(_) => self.process.kill().await,
+        };
+        let said = tail(&mut self.stderr, 0);
+        let words = match said.trim() {
+            "" => "it said nothing".to_owned(),
+            said => format!("it said: {said}"),
+        };
+        match ending {
+            Ending::Exited(code) => DriverError::new(
+                Cause::EmulatorRefused,
+                format!("the emulator refused to start (code {code}); {words}"),
+            ),
+            Ending::Signalled(signal) => DriverError::new(
+                Cause::EmulatorKilled,
+                format!("the emulator was ended by {signal} while it started; {words}"),
+            ),
+        }
+    }
+}
+
+/// Makes a pair: the near end for tokio, the far end for the child.
+fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (near, far) = std::os::unix::net::UnixStream::pair()?;
+    near.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(near)?, far.into()))
+}
+
+/// Finds a free loopback port per placeholder.
+///
+/// The number is free when it is looked up and may be taken a moment later; then the
+/// emulator refuses by name, which is an error of the lab and not of the target.
+fn free_ports(emulation: &Emulation) -> io::Result<BTreeMap<String, u16>> {
+    let mut held = Vec::new();
+    let mut ports = BTreeMap::new();
+    for name in port_names(emulation) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        ports.insert(name, listener.local_addr()?.port());
+        // Held until all are known, so that two names cannot get one number.
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+fn image_set_dir(
+    context: &BindContext,
+    emulation: &Emulation,
+) -> Result<std::path::PathBuf, DriverError> {
+    let Some(set) = &emulation.image_set else { return Ok(context.images.clone()) };
+    let dir = context.images.join(set);
+    if dir.is_dir() {
+        return Ok(dir);
+    }
+    Err(DriverError::new(
+        Cause::DeployFailed,
+        format!(
+            "there is no image set {set} in {} (build it: cargo xtask images)",
+            context.images.display()
+        ),
+    ))
+}
+
+fn open_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).open(path)
+}
+
+/// Reads the end of a log, from an offset on.
+fn tail(file: &mut File, from: u64) -> String {
+    let len = file.metadata().map_or(0, |m| m.len());
+    let start = from.max(len.saturating_sub(STDERR_TAIL));
+    let mut bytes = Vec::new();
+    if file.seek(SeekFrom::Start(start)).is_ok() {
+        let _ = file.take(STDERR_TAIL).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,22 @@
+//! A board emulated by QEMU: power, reset, deployment and health of one instance at a time.
+//!
+//! Owns the emulator's process, its monitor and the near ends of its consoles. Refuses to
+//! know any machine: everything particular is data in the profile.
+//!
+//! # Design
+//! *No byte before somebody listens.* Console, semihosting and monitor are socket pairs the
+//! child inherits: there is no path to clean up or to be too long, no connect race, and
+//! the emulator's exit is an end-of-file. The machine starts halted (`-S`) and is let go
+//! when the wires are captured.
+//!
+//! *Power off is a power cut*: the process is killed, so RAM is gone. A reset is not a
+//! power cycle, RAM survives it (measured), therefore both verbs exist.
+
+mod command_line;
+mod emulator;
+mod ending;
+mod instance;
+mod monitor;
+mod wire;
+
+pub use emulator::QemuFactory;

@@ -1,0 +1,246 @@
+//! QEMU's machine protocol (QMP): commands out, answers and events in.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, timeout_at};
+
+/// Says why the monitor is of no use any more.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MonitorError {
+    /// The emulator closed it: it has ended, or is about to.
+    #[error("the monitor was closed")]
+    Closed,
+    /// No answer in time.
+    #[error("the monitor did not answer {command} within {after:?}")]
+    TimedOut {
+        /// The command.
+        command: &'static str,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// It refused.
+    #[error("the monitor refused {command}: {reason}")]
+    Refused {
+        /// The command.
+        command: &'static str,
+        /// Its own words.
+        reason: String,
+    },
+    /// It cannot be understood or reached.
+    #[error("the monitor cannot be used")]
+    Io(#[from] io::Error),
+}
+
+/// An event of the machine that Jig cares about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum MachineEvent {
+    /// The machine was reset.
+    Reset { by_guest: bool, reason: String },
+    /// The machine is about to end.
+    Shutdown { by_guest: bool, reason: String },
+    /// A watchdog fired.
+    Watchdog { action: String },
+    /// The guest said that it panicked.
+    Panicked { detail: String },
+}
+
+/// What arrived.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// An event.
+    Event(MachineEvent),
+    /// The answer to a command by its id.
+    Answer { id: u64, result: Result<Value, String> },
+}
+
+/// A connection to the monitor, past its greeting.
+pub(super) struct Monitor {
+    lines: Lines<BufReader<OwnedReadHalf>>,
+    write: OwnedWriteHalf,
+    next_id: u64,
+    /// Events that arrived while an answer was awaited.
+    early: VecDeque<MachineEvent>,
+}
+
+#[derive(Deserialize)]
+struct RawMessage {
+    id: Option<u64>,
+    #[serde(rename = "return")]
+    answer: Option<Value>,
+    error: Option<RawError>,
+    event: Option<String>,
+    #[serde(default)]
+    data: Value,
+}
+
+#[derive(Deserialize)]
+struct RawError {
+    desc: String,
+}
+
+impl Monitor {
+    /// Greets a new emulator.
+    ///
+    /// # Errors
+    /// The emulator ended first, or did not answer by the deadline.
+    pub(super) async fn greet(stream: UnixStream, within: Duration) -> Result<Self, MonitorError> {
+        let (read, write) = stream.into_split();
+        let lines = BufReader::new(read).lines();
+        let mut monitor = Self { lines, write, next_id: 0, early: VecDeque::new() };
+        // Written before the greeting has come: it waits in the socket and saves a round trip.
+        monitor.call("qmp_capabilities", within).await?;
+        Ok(monitor)
+    }
+
+    /// Sends a command without waiting; returns its id.
+    pub(super) async fn send(&mut self, command: &str) -> Result<u64, MonitorError> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut line = json!({ "execute": command, "id": id }).to_string();
+        line.push('\n');
+        self.write.write_all(line.as_bytes()).await?;
+        Ok(id)
+    }
+
+    /// Sends a command and waits for its answer; events that arrive meanwhile are kept.
+    pub(super) async fn call(
+        &mut self,
+        command: &'static str,
+        within: Duration,
+    ) -> Result<Value, MonitorError> {
+        let deadline = Instant::now() + within;
+        let late = |_| MonitorError::TimedOut { command, after: within };
+        let wanted = timeout_at(deadline, self.send(command)).await.map_err(late)??;
+        loop {
+            match timeout_at(deadline, self.read()).await.map_err(late)?? {
+                Arrival::Event(event) => self.early.push_back(event),
+                Arrival::Answer { id, result } if id == wanted => {
+                    return result.map_err(|reason| MonitorError::Refused { command, reason });
+                }
+                Arrival::Answer { .. } => {}
+            }
+        }
+    }
+
+    /// Waits for an event that satisfies a condition; other events are kept.
+    pub(super) async fn wait_for(
+        &mut self,
+        what: &'static str,
+        within: Duration,
+        wanted: impl Fn(&MachineEvent) -> bool,
+    ) -> Result<(), MonitorError> {
+        if let Some(at) = self.early.iter().position(&wanted) {
+            self.early.remove(at);
+            return Ok(());
+        }
+        let deadline = Instant::now() + within;
+        let late = |_| MonitorError::TimedOut { command: what, after: within };
+        loop {
+            match timeout_at(deadline, self.read()).await.map_err(late)?? {
+                Arrival::Event(event) if wanted(&event) => return Ok(()),
+                Arrival::Event(event) => self.early.push_back(event),
+                Arrival::Answer { .. } => {}
+            }
+        }
+    }
+
+    /// Returns what arrives next. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Arrival, MonitorError> {
+        match self.early.pop_front() {
+            Some(event) => Ok(Arrival::Event(event)),
+            None => self.read().await,
+        }
+    }
+
+    async fn read(&mut self) -> Result<Arrival, MonitorError> {
+        loop {
+            let line = match self.lines.next_line().await {
+                Ok(Some(line)) => line,
+                Ok(None) => return Err(MonitorError::Closed),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Err(MonitorError::Closed);
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let message: RawMessage = serde_json::from_str(&line).map_err(io::Error::other)?;
+            if let Some(arrival) = understand(message) {
+                return Ok(arrival);
+            }
+        }
+    }
+}
+
+/// Sorts a message; the greeting and events nobody cares about are nothing.
+fn understand(message: RawMessage) -> Option<Arrival> {
+    let RawMessage { id, answer, error, event, data } = message;
+    if let (Some(id), Some(error)) = (id, error) {
+        return Some(Arrival::Answer { id, result: Err(error.desc) });
+    }
+    if let (Some(id), Some(answer)) = (id, answer) {
+        return Some(Arrival::Answer { id, result: Ok(answer) });
+    }
+    let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or("unknown").to_owned();
+    let by_guest = data.get("guest").and_then(Value::as_bool).unwrap_or(false);
+    let event = match event?.as_str() {
+        "RESET" => MachineEvent::Reset { by_guest, reason: text("reason") },
+        "SHUTDOWN" => MachineEvent::Shutdown { by_guest, reason: text("reason") },
+        "WATCHDOG" => MachineEvent::Watchdog { action: text("action") },
+        "GUEST_PANICKED" => MachineEvent::Panicked { detail: data.to_string() },
+        _ => return None,
+    };
+    Some(Arrival::Event(event))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+
+    async fn monitor_of(script: &str) -> Result<Monitor, MonitorError> {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(script.as_bytes()).await.unwrap();
+        far.shutdown().await.unwrap();
+        let monitor = Monitor::greet(near, Duration::from_secs(5)).await;
+        let mut asked = String::new();
+        drop(far.read_to_string(&mut asked));
+        monitor
+    }
+
+    #[tokio::test]
+    async fn events_that_come_early_are_kept_in_order() {
+        let mut monitor = monitor_of(concat!(
+            r#"{"QMP": {"version": {}}}"#,
+            "\n",
+            r#"{"event": "WATCHDOG", "data": {"action": "reset"}}"#,
+            "\n",
+            r#"{"event": "NIC_RX_FILTER_CHANGED"}"#,
+            "\n",
+            r#"{"return": {}, "id": 0}"#,
+            "\n",
+            r#"{"event": "RESET", "data": {"guest": true, "reason": "guest-reset"}}"#,
+            "\n",
+        ))
+        .await
+        .unwrap();
+        let first = monitor.next().await.unwrap();
+        assert!(matches!(first, Arrival::Event(MachineEvent::Watchdog { .. })), "{first:?}");
+        let second = monitor.next().await.unwrap();
+        assert!(matches!(second, Arrival::Event(MachineEvent::Reset { by_guest: true, .. })));
+        assert!(matches!(monitor.next().await, Err(MonitorError::Closed)));
+    }
+
+    #[tokio::test]
+    async fn refusals_and_nonsense_are_errors() {
+        let refusal = r#"{"id": 0, "error": {"class": "X", "desc": "no"}}"#.to_owned() + "\n";
+        assert!(matches!(monitor_of(&refusal).await, Err(MonitorError::Refused { .. })));
+        assert!(matches!(monitor_of("not json\n").await, Err(MonitorError::Io(_))));
+        assert!(matches!(monitor_of("").await, Err(MonitorError::Closed)));
+    }
+}
