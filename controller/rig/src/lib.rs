@@ -1,1 +1,6 @@
 //! The rig: leases, health, recovery, plans, results, runs.
+//!
+//! **Invariant: no hardware and no terminal.** Everything real is behind the protocols of
+//! `jig_model`; this crate imports no driver and prints nothing.
+
+pub mod judge;

@@ -1,0 +1,13 @@
+//! The verdict: a pure function over what was observed.
+//!
+//! Owns the order in which causes decide. Refuses to look at anything but the observation:
+//! no clock, no file, no board. An agent or a plan cannot report a result, only the
+//! observed bytes and events can.
+
+mod observation;
+mod rules;
+
+pub use observation::{
+    Failure, Gap, Identity, Incident, IncidentKind, Observation, Passage, PrintedId,
+};
+pub use rules::judge;

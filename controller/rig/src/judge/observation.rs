@@ -1,0 +1,128 @@
+//! Everything a verdict may rest on, collected during one attempt.
+
+use jig_model::result::TestReport;
+use jig_model::{Cause, Evidence};
+
+/// Bytes of one console's log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Passage {
+    /// The log's path relative to the run.
+    pub file: String,
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// The text, lossy and bounded; hostile.
+    pub text: String,
+}
+
+impl Passage {
+    /// Turns the passage into evidence.
+    pub fn evidence(&self) -> Evidence {
+        Evidence {
+            file: self.file.clone(),
+            start: self.start,
+            end: self.end,
+            note: self.text.clone(),
+        }
+    }
+}
+
+/// Something that happened to the board or on its console, unasked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incident {
+    /// What.
+    pub kind: IncidentKind,
+    /// Where it shows, or where the console stood when it happened.
+    pub passage: Passage,
+}
+
+/// Names what can happen unasked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IncidentKind {
+    /// The rig lost the board.
+    Lost(Cause),
+    /// The processor locked up.
+    Lockup,
+    /// A recogniser named a cause on a console.
+    Recognised(Cause),
+    /// The driver saw the target's operating system panic.
+    GuestPanic,
+    /// A watchdog fired.
+    Watchdog,
+    /// The target reset itself.
+    Reset,
+    /// The target ended with an exit code.
+    Exit(i32),
+}
+
+/// The action that failed, if one did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What it failed with.
+    pub cause: Cause,
+    /// In words; may quote the target.
+    pub detail: String,
+    /// What shows it.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A place where console bytes are missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// Where.
+    pub passage: Passage,
+    /// How many bytes, where known.
+    pub lost: Option<u64>,
+}
+
+/// A build id that the target printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrintedId {
+    /// In lower-case hex.
+    pub hex: String,
+    /// Where.
+    pub passage: Passage,
+}
+
+/// What is known of the image that ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The build id of the deployed image, if it carries one.
+    pub deployed: Option<String>,
+    /// Whether the image promises to print it.
+    pub announces: bool,
+    /// The id that this boot printed, if any.
+    pub printed: Option<PrintedId>,
+}
+
+/// Everything observed in one attempt; all of it belongs to the last boot that was asked
+/// for, except `incidents` and `gaps`, which count over the whole attempt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// Somebody asked to stop.
+    pub cancelled: bool,
+    /// The primary console's output of the last boot.
+    pub output: Passage,
+    /// What was reported there.
+    pub report: TestReport,
+    /// Whether the plan waits for results at all.
+    pub results_wanted: bool,
+    /// What happened unasked, in order.
+    pub incidents: Vec<Incident>,
+    /// Where bytes are missing.
+    pub gaps: Vec<Gap>,
+    /// The action that failed.
+    pub failure: Option<Failure>,
+    /// How often a behaviour was started again.
+    pub restarts: u32,
+    /// Which image ran.
+    pub identity: Identity,
+}
+
+impl Observation {
+    /// Tells whether the target printed anything in the last boot.
+    pub fn printed(&self) -> bool {
+        self.output.end > self.output.start
+    }
+}

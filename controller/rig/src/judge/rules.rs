@@ -1,0 +1,430 @@
+//! The rules, in the order in which they decide.
+
+use jig_model::result::{CaseStatus, TestReport};
+use jig_model::{Cause, Evidence, Verdict};
+
+use super::observation::{Incident, IncidentKind, Observation};
+
+type Rule = fn(&Observation) -> Option<Verdict>;
+
+/// The first rule that speaks decides.
+///
+/// The order is the product's first two promises: what the rig did comes before what the
+/// target did, what went wrong before what went right, and a pass is what is left when
+/// nothing is missing.
+const RULES: &[(&str, Rule)] = &[
+    ("cancelled", cancelled),
+    ("rig-lost-board", rig_lost_board),
+    ("rig-action", rig_action),
+    ("wrong-image", wrong_image),
+    ("crash", crash),
+    ("watchdog", watchdog),
+    ("boot-loop-or-storm", boot_loop_or_storm),
+    ("unasked-reset", unasked_reset),
+    ("failed-case", failed_case),
+    ("claimed-failures", claimed_failures),
+    ("bad-exit", bad_exit),
+    ("silent", silent),
+    ("failed-action", failed_action),
+    ("bytes-lost", bytes_lost),
+    ("identity-missing", identity_missing),
+    ("no-results", no_results),
+    ("unfinished-case", unfinished_case),
+    ("no-tests", no_tests),
+    ("no-end", no_end),
+    ("plan-mismatch", plan_mismatch),
+    ("contradiction", contradiction),
+    ("restarted", restarted),
+];
+
+/// Judges one attempt.
+pub fn judge(seen: &Observation) -> Verdict {
+    let decided = RULES.iter().find_map(|(name, rule)| {
+        let verdict = rule(seen)?;
+        tracing::debug!(rule = name, cause = %verdict.cause, "verdict");
+        Some(verdict)
+    });
+    let mut verdict = decided.unwrap_or_else(|| passed(seen));
+    verdict.tests = seen.report.clone();
+    verdict
+}
+
+fn verdict(cause: Cause, summary: impl Into<String>, evidence: Vec<Evidence>) -> Verdict {
+    Verdict { evidence, ..Verdict::of(cause, summary) }
+}
+
+fn on_output(seen: &Observation, cause: Cause, summary: impl Into<String>) -> Verdict {
+    let mut evidence = seen.output.evidence();
+    "output of this boot".clone_into(&mut evidence.note);
+    verdict(cause, summary, vec![evidence])
+}
+
+fn incident<'a>(
+    seen: &'a Observation,
+    wanted: impl Fn(&IncidentKind) -> bool,
+) -> Option<&'a Incident> {
+    seen.incidents.iter().find(|incident| wanted(&incident.kind))
+}
+
+fn by_incident(incident: &Incident, cause: Cause, summary: impl Into<String>) -> Verdict {
+    verdict(cause, summary, vec![incident.passage.evidence()])
+}
+
+fn cancelled(seen: &Observation) -> Option<Verdict> {
+    seen.cancelled.then(|| Verdict::of(Cause::Cancelled, "somebody asked to stop"))
+}
+
+fn rig_lost_board(seen: &Observation) -> Option<Verdict> {
+    seen.incidents.iter().find_map(|incident| match incident.kind {
+        IncidentKind::Lost(cause) => {
+            Some(by_incident(incident, cause, incident.passage.text.clone()))
+        }
+        _ => None,
+    })
+}
+
+fn rig_action(seen: &Observation) -> Option<Verdict> {
+    let failure = seen.failure.as_ref()?;
+    let lab = failure.cause.fault() == Some(jig_model::Fault::Lab);
+    lab.then(|| verdict(failure.cause, failure.detail.clone(), failure.evidence.clone()))
+}
+
+fn wrong_image(seen: &Observation) -> Option<Verdict> {
+    let printed = seen.identity.printed.as_ref()?;
+    let deployed = seen.identity.deployed.as_ref()?;
+    // A target may print a shortened id; it must be the beginning of the whole one.
+    if deployed.starts_with(&printed.hex) {
+        return None;
+    }
+    let summary =
+        format!("the target says it runs build {}, but build {deployed} was deployed", printed.hex);
+    Some(verdict(Cause::WrongImage, summary, vec![printed.passage.evidence()]))
+}
+
+fn crash(seen: &Observation) -> Option<Verdict> {
+    // A banner explains more than the lock-up or panic it may have led to.
+    let recognised = seen.incidents.iter().find_map(|incident| match incident.kind {
+        IncidentKind::Recognised(cause @ (Cause::FaultBanner | Cause::GuestPanic)) => {
+            Some((incident, cause))
+        }
+        _ => None,
+    });
+    if let Some((incident, cause)) = recognised {
+        let summary = format!("{}: {}", cause_text(cause), incident.passage.text.trim());
+        return Some(by_incident(incident, cause, summary));
+    }
+    if let Some(lockup) = incident(seen, |kind| *kind == IncidentKind::Lockup) {
+        let line = lockup.passage.text.lines().next().unwrap_or_default();
+        let summary = format!("the processor locked up: {line}");
+        return Some(by_incident(lockup, Cause::Lockup, summary));
+    }
+    let panic = incident(seen, |kind| *kind == IncidentKind::GuestPanic)?;
+    Some(by_incident(panic, Cause::GuestPanic, "the target's operating system panicked"))
+}
+
+fn cause_text(cause: Cause) -> &'static str {
+    if cause == Cause::GuestPanic { "panic" } else { "fault" }
+}
+
+fn watchdog(seen: &Observation) -> Option<Verdict> {
+    let incident = incident(seen, |kind| *kind == IncidentKind::Watchdog)?;
+    Some(by_incident(incident, Cause::WatchdogReset, "the watchdog reset the target"))
+}
+
+fn boot_loop_or_storm(seen: &Observation) -> Option<Verdict> {
+    seen.incidents.iter().find_map(|incident| match incident.kind {
+        IncidentKind::Recognised(cause @ (Cause::BootLoop | Cause::OutputStorm)) => {
+            Some(by_incident(incident, cause, incident.passage.text.clone()))
+        }
+        _ => None,
+    })
+}
+
+fn unasked_reset(seen: &Observation) -> Option<Verdict> {
+    let wanted = |kind: &IncidentKind| {
+        matches!(kind, IncidentKind::Reset | IncidentKind::Recognised(Cause::UnexpectedReset))
+    };
+    let first = incident(seen, wanted)?;
+    let count = seen.incidents.iter().filter(|incident| wanted(&incident.kind)).count();
+    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let summary = format!("the target reset itself {times}, unasked");
+    Some(by_incident(first, Cause::UnexpectedReset, summary))
+}
+
+fn cases<'a>(
+    seen: &'a Observation,
+    status: CaseStatus,
+) -> impl Iterator<Item = &'a jig_model::result::TestCase> {
+    seen.report.cases.iter().filter(move |case| case.status == status)
+}
+
+fn case_evidence(seen: &Observation, status: CaseStatus) -> Vec<Evidence> {
+    // A reader opens the first few; a thousand pointers help nobody.
+    let listed = cases(seen, status).take(10).map(|case| Evidence {
+        file: seen.output.file.clone(),
+        start: case.start,
+        end: case.end,
+        note: case.name.clone(),
+    });
+    listed.collect()
+}
+
+fn executed(report: &TestReport) -> usize {
+    report.cases.len() - report.count(CaseStatus::Unfinished)
+}
+
+fn failed_case(seen: &Observation) -> Option<Verdict> {
+    let failed = seen.report.count(CaseStatus::Fail);
+    let first = cases(seen, CaseStatus::Fail).next()?;
+    let all = executed(&seen.report);
+    let reason = first.message.as_deref().map(|m| format!(": {m}")).unwrap_or_default();
+    let summary = format!("{failed} of {all} tests failed, first {}{reason}", first.name);
+    Some(verdict(Cause::TestFailed, summary, case_evidence(seen, CaseStatus::Fail)))
+}
+
+fn claimed_failures(seen: &Observation) -> Option<Verdict> {
+    let claimed = seen.report.claimed_failures.filter(|&n| n > 0)?;
+    let summary =
+        format!("the target's own summary claims {claimed} failed, though no case says so");
+    Some(on_output(seen, Cause::SummaryFailed, summary))
+}
+
+fn bad_exit(seen: &Observation) -> Option<Verdict> {
+    seen.incidents.iter().find_map(|incident| match incident.kind {
+        IncidentKind::Exit(code) if code != 0 => {
+            let summary = format!("the firmware ended with exit code {code}");
+            Some(by_incident(incident, Cause::GuestExit, summary))
+        }
+        _ => None,
+    })
+}
+
+fn silent(seen: &Observation) -> Option<Verdict> {
+    let wanted = seen.results_wanted || seen.failure.is_some();
+    (wanted && !seen.printed()).then(|| {
+        let summary = "the target printed nothing in this boot";
+        on_output(seen, Cause::NoOutput, summary)
+    })
+}
+
+fn failed_action(seen: &Observation) -> Option<Verdict> {
+    let failure = seen.failure.as_ref()?;
+    let mut decided = verdict(failure.cause, failure.detail.clone(), failure.evidence.clone());
+    // A wait for results that ran out while none had begun proves nothing against the target.
+    if failure.cause == Cause::Hang && seen.results_wanted && seen.report.format.is_none() {
+        return no_results(seen);
+    }
+    if decided.evidence.is_empty() {
+        decided.evidence.push(seen.output.evidence());
+    }
+    Some(decided)
+}
+
+fn bytes_lost(seen: &Observation) -> Option<Verdict> {
+    let gap = seen.gaps.first()?;
+    let lost = gap.lost.map_or("an unknown number of".to_owned(), |n| n.to_string());
+    let summary = format!("{lost} console bytes are missing: {}", gap.passage.text);
+    Some(verdict(Cause::OutputLost, summary, vec![gap.passage.evidence()]))
+}
+
+fn identity_missing(seen: &Observation) -> Option<Verdict> {
+    let identity = &seen.identity;
+    (identity.announces && identity.deployed.is_some() && identity.printed.is_none()).then(|| {
+        let summary = "the image promises to print its build id, but this boot printed none";
+        on_output(seen, Cause::IdentityMissing, summary)
+    })
+}
+
+fn no_results(seen: &Observation) -> Option<Verdict> {
+    (seen.results_wanted && seen.report.format.is_none()).then(|| {
+        let summary = "the target printed, but no known result format was found \
+                       (wait for a text instead: --until REGEX)";
+        on_output(seen, Cause::NoResults, summary)
+    })
+}
+
+fn unfinished_case(seen: &Observation) -> Option<Verdict> {
+    let first = cases(seen, CaseStatus::Unfinished).next()?;
+    let summary = format!("test {} began and has no result", first.name);
+    Some(verdict(Cause::PlanMismatch, summary, case_evidence(seen, CaseStatus::Unfinished)))
+}
+
+fn no_tests(seen: &Observation) -> Option<Verdict> {
+    (seen.results_wanted && seen.report.ended && seen.report.cases.is_empty())
+        .then(|| on_output(seen, Cause::NoTests, "the report holds no test at all"))
+}
+
+fn no_end(seen: &Observation) -> Option<Verdict> {
+    (seen.results_wanted && !seen.report.ended).then(|| {
+        let all = executed(&seen.report);
+        on_output(seen, Cause::NoEnd, format!("{all} tests ran, but the report has no end marker"))
+    })
+}
+
+fn plan_mismatch(seen: &Observation) -> Option<Verdict> {
+    let planned = seen.report.planned?;
+    let all = executed(&seen.report) as u64;
+    (seen.results_wanted && planned != all).then(|| {
+        let summary = format!("{planned} tests were announced, but {all} have a result");
+        on_output(seen, Cause::PlanMismatch, summary)
+    })
+}
+
+/// A report that contradicts itself proves nothing, even where each line is green.
+fn contradiction(seen: &Observation) -> Option<Verdict> {
+    let remark = seen.report.remarks.first()?;
+    seen.results_wanted.then(|| on_output(seen, Cause::PlanMismatch, remark.clone()))
+}
+
+/// A step that needed several starts did not simply work.
+fn restarted(seen: &Observation) -> Option<Verdict> {
+    (seen.restarts > 0).then(|| {
+        let n = seen.restarts;
+        let s = if n == 1 { "" } else { "s" };
+        on_output(seen, Cause::Flaky, format!("everything worked in the end, after {n} restart{s}"))
+    })
+}
+
+fn passed(seen: &Observation) -> Verdict {
+    if !seen.results_wanted {
+        return on_output(seen, Cause::ExpectationsMet, "everything the plan expects was seen");
+    }
+    let skipped = seen.report.count(CaseStatus::Skip);
+    let count = seen.report.count(CaseStatus::Pass);
+    let s = if count == 1 { "" } else { "s" };
+    let skips = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
+    on_output(seen, Cause::Passed, format!("{count} test{s} passed{skips}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Failure, Gap, Identity, Passage, PrintedId};
+    use jig_model::VerdictKind;
+    use jig_model::result::{ResultFormat, TestCase};
+
+    fn case(name: &str, status: CaseStatus) -> TestCase {
+        TestCase { name: name.into(), status, message: None, duration_ms: None, start: 0, end: 1 }
+    }
+
+    fn green() -> Observation {
+        Observation {
+            output: Passage { end: 10, ..Passage::default() },
+            results_wanted: true,
+            report: TestReport {
+                format: Some(ResultFormat::Unity),
+                cases: vec![case("a", CaseStatus::Pass), case("b", CaseStatus::Skip)],
+                planned: Some(2),
+                claimed_failures: Some(0),
+                ended: true,
+                remarks: vec![],
+            },
+            ..Observation::default()
+        }
+    }
+
+    fn incident(kind: IncidentKind) -> Incident {
+        Incident { kind, passage: Passage::default() }
+    }
+
+    #[test]
+    fn a_complete_green_report_passes() {
+        let verdict = judge(&green());
+        assert_eq!((verdict.kind, verdict.cause), (VerdictKind::Pass, Cause::Passed));
+        assert_eq!(verdict.tests.cases.len(), 2);
+    }
+
+    /// Each of these takes one thing away from a green observation: none may pass.
+    #[test]
+    fn nothing_that_is_missing_or_wrong_passes() {
+        type Spoil = fn(&mut Observation);
+        let table: &[(Cause, Spoil)] = &[
+            (Cause::Cancelled, |o| o.cancelled = true),
+            (Cause::EmulatorKilled, |o| {
+                o.incidents.push(incident(IncidentKind::Lost(Cause::EmulatorKilled)));
+            }),
+            (Cause::FaultBanner, |o| {
+                o.incidents.push(incident(IncidentKind::Recognised(Cause::FaultBanner)));
+            }),
+            (Cause::Lockup, |o| o.incidents.push(incident(IncidentKind::Lockup))),
+            (Cause::GuestPanic, |o| o.incidents.push(incident(IncidentKind::GuestPanic))),
+            (Cause::WatchdogReset, |o| o.incidents.push(incident(IncidentKind::Watchdog))),
+            (Cause::BootLoop, |o| {
+                o.incidents.push(incident(IncidentKind::Recognised(Cause::BootLoop)));
+            }),
+            (Cause::OutputStorm, |o| {
+                o.incidents.push(incident(IncidentKind::Recognised(Cause::OutputStorm)));
+            }),
+            (Cause::UnexpectedReset, |o| o.incidents.push(incident(IncidentKind::Reset))),
+            (Cause::GuestExit, |o| o.incidents.push(incident(IncidentKind::Exit(1)))),
+            (Cause::TestFailed, |o| o.report.cases.push(case("c", CaseStatus::Fail))),
+            (Cause::SummaryFailed, |o| o.report.claimed_failures = Some(1)),
+            (Cause::NoOutput, |o| o.output.end = o.output.start),
+            (Cause::OutputLost, |o| {
+                o.gaps.push(Gap { passage: Passage::default(), lost: Some(3) });
+            }),
+            (Cause::NoResults, |o| o.report = TestReport::default()),
+            (Cause::NoTests, |o| o.report.cases.clear()),
+            (Cause::NoEnd, |o| o.report.ended = false),
+            (Cause::PlanMismatch, |o| o.report.planned = Some(3)),
+            (Cause::PlanMismatch, |o| o.report.cases.push(case("c", CaseStatus::Unfinished))),
+            (Cause::PlanMismatch, |o| o.report.remarks.push("twice".into())),
+            (Cause::Flaky, |o| o.restarts = 1),
+            (Cause::IdentityMissing, |o| {
+                o.identity =
+                    Identity { deployed: Some("ab".into()), announces: true, printed: None };
+            }),
+            (Cause::WrongImage, |o| {
+                let printed = PrintedId { hex: "cd".into(), passage: Passage::default() };
+                o.identity = Identity {
+                    deployed: Some("ab".into()),
+                    announces: true,
+                    printed: Some(printed),
+                };
+            }),
+            (Cause::Hang, |o| {
+                o.failure =
+                    Some(Failure { cause: Cause::Hang, detail: String::new(), evidence: vec![] });
+            }),
+        ];
+        for (cause, spoil) in table {
+            let mut seen = green();
+            spoil(&mut seen);
+            let verdict = judge(&seen);
+            assert_eq!(verdict.cause, *cause);
+            assert_ne!(verdict.kind, VerdictKind::Pass, "{cause}");
+        }
+    }
+
+    #[test]
+    fn the_rig_is_asked_before_the_firmware() {
+        let mut seen = green();
+        seen.report.cases.push(case("c", CaseStatus::Fail));
+        seen.incidents.push(incident(IncidentKind::Recognised(Cause::FaultBanner)));
+        seen.incidents.push(incident(IncidentKind::Lost(Cause::EmulatorStuck)));
+        assert_eq!(judge(&seen).kind, VerdictKind::EnvError);
+    }
+
+    #[test]
+    fn a_shortened_build_id_is_accepted_but_not_another_one() {
+        let mut seen = green();
+        let printed = |hex: &str| PrintedId { hex: hex.into(), passage: Passage::default() };
+        seen.identity = Identity {
+            deployed: Some("abcdef".into()),
+            announces: true,
+            printed: Some(printed("abcd")),
+        };
+        assert_eq!(judge(&seen).cause, Cause::Passed);
+        seen.identity.printed = Some(printed("abce"));
+        assert_eq!(judge(&seen).cause, Cause::WrongImage);
+    }
+
+    #[test]
+    fn running_out_of_time_before_any_result_is_no_proof_against_the_target() {
+        let mut seen = green();
+        seen.report = TestReport::default();
+        seen.failure =
+            Some(Failure { cause: Cause::Hang, detail: String::new(), evidence: vec![] });
+        assert_eq!(judge(&seen).cause, Cause::NoResults);
+    }
+}
