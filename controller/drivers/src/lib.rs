@@ -4,5 +4,6 @@
 //! whether it worked. It knows no store, no plan and no verdict, and no board's name.
 //! [`process`] is the only place in the house that starts a child process.
 
+pub mod host;
 pub mod process;
 pub mod qemu;

@@ -6,10 +6,11 @@
 
 use std::future::Future;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -160,6 +161,38 @@ pub struct Protocols {
 
 /// A shared sink.
 pub type SharedSink = Arc<dyn BoardSink>;
+
+/// How a host command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandEnd {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By a signal that Jig did not send.
+    Signalled(i32),
+    /// Jig stopped it when its time was over.
+    TimedOut,
+}
+
+/// What a plan may use of the machine Jig runs on.
+pub trait Host: Send + Sync {
+    /// Runs a program to its end, its output going to a file. Never by a shell; the whole
+    /// process group is gone when this returns or is dropped.
+    ///
+    /// # Errors
+    /// The program cannot be started, or its output cannot be written.
+    fn command<'a>(
+        &'a self,
+        argv: &'a [String],
+        within: Duration,
+        output: &'a Path,
+    ) -> BoxFuture<'a, Result<CommandEnd, DriverError>>;
+
+    /// Connects to a TCP address and returns the first line it says, trying again until
+    /// somebody answers or the future is dropped. A connect alone proves nothing: an
+    /// emulator accepts on behalf of a guest that does not listen yet.
+    fn banner<'a>(&'a self, address: &'a str) -> BoxFuture<'a, Vec<u8>>;
+}
 
 /// What a driver gets to know about the board it drives.
 #[derive(Clone)]

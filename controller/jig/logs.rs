@@ -1,0 +1,122 @@
+//! The log of Jig itself: text for people, or one JSON object a line.
+//!
+//! A JSON line has `timestamp`, `level`, `session_id` (this process), `trace_id` (the run),
+//! `event_type`, `message`, and where there are any `data` and `duration_ms`.
+
+use std::fmt;
+use std::io::Write as _;
+
+use serde_json::{Map, Value, json};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::args::LogFormat;
+
+/// Starts logging to standard error.
+pub(crate) fn start(verbose: u8, quiet: bool, format: LogFormat, colour: bool) {
+    let default = match (quiet, verbose) {
+        (true, _) => "error",
+        (false, 0) => "warn",
+        (false, 1) => "info",
+        (false, 2) => "debug",
+        (false, _) => "trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let registry = tracing_subscriber::registry().with(filter);
+    let started = match format {
+        LogFormat::Text => registry
+            .with(
+                tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colour),
+            )
+            .try_init(),
+        LogFormat::Json => registry.with(JsonLines { session: session_id() }).try_init(),
+    };
+    // Only a second call can fail, and it changes nothing.
+    drop(started);
+}
+
+/// Names this process: when it started and its number.
+fn session_id() -> String {
+    format!("{:x}-{:x}", jiff::Timestamp::now().as_millisecond(), std::process::id())
+}
+
+struct JsonLines {
+    session: String,
+}
+
+/// The run a span belongs to.
+struct Trace(String);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        let Some(trace) = fields.0.get("trace").and_then(Value::as_str) else { return };
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(Trace(trace.to_owned()));
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let mut data = fields.0;
+        let scope = context.event_scope(event).into_iter().flatten();
+        let trace = scope.filter_map(|span| span.extensions().get::<Trace>().map(|t| t.0.clone())).next();
+        let kind = data.remove("event_type");
+        let kind = kind.unwrap_or_else(|| event.metadata().target().into());
+        let mut line = json!({
+            "timestamp": jiff::Timestamp::now(),
+            "level": event.metadata().level().as_str(),
+            "session_id": self.session,
+            "trace_id": trace,
+            "event_type": kind,
+            "message": data.remove("message").unwrap_or(Value::Null),
+        });
+        if let Some(duration) = data.remove("duration_ms") {
+            line["duration_ms"] = duration;
+        }
+        if !data.is_empty() {
+            line["data"] = Value::Object(data);
+        }
+        let mut text = line.to_string();
+        text.push('\n');
+        // Nobody is left to tell when standard error is gone.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+#[derive(Default)]
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn set(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.set(field, format!("{value:?}"));
+    }
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field, value);
+    }
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field, value);
+    }
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, value);
+    }
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.set(field, value);
+    }
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, value);
+    }
+}
