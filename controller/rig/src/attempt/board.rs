@@ -1,0 +1,165 @@
+//! What is known of the board during one attempt, as its parts report it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jig_model::event::BoardEvent;
+use jig_model::protocol::{BoardSink, BoxFuture, PowerState, Wire};
+use jig_model::{Cause, ConsoleName, RunEvent};
+use tokio::sync::watch;
+
+use crate::console::ConsoleHandle;
+use crate::judge::{Incident, IncidentKind, Passage};
+
+/// Takes the events of a run, in order.
+pub trait EventSink: Send + Sync {
+    /// Takes one.
+    fn emit(&self, event: RunEvent);
+}
+
+/// One console of the board.
+pub(super) struct Line {
+    pub(super) handle: ConsoleHandle,
+    /// The log's path relative to the run.
+    pub(super) file: String,
+}
+
+/// A boot that was asked for: where its output begins on each console.
+pub(super) type Boot = BTreeMap<ConsoleName, u64>;
+
+#[derive(Default)]
+pub(super) struct Facts {
+    pub(super) boots: Vec<Boot>,
+    pub(super) incidents: Vec<Incident>,
+    /// Addresses of forwarded ports.
+    pub(super) forwards: BTreeMap<String, String>,
+    pub(super) power: Option<PowerState>,
+}
+
+/// Collects facts; everybody may ask and wait for a change.
+pub(super) struct Board {
+    pub(super) lines: BTreeMap<ConsoleName, Line>,
+    pub(super) primary: ConsoleName,
+    facts: Mutex<Facts>,
+    changed: watch::Sender<()>,
+    events: std::sync::Arc<dyn EventSink>,
+}
+
+impl Board {
+    pub(super) fn new(
+        lines: BTreeMap<ConsoleName, Line>,
+        primary: ConsoleName,
+        events: std::sync::Arc<dyn EventSink>,
+    ) -> Self {
+        let facts = Mutex::new(Facts::default());
+        Self { lines, primary, facts, changed: watch::Sender::new(()), events }
+    }
+
+    pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    pub(super) fn emit(&self, event: RunEvent) {
+        self.events.emit(event);
+    }
+
+    pub(super) fn boots(&self) -> usize {
+        self.facts().boots.len()
+    }
+
+    /// Records something unasked and wakes whoever waits.
+    pub(super) fn incident(&self, kind: IncidentKind, passage: Passage) {
+        self.facts().incidents.push(Incident { kind, passage });
+        self.changed.send_replace(());
+    }
+
+    /// Forgets the incidents of a try that is started again; the judge counts the restart.
+    pub(super) fn forgive(&self) {
+        self.facts().incidents.clear();
+    }
+
+    /// Marks that what follows on every console belongs to a boot that was asked for.
+    fn begin_boot(&self) {
+        let starts = self.lines.iter().map(|(name, line)| {
+            let len = line.handle.state().borrow().len;
+            (name.clone(), len)
+        });
+        let boot: Boot = starts.collect();
+        let offset = boot.get(&self.primary).copied().unwrap_or_default();
+        let count = {
+            let mut facts = self.facts();
+            facts.boots.push(boot);
+            facts.boots.len()
+        };
+        let boot = u32::try_from(count).unwrap_or(u32::MAX);
+        self.emit(RunEvent::Boot { boot, offset });
+    }
+
+    /// Points at where the primary console stands now.
+    fn here(&self, text: String) -> Passage {
+        let Some(line) = self.lines.get(&self.primary) else { return Passage::default() };
+        let at = line.handle.state().borrow().len;
+        Passage { file: line.file.clone(), start: at, end: at, text }
+    }
+}
+
+impl BoardSink for Board {
+    fn attach(&self, console: &ConsoleName, wire: Box<dyn Wire>) {
+        let attached = match self.lines.get(console) {
+            Some(line) => line.handle.attach(wire).map_err(|error| error.to_string()),
+            None => Err(format!("the board has no console {console}")),
+        };
+        if let Err(error) = attached {
+            self.incident(IncidentKind::Lost(Cause::ConsoleLost), self.here(error));
+        }
+    }
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            for line in self.lines.values() {
+                // A closed console has nothing left to drain.
+                let _ = line.handle.drained().await;
+            }
+        })
+    }
+
+    fn event(&self, event: BoardEvent) {
+        tracing::info!(?event, "board");
+        self.emit(RunEvent::Board(event.clone()));
+        match event {
+            BoardEvent::Power { state } => {
+                self.facts().power = Some(state);
+                if state == PowerState::On {
+                    self.begin_boot();
+                }
+            }
+            BoardEvent::Forwarded { port, address } => {
+                self.facts().forwards.insert(port, address);
+            }
+            BoardEvent::Reset { by_target: false, .. } => self.begin_boot(),
+            BoardEvent::Reset { by_target: true, reason } => {
+                self.incident(IncidentKind::Reset, self.here(reason));
+            }
+            BoardEvent::Watchdog { action } => {
+                self.incident(IncidentKind::Watchdog, self.here(action));
+            }
+            BoardEvent::GuestPanic { detail } => {
+                self.incident(IncidentKind::GuestPanic, self.here(detail));
+            }
+            BoardEvent::TargetExit { code } => {
+                self.incident(IncidentKind::Exit(code), self.here(format!("exit code {code}")));
+            }
+            BoardEvent::Lockup { detail } => {
+                self.incident(IncidentKind::Lockup, self.here(detail));
+            }
+            BoardEvent::Lost { cause, detail } => {
+                self.incident(IncidentKind::Lost(cause), self.here(detail));
+            }
+        }
+        self.changed.send_replace(());
+    }
+}

@@ -1,0 +1,20 @@
+//! One attempt: a plan run once on one board.
+//!
+//! Owns the board's consoles for the attempt, watches them while actions run, and hands
+//! what was observed to the judge. Refuses to know what implements the protocols.
+//!
+//! # Design
+//! Three parties share one [`board::Board`], which only collects facts:
+//! the driver reports events and wires into it, a [`watcher::Watcher`] per console reads
+//! the log (faults, boot loops, storms, results, build id), and the [`actions::Actions`]
+//! do what the plan says and stop waiting as soon as the facts say it is pointless.
+
+mod actions;
+mod board;
+mod identity;
+mod perform;
+mod trouble;
+mod watcher;
+
+pub use board::EventSink;
+pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};

@@ -1,0 +1,102 @@
+//! When it is pointless to wait on: the board is gone or the target has failed.
+
+use std::time::Duration;
+
+use jig_model::Cause;
+use tokio::time::{Instant, sleep_until};
+
+use super::board::Board;
+use crate::judge::{Failure, Incident, IncidentKind};
+
+/// How long a target that reset itself is still watched: long enough to tell one reset
+/// from a loop (an emulated boot takes 5 to 50 ms, a board's well under a second).
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How many resets by the target make a boot loop when the board tells of each.
+///
+/// Where resets cannot be seen, the profile's boot banner and limit decide.
+const LOOP_RESETS: usize = 3;
+
+/// Returns when something happened that no wait can outlive.
+pub(super) async fn trouble(board: &Board) -> Failure {
+    let mut changes = board.changes();
+    let mut linger = None;
+    loop {
+        changes.borrow_and_update();
+        let (failure, resets) = {
+            let facts = board.facts();
+            let found = facts.incidents.iter().find_map(fatal);
+            (found, facts.incidents.iter().filter(|i| is_reset(i)).count())
+        };
+        if let Some(failure) = failure {
+            return failure;
+        }
+        if resets >= LOOP_RESETS {
+            return on_resets(board, Cause::BootLoop);
+        }
+        if resets > 0 && linger.is_none() {
+            linger = Some(Instant::now() + LINGER);
+        }
+        match linger {
+            None => drop(changes.changed().await),
+            Some(until) => tokio::select! {
+                _ = changes.changed() => {}
+                () = sleep_until(until) => return on_resets(board, Cause::UnexpectedReset),
+            },
+        }
+    }
+}
+
+fn is_reset(incident: &Incident) -> bool {
+    incident.kind == IncidentKind::Reset
+}
+
+fn fatal(incident: &Incident) -> Option<Failure> {
+    let cause = match incident.kind {
+        IncidentKind::Lost(cause) | IncidentKind::Recognised(cause) => cause,
+        IncidentKind::Lockup => Cause::Lockup,
+        IncidentKind::GuestPanic => Cause::GuestPanic,
+        IncidentKind::Watchdog => Cause::WatchdogReset,
+        // An exit may be the good end of a report; the action that waits for it decides.
+        IncidentKind::Reset | IncidentKind::Exit(_) => return None,
+    };
+    Some(Failure {
+        cause,
+        detail: incident.passage.text.clone(),
+        evidence: vec![incident.passage.evidence()],
+    })
+}
+
+/// Records what repeated or single resets amount to, so that the judge sees it.
+fn on_resets(board: &Board, cause: Cause) -> Failure {
+    let facts = board.facts();
+    let resets: Vec<_> = facts.incidents.iter().filter(|i| is_reset(i)).cloned().collect();
+    drop(facts);
+    let detail = match cause {
+        Cause::BootLoop => format!("the target reset itself {} times", resets.len()),
+        _ => "the target reset itself".to_owned(),
+    };
+    let evidence: Vec<_> = resets.iter().map(|i| i.passage.evidence()).collect();
+    if let Some(last) = resets.last() {
+        let mut passage = last.passage.clone();
+        passage.text.clone_from(&detail);
+        board.incident(IncidentKind::Recognised(cause), passage);
+    }
+    Failure { cause, detail, evidence }
+}
+
+/// Waits until the target has ended by itself; returns its exit code.
+pub(super) async fn exit(board: &Board) -> i32 {
+    let mut changes = board.changes();
+    loop {
+        changes.borrow_and_update();
+        let code = board.facts().incidents.iter().find_map(|incident| match incident.kind {
+            IncidentKind::Exit(code) => Some(code),
+            _ => None,
+        });
+        match code {
+            Some(code) => return code,
+            None => drop(changes.changed().await),
+        }
+    }
+}

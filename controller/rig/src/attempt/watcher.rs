@@ -1,0 +1,307 @@
+//! Reads one console's log while an attempt runs, and says what it means.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::plan::Markers;
+use jig_model::profile::BoardProfile;
+use jig_model::result::{ResultFormat, TestReport};
+use jig_model::{Cause, ConsoleName, RunEvent};
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use super::board::Board;
+use super::identity::{IdentityScanner, MAX_LINE, id_in};
+use super::perform::AttemptError;
+use crate::console::{Follow, FollowError, Follower, Recogniser, Recognition};
+use crate::judge::{IncidentKind, Passage, PrintedId};
+use crate::results::{ResultEvent, ResultParser};
+
+/// Bytes read at once. One console chunk is at most as long.
+const STRIDE: usize = 64 << 10;
+
+/// How often silence is looked for: a tenth of the shortest limit a profile may set.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What the results console's watcher has seen so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Bytes of the log that were looked at.
+    pub(super) processed: u64,
+    /// Boots that were begun.
+    pub(super) boots: usize,
+    /// Whether the report's end marker was seen in this boot.
+    pub(super) ended: bool,
+    /// Whether a report has begun in this boot.
+    pub(super) reporting: bool,
+}
+
+/// What a watcher knows at the end.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Where the last boot's output begins, and where the log ends.
+    pub(super) output: (u64, u64),
+    /// What was reported in the last boot.
+    pub(super) report: TestReport,
+    /// The build id that the last boot printed.
+    pub(super) printed: Option<PrintedId>,
+}
+
+/// How the results console is read.
+#[derive(Clone)]
+pub(super) struct Reading {
+    pub(super) only: Option<ResultFormat>,
+    pub(super) markers: Option<Markers>,
+}
+
+impl Reading {
+    fn parser(&self, offset: u64) -> Result<ResultParser, AttemptError> {
+        ResultParser::new(self.only, self.markers.as_ref(), offset).map_err(AttemptError::Markers)
+    }
+}
+
+pub(super) struct Watcher {
+    console: ConsoleName,
+    board: Arc<Board>,
+    follower: Follower,
+    recogniser: Recogniser,
+    results: Option<Results>,
+    /// Boots of the board's list that were begun here.
+    begun: usize,
+    began: Instant,
+    progress: watch::Sender<Progress>,
+}
+
+struct Results {
+    reading: Reading,
+    parser: ResultParser,
+    identity: IdentityScanner,
+    printed: Option<PrintedId>,
+    reporting: bool,
+}
+
+impl Watcher {
+    pub(super) fn new(
+        console: &ConsoleName,
+        board: &Arc<Board>,
+        profile: &BoardProfile,
+        reading: Option<Reading>,
+    ) -> Result<Self, AttemptError> {
+        let line = board.lines.get(console).ok_or_else(|| AttemptError::NoConsole(console.clone()))?;
+        let follower = line.handle.follow(0, 0).map_err(AttemptError::Follow)?;
+        let banner = profile.boot_banner.as_ref();
+        let recogniser = Recogniser::new(&profile.faults, banner, &profile.limits)
+            .map_err(AttemptError::Patterns)?;
+        let results = match reading {
+            None => None,
+            Some(reading) => Some(Results {
+                parser: reading.parser(0)?,
+                identity: IdentityScanner::new().map_err(AttemptError::Patterns)?,
+                printed: None,
+                reporting: false,
+                reading,
+            }),
+        };
+        Ok(Self {
+            console: console.clone(),
+            board: Arc::clone(board),
+            follower,
+            recogniser,
+            results,
+            begun: 0,
+            began: Instant::now(),
+            progress: watch::Sender::new(Progress::default()),
+        })
+    }
+
+    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// Watches until told to stop, then looks at what is left.
+    pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) -> Result<Seen, AttemptError> {
+        let mut changes = self.board.changes();
+        let mut state = self.board.lines[&self.console].handle.state();
+        let mut tick = tokio::time::interval(TICK);
+        let mut buf = vec![0; STRIDE];
+        let mut stopping = false;
+        loop {
+            changes.borrow_and_update();
+            self.begin_boots(self.follower.cursor())?;
+            let more = state.borrow_and_update().len > self.follower.cursor();
+            if more {
+                let Follow::Bytes { offset, len } =
+                    self.follower.next(&mut buf).await.map_err(AttemptError::Follow)?
+                else {
+                    continue;
+                };
+                self.look(offset, &buf[..len])?;
+                // A flooding target keeps the log ahead of us; others must get their turn.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            self.publish();
+            if stopping {
+                break;
+            }
+            tokio::select! {
+                // Sent or dropped: either way nobody waits for more.
+                _ = &mut stop => stopping = true,
+                changed = state.changed() => stopping = changed.is_err(),
+                _ = changes.changed() => {}
+                _ = tick.tick() => self.listen_for_silence(),
+            }
+        }
+        self.finish()
+    }
+
+    /// Begins the boots that start at or before an offset.
+    fn begin_boots(&mut self, offset: u64) -> Result<(), AttemptError> {
+        while let Some(start) = self.next_boot().filter(|&start| start <= offset) {
+            self.begun += 1;
+            self.recogniser.expect_boot(start, self.began.elapsed());
+            self.follower.begin_boot(start);
+            if let Some(results) = &mut self.results {
+                results.parser = results.reading.parser(start)?;
+                results.identity.restart();
+                results.printed = None;
+                results.reporting = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn next_boot(&self) -> Option<u64> {
+        let facts = self.board.facts();
+        facts.boots.get(self.begun)?.get(&self.console).copied()
+    }
+
+    /// Looks at bytes of the log, boot by boot.
+    fn look(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() {
+            self.begin_boots(at)?;
+            let room = self.next_boot().map_or(usize::MAX, |start| (start - at) as usize);
+            let (piece, behind) = rest.split_at(rest.len().min(room));
+            self.look_within_boot(at, piece)?;
+            at += piece.len() as u64;
+            rest = behind;
+        }
+        // `begin_boot` moves the cursor back when a boundary lies within the chunk.
+        self.follower.seek(at);
+        Ok(())
+    }
+
+    fn look_within_boot(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
+        let recognitions = self.recogniser.feed(bytes, self.began.elapsed());
+        let mut fed = 0;
+        for recognition in &recognitions {
+            // What stands before the fault may be results; the line it cuts is none.
+            let until = (recognition.start.max(offset) - offset) as usize;
+            self.feed_results(&bytes[fed..until.max(fed)]);
+            fed = until.max(fed);
+            if let Some(results) = &mut self.results {
+                results.parser.interrupt();
+            }
+        }
+        self.feed_results(&bytes[fed..]);
+        for recognition in recognitions {
+            self.report(recognition);
+        }
+        self.find_identity(offset, bytes)
+    }
+
+    fn feed_results(&mut self, bytes: &[u8]) {
+        let Some(results) = &mut self.results else { return };
+        let (board, reporting) = (&self.board, &mut results.reporting);
+        results.parser.feed(bytes, &mut |event| match event {
+            ResultEvent::Format(format) => {
+                *reporting = true;
+                board.emit(RunEvent::FormatFound { format });
+            }
+            ResultEvent::Case(case) => {
+                board.emit(RunEvent::Case { name: case.name, status: case.status });
+            }
+            ResultEvent::Remark(text) => board.emit(RunEvent::Note { text }),
+            ResultEvent::Started { .. } | ResultEvent::Planned(_) | ResultEvent::Ended => {}
+        });
+    }
+
+    fn find_identity(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
+        let Some(results) = &mut self.results else { return Ok(()) };
+        if results.printed.is_some() {
+            return Ok(());
+        }
+        let Some(used) = results.identity.feed(bytes) else { return Ok(()) };
+        let end = offset + used as u64;
+        let start = end.saturating_sub(MAX_LINE).max(self.follower.floor());
+        let mut passage = vec![0; (end - start) as usize];
+        let len = self.follower.read_at(start, &mut passage).map_err(AttemptError::Follow)?;
+        if let Some(hex) = id_in(&passage[..len]) {
+            let text = format!("build id {hex}");
+            let file = self.file();
+            results.printed = Some(PrintedId { hex, passage: Passage { file, start, end, text } });
+        }
+        Ok(())
+    }
+
+    fn file(&self) -> String {
+        self.board.lines[&self.console].file.clone()
+    }
+
+    fn report(&self, recognition: Recognition) {
+        let Recognition { cause, by, start, end, text } = recognition;
+        tracing::info!(%cause, by, console = %self.console, "recognised");
+        self.board.emit(RunEvent::Recognised {
+            cause,
+            console: self.console.clone(),
+            start,
+            end,
+            text: text.clone(),
+        });
+        let passage = Passage { file: self.file(), start, end, text };
+        self.board.incident(IncidentKind::Recognised(cause), passage);
+    }
+
+    /// Silence is told, not judged: only a wait that runs out makes something of it.
+    fn listen_for_silence(&mut self) {
+        if let Some(silence) = self.recogniser.check_silence(self.began.elapsed()) {
+            let Recognition { start, end, text, .. } = silence;
+            let cause = Cause::NoOutput;
+            let console = self.console.clone();
+            self.board.emit(RunEvent::Recognised { cause, console, start, end, text });
+        }
+    }
+
+    fn publish(&self) {
+        let next = Progress {
+            processed: self.follower.cursor(),
+            boots: self.begun,
+            ended: self.results.as_ref().is_some_and(|r| r.parser.ended()),
+            reporting: self.results.as_ref().is_some_and(|r| r.reporting),
+        };
+        self.progress.send_if_modified(|now| std::mem::replace(now, next) != next);
+    }
+
+    fn finish(mut self) -> Result<Seen, AttemptError> {
+        for recognition in self.recogniser.finish() {
+            if let Some(results) = &mut self.results {
+                results.parser.interrupt();
+            }
+            self.report(recognition);
+        }
+        let output = (self.follower.floor(), self.follower.cursor());
+        Ok(match self.results {
+            None => Seen { output, ..Seen::default() },
+            Some(results) => {
+                Seen { output, report: results.parser.finish(), printed: results.printed }
+            }
+        })
+    }
+}
+
+impl From<FollowError> for AttemptError {
+    fn from(error: FollowError) -> Self {
+        Self::Follow(error)
+    }
+}
