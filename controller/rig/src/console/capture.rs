@@ -1,0 +1,430 @@
+//! The actor that owns a console's wire.
+//!
+//! # Design
+//! One task holds the wire, so reads and writes need no lock and nobody else can steal
+//! bytes. It takes all that is available at one wake-up as one chunk, stamps it, and hands
+//! it to a disk thread. It waits for storage only when 16 MiB are queued: some emulated
+//! machines freeze whole while nobody reads, and real ports overrun. Beyond that it stops
+//! reading, because losing bytes silently would be worse than holding the target up. A
+//! storage *error* is different: the wire is drained on, its bytes are counted as lost.
+//!
+//! **Refused here:** opening devices, and deciding when a board boots; who knows says so
+//! ([`ConsoleHandle::attach`], [`ConsoleHandle::boundary`]).
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use jig_model::protocol::Wire;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::clock::Clock;
+use super::disk::{self, LogState, WireEnd};
+use super::follow::{FollowError, Follower};
+use super::log::{GapReason, LogError, LogPaths, LogWriter};
+use super::queue::{CHUNK, Entry, Queue};
+
+/// Requests that may wait; each is answered within one turn of the actor.
+const CONTROLS: usize = 64;
+/// Writes that may wait; a target reads slowly, so callers wait with it.
+const WRITES: usize = 16;
+/// How much a drain reads at most: more than any kernel holds for a wire, so only a target
+/// that keeps printing meets it.
+const DRAIN_LIMIT: usize = 64 << 20;
+/// Pause before a wire is believed to be empty. An event-driven wire knows of new bytes
+/// only after the runtime has polled the system once more, so its first "nothing there"
+/// may be older than the bytes.
+const SETTLE: Duration = Duration::from_millis(2);
+
+/// Says why a console did not do as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsoleError {
+    /// The console is closed.
+    #[error("the console is closed")]
+    Closed,
+    /// No wire is attached: the board is off.
+    #[error("the console has no wire: is the board powered?")]
+    Detached,
+    /// Too many requests wait, which means that the disk hangs.
+    #[error("the console does not keep up ({CONTROLS} requests wait)")]
+    Busy,
+    /// The wire refused bytes.
+    #[error("write to the console's wire")]
+    Wire(#[source] io::Error),
+}
+
+enum Control {
+    Attach(Box<dyn Wire>),
+    Drain(oneshot::Sender<u64>),
+    Boundary(oneshot::Sender<u64>),
+    Gap(Option<u64>, GapReason),
+}
+
+struct Write {
+    bytes: Vec<u8>,
+    at: usize,
+    done: oneshot::Sender<Result<(), ConsoleError>>,
+}
+
+/// A running capture. Dropping it stops the capture in the background as
+/// [`close`](Self::close) does in the open.
+#[derive(Debug)]
+pub struct Console {
+    handle: ConsoleHandle,
+    /// Dropped to stop the actor.
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+    disk: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Talks to a console. Cheap to clone; outlives the console harmlessly.
+#[derive(Debug, Clone)]
+pub struct ConsoleHandle {
+    controls: mpsc::Sender<Control>,
+    writes: mpsc::Sender<Write>,
+    state: watch::Receiver<LogState>,
+    raw: Arc<Path>,
+}
+
+impl Console {
+    /// Creates the log and starts capturing; a wire is attached later. Call within a tokio
+    /// runtime that has time enabled.
+    ///
+    /// # Errors
+    /// Says which file cannot be created; an existing log is never overwritten.
+    pub fn start(paths: &LogPaths, clock: Arc<dyn Clock>) -> Result<Self, LogError> {
+        Self::over(LogWriter::create(paths)?, &paths.raw, clock)
+    }
+
+    pub(super) fn over(
+        log: LogWriter,
+        raw: &Path,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, LogError> {
+        let queue = Arc::new(Queue::default());
+        let (state_out, state) = watch::channel(LogState::default());
+        let disk = std::thread::Builder::new()
+            .name("console-disk".to_owned())
+            .spawn({
+                let (queue, clock) = (Arc::clone(&queue), Arc::clone(&clock));
+                move || disk::run(&queue, log, clock.as_ref(), &state_out)
+            })
+            .map_err(|source| LogError::Create { path: raw.to_owned(), source })?;
+        let (controls, controls_in) = mpsc::channel(CONTROLS);
+        let (writes, writes_in) = mpsc::channel(WRITES);
+        let (stop, stopped) = oneshot::channel();
+        let actor = ConsoleActor {
+            wire: None,
+            controls: controls_in,
+            writes: writes_in,
+            writing: None,
+            stopped,
+            queue,
+            clock,
+            buf: vec![0; CHUNK],
+        };
+        // Unconstrained: the runtime's cooperative budget makes a full wire say "nothing
+        // there" now and then, which a drain would believe. The actor yields by itself.
+        let task = tokio::spawn(tokio::task::unconstrained(actor.run()));
+        let handle = ConsoleHandle { controls, writes, state, raw: raw.into() };
+        Ok(Self { handle, stop: Some(stop), task, disk: Some(disk) })
+    }
+
+    /// Returns a handle.
+    pub fn handle(&self) -> &ConsoleHandle {
+        &self.handle
+    }
+
+    /// Captures what the wire still holds, lets go of it, and syncs the log.
+    ///
+    /// Returns what the log amounts to, storage error included.
+    pub async fn close(mut self) -> LogState {
+        drop(self.stop.take());
+        if (&mut self.task).await.is_err() {
+            tracing::error!("console capture ended early");
+        }
+        let mut state = self.handle.state.clone();
+        // An error means that the thread is gone without a last word.
+        if state.wait_for(|s| s.closed).await.is_err() {
+            tracing::error!("console disk thread ended early");
+        }
+        if let Some(disk) = self.disk.take()
+            && disk.join().is_err()
+        {
+            tracing::error!("console disk thread panicked");
+        }
+        let last = state.borrow().clone();
+        last
+    }
+}
+
+impl ConsoleHandle {
+    /// Hands over a new wire; what an earlier one still holds is captured first.
+    ///
+    /// # Errors
+    /// Fails where the console is closed or does not keep up; the wire is dropped then.
+    pub fn attach(&self, wire: Box<dyn Wire>) -> Result<(), ConsoleError> {
+        self.control(Control::Attach(wire))
+    }
+
+    /// Reports bytes that never reached the wire, where a driver knows of them.
+    ///
+    /// # Errors
+    /// Fails where the console is closed or does not keep up.
+    pub fn gap(&self, lost: Option<u64>, reason: GapReason) -> Result<(), ConsoleError> {
+        self.control(Control::Gap(lost, reason))
+    }
+
+    fn control(&self, control: Control) -> Result<(), ConsoleError> {
+        self.controls.try_send(control).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => ConsoleError::Busy,
+            mpsc::error::TrySendError::Closed(_) => ConsoleError::Closed,
+        })
+    }
+
+    /// Waits until everything that is in the wire now is in the log, on disk; returns the
+    /// log's length then.
+    ///
+    /// # Errors
+    /// Fails where the console is closed.
+    pub async fn drained(&self) -> Result<u64, ConsoleError> {
+        self.ask(Control::Drain).await
+    }
+
+    /// Captures what is in the wire now and marks that what follows is a new boot; returns
+    /// the offset of its first byte.
+    ///
+    /// # Errors
+    /// Fails where the console is closed.
+    pub async fn boundary(&self) -> Result<u64, ConsoleError> {
+        self.ask(Control::Boundary).await
+    }
+
+    async fn ask(
+        &self,
+        control: impl FnOnce(oneshot::Sender<u64>) -> Control,
+    ) -> Result<u64, ConsoleError> {
+        let (done, answer) = oneshot::channel();
+        self.controls.send(control(done)).await.map_err(|_| ConsoleError::Closed)?;
+        answer.await.map_err(|_| ConsoleError::Closed)
+    }
+
+    /// Sends bytes to the target; returns when the wire has taken all of them.
+    ///
+    /// Cancel-safe in this sense: dropping the future abandons what the wire has not taken
+    /// yet, so a target that does not read cannot hold up later writers.
+    ///
+    /// # Errors
+    /// Fails where no wire is attached, or the wire refuses.
+    pub async fn send(&self, bytes: impl Into<Vec<u8>>) -> Result<(), ConsoleError> {
+        let (done, answer) = oneshot::channel();
+        let write = Write { bytes: bytes.into(), at: 0, done };
+        self.writes.send(write).await.map_err(|_| ConsoleError::Closed)?;
+        answer.await.map_err(|_| ConsoleError::Closed)?
+    }
+
+    /// Returns the log's state, to look at or to wait on.
+    pub fn state(&self) -> watch::Receiver<LogState> {
+        self.state.clone()
+    }
+
+    /// Opens a reader at an offset; see [`Follower::new`] for `floor`.
+    ///
+    /// # Errors
+    /// Says why the log cannot be opened.
+    pub fn follow(&self, offset: u64, floor: u64) -> Result<Follower, FollowError> {
+        Follower::new(&self.raw, self.state.clone(), offset, floor)
+    }
+}
+
+struct ConsoleActor {
+    wire: Option<Box<dyn Wire>>,
+    controls: mpsc::Receiver<Control>,
+    writes: mpsc::Receiver<Write>,
+    writing: Option<Write>,
+    stopped: oneshot::Receiver<()>,
+    queue: Arc<Queue>,
+    clock: Arc<dyn Clock>,
+    buf: Vec<u8>,
+}
+
+enum Step {
+    Moved,
+    Asked(Control),
+    Stopped,
+}
+
+impl ConsoleActor {
+    async fn run(mut self) {
+        loop {
+            self.queue.room().await;
+            match poll_fn(|cx| self.poll_step(cx)).await {
+                Step::Moved => {}
+                Step::Asked(control) => self.obey(control).await,
+                Step::Stopped => break,
+            }
+            tokio::task::yield_now().await;
+        }
+        // What was asked before the stop is still done, in order.
+        while let Ok(control) = self.controls.try_recv() {
+            self.obey(control).await;
+        }
+        self.drain().await;
+        self.detach(WireEnd::Closed);
+    }
+
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if Pin::new(&mut self.stopped).poll(cx).is_ready() {
+            return Poll::Ready(Step::Stopped);
+        }
+        if let Poll::Ready(Some(control)) = self.controls.poll_recv(cx) {
+            return Poll::Ready(Step::Asked(control));
+        }
+        // Both, so that neither a flood nor a slow reader at the other end starves one.
+        let wrote = self.poll_write(cx).is_ready();
+        if self.poll_read(cx).is_ready() || wrote {
+            return Poll::Ready(Step::Moved);
+        }
+        Poll::Pending
+    }
+
+    async fn obey(&mut self, control: Control) {
+        match control {
+            Control::Attach(wire) => {
+                if self.wire.is_some() {
+                    self.drain().await;
+                    self.detach(WireEnd::Closed);
+                }
+                self.wire = Some(wire);
+                self.queue.push(Entry::Attached(self.clock.stamp()));
+            }
+            Control::Drain(done) => {
+                self.drain().await;
+                self.queue.push(Entry::Ack(done));
+            }
+            Control::Boundary(done) => {
+                self.drain().await;
+                self.queue.push(Entry::Boot(self.clock.stamp()));
+                self.queue.push(Entry::Ack(done));
+            }
+            Control::Gap(lost, reason) => {
+                self.queue.push(Entry::Gap(self.clock.stamp(), lost, reason));
+            }
+        }
+    }
+
+    /// Reads until the wire is empty twice, with a pause between, or has ended.
+    async fn drain(&mut self) {
+        let mut budget = DRAIN_LIMIT / CHUNK;
+        for pause in [Duration::ZERO, SETTLE] {
+            if self.wire.is_none() {
+                return;
+            }
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            while budget > 0 {
+                self.queue.room().await;
+                let read = poll_fn(|cx| Poll::Ready(self.poll_read(cx))).await;
+                if read.is_pending() {
+                    break;
+                }
+                budget -= 1;
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Takes one chunk: all there is, up to the buffer's size.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(wire) = &mut self.wire else { return Poll::Pending };
+        let (mut filled, mut end) = (0, None);
+        while let Some(room) = self.buf.get_mut(filled..).filter(|room| !room.is_empty()) {
+            match wire.poll_read(cx, room) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => end = Some(WireEnd::Closed),
+                Poll::Ready(Ok(n)) => filled += n.min(room.len()),
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Poll::Ready(Err(error)) => end = Some(WireEnd::Broken(error.to_string().into())),
+            }
+            if end.is_some() {
+                break;
+            }
+        }
+        if filled > 0 {
+            self.queue.push(Entry::Bytes(self.clock.stamp(), self.buf[..filled].to_vec()));
+        }
+        let ended = end.is_some();
+        if let Some(end) = end {
+            self.detach(end);
+        }
+        if filled > 0 || ended { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn detach(&mut self, end: WireEnd) {
+        if self.wire.take().is_some() {
+            self.queue.push(Entry::Ended(self.clock.stamp(), end));
+        }
+        if let Some(write) = self.writing.take() {
+            self.finish(write, Err(ConsoleError::Detached));
+        }
+    }
+
+    /// Moves the current write on by one step, or begins the next one.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.writing.is_none() {
+            let Poll::Ready(Some(write)) = self.writes.poll_recv(cx) else {
+                return Poll::Pending;
+            };
+            self.writing = Some(write);
+        }
+        let Some(write) = &mut self.writing else { return Poll::Pending };
+        let rest = &write.bytes[write.at..];
+        let outcome = if write.done.poll_closed(cx).is_ready() || rest.is_empty() {
+            Ok(())
+        } else if let Some(wire) = &mut self.wire {
+            match wire.poll_write(cx, rest) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => Err(ConsoleError::Wire(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(n)) => {
+                    write.at += n.min(rest.len());
+                    if write.at < write.bytes.len() {
+                        return Poll::Ready(());
+                    }
+                    Ok(())
+                }
+                Poll::Ready(Err(error)) => Err(ConsoleError::Wire(error)),
+            }
+        } else {
+            Err(ConsoleError::Detached)
+        };
+        if let Some(write) = self.writing.take() {
+            self.finish(write, outcome);
+        }
+        Poll::Ready(())
+    }
+
+    fn finish(&self, write: Write, outcome: Result<(), ConsoleError>) {
+        if write.at > 0 {
+            self.queue.push(Entry::Sent(self.clock.stamp(), write.at as u64));
+        }
+        // Who asked may have gone; that is no failure.
+        let _ = write.done.send(outcome);
+    }
+}
+
+impl Drop for ConsoleActor {
+    /// Lets the disk thread end however the actor ends, also with its runtime.
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+#[cfg(test)]
+#[path = "capture_tests.rs"]
+mod tests;

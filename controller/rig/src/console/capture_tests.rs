@@ -1,0 +1,328 @@
+use std::collections::VecDeque;
+use std::io::{Read as _, Write as _};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
+
+use super::super::clock::Stamp;
+use super::super::follow::Follow;
+use super::super::log::{RecordKind, Sink};
+use super::super::read::LogReader;
+use super::*;
+
+/// The target's end of an in-memory wire.
+#[derive(Clone, Default)]
+struct Target(Arc<Mutex<Line>>);
+
+#[derive(Default)]
+struct Line {
+    output: VecDeque<u8>,
+    input: Vec<u8>,
+    /// How much input the target takes.
+    appetite: usize,
+    ended: bool,
+    broken: bool,
+    wakers: Vec<Waker>,
+}
+
+impl Target {
+    fn print(&self, bytes: &[u8]) {
+        self.change(|line| line.output.extend(bytes));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Line)) {
+        let mut line = self.0.lock().unwrap();
+        change(&mut line);
+        line.wakers.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl Wire for Target {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut line = self.0.lock().unwrap();
+        if !line.output.is_empty() {
+            return Poll::Ready(line.output.read(buf));
+        }
+        if line.broken {
+            return Poll::Ready(Err(io::Error::other("unplugged")));
+        }
+        if line.ended {
+            return Poll::Ready(Ok(0));
+        }
+        line.wakers.push(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut line = self.0.lock().unwrap();
+        let n = bytes.len().min(line.appetite).min(3);
+        if n == 0 {
+            line.wakers.push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        line.appetite -= n;
+        line.input.extend(&bytes[..n]);
+        Poll::Ready(Ok(n))
+    }
+}
+
+fn clock() -> Arc<dyn Clock> {
+    let ticks = AtomicU64::new(0);
+    // Ten milliseconds a look, so that no two chunks merge.
+    Arc::new(move || Stamp { mono_ns: ticks.fetch_add(10_000_000, Ordering::Relaxed), wall_ns: 0 })
+}
+
+struct Bench {
+    console: Console,
+    handle: ConsoleHandle,
+    paths: LogPaths,
+    _folder: tempfile::TempDir,
+}
+
+fn bench() -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = LogPaths::new(folder.path(), &"uart0".parse().unwrap());
+    let console = Console::start(&paths, clock()).unwrap();
+    let handle = console.handle().clone();
+    Bench { console, handle, paths, _folder: folder }
+}
+
+#[tokio::test]
+async fn everything_is_on_disk_after_a_drain_and_after_the_end() {
+    let Bench { console, handle, paths, _folder } = bench();
+    let target = Target::default();
+    target.print(b"first");
+    handle.attach(Box::new(target.clone())).unwrap();
+    assert_eq!(handle.drained().await.unwrap(), 5);
+    assert_eq!(std::fs::read(&paths.raw).unwrap(), b"first");
+    target.print(b" tail");
+    target.change(|line| line.ended = true);
+    let mut state = handle.state();
+    let ended = state.wait_for(|s| s.ended.is_some()).await.unwrap().clone();
+    assert_eq!((ended.len, ended.attached, ended.ended), (10, false, Some(WireEnd::Closed)));
+    let last = console.close().await;
+    assert!(last.closed && last.error.is_none());
+    assert!(matches!(handle.drained().await, Err(ConsoleError::Closed)));
+    assert!(matches!(handle.send(*b"x").await, Err(ConsoleError::Closed)));
+}
+
+#[tokio::test]
+async fn the_log_goes_on_over_power_cycles_with_marks() {
+    let Bench { console, handle, paths, _folder } = bench();
+    let (one, two) = (Target::default(), Target::default());
+    one.print(b"one");
+    handle.attach(Box::new(one.clone())).unwrap();
+    handle.drained().await.unwrap();
+    one.print(b"+");
+    two.print(b"two");
+    handle.attach(Box::new(two.clone())).unwrap();
+    handle.drained().await.unwrap();
+    assert_eq!(handle.boundary().await.unwrap(), 7);
+    handle.gap(Some(4), GapReason::Overrun).unwrap();
+    two.print(b"boot");
+    two.change(|line| line.broken = true);
+    let state = console.close().await;
+    assert_eq!((state.len, state.wires, state.boots, state.gaps, state.lost), (11, 2, 1, 1, 4));
+    assert_eq!(state.ended, Some(WireEnd::Broken("unplugged".into())));
+    let log = LogReader::open(&paths).unwrap();
+    let marks: Vec<_> = log
+        .records()
+        .filter(|r| !matches!(r.kind, RecordKind::Bytes(_)))
+        .map(|r| (r.offset, r.kind))
+        .collect();
+    let gap = RecordKind::Gap { lost: Some(4), reason: GapReason::Overrun };
+    assert_eq!(
+        marks,
+        [
+            (0, RecordKind::Attached),
+            (4, RecordKind::Detached),
+            (4, RecordKind::Attached),
+            (7, RecordKind::Boot),
+            (7, gap),
+            (11, RecordKind::Detached)
+        ]
+    );
+    assert_eq!(std::fs::read(&paths.raw).unwrap(), b"one+twoboot");
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    let mut x = 1u32;
+    let mut next = || {
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        x as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+#[tokio::test]
+async fn a_flood_arrives_complete_whatever_the_followers_do() {
+    let Bench { console, handle, paths, _folder } = bench();
+    let megabyte = noise(1 << 20);
+    let target = Target::default();
+    handle.attach(Box::new(target.clone())).unwrap();
+    // Never reads on: it must not hold anything up.
+    let mut stuck = handle.follow(0, 0).unwrap();
+    for _ in 0..64 {
+        target.print(&megabyte);
+        tokio::task::yield_now().await;
+    }
+    target.change(|line| line.ended = true);
+    let mut state = handle.state();
+    state.wait_for(|s| s.ended.is_some()).await.unwrap();
+    let last = console.close().await;
+    assert_eq!((last.len, last.lost), (64 << 20, 0));
+    // Starts when all is over, and the stuck one goes on: both get every byte.
+    let mut late = handle.follow(0, 0).unwrap();
+    for follower in [&mut late, &mut stuck] {
+        let (mut buf, mut seen) = (vec![0; 1 << 20], 0u64);
+        while let Follow::Bytes { offset, len } = follower.next(&mut buf).await.unwrap() {
+            assert_eq!(offset, seen);
+            let at = (seen % (1 << 20)) as usize;
+            let first = len.min((1 << 20) - at);
+            assert!(buf[..first] == megabyte[at..at + first]);
+            assert!(buf[first..len] == megabyte[..len - first]);
+            seen += len as u64;
+        }
+        assert_eq!(seen, 64 << 20);
+    }
+    assert_eq!(LogReader::open(&paths).unwrap().committed(), 64 << 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_is_whole_and_an_abandoned_one_holds_nobody_up() {
+    let Bench { console, handle, paths: _, _folder } = bench();
+    assert!(matches!(handle.send(*b"x").await, Err(ConsoleError::Detached)));
+    let target = Target::default();
+    handle.attach(Box::new(target.clone())).unwrap();
+    target.change(|line| line.appetite = 10);
+    handle.send(*b"hello").await.unwrap();
+    assert_eq!(target.0.lock().unwrap().input, b"hello");
+    // Takes five of ten bytes and then no more.
+    let stuck = handle.send(*b"0123456789");
+    assert!(tokio::time::timeout(Duration::from_secs(1), stuck).await.is_err());
+    target.change(|line| line.appetite = 100);
+    handle.send(*b"next").await.unwrap();
+    assert_eq!(target.0.lock().unwrap().input, b"hello01234next");
+    // Output still flows while the target does not read.
+    target.change(|line| line.appetite = 0);
+    let stuck = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.send(*b"never").await }
+    });
+    tokio::task::yield_now().await;
+    target.print(b"out");
+    assert_eq!(handle.drained().await.unwrap(), 3);
+    console.close().await;
+    assert!(stuck.await.unwrap().is_err());
+}
+
+/// Breaks after some bytes, as a full disk does.
+struct Full {
+    room: usize,
+    kept: Arc<Mutex<Vec<u8>>>,
+}
+
+impl io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = bytes.len().min(self.room);
+        if n == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.room -= n;
+        self.kept.lock().unwrap().write_all(&bytes[..n])?;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for Full {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_the_wire_still_drained() {
+    let folder = tempfile::tempdir().unwrap();
+    let raw_path = folder.path().join("raw");
+    std::fs::write(&raw_path, b"kept").unwrap();
+    let index = Arc::new(Mutex::new(Vec::new()));
+    let raw = Full { room: 10, kept: Arc::default() };
+    let index_sink = Full { room: 4096, kept: Arc::clone(&index) };
+    let log = LogWriter::over(Box::new(raw), Box::new(index_sink)).unwrap();
+    let console = Console::over(log, &raw_path, clock()).unwrap();
+    let handle = console.handle().clone();
+    let target = Target::default();
+    handle.attach(Box::new(target.clone())).unwrap();
+    target.print(b"kept");
+    assert_eq!(handle.drained().await.unwrap(), 4);
+    for _ in 0..40 {
+        target.print(&vec![b'x'; 1 << 20]);
+        assert_eq!(handle.drained().await.unwrap(), 4);
+    }
+    let mut follower = handle.follow(0, 0).unwrap();
+    let mut buf = [0; 64];
+    assert_eq!(follower.next(&mut buf).await.unwrap(), Follow::Bytes { offset: 0, len: 4 });
+    assert!(matches!(follower.next(&mut buf).await, Err(FollowError::Storage(_))));
+    let state = console.close().await;
+    assert_eq!((state.len, state.lost, state.gaps), (4, 40 << 20, 1));
+    assert!(state.error.is_some() && state.closed);
+    // The index could still take the last words.
+    let paths = LogPaths { raw: raw_path, index: folder.path().join("idx") };
+    std::fs::write(&paths.index, index.lock().unwrap().as_slice()).unwrap();
+    let last = LogReader::open(&paths).unwrap().records().last().unwrap();
+    let gap = RecordKind::Gap { lost: Some(40 << 20), reason: GapReason::Storage };
+    assert_eq!((last.offset, last.kind), (4, gap));
+}
+
+#[tokio::test]
+async fn dropping_the_console_closes_the_log_in_order() {
+    let Bench { console, handle, paths: _, _folder } = bench();
+    let target = Target::default();
+    target.print(b"bytes");
+    handle.attach(Box::new(target)).unwrap();
+    drop(console);
+    let mut state = handle.state();
+    let last = state.wait_for(|s| s.closed).await.unwrap().clone();
+    assert_eq!((last.len, last.attached, last.error), (5, false, None));
+}
+
+#[test]
+fn a_runtime_that_goes_away_still_closes_the_log() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let Bench { console, handle, .. } = runtime.block_on(async { bench() });
+    drop(runtime);
+    let mut state = handle.state();
+    let waiting = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert!(waiting.block_on(state.wait_for(|s| s.closed)).unwrap().closed);
+    drop(console);
+}
+
+#[test]
+fn single_bytes_are_merged_while_the_disk_is_busy_and_the_queue_is_bounded() {
+    let queue = Queue::default();
+    for i in 0..10_000u64 {
+        let stamp = Stamp { mono_ns: i, wall_ns: 0 };
+        queue.push(Entry::Bytes(stamp, vec![b'x']));
+    }
+    let entries = queue.take().unwrap();
+    assert_eq!(entries.len(), 1);
+    let full = Stamp { mono_ns: 0, wall_ns: 0 };
+    while has_room(&queue) {
+        queue.push(Entry::Bytes(full, vec![0; CHUNK]));
+    }
+    assert!(queue.take().unwrap().len() <= super::super::queue::LIMIT / CHUNK);
+    assert!(has_room(&queue));
+    queue.close();
+    assert!(queue.take().is_none());
+}
+
+fn has_room(queue: &Queue) -> bool {
+    let mut room = std::pin::pin!(queue.room());
+    room.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}

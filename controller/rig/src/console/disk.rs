@@ -1,0 +1,129 @@
+//! The thread that puts a console's chunks on disk and says how far it is.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::clock::Clock;
+use super::log::{GapReason, LogWriter, RecordKind};
+use super::queue::{Entry, Queue};
+
+/// Says how a wire ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WireEnd {
+    /// The other end closed it, or a new wire took its place.
+    Closed,
+    /// Reading failed; the system's words.
+    Broken(Arc<str>),
+}
+
+/// What is known of a log at a moment. Everything it speaks of is on disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogState {
+    /// Committed bytes.
+    pub len: u64,
+    /// How many wires have been attached so far.
+    pub wires: u32,
+    /// Whether a wire is attached now.
+    pub attached: bool,
+    /// How the last wire ended, if none is attached.
+    pub ended: Option<WireEnd>,
+    /// Boot boundaries marked so far.
+    pub boots: u32,
+    /// Gaps so far.
+    pub gaps: u32,
+    /// Bytes known to be lost.
+    pub lost: u64,
+    /// Why the log cannot be written any more; then it stays as it is.
+    pub error: Option<Arc<str>>,
+    /// Nothing will follow: capture is over and the log is synced.
+    pub closed: bool,
+}
+
+/// Writes until the queue is closed and empty.
+pub(super) fn run(
+    queue: &Queue,
+    mut log: LogWriter,
+    clock: &dyn Clock,
+    state: &watch::Sender<LogState>,
+) {
+    while let Some(entries) = queue.take() {
+        for entry in entries {
+            write(entry, &mut log, state);
+        }
+    }
+    let lost = state.borrow().lost;
+    if state.borrow().error.is_some() {
+        // The index may still take it; if not, the state has said it.
+        let gap = RecordKind::Gap { lost: Some(lost), reason: GapReason::Storage };
+        let _ = log.last_words(clock.stamp(), gap);
+    } else if let Err(error) = log.sync() {
+        fail(state, &error);
+    }
+    state.send_modify(|s| {
+        s.attached = false;
+        s.closed = true;
+    });
+}
+
+fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
+    let mut lost = 0;
+    let result = match &entry {
+        Entry::Bytes(stamp, bytes) => {
+            lost = bytes.len() as u64;
+            log.append(*stamp, bytes)
+        }
+        Entry::Gap(stamp, lost, reason) => {
+            log.record(*stamp, RecordKind::Gap { lost: *lost, reason: *reason })
+        }
+        Entry::Boot(stamp) => log.record(*stamp, RecordKind::Boot),
+        Entry::Attached(stamp) => log.record(*stamp, RecordKind::Attached),
+        Entry::Ended(stamp, _) => log.record(*stamp, RecordKind::Detached),
+        Entry::Sent(stamp, len) => log.record(*stamp, RecordKind::Sent(*len)),
+        Entry::Ack(_) => Ok(()),
+    };
+    match result {
+        Ok(()) => lost = 0,
+        Err(error) => fail(state, &error),
+    }
+    let len = log.len();
+    if let Entry::Ack(done) = entry {
+        // Who asked may have gone; that is no failure.
+        let _ = done.send(len);
+        return;
+    }
+    state.send_modify(|s| {
+        s.len = len;
+        s.lost += lost;
+        match entry {
+            Entry::Gap(_, missing, _) => {
+                s.gaps += 1;
+                s.lost += missing.unwrap_or(0);
+            }
+            Entry::Boot(_) => s.boots += 1,
+            Entry::Attached(_) => {
+                s.wires += 1;
+                s.attached = true;
+                s.ended = None;
+            }
+            Entry::Ended(_, end) => {
+                s.attached = false;
+                s.ended = Some(end);
+            }
+            Entry::Bytes(..) | Entry::Sent(..) | Entry::Ack(_) => {}
+        }
+    });
+}
+
+/// Publishes the first storage error; it makes one gap that grows until the end.
+fn fail(state: &watch::Sender<LogState>, error: &std::io::Error) {
+    state.send_if_modified(|s| {
+        let first = s.error.is_none();
+        if first {
+            tracing::warn!(%error, "console log cannot be written");
+            s.error = Some(error.to_string().into());
+            s.gaps += 1;
+        }
+        first
+    });
+}

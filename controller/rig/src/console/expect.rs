@@ -1,0 +1,296 @@
+//! Waits for text on a console.
+//!
+//! What a wait finds depends on the bytes alone and never on how they were cut. A match
+//! consumes up to its end; a wait that fails or is dropped consumes nothing.
+//!
+//! At one offset a rejected pattern wins over an awaited one, unless it needs to see a
+//! further byte to be sure.
+
+use std::time::Duration;
+
+use jig_model::pattern::Pattern;
+use tokio::time::Instant;
+
+use super::disk::WireEnd;
+use super::follow::{Beyond, FollowError, Follower};
+use super::scan::{PatternSet, Scanner};
+
+/// Bytes before a match's end within which its start and groups are looked for.
+const WINDOW: u64 = 64 << 10;
+/// Bytes of the last output that an error quotes: about three lines.
+const QUOTE: u64 = 200;
+/// Bytes looked at between two looks at the clock.
+const STRIDE: usize = 64 << 10;
+
+/// A capture group of a match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What it holds, if it took part.
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// A match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matched {
+    /// Index of the pattern in its set.
+    pub pattern: usize,
+    /// Offset of the first byte in the log; at most 64 KiB before the end.
+    pub start: u64,
+    /// Offset one past the last byte.
+    pub end: u64,
+    /// Groups from 1 on; empty where the match is longer than 64 KiB.
+    pub captures: Vec<Capture>,
+}
+
+/// Says why awaited text was not found.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpectError {
+    /// The time was over.
+    #[error("waited {} for {}; {}", seconds(*.after), any_of(.awaited), output(*.printed, .last_bytes))]
+    TimedOut {
+        /// What was awaited.
+        awaited: Vec<Pattern>,
+        /// For how long.
+        after: Duration,
+        /// The last output, at most 200 bytes, lossy; hostile text.
+        last_bytes: String,
+        /// How many bytes were printed in that time and did not match.
+        printed: u64,
+    },
+    /// Text that the caller rejects came first.
+    #[error("`{pattern}` was seen while waiting for {}", any_of(.awaited))]
+    Rejected {
+        /// What was awaited.
+        awaited: Vec<Pattern>,
+        /// The rejected pattern.
+        pattern: Pattern,
+        /// Where it was seen.
+        matched: Matched,
+        /// The passage, at most 200 bytes, lossy; hostile text.
+        text: String,
+    },
+    /// The wire ended first.
+    #[error("the console's wire ended{} while waiting for {}; {}", why(.end), any_of(.awaited), output(*.printed, .last_bytes))]
+    Ended {
+        /// What was awaited.
+        awaited: Vec<Pattern>,
+        /// How the wire ended; `None` where the console was closed.
+        end: Option<WireEnd>,
+        /// The last output, at most 200 bytes, lossy; hostile text.
+        last_bytes: String,
+        /// How many bytes were printed and did not match.
+        printed: u64,
+    },
+    /// The log failed.
+    #[error("wait for console output")]
+    Storage(#[source] FollowError),
+}
+
+impl From<FollowError> for ExpectError {
+    fn from(error: FollowError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+fn any_of(patterns: &[Pattern]) -> String {
+    match patterns {
+        [] => "the end".to_owned(),
+        [only] => format!("`{only}`"),
+        many => {
+            let texts: Vec<String> = many.iter().map(|p| format!("`{p}`")).collect();
+            format!("any of {}", texts.join(", "))
+        }
+    }
+}
+
+fn output(count: u64, last: &str) -> String {
+    match count {
+        0 => "nothing was printed".to_owned(),
+        n => format!("{n} bytes were printed, the last are {last:?}"),
+    }
+}
+
+fn why(end: &Option<WireEnd>) -> String {
+    match end {
+        Some(WireEnd::Broken(error)) => format!(" ({error})"),
+        Some(WireEnd::Closed) | None => String::new(),
+    }
+}
+
+/// Waits until one of `any` matches behind the follower's cursor, and puts the cursor
+/// behind the match.
+///
+/// Everything committed when the deadline passes is still looked at. Cancel-safe.
+///
+/// # Errors
+/// Fails when the deadline passes, one of `reject` matches first, the wire ends, or the
+/// log fails; the cursor stays.
+pub async fn expect(
+    follower: &mut Follower,
+    any: &PatternSet,
+    reject: &PatternSet,
+    deadline: Instant,
+) -> Result<Matched, ExpectError> {
+    let began = Instant::now();
+    let from = follower.cursor();
+    let before = follower.byte_before(from)?;
+    let mut wait = Wait {
+        from,
+        position: from,
+        any,
+        reject,
+        wanted: Scanner::new(any, before),
+        refused: Scanner::new(reject, before),
+    };
+    let mut buf = vec![0; STRIDE];
+    // Once the deadline has passed: how much was committed then.
+    let mut last_look = None;
+    loop {
+        if last_look.is_none() && Instant::now() >= deadline {
+            last_look = Some(follower.state().len);
+        }
+        let beyond = match last_look {
+            Some(limit) if wait.position < limit => Beyond::Bytes,
+            Some(_) => {
+                return Err(ExpectError::TimedOut {
+                    awaited: any.patterns().to_vec(),
+                    after: began.elapsed(),
+                    last_bytes: wait.quote(follower)?,
+                    printed: wait.position - from,
+                });
+            }
+            None => {
+                let waited = follower.wait_beyond(wait.position);
+                match tokio::time::timeout_at(deadline, waited).await {
+                    Ok(beyond) => beyond?,
+                    Err(_) => continue,
+                }
+            }
+        };
+        let found = match &beyond {
+            Beyond::Bytes => {
+                let len = follower.read_at(wait.position, &mut buf)?;
+                wait.look(&buf[..len])
+            }
+            Beyond::Ended(_) => wait.look_at_end(),
+        };
+        match (found, beyond) {
+            (Some(Found::Wanted(hit)), _) => {
+                let matched = wait.matched(any, hit, follower)?;
+                follower.seek(matched.end);
+                return Ok(matched);
+            }
+            (Some(Found::Refused(hit)), _) => {
+                let matched = wait.matched(reject, hit, follower)?;
+                let start = matched.start.max(matched.end.saturating_sub(QUOTE));
+                return Err(ExpectError::Rejected {
+                    awaited: any.patterns().to_vec(),
+                    pattern: reject.patterns()[hit].clone(),
+                    text: lossy(follower, start, matched.end)?,
+                    matched,
+                });
+            }
+            // Reads are ready at once while a target floods; others must get their turn.
+            (None, Beyond::Bytes) => tokio::task::yield_now().await,
+            (None, Beyond::Ended(end)) => {
+                return Err(ExpectError::Ended {
+                    awaited: any.patterns().to_vec(),
+                    end,
+                    last_bytes: wait.quote(follower)?,
+                    printed: wait.position - from,
+                });
+            }
+        }
+    }
+}
+
+enum Found {
+    Wanted(usize),
+    Refused(usize),
+}
+
+struct Wait<'a> {
+    from: u64,
+    position: u64,
+    any: &'a PatternSet,
+    reject: &'a PatternSet,
+    wanted: Scanner,
+    refused: Scanner,
+}
+
+impl Wait<'_> {
+    fn look(&mut self, bytes: &[u8]) -> Option<Found> {
+        let wanted = if self.any.is_empty() {
+            // An empty set means: only what is rejected, or the end, ends the wait.
+            super::scan::Scanned { used: bytes.len(), hits: Vec::new() }
+        } else {
+            self.wanted.scan(bytes)
+        };
+        // The rejected patterns see exactly the bytes that decided, so that bytes which
+        // happen to have arrived already change nothing.
+        let refused = if self.reject.is_empty() {
+            None
+        } else {
+            let seen = self.refused.scan(&bytes[..wanted.used]);
+            seen.hits.first().map(|&hit| (hit, seen.used))
+        };
+        if let Some((hit, used)) = refused {
+            self.position += used as u64;
+            return Some(Found::Refused(hit));
+        }
+        self.position += wanted.used as u64;
+        wanted.hits.first().map(|&hit| Found::Wanted(hit))
+    }
+
+    fn look_at_end(&mut self) -> Option<Found> {
+        let wanted = self.wanted.finish().first().map(|&hit| Found::Wanted(hit));
+        let refused = || self.refused.finish().first().map(|&hit| Found::Refused(hit));
+        wanted.or_else(refused)
+    }
+
+    fn matched(
+        &self,
+        set: &PatternSet,
+        pattern: usize,
+        follower: &Follower,
+    ) -> Result<Matched, FollowError> {
+        let end = self.position;
+        let start = self.from.max(end.saturating_sub(WINDOW));
+        // One byte more on each side, for `^`, `$` and `\b`.
+        let base = start.saturating_sub(1).max(follower.floor());
+        let mut text = vec![0; (end - base) as usize + 1];
+        let len = follower.read_at(base, &mut text)?;
+        text.truncate(len);
+        let span = (start - base) as usize..(end - base) as usize;
+        let Some(located) = set.locate(pattern, &text, span) else {
+            return Ok(Matched { pattern, start, end, captures: Vec::new() });
+        };
+        let captures = located
+            .groups
+            .into_iter()
+            .map(|(name, range)| Capture { name, bytes: range.map(|r| text[r].to_vec()) })
+            .collect();
+        Ok(Matched { pattern, start: base + located.start as u64, end, captures })
+    }
+
+    fn quote(&self, follower: &Follower) -> Result<String, FollowError> {
+        let start = self.from.max(self.position.saturating_sub(QUOTE));
+        lossy(follower, start, self.position)
+    }
+}
+
+fn lossy(follower: &Follower, start: u64, end: u64) -> Result<String, FollowError> {
+    let mut bytes = vec![0; (end - start) as usize];
+    let len = follower.read_at(start, &mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes[..len]).into_owned())
+}
+
+#[cfg(test)]
+#[path = "expect_tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tokio::sync::watch;
+
+use super::super::clock::Stamp;
+use super::super::disk::LogState;
+use super::super::log::{LogPaths, LogWriter};
+use super::*;
+
+/// A log that a test writes by hand.
+struct Fake {
+    log: LogWriter,
+    state: watch::Sender<LogState>,
+    paths: LogPaths,
+    _folder: tempfile::TempDir,
+}
+
+impl Fake {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = LogPaths::new(folder.path(), &"uart0".parse().unwrap());
+        let log = LogWriter::create(&paths).unwrap();
+        Self { log, state: watch::channel(LogState::default()).0, paths, _folder: folder }
+    }
+
+    fn print(&mut self, bytes: &[u8]) {
+        self.log.append(Stamp::default(), bytes).unwrap();
+        self.state.send_modify(|s| s.len = self.log.len());
+    }
+
+    fn end(&self) {
+        self.state.send_modify(|s| s.ended = Some(WireEnd::Closed));
+    }
+
+    fn follow(&self) -> Follower {
+        Follower::new(&self.paths.raw, self.state.subscribe(), 0, 0).unwrap()
+    }
+}
+
+fn set(texts: &[&str]) -> PatternSet {
+    let patterns: Vec<Pattern> = texts.iter().map(|t| Pattern::new(t).unwrap()).collect();
+    PatternSet::new(&patterns).unwrap()
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(5)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_match_consumes_up_to_its_end_and_captures() {
+    let mut fake = Fake::new();
+    fake.print(b"boot v1.2 ok\nlogin: ");
+    let mut follower = fake.follow();
+    let (any, none) = (set(&["nope", r"v(?P<a>\d)\.(\d) "]), set(&[]));
+    let matched = expect(&mut follower, &any, &none, soon()).await.unwrap();
+    assert_eq!((matched.pattern, matched.start, matched.end), (1, 5, 10));
+    assert_eq!(
+        matched.captures[0],
+        Capture { name: Some("a".to_owned()), bytes: Some(b"1".to_vec()) }
+    );
+    // The rest of the line is still there, but its start is gone.
+    let starts = set(&["^ok", "login: "]);
+    let matched = expect(&mut follower, &starts, &none, soon()).await.unwrap();
+    assert_eq!((matched.pattern, follower.cursor()), (1, 20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_out_says_what_was_awaited_and_seen_and_consumes_nothing() {
+    let mut fake = Fake::new();
+    let mut follower = fake.follow();
+    let (any, none) = (set(&["login:"]), set(&[]));
+    let error = expect(&mut follower, &any, &none, soon()).await.unwrap_err();
+    assert_eq!(error.to_string(), "waited 5.0 s for `login:`; nothing was printed");
+    fake.print(&b"x".repeat(1000));
+    fake.print(b"log");
+    let error = expect(&mut follower, &any, &none, soon()).await.unwrap_err();
+    let ExpectError::TimedOut { printed, last_bytes, .. } = error else { panic!("{error}") };
+    assert_eq!((printed, last_bytes.len(), &last_bytes[196..]), (1003, 200, "xlog"));
+    fake.print(b"in:");
+    // Committed before a deadline that has passed already: still found.
+    assert_eq!(expect(&mut follower, &any, &none, Instant::now()).await.unwrap().start, 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejects_ends_and_storage_errors_end_the_wait() {
+    let mut fake = Fake::new();
+    fake.print(b"all panic ok");
+    let (any, reject) = (set(&["ok", "fine$"]), set(&["panic"]));
+    let mut follower = fake.follow();
+    let error = expect(&mut follower, &any, &reject, soon()).await.unwrap_err();
+    let ExpectError::Rejected { matched, text, .. } = error else { panic!("{error}") };
+    assert_eq!((matched.start, matched.end, text.as_str(), follower.cursor()), (4, 9, "panic", 0));
+
+    follower.seek(12);
+    fake.end();
+    let error = expect(&mut follower, &any, &reject, soon()).await.unwrap_err();
+    assert!(matches!(error, ExpectError::Ended { printed: 0, .. }), "{error}");
+    // What waited for one more byte is decided by the end.
+    fake.print(b" fine");
+    assert_eq!(expect(&mut follower, &any, &reject, soon()).await.unwrap().end, 17);
+
+    fake.state.send_modify(|s| s.error = Some(Arc::from("disk full")));
+    let error = expect(&mut follower, &any, &reject, soon()).await.unwrap_err();
+    assert!(matches!(error, ExpectError::Storage(FollowError::Storage(_))), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_wait_consumes_nothing() {
+    let mut fake = Fake::new();
+    fake.print(b"lo");
+    let mut follower = fake.follow();
+    let (any, none) = (set(&["login"]), set(&[]));
+    let cancelled = expect(&mut follower, &any, &none, soon());
+    assert!(tokio::time::timeout(Duration::from_secs(1), cancelled).await.is_err());
+    fake.print(b"gin");
+    assert_eq!(expect(&mut follower, &any, &none, soon()).await.unwrap().start, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_starts_at_a_boot_although_the_last_one_died_within_a_line() {
+    let mut fake = Fake::new();
+    fake.print(b"dying he");
+    fake.print(b"ready");
+    let mut follower = fake.follow();
+    let (any, none) = (set(&["^ready"]), set(&[]));
+    follower.seek(8);
+    assert!(expect(&mut follower, &any, &none, soon()).await.is_err());
+    follower.begin_boot(8);
+    assert_eq!(expect(&mut follower, &any, &none, soon()).await.unwrap().start, 8);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn chunking_changes_nothing(text in "[ab\r\n]{0,24}", cuts in prop::collection::vec(0usize..24, 0..4)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let (any, reject) = (set(&["ab+a", r"b$", "^aa"]), set(&[r"b\b", "ba", r"\n\n"]));
+        let run = |mut cuts: Vec<usize>| runtime.block_on(async {
+            let mut fake = Fake::new();
+            let mut follower = fake.follow();
+            cuts.retain(|&c| c < text.len());
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let waiting = tokio::spawn({
+                let (any, reject) = (any.clone(), reject.clone());
+                async move { (format!("{:?}", expect(&mut follower, &any, &reject, soon()).await), follower.cursor()) }
+            });
+            for pair in cuts.windows(2) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                fake.print(&text.as_bytes()[pair[0]..pair[1]]);
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            fake.end();
+            waiting.await.unwrap()
+        });
+        prop_assert_eq!(run(Vec::new()), run(cuts));
+    }
+}

@@ -1,0 +1,191 @@
+//! A reader of a growing log, with a cursor of its own.
+//!
+//! Reads come from the page cache by position, so followers share nothing with the wire
+//! or each other but the published length: a slow one loses nothing and stalls nobody.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::disk::{LogState, WireEnd};
+
+/// What a follower saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Follow {
+    /// Bytes are in the buffer.
+    Bytes {
+        /// Offset of the first.
+        offset: u64,
+        /// How many; never 0.
+        len: usize,
+    },
+    /// All bytes were read and no wire is attached. More may come after a new wire.
+    Ended {
+        /// How the wire ended; `None` where the whole console was closed.
+        end: Option<WireEnd>,
+    },
+}
+
+/// Says why a log cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The file cannot be read.
+    #[error("read console log {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The log could not be written on, and all that was written has been read.
+    #[error("the console's log could not be written: {0}")]
+    Storage(Arc<str>),
+}
+
+/// Follows a log.
+#[derive(Debug, Clone)]
+pub struct Follower {
+    raw: Arc<File>,
+    path: Arc<Path>,
+    state: watch::Receiver<LogState>,
+    cursor: u64,
+    floor: u64,
+}
+
+impl Follower {
+    /// Opens a log at an offset.
+    ///
+    /// `floor` is where this boot's output begins: nothing before it is ever looked at, so
+    /// `^` matches there although the boot before may have died within a line.
+    ///
+    /// # Errors
+    /// Says why the file cannot be opened.
+    pub fn new(
+        raw: &Path,
+        state: watch::Receiver<LogState>,
+        offset: u64,
+        floor: u64,
+    ) -> Result<Self, FollowError> {
+        let file =
+            File::open(raw).map_err(|source| FollowError::Read { path: raw.to_owned(), source })?;
+        let floor = floor.min(offset);
+        Ok(Self { raw: Arc::new(file), path: raw.into(), state, cursor: offset, floor })
+    }
+
+    /// Returns the offset of the next byte.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Returns where this boot's output begins.
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// Moves the cursor, not before the floor.
+    pub fn seek(&mut self, offset: u64) {
+        self.cursor = offset.max(self.floor);
+    }
+
+    /// Begins a new boot at an offset: cursor and floor stand there.
+    pub fn begin_boot(&mut self, offset: u64) {
+        self.floor = offset;
+        self.cursor = offset;
+    }
+
+    /// Returns the log's state as published last.
+    pub fn state(&self) -> LogState {
+        self.state.borrow().clone()
+    }
+
+    /// Waits for bytes behind the cursor, reads them, and moves the cursor.
+    ///
+    /// Cancel-safe: the cursor moves only when bytes are returned.
+    ///
+    /// # Errors
+    /// Fails where the log cannot be read, or will not grow because storage failed.
+    pub async fn next(&mut self, buf: &mut [u8]) -> Result<Follow, FollowError> {
+        let seen = self.wait_beyond(self.cursor).await?;
+        match seen {
+            Beyond::Bytes => {
+                let (offset, len) = (self.cursor, self.read_at(self.cursor, buf)?);
+                self.cursor += len as u64;
+                Ok(Follow::Bytes { offset, len })
+            }
+            Beyond::Ended(end) => Ok(Follow::Ended { end }),
+        }
+    }
+
+    /// Reads committed bytes at any offset from the floor on; 0 where there are none.
+    ///
+    /// # Errors
+    /// Fails where the log cannot be read.
+    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, FollowError> {
+        let committed = self.state.borrow().len;
+        let offset = offset.max(self.floor);
+        let room = committed.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let mut filled = 0;
+        // Blocking on purpose: what was just appended is in the page cache, and a hop to
+        // another thread costs more than the copy.
+        while filled < room {
+            match self.raw.read_at(&mut buf[filled..room], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    return Err(FollowError::Read { path: self.path.to_path_buf(), source });
+                }
+            }
+        }
+        if filled < room && filled == 0 {
+            // Somebody cut the file; without this a reader would spin on what is not there.
+            let source = io::ErrorKind::UnexpectedEof.into();
+            return Err(FollowError::Read { path: self.path.to_path_buf(), source });
+        }
+        Ok(filled)
+    }
+
+    /// Returns the byte before an offset, if it belongs to this boot.
+    pub(super) fn byte_before(&self, offset: u64) -> Result<Option<u8>, FollowError> {
+        let mut byte = [0];
+        match offset.checked_sub(1).filter(|&before| before >= self.floor) {
+            Some(before) => Ok((self.read_at(before, &mut byte)? == 1).then_some(byte[0])),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits until the log is longer than `position`, or will not become so for now.
+    pub(super) async fn wait_beyond(&mut self, position: u64) -> Result<Beyond, FollowError> {
+        loop {
+            {
+                let state = self.state.borrow_and_update();
+                if state.len > position {
+                    return Ok(Beyond::Bytes);
+                }
+                if let Some(error) = &state.error {
+                    return Err(FollowError::Storage(Arc::clone(error)));
+                }
+                if state.closed || (state.ended.is_some() && !state.attached) {
+                    return Ok(Beyond::Ended(state.ended.clone()));
+                }
+            }
+            if self.state.changed().await.is_err() {
+                let ended = self.state.borrow().ended.clone();
+                return Ok(Beyond::Ended(ended));
+            }
+        }
+    }
+}
+
+/// What [`Follower::wait_beyond`] waited for.
+pub(super) enum Beyond {
+    /// The log is longer.
+    Bytes,
+    /// Nothing more comes for now.
+    Ended(Option<WireEnd>),
+}

@@ -1,0 +1,32 @@
+//! The console: one owner per wire, everything on disk, readers that cannot disturb it.
+//!
+//! Bytes flow one way: a [`Console`] reads its wire and hands chunks to a disk thread,
+//! which appends them to a log (`NAME.raw` and `NAME.idx`) and then publishes how long the
+//! log is. Everybody else ([`Follower`], [`expect`], recognisers, renderers) reads the log
+//! with a cursor of their own, so nobody can lose bytes for another or stall the wire.
+//!
+//! **Refused here:** knowing what a wire is made of, opening devices, printing, and
+//! deciding what output means for a verdict.
+
+mod capture;
+mod clock;
+mod disk;
+mod escape;
+mod expect;
+mod follow;
+mod log;
+mod queue;
+mod read;
+mod recognise;
+mod scan;
+
+pub use capture::{Console, ConsoleError, ConsoleHandle};
+pub use clock::{Clock, Stamp};
+pub use disk::{LogState, WireEnd};
+pub use escape::{Escaper, escape};
+pub use expect::{Capture, ExpectError, Matched, expect};
+pub use follow::{Follow, FollowError, Follower};
+pub use log::{GapReason, LogError, LogPaths, Record, RecordKind};
+pub use read::{IndexHealth, LogReader};
+pub use recognise::{Recogniser, Recognition};
+pub use scan::{Located, PatternSet, PatternSetError, Scanned, Scanner};

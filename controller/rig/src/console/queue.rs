@@ -1,0 +1,128 @@
+//! The queue between a wire's reader and its disk thread, bounded by bytes.
+//!
+//! A plain channel counts messages, and a target that prints byte by byte would fill one
+//! with next to nothing. Here the reader appends to the youngest chunk while the disk is
+//! busy, so both memory and the index stay small whatever the target does.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+
+use super::clock::Stamp;
+use super::disk::WireEnd;
+use super::log::GapReason;
+
+/// Bytes that may wait. Machines and kernels buffer 4 to 64 KiB before they freeze or
+/// drop; 16 MiB cover a second of a stalled disk at emulator speed (4 MB/s) several times.
+/// The disk thread may hold as much again while it writes.
+pub(super) const LIMIT: usize = 16 << 20;
+/// Chunks closer together than this become one: finer times mean nothing on a host with a
+/// scheduler, and an index record is 32 bytes.
+const MERGE_NS: u64 = 1_000_000;
+/// Largest chunk: as much as the reader reads at once.
+pub(super) const CHUNK: usize = 64 << 10;
+/// What an entry counts at least, so that marks without bytes are bounded too.
+const ENTRY_COST: usize = 64;
+
+/// What travels to the disk thread, in order.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Bytes(Stamp, Vec<u8>),
+    Gap(Stamp, Option<u64>, GapReason),
+    Boot(Stamp),
+    Attached(Stamp),
+    Ended(Stamp, WireEnd),
+    Sent(Stamp, u64),
+    /// Answered with the log's length once everything before is on disk.
+    Ack(oneshot::Sender<u64>),
+}
+
+impl Entry {
+    fn cost(&self) -> usize {
+        match self {
+            Self::Bytes(_, bytes) => ENTRY_COST + bytes.len(),
+            Self::Gap(..)
+            | Self::Boot(_)
+            | Self::Attached(_)
+            | Self::Ended(..)
+            | Self::Sent(..)
+            | Self::Ack(_) => ENTRY_COST,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    entries: VecDeque<Entry>,
+    cost: usize,
+    closed: bool,
+}
+
+/// The queue; shared by the one producer and the one consumer.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    inner: Mutex<Inner>,
+    filled: Condvar,
+    emptied: Notify,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing panics while holding the lock; the state is whole in any case.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends an entry; never blocks. Room is the producer's to wait for.
+    pub(super) fn push(&self, entry: Entry) {
+        let mut inner = self.lock();
+        let mut cost = entry.cost();
+        match (entry, inner.entries.back_mut()) {
+            (Entry::Bytes(stamp, bytes), Some(Entry::Bytes(first, last)))
+                if stamp.mono_ns.saturating_sub(first.mono_ns) < MERGE_NS
+                    && last.len() + bytes.len() <= CHUNK =>
+            {
+                last.extend_from_slice(&bytes);
+                cost = bytes.len();
+            }
+            (entry, _) => inner.entries.push_back(entry),
+        }
+        inner.cost += cost;
+        drop(inner);
+        self.filled.notify_one();
+    }
+
+    /// Waits until less than the limit is queued.
+    pub(super) async fn room(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            if self.lock().cost < LIMIT {
+                return;
+            }
+            // There is one producer, and a notification given in between is stored.
+            emptied.await;
+        }
+    }
+
+    /// Says that nothing will follow.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    /// Takes everything; blocks while there is nothing. `None` once closed and empty.
+    pub(super) fn take(&self) -> Option<VecDeque<Entry>> {
+        let mut inner = self.lock();
+        while inner.entries.is_empty() {
+            if inner.closed {
+                return None;
+            }
+            inner = self.filled.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        inner.cost = 0;
+        let entries = std::mem::take(&mut inner.entries);
+        drop(inner);
+        self.emptied.notify_one();
+        Some(entries)
+    }
+}
