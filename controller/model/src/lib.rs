@@ -7,6 +7,7 @@
 pub mod cause;
 pub mod diagnostic;
 pub mod event;
+pub mod exit;
 pub mod fault;
 pub mod image;
 pub mod name;
