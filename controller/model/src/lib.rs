@@ -8,6 +8,7 @@ pub mod cause;
 pub mod diagnostic;
 pub mod document;
 pub mod event;
+pub mod exit;
 pub mod fault;
 pub mod image;
 pub mod name;
