@@ -23,7 +23,8 @@ use super::board::Board;
 use super::trouble::{exit, trouble};
 use super::watcher::Progress;
 use crate::console::{ExpectError, Follower, Matched, PatternSet, expect};
-use crate::judge::{Failure, Passage};
+use crate::judge::Passage;
+use crate::workflow::ActionFailure;
 use crate::store::RunDir;
 
 /// How long the driver may take to say why a console's wire has ended. It learns of the
@@ -51,10 +52,6 @@ pub(super) struct Actions<'a> {
     pub(super) commands: u32,
 }
 
-fn failure(cause: Cause, detail: impl Into<String>) -> Failure {
-    Failure { cause, detail: detail.into(), evidence: Vec::new() }
-}
-
 /// Says an error with everything below it, once each.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -70,13 +67,13 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn by_driver(error: &DriverError) -> Failure {
-    failure(error.cause, chain(error))
+fn by_driver(error: &DriverError) -> ActionFailure {
+    ActionFailure::new(error.cause, chain(error))
 }
 
 impl Actions<'_> {
     /// Does one action; returns what was seen, in a few words.
-    pub(super) async fn perform(&mut self, action: &Action) -> Result<String, Failure> {
+    pub(super) async fn perform(&mut self, action: &Action) -> Result<String, ActionFailure> {
         let within = action.timeout;
         match &action.kind {
             ActionKind::Power { op } => self.power(*op, within).await,
@@ -107,9 +104,9 @@ impl Actions<'_> {
         }
     }
 
-    async fn power(&mut self, op: PowerOp, within: Duration) -> Result<String, Failure> {
+    async fn power(&mut self, op: PowerOp, within: Duration) -> Result<String, ActionFailure> {
         let Some(power) = &mut self.protocols.power else {
-            return Err(failure(Cause::PowerFailed, "this place has no power control"));
+            return Err(ActionFailure::new(Cause::PowerFailed, "this place has no power control"));
         };
         let switch = async {
             match op {
@@ -126,21 +123,21 @@ impl Actions<'_> {
             Ok(Err(error)) => Err(by_driver(&error)),
             Err(_) => {
                 let detail = format!("the board's power could not be switched within {within:?}");
-                Err(failure(Cause::PowerFailed, detail))
+                Err(ActionFailure::new(Cause::PowerFailed, detail))
             }
         }
     }
 
-    async fn reset(&mut self, within: Duration) -> Result<String, Failure> {
+    async fn reset(&mut self, within: Duration) -> Result<String, ActionFailure> {
         let Some(reset) = &mut self.protocols.reset else {
-            return Err(failure(Cause::PowerFailed, "this place has no reset"));
+            return Err(ActionFailure::new(Cause::PowerFailed, "this place has no reset"));
         };
         match timeout(within, reset.reset()).await {
             Ok(Ok(())) => Ok("reset".to_owned()),
             Ok(Err(error)) => Err(by_driver(&error)),
             Err(_) => {
                 let detail = format!("the board could not be reset within {within:?}");
-                Err(failure(Cause::PowerFailed, detail))
+                Err(ActionFailure::new(Cause::PowerFailed, detail))
             }
         }
     }
@@ -149,13 +146,13 @@ impl Actions<'_> {
         &mut self,
         image: &Option<PathBuf>,
         within: Duration,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, ActionFailure> {
         let Some(flasher) = &mut self.protocols.flasher else {
-            return Err(failure(Cause::DeployFailed, "this place cannot deploy images"));
+            return Err(ActionFailure::new(Cause::DeployFailed, "this place cannot deploy images"));
         };
         let Some(image) = self.images.get(image) else {
             // The session resolves every image before the first attempt.
-            return Err(failure(Cause::DeployFailed, "the plan names an image that was not read"));
+            return Err(ActionFailure::new(Cause::DeployFailed, "the plan names an image that was not read"));
         };
         match timeout(within, flasher.deploy(image)).await {
             Ok(Ok(report)) => {
@@ -168,12 +165,12 @@ impl Actions<'_> {
             Ok(Err(error)) => Err(by_driver(&error)),
             Err(_) => {
                 let detail = format!("the image could not be deployed within {within:?}");
-                Err(failure(Cause::DeployFailed, detail))
+                Err(ActionFailure::new(Cause::DeployFailed, detail))
             }
         }
     }
 
-    async fn boot(&mut self, until: Option<&str>, within: Duration) -> Result<String, Failure> {
+    async fn boot(&mut self, until: Option<&str>, within: Duration) -> Result<String, ActionFailure> {
         let deadline = Instant::now() + within;
         let profile = Arc::clone(&self.profile);
         let mut reached = Vec::new();
@@ -206,11 +203,11 @@ impl Actions<'_> {
         port: &str,
         pattern: &Pattern,
         deadline: Instant,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ActionFailure> {
         let address = self.board.facts().forwards.get(port).cloned();
         let Some(address) = address else {
             let detail = format!("boot stage {stage}: the board forwards no port {port}");
-            return Err(failure(Cause::PowerFailed, detail));
+            return Err(ActionFailure::new(Cause::PowerFailed, detail));
         };
         let set = compile(std::slice::from_ref(pattern))?;
         let board = Arc::clone(&self.board);
@@ -221,13 +218,13 @@ impl Actions<'_> {
         };
         let Ok(banner) = banner else {
             let detail = format!("boot stage {stage}: {address} said nothing in time");
-            return Err(failure(Cause::ExpectMissed, detail));
+            return Err(ActionFailure::new(Cause::ExpectMissed, detail));
         };
         let mut scanner = crate::console::Scanner::new(&set, None);
         if scanner.scan(&banner).hits.is_empty() && scanner.finish().is_empty() {
             let words = String::from_utf8_lossy(&banner);
             let detail = format!("boot stage {stage}: {address} said {words:?}, not `{pattern}`");
-            return Err(failure(Cause::ExpectMissed, detail));
+            return Err(ActionFailure::new(Cause::ExpectMissed, detail));
         }
         Ok(())
     }
@@ -237,12 +234,12 @@ impl Actions<'_> {
     }
 
     /// Returns the reader of a console, behind what earlier waits of this boot consumed.
-    fn cursor(&mut self, console: &ConsoleName) -> Result<&mut Follower, Failure> {
+    fn cursor(&mut self, console: &ConsoleName) -> Result<&mut Follower, ActionFailure> {
         let storage = |error: crate::console::FollowError| {
-            failure(Cause::StorageFailed, chain(&error))
+            ActionFailure::new(Cause::StorageFailed, chain(&error))
         };
         let Some(line) = self.board.lines.get(console) else {
-            return Err(failure(Cause::ConsoleLost, format!("the board has no console {console}")));
+            return Err(ActionFailure::new(Cause::ConsoleLost, format!("the board has no console {console}")));
         };
         let (boots, start) = {
             let facts = self.board.facts();
@@ -264,7 +261,7 @@ impl Actions<'_> {
         any: &[Pattern],
         reject: &[Pattern],
         deadline: Instant,
-    ) -> Result<Matched, Failure> {
+    ) -> Result<Matched, ActionFailure> {
         let console = self.console(console);
         let (any, reject) = (compile(any)?, compile(reject)?);
         let board = Arc::clone(&self.board);
@@ -295,7 +292,7 @@ impl Actions<'_> {
         };
         let detail = chain(&error);
         let passage = Passage { file, start, end, text: detail.clone() };
-        Err(Failure { cause, detail, evidence: vec![passage.evidence()] })
+        Err(ActionFailure { cause, detail, evidence: vec![passage.evidence()] })
     }
 
     /// Waits until the driver has said why the board went off, so that the judge knows.
@@ -321,11 +318,11 @@ impl Actions<'_> {
         console: Option<&ConsoleName>,
         bytes: &[u8],
         within: Duration,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, ActionFailure> {
         let console = self.console(console);
         let board = Arc::clone(&self.board);
         let Some(line) = board.lines.get(&console) else {
-            return Err(failure(Cause::ConsoleLost, format!("the board has no console {console}")));
+            return Err(ActionFailure::new(Cause::ConsoleLost, format!("the board has no console {console}")));
         };
         let sent = tokio::select! {
             biased;
@@ -338,17 +335,17 @@ impl Actions<'_> {
                 self.board_is_off().await;
                 let off = board.facts().power != Some(PowerState::On);
                 let cause = if off { Cause::ExpectMissed } else { Cause::ConsoleLost };
-                Err(failure(cause, format!("send to {console}: {}", chain(&error))))
+                Err(ActionFailure::new(cause, format!("send to {console}: {}", chain(&error))))
             }
             Err(_) => {
                 let n = bytes.len();
                 let detail = format!("the target did not take {n} bytes on {console} in {within:?}");
-                Err(failure(Cause::ExpectMissed, detail))
+                Err(ActionFailure::new(Cause::ExpectMissed, detail))
             }
         }
     }
 
-    async fn wait_for_results(&mut self, within: Duration) -> Result<String, Failure> {
+    async fn wait_for_results(&mut self, within: Duration) -> Result<String, ActionFailure> {
         let board = Arc::clone(&self.board);
         let boots = board.boots();
         let deadline = Instant::now() + within;
@@ -391,7 +388,7 @@ impl Actions<'_> {
         let _ = timeout(REASON, self.progress.wait_for(|p| p.processed >= len)).await;
     }
 
-    async fn hang(&mut self, within: Duration) -> Failure {
+    async fn hang(&mut self, within: Duration) -> ActionFailure {
         let console = self.board.primary.clone();
         let reporting = self.progress.borrow().reporting;
         let what = if reporting { "the report did not end" } else { "no report was seen" };
@@ -402,7 +399,7 @@ impl Actions<'_> {
         let (start, last) = self.last_bytes(&console, len);
         let detail = format!("{what} within {within:?}; the last output is {last:?}");
         let passage = Passage { file, start, end: len, text: "last output".to_owned() };
-        Failure { cause: Cause::Hang, detail, evidence: vec![passage.evidence()] }
+        ActionFailure { cause: Cause::Hang, detail, evidence: vec![passage.evidence()] }
     }
 
     fn last_bytes(&mut self, console: &ConsoleName, len: u64) -> (u64, String) {
@@ -419,7 +416,7 @@ impl Actions<'_> {
         action: &Action,
         argv: &[String],
         expected: i32,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, ActionFailure> {
         self.commands += 1;
         let name = format!("command-{}-{}-{}.log", self.attempt, self.commands, action.name);
         let path = self.dir.artefact_path(&name);
@@ -447,7 +444,7 @@ impl Actions<'_> {
         let end = std::fs::metadata(&path).map_or(0, |m| m.len());
         let text = "its output".to_owned();
         let passage = Passage { file: artefact, start: 0, end, text };
-        Err(Failure {
+        Err(ActionFailure {
             cause: Cause::HostCommandFailed,
             detail: format!("host command {program} {words}"),
             evidence: vec![passage.evidence()],
@@ -459,7 +456,7 @@ impl Actions<'_> {
         console: Option<&ConsoleName>,
         pattern: &Pattern,
         assertion: Assertion,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, ActionFailure> {
         use jig_model::protocol::BoardSink as _;
         let console = self.console(console);
         self.board.drained().await;
@@ -467,10 +464,10 @@ impl Actions<'_> {
         let none = compile(&[])?;
         let start = self.cursor(&console)?.floor();
         let Some(line) = self.board.lines.get(&console) else {
-            return Err(failure(Cause::ConsoleLost, format!("the board has no console {console}")));
+            return Err(ActionFailure::new(Cause::ConsoleLost, format!("the board has no console {console}")));
         };
         let mut reader = line.handle.follow(start, start).map_err(|error| {
-            failure(Cause::StorageFailed, chain(&error))
+            ActionFailure::new(Cause::StorageFailed, chain(&error))
         })?;
         let wanted = match assertion {
             Assertion::AtLeast(n) => n,
@@ -482,7 +479,7 @@ impl Actions<'_> {
             match expect(&mut reader, &set, &none, Instant::now()).await {
                 Ok(matched) => found.push(matched),
                 Err(ExpectError::Storage(error)) => {
-                    return Err(failure(Cause::StorageFailed, chain(&error)));
+                    return Err(ActionFailure::new(Cause::StorageFailed, chain(&error)));
                 }
                 Err(_) => break,
             }
@@ -496,7 +493,7 @@ impl Actions<'_> {
                     let (start, end) = (matched.start, matched.end);
                     let passage = Passage { file, start, end, text: detail.clone() };
                     let evidence = vec![passage.evidence()];
-                    Err(Failure { cause: Cause::AssertFailed, detail, evidence })
+                    Err(ActionFailure { cause: Cause::AssertFailed, detail, evidence })
                 }
             },
             Assertion::AtLeast(n) if found.len() as u64 >= u64::from(n) => {
@@ -508,13 +505,13 @@ impl Actions<'_> {
                 let end = reader.cursor();
                 let passage = Passage { file, start, end, text: detail.clone() };
                 let evidence = vec![passage.evidence()];
-                Err(Failure { cause: Cause::AssertFailed, detail, evidence })
+                Err(ActionFailure { cause: Cause::AssertFailed, detail, evidence })
             }
         }
     }
 }
 
-fn compile(patterns: &[Pattern]) -> Result<PatternSet, Failure> {
+fn compile(patterns: &[Pattern]) -> Result<PatternSet, ActionFailure> {
     // The plan was checked; only a set that is too large as a whole can fail here.
-    PatternSet::new(patterns).map_err(|error| failure(Cause::AssertFailed, chain(&error)))
+    PatternSet::new(patterns).map_err(|error| ActionFailure::new(Cause::AssertFailed, chain(&error)))
 }

@@ -6,7 +6,8 @@ use jig_model::Cause;
 use tokio::time::{Instant, sleep_until};
 
 use super::board::Board;
-use crate::judge::{Failure, Incident, IncidentKind};
+use crate::judge::{Incident, IncidentKind};
+use crate::workflow::ActionFailure;
 
 /// How long a target that reset itself is still watched: long enough to tell one reset
 /// from a loop (an emulated boot takes 5 to 50 ms, a board's well under a second).
@@ -18,7 +19,7 @@ const LINGER: Duration = Duration::from_secs(1);
 const LOOP_RESETS: usize = 3;
 
 /// Returns when something happened that no wait can outlive.
-pub(super) async fn trouble(board: &Board) -> Failure {
+pub(super) async fn trouble(board: &Board) -> ActionFailure {
     let mut changes = board.changes();
     let mut linger = None;
     loop {
@@ -51,7 +52,7 @@ fn is_reset(incident: &Incident) -> bool {
     incident.kind == IncidentKind::Reset
 }
 
-fn fatal(incident: &Incident) -> Option<Failure> {
+fn fatal(incident: &Incident) -> Option<ActionFailure> {
     let cause = match incident.kind {
         IncidentKind::Lost(cause) | IncidentKind::Recognised(cause) => cause,
         IncidentKind::Lockup => Cause::Lockup,
@@ -60,7 +61,7 @@ fn fatal(incident: &Incident) -> Option<Failure> {
         // An exit may be the good end of a report; the action that waits for it decides.
         IncidentKind::Reset | IncidentKind::Exit(_) => return None,
     };
-    Some(Failure {
+    Some(ActionFailure {
         cause,
         detail: incident.passage.text.clone(),
         evidence: vec![incident.passage.evidence()],
@@ -68,7 +69,7 @@ fn fatal(incident: &Incident) -> Option<Failure> {
 }
 
 /// Records what repeated or single resets amount to, so that the judge sees it.
-fn on_resets(board: &Board, cause: Cause) -> Failure {
+fn on_resets(board: &Board, cause: Cause) -> ActionFailure {
     let facts = board.facts();
     let resets: Vec<_> = facts.incidents.iter().filter(|i| is_reset(i)).cloned().collect();
     drop(facts);
@@ -82,7 +83,7 @@ fn on_resets(board: &Board, cause: Cause) -> Failure {
         passage.text.clone_from(&detail);
         board.incident(IncidentKind::Recognised(cause), passage);
     }
-    Failure { cause, detail, evidence }
+    ActionFailure { cause, detail, evidence }
 }
 
 /// Waits until the target has ended by itself; returns its exit code.

@@ -8,6 +8,6 @@ mod observation;
 mod rules;
 
 pub use observation::{
-    Failure, Gap, Identity, Incident, IncidentKind, Observation, Passage, PrintedId,
+    Gap, Identity, Incident, IncidentKind, Observation, Passage, PrintedId,
 };
 pub use rules::judge;

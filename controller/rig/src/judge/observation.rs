@@ -3,6 +3,8 @@
 use jig_model::result::TestReport;
 use jig_model::{Cause, Evidence};
 
+use crate::workflow::ActionFailure;
+
 /// Bytes of one console's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Passage {
@@ -56,17 +58,6 @@ pub enum IncidentKind {
     Exit(i32),
 }
 
-/// The action that failed, if one did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// What it failed with.
-    pub cause: Cause,
-    /// In words; may quote the target.
-    pub detail: String,
-    /// What shows it.
-    pub evidence: Vec<Evidence>,
-}
-
 /// A place where console bytes are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
@@ -113,7 +104,7 @@ pub struct Observation {
     /// Where bytes are missing.
     pub gaps: Vec<Gap>,
     /// The action that failed.
-    pub failure: Option<Failure>,
+    pub failure: Option<ActionFailure>,
     /// How often a behaviour was started again.
     pub restarts: u32,
     /// Which image ran.

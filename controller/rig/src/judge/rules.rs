@@ -299,7 +299,8 @@ fn passed(seen: &Observation) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Failure, Gap, Identity, Passage, PrintedId};
+    use crate::judge::{Gap, Identity, Passage, PrintedId};
+    use crate::workflow::ActionFailure;
     use jig_model::VerdictKind;
     use jig_model::result::{ResultFormat, TestCase};
 
@@ -384,7 +385,7 @@ mod tests {
             }),
             (Cause::Hang, |o| {
                 o.failure =
-                    Some(Failure { cause: Cause::Hang, detail: String::new(), evidence: vec![] });
+                    Some(ActionFailure::new(Cause::Hang, ""));
             }),
         ];
         for (cause, spoil) in table {
@@ -424,7 +425,7 @@ mod tests {
         let mut seen = green();
         seen.report = TestReport::default();
         seen.failure =
-            Some(Failure { cause: Cause::Hang, detail: String::new(), evidence: vec![] });
+            Some(ActionFailure::new(Cause::Hang, ""));
         assert_eq!(judge(&seen).cause, Cause::NoResults);
     }
 }

@@ -1,0 +1,383 @@
+//! Runs a plan once and judges what was seen.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jig_model::image::Image;
+use jig_model::plan::{Action, ActionKind, Plan};
+use jig_model::profile::BoardProfile;
+use jig_model::protocol::{
+    BindContext, BoxFuture, DriverError, DriverFactory, Host, Power, ProcessLedger, Protocols,
+};
+use jig_model::{Cause, ConsoleName, RunEvent, Verdict};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::actions::{Actions, chain};
+use super::board::{Board, EventSink, Line};
+use super::watcher::{Reading, Seen, Watcher};
+use crate::console::{
+    Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
+    RecordKind,
+};
+use crate::judge::{Gap, Identity, Incident, IncidentKind, Observation, Passage, judge};
+use crate::results::MarkerError;
+use crate::store::RunDir;
+use crate::workflow::{
+    self, ActionDone, ActionExecutor, ActionFailure, CancelToken, Cast, PlanGenerator, PlanPlanner,
+    RejectAll, RetryPolicy, State, WorkflowRecord,
+};
+
+/// Everything an attempt needs.
+pub struct AttemptRequest<'a> {
+    /// Counts from 1.
+    pub attempt: u32,
+    /// The board.
+    pub profile: Arc<BoardProfile>,
+    /// What to do.
+    pub plan: &'a Plan,
+    /// Images by the name the plan gives them; `None` is the command line's.
+    pub images: &'a BTreeMap<Option<PathBuf>, Image>,
+    /// Binds the place's resource.
+    pub factory: &'a dyn DriverFactory,
+    /// The machine Jig runs on.
+    pub host: &'a dyn Host,
+    /// Where logs and artefacts go.
+    pub dir: &'a RunDir,
+    /// Stamps the console logs.
+    pub clock: Arc<dyn crate::console::Clock>,
+    /// Takes the events.
+    pub events: Arc<dyn EventSink>,
+    /// Folder of the built image sets.
+    pub image_sets: &'a Path,
+    /// Accounts for child processes.
+    pub ledger: Arc<dyn ProcessLedger>,
+    /// Asks to stop.
+    pub cancel: CancelToken,
+    /// Is told of each console when it is captured, before the board has power.
+    pub opened: &'a (dyn Fn(&ConsoleName, &ConsoleHandle) + Sync),
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub struct AttemptEnd {
+    /// What it amounts to.
+    pub verdict: Verdict,
+    /// The workflow's record.
+    pub workflow: WorkflowRecord,
+    /// Where each boot's output begins on the primary console.
+    pub boots: Vec<u64>,
+    /// Length of each console's log.
+    pub consoles: BTreeMap<ConsoleName, u64>,
+}
+
+/// Says why an attempt could not be made or read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum AttemptError {
+    /// A console's log cannot be written.
+    #[error("capture a console")]
+    Log(#[source] LogError),
+    /// A console's log cannot be read back.
+    #[error("read a console's log")]
+    Follow(#[source] FollowError),
+    /// A profile's patterns cannot be compiled.
+    #[error("compile the profile's patterns")]
+    Patterns(#[source] PatternSetError),
+    /// A plan's markers cannot be compiled.
+    #[error("compile the plan's markers")]
+    Markers(#[source] MarkerError),
+    /// The plan names a console the board lacks.
+    #[error("the board has no console {0}")]
+    NoConsole(ConsoleName),
+    /// The place cannot be bound.
+    #[error("bind the place")]
+    Bind(#[source] DriverError),
+    /// A part of the attempt ended in an unforeseen way.
+    #[error("a part of the attempt broke off")]
+    Broken(#[source] tokio::task::JoinError),
+}
+
+impl AttemptError {
+    /// Returns the cause that a run ends with for it.
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Log(_) | Self::Follow(_) => Cause::StorageFailed,
+            Self::Bind(error) => error.cause,
+            Self::NoConsole(_) => Cause::ConsoleLost,
+            Self::Patterns(_) | Self::Markers(_) | Self::Broken(_) => Cause::InternalError,
+        }
+    }
+}
+
+/// How long the board may take to lose its power at the end. An emulator is killed within
+/// milliseconds; a slow PDU answers within its own time-out, far below.
+const POWER_OFF: Duration = Duration::from_secs(30);
+
+/// Runs a plan once.
+///
+/// The board is off when this returns, whatever happened.
+///
+/// # Errors
+/// The attempt could not even be watched; what the board or target did is in the verdict.
+pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptError> {
+    let consoles = Consoles::start(&request)?;
+    let reading = reading(request.plan);
+    let results_console = reading.console.clone().unwrap_or_else(|| consoles.primary.clone());
+    let lines = consoles.lines(request.dir, request.attempt);
+    let board = Board::new(lines, results_console.clone(), Arc::clone(&request.events));
+    let board = Arc::new(board);
+    for (name, console) in &consoles.running {
+        (request.opened)(name, console.handle());
+    }
+    let mut protocols = bind(&request, &board).map_err(AttemptError::Bind)?;
+    let power = protocols.power.take();
+
+    let mut watchers = JoinSet::new();
+    let mut stops = Vec::new();
+    let mut progress = None;
+    for name in consoles.running.keys() {
+        let is_results = *name == results_console;
+        let how = is_results.then(|| reading.how.clone());
+        let watcher = Watcher::new(name, &board, &request.profile, how)?;
+        if is_results {
+            progress = Some(watcher.progress());
+        }
+        let (stop, stopped) = oneshot::channel();
+        stops.push(stop);
+        watchers.spawn(async move { (is_results, watcher.run(stopped).await) });
+    }
+    let progress = progress.ok_or(AttemptError::NoConsole(results_console))?;
+
+    let mut performer = Performer {
+        actions: Actions {
+            board: Arc::clone(&board),
+            profile: Arc::clone(&request.profile),
+            protocols,
+            power,
+            host: request.host,
+            images: request.images,
+            dir: request.dir,
+            attempt: request.attempt,
+            progress,
+            deployed: None,
+            cursors: BTreeMap::new(),
+            commands: 0,
+        },
+        failed: false,
+    };
+    let outcome = follow_plan(&request, &mut performer).await;
+    let Performer { mut actions, .. } = performer;
+    let off = power_off(&mut actions).await;
+    // Dropping the stops tells the watchers to look at what is left and end.
+    drop(stops);
+    let mut seen = Seen::default();
+    while let Some(ended) = watchers.join_next().await {
+        let (is_results, found) = ended.map_err(AttemptError::Broken)?;
+        if is_results {
+            seen = found?;
+        } else {
+            found?;
+        }
+    }
+    let deployed = actions.deployed.take();
+    drop(actions);
+    let file = board.lines.get(&board.primary).map(|line| line.file.clone()).unwrap_or_default();
+    let boots = {
+        let facts = board.facts();
+        facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()
+    };
+    let closed = consoles.close(request.dir, request.attempt).await;
+
+    let mut incidents = std::mem::take(&mut board.facts().incidents);
+    incidents.extend(closed.incidents);
+    let image = deployed.as_ref().and_then(|report| {
+        request.images.values().find(|image| image.sha256 == report.sha256)
+    });
+    let observation = Observation {
+        cancelled: outcome.state == State::Cancelled,
+        output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
+        report: seen.report,
+        results_wanted: reading.wanted,
+        incidents,
+        gaps: closed.gaps,
+        failure: outcome.failure.or(off.err()),
+        restarts: outcome.restarts,
+        identity: Identity {
+            deployed: deployed.and_then(|report| report.build_id),
+            announces: image.is_some_and(|image| image.announces),
+            printed: seen.printed,
+        },
+    };
+    let verdict = judge(&observation);
+    Ok(AttemptEnd { verdict, workflow: outcome.record, boots, consoles: closed.lengths })
+}
+
+fn bind(request: &AttemptRequest<'_>, board: &Arc<Board>) -> Result<Protocols, DriverError> {
+    request.factory.bind(BindContext {
+        profile: Arc::clone(&request.profile),
+        sink: Arc::clone(board) as _,
+        evidence: request.dir.artefact_path(""),
+        images: request.image_sets.to_owned(),
+        ledger: Arc::clone(&request.ledger),
+    })
+}
+
+async fn follow_plan(
+    request: &AttemptRequest<'_>,
+    performer: &mut Performer<'_>,
+) -> workflow::WorkflowOutcome {
+    let events = Arc::clone(&request.events);
+    let mut observer = move |event: RunEvent| events.emit(event);
+    let cast = Cast {
+        planner: &mut PlanPlanner,
+        generator: &mut PlanGenerator,
+        executor: performer,
+        decider: &mut RejectAll,
+        observer: &mut observer,
+        clock: &Timestamp::now,
+        cancel: request.cancel.clone(),
+        retry: RetryPolicy::default(),
+    };
+    workflow::run(request.plan, cast).await
+}
+
+async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
+    let Some(power) = &mut actions.power else { return Ok(()) };
+    match timeout(POWER_OFF, power.off()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(ActionFailure::new(error.cause, chain(&error))),
+        Err(_) => {
+            let detail = format!("the board's power could not be taken within {POWER_OFF:?}");
+            Err(ActionFailure::new(Cause::PowerFailed, detail))
+        }
+    }
+}
+
+/// Does the plan's actions, and notices when a behaviour is started again.
+struct Performer<'a> {
+    actions: Actions<'a>,
+    failed: bool,
+}
+
+impl ActionExecutor for Performer<'_> {
+    fn execute<'a>(
+        &'a mut self,
+        _path: &'a str,
+        action: &'a Action,
+    ) -> BoxFuture<'a, Result<ActionDone, ActionFailure>> {
+        Box::pin(async move {
+            if std::mem::take(&mut self.failed) {
+                // The runner goes on after a failure only to start a behaviour again.
+                self.actions.board.forgive();
+            }
+            let done = self.actions.perform(action).await;
+            self.failed = done.is_err();
+            done.map(|detail| ActionDone { detail, evidence: Vec::new() })
+        })
+    }
+}
+
+/// How results are to be read, as the plan's waits say.
+struct ResultsReading {
+    wanted: bool,
+    console: Option<ConsoleName>,
+    how: Reading,
+}
+
+fn reading(plan: &Plan) -> ResultsReading {
+    let actions = plan.stages.iter().flat_map(|s| &s.steps).flat_map(|s| &s.behaviors);
+    let mut waits = actions.flat_map(|b| &b.actions).filter_map(|action| match &action.kind {
+        ActionKind::WaitForResults { console, format } => Some((console.clone(), *format)),
+        _ => None,
+    });
+    let first = waits.next();
+    // Waits for different formats: each is recognised by itself, none is preferred.
+    let same = first.as_ref().is_some_and(|first| waits.all(|other| other.1 == first.1));
+    let wanted = first.is_some();
+    let (console, format) = first.unwrap_or_default();
+    let only = format.filter(|_| same);
+    ResultsReading { wanted, console, how: Reading { only, markers: plan.markers.clone() } }
+}
+
+/// The captured consoles of the board.
+struct Consoles {
+    running: BTreeMap<ConsoleName, Console>,
+    primary: ConsoleName,
+}
+
+/// What the consoles' logs amount to.
+struct Closed {
+    lengths: BTreeMap<ConsoleName, u64>,
+    gaps: Vec<Gap>,
+    incidents: Vec<Incident>,
+}
+
+impl Consoles {
+    fn start(request: &AttemptRequest<'_>) -> Result<Self, AttemptError> {
+        let mut running = BTreeMap::new();
+        for spec in &request.profile.consoles {
+            let paths = log_paths(request.dir, request.attempt, &spec.name);
+            if let Some(folder) = paths.raw.parent() {
+                std::fs::create_dir_all(folder).map_err(|source| {
+                    AttemptError::Log(LogError::Create { path: folder.to_owned(), source })
+                })?;
+            }
+            let console =
+                Console::start(&paths, Arc::clone(&request.clock)).map_err(AttemptError::Log)?;
+            running.insert(spec.name.clone(), console);
+        }
+        Ok(Self { running, primary: request.profile.primary_console().clone() })
+    }
+
+    fn lines(&self, dir: &RunDir, attempt: u32) -> BTreeMap<ConsoleName, Line> {
+        let lines = self.running.iter().map(|(name, console)| {
+            let file = dir.relative(&dir.console_path(attempt, name)).unwrap_or_default();
+            (name.clone(), Line { handle: console.handle().clone(), file })
+        });
+        lines.collect()
+    }
+
+    async fn close(self, dir: &RunDir, attempt: u32) -> Closed {
+        let mut closed = Closed { lengths: BTreeMap::new(), gaps: vec![], incidents: vec![] };
+        for (name, console) in self.running {
+            let state = console.close().await;
+            closed.lengths.insert(name.clone(), state.len);
+            let file = dir.relative(&dir.console_path(attempt, &name)).unwrap_or_default();
+            closed.take(state, file, &log_paths(dir, attempt, &name));
+        }
+        closed
+    }
+}
+
+impl Closed {
+    fn take(&mut self, state: LogState, file: String, paths: &LogPaths) {
+        if let Some(error) = &state.error {
+            let text = format!("the console's log could not be written: {error}");
+            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
+            let kind = IncidentKind::Lost(Cause::StorageFailed);
+            self.incidents.push(Incident { kind, passage });
+        }
+        if state.gaps == 0 {
+            return;
+        }
+        let Ok(reader) = LogReader::open(paths) else { return };
+        let gaps = reader.records().filter_map(|record| match record.kind {
+            RecordKind::Gap { lost, reason } => {
+                let text = reason.as_str().to_owned();
+                let (start, end) = (record.offset, record.offset);
+                Some(Gap { passage: Passage { file: file.clone(), start, end, text }, lost })
+            }
+            _ => None,
+        });
+        self.gaps.extend(gaps);
+    }
+}
+
+fn log_paths(dir: &RunDir, attempt: u32, console: &ConsoleName) -> LogPaths {
+    let raw = dir.console_path(attempt, console);
+    LogPaths { index: raw.with_extension("idx"), raw }
+}
