@@ -1,1 +1,4 @@
 //! The rig: leases, health, recovery, plans, results, runs.
+
+pub mod report;
+pub mod store;
