@@ -56,11 +56,12 @@ fn makes_a_run_with_a_child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let run = RunStore::new(folder).begin(new_run(), Arc::new(SystemClock::new())).unwrap();
     let mut command = Command::new("/bin/sleep");
-    let child = command.arg("600").stdin(Stdio::null()).process_group(0).spawn().unwrap();
+    let mut child = command.arg("600").stdin(Stdio::null()).process_group(0).spawn().unwrap();
     run.children().add(child.id(), start_ticks(child.id()).unwrap(), "emulator").unwrap();
-    loop {
-        run.events().append(&note("still here")).unwrap();
-    }
+    while run.events().append(&note("still here")).is_ok() {}
+    // Only if the test is gone and took the folder with it.
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
