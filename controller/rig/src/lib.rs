@@ -3,6 +3,10 @@
 //! **Invariant: no hardware and no terminal.** Everything real is behind the protocols of
 //! `jig_model`; this crate imports no driver and prints nothing.
 
+pub mod attempt;
 pub mod console;
 pub mod judge;
+pub mod report;
+pub mod results;
+pub mod store;
 pub mod workflow;

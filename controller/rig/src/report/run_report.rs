@@ -1,0 +1,187 @@
+//! The view of a run that all reports are made of.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use jig_model::result::CaseStatus;
+use jig_model::{Cause, Verdict, VerdictKind, exit};
+
+use super::text::{MAX_NAME, MAX_TEXT, cut, lines, one_line, tail};
+use crate::store::RunRecord;
+
+/// Names the forms a report can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReportFormat {
+    /// JUnit XML.
+    Junit,
+    /// The verdict as JSON.
+    Json,
+    /// TAP 14.
+    Tap,
+    /// Markdown for a CI job's summary.
+    Summary,
+}
+
+impl ReportFormat {
+    /// Returns the name of the report's file in a run.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Self::Junit => "junit.xml",
+            Self::Json => "verdict.json",
+            Self::Tap => "result.tap",
+            Self::Summary => "summary.md",
+        }
+    }
+}
+
+/// One attempt, as reports show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptReport {
+    /// Counts from 1.
+    pub attempt: u32,
+    /// What it amounts to.
+    pub verdict: Verdict,
+    /// Whether it was made again after the rig was cured; it then counts for nothing.
+    pub replaced: bool,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// A run, as reports show it: settled, and every text bounded and harmless on one line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunReport {
+    pub(super) suite: String,
+    pub(super) verdict: Verdict,
+    pub(super) attempts: Vec<AttemptReport>,
+    pub(super) run: Option<String>,
+    pub(super) board: Option<String>,
+    pub(super) place: Option<String>,
+    pub(super) started: Option<Timestamp>,
+    pub(super) duration_ms: Option<u64>,
+    pub(super) properties: Vec<(String, String)>,
+    pub(super) console_tail: Option<String>,
+}
+
+/// Refuses a false green: a pass among whose cases one failed or never ended is none.
+///
+/// Whoever builds verdicts should never hand one in. This stands where verdicts become
+/// exit codes, records and reports, so that a slip above cannot turn into a green build.
+pub fn settle(verdict: Verdict) -> Verdict {
+    if verdict.kind != VerdictKind::Pass {
+        return verdict;
+    }
+    let failed = verdict.tests.count(CaseStatus::Fail);
+    let unfinished = verdict.tests.count(CaseStatus::Unfinished);
+    let (cause, summary) = if failed > 0 {
+        (Cause::TestFailed, format!("{failed} failed although the run was judged a pass"))
+    } else if unfinished > 0 {
+        (Cause::NoEnd, format!("{unfinished} never ended although the run was judged a pass"))
+    } else {
+        return verdict;
+    };
+    let tests = verdict.tests;
+    Verdict { evidence: verdict.evidence, tests, ..Verdict::of(cause, summary) }
+}
+
+/// Bounds a verdict and makes its texts harmless.
+fn clip(verdict: Verdict) -> Verdict {
+    let mut verdict = settle(verdict);
+    verdict.summary = one_line(&cut(&verdict.summary, MAX_NAME));
+    for evidence in &mut verdict.evidence {
+        evidence.file = one_line(&cut(&evidence.file, MAX_NAME));
+        evidence.note = one_line(&cut(&evidence.note, MAX_NAME));
+    }
+    for case in &mut verdict.tests.cases {
+        case.name = one_line(&cut(&case.name, MAX_NAME));
+        case.message = case.message.take().map(|text| lines(&cut(&text, MAX_TEXT)));
+    }
+    for remark in &mut verdict.tests.remarks {
+        *remark = one_line(&cut(remark, MAX_NAME));
+    }
+    verdict
+}
+
+impl RunReport {
+    /// Builds the view of a verdict; `suite` is the plan's name.
+    pub fn new(suite: &str, verdict: Verdict) -> Self {
+        Self {
+            suite: one_line(&cut(suite, MAX_NAME)),
+            verdict: clip(verdict),
+            attempts: Vec::new(),
+            run: None,
+            board: None,
+            place: None,
+            started: None,
+            duration_ms: None,
+            properties: Vec::new(),
+            console_tail: None,
+        }
+    }
+
+    /// Builds the view of a stored run. One that has not ended shows as inconclusive.
+    pub fn of(record: &RunRecord) -> Self {
+        let suite = record.plan.as_ref().map_or("run", |plan| plan.name.as_str());
+        let verdict = record.verdict.clone().unwrap_or_else(|| {
+            Verdict::of(Cause::NoEnd, "the run has not ended; this is what is known so far")
+        });
+        let mut report = Self::new(suite, verdict);
+        report.run = Some(record.id.to_string());
+        report.board = record.board.as_ref().map(ToString::to_string);
+        report.place = record.place.as_ref().map(ToString::to_string);
+        report.started = record.started;
+        report.duration_ms = record.duration_ms;
+        for attempt in &record.attempts {
+            report = report.with_attempt(AttemptReport {
+                attempt: attempt.attempt,
+                verdict: attempt.verdict.clone(),
+                replaced: attempt.replaced,
+                duration_ms: attempt.duration_ms,
+            });
+        }
+        for image in &record.images {
+            // The whole path tells about the machine of whoever built it; the name is enough.
+            let name = Path::new(&image.path).file_name().unwrap_or_default().to_string_lossy();
+            report = report.with_property("image", &name);
+            report = report.with_property("image.sha256", &image.sha256);
+            if let Some(build_id) = &image.build_id {
+                report = report.with_property("image.build_id", build_id);
+            }
+        }
+        for (name, value) in &record.host {
+            report = report.with_property(&format!("host.{name}"), value);
+        }
+        report
+    }
+
+    /// Adds an attempt.
+    #[must_use]
+    pub fn with_attempt(mut self, attempt: AttemptReport) -> Self {
+        self.attempts.push(AttemptReport { verdict: clip(attempt.verdict), ..attempt });
+        self
+    }
+
+    /// Adds a fact worth keeping beside the result.
+    #[must_use]
+    pub fn with_property(mut self, name: &str, value: &str) -> Self {
+        let (name, value) = (cut(name, MAX_NAME), cut(value, MAX_NAME));
+        self.properties.push((one_line(&name), one_line(&value)));
+        self
+    }
+
+    /// Adds the end of the console's log, already made UTF-8.
+    #[must_use]
+    pub fn with_console_tail(mut self, text: &str) -> Self {
+        self.console_tail = Some(lines(&tail(text, MAX_TEXT)));
+        self
+    }
+
+    /// Returns the settled verdict: what all reports say.
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// Returns the exit code that goes with the reports.
+    pub fn exit_code(&self) -> u8 {
+        exit::of_verdict(self.verdict.kind)
+    }
+}

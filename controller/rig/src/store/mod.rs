@@ -1,0 +1,65 @@
+//! The run store: every run is a directory.
+//!
+//! **Owns** the layout below a runs folder, the formats in it, the proof of life of a
+//! run, and what happens to runs whose jig was killed. **Refuses** to decide where the
+//! folder is, what a verdict is, and how console bytes are indexed.
+//!
+//! ```text
+//! runs/20261121-221530-7f3a/
+//!   record.json       what the run is and what came of it      format jig-run 1
+//!   lock              held by flock while the run is alive; gone when it has ended
+//!   events.jsonl      one stamped event per line, after a header  format jig-events 1
+//!   children.jsonl    processes the run has started            format jig-children 1
+//!   consoles/<attempt>/<console>.raw, .idx                     written by the capture
+//!   artefacts/        output of host commands and the like
+//!   reports/          junit.xml, verdict.json, result.tap, summary.md
+//! ```
+//!
+//! # Design
+//! *A run appears complete.* It is built under a hidden name, with its lock already held,
+//! and renamed into place. So whoever sees `runs/<id>` sees a record and a lock, and a
+//! free lock proves that the run's jig is dead: liveness is never guessed from a pid.
+//!
+//! *An id is a time.* UTC to the second, then the fraction of the second in units of
+//! 1/65536, in hex. Names therefore sort by start even within a second, and a clash is
+//! solved by counting up; the rename, which refuses to replace a run, is the arbiter.
+//!
+//! *Killing is always safe.* `record.json` is only ever replaced by rename. Logs get one
+//! `write` per line; what a power cut tears off is a last line without its end, which
+//! readers skip and report and [`RunStore::sweep`] cuts away. Nothing is made up for
+//! what is lost: a run without a readable record becomes an abandoned run of nothing.
+//!
+//! *Newer files are refused*, by readers and writers, and never swept or pruned.
+
+mod children;
+mod clock;
+mod disk;
+mod error;
+mod events;
+mod export;
+mod id;
+mod jsonl;
+mod live;
+mod process;
+mod prune;
+mod record;
+mod run_dir;
+mod runs;
+mod sweep;
+
+pub use children::{Child, ChildLedger};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::StoreError;
+pub use events::{EventItem, EventLog, EventReader};
+pub use live::{LiveRun, NewRun};
+pub use process::start_ticks;
+pub use prune::{Pruned, Retention};
+pub use record::{
+    AttemptRecord, BootRecord, ImageRecord, PlanRecord, RunRecord, RunState, SweepRecord,
+};
+pub use run_dir::RunDir;
+pub use runs::{RunEntry, RunStore};
+pub use sweep::{Swept, SweptOutcome};
+
+#[cfg(test)]
+mod tests;

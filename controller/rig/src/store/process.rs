@@ -1,0 +1,95 @@
+//! Processes that a killed jig left behind, identified so that no other can be hit.
+
+use std::fs;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// What `/proc/<pid>/stat` says of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    dead: bool,
+    group: i32,
+    start_ticks: u64,
+}
+
+/// Reads the part that follows the name; a name may hold anything, even `)`.
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let end = text.iter().rposition(|&b| b == b')')?;
+    let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // proc(5) counts from 1: state is field 3, pgrp 5, starttime 22; fields[0] is field 3.
+    Some(Stat {
+        dead: matches!(*fields.first()?, "Z" | "X" | "x"),
+        group: fields.get(2)?.parse().ok()?,
+        start_ticks: fields.get(19)?.parse().ok()?,
+    })
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Returns when a process began, in clock ticks since the machine started; none when it
+/// is gone. Together with the pid and the boot it names one process for ever.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    stat(pid).map(|stat| stat.start_ticks)
+}
+
+/// Returns the id of this boot of the machine, or nothing where the kernel hides it.
+pub(super) fn boot_id() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Tells whether exactly this process still runs.
+pub(super) fn lives(pid: u32, start_ticks: u64) -> bool {
+    stat(pid).is_some_and(|stat| !stat.dead && stat.start_ticks == start_ticks)
+}
+
+/// Kills exactly this process, with its group if it leads one; tells whether it ran.
+///
+/// Between the look and the kill the pid could be given to another process only if the
+/// kernel went through all its pids in those microseconds.
+pub(super) fn kill_exactly(pid: u32, start_ticks: u64) -> Result<bool, Errno> {
+    // 0 and 1 would mean "my group" and init; a damaged ledger must not reach them.
+    let Ok(raw) = i32::try_from(pid) else { return Ok(false) };
+    let Some(found) = stat(pid) else { return Ok(false) };
+    if raw <= 1 || found.dead || found.start_ticks != start_ticks {
+        return Ok(false);
+    }
+    let whom = if found.group == raw { Pid::from_raw(-raw) } else { Pid::from_raw(raw) };
+    match kill(whom, Signal::SIGKILL) {
+        Ok(()) => Ok(true),
+        Err(Errno::ESRCH) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_does_not_shift_the_fields() {
+        let line = b"42 (a) Z 1 (b) S 1 40 40 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 777 1 1\n";
+        let expected = Stat { dead: false, group: 40, start_ticks: 777 };
+        assert_eq!(parse_stat(line), Some(expected));
+        for end in 0..line.len() {
+            let _ = parse_stat(&line[..end]);
+        }
+    }
+
+    #[test]
+    fn this_process_lives_and_pids_zero_and_one_are_never_hit() {
+        let me = std::process::id();
+        let ticks = start_ticks(me).unwrap();
+        assert!(lives(me, ticks));
+        assert!(!lives(me, ticks + 1));
+        assert_eq!(kill_exactly(me, ticks + 1), Ok(false));
+        assert_eq!(kill_exactly(0, 0), Ok(false));
+        assert_eq!(kill_exactly(1, start_ticks(1).unwrap_or(0)), Ok(false));
+        assert_eq!(kill_exactly(u32::MAX, 0), Ok(false));
+    }
+}
