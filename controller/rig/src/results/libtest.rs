@@ -1,0 +1,149 @@
+//! Rust's libtest in its pretty form, as embedded-test prints it too.
+
+use jig_model::result::CaseStatus;
+
+use super::lines::Line;
+use super::record::{Outcome, Record};
+use super::scan::{is_counted, leading_number, seconds};
+
+/// Most lines kept of what a failing test printed.
+const FAILURE_LINES: usize = 4;
+
+/// Reads libtest's lines.
+#[derive(Debug, Default)]
+pub(super) struct Libtest {
+    headed: bool,
+    /// A test whose own output came between its name and its result.
+    running: Option<String>,
+    /// The failing test whose output is being listed, and how many lines were kept.
+    explaining: Option<(String, usize)>,
+}
+
+pub(super) fn opens(line: &Line<'_>) -> bool {
+    head(line.text).is_some()
+}
+
+impl Libtest {
+    pub(super) fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+        let text = line.text;
+        if let Some(count) = head(text) {
+            if self.headed {
+                record.begins_again();
+            }
+            self.headed = true;
+            record.plan(count);
+        } else if let Some(summary) = summary(text) {
+            self.explaining = None;
+            record.plan(summary.total);
+            record.claim(summary.failed);
+            if !summary.good && summary.failed == 0 {
+                record.remark("the summary counts no failure, but says FAILED".to_owned());
+                record.claim_any();
+            } else if summary.good && summary.failed > 0 {
+                record.remark("the summary counts failures, but says ok".to_owned());
+            }
+            record.end();
+        } else if let Some((name, result)) = test(text) {
+            match outcome(result) {
+                Some(outcome) => {
+                    self.running = None;
+                    record.decide(name, name, outcome, line.span);
+                }
+                None => {
+                    record.begin(name, name, line.span);
+                    self.running = Some(name.to_owned());
+                }
+            }
+        } else if matches!(text, "ok" | "FAILED")
+            && let Some(name) = self.running.take()
+        {
+            if let Some(outcome) = outcome(text) {
+                record.decide(&name, &name, outcome, line.span);
+            }
+        } else if let Some(name) = text.strip_prefix("---- ").and_then(|t| t.strip_suffix(" ----"))
+        {
+            let name = name.strip_suffix(" stdout").unwrap_or(name);
+            self.explaining = Some((name.to_owned(), 0));
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Keeps the first lines of what a failing test printed.
+    pub(super) fn prose(&mut self, text: &str, record: &mut Record) {
+        if text == "failures:" {
+            self.explaining = None;
+        } else if let Some((name, lines)) = &mut self.explaining
+            && *lines < FAILURE_LINES
+        {
+            *lines += 1;
+            record.explain(name, text);
+        }
+    }
+
+    pub(super) fn closed(line: &Line<'_>) -> bool {
+        summary(line.text).is_some_and(|s| s.timed)
+    }
+}
+
+/// Reads `running 3 tests`.
+fn head(text: &str) -> Option<u64> {
+    let (count, rest) = leading_number(text.strip_prefix("running ")?)?;
+    is_counted(count, rest, " test", " tests").then_some(count)
+}
+
+/// Splits `test name ... result`; the result is empty while the test runs.
+fn test(text: &str) -> Option<(&str, &str)> {
+    let body = text.strip_prefix("test ")?;
+    let (name, result) =
+        body.split_once(" ... ").or_else(|| Some((body.strip_suffix(" ...")?, "")))?;
+    let name = name.strip_suffix(" - should panic").unwrap_or(name);
+    // Paths hold no blanks, except doc tests: `src/lib.rs - item (line 3)`.
+    let doc = name.contains(" - ") && name.ends_with(')');
+    (!name.is_empty() && (doc || !name.contains(' '))).then_some((name, result))
+}
+
+fn outcome(result: &str) -> Option<Outcome<'_>> {
+    let (word, rest) = result.split_once([' ', ',']).unwrap_or((result, ""));
+    // `ok <0.001s>` where times are asked for.
+    let timed = rest.strip_prefix('<').and_then(|t| t.strip_suffix("s>")).and_then(seconds);
+    let status = match word {
+        "ok" => CaseStatus::Pass,
+        "FAILED" => CaseStatus::Fail,
+        "ignored" if rest.is_empty() || result.starts_with("ignored, ") => {
+            return Some(Outcome { message: Some(rest), ..Outcome::of(CaseStatus::Skip) });
+        }
+        "bench:" if rest.contains(" ns/iter ") => return Some(Outcome::of(CaseStatus::Pass)),
+        _ => return None,
+    };
+    (rest.is_empty() || timed.is_some())
+        .then_some(Outcome { duration_ms: timed, ..Outcome::of(status) })
+}
+
+struct Summary {
+    good: bool,
+    failed: u64,
+    total: u64,
+    timed: bool,
+}
+
+/// Reads `test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; ...`.
+fn summary(text: &str) -> Option<Summary> {
+    let (word, rest) = text.strip_prefix("test result: ")?.split_once(". ")?;
+    let good = match word {
+        "ok" => true,
+        "FAILED" => false,
+        _ => return None,
+    };
+    let mut parts = rest.split("; ");
+    let mut count = |label: &str| {
+        let (count, rest) = leading_number(parts.next()?)?;
+        (rest.trim_ascii_start() == label).then_some(count)
+    };
+    let (passed, failed, ignored) = (count("passed")?, count("failed")?, count("ignored")?);
+    let measured = count("measured").unwrap_or(0);
+    let timed = rest.rsplit_once("; finished in ").and_then(|(_, t)| seconds(t.strip_suffix('s')?));
+    let total = passed + failed + ignored + measured;
+    Some(Summary { good, failed, total, timed: timed.is_some() })
+}

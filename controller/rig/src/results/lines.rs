@@ -1,0 +1,295 @@
+//! Cuts a byte stream into lines and cleans them.
+//!
+//! Owns offsets, line ends, colours and log prefixes. Knows no result format.
+
+use std::borrow::Cow;
+
+/// Longest line that can be a result. Real result lines stay under 1 KiB; what is longer
+/// is a dump, and keeping it would let a target without line ends fill the memory.
+pub(super) const MAX_LINE: usize = 4096;
+
+/// Where a line lies in the console's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    /// Offset of the first byte.
+    pub(super) start: u64,
+    /// Offset one past the last byte, the line end not included.
+    pub(super) end: u64,
+}
+
+/// One line as the stream holds it, without its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawLine<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) span: Span,
+    /// Whether the line was longer than [`MAX_LINE`], so that its tail is missing here.
+    pub(super) cut: bool,
+}
+
+/// One line, or what is left of it behind a log prefix, ready for a grammar.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// Columns of white space in front.
+    pub(super) indent: usize,
+    /// The text between leading and trailing white space; never empty.
+    pub(super) text: &'a str,
+    pub(super) span: Span,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(text: &'a str, span: Span) -> Option<Self> {
+        let body = text.trim_ascii_start();
+        let white = text.len() - body.len();
+        // A tab is one level of a four-column sub-test; nothing here needs tab stops.
+        let tabs = text.bytes().take(white).filter(|&b| b == b'\t').count();
+        let text = body.trim_ascii_end();
+        (!text.is_empty()).then_some(Self { indent: white + 3 * tabs, text, span })
+    }
+}
+
+/// Cuts bytes into lines, whatever chunks they come in.
+///
+/// CR and LF both end a line; the empty line inside CR LF is not reported.
+#[derive(Debug)]
+pub(super) struct LineSplitter {
+    pending: Vec<u8>,
+    line_start: u64,
+    at: u64,
+    cut: bool,
+    skipping: bool,
+}
+
+impl LineSplitter {
+    pub(super) fn new(start: u64) -> Self {
+        Self { pending: Vec::new(), line_start: start, at: start, cut: false, skipping: false }
+    }
+
+    /// Takes the next bytes and hands out every line they complete.
+    pub(super) fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(RawLine<'_>)) {
+        let mut rest = bytes;
+        while let Some(i) = memchr::memchr2(b'\n', b'\r', rest) {
+            let (part, tail) = rest.split_at(i);
+            let span = Span { start: self.line_start, end: self.at + i as u64 };
+            if self.skipping {
+                self.skipping = false;
+            } else if self.pending.is_empty() && part.len() <= MAX_LINE {
+                if !part.is_empty() {
+                    take(RawLine { bytes: part, span, cut: false });
+                }
+            } else {
+                self.keep(part);
+                take(RawLine { bytes: &self.pending, span, cut: self.cut });
+            }
+            self.pending.clear();
+            self.cut = false;
+            self.at += i as u64 + 1;
+            self.line_start = self.at;
+            rest = tail.get(1..).unwrap_or_default();
+        }
+        if !self.skipping {
+            self.keep(rest);
+        }
+        self.at += rest.len() as u64;
+    }
+
+    fn keep(&mut self, part: &[u8]) {
+        let room = MAX_LINE - self.pending.len();
+        self.cut |= part.len() > room;
+        self.pending.extend_from_slice(part.get(..room).unwrap_or(part));
+    }
+
+    /// Returns the offset of the next byte.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Forgets the unfinished line, and what follows of it up to the next line end: behind
+    /// a gap or a fault banner nobody can tell whether that is the start of a line.
+    pub(super) fn interrupt(&mut self) {
+        self.pending.clear();
+        self.cut = false;
+        self.skipping = true;
+    }
+
+    /// Returns the unfinished line, if there is one that could mean something.
+    pub(super) fn unfinished(&self) -> Option<RawLine<'_>> {
+        let span = Span { start: self.line_start, end: self.at };
+        (!self.pending.is_empty() && !self.cut).then_some(RawLine {
+            bytes: &self.pending,
+            span,
+            cut: false,
+        })
+    }
+}
+
+/// Removes terminal control sequences and the garbage an idle wire leaves in front.
+pub(super) fn plain(bytes: &[u8]) -> Cow<'_, [u8]> {
+    // Power-on and baud switches of a UART show up as NUL and 0xFF bytes.
+    let dirt = bytes.iter().take_while(|&&b| b == 0 || b == 0xff).count();
+    let bytes = bytes.get(dirt..).unwrap_or_default();
+    if memchr::memchr(0x1b, bytes).is_none() {
+        return Cow::Borrowed(bytes);
+    }
+    let mut clean = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(i) = memchr::memchr(0x1b, rest) {
+        let (text, escape) = rest.split_at(i);
+        clean.extend_from_slice(text);
+        rest = escape.get(sequence_len(escape)..).unwrap_or_default();
+    }
+    clean.extend_from_slice(rest);
+    Cow::Owned(clean)
+}
+
+/// Measures the control sequence that starts with the ESC at the front.
+fn sequence_len(bytes: &[u8]) -> usize {
+    let body = bytes.get(2..).unwrap_or_default();
+    match bytes.get(1) {
+        // CSI: parameters and intermediates, then one final byte.
+        Some(b'[') => {
+            let n = body.iter().take_while(|b| matches!(b, 0x20..=0x3f)).count();
+            let last = body.get(n).is_some_and(|b| matches!(b, 0x40..=0x7e));
+            2 + n + usize::from(last)
+        }
+        // OSC, DCS, PM, APC, SOS: up to BEL or ESC backslash, at most the line.
+        Some(b']' | b'P' | b'^' | b'_' | b'X') => {
+            match body.iter().position(|&b| b == 0x07 || b == 0x1b) {
+                Some(n) if body.get(n) == Some(&0x07) => 2 + n + 1,
+                Some(n) if body.get(n + 1) == Some(&b'\\') => 2 + n + 2,
+                Some(n) => 2 + n,
+                None => bytes.len(),
+            }
+        }
+        // Two-byte sequences, with intermediates in front of the final byte.
+        Some(0x20..=0x7e) => {
+            let tail = bytes.get(1..).unwrap_or_default();
+            let n = tail.iter().take_while(|b| matches!(b, 0x20..=0x2f)).count();
+            (1 + n + 1).min(bytes.len())
+        }
+        _ => 1,
+    }
+}
+
+/// Removes one log prefix: a time stamp, a level, a level with a module.
+///
+/// Only well-known shapes go, so that prose never turns into a result.
+pub(super) fn without_prefix(text: &str) -> Option<&str> {
+    let body = text.trim_ascii_start();
+    let rest = match body.bytes().next()? {
+        b'[' => {
+            let (inside, rest) = body.get(1..)?.split_once(']')?;
+            let inside = inside.trim_ascii();
+            if !(is_stamp(inside) || is_thread(inside) || is_level(inside)) {
+                return None;
+            }
+            rest
+        }
+        b'<' => {
+            let (level, rest) = body.get(1..)?.split_once("> ")?;
+            if !matches!(level, "inf" | "wrn" | "err" | "dbg") {
+                return None;
+            }
+            return after_tag(rest);
+        }
+        b'E' | b'W' | b'I' | b'D' | b'V' if body.as_bytes().get(1..3) == Some(b" (") => {
+            let (stamp, rest) = body.get(3..)?.split_once(") ")?;
+            return is_stamp(stamp).then(|| after_tag(rest)).flatten();
+        }
+        b'0'..=b'9' => {
+            let (stamp, rest) = body.split_once(' ')?;
+            if !(is_stamp(stamp) && stamp.contains([':', '.'])) {
+                return None;
+            }
+            return Some(rest);
+        }
+        b'A'..=b'Z' => {
+            let (level, rest) = body.split_once(' ')?;
+            if !is_level(level) {
+                return None;
+            }
+            // Levels are padded to five columns.
+            return Some(if level.len() == 4 {
+                rest.strip_prefix(' ').unwrap_or(rest)
+            } else {
+                rest
+            });
+        }
+        _ => return None,
+    };
+    Some(rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+fn after_tag(text: &str) -> Option<&str> {
+    let (tag, rest) = text.split_once(": ")?;
+    let ok = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-');
+    (!tag.is_empty() && tag.bytes().all(ok)).then_some(rest)
+}
+
+fn is_stamp(text: &str) -> bool {
+    let ok = |b: u8| {
+        b.is_ascii_digit() || matches!(b, b':' | b'.' | b',' | b'-' | b'+' | b'T' | b'Z' | b' ')
+    };
+    text.bytes().next().is_some_and(|b| b.is_ascii_digit()) && text.bytes().all(ok)
+}
+
+fn is_thread(text: &str) -> bool {
+    let digits = text.strip_prefix(['T', 'C']).unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_level(text: &str) -> bool {
+    matches!(text, "TRACE" | "DEBUG" | "INFO" | "WARN" | "ERROR")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_go_and_text_stays() {
+        for (from, to) in [
+            (&b"\x1b[1;32mPASS\x1b[0m"[..], &b"PASS"[..]),
+            (b"\x1b]0;title\x07a\x1b]8;;x\x1b\\b", b"ab"),
+            (b"\x00\xff\x00ok", b"ok"),
+            (b"\x1b(Ba\x1b7b\x1b", b"ab"),
+            (b"\x1b[12", b""),
+            (b"a\x1b[\xffb", b"a\xffb"),
+        ] {
+            assert_eq!(&*plain(from), to, "{from:?}");
+        }
+    }
+
+    #[test]
+    fn prefixes_go_and_prose_stays() {
+        for (from, to) in [
+            ("[00:00:01.234,000] <inf> app: x", Some("<inf> app: x")),
+            ("<inf> app: x", Some("x")),
+            ("<inf> my app: x", None),
+            ("I (123) tag: x", Some("x")),
+            ("I (am) tag: x", None),
+            ("[   12.345678]     ok", Some("    ok")),
+            ("[    T1] x", Some("x")),
+            ("12:30:01.5 x", Some("x")),
+            ("3 Tests", None),
+            ("INFO  x", Some("x")),
+            ("INFORM x", None),
+            ("[ RUN      ] A.B", None),
+        ] {
+            assert_eq!(without_prefix(from), to, "{from}");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_takes_bounded_memory() {
+        let mut splitter = LineSplitter::new(7);
+        for _ in 0..1000 {
+            splitter.feed(&[b'x'; 10_000], |_| unreachable!());
+        }
+        assert!(splitter.pending.capacity() <= 4 * MAX_LINE);
+        let mut seen = Vec::new();
+        splitter.feed(b"\nab\n", |l| seen.push((l.bytes.len(), l.span, l.cut)));
+        let first = Span { start: 7, end: 10_000_007 };
+        let second = Span { start: 10_000_008, end: 10_000_010 };
+        assert_eq!(seen, [(MAX_LINE, first, true), (2, second, false)]);
+    }
+}

@@ -1,0 +1,131 @@
+//! The plan's own markers, for firmwares that speak no known format.
+//!
+//! Each expression is tried on each line by itself, colours removed, log prefixes kept.
+//! Where one line matches several outcomes, the worst counts.
+
+use jig_model::pattern::Pattern;
+use jig_model::plan::Markers;
+use jig_model::result::CaseStatus;
+use regex::bytes::{Captures, Regex, RegexBuilder};
+
+use super::lines::Span;
+use super::parser::MarkerError;
+use super::record::{Outcome, Record};
+
+/// Largest compiled expression in bytes: a plan must not take the memory of the host.
+const MAX_COMPILED: usize = 1 << 20;
+
+/// Compiled markers of a plan, and what they have seen.
+#[derive(Debug)]
+pub(super) struct MarkerReader {
+    start: Option<Regex>,
+    pass: Regex,
+    fail: Regex,
+    skip: Option<Regex>,
+    planned: Option<Regex>,
+    end: Regex,
+    /// No further byte can change what the end marker matched.
+    end_is_closed: bool,
+    running: Option<String>,
+    unnamed: u64,
+}
+
+fn compile(which: &'static str, pattern: &Pattern) -> Result<Regex, MarkerError> {
+    RegexBuilder::new(pattern.as_str())
+        .unicode(false)
+        .multi_line(true)
+        .crlf(true)
+        .size_limit(MAX_COMPILED)
+        .build()
+        .map_err(|source| MarkerError::Expression { which, source })
+}
+
+impl MarkerReader {
+    pub(super) fn new(markers: &Markers) -> Result<Self, MarkerError> {
+        let maybe = |which, pattern: &Option<Pattern>| {
+            pattern.as_ref().map(|pattern| compile(which, pattern)).transpose()
+        };
+        Ok(Self {
+            start: maybe("start", &markers.start)?,
+            pass: compile("pass", &markers.pass)?,
+            fail: compile("fail", &markers.fail)?,
+            skip: maybe("skip", &markers.skip)?,
+            planned: maybe("planned", &markers.planned)?,
+            end: compile("end", &markers.end)?,
+            end_is_closed: !markers.end.is_open_ended(),
+            running: None,
+            unnamed: 0,
+        })
+    }
+
+    pub(super) fn matches(&self, line: &[u8]) -> bool {
+        let optional = [&self.start, &self.skip, &self.planned];
+        [&self.pass, &self.fail, &self.end]
+            .into_iter()
+            .chain(optional.into_iter().flatten())
+            .any(|regex| regex.is_match(line))
+    }
+
+    pub(super) fn line(&mut self, line: &[u8], span: Span, record: &mut Record) -> bool {
+        let mut known = false;
+        if let Some(found) = self.planned.as_ref().and_then(|regex| regex.captures(line)) {
+            known = true;
+            match group(&found, "count").and_then(|count| super::scan::number(&count)) {
+                Some(count) => record.plan(count),
+                None => record.remark("the planned marker matched without a count".to_owned()),
+            }
+        }
+        if let Some(found) = self.start.as_ref().and_then(|regex| regex.captures(line)) {
+            known = true;
+            let name = self.name(group(&found, "name"));
+            record.begin(&name, &name, span);
+            self.running = Some(name);
+        }
+        let outcomes = [
+            (CaseStatus::Fail, Some(&self.fail)),
+            (CaseStatus::Skip, self.skip.as_ref()),
+            (CaseStatus::Pass, Some(&self.pass)),
+        ];
+        let found =
+            outcomes.into_iter().find_map(|(status, regex)| Some((status, regex?.captures(line)?)));
+        if let Some((status, found)) = found {
+            known = true;
+            let running = self.running.take();
+            let name = match group(&found, "name").or(running) {
+                Some(name) => name,
+                None => self.name(None),
+            };
+            let message = group(&found, "message");
+            let outcome = Outcome { message: message.as_deref(), ..Outcome::of(status) };
+            record.decide(&name, &name, outcome, span);
+        }
+        if self.end.is_match(line) {
+            known = true;
+            record.end();
+        }
+        known
+    }
+
+    /// Reads the unfinished last line: only the end marker can count, and what looks like a
+    /// failure is one.
+    pub(super) fn last(&self, line: &[u8], record: &mut Record) {
+        if self.fail.is_match(line) {
+            record.claim_any();
+        }
+        if self.end_is_closed && self.end.is_match(line) {
+            record.end();
+        }
+    }
+
+    fn name(&mut self, found: Option<String>) -> String {
+        found.unwrap_or_else(|| {
+            self.unnamed += 1;
+            format!("case {}", self.unnamed)
+        })
+    }
+}
+
+fn group(found: &Captures<'_>, name: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(found.name(name)?.as_bytes()).trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,350 @@
+//! The report under construction, and the rules that keep it from getting greener.
+//!
+//! Owns limits, duplicates, contradictions and events. Knows no result format.
+
+use std::collections::HashMap;
+
+use jig_model::result::{CaseStatus, ResultFormat, TestCase, TestReport};
+
+use super::ResultEvent;
+use super::lines::Span;
+
+/// Most cases kept: ten times the largest suite known to run on one board.
+const MAX_CASES: usize = 100_000;
+/// Most bytes of names and messages kept together: reports are held in memory and sent whole.
+const MAX_TEXT: usize = 16 << 20;
+/// Longest name kept; C and Rust test paths stay far below.
+const MAX_NAME: usize = 256;
+/// Longest message kept: an assertion with both operands, not a dump.
+const MAX_MESSAGE: usize = 1024;
+/// Most remarks kept: one alone spoils a pass, more than a screenful explains nothing.
+const MAX_REMARKS: usize = 32;
+
+#[derive(Debug)]
+struct Entry {
+    case: TestCase,
+    decided: bool,
+}
+
+/// What a grammar says about one case.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outcome<'a> {
+    pub(super) status: CaseStatus,
+    pub(super) message: Option<&'a str>,
+    pub(super) duration_ms: Option<u64>,
+}
+
+impl Outcome<'_> {
+    pub(super) fn of(status: CaseStatus) -> Self {
+        Self { status, message: None, duration_ms: None }
+    }
+}
+
+/// Collects what grammars recognise.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    pub(super) events: Vec<ResultEvent>,
+    format: Option<ResultFormat>,
+    entries: Vec<Entry>,
+    /// Decided entries, in the order of decision.
+    order: Vec<usize>,
+    index: HashMap<String, usize>,
+    text_bytes: usize,
+    planned: Option<u64>,
+    claimed: Option<u64>,
+    failing: u64,
+    ended: bool,
+    remarks: Vec<String>,
+}
+
+/// Orders outcomes from good to bad. Unfinished is worse than skipped: something ran and
+/// did not come back.
+fn badness(status: CaseStatus) -> u8 {
+    match status {
+        CaseStatus::Pass => 0,
+        CaseStatus::Skip => 1,
+        CaseStatus::Unfinished => 2,
+        CaseStatus::Fail => 3,
+    }
+}
+
+fn word(status: CaseStatus) -> &'static str {
+    match status {
+        CaseStatus::Pass => "pass",
+        CaseStatus::Skip => "skip",
+        CaseStatus::Unfinished => "unfinished",
+        CaseStatus::Fail => "fail",
+    }
+}
+
+fn shortened(text: &str, max: usize) -> &str {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+impl Record {
+    pub(super) fn set_format(&mut self, format: ResultFormat) {
+        self.format = Some(format);
+        self.events.push(ResultEvent::Format(format));
+    }
+
+    /// A case begins.
+    pub(super) fn begin(&mut self, key: &str, name: &str, span: Span) {
+        self.reopen();
+        if self.index.contains_key(key) {
+            self.remark(format!("case {} started again", shortened(name, 80)));
+        } else if self.insert(key, name, span).is_some() {
+            let name = shortened(name, MAX_NAME).to_owned();
+            self.events.push(ResultEvent::Started { name });
+        }
+    }
+
+    /// A case's own line says how it ended.
+    pub(super) fn decide(&mut self, key: &str, name: &str, outcome: Outcome<'_>, span: Span) {
+        self.reopen();
+        let found = self.index.get(key).copied();
+        let Some(at) = found.or_else(|| self.insert(key, name, span)) else { return };
+        let Some(entry) = self.entries.get(at) else { return };
+        if !entry.decided {
+            self.order.push(at);
+        } else {
+            let old = entry.case.status;
+            let shown = shortened(name, 80);
+            if old == outcome.status {
+                self.remark(format!("case {shown} reported twice"));
+                return;
+            }
+            let (a, b) = (word(old), word(outcome.status));
+            self.remark(format!("case {shown} reported as {a} and as {b}"));
+            if badness(outcome.status) < badness(old) {
+                return;
+            }
+        }
+        self.write(at, outcome, span);
+    }
+
+    /// A summary repeats how a case ended. It can make the case worse, never better.
+    pub(super) fn restate(&mut self, key: &str, name: &str, status: CaseStatus, span: Span) {
+        let shown = shortened(name, 80);
+        let known = self.index.get(key).and_then(|&at| Some((at, self.entries.get(at)?)));
+        match known.map(|(at, entry)| (at, entry.decided, entry.case.status)) {
+            Some((_, true, old)) if old == status => {}
+            Some((at, decided, old)) => {
+                let (a, b) = (word(old), word(status));
+                self.remark(format!("case {shown} is {a}, but the summary says {b}"));
+                if status == CaseStatus::Fail {
+                    if !decided {
+                        self.order.push(at);
+                    }
+                    self.write(at, Outcome::of(status), span);
+                }
+            }
+            None => {
+                self.remark(format!("case {shown} is only in the summary"));
+                if status == CaseStatus::Fail {
+                    self.decide(key, name, Outcome::of(status), span);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, at: usize, outcome: Outcome<'_>, span: Span) {
+        let message = outcome.message.map(str::trim).filter(|m| !m.is_empty());
+        let message = message.and_then(|m| self.afford_message(m));
+        let Some(entry) = self.entries.get_mut(at) else { return };
+        let was_failing = entry.decided && entry.case.status == CaseStatus::Fail;
+        entry.decided = true;
+        entry.case.status = outcome.status;
+        entry.case.message = message.or(entry.case.message.take());
+        entry.case.duration_ms = outcome.duration_ms.or(entry.case.duration_ms);
+        entry.case.start = span.start;
+        entry.case.end = span.end;
+        let case = entry.case.clone();
+        self.failing += u64::from(!was_failing && case.status == CaseStatus::Fail);
+        self.events.push(ResultEvent::Case(case));
+    }
+
+    fn afford_message(&mut self, message: &str) -> Option<String> {
+        let kept = shortened(message, MAX_MESSAGE);
+        if self.text_bytes + kept.len() > MAX_TEXT {
+            return None;
+        }
+        self.text_bytes += kept.len();
+        Some(kept.to_owned())
+    }
+
+    fn insert(&mut self, key: &str, name: &str, span: Span) -> Option<usize> {
+        let cost = key.len() + name.len().min(MAX_NAME);
+        if self.entries.len() >= MAX_CASES || self.text_bytes + cost > MAX_TEXT {
+            self.remark("too many cases: the rest is not listed".to_owned());
+            return None;
+        }
+        if name.len() > MAX_NAME {
+            self.remark(format!("name cut to {MAX_NAME} bytes: {}", shortened(name, 80)));
+        }
+        self.text_bytes += cost;
+        let at = self.entries.len();
+        self.index.insert(key.to_owned(), at);
+        let case = TestCase {
+            name: shortened(name, MAX_NAME).to_owned(),
+            status: CaseStatus::Unfinished,
+            message: None,
+            duration_ms: None,
+            start: span.start,
+            end: span.end,
+        };
+        self.entries.push(Entry { case, decided: false });
+        Some(at)
+    }
+
+    /// Adds a line to a case's message, after its result; the event went out without it.
+    pub(super) fn explain(&mut self, key: &str, line: &str) {
+        let Some(&at) = self.index.get(key) else { return };
+        let Some(line) = self.afford_message(line.trim()) else { return };
+        let Some(entry) = self.entries.get_mut(at) else { return };
+        let message = entry.case.message.get_or_insert_default();
+        if message.len() + line.len() < MAX_MESSAGE {
+            if !message.is_empty() {
+                message.push('\n');
+            }
+            message.push_str(&line);
+        }
+    }
+
+    /// Puts a parent in front of the names of all cases from `first` on.
+    pub(super) fn prefix_from(&mut self, first: usize, parent: &str) {
+        let parent = shortened(parent, MAX_NAME);
+        for entry in self.entries.get_mut(first..).unwrap_or_default() {
+            self.text_bytes += parent.len() + 2;
+            if self.text_bytes <= MAX_TEXT {
+                entry.case.name = format!("{parent}::{}", entry.case.name);
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn count(&self, status: CaseStatus) -> u64 {
+        self.entries.iter().filter(|e| e.decided && e.case.status == status).count() as u64
+    }
+
+    /// Counts failures among the cases from `first` on.
+    pub(super) fn failing_from(&self, first: usize) -> bool {
+        let tail = self.entries.get(first..).unwrap_or_default();
+        tail.iter().any(|e| e.decided && e.case.status == CaseStatus::Fail)
+    }
+
+    /// The target says once how many cases there are; another number contradicts it.
+    pub(super) fn plan(&mut self, count: u64) {
+        match self.planned {
+            None => self.replan(count),
+            Some(old) if old == count => {}
+            Some(old) => self.remark(format!("announces {old} cases, then {count}")),
+        }
+    }
+
+    /// What is known of the plan grew.
+    pub(super) fn replan(&mut self, count: u64) {
+        if self.planned != Some(count) {
+            self.planned = Some(count);
+            self.events.push(ResultEvent::Planned(count));
+        }
+    }
+
+    /// The target's own summary claims failures.
+    pub(super) fn claim(&mut self, failures: u64) {
+        self.claimed = Some(self.claimed.unwrap_or(0).max(failures));
+    }
+
+    pub(super) fn claimed(&self) -> Option<u64> {
+        self.claimed
+    }
+
+    /// A verdict line says that something failed: at least one failure is claimed.
+    pub(super) fn claim_any(&mut self) {
+        self.claim(self.failing.max(1));
+    }
+
+    pub(super) fn end(&mut self) {
+        if !self.ended {
+            self.ended = true;
+            self.events.push(ResultEvent::Ended);
+        }
+    }
+
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Results go on: the end that was seen was not the end.
+    pub(super) fn reopen(&mut self) {
+        if self.ended {
+            self.ended = false;
+            self.remark("results go on after the report ended".to_owned());
+        }
+    }
+
+    /// The report's head came again: the firmware started over.
+    pub(super) fn begins_again(&mut self) {
+        self.reopen();
+        self.remark("the report begins again".to_owned());
+    }
+
+    pub(super) fn remark(&mut self, text: String) {
+        if self.remarks.len() < MAX_REMARKS && !self.remarks.contains(&text) {
+            self.events.push(ResultEvent::Remark(text.clone()));
+            self.remarks.push(text);
+        }
+    }
+
+    /// The stream was cut inside the report, or in front of it with its head unseen.
+    pub(super) fn cut(&mut self, at: u64) {
+        self.remark(format!("the report was cut at offset {at}"));
+    }
+
+    /// A line that nobody may trust would have been a result.
+    pub(super) fn distrust(&mut self, span: Span) {
+        self.remark(format!("overlong result line at {} ignored", span.start));
+    }
+
+    pub(super) fn finish(mut self) -> TestReport {
+        if let Some(claimed) = self.claimed
+            && claimed != self.failing
+        {
+            self.remark(format!(
+                "the summary claims {claimed} failures, {} were seen",
+                self.failing
+            ));
+        }
+        if let Some(planned) = self.planned
+            && planned < self.entries.len() as u64
+        {
+            self.remark(format!("{planned} cases announced, {} seen", self.entries.len()));
+        }
+        let (mut open, mut slots) = (Vec::new(), Vec::with_capacity(self.entries.len()));
+        for entry in self.entries {
+            if entry.decided {
+                slots.push(Some(entry.case));
+            } else {
+                slots.push(None);
+                open.push(entry.case);
+            }
+        }
+        let mut cases: Vec<TestCase> =
+            self.order.iter().filter_map(|&at| slots.get_mut(at)?.take()).collect();
+        cases.append(&mut open);
+        TestReport {
+            format: self.format,
+            cases,
+            planned: self.planned,
+            claimed_failures: self.claimed,
+            ended: self.ended,
+            remarks: self.remarks,
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! TAP 13 and 14 with sub-tests, and the kernel's KTAP: one grammar, told apart by the head.
+//!
+//! Cases are the leaves. A sub-test's own point is a case only where it fails although
+//! nothing in it did. `not ok` with SKIP stays a failure: TAP gives it no meaning.
+
+use jig_model::result::{CaseStatus, ResultFormat};
+
+use super::lines::Line;
+use super::record::{Outcome, Record};
+use super::scan::{leading_number, number};
+
+/// Deepest nesting read; KTAP has three levels in practice.
+const MAX_DEPTH: usize = 8;
+
+/// One level of points: the report itself or a sub-test.
+#[derive(Debug)]
+struct Level {
+    indent: usize,
+    name: Option<String>,
+    plan: Option<u64>,
+    points: u64,
+    last: u64,
+    /// Numbers of the parents, as a prefix of keys.
+    path: String,
+    /// Index of the first case that belongs to it.
+    first: usize,
+}
+
+/// Reads TAP and KTAP lines.
+#[derive(Debug)]
+pub(super) struct Tap {
+    ktap: bool,
+    /// A KTAP head may still turn TAP into KTAP.
+    may_switch: bool,
+    levels: Vec<Level>,
+    /// A sub-test that is over and whose own point must come next.
+    over: Option<Level>,
+    /// Name that a comment gave to the sub-test to come.
+    announced: Option<String>,
+    /// Indent of the YAML block that is open.
+    yaml: Option<usize>,
+    last_key: Option<String>,
+    /// Leaves that the plans seen so far promise.
+    planned: i64,
+    claimed: u64,
+}
+
+pub(super) fn opens(line: &Line<'_>) -> bool {
+    version(line.text) == Some(false)
+        || plan(line.text).is_some()
+        || line.text.strip_prefix("not ").unwrap_or(line.text).starts_with("ok 1 - ")
+}
+
+pub(super) fn opens_ktap(line: &Line<'_>) -> bool {
+    version(line.text) == Some(true)
+}
+
+impl Tap {
+    pub(super) fn new(ktap: bool, may_switch: bool) -> Self {
+        Self {
+            ktap,
+            may_switch,
+            levels: Vec::new(),
+            over: None,
+            announced: None,
+            yaml: None,
+            last_key: None,
+            planned: 0,
+            claimed: 0,
+        }
+    }
+
+    pub(super) fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+        let text = line.text;
+        if let Some(indent) = self.yaml {
+            if line.indent >= indent {
+                self.yaml_line(text, record);
+                return true;
+            }
+            // Log lines may come in between; a result of an outer level ends the block.
+            if !is_result(text) {
+                return false;
+            }
+            self.yaml = None;
+        }
+        if text.starts_with('#') {
+            self.comment(line, record);
+        } else if let Some(ktap) = version(text) {
+            self.version(ktap, line, record);
+        } else if let Some(count) = plan(text) {
+            self.plan(count, line, record);
+        } else if let Some(point) = Point::parse(text) {
+            self.point(&point, line, record);
+        } else if let Some(reason) = text.strip_prefix("Bail out!") {
+            record.remark(format!("the target bailed out: {}", reason.trim()));
+            record.claim_any();
+            record.end();
+        } else if text == "---" && self.last_key.is_some() {
+            self.yaml = Some(line.indent);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn yaml_line(&mut self, text: &str, record: &mut Record) {
+        if text == "..." {
+            self.yaml = None;
+        } else if let Some(key) = &self.last_key
+            && let Some(message) = text.strip_prefix("message:")
+        {
+            record.explain(key, message.trim().trim_matches(['"', '\'']));
+        }
+    }
+
+    fn comment(&mut self, line: &Line<'_>, record: &mut Record) {
+        let body = line.text.trim_start_matches('#').trim_ascii_start();
+        if let Some(name) = body.strip_prefix("Subtest: ") {
+            if self.levels.last().is_some_and(|top| line.indent > top.indent) {
+                // The first line of a deeper level; what was announced names that level.
+                let known = self.announced.is_some();
+                if let Some(level) = self.enter(line, record) {
+                    if known {
+                        self.announced = Some(name.to_owned());
+                    } else {
+                        level.name = Some(name.to_owned());
+                    }
+                }
+                return;
+            }
+            // On the level it stands on it names either that level, if that is a sub-test
+            // of which nothing else is known, or the sub-test to come.
+            let deep = self.levels.len() > 1;
+            match self.levels.last_mut() {
+                Some(top)
+                    if deep
+                        && line.indent == top.indent
+                        && top.name.is_none()
+                        && top.points == 0
+                        && top.plan.is_none() =>
+                {
+                    top.name = Some(name.to_owned());
+                }
+                _ => self.announced = Some(name.to_owned()),
+            }
+        } else if let Some(totals) = body.strip_prefix("Totals: ") {
+            // Totals of inner levels are part of the outermost ones.
+            if self.levels.first().is_none_or(|base| line.indent <= base.indent) {
+                for (label, count) in totals.split(' ').filter_map(|word| word.split_once(':')) {
+                    if matches!(label, "fail" | "error") {
+                        self.claimed += number(count).unwrap_or(0);
+                    }
+                }
+                record.claim(self.claimed);
+            }
+        }
+    }
+
+    fn version(&mut self, ktap: bool, line: &Line<'_>, record: &mut Record) {
+        let switch = ktap && !self.ktap && self.may_switch;
+        let Some(level) = self.enter(line, record) else { return };
+        if level.points > 0 || level.plan.is_some() {
+            level.points = 0;
+            level.last = 0;
+            record.begins_again();
+        } else if switch && level.path.is_empty() {
+            self.ktap = true;
+            record.set_format(ResultFormat::Ktap);
+        }
+        self.drop_over(record);
+    }
+
+    fn plan(&mut self, count: u64, line: &Line<'_>, record: &mut Record) {
+        let Some(level) = self.enter(line, record) else { return };
+        match level.plan {
+            None => {
+                level.plan = Some(count);
+                self.planned += i64::try_from(count).unwrap_or(0);
+            }
+            Some(_) => record.begins_again(),
+        }
+        self.drop_over(record);
+        self.update(record);
+    }
+
+    fn point(&mut self, point: &Point<'_>, line: &Line<'_>, record: &mut Record) {
+        let Some(level) = self.enter(line, record) else { return };
+        let number = point.number.unwrap_or(level.last + 1);
+        level.points += 1;
+        level.last = number;
+        if level.plan.is_some_and(|plan| number > plan) {
+            record.remark(format!("point {number} is beyond its plan"));
+        }
+        let key = format!("{}{number}", level.path);
+        let fallback = format!("{number}");
+        let name = if point.name.is_empty() { fallback.as_str() } else { point.name };
+        let outcome = Outcome { message: point.message, ..Outcome::of(point.status) };
+        // A sub-test that was skipped as a whole holds no point and is a case itself.
+        let parent_of = self.over.take().filter(|c| c.points > 0 || c.plan.is_some_and(|n| n > 0));
+        let prefix: Vec<&str> =
+            self.levels.iter().filter_map(|level| level.name.as_deref()).collect();
+        let shown = if prefix.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}::{name}", prefix.join("::"))
+        };
+        match parent_of {
+            None => record.decide(&key, name, outcome, line.span),
+            Some(child) => {
+                let failing = record.failing_from(child.first);
+                self.close(&child, Some(name), record);
+                if point.status == CaseStatus::Fail && !failing {
+                    record.decide(&key, name, outcome, line.span);
+                } else {
+                    self.planned -= 1;
+                    if point.status == CaseStatus::Pass && failing {
+                        record.remark(format!("sub-test {shown} is ok, but a case in it failed"));
+                    }
+                }
+            }
+        }
+        // Some producers announce every test as a sub-test, also those that hold none.
+        self.announced = None;
+        self.last_key = Some(key);
+        self.update(record);
+    }
+
+    /// Finds or opens the level that an indent stands for; leaves the deeper ones.
+    fn enter(&mut self, line: &Line<'_>, record: &mut Record) -> Option<&mut Level> {
+        while self.levels.len() > 1
+            && self.levels.last().is_some_and(|top| line.indent < top.indent)
+        {
+            let level = self.levels.pop();
+            self.drop_over(record);
+            self.over = level;
+        }
+        let (deeper, path) = match self.levels.last() {
+            None => (true, String::new()),
+            Some(top) => (line.indent > top.indent, format!("{}{}.", top.path, top.last + 1)),
+        };
+        if deeper {
+            self.drop_over(record);
+            if self.levels.len() >= MAX_DEPTH {
+                record.remark(format!("sub-tests nested deeper than {MAX_DEPTH} are not read"));
+                return None;
+            }
+            self.levels.push(Level {
+                indent: line.indent,
+                name: self.announced.take(),
+                plan: None,
+                points: 0,
+                last: 0,
+                path,
+                first: record.len(),
+            });
+        }
+        self.levels.last_mut()
+    }
+
+    /// Gives up on the own point of a sub-test that is over.
+    fn drop_over(&mut self, record: &mut Record) {
+        if let Some(level) = self.over.take() {
+            let name = level.name.clone().unwrap_or_else(|| level.path.clone());
+            record.remark(format!("sub-test {name} has no result of its own"));
+            self.close(&level, None, record);
+        }
+    }
+
+    fn close(&mut self, level: &Level, parent: Option<&str>, record: &mut Record) {
+        let name = level.name.as_deref().or(parent);
+        let shown = name.unwrap_or(&level.path);
+        match level.plan {
+            Some(plan) if plan == level.points => {}
+            Some(plan) => record
+                .remark(format!("sub-test {shown} plans {plan} points, {} seen", level.points)),
+            None => {
+                record.remark(format!("sub-test {shown} has no plan"));
+                self.planned += i64::try_from(level.points).unwrap_or(0);
+            }
+        }
+        if let Some(name) = name {
+            record.prefix_from(level.first, name);
+        }
+    }
+
+    /// Passes on what the plans promise, and ends the report when they are fulfilled.
+    fn update(&mut self, record: &mut Record) {
+        let alone = self.levels.len() == 1;
+        let Some(base) = self.levels.first() else { return };
+        if let Some(plan) = base.plan {
+            record.replan(u64::try_from(self.planned).unwrap_or(0));
+            if alone && base.points >= plan {
+                record.end();
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, record: &mut Record) {
+        while self.levels.len() > 1 {
+            self.drop_over(record);
+            self.over = self.levels.pop();
+        }
+        self.drop_over(record);
+        self.update_plan(record);
+    }
+
+    fn update_plan(&self, record: &mut Record) {
+        if self.levels.first().is_some_and(|base| base.plan.is_some()) {
+            record.replan(u64::try_from(self.planned).unwrap_or(0));
+        }
+    }
+}
+
+fn is_result(text: &str) -> bool {
+    version(text).is_some() || plan(text).is_some() || Point::parse(text).is_some()
+}
+
+/// Reads a version line; true means KTAP.
+fn version(text: &str) -> Option<bool> {
+    let (head, count) = text.split_once(" version ")?;
+    number(count)?;
+    match head {
+        "TAP" => Some(false),
+        "KTAP" => Some(true),
+        _ => None,
+    }
+}
+
+/// Reads `1..3`, with or without a comment.
+fn plan(text: &str) -> Option<u64> {
+    let (count, rest) = leading_number(text.strip_prefix("1..")?)?;
+    (rest.is_empty() || rest.trim_ascii_start().starts_with('#')).then_some(count)
+}
+
+struct Point<'a> {
+    status: CaseStatus,
+    number: Option<u64>,
+    name: &'a str,
+    message: Option<&'a str>,
+}
+
+impl<'a> Point<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (ok, rest) = match text.strip_prefix("not ok") {
+            Some(rest) => (false, rest),
+            None => (true, text.strip_prefix("ok")?),
+        };
+        let (count, rest) = match rest.strip_prefix(' ') {
+            None if rest.is_empty() => (None, ""),
+            None => return None,
+            Some(body) => match leading_number(body) {
+                Some((count, rest)) if rest.is_empty() || rest.starts_with(' ') => {
+                    (Some(count), rest.trim_ascii_start())
+                }
+                // Without a number only the dash or a directive tells a point from prose.
+                _ if body.starts_with("- ") || body.starts_with("# ") => (None, body),
+                _ => return None,
+            },
+        };
+        let rest = rest.strip_prefix("- ").unwrap_or(rest);
+        let (name, directive) = split_directive(rest);
+        let status = match (ok, directive.map(|(kind, _)| kind)) {
+            (_, Some(Directive::Broken)) => CaseStatus::Fail,
+            (true, None | Some(Directive::Todo)) => CaseStatus::Pass,
+            (true, Some(Directive::Skip)) | (false, Some(Directive::Todo)) => CaseStatus::Skip,
+            (false, None | Some(Directive::Skip)) => CaseStatus::Fail,
+        };
+        Some(Self { status, number: count, name, message: directive.map(|(_, text)| text) })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Directive {
+    Skip,
+    /// Also KTAP's XFAIL: known to fail.
+    Todo,
+    /// KTAP's TIMEOUT and ERROR.
+    Broken,
+}
+
+/// Splits `# SKIP reason` off a description; an escaped `#` belongs to the description.
+fn split_directive(text: &str) -> (&str, Option<(Directive, &str)>) {
+    for (at, _) in text.match_indices('#') {
+        let (name, tail) = text.split_at(at);
+        if !(name.is_empty() || name.ends_with(' ')) {
+            continue;
+        }
+        let body = tail.trim_start_matches('#').trim_ascii_start();
+        let end = body.find([' ', ':']).unwrap_or(body.len());
+        let (word, reason) = body.split_at(end);
+        let kind = match word.to_ascii_uppercase().as_str() {
+            "SKIP" | "SKIPPED" => Directive::Skip,
+            "TODO" | "XFAIL" => Directive::Todo,
+            "TIMEOUT" | "ERROR" => Directive::Broken,
+            _ => continue,
+        };
+        let reason = reason.trim_start_matches([' ', ':']);
+        return (name.trim_ascii_end(), Some((kind, reason)));
+    }
+    (text, None)
+}

@@ -1,0 +1,355 @@
+//! Transcripts in the shape the real frameworks print, and the reports they must give.
+
+/// Complete reports of which everything passed or was skipped.
+pub(super) const ALL_GREEN: &[(&str, &str)] = &[
+    ("unity", UNITY),
+    ("unity fixture", UNITY_FIXTURE),
+    ("ztest", ZTEST),
+    ("tap", TAP),
+    ("tap nested", TAP_NESTED),
+    ("ktap", KTAP),
+    ("gtest", GTEST),
+    ("libtest", LIBTEST),
+];
+
+const UNITY: &str = "\
+Starting up
+test_gpio.c:12:test_pin_high:PASS
+test_gpio.c:19:test_pin_low:PASS
+test_gpio.c:30:test_pin_float:IGNORE: no pull resistor
+
+-----------------------
+3 Tests 0 Failures 1 Ignored
+OK
+";
+
+const UNITY_FIXTURE: &str = "\
+Unity test run 1 of 1
+TEST(Led, starts_off) PASS
+TEST(Led, turns_on)hello
+ PASS
+IGNORE_TEST(Led, blinks)
+
+-----------------------
+3 Tests 0 Failures 1 Ignored
+OK
+";
+
+const ZTEST: &str = "\
+*** Booting Zephyr OS build v3.7.0 ***
+Running TESTSUITE framework_tests
+===================================================================
+START - test_assert_mem_equal
+ PASS - test_assert_mem_equal in 0.001 seconds
+===================================================================
+START - test_skipped
+ SKIP - test_skipped in 0.001 seconds
+===================================================================
+TESTSUITE framework_tests succeeded
+Running TESTSUITE other
+===================================================================
+START - test_assert_mem_equal
+ PASS - test_assert_mem_equal in 0.010 seconds
+===================================================================
+TESTSUITE other succeeded
+
+------ TESTSUITE SUMMARY START ------
+
+SUITE PASS - 100.00% [framework_tests]: pass = 1, fail = 0, skip = 1, total = 2 duration = 0.002 seconds
+ - PASS - [framework_tests.test_assert_mem_equal] duration = 0.001 seconds
+ - SKIP - [framework_tests.test_skipped] duration = 0.001 seconds
+
+SUITE PASS - 100.00% [other]: pass = 1, fail = 0, skip = 0, total = 1 duration = 0.010 seconds
+ - PASS - [other.test_assert_mem_equal] duration = 0.010 seconds
+
+------ TESTSUITE SUMMARY END ------
+
+===================================================================
+RunID: 0324e7b2f1c0
+PROJECT EXECUTION SUCCESSFUL
+";
+
+const TAP: &str = "\
+TAP version 13
+1..4
+ok 1 - boots
+ok 2 reads the clock
+  ---
+  message: fine
+  ok 9 - inside yaml
+  ...
+ok 3 - sensor # SKIP not fitted
+not ok 4 - drift # TODO needs trim
+";
+
+const TAP_NESTED: &str = "\
+TAP version 14
+# Subtest: adc
+    # Subtest: low range
+        ok 1 - zero
+        ok 2 - one
+        1..2
+    ok 1 - low range
+    ok 2 - reference
+    1..2
+ok 1 - adc
+ok 2 - dac
+1..2
+";
+
+const KTAP: &str = "\
+KTAP version 1
+1..2
+    KTAP version 1
+    # Subtest: example
+    1..2
+    # example_simple_test: initializing
+    ok 1 example_simple_test
+        KTAP version 1
+        # Subtest: example_params_test
+        ok 1 example value 2
+        ok 2 example value 0 # SKIP unsupported param value
+        1..2
+    # example_params_test: pass:1 fail:0 skip:1 total:2
+    ok 2 example_params_test
+# example: pass:2 fail:0 skip:0 total:2
+# Totals: pass:2 fail:0 skip:1 total:3
+ok 1 example
+  KTAP version 1
+  1..1
+  ok 1 leaf
+ok 2 two_spaces
+";
+
+const GTEST: &str = "\
+Running main() from gtest_main.cc
+[==========] Running 3 tests from 2 test suites.
+[----------] Global test environment set-up.
+[----------] 2 tests from Math
+[ RUN      ] Math.Adds
+[       OK ] Math.Adds (0 ms)
+[ RUN      ] Math.Divides
+math.cc:9: Skipped
+no divider
+[  SKIPPED ] Math.Divides (1 ms)
+[----------] 2 tests from Math (1 ms total)
+
+[----------] 1 test from All/Ranges
+[ RUN      ] All/Ranges.Fits/0
+[       OK ] All/Ranges.Fits/0 (3 ms)
+[----------] 1 test from All/Ranges (3 ms total)
+
+[----------] Global test environment tear-down
+[==========] 3 tests from 2 test suites ran. (5 ms total)
+[  PASSED  ] 2 tests.
+";
+
+const LIBTEST: &str = "\
+running 4 tests
+test math::adds ... ok
+test math::panics - should panic ... ok
+test math::noisy ... hello
+ok
+test math::slow ... ignored, takes an hour
+
+test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.01s
+";
+
+/// Name, transcript, and the report in the short form of the tests.
+pub(super) const TABLE: &[(&str, &str, &str)] = &[
+    ("unity", UNITY, "unity +test_pin_high +test_pin_low ~test_pin_float planned=3 claimed=0 end"),
+    (
+        "unity, failing",
+        "a.c:1:one:PASS\n../src/a.c:2:two:FAIL: Expected 1 Was 2. Values: a:b\nC:\\fw\\a.c:9:th ree:PASS\n---\n3 Tests 1 Failures 0 Ignored \nFAIL\n",
+        "unity +one -two +th_ree planned=3 claimed=1 end",
+    ),
+    ("unity, none", "0 Tests 0 Failures 0 Ignored\nOK\n", "unity planned=0 claimed=0 end"),
+    (
+        "unity, truncated",
+        "a.c:1:one:PASS\n1 Tests 0 Failures 0 Ignored\n",
+        "unity +one planned=1 claimed=0",
+    ),
+    ("unity, cut in a result", "a.c:1:one:PASS\na.c:2:two:PASS", "unity +one"),
+    (
+        "unity, last line without end",
+        "a.c:1:one:PASS\n1 Tests 0 Failures 0 Ignored\nOK",
+        "unity +one planned=1 claimed=0 end",
+    ),
+    (
+        "unity, more failures claimed",
+        "a.c:1:one:PASS\n1 Tests 1 Failures 0 Ignored\nFAIL\n",
+        "unity +one planned=1 claimed=1 end | the summary claims 1 failures, 0 were seen",
+    ),
+    (
+        "unity, fewer tests claimed",
+        "a.c:1:one:PASS\na.c:2:two:PASS\n1 Tests 0 Failures 0 Ignored\nOK\n",
+        "unity +one +two planned=1 claimed=0 end | 1 cases announced, 2 seen",
+    ),
+    (
+        "unity, verdict against summary",
+        "a.c:1:one:PASS\n1 Tests 0 Failures 0 Ignored\nFAIL\n",
+        "unity +one planned=1 claimed=1 end | the summary counts no failure, but the verdict is FAIL | the summary claims 1 failures, 0 were seen",
+    ),
+    (
+        "unity, two outcomes",
+        "a.c:1:one:FAIL: x\na.c:1:one:PASS\n",
+        "unity -one | case one reported as fail and as pass",
+    ),
+    ("unity, with times", "a.c:1:one:PASS (5 ms)\n", "unity +one"),
+    (
+        "unity fixture",
+        UNITY_FIXTURE,
+        "unity +Led::starts_off +Led::turns_on ~Led::blinks planned=3 claimed=0 end",
+    ),
+    (
+        "unity fixture, failing",
+        "TEST(Led, on)led.c:4:TEST(Led, on):FAIL: x\nTEST(Led, off)\nled.c:9:TEST(Led, off):FAIL: y\n..!led.c:4:TEST(Led, dim):FAIL: z\nTEST(Led, hangs)\n",
+        "unity -Led::on -Led::off -Led::dim ?Led::hangs",
+    ),
+    (
+        "ztest",
+        ZTEST,
+        "ztest +framework_tests::test_assert_mem_equal ~framework_tests::test_skipped +other::test_assert_mem_equal planned=3 claimed=0 end",
+    ),
+    (
+        "ztest, failing",
+        "Running TESTSUITE s\nSTART - test_a\n FAIL - test_a in 0.001 seconds\nTESTSUITE s failed.\nSUITE FAIL -   0.00% [s]: pass = 0, fail = 1, skip = 0, total = 1 duration = 0.001 seconds\n - FAIL - [s.test_a] duration = 0.001 seconds\nPROJECT EXECUTION FAILED\n",
+        "ztest -s::test_a planned=1 claimed=1 end",
+    ),
+    (
+        "ztest, old",
+        "Running test suite s\nSTART - test_a\n PASS - test_a\nSTART - test_b\n PASS - test_b in 0.1 seconds\nTest suite s succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+        "ztest +s::test_a +s::test_b end",
+    ),
+    ("ztest, none", "PROJECT EXECUTION SUCCESSFUL\n", "ztest end"),
+    ("ztest, hanging", "Running TESTSUITE s\nSTART - test_a\n", "ztest ?s::test_a"),
+    (
+        "ztest, failed without a failing case",
+        "START - test_a\n PASS - test_a in 0.001 seconds\nPROJECT EXECUTION FAILED\n",
+        "ztest +test_a claimed=1 end | the summary claims 1 failures, 0 were seen",
+    ),
+    (
+        "ztest, summary against result",
+        "Running TESTSUITE s\nSTART - test_a\n PASS - test_a in 0.001 seconds\n - FAIL - [s.test_a] duration = 0.001 seconds\nPROJECT EXECUTION SUCCESSFUL\n",
+        "ztest -s::test_a end | case s::test_a is pass, but the summary says fail",
+    ),
+    ("tap", TAP, "tap +boots +reads_the_clock ~sensor ~drift planned=4 end"),
+    ("tap, failing", "1..2\nok 1 - a\nnot ok 2 - b\n", "tap +a -b planned=2 end"),
+    ("tap, plan last", "ok 1 - a\nnot ok 2 - b\n1..2\n", "tap +a -b planned=2 end"),
+    ("tap, none", "TAP version 13\n1..0 # SKIP no hardware\n", "tap planned=0 end"),
+    ("tap, truncated", "1..3\nok 1 - a\nok 2 - b\nok 3", "tap +a +b planned=3"),
+    ("tap, not ok and skip", "1..1\nnot ok 1 - a # SKIP\n", "tap -a planned=1 end"),
+    ("tap, escaped hash", "1..1\nok 1 - a \\# SKIP\n", "tap +a_\\#_SKIP planned=1 end"),
+    (
+        "tap, bail out",
+        "1..2\nok 1 - a\nok 2 - b\nBail out! too hot\n",
+        "tap +a +b planned=2 claimed=1 end | the target bailed out: too hot | the summary claims 1 failures, 0 were seen",
+    ),
+    (
+        "tap, same number twice",
+        "1..2\nok 1 - a\nok 1 - b\n",
+        "tap +a planned=2 end | case b reported twice",
+    ),
+    (
+        "tap, beyond the plan",
+        "1..1\nok 1 - a\nok 2 - b\n",
+        "tap +a +b planned=1 end | point 2 is beyond its plan | results go on after the report ended | 1 cases announced, 2 seen",
+    ),
+    (
+        "tap nested",
+        TAP_NESTED,
+        "tap +adc::low_range::zero +adc::low_range::one +adc::reference +dac planned=4 end",
+    ),
+    (
+        "tap nested, parent fails alone",
+        "1..1\n    1..1\n    ok 1 - a\nnot ok 1 - p\n",
+        "tap +p::a -p planned=2 end",
+    ),
+    (
+        "tap nested, parent hides a failure",
+        "1..1\n    1..1\n    not ok 1 - a\nok 1 - p\n",
+        "tap -p::a planned=1 end | sub-test p is ok, but a case in it failed",
+    ),
+    (
+        "tap nested, short sub-test",
+        "1..1\n    1..2\n    ok 1 - a\nok 1 - p\n",
+        "tap +p::a planned=2 end | sub-test p plans 2 points, 1 seen",
+    ),
+    (
+        "tap nested, cut",
+        "1..1\n    1..1\n    ok 1 - a\n",
+        "tap +a planned=2 | sub-test 1. has no result of its own",
+    ),
+    (
+        "ktap",
+        KTAP,
+        "ktap +example::example_simple_test +example::example_params_test::example_value_2 ~example::example_params_test::example_value_0 +two_spaces::leaf planned=4 claimed=0 end",
+    ),
+    (
+        "ktap below a tap head",
+        "TAP version 14\nKTAP version 1\n1..1\nok 1 a\n",
+        "ktap +a planned=1 end",
+    ),
+    (
+        "ktap, totals against points",
+        "KTAP version 1\n1..1\nok 1 a\n# Totals: pass:0 fail:1 xfail:0 xpass:0 skip:0 error:0\n",
+        "ktap +a planned=1 claimed=1 end | the summary claims 1 failures, 0 were seen",
+    ),
+    (
+        "ktap, directives",
+        "KTAP version 1\n1..3\nnot ok 1 a # TIMEOUT 45 seconds\nnot ok 2 b # XFAIL known\nok 3 c # SKIP\n",
+        "ktap -a ~b ~c planned=3 end",
+    ),
+    ("gtest", GTEST, "gtest +Math::Adds ~Math::Divides +All/Ranges::Fits/0 planned=3 end"),
+    (
+        "gtest, failing",
+        "[==========] Running 2 tests from 1 test suite.\n[ RUN      ] A.B\na.cc:3: Failure\n[  FAILED  ] A.B, where GetParam() = (1) (0 ms)\n[ RUN      ] A.C\n[       OK ] A.C (0 ms)\n[==========] 2 tests from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] A.B, where GetParam() = (1)\n\n 1 FAILED TEST\n  YOU HAVE 1 DISABLED TEST\n",
+        "gtest -A::B +A::C planned=2 claimed=1 end",
+    ),
+    (
+        "gtest, none",
+        "[==========] Running 0 tests from 0 test suites.\n[==========] 0 tests from 0 test suites ran. (0 ms total)\n[  PASSED  ] 0 tests.\n",
+        "gtest planned=0 end",
+    ),
+    (
+        "gtest, crashed",
+        "[==========] Running 2 tests from 1 test case.\n[ RUN      ] A.B\n[       OK ] A.B (0 ms)\n[ RUN      ] A.C\n",
+        "gtest +A::B ?A::C planned=2",
+    ),
+    (
+        "gtest, summary against results",
+        "[==========] Running 1 test from 1 test suite.\n[ RUN      ] A.B\n[       OK ] A.B (0 ms)\n[==========] 1 test from 1 test suite ran.\n[  PASSED  ] 0 tests.\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] A.B\n 1 FAILED TEST\n",
+        "gtest -A::B planned=1 claimed=1 end | the summary claims 0 passes, 1 were seen | case A::B is pass, but the summary says fail",
+    ),
+    (
+        "libtest",
+        LIBTEST,
+        "libtest +math::adds +math::panics +math::noisy ~math::slow planned=4 claimed=0 end",
+    ),
+    (
+        "libtest, failing",
+        "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\npanicked\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+        "libtest +a -b planned=2 claimed=1 end",
+    ),
+    (
+        "libtest, none",
+        "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
+        "libtest planned=0 claimed=0 end",
+    ),
+    ("libtest, hanging", "running 2 tests\ntest a ... ok\ntest b ... ", "libtest +a planned=2"),
+    (
+        "libtest, test that hangs",
+        "running 2 tests\ntest a ... ok\ntest b ...\n",
+        "libtest +a ?b planned=2",
+    ),
+    (
+        "libtest, summary against results",
+        "running 1 test\ntest a ... ok\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+        "libtest +a planned=1 claimed=1 end | the summary claims 1 failures, 0 were seen",
+    ),
+    (
+        "two formats",
+        "a.c:1:one:PASS\nTAP version 13\nnot ok 1 - a\n1 Tests 0 Failures 0 Ignored\nOK\n",
+        "unity +one planned=1 claimed=0 end | the target also speaks tap, not read",
+    ),
+];

@@ -1,0 +1,186 @@
+//! Unity, plain and with its fixture extension run with `-v`.
+//!
+//! The fixture's quiet mode prints dots for passes: they are not read, and the summary
+//! then announces more cases than were seen.
+
+use jig_model::result::CaseStatus;
+
+use super::lines::Line;
+use super::record::{Outcome, Record};
+use super::scan::{is_ident, number};
+
+/// Reads Unity's lines.
+#[derive(Debug, Default)]
+pub(super) struct Unity {
+    /// Key of the fixture test that runs, for its ` PASS` on a later line.
+    running: Option<String>,
+    /// The summary was read and `OK` or `FAIL` must follow.
+    summed: bool,
+}
+
+struct CaseLine<'a> {
+    file: &'a str,
+    name: &'a str,
+    outcome: Outcome<'a>,
+}
+
+pub(super) fn opens(line: &Line<'_>) -> bool {
+    case_line(line.text).is_some()
+        || fixture(line.text).is_some_and(|(_, rest)| {
+            rest.is_empty() || pass(rest).is_some() || case_line(rest).is_some()
+        })
+        || summary(line.text).is_some()
+}
+
+impl Unity {
+    pub(super) fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+        let text = line.text;
+        if self.summed && matches!(text, "OK" | "FAIL") {
+            self.verdict(text, record);
+            return true;
+        }
+        if let Some((test, rest)) = fixture(text) {
+            let ignored = text.starts_with("IGNORE_");
+            let name = fixture_name(test);
+            if let Some(case) = case_line(rest) {
+                self.running = None;
+                record.decide(&name, &name, case.outcome, line.span);
+            } else if ignored && rest.is_empty() {
+                record.decide(&name, &name, Outcome::of(CaseStatus::Skip), line.span);
+            } else if let Some(duration_ms) = pass(rest) {
+                let outcome = Outcome { duration_ms, ..Outcome::of(CaseStatus::Pass) };
+                self.running = None;
+                record.decide(&name, &name, outcome, line.span);
+            } else {
+                // Whatever the test prints follows its name on the same line.
+                record.begin(&name, &name, line.span);
+                self.running = Some(name);
+            }
+            self.summed = false;
+            return true;
+        }
+        if let Some(case) = case_line(text) {
+            if fixture(case.name).is_some_and(|(_, rest)| rest.is_empty()) {
+                let name = fixture_name(fixture(case.name).map_or(case.name, |(test, _)| test));
+                record.decide(&name, &name, case.outcome, line.span);
+                self.running = None;
+            } else {
+                // Two files may hold tests of one name. The quiet fixture's dots stick to
+                // the file, so they are no part of it.
+                let file = case.file.trim_start_matches(['.', '!', '/']);
+                let key = format!("{file}\0{}", case.name);
+                record.decide(&key, case.name, case.outcome, line.span);
+            }
+            self.summed = false;
+            return true;
+        }
+        if let Some([tests, failures, _]) = summary(text) {
+            if self.summed || record.ended() {
+                record.begins_again();
+            }
+            record.plan(tests);
+            record.claim(failures);
+            self.summed = true;
+            return true;
+        }
+        // After a test's own output ` PASS` stands alone, with the blank Unity prints.
+        if line.indent == 1
+            && text == "PASS"
+            && let Some(name) = self.running.take()
+        {
+            record.decide(&name, &name, Outcome::of(CaseStatus::Pass), line.span);
+            return true;
+        }
+        false
+    }
+
+    fn verdict(&mut self, text: &str, record: &mut Record) {
+        self.summed = false;
+        let failures = record.claimed().unwrap_or(0);
+        match (text, failures) {
+            ("FAIL", 0) => {
+                record.remark("the summary counts no failure, but the verdict is FAIL".to_owned());
+                record.claim_any();
+            }
+            ("OK", 1..) => {
+                record.remark(format!("the summary counts {failures} failures, but says OK"));
+            }
+            _ => {}
+        }
+        record.end();
+    }
+
+    pub(super) fn closed(&self, line: &Line<'_>) -> bool {
+        self.summed && matches!(line.text, "OK" | "FAIL")
+    }
+}
+
+/// Splits `TEST(group, name)` off the front.
+fn fixture(text: &str) -> Option<(&str, &str)> {
+    let body = text.strip_prefix("IGNORE_").unwrap_or(text).strip_prefix("TEST(")?;
+    let (inside, rest) = body.split_once(')')?;
+    let (group, name) = inside.split_once(", ")?;
+    (is_ident(group) && is_ident(name)).then_some((inside, rest))
+}
+
+fn fixture_name(test: &str) -> String {
+    test.replacen(", ", "::", 1)
+}
+
+/// Reads ` PASS` with or without a time.
+fn pass(rest: &str) -> Option<Option<u64>> {
+    let rest = rest.strip_prefix(" PASS")?;
+    if rest.is_empty() { Some(None) } else { Some(Some(exec_time(rest)?)) }
+}
+
+fn exec_time(text: &str) -> Option<u64> {
+    number(text.strip_prefix(" (")?.strip_suffix(" ms)")?)
+}
+
+/// Reads `file:line:name:PASS|FAIL|IGNORE[:message]`.
+fn case_line(text: &str) -> Option<CaseLine<'_>> {
+    // A drive letter holds the only colon that may stand before the line number.
+    let skip = if text.as_bytes().get(1) == Some(&b':') { 2 } else { 0 };
+    let colon = skip + text.get(skip..)?.find(':')?;
+    let (file, rest) = text.split_at_checked(colon)?;
+    let in_path = |b: u8| b.is_ascii_alphanumeric() || b >= 0x80 || b"_./\\:+-!".contains(&b);
+    if !file.contains('.') || !file.bytes().all(in_path) {
+        return None;
+    }
+    let (line, rest) = rest.get(1..)?.split_once(':')?;
+    number(line)?;
+    let (name, verdict) = rest.split_once(':')?;
+    if name.trim() != name || name.is_empty() {
+        return None;
+    }
+    let (status, tail) = if let Some(tail) = verdict.strip_prefix("PASS") {
+        (CaseStatus::Pass, tail)
+    } else if let Some(tail) = verdict.strip_prefix("FAIL") {
+        (CaseStatus::Fail, tail)
+    } else {
+        (CaseStatus::Skip, verdict.strip_prefix("IGNORE")?)
+    };
+    let mut outcome = Outcome::of(status);
+    if let Some(message) = tail.strip_prefix(':').filter(|_| status != CaseStatus::Pass) {
+        outcome.message = Some(message);
+    } else if !tail.is_empty() {
+        outcome.duration_ms = Some(exec_time(tail)?);
+    }
+    Some(CaseLine { file, name, outcome })
+}
+
+/// Reads `3 Tests 1 Failures 0 Ignored`.
+fn summary(text: &str) -> Option<[u64; 3]> {
+    if !text.as_bytes().first()?.is_ascii_digit() {
+        return None;
+    }
+    let mut words = text.split(' ');
+    let mut counts = [0; 3];
+    for (count, label) in counts.iter_mut().zip(["Tests", "Failures", "Ignored"]) {
+        *count = number(words.next()?)?;
+        if words.next()? != label {
+            return None;
+        }
+    }
+    words.next().is_none().then_some(counts)
+}

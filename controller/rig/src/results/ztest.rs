@@ -1,0 +1,174 @@
+//! Zephyr's ztest, with and without the summary that newer versions add.
+
+use jig_model::result::CaseStatus;
+
+use super::lines::Line;
+use super::record::{Outcome, Record};
+use super::scan::{is_ident, number, seconds};
+
+/// Reads ztest's lines.
+#[derive(Debug, Default)]
+pub(super) struct Ztest {
+    suite: Option<String>,
+    /// Key of the case that runs, and what it said went wrong.
+    running: Option<String>,
+    assertion: Option<String>,
+    totals: Option<u64>,
+    claimed: u64,
+}
+
+const DONE: &str = "PROJECT EXECUTION ";
+
+pub(super) fn opens(line: &Line<'_>) -> bool {
+    let text = line.text;
+    suite_head(text).is_some()
+        || started(text).is_some()
+        || result(text).is_some_and(|(_, _, duration)| duration.is_some())
+        || matches!(text.strip_prefix(DONE), Some("SUCCESSFUL" | "FAILED"))
+}
+
+impl Ztest {
+    pub(super) fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+        let text = line.text;
+        if let Some(suite) = suite_head(text) {
+            record.reopen();
+            self.suite = Some(suite.to_owned());
+            self.running = None;
+        } else if let Some(name) = started(text) {
+            let key = self.key(name);
+            record.begin(&key, &key, line.span);
+            self.running = Some(key);
+            self.assertion = None;
+        } else if let Some((status, name, duration_ms)) = result(text) {
+            let key = self.key(name);
+            // Without a time the line is prose unless that very case runs.
+            if duration_ms.is_none() && self.running.as_ref() != Some(&key) {
+                return false;
+            }
+            let message = self.assertion.take().filter(|_| status != CaseStatus::Pass);
+            let outcome = Outcome { status, message: message.as_deref(), duration_ms };
+            record.decide(&key, &key, outcome, line.span);
+            self.running = None;
+        } else if let Some((suite, good)) = suite_end(text) {
+            if !good && record.count(CaseStatus::Fail) == 0 {
+                record.remark(format!("suite {suite} failed without a failing case"));
+                record.claim_any();
+            }
+            self.suite = None;
+            self.running = None;
+        } else if let Some(suite) = suite_summary(text) {
+            let total = self.totals.unwrap_or(0) + suite.total;
+            self.totals = Some(total);
+            record.replan(total);
+            self.claimed += suite.failed.max(u64::from(!suite.good));
+            record.claim(self.claimed);
+        } else if let Some((status, name)) = case_summary(text) {
+            let key = name.replacen('.', "::", 1);
+            record.restate(&key, &key, status, line.span);
+        } else if let Some(word) = text.strip_prefix(DONE) {
+            match word {
+                "SUCCESSFUL" => {}
+                "FAILED" => record.claim_any(),
+                _ => return false,
+            }
+            record.end();
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Keeps the assertion that a running case prints before its result.
+    pub(super) fn prose(&mut self, text: &str) {
+        if self.running.is_some() && self.assertion.is_none() {
+            let at = text.find("Assertion failed at ");
+            self.assertion = at.and_then(|at| text.get(at..)).map(str::to_owned);
+        }
+    }
+
+    fn key(&self, name: &str) -> String {
+        match &self.suite {
+            Some(suite) => format!("{suite}::{name}"),
+            None => name.to_owned(),
+        }
+    }
+
+    pub(super) fn closed(line: &Line<'_>) -> bool {
+        matches!(line.text.strip_prefix(DONE), Some("SUCCESSFUL" | "FAILED"))
+    }
+}
+
+fn suite_head(text: &str) -> Option<&str> {
+    let suite = text.strip_prefix("Running TESTSUITE ").or_else(|| {
+        // Before Zephyr 3: `Running test suite NAME`.
+        text.strip_prefix("Running test suite ")
+    })?;
+    is_name(suite).then_some(suite)
+}
+
+fn started(text: &str) -> Option<&str> {
+    text.strip_prefix("START - ").filter(|name| is_ident(name))
+}
+
+/// Reads `PASS - name in 0.001 seconds`, or without the time as old versions print it.
+fn result(text: &str) -> Option<(CaseStatus, &str, Option<u64>)> {
+    let (status, rest) = status_word(text)?;
+    let rest = rest.strip_prefix(" - ")?;
+    let Some((name, time)) = rest.split_once(' ') else {
+        return is_ident(rest).then_some((status, rest, None));
+    };
+    let time = seconds(time.strip_prefix("in ")?.strip_suffix(" seconds")?)?;
+    is_ident(name).then_some((status, name, Some(time)))
+}
+
+fn status_word(text: &str) -> Option<(CaseStatus, &str)> {
+    let words = [
+        ("PASS", CaseStatus::Pass),
+        ("FAIL", CaseStatus::Fail),
+        ("SKIP", CaseStatus::Skip),
+        // Failed first and passed when tried again: a failure was seen.
+        ("FLAKY", CaseStatus::Fail),
+    ];
+    words.into_iter().find_map(|(word, status)| Some((status, text.strip_prefix(word)?)))
+}
+
+fn suite_end(text: &str) -> Option<(&str, bool)> {
+    let (suite, how) = text.strip_prefix("TESTSUITE ")?.split_once(' ')?;
+    let good = match how.trim_end_matches('.') {
+        "succeeded" => true,
+        "failed" => false,
+        _ => return None,
+    };
+    is_name(suite).then_some((suite, good))
+}
+
+struct SuiteSummary {
+    good: bool,
+    failed: u64,
+    total: u64,
+}
+
+/// Reads `SUITE PASS - 100.00% [name]: pass = 1, fail = 0, skip = 0, total = 1 duration = ...`.
+fn suite_summary(text: &str) -> Option<SuiteSummary> {
+    let (status, rest) = status_word(text.strip_prefix("SUITE ")?)?;
+    let (_, counts) = rest.strip_prefix(" - ")?.split_once("]: pass = ")?;
+    let (counts, _) = counts.split_once(" duration = ")?;
+    let (_, counts) = counts.split_once(", fail = ")?;
+    let (failed, counts) = counts.split_once(", ")?;
+    let (_, total) = counts.split_once("total = ")?;
+    let good = status != CaseStatus::Fail;
+    Some(SuiteSummary { good, failed: number(failed)?, total: number(total)? })
+}
+
+/// Reads `- PASS - [suite.name] duration = 0.001 seconds`.
+fn case_summary(text: &str) -> Option<(CaseStatus, &str)> {
+    let (status, rest) = status_word(text.strip_prefix("- ")?)?;
+    let (name, rest) = rest.strip_prefix(" - [")?.split_once(']')?;
+    let (suite, case) = name.split_once('.')?;
+    (is_name(suite) && is_name(case) && rest.contains(" duration = ")).then_some((status, name))
+}
+
+/// Suites of a shell or C++ may hold `-`, `.` and `:` beside what C allows.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:/".contains(&b))
+}
