@@ -6,6 +6,7 @@
 
 pub mod cause;
 pub mod diagnostic;
+pub mod document;
 pub mod event;
 pub mod fault;
 pub mod image;
