@@ -205,10 +205,10 @@ macro_rules! features {
 }
 
 features! {
-    /// An access to an address where nothing is faults, as it does on the chip.
-    "bus-fault"
     /// Firmware's own fault handler runs and can say what happened.
     "fault-banner"
+    /// An access to an address where nothing is faults, as it does on the chip.
+    "faults-on-unmapped"
     /// The processor computes floating-point numbers by itself.
     "fpu"
     /// The target runs Linux.
@@ -223,8 +223,12 @@ features! {
     "semihosting"
     /// The target answers SSH.
     "ssh"
+    /// A stack that grows out of its memory faults instead of running on.
+    "stack-guard"
     /// The processor has a secure and a non-secure state.
     "trustzone"
+    /// An access that is not aligned can be made to fault.
+    "unaligned-traps"
     /// A watchdog resets the board if firmware lets it run out.
     "watchdog"
 }
