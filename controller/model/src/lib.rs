@@ -17,6 +17,7 @@ pub mod plan;
 pub mod profile;
 pub mod protocol;
 pub mod result;
+pub mod rig_file;
 pub mod verdict;
 
 pub use cause::Cause;

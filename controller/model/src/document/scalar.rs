@@ -217,7 +217,25 @@ impl Choice for ConsoleKind {
         &[("uart", Self::Uart), ("semihosting", Self::Semihosting)];
 }
 
+/// A value that was refused is `None` here instead of missing, for checks that must tell
+/// one from the other.
+impl<T: FromToml> FromToml for Option<T> {
+    const IS_TABLE: bool = T::IS_TABLE;
+
+    fn schema() -> Value {
+        T::schema()
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        Some(T::read(node))
+    }
+}
+
 impl<T: FromToml> FromToml for Vec<Located<T>> {
+    fn how_to_add(key: &str) -> String {
+        if T::IS_TABLE { format!("add a `[[{key}]]`") } else { format!("add `{key} = [...]`") }
+    }
+
     fn schema() -> Value {
         json!({ "type": "array", "items": T::schema() })
     }

@@ -52,7 +52,7 @@ impl<'d> TableReader<'d> {
             self.node.refuse(
                 "document::missing-key",
                 format!("`{key}` is missing{place}"),
-                format!("add `{key} = ...`"),
+                T::how_to_add(key),
             );
             return None;
         }
@@ -114,12 +114,16 @@ macro_rules! toml_table {
         }
     )+) => {$(
         $(#[doc = $doc])+
+        // Some keys are only read to be judged, such as the version.
+        #[allow(dead_code)]
         #[derive(Debug, Clone)]
         $vis struct $name {
             $($(#[doc = $field_doc])+ pub $field: Option<$crate::document::Located<$type>>,)+
         }
 
         impl $crate::document::FromToml for $name {
+            const IS_TABLE: bool = true;
+
             fn schema() -> serde_json::Value {
                 $crate::document::table_schema(
                     concat!($($doc),+),

@@ -35,6 +35,14 @@ pub trait FromToml: Sized {
 
     /// Reads the value, or reports why not and returns nothing.
     fn read(node: &Node<'_>) -> Option<Self>;
+
+    /// Whether the value is a table, which people write below a header of its own.
+    const IS_TABLE: bool = false;
+
+    /// Says how to add such a value where it is missing.
+    fn how_to_add(key: &str) -> String {
+        if Self::IS_TABLE { format!("add `[{key}]`") } else { format!("add `{key} = ...`") }
+    }
 }
 
 /// One value of a document that is about to be read.

@@ -1,8 +1,24 @@
 //! What a kind of board *is*: reviewed data, read from `board-profiles/*.toml`.
+//!
+//! A profile is read into tables as written (`raw`), judged by a list of named checks
+//! (`checks`), and lowered to [`BoardProfile`], in which nothing is left to check. No file
+//! is opened here.
 
+pub(crate) mod checks;
+mod fault_sets;
+mod limits;
+mod lower;
+mod placeholder;
+mod raw;
 mod types;
 
+pub use fault_sets::{FaultSetText, FaultSets};
+pub use placeholder::{ArgPart, PlaceholderError, arg_parts};
+pub use raw::FEATURES;
 pub use types::{
     Arch, BoardProfile, BootStage, ConsoleKind, ConsoleSpec, Emulation, FaultSignature, Limits,
     MemoryKind, MemoryRegion, Quirks, StageProbe,
 };
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,43 @@
+//! The limits a profile has if it says nothing, and what a profile may say.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::Limits;
+
+/// A test report is some kilobytes. An emulated UART prints 1 to 4 MB/s when firmware
+/// prints without end, so a storm is known after a few seconds, and a real wire at 115200
+/// baud would need twelve minutes for as much.
+const STORM_BYTES: u64 = 8 << 20;
+
+/// One boot nobody asked for is a fact of its own, a second may be its echo (a watchdog
+/// that was left running); at the third the board is looping.
+const BOOT_LOOP: u32 = 3;
+
+/// A lock-up ends the emulator within 11 ms of the fault, and a fault handler begins to
+/// print within a few; this leaves room for a busy host and costs a run next to nothing.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// Bare-metal firmware prints its first byte within 0.2 s even on a busy host; nothing for
+/// 5 s is worth a line to whoever watches. It ends no run by itself.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// The widest values that can be meant. Less than a report is no storm, and more than 1 GiB
+/// would fill disks.
+pub(super) const STORM_RANGE: RangeInclusive<u64> = (4 << 10)..=(1 << 30);
+/// With 0 every board loops; at 100 boots a run has long timed out.
+pub(super) const BOOT_LOOP_RANGE: RangeInclusive<u32> = 1..=100;
+/// Each run waits this long at its end, so it must stay short.
+pub(super) const SETTLE_RANGE: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(10);
+/// Boots take seconds to minutes; over an hour, nobody is watching any more.
+pub(super) const WAIT_RANGE: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(3600);
+/// From the slowest modem to the fastest USB serial adapters.
+pub(super) const BAUD_RANGE: RangeInclusive<u32> = 50..=12_000_000;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { storm_bytes: STORM_BYTES, boot_loop: BOOT_LOOP, settle: SETTLE, silence: SILENCE }
+    }
+}

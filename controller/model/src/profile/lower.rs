@@ -1,0 +1,139 @@
+//! From the tables of a profile to the profile.
+
+use std::collections::BTreeSet;
+
+use super::checks::{self, Subject};
+use super::fault_sets::lower_faults;
+use super::raw::{RawEmulation, RawLimits, RawProfile, RawQuirks, RawStage};
+use super::{
+    BoardProfile, BootStage, ConsoleKind, ConsoleSpec, Emulation, FaultSets, FaultSignature,
+    Limits, MemoryRegion, Quirks, StageProbe,
+};
+use crate::Problems;
+use crate::document::{Findings, Located, document_schema, open};
+
+const KIND: &str = "board profile";
+const VERSION: u32 = 1;
+
+/// What most firmware and most boot loaders use.
+const DEFAULT_BAUD: u32 = 115_200;
+
+impl BoardProfile {
+    /// Reads a profile. `origin` says where the text came from: a path, or `built-in NAME`.
+    ///
+    /// # Errors
+    /// Every problem of the text, with its place.
+    pub fn parse(origin: &str, text: &str, faults: &FaultSets) -> Result<Self, Problems> {
+        let findings = Findings::new();
+        let raw = open::<RawProfile>(KIND, VERSION, text, &findings);
+        let profile = raw.and_then(|raw| {
+            checks::run(&Subject { raw: &raw.value, origin, faults, findings: &findings });
+            lower(raw.value, origin, faults)
+        });
+        findings.finish(KIND, origin, text, profile)
+    }
+
+    /// Returns the JSON Schema of profiles, as committed in `board-profiles/schema.json`.
+    pub fn json_schema() -> String {
+        document_schema::<RawProfile>("Jig board profile")
+    }
+}
+
+/// Returns the values of a list that may be missing.
+fn values<T, U>(
+    list: Option<Located<Vec<Located<T>>>>,
+    lower: impl Fn(T) -> Option<U>,
+) -> Option<Vec<U>> {
+    let list = list.map(|list| list.value).unwrap_or_default();
+    list.into_iter().map(|item| lower(item.value)).collect()
+}
+
+fn value_or<T>(value: Option<Located<T>>, default: T) -> T {
+    value.map_or(default, |value| value.value)
+}
+
+/// Lowers what the checks have passed; `None` only where something was reported.
+fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile> {
+    let mut faults: Vec<FaultSignature> = Vec::new();
+    for set in raw.faults.iter().flat_map(|list| &list.value) {
+        faults.extend_from_slice(sets.get(&set.value)?);
+    }
+    faults.extend(lower_faults(raw.fault.as_ref().map_or(&[], |list| list.value.as_slice()))?);
+    Some(BoardProfile {
+        id: raw.id?.value,
+        title: raw.title?.value,
+        arch: raw.arch?.value,
+        chip: raw.chip.map(|chip| chip.value),
+        features: values(raw.features, |feature| Some(feature.0.to_owned()))?
+            .into_iter()
+            .collect::<BTreeSet<String>>(),
+        memory: values(raw.memory, |region| {
+            Some(MemoryRegion {
+                name: region.name?.value,
+                kind: region.kind?.value,
+                start: region.start?.value.0,
+                size: region.size?.value.0,
+            })
+        })?,
+        consoles: values(raw.console, |console| {
+            let kind = console.kind?.value;
+            let baud = match kind {
+                ConsoleKind::Uart => value_or(console.baud, DEFAULT_BAUD),
+                ConsoleKind::Semihosting => 0,
+            };
+            Some(ConsoleSpec { name: console.name?.value, kind, baud })
+        })?,
+        emulation: match raw.emulation {
+            Some(emulation) => Some(lower_emulation(emulation.value)?),
+            None => None,
+        },
+        boot_banner: raw.boot_banner.map(|pattern| pattern.value),
+        stages: values(raw.stage, lower_stage)?,
+        faults,
+        limits: raw.limits.map_or_else(Limits::default, |limits| lower_limits(limits.value)),
+        origin: origin.to_owned(),
+    })
+}
+
+fn lower_emulation(raw: RawEmulation) -> Option<Emulation> {
+    Some(Emulation {
+        program: raw.program?.value,
+        machine: raw.machine?.value,
+        args: values(raw.args, Some)?,
+        image_args: values(raw.image_args, Some)?,
+        image_set: raw.image_set.map(|set| set.value),
+        semihosting: raw.semihosting.is_some_and(|on| on.value == Some(true)),
+        quirks: raw.quirks.map_or_else(Quirks::default, |quirks| lower_quirks(quirks.value)),
+    })
+}
+
+fn lower_quirks(raw: RawQuirks) -> Quirks {
+    Quirks {
+        poke_after_input: value_or(raw.poke_after_input, false),
+        drops_early_input: value_or(raw.drops_early_input, false),
+        freezes_when_unread: value_or(raw.freezes_when_unread, false),
+        drops_when_unread: value_or(raw.drops_when_unread, false),
+    }
+}
+
+fn lower_stage(raw: RawStage) -> Option<BootStage> {
+    let probe = match (raw.console, raw.banner) {
+        (Some(pattern), None) => StageProbe::Console(pattern.value?),
+        (None, Some(banner)) => {
+            let banner = banner.value?;
+            StageProbe::Banner { port: banner.port?.value, pattern: banner.pattern?.value }
+        }
+        (Some(_), Some(_)) | (None, None) => return None,
+    };
+    Some(BootStage { name: raw.name?.value, probe, timeout: raw.timeout?.value })
+}
+
+fn lower_limits(raw: RawLimits) -> Limits {
+    let default = Limits::default();
+    Limits {
+        storm_bytes: raw.storm.map_or(default.storm_bytes, |storm| storm.value.0),
+        boot_loop: value_or(raw.boot_loop, default.boot_loop),
+        settle: value_or(raw.settle, default.settle),
+        silence: value_or(raw.silence, default.silence),
+    }
+}

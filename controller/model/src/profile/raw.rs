@@ -1,0 +1,234 @@
+//! The tables of a board profile as they are written.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::document::{ByteSize, Choice, FromToml, Located, Node, did_you_mean};
+use crate::pattern::Pattern;
+use crate::profile::{Arch, ConsoleKind, MemoryKind};
+use crate::toml_table;
+use crate::{BoardId, Cause, ConsoleName, Fault, VerdictKind};
+
+toml_table! {
+    /// A board profile: what a kind of board is.
+    pub(super) struct RawProfile {
+        /// Version of this format: 1.
+        version: u32 = required,
+        /// Name of the board; equals the file name without `.toml`.
+        id: BoardId = required,
+        /// Name of the board for people.
+        title: String = required,
+        /// Processor family an image must be built for.
+        arch: Arch = required,
+        /// Chip, by the name probe-rs knows it by.
+        chip: String = optional,
+        /// What plans can require of the board.
+        features: Vec<Located<Feature>> = optional,
+        /// Shared sets of fault signatures, by file name in `board-profiles/faults/`.
+        faults: Vec<Located<String>> = optional,
+        /// What the firmware prints at each start; seen too often, it shows a boot loop.
+        boot_banner: Pattern = optional,
+        /// Memory an image may use. None: the board loads no ELF image.
+        memory: Vec<Located<RawMemory>> = optional,
+        /// Consoles; the first is the primary one.
+        console: Vec<Located<RawConsole>> = required,
+        /// How the board is emulated.
+        emulation: RawEmulation = optional,
+        /// Stages of booting, in order.
+        stage: Vec<Located<RawStage>> = optional,
+        /// Numbers that tell trouble from normal operation.
+        limits: RawLimits = optional,
+        /// Fault signatures of this board alone.
+        fault: Vec<Located<RawFault>> = optional,
+    }
+
+    /// One region of memory.
+    pub(super) struct RawMemory {
+        /// What people call it, such as `flash`.
+        name: String = required,
+        /// Whether it keeps its content without power.
+        kind: MemoryKind = required,
+        /// First address.
+        start: ByteSize = required,
+        /// Size: bytes, or a text such as "256K".
+        size: ByteSize = required,
+    }
+
+    /// One console.
+    pub(super) struct RawConsole {
+        /// What plans call it.
+        name: ConsoleName = required,
+        /// What carries it.
+        kind: ConsoleKind = required,
+        /// Bits per second on real wires; 115200 if missing.
+        baud: u32 = optional,
+    }
+
+    /// How the board is emulated. Jig adds by itself: the machine, the display (none), the
+    /// halted start, the chardevs of consoles and monitor, semihosting and the sandbox.
+    pub(super) struct RawEmulation {
+        /// The program; looked up in PATH.
+        program: String = required,
+        /// The value of `-machine`.
+        machine: String = required,
+        /// Further arguments. `{artifact:NAME}` is a file of the image set, `{port:NAME}` a
+        /// free TCP port on the loopback address.
+        args: Vec<Located<String>> = optional,
+        /// Arguments that boot a deployed image; `{image}` is its path.
+        image_args: Vec<Located<String>> = optional,
+        /// Folder below `qemu-images/` whose artifacts boot without a deployed image.
+        image_set: String = optional,
+        /// Whether semihosting is offered to the firmware; false if missing.
+        semihosting: Option<bool> = optional,
+        /// What is peculiar to the emulated machine.
+        quirks: RawQuirks = optional,
+    }
+
+    /// What is peculiar to an emulated machine. All false if missing.
+    pub(super) struct RawQuirks {
+        /// Input waits up to 1 s unless the monitor is poked after each write.
+        poke_after_input: bool = optional,
+        /// Input sent before the firmware has enabled its UART is dropped.
+        drops_early_input: bool = optional,
+        /// The machine, monitor included, freezes while nobody reads its console.
+        freezes_when_unread: bool = optional,
+        /// Output is dropped while nobody reads.
+        drops_when_unread: bool = optional,
+    }
+
+    /// One stage of booting: either `console` or `banner` tells that it is reached.
+    pub(super) struct RawStage {
+        /// Its name, such as `kernel`.
+        name: String = required,
+        /// What the primary console prints.
+        console: Option<Pattern> = optional,
+        /// What a forwarded port answers.
+        banner: Option<RawBanner> = optional,
+        /// How long it may take, from the stage before.
+        timeout: Duration = required,
+    }
+
+    /// The first line a forwarded port answers with.
+    pub(super) struct RawBanner {
+        /// Name of the port, as in `{port:NAME}` of the emulation's arguments.
+        port: String = required,
+        /// What the line must match.
+        pattern: Pattern = required,
+    }
+
+    /// Numbers that tell trouble from normal operation.
+    pub(super) struct RawLimits {
+        /// A console that prints more than this in one boot is a storm; "8M" if missing.
+        storm: ByteSize = optional,
+        /// So many boots nobody asked for are a boot loop; 3 if missing.
+        boot_loop: u32 = optional,
+        /// How long output is watched after the end marker; "50ms" if missing.
+        settle: Duration = optional,
+        /// How long a board may print nothing before that is reported; "5s" if missing.
+        silence: Duration = optional,
+    }
+
+    /// A set of fault signatures that boards share.
+    pub(super) struct RawFaultSet {
+        /// Version of this format: 1.
+        version: u32 = required,
+        /// The signatures.
+        fault: Vec<Located<RawFault>> = required,
+    }
+
+    /// Text by which a fault shows on a console.
+    pub(super) struct RawFault {
+        /// Its name, such as `zephyr-fatal`.
+        name: String = required,
+        /// What the console shows. `^` and `$` stand at line borders.
+        pattern: Pattern = required,
+        /// The cause it stands for.
+        cause: FaultCause = required,
+        /// A line as firmware really prints it. The tests of the project hold the pattern
+        /// against it.
+        example: String = optional,
+    }
+}
+
+/// A cause that text on a console can stand for: a failure of the target.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FaultCause(pub(super) Cause);
+
+impl FaultCause {
+    fn allowed() -> impl Iterator<Item = Cause> + Clone {
+        Cause::ALL.iter().copied().filter(|cause| {
+            cause.fault() == Some(Fault::Target) && cause.verdict() == VerdictKind::Fail
+        })
+    }
+}
+
+impl FromToml for FaultCause {
+    fn schema() -> Value {
+        json!({ "type": "string", "enum": Self::allowed().map(Cause::as_str).collect::<Vec<_>>() })
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        let text = node.text("a cause", "\"fault_banner\"")?;
+        let found = Self::allowed().find(|cause| cause.as_str() == text);
+        if found.is_none() {
+            let shown: String = text.chars().take(40).collect();
+            let message = if text.parse::<Cause>().is_ok() {
+                format!("{shown:?} is a cause, but no failure of the target")
+            } else {
+                format!("{shown:?} is no cause")
+            };
+            let help = did_you_mean(text, Self::allowed().map(Cause::as_str));
+            node.refuse("profile::fault-cause", message, help);
+        }
+        found.map(Self)
+    }
+}
+
+/// Something a plan can require of a board.
+///
+/// The list is closed so that a slip in a profile or plan is found; a new feature is a new
+/// line here.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Feature(pub(super) &'static str);
+
+macro_rules! features {
+    ($($(#[doc = $doc:literal])+ $name:literal)+) => {
+        /// Every feature and what it promises.
+        pub const FEATURES: &[(&str, &str)] = &[$(($name, concat!($($doc),+).trim_ascii())),+];
+
+        impl Choice for Feature {
+            const WHAT: &'static str = "feature";
+            const CHOICES: &'static [(&'static str, Self)] = &[$(($name, Feature($name))),+];
+        }
+    };
+}
+
+features! {
+    /// Firmware's own fault handler runs and can say what happened.
+    "fault-banner"
+    /// An access to an address where nothing is faults, as it does on the chip.
+    "faults-on-unmapped"
+    /// The processor computes floating-point numbers by itself.
+    "fpu"
+    /// The target runs Linux.
+    "linux"
+    /// A fault inside the fault handler stops the processor, and that is noticed.
+    "lockup"
+    /// The target has a network interface.
+    "network"
+    /// Firmware can reset the board.
+    "self-reset"
+    /// Firmware can print and exit by semihosting.
+    "semihosting"
+    /// The target answers SSH.
+    "ssh"
+    /// A stack that grows out of its memory faults instead of running on.
+    "stack-guard"
+    /// The processor has a secure and a non-secure state.
+    "trustzone"
+    /// An access that is not aligned can be made to fault.
+    "unaligned-traps"
+    /// A watchdog resets the board if firmware lets it run out.
+    "watchdog"
+}

@@ -1,0 +1,383 @@
+//! Tests of reading profiles, and of the profiles that are shipped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use super::raw::RawFaultSet;
+use super::*;
+use crate::document::{Findings, open};
+use crate::pattern::Pattern;
+use crate::{Cause, Problems};
+
+/// Returns the folder of the shipped profiles.
+pub(crate) fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../board-profiles")
+}
+
+/// Returns stem and text of every TOML file of a folder.
+fn texts(folder: PathBuf) -> BTreeMap<String, String> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let toml = files.filter(|path| path.extension().is_some_and(|ext| ext == "toml"));
+    toml.map(|path| {
+        let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (stem, std::fs::read_to_string(path).unwrap())
+    })
+    .collect()
+}
+
+fn shipped_sets() -> FaultSets {
+    let texts = texts(folder().join("faults"));
+    let sets = texts.iter().map(|(name, text)| FaultSetText { name, origin: name, text });
+    FaultSets::parse(sets).unwrap_or_else(|problems| panic!("{}", problems[0]))
+}
+
+/// Returns every shipped profile.
+pub(crate) fn shipped() -> Vec<BoardProfile> {
+    let sets = shipped_sets();
+    let parse = |(stem, text): (&String, &String)| {
+        BoardProfile::parse(&format!("built-in {stem}"), text, &sets)
+            .unwrap_or_else(|problems| panic!("{problems}"))
+    };
+    texts(folder()).iter().map(parse).collect()
+}
+
+/// A profile in which every kind of value occurs.
+const GOOD: &str = r#"
+version = 1
+id = "demo"
+title = "Demo"
+arch = "arm"
+chip = "X1"
+features = ["lockup", "fpu"]
+faults = ["set"]
+boot_banner = '^boot'
+memory = [
+    { name = "flash", kind = "flash", start = 0, size = "1K" },
+    { name = "ram", kind = "ram", start = 0x400, size = 1024 },
+]
+console = [{ name = "uart0", kind = "uart", baud = 9600 }, { name = "sh", kind = "semihosting" }]
+fault = [{ name = "own", pattern = 'OWN!', cause = "hang" }]
+[emulation]
+program = "qemu-system-arm"
+machine = "virt,gic-version=3"
+args = ["-x", "{port:ssh}", "{artifact:kernel}"]
+image_args = ["-kernel", "{image}"]
+image_set = "demo"
+semihosting = true
+quirks = { drops_when_unread = true }
+[[stage]]
+name = "kernel"
+console = 'Linux'
+timeout = "3s"
+[[stage]]
+name = "ssh"
+banner = { port = "ssh", pattern = '^SSH' }
+timeout = "1m"
+[limits]
+storm = "1M"
+boot_loop = 5
+settle = "20ms"
+silence = "2s"
+"#;
+
+fn sets() -> FaultSets {
+    let text = "version = 1\n[[fault]]\nname = 'shared'\npattern = 'BAD'\ncause = 'fault_banner'";
+    FaultSets::parse([FaultSetText { name: "set", origin: "set.toml", text }]).unwrap()
+}
+
+fn parse(text: &str) -> Result<BoardProfile, Problems> {
+    BoardProfile::parse("dir/demo.toml", text, &sets())
+}
+
+#[test]
+fn a_good_profile_is_lowered() {
+    let profile = parse(GOOD).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(profile.memory_text(), "flash 0x0..0x400, ram 0x400..0x800");
+    assert_eq!(profile.consoles[0].baud, 9600);
+    assert_eq!(
+        profile.faults.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(),
+        ["shared", "own"]
+    );
+    assert!(matches!(&profile.stages[1].probe, StageProbe::Banner { port, .. } if port == "ssh"));
+    assert_eq!((profile.limits.storm_bytes, profile.limits.boot_loop), (1 << 20, 5));
+    assert!(profile.emulation.unwrap().quirks.drops_when_unread);
+    let least =
+        "version = 1\nid = 'demo'\ntitle = 'D'\narch = 'arm'\nconsole = [{name='c', kind='uart'}]";
+    let profile = parse(least).unwrap();
+    assert_eq!((profile.limits, profile.consoles[0].baud), (Limits::default(), 115_200));
+}
+
+/// One slip in the good profile, the check that finds it, and where the caret stands.
+const SLIPS: &[(&str, &str, &str, &str)] = &[
+    ("id = \"demo\"", "id = \"other\"", "profile::id", "\"other\""),
+    ("title = \"Demo\"", "title = \" \"", "profile::title", "\" \""),
+    ("chip = \"X1\"", "chip = \"\"", "profile::title", "\"\""),
+    ("\"fpu\"]", "\"lockup\"]", "profile::features", "\"lockup\""),
+    ("\"fpu\"]", "\"fpv\"]", "document::unknown-word", "\"fpv\""),
+    ("arch = \"arm\"", "arch = \"arn\"", "document::unknown-word", "\"arn\""),
+    ("[\"set\"]", "[\"sett\"]", "profile::fault-set", "\"sett\""),
+    ("[\"set\"]", "[\"set\", \"set\"]", "profile::fault-set", "\"set\""),
+    ("\"own\"", "\"shared\"", "profile::fault-name", "\"shared\""),
+    ("\"own\"", "\"\"", "profile::fault-name", "\"\""),
+    ("'OWN!'", "'O(WN'", "document::bad-pattern", "("),
+    ("\"hang\"", "\"hung\"", "profile::fault-cause", "\"hung\""),
+    ("\"hang\"", "\"passed\"", "profile::fault-cause", "\"passed\""),
+    ("name = \"ram\"", "name = \"flash\"", "profile::memory-name", "\"flash\""),
+    ("size = 1024", "size = 0", "profile::memory-size", "0"),
+    ("size = \"1K\"", "size = \"1025\"", "profile::memory-overlap", "0x400"),
+    ("kind = \"ram\"", "kind = \"flash\"", "profile::no-ram", "["),
+    ("start = 0x400", "start = -1", "document::bad-value", "-1"),
+    ("\"sh\"", "\"uart0\"", "profile::console-name", "\"uart0\""),
+    ("baud = 9600", "baud = 1", "profile::baud", "1"),
+    ("\"semihosting\" }", "\"semihosting\", baud = 9600 }", "profile::baud", "9600"),
+    ("semihosting = true", "semihosting = false", "profile::semihosting", "\"semihosting\""),
+    ("semihosting = true", "semihosting = 1", "document::wrong-type", "1"),
+    ("\"qemu-system-arm\"", "\"/bin/qemu\"", "profile::program", "\"/bin/qemu\""),
+    ("\"qemu-system-arm\"", "\"qemu -x\"", "profile::program", "\"qemu -x\""),
+    ("virt,gic-version=3", "virt -m 5", "profile::machine", "\"virt -m 5\""),
+    ("\"-x\"", "\"-serial\"", "profile::args", "\"-serial\""),
+    ("\"-x\"", "\"--display\"", "profile::args", "\"--display\""),
+    ("\"-x\"", "\"-m 16\"", "profile::args", "\"-m 16\""),
+    ("\"-x\"", "\"\"", "profile::args", "\"\""),
+    ("\"-x\"", "\"{prt:x}\"", "profile::placeholder", "\"{prt:x}\""),
+    ("\"-x\"", "\"{image}\"", "profile::placeholder", "\"{image}\""),
+    ("image_set = \"demo\"", "", "profile::placeholder", "\"{artifact:kernel}\""),
+    ("\"{artifact:kernel}\"", "\"x\"", "profile::boots", "\"demo\""),
+    ("image_set = \"demo\"", "image_set = \"../x\"", "profile::image-set", "\"../x\""),
+    ("{port:ssh}", "{port:sss}", "profile::stage-port", "\"ssh\""),
+    ("name = \"ssh\"", "name = \"kernel\"", "profile::stage-name", "\"kernel\""),
+    ("console = 'Linux'", "", "profile::stage-probe", "[[stage]]"),
+    ("console = 'Linux'", "console = 'Linux*('", "document::bad-pattern", "("),
+    ("timeout = \"3s\"", "timeout = \"0s\"", "profile::stage-timeout", "\"0s\""),
+    ("timeout = \"3s\"", "timeout = \"3\"", "document::bad-value", "\"3\""),
+    ("timeout = \"3s\"", "timeout = 3", "document::wrong-type", "3"),
+    ("boot_loop = 5", "boot_loop = 0", "profile::limits", "0"),
+    ("\"20ms\"", "\"1h\"", "profile::limits", "\"1h\""),
+    ("boot_loop = 5", "boot_lop = 5", "document::unknown-key", "boot_lop"),
+    ("version = 1", "version = 2", "document::version", "2"),
+];
+
+#[test]
+fn every_slip_is_found_alone_and_in_its_place() {
+    for (good, bad, check, caret) in SLIPS {
+        assert!(GOOD.contains(good), "{good}");
+        let text = GOOD.replacen(good, bad, 1);
+        let Err(problems) = parse(&text) else { panic!("{bad} was accepted") };
+        assert_eq!(problems.list.len(), 1, "{bad}: {problems}");
+        let problem = &problems.list[0];
+        assert_eq!(problem.check, *check, "{bad}: {problems}");
+        let at = &text[problem.span.clone().unwrap()];
+        assert!(at == *caret || (caret.len() == 1 && at.starts_with(caret)), "{bad}: {at}");
+        assert!(!problem.help.is_empty());
+    }
+}
+
+#[test]
+fn every_check_can_fail() {
+    let no_console = GOOD.replacen("console = [{ name = \"uart0\", kind = \"uart\", baud = 9600 }, { name = \"sh\", kind = \"semihosting\" }]", "console = []", 1);
+    let problems = parse(&no_console).unwrap_err();
+    assert_eq!(problems.list[0].check, "profile::no-console", "{problems}");
+    let nothing_boots = GOOD
+        .replacen("\"{image}\"", "\"x\"", 1)
+        .replacen(", \"{artifact:kernel}\"", "", 1)
+        .replacen("image_set = \"demo\"", "", 1);
+    let problems = parse(&nothing_boots).unwrap_err();
+    assert_eq!(problems.list[0].check, "profile::boots", "{problems}");
+    let found: BTreeSet<&str> =
+        SLIPS.iter().map(|slip| slip.2).chain(["profile::no-console"]).collect();
+    for (name, _) in checks::CHECKS {
+        assert!(found.contains(name), "no slip shows {name}");
+    }
+}
+
+#[test]
+fn all_slips_are_reported_at_once() {
+    let mut text = GOOD.to_owned();
+    for (good, bad, check, _) in SLIPS {
+        if !check.starts_with("document::version") {
+            text = text.replacen(good, bad, 1);
+        }
+    }
+    let problems = parse(&text).unwrap_err();
+    assert!(problems.list.len() > 20, "{problems}");
+    assert_sound(&problems);
+}
+
+#[test]
+fn a_message_says_where_what_and_how() {
+    let text = GOOD.replacen("\"qemu-system-arm\"", "\"/bin/qemu\"", 1).replacen("arch", "arck", 1);
+    let expected = "board profile dir/demo.toml has 3 problems\
+        \n  dir/demo.toml: `arch` is missing (add `arch = ...`)\
+        \n  dir/demo.toml:5:1: unknown key `arck` (did you mean `arch`?)\
+        \n  dir/demo.toml:17:11: `program` must be the plain name of a program (no path and no \
+        arguments: it is looked up in PATH, and arguments go into `args`)";
+    assert_eq!(parse(&text).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn a_profile_from_a_pipe_has_no_file_name() {
+    assert!(BoardProfile::parse("standard input", GOOD, &sets()).is_ok());
+    assert!(BoardProfile::parse("built-in demo", GOOD, &sets()).is_ok());
+    assert!(BoardProfile::parse("built-in other", GOOD, &sets()).is_err());
+}
+
+#[test]
+fn the_boards_of_the_project_are_shipped() {
+    let profiles = shipped();
+    let ids: BTreeSet<&str> = profiles.iter().map(|profile| profile.id.as_str()).collect();
+    for id in [
+        "arm64-virt",
+        "lm3s6965evb",
+        "microbit",
+        "mps2-an385",
+        "mps2-an386",
+        "mps2-an505",
+        "netduinoplus2",
+        "riscv32-virt",
+        "sifive-e",
+        "stm32vldiscovery",
+    ] {
+        assert!(ids.contains(id), "{id}");
+    }
+    for profile in &profiles {
+        assert!(profile.emulation.is_some(), "{}", profile.id);
+        let names: BTreeSet<&str> = profile.faults.iter().map(|f| f.name.as_str()).collect();
+        assert_eq!(names.len(), profile.faults.len(), "{}: two faults of one name", profile.id);
+    }
+}
+
+fn matches(pattern: &Pattern, text: &str) -> bool {
+    use regex_automata::{Input, dfa::Automaton, dfa::dense};
+    let dfa = dense::Builder::new().syntax(Pattern::dialect()).build(pattern.as_str()).unwrap();
+    dfa.try_search_fwd(&Input::new(text)).unwrap().is_some()
+}
+
+#[test]
+fn shared_fault_signatures_match_their_example_and_no_prose() {
+    let prose = "This test checks that a panicked at message, a HardFault or an Oops is seen.\n\
+        PASS: test_kernel_panic - not syncing\nthe handler prints *** HardFault: pc=0x0\n\
+        ok 3 - ++ MbedOS Fault Handler ++ was printed\nOops, that was close [#1]\n\
+        [    1.0] random: crng init done\nzephyr fatal error 4\nassertion failed: file a, line 3\n\
+        # Kernel panic - not syncing is expected next\n*** stack smashing detected? no\n";
+    for (name, text) in texts(folder().join("faults")) {
+        let findings = Findings::new();
+        let raw = open::<RawFaultSet>("fault set", 1, &text, &findings).unwrap();
+        for fault in raw.value.fault.unwrap().value {
+            let fault = fault.value;
+            let (id, pattern) = (fault.name.unwrap().value, fault.pattern.unwrap().value);
+            let example = fault.example.unwrap_or_else(|| panic!("{name}: {id} has no example"));
+            let log = format!("boot\r\n{}\r\nmore", example.value);
+            assert!(matches(&pattern, &log), "{name}: {id} misses its example");
+            assert!(!matches(&pattern, prose), "{name}: {id} matches prose");
+        }
+    }
+}
+
+#[test]
+fn fault_sets_report_all_their_problems() {
+    let text = "version = 1\nfault = [{ name = 'a', pattern = '(', cause = 'x' }, { name = 'a', pattern = 'b', cause = 'lockup' }]";
+    let set = |name, text| FaultSetText { name, origin: name, text };
+    let problems = FaultSets::parse([set("a.toml", text), set("b.toml", "")]).unwrap_err();
+    let checks: Vec<Vec<_>> =
+        problems.iter().map(|p| p.list.iter().map(|p| p.check).collect()).collect();
+    assert_eq!(
+        checks,
+        [
+            vec!["document::bad-pattern", "profile::fault-cause", "profile::fault-name"],
+            vec!["document::version"]
+        ]
+    );
+    let fine = FaultSets::parse([set("fine", "version = 1\nfault = []")]).unwrap();
+    assert_eq!((fine.get("fine").map(<[_]>::len), fine.get("other").is_none()), (Some(0), true));
+    assert!(sets().get("set").unwrap()[0].cause == Cause::FaultBanner);
+}
+
+#[test]
+fn schemas_are_as_committed() {
+    for (file, schema) in [
+        ("schema.json", BoardProfile::json_schema()),
+        ("faults.schema.json", FaultSets::json_schema()),
+        ("rig.schema.json", crate::rig_file::Rig::json_schema()),
+    ] {
+        let path = folder().join(file);
+        if std::env::var_os("JIG_WRITE_SCHEMAS").is_some() {
+            std::fs::write(&path, &schema).unwrap();
+        }
+        assert!(
+            std::fs::read_to_string(path).is_ok_and(|committed| committed == schema),
+            "board-profiles/{file} is out of date: run \
+             `JIG_WRITE_SCHEMAS=1 cargo test -p jig-model schemas` and commit it"
+        );
+    }
+}
+
+/// What must hold of any refusal, whatever the text.
+pub(crate) fn assert_sound(problems: &Problems) {
+    assert!((1..=100).contains(&problems.list.len()));
+    let mut last = 0;
+    for problem in &problems.list {
+        if let Some(span) = &problem.span {
+            assert!(problems.source.get(span.clone()).is_some(), "{problem:?}");
+            assert!(problems.position(problem).is_some(), "{problem:?}");
+            assert!(span.start >= last, "{problem:?}");
+            last = span.start;
+        }
+        assert!(!problem.message.contains('\n') && !problem.help.is_empty(), "{problem:?}");
+    }
+    assert!(!problems.to_string().is_empty());
+}
+
+/// Makes texts that look like a profile.
+fn tomlish() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        "[a-z_]{1,6}",
+        Just("version = 1\n".to_owned()),
+        Just("id".to_owned()),
+        Just(" = ".to_owned()),
+        Just("\n".to_owned()),
+        Just("[[stage]]\n".to_owned()),
+        Just("[emulation]\n".to_owned()),
+        Just("args = [".to_owned()),
+        Just("\"{image}\", ".to_owned()),
+        Just("]".to_owned()),
+        Just("'".to_owned()),
+        Just("\"\"\"".to_owned()),
+        Just("\\u00e9".to_owned()),
+        Just("memory.size".to_owned()),
+        Just("{".to_owned()),
+        Just("}".to_owned()),
+        Just("\r".to_owned()),
+        "[0-9a-fx_.-]{1,8}",
+        "\\PC{0,4}",
+    ];
+    proptest::collection::vec(word, 0..40).prop_map(|words| words.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in tomlish()) {
+        for text in [text.clone(), format!("version = 1\n{text}")] {
+            if let Err(problems) = parse(&text) {
+                assert_sound(&problems);
+            }
+        }
+    }
+
+    #[test]
+    fn no_mutation_makes_the_reader_panic(
+        cuts in proptest::collection::vec((0usize..2000, 0usize..30, "\\PC{0,3}|[\"'\\\\{}=\\[\\]\n]"), 1..4)
+    ) {
+        let mut text = GOOD.to_owned();
+        for (at, length, insert) in cuts {
+            let floor = |n: usize, text: &str| (0..=n.min(text.len())).rev().find(|n| text.is_char_boundary(*n)).unwrap();
+            let start = floor(at % (text.len() + 1), &text);
+            let end = floor(start + length, &text).max(start);
+            text.replace_range(start..end, &insert);
+        }
+        if let Err(problems) = parse(&text) {
+            assert_sound(&problems);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! From the texts of a rig's files to the rig.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::raw::{RawPlace, RawRig, RawRuns};
+use super::{EmulatorResource, Place, Resource, Rig, RunStorage};
+use crate::document::{Findings, Located, did_you_mean, document_schema, open};
+use crate::profile::checks::emulator_args;
+use crate::profile::{ArgPart, BoardProfile, arg_parts};
+use crate::{PlaceName, Problems};
+
+const KIND: &str = "rig file";
+const VERSION: u32 = 1;
+
+/// Shorter than a minute would remove runs somebody is still looking at; ten years is for ever.
+const KEEP_RANGE: RangeInclusive<Duration> =
+    Duration::from_secs(60)..=Duration::from_secs(3650 * 86_400);
+
+/// Less than one run's logs may take would remove every run at once.
+const LEAST_KEEP_SIZE: u64 = 1 << 20;
+
+/// One file of a rig as it was found, before it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct RigText<'a> {
+    /// Where it came from: its path.
+    pub origin: &'a str,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// What earlier files of the rig have said.
+#[derive(Default)]
+struct Earlier {
+    /// Each place, and the file it stands in.
+    places: BTreeMap<PlaceName, String>,
+    /// The file that says where runs are kept.
+    runs: Option<String>,
+}
+
+impl Rig {
+    /// Reads a rig from its main file and its drop-ins, in this order: drop-ins add places.
+    ///
+    /// # Errors
+    /// Every problem of every file.
+    pub fn parse<'a>(
+        files: impl IntoIterator<Item = RigText<'a>>,
+        profiles: &[BoardProfile],
+    ) -> Result<Self, Vec<Problems>> {
+        let mut rig = Self { places: Vec::new(), runs: RunStorage::default() };
+        let mut earlier = Earlier::default();
+        let mut problems = Vec::new();
+        for file in files {
+            match parse_file(file, profiles, &mut earlier) {
+                Ok((places, runs)) => {
+                    rig.places.extend(places);
+                    rig.runs = runs.unwrap_or(rig.runs);
+                }
+                Err(bad) => problems.push(bad),
+            }
+        }
+        if problems.is_empty() { Ok(rig) } else { Err(problems) }
+    }
+
+    /// Returns the JSON Schema of rig files, as committed in `board-profiles/rig.schema.json`.
+    pub fn json_schema() -> String {
+        document_schema::<RawRig>("Jig rig file")
+    }
+}
+
+fn parse_file(
+    RigText { origin, text }: RigText<'_>,
+    profiles: &[BoardProfile],
+    earlier: &mut Earlier,
+) -> Result<(Vec<Place>, Option<RunStorage>), Problems> {
+    let findings = Findings::new();
+    let raw = open::<RawRig>(KIND, VERSION, text, &findings);
+    let lowered = raw.and_then(|raw| {
+        let runs = raw.value.runs.map(|runs| {
+            once(&runs, origin, earlier, &findings);
+            lower_runs(runs.value, origin, &findings)
+        });
+        let places = raw.value.place.map(|list| list.value).unwrap_or_default();
+        let places: Vec<Option<Place>> = places
+            .into_iter()
+            .map(|place| {
+                check_name(&place.value, origin, earlier, &findings);
+                check_board(&place.value, profiles, &findings);
+                check_args(&place.value, &findings);
+                lower_place(place.value, origin)
+            })
+            .collect();
+        Some((places.into_iter().collect::<Option<Vec<Place>>>()?, runs))
+    });
+    findings.finish(KIND, origin, text, lowered)
+}
+
+/// Names a file to somebody who reads about a problem in another or in the same one.
+fn which(earlier: &str, origin: &str) -> String {
+    if earlier == origin { format!("{origin} itself") } else { earlier.to_owned() }
+}
+
+fn once(runs: &Located<RawRuns>, origin: &str, earlier: &mut Earlier, findings: &Findings) {
+    match &earlier.runs {
+        Some(other) => findings.add(
+            "rig::runs-twice",
+            runs.at(),
+            format!(
+                "{origin} says where runs are kept, but {} does so already",
+                which(other, origin)
+            ),
+            "keep `[runs]` in one file",
+        ),
+        None => earlier.runs = Some(origin.to_owned()),
+    }
+}
+
+fn check_name(place: &RawPlace, origin: &str, earlier: &mut Earlier, findings: &Findings) {
+    let Some(name) = &place.name else { return };
+    match earlier.places.get(&name.value) {
+        Some(other) => findings.add(
+            "rig::place-twice",
+            name.at(),
+            format!(
+                "place {:?} of {origin} is also declared in {}",
+                name.value.as_str(),
+                which(other, origin)
+            ),
+            "rename or remove one of the two",
+        ),
+        None => {
+            earlier.places.insert(name.value.clone(), origin.to_owned());
+        }
+    }
+}
+
+fn check_board(place: &RawPlace, profiles: &[BoardProfile], findings: &Findings) {
+    let Some(board) = &place.board else { return };
+    match profiles.iter().find(|profile| profile.id == board.value) {
+        None => findings.add(
+            "rig::unknown-board",
+            board.at(),
+            format!("there is no board profile {:?}", board.value.as_str()),
+            did_you_mean(board.value.as_str(), profiles.iter().map(|p| p.id.as_str())),
+        ),
+        Some(profile) if profile.emulation.is_none() && place.emulator.is_some() => findings.add(
+            "rig::not-emulable",
+            board.at(),
+            format!("board {:?} cannot be emulated", board.value.as_str()),
+            format!("add `[emulation]` to {}, or bind another board", profile.origin),
+        ),
+        Some(_) => {}
+    }
+}
+
+fn check_args(place: &RawPlace, findings: &Findings) {
+    let Some(args) = place.emulator.as_ref().and_then(|e| e.value.args.as_ref()) else { return };
+    emulator_args("rig::args", &args.value, findings);
+    for arg in &args.value {
+        let plain = |part: &ArgPart<'_>| matches!(part, ArgPart::Text(_));
+        if !arg_parts(&arg.value).is_ok_and(|parts| parts.iter().all(plain)) {
+            let help = "what needs a placeholder belongs into the board profile";
+            findings.add(
+                "rig::placeholder",
+                arg.at(),
+                "a place's arguments have no placeholders",
+                help,
+            );
+        }
+    }
+}
+
+fn lower_place(raw: RawPlace, origin: &str) -> Option<Place> {
+    let args = raw.emulator?.value.args.map(|args| args.value).unwrap_or_default();
+    Some(Place {
+        name: raw.name?.value,
+        board: raw.board?.value,
+        resource: Resource::Emulator(EmulatorResource {
+            args: args.into_iter().map(|arg| arg.value).collect(),
+        }),
+        origin: origin.to_owned(),
+    })
+}
+
+fn lower_runs(raw: RawRuns, origin: &str, findings: &Findings) -> RunStorage {
+    if let Some(dir) = raw.dir.as_ref().filter(|d| d.value.is_empty() || d.value.contains('\0')) {
+        let help = "name a directory, or remove the line";
+        findings.add("rig::runs-dir", dir.at(), "`dir` is no directory name", help);
+    }
+    if let Some(keep) = raw.keep.as_ref().filter(|keep| !KEEP_RANGE.contains(&keep.value)) {
+        let help = "use \"1m\" to \"3650d\", or remove the line to keep runs for ever";
+        findings.add("rig::runs-keep", keep.at(), "runs cannot be kept that short or long", help);
+    }
+    if let Some(size) = raw.keep_size.as_ref().filter(|size| size.value.0 < LEAST_KEEP_SIZE) {
+        let help = "use \"1M\" or more, or remove the line to keep all";
+        findings.add("rig::runs-keep-size", size.at(), "so little space holds no run", help);
+    }
+    RunStorage {
+        dir: raw.dir.map(|dir| PathBuf::from(dir.value)),
+        keep: raw.keep.map(|keep| keep.value),
+        keep_size: raw.keep_size.map(|size| size.value.0),
+        origin: Some(origin.to_owned()),
+    }
+}

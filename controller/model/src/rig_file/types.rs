@@ -1,0 +1,100 @@
+//! The lowered rig: every place has a board that exists and a resource that fits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::document::did_you_mean;
+use crate::profile::BoardProfile;
+use crate::{BoardId, PlaceName};
+
+/// A rig: what there is to run on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rig {
+    /// The places, in the order of the files. Names are unique.
+    pub places: Vec<Place>,
+    /// Where runs are kept.
+    pub runs: RunStorage,
+}
+
+/// One station of a rig: a board profile bound to what makes it real.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Its name.
+    pub name: PlaceName,
+    /// The profile of its board.
+    pub board: BoardId,
+    /// What makes it real.
+    pub resource: Resource,
+    /// Where it was declared: a path, or the profile's origin.
+    pub origin: String,
+}
+
+/// Something of the rig that a place is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resource {
+    /// An emulator, started as the profile says.
+    Emulator(EmulatorResource),
+}
+
+/// How a place's emulator differs from the profile's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct EmulatorResource {
+    /// Arguments after those of the profile. Without placeholders.
+    pub args: Vec<String>,
+}
+
+/// Where runs are kept, and for how long.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct RunStorage {
+    /// The directory, as written; relative to the file in `origin`.
+    pub dir: Option<PathBuf>,
+    /// Runs older than this are removed.
+    pub keep: Option<Duration>,
+    /// The oldest runs are removed while all together take more bytes.
+    pub keep_size: Option<u64>,
+    /// The file that says so, if one does.
+    pub origin: Option<String>,
+}
+
+/// Says that no place has a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no place {name:?}")]
+pub struct UnknownPlace {
+    /// The name.
+    pub name: String,
+    /// What to do next.
+    pub help: String,
+}
+
+impl Rig {
+    /// Returns the rig of a machine without a rig file: every board that can be emulated is
+    /// a place of its own name.
+    pub fn of_profiles<'p>(profiles: impl IntoIterator<Item = &'p BoardProfile>) -> Self {
+        let place = |profile: &BoardProfile| {
+            // Both names follow the same rule, so this drops none.
+            let name = profile.id.as_str().parse().ok()?;
+            profile.emulation.is_some().then(|| Place {
+                name,
+                board: profile.id.clone(),
+                resource: Resource::Emulator(EmulatorResource::default()),
+                origin: profile.origin.clone(),
+            })
+        };
+        let places = profiles.into_iter().filter_map(place).collect();
+        Self { places, runs: RunStorage::default() }
+    }
+
+    /// Finds a place by its name.
+    ///
+    /// # Errors
+    /// Names the nearest place, or all.
+    pub fn place(&self, name: &str) -> Result<&Place, UnknownPlace> {
+        self.places.iter().find(|place| place.name.as_str() == name).ok_or_else(|| {
+            let known = self.places.iter().map(|place| place.name.as_str());
+            UnknownPlace { name: name.chars().take(64).collect(), help: did_you_mean(name, known) }
+        })
+    }
+}
