@@ -1,0 +1,8 @@
+#include <board.h>
+
+FIXTURE_MAIN
+{
+    print("starting services\n");
+    sleep_ms(20);
+    reset_board();
+}

@@ -1,0 +1,3 @@
+#include <board.h>
+
+FIXTURE_MAIN_SILENT {}
