@@ -1,2 +1,53 @@
-//! House chores.
-fn main() {}
+//! `cargo xtask`: the chores of this repository, so that nobody needs a wiki page.
+//!
+//! This binary owns setting up a machine, building what is never committed (images) and running
+//! the whole test set. It refuses to contain anything `jig` needs at run time.
+#![expect(clippy::print_stdout, reason = "a chore talks to the person who started it")]
+#![expect(clippy::print_stderr, reason = "a chore talks to the person who started it")]
+
+mod demo;
+mod failure;
+mod images;
+mod process;
+mod setup;
+mod test_command;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Sets up, builds, demonstrates and tests Jig.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Installs the Debian packages this repository needs, if any is missing.
+    Setup,
+    /// Sets up, builds, and runs Jig against emulated boards, good firmware and bad.
+    Demo,
+    /// Sets up, builds fixtures and images, checks style, and runs every test.
+    Test(test_command::Options),
+    /// Builds the Linux images that emulated machines boot.
+    Images(images::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Args::parse().chore {
+        Chore::Setup => setup::run(),
+        Chore::Demo => demo::run(),
+        Chore::Test(options) => test_command::run(&options),
+        Chore::Images(options) => images::run(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {}", failure::chain(&failure));
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
