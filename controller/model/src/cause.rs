@@ -120,6 +120,9 @@ causes! {
     /// The planner or generator of the workflow gave no usable answer.
     PlannerFailed = "planner_failed" => EnvError, Lab;
 
+    /// A part of Jig broke; the logs of this run say where.
+    InternalError = "internal_error" => EnvError, Bug;
+
     /// Passed in some attempts and failed in others.
     Flaky = "flaky" => Flaky, Target;
     /// Somebody asked to stop.

@@ -1,21 +1,57 @@
-//! House chores: what builds, checks and shows the project, beyond what cargo does itself.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool prints")]
+//! `cargo xtask`: the chores of this repository, so that nobody needs a wiki page.
+//!
+//! This binary owns setting up a machine, building what is never committed (images) and running
+//! the whole test set. It refuses to contain anything `jig` needs at run time.
+#![expect(clippy::print_stdout, reason = "a chore talks to the person who started it")]
+#![expect(clippy::print_stderr, reason = "a chore talks to the person who started it")]
+
+mod demo;
+mod failure;
+mod fixtures;
+mod images;
+mod process;
+mod setup;
+mod test_command;
 
 use std::process::ExitCode;
 
-mod fixtures;
+use clap::{Parser, Subcommand};
+
+/// Sets up, builds, demonstrates and tests Jig.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Installs the Debian packages this repository needs, if any is missing.
+    Setup,
+    /// Sets up, builds, and runs Jig against emulated boards, good firmware and bad.
+    Demo,
+    /// Sets up, builds fixtures and images, checks style, and runs every test.
+    Test(test_command::Options),
+    /// Builds the small firmwares for every board they fit.
+    Fixtures(fixtures::Choice),
+    /// Builds the Linux images that emulated machines boot.
+    Images(images::Options),
+}
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match args.split_first() {
-        Some((chore, rest)) if chore == "fixtures" => fixtures::run(rest),
-        _ => Err("usage: cargo xtask fixtures [--list] [--board ID] [--fixture NAME]".to_owned()),
+    let outcome = match Args::parse().chore {
+        Chore::Setup => setup::run(),
+        Chore::Demo => demo::run(),
+        Chore::Test(options) => test_command::run(&options),
+        Chore::Fixtures(choice) => fixtures::run(&choice),
+        Chore::Images(options) => images::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("xtask: {message}");
-            ExitCode::FAILURE
+        Err(failure) => {
+            eprintln!("xtask: {}", failure::chain(&failure));
+            ExitCode::from(failure.exit_code())
         }
     }
 }

@@ -7,7 +7,6 @@ mod action;
 mod built_in;
 mod check;
 mod lower;
-#[expect(dead_code, reason = "`open` has judged `version` before the tables are lowered")]
 mod raw;
 mod types;
 mod update;

@@ -24,8 +24,8 @@ use super::trouble::{exit, trouble};
 use super::watcher::Progress;
 use crate::console::{ExpectError, Follower, Matched, PatternSet, expect};
 use crate::judge::Passage;
-use crate::workflow::ActionFailure;
 use crate::store::RunDir;
+use crate::workflow::ActionFailure;
 
 /// How long the driver may take to say why a console's wire has ended. It learns of the
 /// emulator's end within a millisecond of the wire; a loaded host may take a thousand.
@@ -152,7 +152,10 @@ impl Actions<'_> {
         };
         let Some(image) = self.images.get(image) else {
             // The session resolves every image before the first attempt.
-            return Err(ActionFailure::new(Cause::DeployFailed, "the plan names an image that was not read"));
+            return Err(ActionFailure::new(
+                Cause::DeployFailed,
+                "the plan names an image that was not read",
+            ));
         };
         match timeout(within, flasher.deploy(image)).await {
             Ok(Ok(report)) => {
@@ -170,7 +173,11 @@ impl Actions<'_> {
         }
     }
 
-    async fn boot(&mut self, until: Option<&str>, within: Duration) -> Result<String, ActionFailure> {
+    async fn boot(
+        &mut self,
+        until: Option<&str>,
+        within: Duration,
+    ) -> Result<String, ActionFailure> {
         let deadline = Instant::now() + within;
         let profile = Arc::clone(&self.profile);
         let mut reached = Vec::new();
@@ -239,7 +246,10 @@ impl Actions<'_> {
             ActionFailure::new(Cause::StorageFailed, chain(&error))
         };
         let Some(line) = self.board.lines.get(console) else {
-            return Err(ActionFailure::new(Cause::ConsoleLost, format!("the board has no console {console}")));
+            return Err(ActionFailure::new(
+                Cause::ConsoleLost,
+                format!("the board has no console {console}"),
+            ));
         };
         let (boots, start) = {
             let facts = self.board.facts();
@@ -322,7 +332,10 @@ impl Actions<'_> {
         let console = self.console(console);
         let board = Arc::clone(&self.board);
         let Some(line) = board.lines.get(&console) else {
-            return Err(ActionFailure::new(Cause::ConsoleLost, format!("the board has no console {console}")));
+            return Err(ActionFailure::new(
+                Cause::ConsoleLost,
+                format!("the board has no console {console}"),
+            ));
         };
         let sent = tokio::select! {
             biased;
@@ -339,7 +352,8 @@ impl Actions<'_> {
             }
             Err(_) => {
                 let n = bytes.len();
-                let detail = format!("the target did not take {n} bytes on {console} in {within:?}");
+                let detail =
+                    format!("the target did not take {n} bytes on {console} in {within:?}");
                 Err(ActionFailure::new(Cause::ExpectMissed, detail))
             }
         }
@@ -464,11 +478,15 @@ impl Actions<'_> {
         let none = compile(&[])?;
         let start = self.cursor(&console)?.floor();
         let Some(line) = self.board.lines.get(&console) else {
-            return Err(ActionFailure::new(Cause::ConsoleLost, format!("the board has no console {console}")));
+            return Err(ActionFailure::new(
+                Cause::ConsoleLost,
+                format!("the board has no console {console}"),
+            ));
         };
-        let mut reader = line.handle.follow(start, start).map_err(|error| {
-            ActionFailure::new(Cause::StorageFailed, chain(&error))
-        })?;
+        let mut reader = line
+            .handle
+            .follow(start, start)
+            .map_err(|error| ActionFailure::new(Cause::StorageFailed, chain(&error)))?;
         let wanted = match assertion {
             Assertion::AtLeast(n) => n,
             Assertion::Absent => 1,
@@ -513,5 +531,6 @@ impl Actions<'_> {
 
 fn compile(patterns: &[Pattern]) -> Result<PatternSet, ActionFailure> {
     // The plan was checked; only a set that is too large as a whole can fail here.
-    PatternSet::new(patterns).map_err(|error| ActionFailure::new(Cause::AssertFailed, chain(&error)))
+    PatternSet::new(patterns)
+        .map_err(|error| ActionFailure::new(Cause::AssertFailed, chain(&error)))
 }

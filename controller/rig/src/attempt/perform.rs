@@ -29,7 +29,7 @@ use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
     self, ActionDone, ActionExecutor, ActionFailure, CancelToken, Cast, PlanGenerator, PlanPlanner,
-    RejectAll, RetryPolicy, State, WorkflowRecord,
+    RejectUpdates, RetryPolicy, State, WorkflowRecord,
 };
 
 /// Everything an attempt needs.
@@ -194,9 +194,9 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
 
     let mut incidents = std::mem::take(&mut board.facts().incidents);
     incidents.extend(closed.incidents);
-    let image = deployed.as_ref().and_then(|report| {
-        request.images.values().find(|image| image.sha256 == report.sha256)
-    });
+    let image = deployed
+        .as_ref()
+        .and_then(|report| request.images.values().find(|image| image.sha256 == report.sha256));
     let observation = Observation {
         cancelled: outcome.state == State::Cancelled,
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
@@ -236,7 +236,7 @@ async fn follow_plan(
         planner: &mut PlanPlanner,
         generator: &mut PlanGenerator,
         executor: performer,
-        decider: &mut RejectAll,
+        decider: &mut RejectUpdates,
         observer: &mut observer,
         clock: &Timestamp::now,
         cancel: request.cancel.clone(),

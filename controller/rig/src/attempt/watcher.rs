@@ -87,7 +87,8 @@ impl Watcher {
         profile: &BoardProfile,
         reading: Option<Reading>,
     ) -> Result<Self, AttemptError> {
-        let line = board.lines.get(console).ok_or_else(|| AttemptError::NoConsole(console.clone()))?;
+        let line =
+            board.lines.get(console).ok_or_else(|| AttemptError::NoConsole(console.clone()))?;
         let follower = line.handle.follow(0, 0).map_err(AttemptError::Follow)?;
         let banner = profile.boot_banner.as_ref();
         let recogniser = Recogniser::new(&profile.faults, banner, &profile.limits)
@@ -119,7 +120,10 @@ impl Watcher {
     }
 
     /// Watches until told to stop, then looks at what is left.
-    pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) -> Result<Seen, AttemptError> {
+    pub(super) async fn run(
+        mut self,
+        mut stop: oneshot::Receiver<()>,
+    ) -> Result<Seen, AttemptError> {
         let mut changes = self.board.changes();
         let mut state = self.board.lines[&self.console].handle.state();
         let mut tick = tokio::time::interval(TICK);

@@ -7,7 +7,5 @@
 mod observation;
 mod rules;
 
-pub use observation::{
-    Gap, Identity, Incident, IncidentKind, Observation, Passage, PrintedId,
-};
+pub use observation::{Gap, Identity, Incident, IncidentKind, Observation, Passage, PrintedId};
 pub use rules::judge;

@@ -384,8 +384,7 @@ mod tests {
                 };
             }),
             (Cause::Hang, |o| {
-                o.failure =
-                    Some(ActionFailure::new(Cause::Hang, ""));
+                o.failure = Some(ActionFailure::new(Cause::Hang, ""));
             }),
         ];
         for (cause, spoil) in table {
@@ -424,8 +423,7 @@ mod tests {
     fn running_out_of_time_before_any_result_is_no_proof_against_the_target() {
         let mut seen = green();
         seen.report = TestReport::default();
-        seen.failure =
-            Some(ActionFailure::new(Cause::Hang, ""));
+        seen.failure = Some(ActionFailure::new(Cause::Hang, ""));
         assert_eq!(judge(&seen).cause, Cause::NoResults);
     }
 }

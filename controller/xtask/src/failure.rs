@@ -1,0 +1,130 @@
+//! Why a chore did not succeed. Owns the wording and the exit code; refuses to guess a cure: the
+//! place that raises a failure knows the next step and puts it into the message.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Exit code for everything but a command's own failure.
+const FAILED: u8 = 1;
+
+/// The way a chore failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The system refused something.
+    #[error("cannot {doing}")]
+    Io {
+        /// What was tried, as "read FILE".
+        doing: String,
+        /// What the system answered.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A program could not be started.
+    #[error("cannot start {program}")]
+    Start {
+        /// Its name.
+        program: String,
+        /// What the system answered.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A program ran and said no.
+    #[error("`{command}` ended with {ending}{}", tail(.stderr))]
+    Command {
+        /// The command line, for people.
+        command: String,
+        /// Its exit code; none when a signal ended it.
+        code: Option<i32>,
+        /// The exit code or signal, for people.
+        ending: String,
+        /// What it wrote to its standard error, if that was captured.
+        stderr: String,
+    },
+    /// A recipe does not parse.
+    #[error("{} is not valid", .path.display())]
+    Recipe {
+        /// The file.
+        path: PathBuf,
+        /// Where and why; boxed, for it is large.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// Anything that needs a sentence of its own.
+    #[error("{0}")]
+    Because(String),
+}
+
+impl Failure {
+    /// Makes the adapter from an I/O error, for `map_err`.
+    pub(crate) fn io(verb: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let doing = format!("{verb} {}", path.display());
+        move |source| Self::Io { doing, source }
+    }
+
+    /// Answers the exit code of the whole chore: a failed command lends its own.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Command { code: Some(code), .. } => u8::try_from(*code).unwrap_or(FAILED),
+            Self::Command { code: None, .. }
+            | Self::Io { .. }
+            | Self::Start { .. }
+            | Self::Recipe { .. }
+            | Self::Because(_) => FAILED,
+        }
+    }
+}
+
+/// Joins an error and its causes into one line.
+pub(crate) fn chain(failure: &Failure) -> String {
+    let mut line = failure.to_string();
+    let mut cause = failure.source();
+    while let Some(error) = cause {
+        let _ = write!(line, ": {error}");
+        cause = error.source();
+    }
+    line
+}
+
+fn tail(stderr: &str) -> String {
+    // apt and cargo say the reason last; a screenful of progress before it helps nobody.
+    const LINES: usize = 8;
+    let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
+    last.iter().fold(String::new(), |text, line| text + "\n  " + line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(code: Option<i32>, stderr: &str) -> Failure {
+        Failure::Command {
+            command: "apt-get update".into(),
+            code,
+            ending: "exit code 100".into(),
+            stderr: stderr.into(),
+        }
+    }
+
+    #[test]
+    fn a_failed_command_lends_its_exit_code() {
+        assert_eq!(command(Some(100), "").exit_code(), 100);
+        assert_eq!(command(Some(-7), "").exit_code(), 1);
+        assert_eq!(command(None, "").exit_code(), 1);
+    }
+
+    #[test]
+    fn only_the_end_of_a_long_complaint_is_shown() {
+        let noise: String = (0..50).map(|n| format!("line {n}\n\n")).collect();
+        let shown = chain(&command(Some(100), &noise));
+        assert!(shown.contains("line 49") && !shown.contains("line 41\n"), "{shown}");
+    }
+
+    #[test]
+    fn a_cause_is_printed_once() {
+        let cause = std::io::Error::other("disk on fire");
+        let shown = chain(&Failure::io("read", Path::new("x"))(cause));
+        assert_eq!(shown, "cannot read x: disk on fire");
+    }
+}
