@@ -149,6 +149,32 @@ fn a_bad_run_without_a_bad_case_is_shown_by_its_plan() {
 }
 
 #[test]
+fn each_status_is_shown_as_tabled() {
+    use Outcome::{Error, Failure, Flaky, Pass, Skip};
+    let table = [
+        (Cause::TestFailed, Failure),
+        (Cause::Hang, Failure),
+        (Cause::Flaky, Flaky),
+        (Cause::EmulatorKilled, Error),
+        (Cause::NoEnd, Error),
+        (Cause::Cancelled, Error),
+    ];
+    for (cause, bad) in table {
+        let statuses =
+            [CaseStatus::Pass, CaseStatus::Skip, CaseStatus::Fail, CaseStatus::Unfinished];
+        let cases = statuses.iter().map(|&status| case("c", status, Some("own words"))).collect();
+        let tests = TestReport { cases, ..TestReport::default() };
+        let rows = RunReport::new("plan", Verdict { tests, ..Verdict::of(cause, "s") }).rows();
+        let seen: Vec<Outcome> = rows.iter().map(|row| row.outcome).collect();
+        assert_eq!(seen, [Pass, Skip, bad, bad], "{cause}");
+        let told = |row: &Row| row.message.clone().unwrap();
+        assert!(told(&rows[2]).ends_with("own words"), "{cause}");
+        assert!(told(&rows[3]).contains("never ended"), "{cause}");
+        assert!(rows.iter().all(|row| !row.whole_plan));
+    }
+}
+
+#[test]
 fn a_flaky_run_shows_cases_of_all_counted_attempts() {
     let attempt = |n, cause: Cause, cases: Vec<TestCase>, replaced| AttemptReport {
         attempt: n,

@@ -184,3 +184,44 @@ pub(super) fn cut_torn_line(path: &Path) -> Result<u64, StoreError> {
     }
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: Format = Format { name: "jig-test", version: 1 };
+
+    #[test]
+    fn endless_lines_are_skipped_in_bounded_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = LineLog::create(&path, FORMAT).unwrap();
+        let head = log.length;
+        let long = vec![b'x'; usize::try_from(MAX_LINE).unwrap() + 5];
+        log.file.write_all(&long).unwrap();
+        log.file.write_all(b"\n").unwrap();
+        log.append(&"after").unwrap();
+        let mut lines = Lines::open(&path).unwrap();
+        assert!(matches!(lines.next_line().unwrap(), Some((0, _, Line::Whole(_)))));
+        let skipped = lines.next_line().unwrap().unwrap();
+        assert_eq!(skipped, (head, MAX_LINE + 6, Line::TooLong));
+        let (at, _, line) = lines.next_line().unwrap().unwrap();
+        assert_eq!((at, line), (head + MAX_LINE + 6, Line::Whole(b"\"after\"".to_vec())));
+        assert_eq!(lines.next_line().unwrap(), None);
+    }
+
+    #[test]
+    fn other_and_newer_logs_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        drop(LineLog::create(&path, FORMAT).unwrap());
+        let lines = Lines::open(&path).unwrap();
+        let header = |text: &str| lines.check_header(text.as_bytes(), FORMAT);
+        assert!(header(r#"{"format":"jig-test","version":1}"#).is_ok());
+        let newer = header(r#"{"format":"jig-test","version":2}"#);
+        assert!(matches!(newer, Err(StoreError::Newer { found: 2, known: 1, .. })));
+        let other = header(r#"{"format":"jig-events","version":1}"#);
+        assert!(matches!(other, Err(StoreError::Damaged { .. })));
+        assert!(LineLog::create(&path, FORMAT).is_err(), "a log is begun once");
+    }
+}

@@ -138,7 +138,7 @@ impl LiveRun {
         let events = EventLog::create(&hidden.events_path(), Arc::clone(clock), began)?;
         let children = ChildLedger::create(&hidden.children_path())?;
         // Not flushed: after a power cut this run is abandoned whatever the record says,
-        // and 10 ms are a tenth of what a whole start may take.
+        // and a flush costs about 10 ms, ten times as much as all else here.
         record.write(&hidden.record_path(), Durability::Kill)?;
         // A directory replaces an empty one only, and a run is never empty.
         fs::rename(hidden.path(), dir.path()).map_err(|e| StoreError::writing(dir.path(), e))?;

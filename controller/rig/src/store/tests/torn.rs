@@ -132,3 +132,18 @@ fn a_half_written_replacement_is_never_seen() {
     assert_eq!(run.dir().record().unwrap().duration_ms, Some(1));
     assert!(!fresh.exists());
 }
+
+#[test]
+fn whoever_reads_a_record_while_it_is_replaced_reads_the_old_one() {
+    use std::io::Read as _;
+    let (_folder, store) = store();
+    let mut run = begin(&store, "2026-11-21T22:15:30Z");
+    let path = run.dir().record_path();
+    let before = fs::read_to_string(&path).unwrap();
+    let mut reader = fs::File::open(&path).unwrap();
+    run.update(|record| record.duration_ms = Some(77)).unwrap();
+    let mut read = String::new();
+    reader.read_to_string(&mut read).unwrap();
+    assert_eq!(read, before);
+    assert_ne!(fs::read_to_string(&path).unwrap(), before);
+}
