@@ -119,7 +119,7 @@ pub enum PowerOp {
 }
 
 /// What an assertion says of the output of this boot so far.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Assertion {
     /// At least this many matches, one or more.

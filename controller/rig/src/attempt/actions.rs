@@ -53,7 +53,7 @@ pub(super) struct Actions<'a> {
 }
 
 /// Says an error with everything below it, once each.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
     while let Some(source) = below {

@@ -10,7 +10,7 @@ use jig_model::image::Image;
 use jig_model::plan::{Action, ActionKind, Plan};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
-    BindContext, BoxFuture, DriverError, DriverFactory, Host, Power, ProcessLedger, Protocols,
+    BindContext, BoxFuture, DriverError, DriverFactory, Host, ProcessLedger, Protocols,
 };
 use jig_model::{Cause, ConsoleName, RunEvent, Verdict};
 use tokio::sync::oneshot;
@@ -133,8 +133,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     for (name, console) in &consoles.running {
         (request.opened)(name, console.handle());
     }
-    let mut protocols = bind(&request, &board).map_err(AttemptError::Bind)?;
-    let power = protocols.power.take();
+    let protocols = bind(&request, &board).map_err(AttemptError::Bind)?;
 
     let mut watchers = JoinSet::new();
     let mut stops = Vec::new();
@@ -157,7 +156,6 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             board: Arc::clone(&board),
             profile: Arc::clone(&request.profile),
             protocols,
-            power,
             host: request.host,
             images: request.images,
             dir: request.dir,
@@ -246,7 +244,7 @@ async fn follow_plan(
 }
 
 async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
-    let Some(power) = &mut actions.power else { return Ok(()) };
+    let Some(power) = &mut actions.protocols.power else { return Ok(()) };
     match timeout(POWER_OFF, power.off()).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(ActionFailure::new(error.cause, chain(&error))),

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::board::Board;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
 use super::perform::AttemptError;
-use crate::console::{Follow, FollowError, Follower, Recogniser, Recognition};
+use crate::console::{Follow, Follower, Recogniser, Recognition};
 use crate::judge::{IncidentKind, Passage, PrintedId};
 use crate::results::{ResultEvent, ResultParser};
 
@@ -232,6 +232,7 @@ impl Watcher {
     }
 
     fn find_identity(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
+        let file = self.file();
         let Some(results) = &mut self.results else { return Ok(()) };
         if results.printed.is_some() {
             return Ok(());
@@ -243,7 +244,6 @@ impl Watcher {
         let len = self.follower.read_at(start, &mut passage).map_err(AttemptError::Follow)?;
         if let Some(hex) = id_in(&passage[..len]) {
             let text = format!("build id {hex}");
-            let file = self.file();
             results.printed = Some(PrintedId { hex, passage: Passage { file, start, end, text } });
         }
         Ok(())
@@ -301,11 +301,5 @@ impl Watcher {
                 Seen { output, report: results.parser.finish(), printed: results.printed }
             }
         })
-    }
-}
-
-impl From<FollowError> for AttemptError {
-    fn from(error: FollowError) -> Self {
-        Self::Follow(error)
     }
 }
