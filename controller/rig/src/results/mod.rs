@@ -18,6 +18,11 @@
 //!   trusted as it stands: a report with remarks must not be judged a pass.
 //! - **One report per parser.** Start a new parser for every boot. Results after the end
 //!   marker clear `ended` again and leave a remark, as does a head that comes twice.
+//! - **Interrupted.** A line that a fault banner, reset or gap cuts is no result, and a
+//!   report with such a cut in it carries a remark.
+//! - **What no grammar can see.** Bytes lost without notice that held exactly one whole TAP
+//!   sub-test (its point then looks like a plain case), or a whole ztest suite together
+//!   with its line in the summary. Known gaps must therefore be told to the parser.
 //! - **Unfinished last line.** At the end of the stream it counts only where no further
 //!   byte could change its meaning: Unity's `OK`/`FAIL` below the summary, ztest's
 //!   `PROJECT EXECUTION ...`, GoogleTest's counts (they end in `.` or a keyword), libtest's

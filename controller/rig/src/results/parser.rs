@@ -1,5 +1,7 @@
 //! The parser: recognises the format, then hands lines to its grammar.
 
+use std::borrow::Cow;
+
 use jig_model::plan::Markers;
 use jig_model::result::{ResultFormat, TestCase, TestReport};
 
@@ -153,7 +155,7 @@ impl ResultParser {
 impl Reader {
     fn line(&mut self, raw: &RawLine<'_>) {
         let bytes = plain(raw.bytes);
-        let text = String::from_utf8_lossy(&bytes);
+        let text = lossy(&bytes);
         if raw.cut {
             self.cut_line(&bytes, &text, raw);
             return;
@@ -231,7 +233,7 @@ impl Reader {
     /// Reads the unfinished last line of the stream.
     fn last(&mut self, raw: &RawLine<'_>) {
         let bytes = plain(raw.bytes);
-        let text = String::from_utf8_lossy(&bytes);
+        let text = lossy(&bytes);
         match &mut self.speaker {
             Some(Speaker::Markers(markers)) => markers.last(&bytes, &mut self.record),
             Some(speaker) => {
@@ -320,10 +322,29 @@ fn family(format: ResultFormat) -> ResultFormat {
     if format == ResultFormat::Ktap { ResultFormat::Tap } else { format }
 }
 
+/// Reads bytes as text; what is no UTF-8 becomes a character that no grammar knows.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    // The strict check is several times faster than the lossy one, and nearly always enough.
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
+
+/// Tells cheaply whether a line could be the first of a report: most console lines are not.
+fn may_open(text: &str) -> bool {
+    match text.as_bytes() {
+        // Heads and results of all formats but Unity's plain lines.
+        [b'K' | b'T' | b'I' | b'o' | b'n' | b'R' | b'S' | b'P' | b'F' | b'[' | b'r', ..] => true,
+        [b'0'..=b'9', ..] => true,
+        bytes => memchr::memchr(b':', bytes).is_some(),
+    }
+}
+
 /// Lists the formats that alone can have printed a line.
 fn opened_by<'a>(line: Line<'a>) -> impl Iterator<Item = ResultFormat> + use<'a> {
     type Opens = fn(&Line<'_>) -> bool;
-    const GRAMMARS: [(ResultFormat, Opens); 6] = [
+    static GRAMMARS: [(ResultFormat, Opens); 6] = [
         (ResultFormat::Ktap, tap::opens_ktap),
         (ResultFormat::Tap, tap::opens),
         (ResultFormat::Ztest, ztest::opens),
@@ -331,7 +352,8 @@ fn opened_by<'a>(line: Line<'a>) -> impl Iterator<Item = ResultFormat> + use<'a>
         (ResultFormat::Libtest, libtest::opens),
         (ResultFormat::Unity, unity::opens),
     ];
-    GRAMMARS.into_iter().filter(move |(_, opens)| opens(&line)).map(|(format, _)| format)
+    let grammars: &[(ResultFormat, Opens)] = if may_open(line.text) { &GRAMMARS } else { &[] };
+    grammars.iter().filter(move |(_, opens)| opens(&line)).map(|&(format, _)| format)
 }
 
 /// Lists what a line can mean: itself, then what stands behind each log prefix.

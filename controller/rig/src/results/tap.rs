@@ -317,13 +317,12 @@ fn is_result(text: &str) -> bool {
 
 /// Reads a version line; true means KTAP.
 fn version(text: &str) -> Option<bool> {
-    let (head, count) = text.split_once(" version ")?;
-    number(count)?;
-    match head {
-        "TAP" => Some(false),
-        "KTAP" => Some(true),
-        _ => None,
-    }
+    let (ktap, body) = match text.strip_prefix('K') {
+        Some(body) => (true, body),
+        None => (false, text),
+    };
+    number(body.strip_prefix("TAP version ")?)?;
+    Some(ktap)
 }
 
 /// Reads `1..3`, with or without a comment.
