@@ -291,7 +291,7 @@ impl Actions<'_> {
             ExpectError::TimedOut { .. } => Cause::ExpectMissed,
             ExpectError::Rejected { .. } => Cause::AssertFailed,
             ExpectError::Ended { .. } => {
-                self.board_is_off().await;
+                Self::board_is_off(&board).await;
                 Cause::ExpectMissed
             }
             ExpectError::Storage(_) => Cause::StorageFailed,
@@ -306,12 +306,12 @@ impl Actions<'_> {
     }
 
     /// Waits until the driver has said why the board went off, so that the judge knows.
-    async fn board_is_off(&self) {
-        let mut changes = self.board.changes();
+    async fn board_is_off(board: &Board) {
+        let mut changes = board.changes();
         let off = async {
             loop {
                 changes.borrow_and_update();
-                if self.board.facts().power != Some(PowerState::On) {
+                if board.facts().power != Some(PowerState::On) {
                     return;
                 }
                 if changes.changed().await.is_err() {
@@ -345,7 +345,7 @@ impl Actions<'_> {
         match sent {
             Ok(Ok(())) => Ok(format!("{} bytes", bytes.len())),
             Ok(Err(error)) => {
-                self.board_is_off().await;
+                Self::board_is_off(&board).await;
                 let off = board.facts().power != Some(PowerState::On);
                 let cause = if off { Cause::ExpectMissed } else { Cause::ConsoleLost };
                 Err(ActionFailure::new(cause, format!("send to {console}: {}", chain(&error))))
@@ -363,33 +363,34 @@ impl Actions<'_> {
         let board = Arc::clone(&self.board);
         let boots = board.boots();
         let deadline = Instant::now() + within;
-        let ended = self.progress.clone();
-        let mut ended = ended;
-        let waited = tokio::select! {
+        let mut progress = self.progress.clone();
+        // An error means that the watcher broke off; the attempt fails by that.
+        let ended = async { drop(progress.wait_for(|p| p.boots == boots && p.ended).await) };
+        let end = tokio::select! {
             biased;
             failure = trouble(&board) => return Err(failure),
-            seen = ended.wait_for(|p| p.boots == boots && p.ended) => {
-                drop(seen);
-                Some("end marker seen")
-            }
-            code = exit(&board) => {
+            () = ended => ReportEnd::Marker,
+            code = exit(&board) => ReportEnd::Exit(code),
+            () = tokio::time::sleep_until(deadline) => ReportEnd::Overdue,
+        };
+        match end {
+            ReportEnd::Overdue => return Err(self.hang(within)),
+            ReportEnd::Exit(code) => {
                 self.looked_at_everything().await;
                 return Ok(format!("the target ended with code {code}"));
             }
-            () = tokio::time::sleep_until(deadline) => None,
-        };
-        let Some(seen) = waited else {
-            return Err(self.hang(within).await);
-        };
+            ReportEnd::Marker => {}
+        }
+        let seen = "end marker seen".to_owned();
         // A fault often comes right behind the last "OK".
         tokio::select! {
             biased;
             failure = trouble(&board) => Err(failure),
             _ = exit(&board) => {
                 self.looked_at_everything().await;
-                Ok(seen.to_owned())
+                Ok(seen)
             }
-            () = sleep(self.profile.limits.settle) => Ok(seen.to_owned()),
+            () = sleep(self.profile.limits.settle) => Ok(seen.clone()),
         }
     }
 
@@ -402,7 +403,7 @@ impl Actions<'_> {
         let _ = timeout(REASON, self.progress.wait_for(|p| p.processed >= len)).await;
     }
 
-    async fn hang(&mut self, within: Duration) -> ActionFailure {
+    fn hang(&mut self, within: Duration) -> ActionFailure {
         let console = self.board.primary.clone();
         let reporting = self.progress.borrow().reporting;
         let what = if reporting { "the report did not end" } else { "no report was seen" };
@@ -527,6 +528,13 @@ impl Actions<'_> {
             }
         }
     }
+}
+
+/// What ended a wait for results.
+enum ReportEnd {
+    Marker,
+    Exit(i32),
+    Overdue,
 }
 
 fn compile(patterns: &[Pattern]) -> Result<PatternSet, ActionFailure> {
