@@ -7,7 +7,10 @@ use super::value::FromToml;
 use super::{Findings, Located, Node};
 
 /// Largest accepted document in bytes: a hundred times the largest that is shipped.
-const MAX_DOCUMENT: usize = 1 << 20;
+const MAX_DOCUMENT: usize = 1 << 18;
+
+/// Most syntax errors that are looked at: a hostile text has one per byte.
+const MAX_SYNTAX_ERRORS: usize = 100;
 
 /// Parses a document of one version and reads its root table.
 ///
@@ -32,7 +35,7 @@ pub fn open<T: FromToml>(
     }
     let (root, errors) = DeTable::parse_recoverable(text);
     let mut last_line = None;
-    for error in &errors {
+    for error in errors.iter().take(MAX_SYNTAX_ERRORS) {
         let span = error.span();
         // One slip often makes several errors; the first of a line tells.
         let start = span.as_ref().map_or(0, |s| s.start.min(text.len()));

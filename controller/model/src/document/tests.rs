@@ -128,8 +128,45 @@ fn suggestions_are_near_or_a_list() {
 fn a_flood_of_problems_is_bounded() {
     use std::fmt::Write as _;
     let mut text = "version = 1\n".to_owned();
-    for n in 0..50_000 {
+    for n in 0..10_000 {
         let _ = writeln!(text, "key{n} = 1");
     }
     assert_eq!(read(&text).unwrap_err().list.len(), 100);
+}
+
+#[test]
+fn places_of_dotted_tables_are_shown() {
+    let found = problems("version = 1\nwait = '1s'\npart.name = 'x'\nlimits.storm = 1\n");
+    let found: Vec<_> = found.into_iter().map(|(check, at, _)| (check, at)).collect();
+    let expected = [("document::wrong-type", "part"), ("document::unknown-key", "limits")];
+    assert_eq!(found, expected.map(|(check, at)| (check, at.to_owned())));
+}
+
+#[test]
+fn hostile_documents_cost_little() {
+    for unit in [
+        "=",
+        "\"",
+        "'",
+        "[",
+        "{",
+        "a.",
+        "a=1\n",
+        "[[part]]\n",
+        "x = [\n",
+        "\\",
+        "a\n",
+        "{a=",
+        "[a.a]\n",
+        "é",
+    ] {
+        let started = std::time::Instant::now();
+        let text = format!("version = 1\n{}", unit.repeat(200_000 / unit.len()));
+        let problems = read(&text).unwrap_err();
+        assert!(problems.list.len() <= 100);
+        // Milliseconds in truth; something quadratic would take minutes.
+        assert!(!problems.to_string().is_empty());
+        assert!(started.elapsed().as_secs() < 20, "{unit:?} took {:?}", started.elapsed());
+    }
+    assert_eq!(problems(&"#".repeat(1 << 19))[0].0, "document::size");
 }
