@@ -25,51 +25,18 @@ use tokio::task::JoinHandle;
 
 use super::clock::Clock;
 use super::disk::{self, LogState, WireEnd};
-use super::follow::{FollowError, Follower};
-use super::log::{GapReason, LogError, LogPaths, LogWriter};
+use super::handle::{CONTROLS, ConsoleError, ConsoleHandle, Control, WRITES, Write};
+use super::log::{LogError, LogPaths, LogWriter};
 use super::queue::{CHUNK, Entry, Queue};
 
-/// Requests that may wait; each is answered within one turn of the actor.
-const CONTROLS: usize = 64;
-/// Writes that may wait; a target reads slowly, so callers wait with it.
-const WRITES: usize = 16;
 /// How much a drain reads at most: more than any kernel holds for a wire, so only a target
 /// that keeps printing meets it.
 const DRAIN_LIMIT: usize = 64 << 20;
-/// Pause before a wire is believed to be empty. An event-driven wire knows of new bytes
-/// only after the runtime has polled the system once more, so its first "nothing there"
-/// may be older than the bytes.
+/// Pause before a wire is believed to be empty. An event-driven wire learns of new bytes
+/// only when the runtime asks the system, so its first "nothing there" may be older than
+/// the bytes. The runtime asks before it ends a pause, so any length would do; shorter
+/// than its timer's tick is no pause.
 const SETTLE: Duration = Duration::from_millis(2);
-
-/// Says why a console did not do as asked.
-#[derive(Debug, thiserror::Error)]
-pub enum ConsoleError {
-    /// The console is closed.
-    #[error("the console is closed")]
-    Closed,
-    /// No wire is attached: the board is off.
-    #[error("the console has no wire: is the board powered?")]
-    Detached,
-    /// Too many requests wait, which means that the disk hangs.
-    #[error("the console does not keep up ({CONTROLS} requests wait)")]
-    Busy,
-    /// The wire refused bytes.
-    #[error("write to the console's wire")]
-    Wire(#[source] io::Error),
-}
-
-enum Control {
-    Attach(Box<dyn Wire>),
-    Drain(oneshot::Sender<u64>),
-    Boundary(oneshot::Sender<u64>),
-    Gap(Option<u64>, GapReason),
-}
-
-struct Write {
-    bytes: Vec<u8>,
-    at: usize,
-    done: oneshot::Sender<Result<(), ConsoleError>>,
-}
 
 /// A running capture. Dropping it stops the capture in the background as
 /// [`close`](Self::close) does in the open.
@@ -80,15 +47,6 @@ pub struct Console {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
     disk: Option<std::thread::JoinHandle<()>>,
-}
-
-/// Talks to a console. Cheap to clone; outlives the console harmlessly.
-#[derive(Debug, Clone)]
-pub struct ConsoleHandle {
-    controls: mpsc::Sender<Control>,
-    writes: mpsc::Sender<Write>,
-    state: watch::Receiver<LogState>,
-    raw: Arc<Path>,
 }
 
 impl Console {
@@ -128,10 +86,9 @@ impl Console {
             clock,
             buf: vec![0; CHUNK],
         };
-        // Unconstrained: the runtime's cooperative budget makes a full wire say "nothing
-        // there" now and then, which a drain would believe. The actor yields by itself.
-        let task = tokio::spawn(tokio::task::unconstrained(actor.run()));
-        let handle = ConsoleHandle { controls, writes, state, raw: raw.into() };
+        let task = tokio::spawn(actor.run());
+        let handle =
+            ConsoleHandle { controls, writes, state, raw: raw.into(), handed: Arc::default() };
         Ok(Self { handle, stop: Some(stop), task, disk: Some(disk) })
     }
 
@@ -158,87 +115,7 @@ impl Console {
         {
             tracing::error!("console disk thread panicked");
         }
-        let last = state.borrow().clone();
-        last
-    }
-}
-
-impl ConsoleHandle {
-    /// Hands over a new wire; what an earlier one still holds is captured first.
-    ///
-    /// # Errors
-    /// Fails where the console is closed or does not keep up; the wire is dropped then.
-    pub fn attach(&self, wire: Box<dyn Wire>) -> Result<(), ConsoleError> {
-        self.control(Control::Attach(wire))
-    }
-
-    /// Reports bytes that never reached the wire, where a driver knows of them.
-    ///
-    /// # Errors
-    /// Fails where the console is closed or does not keep up.
-    pub fn gap(&self, lost: Option<u64>, reason: GapReason) -> Result<(), ConsoleError> {
-        self.control(Control::Gap(lost, reason))
-    }
-
-    fn control(&self, control: Control) -> Result<(), ConsoleError> {
-        self.controls.try_send(control).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => ConsoleError::Busy,
-            mpsc::error::TrySendError::Closed(_) => ConsoleError::Closed,
-        })
-    }
-
-    /// Waits until everything that is in the wire now is in the log, on disk; returns the
-    /// log's length then.
-    ///
-    /// # Errors
-    /// Fails where the console is closed.
-    pub async fn drained(&self) -> Result<u64, ConsoleError> {
-        self.ask(Control::Drain).await
-    }
-
-    /// Captures what is in the wire now and marks that what follows is a new boot; returns
-    /// the offset of its first byte.
-    ///
-    /// # Errors
-    /// Fails where the console is closed.
-    pub async fn boundary(&self) -> Result<u64, ConsoleError> {
-        self.ask(Control::Boundary).await
-    }
-
-    async fn ask(
-        &self,
-        control: impl FnOnce(oneshot::Sender<u64>) -> Control,
-    ) -> Result<u64, ConsoleError> {
-        let (done, answer) = oneshot::channel();
-        self.controls.send(control(done)).await.map_err(|_| ConsoleError::Closed)?;
-        answer.await.map_err(|_| ConsoleError::Closed)
-    }
-
-    /// Sends bytes to the target; returns when the wire has taken all of them.
-    ///
-    /// Cancel-safe in this sense: dropping the future abandons what the wire has not taken
-    /// yet, so a target that does not read cannot hold up later writers.
-    ///
-    /// # Errors
-    /// Fails where no wire is attached, or the wire refuses.
-    pub async fn send(&self, bytes: impl Into<Vec<u8>>) -> Result<(), ConsoleError> {
-        let (done, answer) = oneshot::channel();
-        let write = Write { bytes: bytes.into(), at: 0, done };
-        self.writes.send(write).await.map_err(|_| ConsoleError::Closed)?;
-        answer.await.map_err(|_| ConsoleError::Closed)?
-    }
-
-    /// Returns the log's state, to look at or to wait on.
-    pub fn state(&self) -> watch::Receiver<LogState> {
-        self.state.clone()
-    }
-
-    /// Opens a reader at an offset; see [`Follower::new`] for `floor`.
-    ///
-    /// # Errors
-    /// Says why the log cannot be opened.
-    pub fn follow(&self, offset: u64, floor: u64) -> Result<Follower, FollowError> {
-        Follower::new(&self.raw, self.state.clone(), offset, floor)
+        state.borrow().clone()
     }
 }
 
@@ -268,6 +145,8 @@ impl ConsoleActor {
                 Step::Asked(control) => self.obey(control).await,
                 Step::Stopped => break,
             }
+            // A flood must not keep the runtime's thread, and a wire that the runtime
+            // budgets gets a fresh budget, so that it is not believed empty for want of one.
             tokio::task::yield_now().await;
         }
         // What was asked before the stop is still done, in order.

@@ -1,12 +1,12 @@
 use std::collections::VecDeque;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
 use super::super::clock::Stamp;
-use super::super::follow::Follow;
-use super::super::log::{RecordKind, Sink};
+use super::super::follow::{Follow, FollowError};
+use super::super::log::{GapReason, RecordKind, Sink};
 use super::super::read::LogReader;
 use super::*;
 
@@ -231,7 +231,7 @@ impl io::Write for Full {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.room -= n;
-        self.kept.lock().unwrap().write_all(&bytes[..n])?;
+        self.kept.lock().unwrap().extend(&bytes[..n]);
         Ok(n)
     }
 
@@ -325,4 +325,72 @@ fn single_bytes_are_merged_while_the_disk_is_busy_and_the_queue_is_bounded() {
 fn has_room(queue: &Queue) -> bool {
     let mut room = std::pin::pin!(queue.room());
     room.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[tokio::test]
+async fn a_wait_right_behind_a_power_on_does_not_see_the_end_before() {
+    let Bench { console, handle, paths: _, _folder } = bench();
+    let (one, two) = (Target::default(), Target::default());
+    one.change(|line| line.ended = true);
+    handle.attach(Box::new(one)).unwrap();
+    handle.state().wait_for(|s| s.ended.is_some()).await.unwrap();
+    let mut follower = handle.follow(0, 0).unwrap();
+    let mut buf = [0; 8];
+    let ended = Follow::Ended { end: Some(WireEnd::Closed) };
+    assert_eq!(follower.next(&mut buf).await.unwrap(), ended);
+    // On one thread, the actor cannot have run between these lines.
+    handle.attach(Box::new(two.clone())).unwrap();
+    two.print(b"up");
+    assert_eq!(follower.next(&mut buf).await.unwrap(), Follow::Bytes { offset: 0, len: 2 });
+    two.change(|line| line.ended = true);
+    assert_eq!(follower.next(&mut buf).await.unwrap(), ended);
+    let mut waiting = follower.clone();
+    let revived = tokio::spawn(async move { waiting.revived().await });
+    tokio::task::yield_now().await;
+    handle.attach(Box::new(Target::default())).unwrap();
+    assert!(revived.await.unwrap());
+    console.close().await;
+    assert!(!follower.revived().await);
+}
+
+/// A wire as drivers build it: readiness comes from the runtime's event loop.
+struct Socket(tokio::net::UnixStream);
+
+impl Wire for Socket {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        // Small bites, so that one chunk exceeds the runtime's cooperative budget.
+        let room = buf.len().min(100);
+        let mut buf = tokio::io::ReadBuf::new(&mut buf[..room]);
+        let read = tokio::io::AsyncRead::poll_read(Pin::new(&mut self.0), cx, &mut buf);
+        read.map_ok(|()| buf.filled().len())
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        tokio::io::AsyncWrite::poll_write(Pin::new(&mut self.0), cx, bytes)
+    }
+}
+
+async fn drain_a_socket() {
+    let Bench { console, handle, paths: _, _folder } = bench();
+    let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    handle.attach(Box::new(Socket(tokio::net::UnixStream::from_std(near).unwrap()))).unwrap();
+    let mut total = 0;
+    for round in 0..300 {
+        let len = if round % 50 == 0 { 150_000 } else { 1 + round % 7 };
+        io::Write::write_all(&mut far, &vec![b'x'; len]).unwrap();
+        total += len as u64;
+        assert_eq!(handle.drained().await.unwrap(), total, "round {round}");
+    }
+    console.close().await;
+}
+
+#[tokio::test]
+async fn a_drain_gets_all_that_a_socket_holds() {
+    drain_a_socket().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drain_gets_all_that_a_socket_holds_on_many_threads() {
+    drain_a_socket().await;
 }

@@ -24,6 +24,8 @@ pub struct LogState {
     pub len: u64,
     /// How many wires have been attached so far.
     pub wires: u32,
+    /// Length of the log when the last wire was attached: where its output begins.
+    pub wire_start: u64,
     /// Whether a wire is attached now.
     pub attached: bool,
     /// How the last wire ended, if none is attached.
@@ -103,6 +105,7 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
             Entry::Boot(_) => s.boots += 1,
             Entry::Attached(_) => {
                 s.wires += 1;
+                s.wire_start = len;
                 s.attached = true;
                 s.ended = None;
             }

@@ -49,9 +49,7 @@ impl Escaper {
                     (std::str::from_utf8(valid).unwrap_or_default(), Some(error.error_len()))
                 }
             };
-            for c in valid.chars() {
-                self.push(c, &mut out);
-            }
+            self.push_text(valid, &mut out);
             rest = &rest[valid.len()..];
             match bad {
                 None => return out,
@@ -74,6 +72,22 @@ impl Escaper {
         self.push_bytes(&pending, &mut out);
         self.after_cr = false;
         out
+    }
+
+    fn push_text(&mut self, mut text: &str, out: &mut String) {
+        while let Some(c) = text.chars().next() {
+            // Runs of plain ASCII are nearly everything a target prints.
+            let plain = text.bytes().take_while(|b| matches!(b, b' '..=b'~')).count();
+            let used = if plain > 0 {
+                self.after_cr = false;
+                out.push_str(&text[..plain]);
+                plain
+            } else {
+                self.push(c, out);
+                c.len_utf8()
+            };
+            text = &text[used..];
+        }
     }
 
     fn push(&mut self, c: char, out: &mut String) {

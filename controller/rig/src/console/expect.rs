@@ -14,35 +14,12 @@ use tokio::time::Instant;
 use super::disk::WireEnd;
 use super::follow::{Beyond, FollowError, Follower};
 use super::scan::{PatternSet, Scanner};
+use super::search::{Matched, locate};
 
-/// Bytes before a match's end within which its start and groups are looked for.
-const WINDOW: u64 = 64 << 10;
 /// Bytes of the last output that an error quotes: about three lines.
 const QUOTE: u64 = 200;
 /// Bytes looked at between two looks at the clock.
 const STRIDE: usize = 64 << 10;
-
-/// A capture group of a match.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Capture {
-    /// Its name, if it has one.
-    pub name: Option<String>,
-    /// What it holds, if it took part.
-    pub bytes: Option<Vec<u8>>,
-}
-
-/// A match.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Matched {
-    /// Index of the pattern in its set.
-    pub pattern: usize,
-    /// Offset of the first byte in the log; at most 64 KiB before the end.
-    pub start: u64,
-    /// Offset one past the last byte.
-    pub end: u64,
-    /// Groups from 1 on; empty where the match is longer than 64 KiB.
-    pub captures: Vec<Capture>,
-}
 
 /// Says why awaited text was not found.
 #[derive(Debug, thiserror::Error)]
@@ -182,12 +159,12 @@ pub async fn expect(
         };
         match (found, beyond) {
             (Some(Found::Wanted(hit)), _) => {
-                let matched = wait.matched(any, hit, follower)?;
+                let matched = locate(follower, any, hit, from, wait.position)?;
                 follower.seek(matched.end);
                 return Ok(matched);
             }
             (Some(Found::Refused(hit)), _) => {
-                let matched = wait.matched(reject, hit, follower)?;
+                let matched = locate(follower, reject, hit, from, wait.position)?;
                 let start = matched.start.max(matched.end.saturating_sub(QUOTE));
                 return Err(ExpectError::Rejected {
                     awaited: any.patterns().to_vec(),
@@ -252,31 +229,6 @@ impl Wait<'_> {
         let wanted = self.wanted.finish().first().map(|&hit| Found::Wanted(hit));
         let refused = || self.refused.finish().first().map(|&hit| Found::Refused(hit));
         wanted.or_else(refused)
-    }
-
-    fn matched(
-        &self,
-        set: &PatternSet,
-        pattern: usize,
-        follower: &Follower,
-    ) -> Result<Matched, FollowError> {
-        let end = self.position;
-        let start = self.from.max(end.saturating_sub(WINDOW));
-        // One byte more on each side, for `^`, `$` and `\b`.
-        let base = start.saturating_sub(1).max(follower.floor());
-        let mut text = vec![0; (end - base) as usize + 1];
-        let len = follower.read_at(base, &mut text)?;
-        text.truncate(len);
-        let span = (start - base) as usize..(end - base) as usize;
-        let Some(located) = set.locate(pattern, &text, span) else {
-            return Ok(Matched { pattern, start, end, captures: Vec::new() });
-        };
-        let captures = located
-            .groups
-            .into_iter()
-            .map(|(name, range)| Capture { name, bytes: range.map(|r| text[r].to_vec()) })
-            .collect();
-        Ok(Matched { pattern, start: base + located.start as u64, end, captures })
     }
 
     fn quote(&self, follower: &Follower) -> Result<String, FollowError> {

@@ -6,6 +6,7 @@ use tokio::sync::watch;
 use super::super::clock::Stamp;
 use super::super::disk::LogState;
 use super::super::log::{LogPaths, LogWriter};
+use super::super::search::{Capture, find_all};
 use super::*;
 
 /// A log that a test writes by hand.
@@ -34,7 +35,7 @@ impl Fake {
     }
 
     fn follow(&self) -> Follower {
-        Follower::new(&self.paths.raw, self.state.subscribe(), 0, 0).unwrap()
+        Follower::new(&self.paths.raw, self.state.subscribe(), Arc::default(), 0, 0).unwrap()
     }
 }
 
@@ -156,4 +157,26 @@ proptest! {
         });
         prop_assert_eq!(run(Vec::new()), run(cuts));
     }
+}
+
+#[tokio::test]
+async fn earlier_output_is_searched_without_overlap() {
+    let mut fake = Fake::new();
+    let line = [b"ok 12\n".as_slice(), &b".".repeat(70_000), b"\n"].concat();
+    for _ in 0..5 {
+        fake.print(&line);
+    }
+    fake.print(b"ok 7");
+    let follower = fake.follow();
+    let end = follower.state().len;
+    let set = set(&[r"^ok (\d+)$", "zzz"]);
+    let all = find_all(&follower, &set, 0..end, 100).await.unwrap();
+    assert_eq!(all.len(), 6);
+    assert_eq!(all[1].start, line.len() as u64);
+    assert_eq!(all[5].captures[0].bytes.as_deref(), Some(b"7".as_slice()));
+    assert_eq!(find_all(&follower, &set, 0..end, 2).await.unwrap().len(), 2);
+    let behind_first = find_all(&follower, &set, 1..end, 100).await.unwrap();
+    assert_eq!(behind_first.len(), 5);
+    let digits = self::set(&[r"\d"]);
+    assert_eq!(find_all(&follower, &digits, 0..end, 100).await.unwrap().len(), 11);
 }

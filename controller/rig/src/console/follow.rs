@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::watch;
 
@@ -53,28 +54,25 @@ pub struct Follower {
     raw: Arc<File>,
     path: Arc<Path>,
     state: watch::Receiver<LogState>,
+    /// How many wires were handed over so far; the state learns of each a little later.
+    handed: Arc<AtomicU32>,
     cursor: u64,
     floor: u64,
 }
 
 impl Follower {
-    /// Opens a log at an offset.
-    ///
-    /// `floor` is where this boot's output begins: nothing before it is ever looked at, so
-    /// `^` matches there although the boot before may have died within a line.
-    ///
-    /// # Errors
-    /// Says why the file cannot be opened.
-    pub fn new(
+    /// Opens a log; see [`ConsoleHandle::follow`](super::ConsoleHandle::follow).
+    pub(super) fn new(
         raw: &Path,
         state: watch::Receiver<LogState>,
+        handed: Arc<AtomicU32>,
         offset: u64,
         floor: u64,
     ) -> Result<Self, FollowError> {
         let file =
             File::open(raw).map_err(|source| FollowError::Read { path: raw.to_owned(), source })?;
         let floor = floor.min(offset);
-        Ok(Self { raw: Arc::new(file), path: raw.into(), state, cursor: offset, floor })
+        Ok(Self { raw: Arc::new(file), path: raw.into(), state, handed, cursor: offset, floor })
     }
 
     /// Returns the offset of the next byte.
@@ -119,6 +117,13 @@ impl Follower {
             }
             Beyond::Ended(end) => Ok(Follow::Ended { end }),
         }
+    }
+
+    /// Waits after [`Follow::Ended`] until there is a wire again; `false` means never.
+    pub async fn revived(&mut self) -> bool {
+        let (cursor, wires) = (self.cursor, self.state.borrow().wires);
+        let state = self.state.wait_for(|s| s.closed || s.len > cursor || s.wires > wires).await;
+        state.is_ok_and(|s| !s.closed || s.len > cursor)
     }
 
     /// Reads committed bytes at any offset from the floor on; 0 where there are none.
@@ -170,7 +175,12 @@ impl Follower {
                 if let Some(error) = &state.error {
                     return Err(FollowError::Storage(Arc::clone(error)));
                 }
-                if state.closed || (state.ended.is_some() && !state.attached) {
+                // A wire that was handed over already counts, or a wait right behind a
+                // power-on would see the end of the boot before.
+                let ended = state.wires >= self.handed.load(Ordering::Acquire)
+                    && state.ended.is_some()
+                    && !state.attached;
+                if state.closed || ended {
                     return Ok(Beyond::Ended(state.ended.clone()));
                 }
             }

@@ -47,12 +47,17 @@ impl LogReader {
             move |source| LogError::Read { path, source }
         };
         let raw = File::open(&paths.raw).map_err(read_error(&paths.raw))?;
-        let raw_len = raw.metadata().map_err(read_error(&paths.raw))?.len();
         let index = match File::open(&paths.index) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(LogError::Read { path: paths.index.clone(), source }),
         };
+        // The index's length first: of a log that grows, its bytes are there by now.
+        let index_len = match &index {
+            Some(index) => index.metadata().map_err(read_error(&paths.index))?.len(),
+            None => 0,
+        };
+        let raw_len = raw.metadata().map_err(read_error(&paths.raw))?.len();
         let mut reader = Self {
             raw,
             index: None,
@@ -62,7 +67,6 @@ impl LogReader {
             health: IndexHealth::Missing,
         };
         let Some(index) = index else { return Ok(reader) };
-        let index_len = index.metadata().map_err(read_error(&paths.index))?.len();
         if index_len < HEADER as u64 {
             return Ok(reader);
         }

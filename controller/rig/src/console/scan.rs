@@ -26,7 +26,7 @@ use regex_automata::util::start;
 use regex_automata::{Anchored, Input, MatchKind, meta};
 
 /// Limit of one automaton in bytes. Ten usual banners need 50 to 200 KiB; at 8 MiB a set
-/// has left every cache and building it takes about a tenth of a second.
+/// has left every cache, and building it takes in the order of a second.
 const AUTOMATON_LIMIT: usize = 8 << 20;
 /// Limit of the memory that building an automaton may take: twice its result.
 const BUILD_LIMIT: usize = 2 * AUTOMATON_LIMIT;

@@ -1,0 +1,146 @@
+//! What others hold of a console: a way to ask its actor, and to open readers.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use jig_model::protocol::Wire;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::disk::LogState;
+use super::follow::{FollowError, Follower};
+use super::log::GapReason;
+
+/// Requests that may wait; each is answered within one turn of the actor.
+pub(super) const CONTROLS: usize = 64;
+/// Writes that may wait; a target reads slowly, so callers wait with it.
+pub(super) const WRITES: usize = 16;
+
+/// Says why a console did not do as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsoleError {
+    /// The console is closed.
+    #[error("the console is closed")]
+    Closed,
+    /// No wire is attached: the board is off.
+    #[error("the console has no wire: is the board powered?")]
+    Detached,
+    /// Too many requests wait, which means that the disk hangs.
+    #[error("the console does not keep up ({CONTROLS} requests wait)")]
+    Busy,
+    /// The wire refused bytes.
+    #[error("write to the console's wire")]
+    Wire(#[source] io::Error),
+}
+
+pub(super) enum Control {
+    Attach(Box<dyn Wire>),
+    Drain(oneshot::Sender<u64>),
+    Boundary(oneshot::Sender<u64>),
+    Gap(Option<u64>, GapReason),
+}
+
+pub(super) struct Write {
+    pub(super) bytes: Vec<u8>,
+    pub(super) at: usize,
+    pub(super) done: oneshot::Sender<Result<(), ConsoleError>>,
+}
+
+/// Talks to a console. Cheap to clone; outlives the console harmlessly.
+#[derive(Debug, Clone)]
+pub struct ConsoleHandle {
+    pub(super) controls: mpsc::Sender<Control>,
+    pub(super) writes: mpsc::Sender<Write>,
+    pub(super) state: watch::Receiver<LogState>,
+    pub(super) raw: Arc<Path>,
+    pub(super) handed: Arc<AtomicU32>,
+}
+
+impl ConsoleHandle {
+    /// Hands over a new wire; what an earlier one still holds is captured first.
+    ///
+    /// # Errors
+    /// Fails where the console is closed or does not keep up; the wire is dropped then.
+    pub fn attach(&self, wire: Box<dyn Wire>) -> Result<(), ConsoleError> {
+        // Before the actor can know of it, so that no follower misses it.
+        self.handed.fetch_add(1, Ordering::AcqRel);
+        let attached = self.control(Control::Attach(wire));
+        if attached.is_err() {
+            self.handed.fetch_sub(1, Ordering::AcqRel);
+        }
+        attached
+    }
+
+    /// Reports bytes that never reached the wire, where a driver knows of them.
+    ///
+    /// # Errors
+    /// Fails where the console is closed or does not keep up.
+    pub fn gap(&self, lost: Option<u64>, reason: GapReason) -> Result<(), ConsoleError> {
+        self.control(Control::Gap(lost, reason))
+    }
+
+    fn control(&self, control: Control) -> Result<(), ConsoleError> {
+        self.controls.try_send(control).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => ConsoleError::Busy,
+            mpsc::error::TrySendError::Closed(_) => ConsoleError::Closed,
+        })
+    }
+
+    /// Waits until everything that is in the wire now is in the log, on disk; returns the
+    /// log's length then.
+    ///
+    /// # Errors
+    /// Fails where the console is closed.
+    pub async fn drained(&self) -> Result<u64, ConsoleError> {
+        self.ask(Control::Drain).await
+    }
+
+    /// Captures what is in the wire now and marks that what follows is a new boot; returns
+    /// the offset of its first byte.
+    ///
+    /// # Errors
+    /// Fails where the console is closed.
+    pub async fn boundary(&self) -> Result<u64, ConsoleError> {
+        self.ask(Control::Boundary).await
+    }
+
+    async fn ask(
+        &self,
+        control: impl FnOnce(oneshot::Sender<u64>) -> Control,
+    ) -> Result<u64, ConsoleError> {
+        let (done, answer) = oneshot::channel();
+        self.controls.send(control(done)).await.map_err(|_| ConsoleError::Closed)?;
+        answer.await.map_err(|_| ConsoleError::Closed)
+    }
+
+    /// Sends bytes to the target; returns when the wire has taken all of them.
+    ///
+    /// Cancel-safe in this sense: dropping the future abandons what the wire has not taken
+    /// yet, so a target that does not read cannot hold up later writers.
+    ///
+    /// # Errors
+    /// Fails where no wire is attached, or the wire refuses.
+    pub async fn send(&self, bytes: impl Into<Vec<u8>>) -> Result<(), ConsoleError> {
+        let (done, answer) = oneshot::channel();
+        let write = Write { bytes: bytes.into(), at: 0, done };
+        self.writes.send(write).await.map_err(|_| ConsoleError::Closed)?;
+        answer.await.map_err(|_| ConsoleError::Closed)?
+    }
+
+    /// Returns the log's state, to look at or to wait on.
+    pub fn state(&self) -> watch::Receiver<LogState> {
+        self.state.clone()
+    }
+
+    /// Opens a reader at an offset.
+    ///
+    /// `floor` is where this boot's output begins: nothing before it is ever looked at, so
+    /// `^` matches there although the boot before may have died within a line.
+    ///
+    /// # Errors
+    /// Says why the log cannot be opened.
+    pub fn follow(&self, offset: u64, floor: u64) -> Result<Follower, FollowError> {
+        Follower::new(&self.raw, self.state.clone(), Arc::clone(&self.handed), offset, floor)
+    }
+}
