@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::{images, process, setup};
 
 /// What `cargo xtask test` can be told.
@@ -44,7 +44,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         match outcome {
             Ok(()) => println!("==> {name}: ok in {seconds:.1} s"),
             Err(failure) => {
-                println!("==> {name}: FAILED in {seconds:.1} s: {}", failure::chain(&failure));
+                // The reason follows when main reports the failure, once.
+                println!("==> {name}: FAILED in {seconds:.1} s");
                 return Err(failure);
             }
         }
