@@ -1,2 +1,58 @@
-//! The `jig` binary.
-fn main() {}
+//! The `jig` binary: arguments, wiring, rendering, exit codes, signals.
+//!
+//! **Invariant: no decisions about boards or verdicts.** It connects crates that do not
+//! know each other ([`wire_up`]), shows what they say, and turns the outcome into an exit
+//! code. Everything a target or a file says is escaped before it is shown.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the one crate that prints")]
+
+mod args;
+mod catalogue;
+mod commands;
+mod failure;
+mod logs;
+mod render;
+mod wire_up;
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Cli, Command};
+use crate::render::Screen;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors to clap; their exit code is 0.
+            let _ = error.print();
+            let code = if error.use_stderr() { jig_model::exit::USAGE } else { jig_model::exit::PASS };
+            return ExitCode::from(code);
+        }
+    };
+    let screen = Screen::new(&cli.common);
+    let colour = std::io::stderr().is_terminal() && screen.colour();
+    logs::start(cli.common.verbose, cli.common.quiet, cli.common.log_format, colour);
+    let outcome = match cli.command {
+        Command::Run(args) => commands::run::run(&cli.common, &screen, args),
+        Command::Test(args) => commands::run::test(&cli.common, &screen, args),
+        Command::Console(args) => commands::console::console(&cli.common, &screen, args),
+        Command::Boards => commands::boards::boards(&cli.common, &screen),
+        Command::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
+        Command::Plan(command) => commands::plan::plan(&screen, command),
+        Command::Runs { command } => commands::runs::runs(&cli.common, &screen, command),
+        Command::Doctor => commands::doctor::doctor(&cli.common, &screen),
+        Command::Machine(command) => commands::machine::machine(&screen, command),
+        Command::Completions { shell } => commands::manual::completions(shell),
+        Command::Man { dir } => commands::manual::man(&dir),
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            screen.failure(&failure);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -32,7 +32,7 @@ const SCENES: &[Scene] = &[
     },
     Scene {
         title: "a firmware that crashes: the target is to blame",
-        args: &["run", "-b", "mps2-an385", "target/fixtures/mps2-an385/hardfault.elf"],
+        args: &["run", "-b", "mps2-an385", "target/fixtures/mps2-an385/fault-bus.elf"],
         env: &[],
         exit: 1,
     },

@@ -5,8 +5,13 @@
 
 use std::time::Instant;
 
+<<<<<<< HEAD
 use crate::failure::{self, Failure};
 use crate::{fixtures, images, process, setup};
+=======
+use crate::failure::Failure;
+use crate::{images, process, setup};
+>>>>>>> images
 
 /// What `cargo xtask test` can be told.
 #[derive(clap::Args)]
@@ -45,7 +50,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         match outcome {
             Ok(()) => println!("==> {name}: ok in {seconds:.1} s"),
             Err(failure) => {
-                println!("==> {name}: FAILED in {seconds:.1} s: {}", failure::chain(&failure));
+                // The reason follows when main reports the failure, once.
+                println!("==> {name}: FAILED in {seconds:.1} s");
                 return Err(failure);
             }
         }

@@ -144,6 +144,9 @@ fn configuration(folder: &Path, architecture: &str, host: &str) -> String {
         ("Dir::Etc::preferences", at("none/preferences")),
         ("Dir::Etc::preferencesparts", at("none")),
         ("Acquire::Languages", "none".to_owned()),
+        // Without it apt calls an unreachable mirror a success, and nobody learns why a
+        // package is unknown.
+        ("APT::Update::Error-Mode", "any".to_owned()),
     ];
     for (key, value) in settings {
         let _ = writeln!(text, "{key} \"{value}\";");

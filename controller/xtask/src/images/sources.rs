@@ -73,9 +73,9 @@ impl Sources {
     }
 
     fn add_deb822(&mut self, text: &str, suites: &[String]) {
-        let blank = |line: &&str| line.trim().is_empty();
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        for stanza in lines.split(|line| blank(&line)).filter(|stanza| !stanza.is_empty()) {
+        for stanza in lines.split(|line| line.trim().is_empty()).filter(|stanza| !stanza.is_empty())
+        {
             let field = |name: &str| {
                 stanza.iter().find_map(|line| {
                     let (key, value) = line.split_once(':')?;

@@ -1,0 +1,61 @@
+//! Why a command could not be carried out, ready to be shown.
+
+use jig_model::{Fault, Problems};
+
+/// A command's failure: who is to blame, what happened, what to do next.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Decides the exit code.
+    pub(crate) fault: Fault,
+    /// What happened: lower case, one line; may quote hostile text.
+    pub(crate) message: String,
+    /// What to do next, preferably a command to paste.
+    pub(crate) help: Option<String>,
+    /// Documents with problems; each is shown with carets.
+    pub(crate) problems: Vec<Problems>,
+}
+
+impl Failure {
+    /// Builds a failure.
+    pub(crate) fn new(fault: Fault, message: impl Into<String>) -> Self {
+        Self { fault, message: message.into(), help: None, problems: Vec::new() }
+    }
+
+    /// Builds a failure of an error with all that lies below it.
+    pub(crate) fn of(fault: Fault, error: &dyn std::error::Error) -> Self {
+        Self::new(fault, chain(error))
+    }
+
+    /// Builds a failure of documents.
+    pub(crate) fn problems(problems: Vec<Problems>) -> Self {
+        let count: usize = problems.iter().map(|p| p.list.len()).sum();
+        let s = if count == 1 { "" } else { "s" };
+        Self { problems, ..Self::new(Fault::Profile, format!("{count} problem{s} found")) }
+    }
+
+    /// Adds what to do next.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Returns the exit code.
+    pub(crate) fn exit_code(&self) -> u8 {
+        jig_model::exit::of_fault(self.fault)
+    }
+}
+
+/// Says an error with everything below it, once each.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(source) = below {
+        let words = source.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        below = source.source();
+    }
+    text
+}
