@@ -1,1 +1,3 @@
 //! The rig: leases, health, recovery, plans, results, runs.
+
+pub mod workflow;

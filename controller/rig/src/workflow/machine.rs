@@ -1,0 +1,112 @@
+//! The machine: one state, moved only by the table, with a record of every try.
+//!
+//! Owns the state and the history. Refuses moves that the table does not hold and moves by
+//! somebody who does not own them; a refusal changes nothing but the list of refusals.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Fsm, Move, RefusedMove};
+use super::state::{Event, Owner, State};
+use super::table::find;
+
+/// Names why a move was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum RefusedReason {
+    /// The table does not hold the pair.
+    NoSuchMove,
+    /// The table holds the pair for another owner.
+    NotTheOwner {
+        /// Who may make the move.
+        owner: Owner,
+    },
+}
+
+/// Says that the machine did not move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("workflow refused {event} by {by} in state {from}: {}", .reason.text())]
+pub struct Refused {
+    /// The state, which stayed.
+    pub from: State,
+    /// The event.
+    pub event: Event,
+    /// Who asked.
+    pub by: Owner,
+    /// Why.
+    pub reason: RefusedReason,
+}
+
+impl RefusedReason {
+    fn text(self) -> String {
+        match self {
+            Self::NoSuchMove => "the table holds no such move".to_owned(),
+            Self::NotTheOwner { owner } => format!("the move belongs to {owner}"),
+        }
+    }
+}
+
+/// A workflow's state with its history.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    fsm: Fsm,
+    refused: Vec<RefusedMove>,
+}
+
+impl Machine {
+    /// Builds a machine that is idle.
+    pub fn new(at: Timestamp) -> Self {
+        let fsm =
+            Fsm { state: State::Idle, last_transition: None, timestamp: at, history: Vec::new() };
+        Self { fsm, refused: Vec::new() }
+    }
+
+    /// Returns the state.
+    pub fn state(&self) -> State {
+        self.fsm.state
+    }
+
+    /// Returns the record of the moves.
+    pub fn fsm(&self) -> &Fsm {
+        &self.fsm
+    }
+
+    /// Returns the moves that were refused.
+    pub fn refused(&self) -> &[RefusedMove] {
+        &self.refused
+    }
+
+    /// Tells whether the table holds a move from here by this event and owner.
+    pub fn allows(&self, event: Event, by: Owner) -> bool {
+        find(self.fsm.state, event).is_some_and(|t| t.owner == by)
+    }
+
+    /// Makes a move, or refuses it; either is recorded.
+    ///
+    /// # Errors
+    /// Refuses a pair that the table does not hold, and an owner other than the table's.
+    pub fn apply(&mut self, event: Event, by: Owner, at: Timestamp) -> Result<State, Refused> {
+        let from = self.fsm.state;
+        let reason = match find(from, event) {
+            Some(t) if t.owner == by => {
+                self.fsm.state = t.to;
+                self.fsm.last_transition = Some(format!("{event} -> {}", t.to));
+                self.fsm.timestamp = at;
+                self.fsm.history.push(Move { from, event, to: t.to, timestamp: at });
+                return Ok(t.to);
+            }
+            Some(t) => RefusedReason::NotTheOwner { owner: t.owner },
+            None => RefusedReason::NoSuchMove,
+        };
+        self.refused.push(RefusedMove { from, event, by, reason, timestamp: at });
+        Err(Refused { from, event, by, reason })
+    }
+
+    /// Gives up the machine for its record.
+    pub(crate) fn into_parts(self) -> (Fsm, Vec<RefusedMove>) {
+        (self.fsm, self.refused)
+    }
+}
+
+#[cfg(test)]
+mod tests;
