@@ -1,7 +1,22 @@
 //! Test plans: stages > steps > behaviours > actions, read from TOML.
+//!
+//! Owns the plan language, its limits and its defaults. Refuses to know boards: whether a
+//! place has what a plan names is found out when the two are bound.
 
+mod action;
+mod built_in;
+mod check;
+mod lower;
+mod raw;
 mod types;
+mod update;
 
+pub use action::defaults;
+pub use built_in::default_plan;
+pub use lower::{MAX_ATTEMPTS, MAX_WAIT};
 pub use types::{
     Action, ActionKind, Assertion, Behavior, Markers, Plan, PowerOp, Requirements, Stage, Step,
 };
+
+#[cfg(test)]
+mod tests;

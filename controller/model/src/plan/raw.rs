@@ -1,0 +1,246 @@
+//! The plan language as it is written, before anything is known to fit together.
+//!
+//! Owns the keys and their types. What they mean together is checked when they are lowered.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toml::de::DeValue;
+
+use super::types::PowerOp;
+use crate::document::{Choice, FromToml, Located, Node};
+use crate::pattern::Pattern;
+use crate::profile::Arch;
+use crate::result::ResultFormat;
+use crate::{ActionName, BoardId, ConsoleName};
+
+crate::toml_table! {
+    /// A test plan of Jig.
+    pub(super) struct RawPlan {
+        /// Version of the plan language: 1.
+        version: u32 = required,
+        /// Name of the plan; the test suite's name in reports.
+        name: ActionName = required,
+        /// What the plan is to show, for people and planners.
+        goal: String = optional,
+        /// How long one attempt of the whole plan may take.
+        timeout: Duration = required,
+        /// What the plan needs of a board.
+        requires: RawRequires = optional,
+        /// Texts that stand for results, where the firmware speaks no known format.
+        markers: RawMarkers = optional,
+        /// Stages, in order.
+        stage: Vec<Located<RawStage>> = required,
+    }
+    /// What the plan needs of a board. What is left out asks for nothing.
+    pub(super) struct RawRequires {
+        /// The board must be one of these.
+        boards: Vec<Located<BoardId>> = optional,
+        /// The board's processor family must be one of these.
+        arch: Vec<Located<Arch>> = optional,
+        /// The board must have all of these features.
+        features: Vec<Located<String>> = optional,
+        /// The board must have all of these consoles.
+        consoles: Vec<Located<ConsoleName>> = optional,
+    }
+    /// Texts that stand for results. The capture group `name` names the case, `count` the
+    /// number of planned cases, `message` the reason.
+    pub(super) struct RawMarkers {
+        /// A case passed.
+        pass: Pattern = required,
+        /// A case failed.
+        fail: Pattern = required,
+        /// A case was skipped.
+        skip: Pattern = optional,
+        /// A case begins.
+        start: Pattern = optional,
+        /// How many cases are planned.
+        planned: Pattern = optional,
+        /// The report is complete.
+        end: Pattern = required,
+    }
+    /// A stage: steps that belong together.
+    pub(super) struct RawStage {
+        /// Its name, unique in the plan.
+        name: ActionName = required,
+        /// What it is to reach.
+        goal: String = optional,
+        /// Steps, in order.
+        step: Vec<Located<RawStep>> = required,
+    }
+    /// A step: what is tried again if it fails.
+    pub(super) struct RawStep {
+        /// Its name, unique in the stage.
+        name: ActionName = required,
+        /// What it is to reach.
+        goal: String = optional,
+        /// How often each of its behaviours may be started; 1 if left out.
+        attempts: u32 = optional,
+        /// Actions, in order, where the step has one behaviour only.
+        actions: Vec<Located<RawAction>> = optional,
+        /// Behaviours, in order.
+        behavior: Vec<Located<RawBehavior>> = optional,
+    }
+    /// A behaviour: actions that are started again together.
+    pub(super) struct RawBehavior {
+        /// Its name, unique in the step.
+        name: ActionName = required,
+        /// Actions, in order.
+        actions: Vec<Located<RawAction>> = required,
+    }
+    /// An action. It has exactly one of power, reset, deploy, boot, expect, send,
+    /// wait_for_results, host_command, assert and sleep.
+    pub(super) struct ActionKeys {
+        /// Its name, unique in the behaviour; such as `expect-1` if left out.
+        name: ActionName = optional,
+        /// How long it may take; never longer than the plan.
+        timeout: Duration = optional,
+        /// The console; the board's primary one if left out.
+        console: ConsoleName = optional,
+        /// Switches power.
+        power: PowerOp = optional,
+        /// Resets the board: true.
+        reset: Switch<Never> = optional,
+        /// Puts an image on the board: true for the one of the command line, or a path.
+        deploy: Switch<String> = optional,
+        /// Waits for the board's boot stages: true for all, or the last one's name.
+        boot: Switch<String> = optional,
+        /// Waits until output matches one of these.
+        expect: OneOrMany<Pattern> = optional,
+        /// Output that ends the wait badly; with `expect`.
+        reject: OneOrMany<Pattern> = optional,
+        /// Sends a text to the console, line end included.
+        send: String = optional,
+        /// Waits for a complete test report: true for any format, or the format's name.
+        wait_for_results: Switch<ResultFormat> = optional,
+        /// Runs a program on this host: program and arguments, never a shell line.
+        host_command: Vec<Located<String>> = optional,
+        /// The exit code that is expected, 0 if left out; with `host_command`.
+        exit_code: i32 = optional,
+        /// Checks earlier output of this boot.
+        assert: Pattern = optional,
+        /// How many matches there must be, 1 if left out; with `assert`.
+        at_least: u32 = optional,
+        /// True where there must be no match; with `assert`.
+        absent: bool = optional,
+        /// Waits without looking at anything.
+        sleep: Duration = optional,
+    }
+    /// Stages that are proposed instead of those that remain.
+    pub(super) struct RawStagesUpdate {
+        /// Version of the plan language: 1.
+        version: u32 = required,
+        /// Stages, in order.
+        stage: Vec<Located<RawStage>> = required,
+    }
+    /// Steps that are proposed instead of those that remain in the stage.
+    pub(super) struct RawStepsUpdate {
+        /// Version of the plan language: 1.
+        version: u32 = required,
+        /// Steps, in order.
+        step: Vec<Located<RawStep>> = required,
+    }
+}
+
+/// An action, and the keys that it names in document order: one whose value was refused
+/// was meant nevertheless.
+#[derive(Debug, Clone)]
+pub(super) struct RawAction {
+    pub(super) keys: ActionKeys,
+    pub(super) named: Vec<(String, Range<usize>)>,
+}
+
+impl FromToml for RawAction {
+    fn schema() -> Value {
+        ActionKeys::schema()
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        let keys = ActionKeys::read(node)?;
+        let DeValue::Table(table) = node.value() else { return None };
+        let named = table.keys().map(|key| (key.get_ref().to_string(), key.span()));
+        let mut named: Vec<_> = named.collect();
+        named.sort_by_key(|(_, span)| span.start);
+        Some(Self { keys, named })
+    }
+}
+
+/// One value or a list of them.
+#[derive(Debug, Clone)]
+pub(super) struct OneOrMany<T>(pub(super) Vec<Located<T>>);
+
+impl<T: FromToml> FromToml for OneOrMany<T> {
+    fn schema() -> Value {
+        json!({ "anyOf": [T::schema(), { "type": "array", "items": T::schema(), "minItems": 1 }] })
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        if matches!(node.value(), DeValue::Array(_)) {
+            return Vec::read(node).map(Self);
+        }
+        let span = node.place().unwrap_or_default();
+        T::read(node).map(|value| Self(vec![Located { value, span }]))
+    }
+}
+
+/// `true`, or a word that says more.
+#[derive(Debug, Clone)]
+pub(super) enum Switch<T> {
+    /// `true`.
+    On,
+    /// The word.
+    With(T),
+}
+
+/// The word of a [`Switch`] that knows none.
+#[derive(Debug, Clone)]
+pub(super) enum Never {}
+
+impl FromToml for Never {
+    fn schema() -> Value {
+        json!({ "const": true })
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        node.wrong_type("true", "true");
+        None
+    }
+}
+
+impl<T: FromToml> FromToml for Switch<T> {
+    fn schema() -> Value {
+        json!({ "anyOf": [{ "const": true }, T::schema()] })
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        match node.value() {
+            DeValue::Boolean(true) => Some(Self::On),
+            DeValue::Boolean(false) => {
+                let message = format!("`{} = false` does nothing", node.key());
+                node.refuse("plan::nothing-to-do", message, "remove the action, or write true");
+                None
+            }
+            _ => T::read(node).map(Self::With),
+        }
+    }
+}
+
+impl Choice for PowerOp {
+    const WHAT: &'static str = "power operation";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("on", Self::On), ("off", Self::Off), ("cycle", Self::Cycle)];
+}
+
+impl Choice for ResultFormat {
+    const WHAT: &'static str = "result format";
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("unity", Self::Unity),
+        ("ztest", Self::Ztest),
+        ("tap", Self::Tap),
+        ("ktap", Self::Ktap),
+        ("gtest", Self::Gtest),
+        ("libtest", Self::Libtest),
+        ("markers", Self::Markers),
+    ];
+}
