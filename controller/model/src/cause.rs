@@ -94,6 +94,8 @@ causes! {
     OutputLost = "output_lost" => Inconclusive, Lab;
     /// The image announces its build id, but none was printed in this boot.
     IdentityMissing = "identity_missing" => Inconclusive, Target;
+    /// The planner found a goal unmet although every action was done.
+    GoalMissed = "goal_missed" => Inconclusive, Target;
 
     /// Another image ran than the one that was deployed.
     WrongImage = "wrong_image" => EnvError, Lab;
@@ -115,6 +117,8 @@ causes! {
     StorageFailed = "storage_failed" => EnvError, Lab;
     /// A host command could not be started at all.
     HostCommandMissing = "host_command_missing" => EnvError, Lab;
+    /// The planner or generator of the workflow gave no usable answer.
+    PlannerFailed = "planner_failed" => EnvError, Lab;
 
     /// Passed in some attempts and failed in others.
     Flaky = "flaky" => Flaky, Target;
