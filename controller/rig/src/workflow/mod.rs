@@ -1,18 +1,34 @@
 //! The workflow: a plan driven, move by move, through one closed state machine.
 //!
 //! Owns which moves exist, who may make them, and what is written down about them. Refuses
-//! every other move, and knows no board: actions are done by an executor.
+//! every other move, and knows no board: actions are done by an [`ActionExecutor`].
 
+mod built_in;
+mod cancel;
+mod executor;
+mod location;
 mod machine;
+mod planning;
+mod proposals;
 mod record;
 mod render;
+mod runner;
 mod state;
 mod table;
 
+pub use built_in::{PlanGenerator, PlanPlanner, RejectUpdates};
+pub use cancel::CancelToken;
+pub use executor::{ActionDone, ActionExecutor, ActionFailure, describe};
+pub use location::{Depth, Position};
 pub use machine::{Machine, Refused, RefusedReason};
+pub use planning::{
+    ContextUpdate, Decision, Effect, Generator, Observation, Planner, PlannerError,
+    PlanningResponse, Proposal, RetryPolicy, TransitionAdvice, UpdateDecider,
+};
 pub use record::{
     Current, Fsm, Goals, Location, Move, Progress, RefusedMove, Track, WorkflowRecord,
 };
 pub use render::{RenderFormat, render};
+pub use runner::{Cast, MAX_EXTRA_BEHAVIORS, WorkflowOutcome, run};
 pub use state::{Event, Owner, State, UnknownName};
 pub use table::{Illegal, TRANSITIONS, Transition, find, next};

@@ -1,0 +1,39 @@
+//! The wish to stop, shared between whoever has it and whoever heeds it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// A wish to stop: made once, seen by every clone, never taken back.
+#[derive(Debug, Clone)]
+pub struct CancelToken(Arc<watch::Sender<bool>>);
+
+impl CancelToken {
+    /// Builds a token that nobody has cancelled.
+    pub fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+
+    /// Asks to stop.
+    pub fn cancel(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Tells whether somebody asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until somebody asks to stop.
+    pub async fn cancelled(&self) {
+        let mut receiver = self.0.subscribe();
+        // The sender lives in `self`, so the wait cannot fail.
+        let _ = receiver.wait_for(|cancelled| *cancelled).await;
+    }
+}
+
+impl Default for CancelToken {
+    fn default() -> Self {
+        Self::new()
+    }
+}

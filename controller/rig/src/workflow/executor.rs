@@ -1,0 +1,90 @@
+//! The protocol of whoever does the actions.
+//!
+//! Owns what an action's end looks like, good or bad. Refuses to know how anything is done.
+
+use jig_model::plan::{Action, ActionKind};
+use jig_model::protocol::BoxFuture;
+use jig_model::{Cause, Evidence};
+
+/// What an action that went well has to say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActionDone {
+    /// What was seen, in one line; may quote the target.
+    pub detail: String,
+    /// Passages that show it.
+    pub evidence: Vec<Evidence>,
+}
+
+/// Says that an action, or the workflow around it, did not go well.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct ActionFailure {
+    /// The cause; who is to blame for it decides whether there is another attempt.
+    pub cause: Cause,
+    /// What was seen, in one line; may quote the target.
+    pub detail: String,
+    /// Passages that show it.
+    pub evidence: Vec<Evidence>,
+}
+
+impl ActionFailure {
+    /// Builds a failure without evidence.
+    pub fn new(cause: Cause, detail: impl Into<String>) -> Self {
+        Self { cause, detail: detail.into(), evidence: Vec::new() }
+    }
+}
+
+/// Does the actions of a plan on one board.
+pub trait ActionExecutor: Send {
+    /// Does one action and keeps to its time-out. `path` is `stage/step/behaviour/action`.
+    ///
+    /// The future may be dropped at any await; whatever it holds must then be released.
+    fn execute<'a>(
+        &'a mut self,
+        path: &'a str,
+        action: &'a Action,
+    ) -> BoxFuture<'a, Result<ActionDone, ActionFailure>>;
+
+    /// Judges what it means that the plan's time was over during an action, which has been
+    /// dropped. An executor that has seen the board's output can say more than the default.
+    fn overdue(&mut self, path: &str, action: &Action) -> ActionFailure {
+        let cause = match action.kind {
+            ActionKind::Power { .. } | ActionKind::Reset => Cause::PowerFailed,
+            ActionKind::Deploy { .. } => Cause::DeployFailed,
+            ActionKind::HostCommand { .. } => Cause::HostCommandFailed,
+            ActionKind::Boot { .. }
+            | ActionKind::Expect { .. }
+            | ActionKind::Send { .. }
+            | ActionKind::WaitForResults { .. }
+            | ActionKind::Assert { .. }
+            | ActionKind::Sleep { .. } => Cause::Hang,
+        };
+        ActionFailure::new(cause, format!("the plan's time was over during {path}"))
+    }
+}
+
+/// Describes in one line what an action does.
+pub fn describe(kind: &ActionKind) -> String {
+    match kind {
+        ActionKind::Power { op } => format!("power {op:?}").to_ascii_lowercase(),
+        ActionKind::Reset => "reset".to_owned(),
+        ActionKind::Deploy { image: None } => "deploy the image".to_owned(),
+        ActionKind::Deploy { image: Some(path) } => format!("deploy {}", path.display()),
+        ActionKind::Boot { until: None } => "boot".to_owned(),
+        ActionKind::Boot { until: Some(stage) } => format!("boot up to {stage}"),
+        ActionKind::Expect { any, .. } => {
+            let list: Vec<_> = any.iter().map(|p| format!("/{p}/")).collect();
+            format!("expect {}", list.join(" or "))
+        }
+        ActionKind::Send { bytes, .. } => format!("send \"{}\"", bytes.escape_ascii()),
+        ActionKind::WaitForResults { format: None, .. } => "wait for results".to_owned(),
+        ActionKind::WaitForResults { format: Some(format), .. } => {
+            format!("wait for results by {}", format.as_str())
+        }
+        ActionKind::HostCommand { argv, .. } => {
+            format!("run {}", argv.first().map_or("nothing", String::as_str))
+        }
+        ActionKind::Assert { pattern, .. } => format!("assert /{pattern}/"),
+        ActionKind::Sleep { duration } => format!("sleep {} ms", duration.as_millis()),
+    }
+}

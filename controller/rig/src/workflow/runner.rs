@@ -1,0 +1,573 @@
+//! The runner: drives a plan through the machine until nothing can move any more.
+//!
+//! Owns the order of questions, moves and actions, and the plan's time. Refuses to set a
+//! state: every move goes through [`Machine::apply`]; where the table has no `FAIL` or
+//! `CANCEL`, none is tried. Refuses to know boards, and to keep an action's own time-out,
+//! which is the executor's.
+//!
+//! # Design
+//! The loop looks at the state alone and does what that state calls for, so there is no
+//! second notion of where the run stands. The planner is asked before every move that the
+//! table gives to planning, and once per move: the answer after a behaviour's last action
+//! decides both `COMPLETE_BEHAVIOR` and the move that follows.
+//!
+//! Only a failure that blames the target uses up an attempt. A failure of the rig says
+//! nothing about the target; it ends the workflow, so that the rig can be repaired first.
+
+use std::future::Future;
+
+use jiff::Timestamp;
+use jig_model::plan::{Action, MAX_WAIT, Plan};
+use jig_model::{Cause, Fault, RunEvent};
+use tokio::time::Instant;
+
+use super::cancel::CancelToken;
+use super::executor::{ActionExecutor, ActionFailure, describe};
+use super::location::{Depth, Position};
+use super::machine::Machine;
+use super::planning::{
+    Decision, Effect, Generator, Observation, Planner, PlannerError, PlanningResponse, Proposal,
+    RetryPolicy, UpdateDecider,
+};
+use super::proposals::Proposals;
+use super::record::WorkflowRecord;
+use super::state::{Event, Owner, State};
+
+/// Most behaviours of one step beyond those the plan lists. A planner that wants more is
+/// not converging: each costs a question and at least one action, and a hundred of them
+/// outlast the plan's time wherever an action takes a while.
+pub const MAX_EXTRA_BEHAVIORS: u32 = 100;
+
+/// Everybody who takes part in a run.
+pub struct Cast<'a> {
+    /// Judges goals.
+    pub planner: &'a mut dyn Planner,
+    /// Yields actions.
+    pub generator: &'a mut dyn Generator,
+    /// Does actions.
+    pub executor: &'a mut dyn ActionExecutor,
+    /// Answers proposals.
+    pub decider: &'a mut dyn UpdateDecider,
+    /// Is told everything, in order.
+    pub observer: &'a mut (dyn FnMut(RunEvent) + Send),
+    /// Tells the wall-clock time, for the record.
+    pub clock: &'a (dyn Fn() -> Timestamp + Send + Sync),
+    /// Asks to stop.
+    pub cancel: CancelToken,
+    /// How a planner or generator that fails is asked again.
+    pub retry: RetryPolicy,
+}
+
+/// How a workflow ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkflowOutcome {
+    /// The state it ended in. Only `workflow_completed` is good.
+    pub state: State,
+    /// History, refusals and location.
+    pub record: WorkflowRecord,
+    /// How often a behaviour was started again after it failed. Where this is not zero,
+    /// the verdict is never a plain pass.
+    pub restarts: u32,
+    /// Why it ended before its goal, if it did.
+    pub failure: Option<ActionFailure>,
+}
+
+/// Runs a plan to its end. Never takes longer than the plan's time-out, apart from what a
+/// dropped future takes to be dropped.
+pub async fn run(plan: &Plan, cast: Cast<'_>) -> WorkflowOutcome {
+    let machine = Machine::new((cast.clock)());
+    let now = Instant::now();
+    let run = Run {
+        // A plan that was read is within the limit; one that was built by hand may not be.
+        deadline: now + plan.timeout.min(MAX_WAIT),
+        plan: plan.clone(),
+        cast,
+        machine,
+        position: Position::default(),
+        effects: Vec::new(),
+        queue: Queue::default(),
+        feedback: None,
+        starts: 0,
+        extra: 0,
+        restarts: 0,
+        proposals: Proposals::default(),
+    };
+    run.to_the_end().await
+}
+
+/// Why the loop cannot simply go on.
+enum Halt {
+    /// An action failed; there may be another attempt.
+    Action(ActionFailure),
+    /// Something else failed, or the time is over: there is no other attempt.
+    Final(ActionFailure),
+    /// Somebody asked to stop.
+    Cancelled,
+}
+
+/// Why an await was given up.
+enum Interrupt {
+    Cancelled,
+    Overdue,
+}
+
+/// A planner's answer, without its proposals.
+#[derive(Debug, Clone)]
+struct Judgement {
+    achieved: bool,
+    again: bool,
+    /// The planner's last error, where the answer is the fallback.
+    instead_of: Option<PlannerError>,
+}
+
+impl Judgement {
+    /// Builds the failure of a goal that was not reached.
+    fn missed(self, level: &str) -> Halt {
+        Halt::Final(match self.instead_of {
+            Some(error) => ActionFailure::new(
+                Cause::PlannerFailed,
+                format!("the planner could not judge the goal of the {level}: {error}"),
+            ),
+            None => ActionFailure::new(
+                Cause::GoalMissed,
+                format!("the planner finds the goal of the {level} unmet"),
+            ),
+        })
+    }
+}
+
+/// The actions of the current behaviour.
+#[derive(Default)]
+struct Queue {
+    actions: Vec<Action>,
+    current: usize,
+}
+
+struct Run<'a> {
+    plan: Plan,
+    cast: Cast<'a>,
+    machine: Machine,
+    position: Position,
+    effects: Vec<Effect>,
+    queue: Queue,
+    /// The answer that completed the behaviour.
+    feedback: Option<Judgement>,
+    /// How often the current behaviour was started.
+    starts: u32,
+    /// Behaviours of the current step beyond those the plan lists.
+    extra: u32,
+    restarts: u32,
+    proposals: Proposals,
+    deadline: Instant,
+}
+
+impl Run<'_> {
+    async fn to_the_end(mut self) -> WorkflowOutcome {
+        let failure = loop {
+            match self.machine.state() {
+                State::WorkflowCompleted | State::Error | State::Cancelled => break None,
+                State::Idle
+                | State::StageRunning
+                | State::StepRunning
+                | State::BehaviorRunning
+                | State::ActionRunning
+                | State::ActionCompleted
+                | State::BehaviorCompleted
+                | State::StepCompleted
+                | State::StageCompleted
+                | State::WorkflowUpdatePending
+                | State::StepUpdatePending => {}
+            }
+            let advanced = if self.cast.cancel.is_cancelled() {
+                Err(Halt::Cancelled)
+            } else {
+                self.advance().await
+            };
+            if let Err(Some(failure)) = advanced.map_err(|halt| self.halt(halt)) {
+                break Some(failure);
+            }
+        };
+        let left = self.proposals.left();
+        if left > 0 {
+            self.note(format!("{left} proposed changes were never raised: no action followed"));
+        }
+        let state = self.machine.state();
+        let location = self.position.location(&self.plan, state);
+        let (fsm, refused) = self.machine.into_parts();
+        let record = WorkflowRecord { fsm, refused, location };
+        WorkflowOutcome { state, record, restarts: self.restarts, failure }
+    }
+
+    /// Does what the state calls for, up to and including one move (or a proposal's two).
+    async fn advance(&mut self) -> Result<(), Halt> {
+        use {Event as E, Owner::*};
+        match self.machine.state() {
+            State::Idle => {
+                self.ask().await?;
+                self.apply(E::StartWorkflow, Planning)?;
+                self.position.enter_stage(0);
+            }
+            State::StageRunning => {
+                if self.ask().await?.achieved {
+                    self.apply(E::CompleteStage, Planning)?;
+                } else {
+                    self.apply(E::StartStep, Planning)?;
+                    self.position.enter_step(0);
+                }
+            }
+            State::StepRunning => {
+                if self.ask().await?.achieved {
+                    self.apply(E::CompleteStep, Planning)?;
+                } else {
+                    self.apply(E::StartBehavior, Planning)?;
+                    self.position.enter_behavior(0);
+                    (self.starts, self.extra) = (1, 0);
+                    self.effects.clear();
+                }
+            }
+            State::BehaviorRunning => {
+                let actions = self.generate().await?;
+                if actions.is_empty() {
+                    self.complete_behavior().await?;
+                } else {
+                    self.apply(E::StartAction, Generating)?;
+                    self.queue = Queue { actions, current: 0 };
+                }
+            }
+            State::ActionRunning => self.act().await?,
+            State::ActionCompleted => {
+                if self.queue.current + 1 < self.queue.actions.len() {
+                    self.apply(E::NextAction, Client)?;
+                    self.queue.current += 1;
+                } else {
+                    self.complete_behavior().await?;
+                }
+            }
+            State::BehaviorCompleted => self.after_behavior()?,
+            State::StepCompleted => {
+                if self.position.has_next_step(&self.plan) {
+                    self.apply(E::NextStep, Client)?;
+                    self.position.enter_step(self.position.step + 1);
+                } else {
+                    let judgement = self.ask().await?;
+                    if !judgement.achieved {
+                        return Err(judgement.missed("stage"));
+                    }
+                    self.apply(E::CompleteStage, Planning)?;
+                    self.position.leave_to(Depth::Stage);
+                }
+            }
+            State::StageCompleted => {
+                if self.position.has_next_stage(&self.plan) {
+                    self.apply(E::NextStage, Client)?;
+                    self.position.enter_stage(self.position.stage + 1);
+                } else {
+                    let judgement = self.ask().await?;
+                    if !judgement.achieved {
+                        return Err(judgement.missed("workflow"));
+                    }
+                    self.apply(E::CompleteWorkflow, Planning)?;
+                    self.position.leave_to(Depth::Workflow);
+                }
+            }
+            // `act` answers a proposal before it returns, and the loop ends in the others.
+            State::WorkflowUpdatePending
+            | State::StepUpdatePending
+            | State::WorkflowCompleted
+            | State::Error
+            | State::Cancelled => {}
+        }
+        Ok(())
+    }
+
+    async fn complete_behavior(&mut self) -> Result<(), Halt> {
+        let judgement = self.ask().await?;
+        self.apply(Event::CompleteBehavior, Owner::Planning)?;
+        self.feedback = Some(judgement);
+        Ok(())
+    }
+
+    fn after_behavior(&mut self) -> Result<(), Halt> {
+        let fallback = Judgement { achieved: false, again: false, instead_of: None };
+        let feedback = self.feedback.take().unwrap_or(fallback);
+        if feedback.again {
+            let mut index = self.position.behavior;
+            if self.position.has_next_behavior(&self.plan) {
+                index += 1;
+            } else if self.extra < MAX_EXTRA_BEHAVIORS {
+                // The plan lists no further one, so its last one is done again.
+                self.extra += 1;
+            } else {
+                return Err(Halt::Final(ActionFailure::new(
+                    Cause::GoalMissed,
+                    format!(
+                        "the planner asked for over {MAX_EXTRA_BEHAVIORS} behaviours more than \
+                         the step has"
+                    ),
+                )));
+            }
+            self.apply(Event::NextBehavior, Owner::Planning)?;
+            self.position.enter_behavior(index);
+            self.starts = 1;
+            self.effects.clear();
+        } else if feedback.achieved {
+            self.apply(Event::CompleteStep, Owner::Planning)?;
+            self.position.leave_to(Depth::Step);
+        } else {
+            return Err(feedback.missed("step"));
+        }
+        Ok(())
+    }
+
+    /// Does the current action; then raises a proposal, if one is held.
+    async fn act(&mut self) -> Result<(), Halt> {
+        let Some(action) = self.queue.actions.get(self.queue.current) else {
+            let detail = "there is no action to do".to_owned();
+            return Err(Halt::Final(ActionFailure::new(Cause::PlannerFailed, detail)));
+        };
+        let path = self.position.path(&self.plan, &action.name);
+        let what = describe(&action.kind);
+        (self.cast.observer)(RunEvent::ActionStarted { path: path.clone(), what });
+        let begun = Instant::now();
+        let doing = self.cast.executor.execute(&path, action);
+        let ended = match guarded(&self.cast.cancel, self.deadline, doing).await {
+            Ok(Ok(done)) => Ok(done.detail),
+            Ok(Err(failure)) => Err(Halt::Action(failure)),
+            Err(Interrupt::Cancelled) => Err(Halt::Cancelled),
+            Err(Interrupt::Overdue) => Err(Halt::Final(self.cast.executor.overdue(&path, action))),
+        };
+        let (failed, detail) = match &ended {
+            Ok(detail) => (None, detail.clone()),
+            Err(Halt::Action(f) | Halt::Final(f)) => (Some(f.cause), f.detail.clone()),
+            Err(Halt::Cancelled) => (Some(Cause::Cancelled), "cancelled".to_owned()),
+        };
+        let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.effects.push(Effect {
+            path: path.clone(),
+            ok: failed.is_none(),
+            detail: detail.clone(),
+        });
+        (self.cast.observer)(RunEvent::ActionEnded { path, failed, detail, duration_ms });
+        ended?;
+        match self.proposals.take(&self.plan, &self.position) {
+            None => self.apply(Event::CompleteAction, Owner::Client).map(drop),
+            Some((proposal, changed)) => self.propose(&proposal, changed).await,
+        }
+    }
+
+    /// Raises a proposal out of a running action whose work is done, and heeds the answer.
+    async fn propose(&mut self, proposal: &Proposal, changed: Plan) -> Result<(), Halt> {
+        let (raise, confirm, reject) = match proposal {
+            Proposal::Workflow(_) => (
+                Event::UpdateWorkflow,
+                Event::UpdateWorkflowConfirmed,
+                Event::UpdateWorkflowRejected,
+            ),
+            Proposal::Steps(_) => {
+                (Event::UpdateStep, Event::UpdateStepConfirmed, Event::UpdateStepRejected)
+            }
+        };
+        self.apply(raise, Owner::Planning)?;
+        if self.machine.allows(Event::CompleteAction, Owner::Client) {
+            // The table's placeholder: the action is done while the answer is awaited.
+            self.apply(Event::CompleteAction, Owner::Client)?;
+        }
+        let deciding = self.cast.decider.decide(proposal, &changed);
+        let decision = match guarded(&self.cast.cancel, self.deadline, deciding).await {
+            Ok(decision) => decision,
+            Err(Interrupt::Cancelled) => return Err(Halt::Cancelled),
+            Err(Interrupt::Overdue) => {
+                // A pending state has no FAIL: what nobody answered is turned down first.
+                self.apply(reject, Owner::Client)?;
+                let detail = "the plan's time was over before a proposal was answered";
+                return Err(Halt::Final(ActionFailure::new(Cause::PlannerFailed, detail)));
+            }
+        };
+        match decision {
+            Decision::Confirm => {
+                self.apply(confirm, Owner::Client)?;
+                self.plan = changed;
+                Ok(())
+            }
+            Decision::Reject => match self.apply(reject, Owner::Client)? {
+                State::Error => Err(Halt::Final(ActionFailure::new(
+                    Cause::Cancelled,
+                    "the proposed steps were rejected, and the stage cannot go on without them",
+                ))),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Asks the planner about the goal in question, again if it fails.
+    async fn ask(&mut self) -> Result<Judgement, Halt> {
+        let mut tried = 0;
+        let (response, instead_of) = loop {
+            let observation = observe(&self.plan, &self.position, &self.machine, &self.effects);
+            let asking = self.cast.planner.check_goal(&observation);
+            match guarded(&self.cast.cancel, self.deadline, asking).await {
+                Ok(Ok(response)) => break (response, None),
+                Ok(Err(error)) => {
+                    if let Some(error) = self.pause("planner", tried, error).await? {
+                        break (PlanningResponse::fallback(), Some(error));
+                    }
+                }
+                Err(interrupt) => return Err(given_up("planner", interrupt)),
+            }
+            tried += 1;
+        };
+        let update = response.context_update;
+        for note in self.proposals.hold(update, &self.plan, &self.position) {
+            self.note(note);
+        }
+        let again = response.transition.continue_behaviors;
+        Ok(Judgement { achieved: response.target_achieved, again, instead_of })
+    }
+
+    /// Asks the generator for the behaviour's actions, again if it fails.
+    async fn generate(&mut self) -> Result<Vec<Action>, Halt> {
+        let mut tried = 0;
+        loop {
+            let observation = observe(&self.plan, &self.position, &self.machine, &self.effects);
+            let asking = self.cast.generator.actions(&observation);
+            match guarded(&self.cast.cancel, self.deadline, asking).await {
+                Ok(Ok(actions)) => return Ok(actions),
+                Ok(Err(error)) => {
+                    if let Some(error) = self.pause("generator", tried, error).await? {
+                        let detail = format!("the generator yields no actions: {error}");
+                        let failure = ActionFailure::new(Cause::PlannerFailed, detail);
+                        return Err(Halt::Final(failure));
+                    }
+                }
+                Err(interrupt) => return Err(given_up("generator", interrupt)),
+            }
+            tried += 1;
+        }
+    }
+
+    /// Waits before the next try; returns the error where there is none.
+    async fn pause(
+        &mut self,
+        who: &str,
+        tried: u32,
+        error: PlannerError,
+    ) -> Result<Option<PlannerError>, Halt> {
+        let Some(pause) = self.cast.retry.pause_after(tried) else {
+            self.note(format!("gave up on the {who}: {error}"));
+            return Ok(Some(error));
+        };
+        self.note(format!("the {who} failed, asked again in {} ms: {error}", pause.as_millis()));
+        let waiting = tokio::time::sleep(pause);
+        match guarded(&self.cast.cancel, self.deadline, waiting).await {
+            Ok(()) => Ok(None),
+            Err(interrupt) => Err(given_up(who, interrupt)),
+        }
+    }
+
+    /// Makes the moves that a halt calls for. Returns the failure if the run ends with it.
+    fn halt(&mut self, halt: Halt) -> Option<ActionFailure> {
+        let (failure, may_repeat) = match halt {
+            Halt::Cancelled => return Some(self.call_off("cancelled".to_owned())),
+            Halt::Action(failure) => {
+                let may_repeat = match failure.cause.fault() {
+                    Some(Fault::Target) => true,
+                    Some(Fault::Cancelled) => return Some(self.call_off(failure.detail)),
+                    // Nobody to blame is no failure that another attempt could cure.
+                    Some(Fault::Lab | Fault::Profile | Fault::Usage | Fault::Bug) | None => false,
+                };
+                (failure, may_repeat)
+            }
+            Halt::Final(failure) => (failure, false),
+        };
+        if self.machine.allows(Event::Fail, Owner::Client)
+            && let Err(Halt::Final(refusal)) = self.apply(Event::Fail, Owner::Client)
+        {
+            return Some(refusal);
+        }
+        let attempts = self.position.step(&self.plan).map_or(1, |step| step.attempts);
+        let in_time = Instant::now() < self.deadline;
+        if !(may_repeat && in_time && self.starts < attempts) {
+            return Some(failure);
+        }
+        if self.cast.cancel.is_cancelled() {
+            // What another attempt would have shown is unknown.
+            let detail = format!("cancelled after a failed attempt: {}", failure.detail);
+            return Some(ActionFailure { cause: Cause::Cancelled, detail, ..failure });
+        }
+        if self.apply(Event::StartBehavior, Owner::Client).is_err() {
+            return Some(failure);
+        }
+        self.position.enter_behavior(self.position.behavior);
+        self.starts += 1;
+        self.restarts = self.restarts.saturating_add(1);
+        // Only the failed attempt's effects help whoever plans the next one.
+        let last = self.effects.len().saturating_sub(self.queue.current + 1);
+        self.effects.drain(..last);
+        None
+    }
+
+    fn call_off(&mut self, detail: String) -> ActionFailure {
+        if self.machine.allows(Event::Cancel, Owner::Client) {
+            // It is allowed, so it cannot be refused.
+            let _ = self.apply(Event::Cancel, Owner::Client);
+        }
+        ActionFailure::new(Cause::Cancelled, detail)
+    }
+
+    /// Makes one move and tells of it.
+    fn apply(&mut self, event: Event, by: Owner) -> Result<State, Halt> {
+        let from = self.machine.state();
+        let moved = self.machine.apply(event, by, (self.cast.clock)());
+        (self.cast.observer)(RunEvent::Workflow {
+            from: from.as_str().to_owned(),
+            trigger: event.as_str().to_owned(),
+            to: moved.as_ref().map_or(from, |to| *to).as_str().to_owned(),
+            refused: moved.is_err(),
+        });
+        moved.map_err(|refused| {
+            Halt::Final(ActionFailure::new(Cause::PlannerFailed, refused.to_string()))
+        })
+    }
+
+    fn note(&mut self, text: String) {
+        (self.cast.observer)(RunEvent::Note { text });
+    }
+}
+
+fn observe<'a>(
+    plan: &'a Plan,
+    position: &'a Position,
+    machine: &'a Machine,
+    effects: &'a [Effect],
+) -> Observation<'a> {
+    Observation { plan, position, fsm: machine.fsm(), effects }
+}
+
+fn given_up(who: &str, interrupt: Interrupt) -> Halt {
+    match interrupt {
+        Interrupt::Cancelled => Halt::Cancelled,
+        Interrupt::Overdue => Halt::Final(ActionFailure::new(
+            Cause::PlannerFailed,
+            format!("the plan's time was over before the {who} answered"),
+        )),
+    }
+}
+
+/// Awaits something unless somebody asks to stop or the plan's time is over.
+///
+/// What is ready counts even past the deadline: it did happen, and only awaits can be late.
+async fn guarded<T>(
+    cancel: &CancelToken,
+    deadline: Instant,
+    what: impl Future<Output = T>,
+) -> Result<T, Interrupt> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(Interrupt::Cancelled),
+        output = what => Ok(output),
+        () = tokio::time::sleep_until(deadline) => Err(Interrupt::Overdue),
+    }
+}
+
+#[cfg(test)]
+mod tests;
