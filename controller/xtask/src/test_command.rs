@@ -5,13 +5,8 @@
 
 use std::time::Instant;
 
-<<<<<<< HEAD
-use crate::failure::{self, Failure};
-use crate::{fixtures, images, process, setup};
-=======
 use crate::failure::Failure;
-use crate::{images, process, setup};
->>>>>>> images
+use crate::{fixtures, images, process, setup};
 
 /// What `cargo xtask test` can be told.
 #[derive(clap::Args)]

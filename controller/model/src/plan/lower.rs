@@ -26,12 +26,12 @@ pub const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// keep a board busy.
 pub const MAX_ATTEMPTS: u32 = 1000;
 
-/// Returns the text of the plan language's JSON Schema file.
-pub fn schema() -> String {
-    document_schema::<RawPlan>("Jig test plan")
-}
-
 impl Plan {
+    /// Returns the text of the plan language's JSON Schema file.
+    pub fn json_schema() -> String {
+        document_schema::<RawPlan>("Jig test plan")
+    }
+
     /// Reads a plan. `origin` says where it came from, for messages.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ mod update;
 
 pub use action::defaults;
 pub use built_in::default_plan;
-pub use lower::{MAX_ATTEMPTS, MAX_WAIT, schema};
+pub use lower::{MAX_ATTEMPTS, MAX_WAIT};
 pub use types::{
     Action, ActionKind, Assertion, Behavior, Markers, Plan, PowerOp, Requirements, Stage, Step,
 };

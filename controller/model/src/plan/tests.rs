@@ -286,7 +286,7 @@ fn each_bad_structure_is_refused_with_its_place_and_a_way_out() {
     let cases = [
         (String::new(), "- document::version: the plan does not say its version | begin it with `version = 1`".to_owned()),
         (format!("{head}stage = []\n"), "4:9 plan::nothing-to-do: the plan has nothing to do | add a `[[stage]]`, or remove it".to_owned()),
-        (head.to_owned(), "- document::missing-key: `stage` is missing | add `stage = ...`".to_owned()),
+        (head.to_owned(), "- document::missing-key: `stage` is missing | add a `[[stage]]`".to_owned()),
         (format!("{head}[[stage]]\nname = 's'\nstep = []\n"), "6:8 plan::nothing-to-do: the stage has nothing to do | add a `[[stage.step]]`, or remove it".to_owned()),
         (step(""), "6:1 plan::nothing-to-do: the step has nothing to do | add `actions = [...]` or a `[[stage.step.behavior]]`, or remove it".to_owned()),
         (step("actions = []\n"), "8:11 plan::nothing-to-do: the step has nothing to do | add an action, such as `{ power = \"cycle\" }`, or remove it".to_owned()),
@@ -409,15 +409,15 @@ fn bad_updates_are_refused() {
 }
 
 #[test]
-fn the_schema_file_is_up_to_date() {
+fn the_plan_schemas_file_is_as_committed() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/plan.schema.json");
-    if std::env::var_os("UPDATE_SCHEMA").is_some() {
-        std::fs::write(path, schema()).unwrap();
+    if std::env::var_os("JIG_WRITE_SCHEMAS").is_some() {
+        std::fs::write(path, Plan::json_schema()).unwrap();
     }
     let found = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
-        found == schema(),
-        "plan.schema.json is out of date: run `UPDATE_SCHEMA=1 cargo test -p jig-model schema`"
+        found == Plan::json_schema(),
+        "plan.schema.json is out of date: run `JIG_WRITE_SCHEMAS=1 cargo test -p jig-model schemas`"
     );
 }
 

@@ -14,24 +14,21 @@
 //! Only a failure that blames the target uses up an attempt. A failure of the rig says
 //! nothing about the target; it ends the workflow, so that the rig can be repaired first.
 
-use std::future::Future;
-
 use jiff::Timestamp;
 use jig_model::plan::{Action, MAX_WAIT, Plan};
 use jig_model::{Cause, Fault, RunEvent};
 use tokio::time::Instant;
 
 use super::cancel::CancelToken;
-use super::executor::{ActionExecutor, ActionFailure, describe};
+use super::executor::{ActionExecutor, ActionFailure};
 use super::location::{Depth, Position};
 use super::machine::Machine;
-use super::planning::{
-    Decision, Effect, Generator, Observation, Planner, PlannerError, PlanningResponse, Proposal,
-    RetryPolicy, UpdateDecider,
-};
+use super::planning::{Effect, Generator, Planner, RetryPolicy, UpdateDecider};
 use super::proposals::Proposals;
 use super::record::WorkflowRecord;
 use super::state::{Event, Owner, State};
+
+use asking::Judgement;
 
 /// Most behaviours of one step beyond those the plan lists. A planner that wants more is
 /// not converging: each costs a question and at least one action, and a hundred of them
@@ -92,7 +89,7 @@ pub async fn run(plan: &Plan, cast: Cast<'_>) -> WorkflowOutcome {
         restarts: 0,
         proposals: Proposals::default(),
     };
-    run.to_the_end().await
+    run.drive().await
 }
 
 /// Why the loop cannot simply go on.
@@ -103,37 +100,6 @@ enum Halt {
     Final(ActionFailure),
     /// Somebody asked to stop.
     Cancelled,
-}
-
-/// Why an await was given up.
-enum Interrupt {
-    Cancelled,
-    Overdue,
-}
-
-/// A planner's answer, without its proposals.
-#[derive(Debug, Clone)]
-struct Judgement {
-    achieved: bool,
-    again: bool,
-    /// The planner's last error, where the answer is the fallback.
-    instead_of: Option<PlannerError>,
-}
-
-impl Judgement {
-    /// Builds the failure of a goal that was not reached.
-    fn missed(self, level: &str) -> Halt {
-        Halt::Final(match self.instead_of {
-            Some(error) => ActionFailure::new(
-                Cause::PlannerFailed,
-                format!("the planner could not judge the goal of the {level}: {error}"),
-            ),
-            None => ActionFailure::new(
-                Cause::GoalMissed,
-                format!("the planner finds the goal of the {level} unmet"),
-            ),
-        })
-    }
 }
 
 /// The actions of the current behaviour.
@@ -162,7 +128,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn to_the_end(mut self) -> WorkflowOutcome {
+    async fn drive(mut self) -> WorkflowOutcome {
         let failure = loop {
             match self.machine.state() {
                 State::WorkflowCompleted | State::Error | State::Cancelled => break None,
@@ -319,151 +285,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does the current action; then raises a proposal, if one is held.
-    async fn act(&mut self) -> Result<(), Halt> {
-        let Some(action) = self.queue.actions.get(self.queue.current) else {
-            let detail = "there is no action to do".to_owned();
-            return Err(Halt::Final(ActionFailure::new(Cause::PlannerFailed, detail)));
-        };
-        let path = self.position.path(&self.plan, &action.name);
-        let what = describe(&action.kind);
-        (self.cast.observer)(RunEvent::ActionStarted { path: path.clone(), what });
-        let begun = Instant::now();
-        let doing = self.cast.executor.execute(&path, action);
-        let ended = match guarded(&self.cast.cancel, self.deadline, doing).await {
-            Ok(Ok(done)) => Ok(done.detail),
-            Ok(Err(failure)) => Err(Halt::Action(failure)),
-            Err(Interrupt::Cancelled) => Err(Halt::Cancelled),
-            Err(Interrupt::Overdue) => Err(Halt::Final(self.cast.executor.overdue(&path, action))),
-        };
-        let (failed, detail) = match &ended {
-            Ok(detail) => (None, detail.clone()),
-            Err(Halt::Action(f) | Halt::Final(f)) => (Some(f.cause), f.detail.clone()),
-            Err(Halt::Cancelled) => (Some(Cause::Cancelled), "cancelled".to_owned()),
-        };
-        let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.effects.push(Effect {
-            path: path.clone(),
-            ok: failed.is_none(),
-            detail: detail.clone(),
-        });
-        (self.cast.observer)(RunEvent::ActionEnded { path, failed, detail, duration_ms });
-        ended?;
-        match self.proposals.take(&self.plan, &self.position) {
-            None => self.apply(Event::CompleteAction, Owner::Client).map(drop),
-            Some((proposal, changed)) => self.propose(&proposal, changed).await,
-        }
-    }
-
-    /// Raises a proposal out of a running action whose work is done, and heeds the answer.
-    async fn propose(&mut self, proposal: &Proposal, changed: Plan) -> Result<(), Halt> {
-        let (raise, confirm, reject) = match proposal {
-            Proposal::Workflow(_) => (
-                Event::UpdateWorkflow,
-                Event::UpdateWorkflowConfirmed,
-                Event::UpdateWorkflowRejected,
-            ),
-            Proposal::Steps(_) => {
-                (Event::UpdateStep, Event::UpdateStepConfirmed, Event::UpdateStepRejected)
-            }
-        };
-        self.apply(raise, Owner::Planning)?;
-        if self.machine.allows(Event::CompleteAction, Owner::Client) {
-            // The table's placeholder: the action is done while the answer is awaited.
-            self.apply(Event::CompleteAction, Owner::Client)?;
-        }
-        let deciding = self.cast.decider.decide(proposal, &changed);
-        let decision = match guarded(&self.cast.cancel, self.deadline, deciding).await {
-            Ok(decision) => decision,
-            Err(Interrupt::Cancelled) => return Err(Halt::Cancelled),
-            Err(Interrupt::Overdue) => {
-                // A pending state has no FAIL: what nobody answered is turned down first.
-                self.apply(reject, Owner::Client)?;
-                let detail = "the plan's time was over before a proposal was answered";
-                return Err(Halt::Final(ActionFailure::new(Cause::PlannerFailed, detail)));
-            }
-        };
-        match decision {
-            Decision::Confirm => {
-                self.apply(confirm, Owner::Client)?;
-                self.plan = changed;
-                Ok(())
-            }
-            Decision::Reject => match self.apply(reject, Owner::Client)? {
-                State::Error => Err(Halt::Final(ActionFailure::new(
-                    Cause::Cancelled,
-                    "the proposed steps were rejected, and the stage cannot go on without them",
-                ))),
-                _ => Ok(()),
-            },
-        }
-    }
-
-    /// Asks the planner about the goal in question, again if it fails.
-    async fn ask(&mut self) -> Result<Judgement, Halt> {
-        let mut tried = 0;
-        let (response, instead_of) = loop {
-            let observation = observe(&self.plan, &self.position, &self.machine, &self.effects);
-            let asking = self.cast.planner.check_goal(&observation);
-            match guarded(&self.cast.cancel, self.deadline, asking).await {
-                Ok(Ok(response)) => break (response, None),
-                Ok(Err(error)) => {
-                    if let Some(error) = self.pause("planner", tried, error).await? {
-                        break (PlanningResponse::fallback(), Some(error));
-                    }
-                }
-                Err(interrupt) => return Err(given_up("planner", interrupt)),
-            }
-            tried += 1;
-        };
-        let update = response.context_update;
-        for note in self.proposals.hold(update, &self.plan, &self.position) {
-            self.note(note);
-        }
-        let again = response.transition.continue_behaviors;
-        Ok(Judgement { achieved: response.target_achieved, again, instead_of })
-    }
-
-    /// Asks the generator for the behaviour's actions, again if it fails.
-    async fn generate(&mut self) -> Result<Vec<Action>, Halt> {
-        let mut tried = 0;
-        loop {
-            let observation = observe(&self.plan, &self.position, &self.machine, &self.effects);
-            let asking = self.cast.generator.actions(&observation);
-            match guarded(&self.cast.cancel, self.deadline, asking).await {
-                Ok(Ok(actions)) => return Ok(actions),
-                Ok(Err(error)) => {
-                    if let Some(error) = self.pause("generator", tried, error).await? {
-                        let detail = format!("the generator yields no actions: {error}");
-                        let failure = ActionFailure::new(Cause::PlannerFailed, detail);
-                        return Err(Halt::Final(failure));
-                    }
-                }
-                Err(interrupt) => return Err(given_up("generator", interrupt)),
-            }
-            tried += 1;
-        }
-    }
-
-    /// Waits before the next try; returns the error where there is none.
-    async fn pause(
-        &mut self,
-        who: &str,
-        tried: u32,
-        error: PlannerError,
-    ) -> Result<Option<PlannerError>, Halt> {
-        let Some(pause) = self.cast.retry.pause_after(tried) else {
-            self.note(format!("gave up on the {who}: {error}"));
-            return Ok(Some(error));
-        };
-        self.note(format!("the {who} failed, asked again in {} ms: {error}", pause.as_millis()));
-        let waiting = tokio::time::sleep(pause);
-        match guarded(&self.cast.cancel, self.deadline, waiting).await {
-            Ok(()) => Ok(None),
-            Err(interrupt) => Err(given_up(who, interrupt)),
-        }
-    }
-
     /// Makes the moves that a halt calls for. Returns the failure if the run ends with it.
     fn halt(&mut self, halt: Halt) -> Option<ActionFailure> {
         let (failure, may_repeat) = match halt {
@@ -534,40 +355,8 @@ impl Run<'_> {
     }
 }
 
-fn observe<'a>(
-    plan: &'a Plan,
-    position: &'a Position,
-    machine: &'a Machine,
-    effects: &'a [Effect],
-) -> Observation<'a> {
-    Observation { plan, position, fsm: machine.fsm(), effects }
-}
-
-fn given_up(who: &str, interrupt: Interrupt) -> Halt {
-    match interrupt {
-        Interrupt::Cancelled => Halt::Cancelled,
-        Interrupt::Overdue => Halt::Final(ActionFailure::new(
-            Cause::PlannerFailed,
-            format!("the plan's time was over before the {who} answered"),
-        )),
-    }
-}
-
-/// Awaits something unless somebody asks to stop or the plan's time is over.
-///
-/// What is ready counts even past the deadline: it did happen, and only awaits can be late.
-async fn guarded<T>(
-    cancel: &CancelToken,
-    deadline: Instant,
-    what: impl Future<Output = T>,
-) -> Result<T, Interrupt> {
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(Interrupt::Cancelled),
-        output = what => Ok(output),
-        () = tokio::time::sleep_until(deadline) => Err(Interrupt::Overdue),
-    }
-}
+mod acting;
+mod asking;
 
 #[cfg(test)]
 mod tests;

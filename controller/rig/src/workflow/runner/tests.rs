@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::workflow::{
-    ActionDone, ContextUpdate, PlanGenerator, PlanPlanner, RejectUpdates, TransitionAdvice,
+    ActionDone, ContextUpdate, Decision, Observation, PlanGenerator, PlanPlanner, PlannerError,
+    PlanningResponse, Proposal, RejectUpdates, TransitionAdvice,
 };
 
 /// What a scripted action does.
@@ -243,6 +244,18 @@ const EXPECT: &str = "s/t/t/expect-1";
 const MISSED: Act = Act::Fail(Cause::ExpectMissed);
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_without_blame_proves_nothing() {
+    let seen = Stage::new(&one_step(1)).act(EXPECT, &[Act::Fail(Cause::Passed)]).run().await;
+    assert_eq!((seen.outcome.state, seen.cause()), (State::Error, Some(Cause::GoalMissed)));
+}
+
+#[test]
+fn a_run_can_move_between_threads() {
+    fn is_send<T: Send>(_: fn(&'static Plan, Cast<'static>) -> T) {}
+    is_send(run);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_good_run_visits_exactly_the_agreed_sequence() {
     let seen = Stage::new(TWO_STAGES).run().await;
     assert_eq!(
@@ -306,7 +319,11 @@ async fn only_causes_that_blame_the_target_use_up_attempts() {
                 assert_eq!(seen.outcome.restarts, 1, "{cause}");
             }
             Some(Fault::Cancelled) => assert_eq!(seen.outcome.state, State::Cancelled, "{cause}"),
-            Some(Fault::Lab | Fault::Profile | Fault::Usage | Fault::Bug) | None => {
+            None => {
+                assert_eq!(seen.outcome.state, State::WorkflowCompleted, "{cause}");
+                assert_eq!(seen.outcome.restarts, 1, "a failure is never a pass");
+            }
+            Some(Fault::Lab | Fault::Profile | Fault::Usage | Fault::Bug) => {
                 assert_eq!(seen.outcome.state, State::Error, "{cause}");
                 assert_eq!((seen.cause(), seen.outcome.restarts), (Some(cause), 0));
                 assert!(seen.moves().ends_with(" FAIL"), "{}", seen.moves());

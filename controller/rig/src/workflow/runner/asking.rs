@@ -1,0 +1,150 @@
+//! Asking planner and generator, with patience but not for ever.
+//!
+//! Owns retries, the fallback, and what it means that nobody answers in time. Refuses to
+//! make a move.
+
+use std::future::Future;
+
+use jig_model::Cause;
+use jig_model::plan::{Action, Plan};
+use tokio::time::Instant;
+
+use super::{Halt, Run};
+use crate::workflow::cancel::CancelToken;
+use crate::workflow::executor::ActionFailure;
+use crate::workflow::location::Position;
+use crate::workflow::machine::Machine;
+use crate::workflow::planning::{Effect, Observation, PlannerError, PlanningResponse};
+
+/// Why an await was given up.
+pub(super) enum Interrupt {
+    Cancelled,
+    Overdue,
+}
+
+/// A planner's answer, without its proposals.
+#[derive(Debug, Clone)]
+pub(super) struct Judgement {
+    pub(super) achieved: bool,
+    pub(super) again: bool,
+    /// The planner's last error, where the answer is the fallback.
+    pub(super) instead_of: Option<PlannerError>,
+}
+
+impl Judgement {
+    /// Builds the failure of a goal that was not reached.
+    pub(super) fn missed(self, level: &str) -> Halt {
+        Halt::Final(match self.instead_of {
+            Some(error) => ActionFailure::new(
+                Cause::PlannerFailed,
+                format!("the planner could not judge the goal of the {level}: {error}"),
+            ),
+            None => ActionFailure::new(
+                Cause::GoalMissed,
+                format!("the planner finds the goal of the {level} unmet"),
+            ),
+        })
+    }
+}
+
+impl Run<'_> {
+    /// Asks the planner about the goal in question, again if it fails.
+    pub(super) async fn ask(&mut self) -> Result<Judgement, Halt> {
+        let mut tried = 0;
+        let (response, instead_of) = loop {
+            let observation = observe(&self.plan, &self.position, &self.machine, &self.effects);
+            let asking = self.cast.planner.check_goal(&observation);
+            match guarded(&self.cast.cancel, self.deadline, asking).await {
+                Ok(Ok(response)) => break (response, None),
+                Ok(Err(error)) => {
+                    if let Some(error) = self.pause("planner", tried, error).await? {
+                        break (PlanningResponse::fallback(), Some(error));
+                    }
+                }
+                Err(interrupt) => return Err(given_up("planner", interrupt)),
+            }
+            tried += 1;
+        };
+        let update = response.context_update;
+        for note in self.proposals.hold(update, &self.plan, &self.position) {
+            self.note(note);
+        }
+        let again = response.transition.continue_behaviors;
+        Ok(Judgement { achieved: response.target_achieved, again, instead_of })
+    }
+
+    /// Asks the generator for the behaviour's actions, again if it fails.
+    pub(super) async fn generate(&mut self) -> Result<Vec<Action>, Halt> {
+        let mut tried = 0;
+        loop {
+            let observation = observe(&self.plan, &self.position, &self.machine, &self.effects);
+            let asking = self.cast.generator.actions(&observation);
+            match guarded(&self.cast.cancel, self.deadline, asking).await {
+                Ok(Ok(actions)) => return Ok(actions),
+                Ok(Err(error)) => {
+                    if let Some(error) = self.pause("generator", tried, error).await? {
+                        let detail = format!("the generator yields no actions: {error}");
+                        let failure = ActionFailure::new(Cause::PlannerFailed, detail);
+                        return Err(Halt::Final(failure));
+                    }
+                }
+                Err(interrupt) => return Err(given_up("generator", interrupt)),
+            }
+            tried += 1;
+        }
+    }
+
+    /// Waits before the next try; returns the error where there is none.
+    async fn pause(
+        &mut self,
+        who: &str,
+        tried: u32,
+        error: PlannerError,
+    ) -> Result<Option<PlannerError>, Halt> {
+        let Some(pause) = self.cast.retry.pause_after(tried) else {
+            self.note(format!("gave up on the {who}: {error}"));
+            return Ok(Some(error));
+        };
+        self.note(format!("the {who} failed, asked again in {} ms: {error}", pause.as_millis()));
+        let waiting = tokio::time::sleep(pause);
+        match guarded(&self.cast.cancel, self.deadline, waiting).await {
+            Ok(()) => Ok(None),
+            Err(interrupt) => Err(given_up(who, interrupt)),
+        }
+    }
+}
+
+fn observe<'a>(
+    plan: &'a Plan,
+    position: &'a Position,
+    machine: &'a Machine,
+    effects: &'a [Effect],
+) -> Observation<'a> {
+    Observation { plan, position, fsm: machine.fsm(), effects }
+}
+
+fn given_up(who: &str, interrupt: Interrupt) -> Halt {
+    match interrupt {
+        Interrupt::Cancelled => Halt::Cancelled,
+        Interrupt::Overdue => Halt::Final(ActionFailure::new(
+            Cause::PlannerFailed,
+            format!("the plan's time was over before the {who} answered"),
+        )),
+    }
+}
+
+/// Awaits something unless somebody asks to stop or the plan's time is over.
+///
+/// What is ready counts even past the deadline: it did happen, and only awaits can be late.
+pub(super) async fn guarded<T>(
+    cancel: &CancelToken,
+    deadline: Instant,
+    what: impl Future<Output = T>,
+) -> Result<T, Interrupt> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(Interrupt::Cancelled),
+        output = what => Ok(output),
+        () = tokio::time::sleep_until(deadline) => Err(Interrupt::Overdue),
+    }
+}
