@@ -37,7 +37,9 @@ pub struct Recognition {
 }
 
 /// Recognises trouble in one attempt's output of one console.
-#[derive(Debug)]
+///
+/// Compiling takes milliseconds; clone a fresh one for each attempt.
+#[derive(Debug, Clone)]
 pub struct Recogniser {
     set: PatternSet,
     scanner: Scanner,
@@ -56,7 +58,7 @@ pub struct Recogniser {
     silence_told: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Signature {
     name: String,
     /// `None` for the boot banner.
