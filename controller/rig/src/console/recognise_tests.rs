@@ -49,7 +49,7 @@ fn a_flood_of_faults_is_bounded() {
     let mut recogniser = recogniser();
     let found = recogniser.feed(&b"HardFault\n".repeat(5000), NOW);
     assert_eq!(found.iter().filter(|r| r.by == "hard").count(), TOLD_PER_BOOT as usize);
-    assert!(recogniser.tail.len() <= WINDOW + QUOTE);
+    assert!(recogniser.tail.len() <= 2 * KEPT);
 }
 
 #[test]
