@@ -7,6 +7,7 @@ use std::task::Waker;
 use super::super::clock::Stamp;
 use super::super::follow::{Follow, FollowError};
 use super::super::log::{GapReason, RecordKind, Sink};
+use super::super::queue::LIMIT;
 use super::super::read::LogReader;
 use super::*;
 
@@ -280,6 +281,55 @@ async fn a_full_disk_is_told_and_the_wire_still_drained() {
     assert_eq!((last.offset, last.kind), (4, gap));
 }
 
+/// A disk that hangs until it is let go.
+struct Stalled(Arc<(Mutex<bool>, std::sync::Condvar)>);
+
+impl io::Write for Stalled {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut open = self.0.0.lock().unwrap();
+        while !*open {
+            open = self.0.1.wait(open).unwrap();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for Stalled {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_stalled_disk_holds_the_wire_up_only_beyond_the_limit() {
+    const ALL: usize = 40 << 20;
+    let gate = Arc::new((Mutex::new(false), std::sync::Condvar::new()));
+    let index = Full { room: usize::MAX, kept: Arc::default() };
+    let log = LogWriter::over(Box::new(Stalled(Arc::clone(&gate))), Box::new(index)).unwrap();
+    let console = Console::over(log, Path::new("/nowhere"), clock()).unwrap();
+    let target = Target::default();
+    target.print(&vec![b'x'; ALL]);
+    console.handle().attach(Box::new(target.clone())).unwrap();
+    let taken = || ALL - target.0.lock().unwrap().output.len();
+    // The wire is read although nothing can be written.
+    while taken() < LIMIT - CHUNK {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    // Once over in the queue, and once over in the hands of the disk thread.
+    assert!(taken() <= 2 * (LIMIT + CHUNK), "{}", taken());
+    *gate.0.lock().unwrap() = true;
+    gate.1.notify_all();
+    assert_eq!(console.handle().drained().await.unwrap(), ALL as u64);
+    assert_eq!(console.close().await.lost, 0);
+}
+
 #[tokio::test]
 async fn dropping_the_console_closes_the_log_in_order() {
     let Bench { console, handle, paths: _, _folder } = bench();
@@ -316,7 +366,7 @@ fn single_bytes_are_merged_while_the_disk_is_busy_and_the_queue_is_bounded() {
     while has_room(&queue) {
         queue.push(Entry::Bytes(full, vec![0; CHUNK]));
     }
-    assert!(queue.take().unwrap().len() <= super::super::queue::LIMIT / CHUNK);
+    assert!(queue.take().unwrap().len() <= LIMIT / CHUNK);
     assert!(has_room(&queue));
     queue.close();
     assert!(queue.take().is_none());

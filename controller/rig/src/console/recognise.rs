@@ -17,6 +17,8 @@ use super::scan::{PatternSet, PatternSetError, Scanner};
 const WINDOW: usize = 4 << 10;
 /// Bytes of a passage that a recognition quotes.
 const QUOTE: usize = 200;
+/// Bytes that are always kept of what was passed.
+const KEPT: usize = WINDOW + QUOTE;
 /// Recognitions of one signature in one boot. The first decides; a target that prints
 /// faults for ever must not fill memory or the event stream.
 const TOLD_PER_BOOT: u32 = 16;
@@ -37,7 +39,9 @@ pub struct Recognition {
 }
 
 /// Recognises trouble in one attempt's output of one console.
-#[derive(Debug)]
+///
+/// Compiling takes milliseconds; clone a fresh one for each attempt.
+#[derive(Debug, Clone)]
 pub struct Recogniser {
     set: PatternSet,
     scanner: Scanner,
@@ -56,7 +60,7 @@ pub struct Recogniser {
     silence_told: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Signature {
     name: String,
     /// `None` for the boot banner.
@@ -194,9 +198,11 @@ impl Recogniser {
                 break;
             }
         }
-        // More than the window, for `^` at its front and for the start of a quoted line.
-        let surplus = self.tail.len().saturating_sub(WINDOW + QUOTE);
-        self.tail.drain(..surplus);
+        // More than the window, for `^` at its front and for the start of a quoted line;
+        // and only now and then, or a target that prints byte by byte would make this costly.
+        if self.tail.len() > 2 * KEPT {
+            self.tail.drain(..self.tail.len() - KEPT);
+        }
     }
 
     /// Counts bytes that were passed, and ends the muting at line ends.

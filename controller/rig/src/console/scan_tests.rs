@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use super::*;
 use proptest::prelude::*;
 
@@ -28,21 +30,19 @@ fn hits<'a>(set: &PatternSet, chunks: impl Iterator<Item = &'a [u8]>) -> Vec<(u6
 }
 
 /// For each end offset, asks a search that only accepts matches ending exactly there.
-fn reference(texts: &[&str], text: &[u8]) -> Vec<(u64, usize)> {
+fn reference(text: &[u8]) -> Vec<(u64, usize)> {
+    static FINDERS: LazyLock<Vec<meta::Regex>> = LazyLock::new(|| {
+        let config = meta::Config::new().utf8_empty(false);
+        let mut builder = meta::Builder::new();
+        let builder = builder.syntax(Pattern::dialect()).configure(config);
+        TEXTS.iter().map(|pattern| builder.build(pattern).unwrap()).collect()
+    });
     let mut found = Vec::new();
     for end in 0..=text.len() {
-        for (index, pattern) in texts.iter().enumerate() {
-            let finder = meta::Builder::new()
-                .syntax(Pattern::dialect())
-                .configure(meta::Config::new().utf8_empty(false))
-                .build(pattern)
-                .unwrap();
+        for (index, finder) in FINDERS.iter().enumerate() {
             let ends_here = (0..end).any(|start| {
-                let mut caps = finder.create_captures();
                 let input = Input::new(text).span(start..end).anchored(Anchored::Yes);
-                // All alternatives: shrink from the front; the span's end forces the rest.
-                finder.search_captures(&input, &mut caps);
-                caps.get_match().is_some_and(|m| m.end() == end)
+                finder.search(&input).is_some_and(|m| m.end() == end)
             });
             if ends_here {
                 found.push((end as u64, index));
@@ -76,27 +76,33 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn chunking_changes_nothing_but_order_at_one_offset(text in text(), cuts in prop::collection::vec(0usize..40, 0..6)) {
-        let set = set(TEXTS);
-        let whole = hits(&set, std::iter::once(text.as_slice()));
+        static SET: LazyLock<PatternSet> = LazyLock::new(|| set(TEXTS));
+        let set = &*SET;
+        let whole = hits(set, std::iter::once(text.as_slice()));
         let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(text.len())).collect();
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
-        let cut = hits(&set, cuts.windows(2).map(|w| &text[w[0]..w[1]]));
+        let cut = hits(set, cuts.windows(2).map(|w| &text[w[0]..w[1]]));
         prop_assert_eq!(&whole, &cut);
-        let bytewise = hits(&set, text.chunks(1));
+        let bytewise = hits(set, text.chunks(1));
         prop_assert_eq!(&whole, &bytewise);
         let mut sorted = whole;
         sorted.sort_unstable();
-        prop_assert_eq!(sorted, reference(TEXTS, &text));
+        prop_assert_eq!(sorted, reference(&text));
     }
 
     #[test]
     fn earliest_end_agrees_with_the_regex_crate(text in text()) {
-        for pattern in TEXTS {
-            let found = hits(&set(&[pattern]), std::iter::once(text.as_slice()));
-            let finder = regex::bytes::RegexBuilder::new(pattern)
-                .unicode(false).multi_line(true).crlf(true).build().unwrap();
-            prop_assert_eq!(found.first().map(|h| h.0), finder.shortest_match(&text).map(|e| e as u64), "{}", pattern);
+        static PAIRS: LazyLock<Vec<(PatternSet, regex::bytes::Regex)>> = LazyLock::new(|| {
+            let naive = |pattern| {
+                let mut builder = regex::bytes::RegexBuilder::new(pattern);
+                builder.unicode(false).multi_line(true).crlf(true).build().unwrap()
+            };
+            TEXTS.iter().map(|&pattern| (set(&[pattern]), naive(pattern))).collect()
+        });
+        for (set, finder) in PAIRS.iter() {
+            let found = hits(set, std::iter::once(text.as_slice()));
+            prop_assert_eq!(found.first().map(|h| h.0), finder.shortest_match(&text).map(|e| e as u64), "{}", finder);
         }
     }
 }
