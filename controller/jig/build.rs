@@ -17,9 +17,8 @@ fn main() -> io::Result<()> {
 /// Writes a table of (file stem, text) of the TOML files in a folder, sorted by name.
 fn table(code: &mut String, name: &str, folder: &Path) -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)?
-        .map(|entry| entry.map(|e| e.path()))
-        .collect::<io::Result<_>>()?;
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path())).collect::<io::Result<_>>()?;
     files.retain(|path| path.extension().is_some_and(|e| e == "toml"));
     files.sort();
     let _ = writeln!(code, "pub(crate) const {name}: &[(&str, &str)] = &[");

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::BoardEvent;
 use crate::image::{DeployReport, Image};
 use crate::profile::BoardProfile;
+use crate::rig_file::Resource;
 use crate::{Cause, ConsoleName};
 
 /// A boxed future that can move between threads.
@@ -199,6 +200,8 @@ pub trait Host: Send + Sync {
 pub struct BindContext {
     /// What kind of board it is.
     pub profile: Arc<BoardProfile>,
+    /// What makes this place of the rig real.
+    pub resource: Resource,
     /// Where wires and events go.
     pub sink: SharedSink,
     /// Folder for what the driver leaves as evidence; it exists.

@@ -8,5 +8,6 @@ pub mod console;
 pub mod judge;
 pub mod report;
 pub mod results;
+pub mod session;
 pub mod store;
 pub mod workflow;

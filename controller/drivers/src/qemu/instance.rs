@@ -14,6 +14,7 @@ use jig_model::event::BoardEvent;
 use jig_model::image::Image;
 use jig_model::profile::Emulation;
 use jig_model::protocol::{BindContext, DriverError};
+use jig_model::rig_file::Resource;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
@@ -75,7 +76,8 @@ impl Instance {
         let image_set = image_set_dir(context, emulation)?;
         let places =
             Places { image: image.map(|i| i.path.as_path()), image_set: &image_set, ports: &ports };
-        let args = arguments(&context.profile, emulation, &descriptors, &places);
+        let Resource::Emulator(resource) = &context.resource;
+        let args = arguments(&context.profile, emulation, resource, &descriptors, &places);
         let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));
         let stderr = open_log(&stderr_path).map_err(|error| {
             DriverError::new(Cause::StorageFailed, format!("write {}", stderr_path.display()))

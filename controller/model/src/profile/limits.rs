@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::Limits;
 
-/// A test report is some kilobytes. An emulated UART prints 1 to 4 MB/s when firmware
+/// A test report is some kilobytes. An emulated UART prints 0.3 to 0.6 MB/s when firmware
 /// prints without end, so a storm is known after a few seconds, and a real wire at 115200
-/// baud would need twelve minutes for as much.
-const STORM_BYTES: u64 = 8 << 20;
+/// baud would need three minutes for as much.
+const STORM_BYTES: u64 = 2 << 20;
 
 /// One boot nobody asked for is a fact of its own, a second may be its echo (a watchdog
 /// that was left running); at the third the board is looping.

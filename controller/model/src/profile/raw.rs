@@ -119,7 +119,7 @@ toml_table! {
 
     /// Numbers that tell trouble from normal operation.
     pub(super) struct RawLimits {
-        /// A console that prints more than this in one boot is a storm; "8M" if missing.
+        /// A console that prints more than this in one boot is a storm; "2M" if missing.
         storm: ByteSize = optional,
         /// So many boots nobody asked for are a boot loop; 3 if missing.
         boot_loop: u32 = optional,

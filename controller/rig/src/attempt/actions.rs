@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::board::Board;
 use super::trouble::{exit, trouble};
 use super::watcher::Progress;
-use crate::console::{ExpectError, Follower, Matched, PatternSet, expect};
+use crate::console::{ExpectError, Follower, Matched, PatternSet, expect, find_all};
 use crate::judge::Passage;
 use crate::store::RunDir;
 use crate::workflow::ActionFailure;
@@ -53,7 +53,7 @@ pub(super) struct Actions<'a> {
 }
 
 /// Says an error with everything below it, once each.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
     while let Some(source) = below {
@@ -246,10 +246,7 @@ impl Actions<'_> {
             ActionFailure::new(Cause::StorageFailed, chain(&error))
         };
         let Some(line) = self.board.lines.get(console) else {
-            return Err(ActionFailure::new(
-                Cause::ConsoleLost,
-                format!("the board has no console {console}"),
-            ));
+            return Err(no_console(&console));
         };
         let (boots, start) = {
             let facts = self.board.facts();
@@ -332,10 +329,7 @@ impl Actions<'_> {
         let console = self.console(console);
         let board = Arc::clone(&self.board);
         let Some(line) = board.lines.get(&console) else {
-            return Err(ActionFailure::new(
-                Cause::ConsoleLost,
-                format!("the board has no console {console}"),
-            ));
+            return Err(no_console(&console));
         };
         let sent = tokio::select! {
             biased;
@@ -476,33 +470,18 @@ impl Actions<'_> {
         let console = self.console(console);
         self.board.drained().await;
         let set = compile(std::slice::from_ref(pattern))?;
-        let none = compile(&[])?;
         let start = self.cursor(&console)?.floor();
         let Some(line) = self.board.lines.get(&console) else {
-            return Err(ActionFailure::new(
-                Cause::ConsoleLost,
-                format!("the board has no console {console}"),
-            ));
+            return Err(no_console(&console));
         };
-        let mut reader = line
-            .handle
-            .follow(start, start)
-            .map_err(|error| ActionFailure::new(Cause::StorageFailed, chain(&error)))?;
-        let wanted = match assertion {
-            Assertion::AtLeast(n) => n,
+        let storage = |error| ActionFailure::new(Cause::StorageFailed, chain(&error));
+        let end = line.handle.state().borrow().len;
+        let reader = line.handle.follow(start, start).map_err(storage)?;
+        let limit = match assertion {
+            Assertion::AtLeast(n) => n as usize,
             Assertion::Absent => 1,
         };
-        let mut found = Vec::new();
-        // With the deadline in the past only what is there already is looked at.
-        while (found.len() as u64) < u64::from(wanted) {
-            match expect(&mut reader, &set, &none, Instant::now()).await {
-                Ok(matched) => found.push(matched),
-                Err(ExpectError::Storage(error)) => {
-                    return Err(ActionFailure::new(Cause::StorageFailed, chain(&error)));
-                }
-                Err(_) => break,
-            }
-        }
+        let found = find_all(&reader, &set, start..end, limit).await.map_err(storage)?;
         let file = line.file.clone();
         match assertion {
             Assertion::Absent => match found.first() {
@@ -521,13 +500,16 @@ impl Actions<'_> {
             Assertion::AtLeast(n) => {
                 let seen = found.len();
                 let detail = format!("`{pattern}` was printed {seen} times, not {n}");
-                let end = reader.cursor();
                 let passage = Passage { file, start, end, text: detail.clone() };
                 let evidence = vec![passage.evidence()];
                 Err(ActionFailure { cause: Cause::AssertFailed, detail, evidence })
             }
         }
     }
+}
+
+fn no_console(console: &ConsoleName) -> ActionFailure {
+    ActionFailure::new(Cause::ConsoleLost, format!("the board has no console {console}"))
 }
 
 /// What ended a wait for results.

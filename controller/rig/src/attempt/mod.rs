@@ -16,5 +16,6 @@ mod perform;
 mod trouble;
 mod watcher;
 
+pub(crate) use actions::chain;
 pub use board::EventSink;
 pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};

@@ -12,6 +12,7 @@ use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, DriverFactory, Host, ProcessLedger, Protocols,
 };
+use jig_model::rig_file::Resource;
 use jig_model::{Cause, ConsoleName, RunEvent, Verdict};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -38,6 +39,8 @@ pub struct AttemptRequest<'a> {
     pub attempt: u32,
     /// The board.
     pub profile: Arc<BoardProfile>,
+    /// What makes the place real.
+    pub resource: &'a Resource,
     /// What to do.
     pub plan: &'a Plan,
     /// Images by the name the plan gives them; `None` is the command line's.
@@ -48,6 +51,8 @@ pub struct AttemptRequest<'a> {
     pub host: &'a dyn Host,
     /// Where logs and artefacts go.
     pub dir: &'a RunDir,
+    /// Folder for what drivers leave as evidence; it exists.
+    pub evidence: &'a Path,
     /// Stamps the console logs.
     pub clock: Arc<dyn crate::console::Clock>,
     /// Takes the events.
@@ -67,8 +72,8 @@ pub struct AttemptRequest<'a> {
 pub struct AttemptEnd {
     /// What it amounts to.
     pub verdict: Verdict,
-    /// The workflow's record.
-    pub workflow: WorkflowRecord,
+    /// The workflow's record, if it got that far.
+    pub workflow: Option<WorkflowRecord>,
     /// Where each boot's output begins on the primary console.
     pub boots: Vec<u64>,
     /// Length of each console's log.
@@ -211,14 +216,15 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         },
     };
     let verdict = judge(&observation);
-    Ok(AttemptEnd { verdict, workflow: outcome.record, boots, consoles: closed.lengths })
+    Ok(AttemptEnd { verdict, workflow: Some(outcome.record), boots, consoles: closed.lengths })
 }
 
 fn bind(request: &AttemptRequest<'_>, board: &Arc<Board>) -> Result<Protocols, DriverError> {
     request.factory.bind(BindContext {
         profile: Arc::clone(&request.profile),
+        resource: request.resource.clone(),
         sink: Arc::clone(board) as _,
-        evidence: request.dir.artefact_path(""),
+        evidence: request.evidence.to_owned(),
         images: request.image_sets.to_owned(),
         ledger: Arc::clone(&request.ledger),
     })

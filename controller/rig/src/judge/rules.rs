@@ -31,8 +31,8 @@ const RULES: &[(&str, Rule)] = &[
     ("no-results", no_results),
     ("unfinished-case", unfinished_case),
     ("no-tests", no_tests),
-    ("no-end", no_end),
     ("plan-mismatch", plan_mismatch),
+    ("no-end", no_end),
     ("contradiction", contradiction),
     ("restarted", restarted),
 ];
@@ -365,7 +365,10 @@ mod tests {
                 o.gaps.push(Gap { passage: Passage::default(), lost: Some(3) });
             }),
             (Cause::NoResults, |o| o.report = TestReport::default()),
-            (Cause::NoTests, |o| o.report.cases.clear()),
+            (Cause::NoTests, |o| {
+                o.report.cases.clear();
+                o.report.planned = Some(0);
+            }),
             (Cause::NoEnd, |o| o.report.ended = false),
             (Cause::PlanMismatch, |o| o.report.planned = Some(3)),
             (Cause::PlanMismatch, |o| o.report.cases.push(case("c", CaseStatus::Unfinished))),

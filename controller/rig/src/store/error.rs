@@ -137,7 +137,7 @@ impl StoreError {
     }
 
     /// Sorts a failed write by what the user can do about it.
-    pub(super) fn writing(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn writing(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

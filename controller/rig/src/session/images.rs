@@ -1,0 +1,112 @@
+//! Reads the images of a plan, before anything else is touched.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jig_model::image::{Image, ImageError};
+use jig_model::plan::{ActionKind, Plan};
+use jig_model::profile::BoardProfile;
+
+/// Says what is wrong with the images of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum ImagesError {
+    /// The plan deploys the command line's image, but there is none.
+    #[error("plan {plan} deploys an image, but none was given (add: --image FILE.elf)")]
+    NotGiven {
+        /// The plan.
+        plan: String,
+    },
+    /// The board boots nothing by itself.
+    #[error("board {board} has nothing to boot without an image (add the path of an ELF file)")]
+    Needed {
+        /// The board.
+        board: String,
+    },
+    /// The board takes no image.
+    #[error("board {board} boots its own image set and takes no ELF image (leave it out)")]
+    NotTaken {
+        /// The board.
+        board: String,
+    },
+    /// A file cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableImage),
+    /// An image does not fit.
+    #[error("image {} does not fit: {source}", path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ImageError,
+    },
+}
+
+/// Says why an image file cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("read image {}", path.display())]
+pub struct UnreadableImage {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// An image with the bytes that were checked.
+pub(super) struct ReadImage {
+    pub(super) image: Image,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Images by the name the plan gives them; `None` is the command line's.
+pub(super) type ReadImages = BTreeMap<Option<PathBuf>, ReadImage>;
+
+/// Largest image file: the largest memory of a shipped board is 512 MiB, and images with
+/// debug information are a few times larger than what they load.
+const MAX_FILE: u64 = 1 << 30;
+
+/// Reads and checks every image that the plan deploys.
+pub(super) fn read(
+    plan: &Plan,
+    given: Option<&Path>,
+    board: &BoardProfile,
+) -> Result<ReadImages, ImagesError> {
+    let boots_alone = board.emulation.as_ref().is_some_and(|e| e.image_set.is_some());
+    let takes_images = !board.memory.is_empty();
+    let name = || board.id.to_string();
+    if given.is_some() && !takes_images {
+        return Err(ImagesError::NotTaken { board: name() });
+    }
+    let actions = plan.stages.iter().flat_map(|s| &s.steps).flat_map(|s| &s.behaviors);
+    let mut images = ReadImages::new();
+    for action in actions.flat_map(|b| &b.actions) {
+        let ActionKind::Deploy { image } = &action.kind else { continue };
+        let path = match (image, given) {
+            (Some(path), _) => path.as_path(),
+            (None, Some(path)) => path,
+            (None, None) => return Err(ImagesError::NotGiven { plan: plan.name.to_string() }),
+        };
+        if !images.contains_key(image) {
+            images.insert(image.clone(), read_one(path, board)?);
+        }
+    }
+    if images.is_empty() && !boots_alone {
+        return Err(ImagesError::Needed { board: name() });
+    }
+    Ok(images)
+}
+
+fn read_one(path: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError> {
+    let unreadable = |source| UnreadableImage { path: path.to_owned(), source };
+    let size = fs::metadata(path).map_err(unreadable)?.len();
+    if size > MAX_FILE {
+        let why = format!("it has {size} bytes, more than any board holds");
+        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, why)).into());
+    }
+    let bytes = fs::read(path).map_err(unreadable)?;
+    let image = Image::parse(path.to_owned(), &bytes, board)
+        .map_err(|source| ImagesError::Unfit { path: path.to_owned(), source })?;
+    Ok(ReadImage { image, bytes })
+}

@@ -1,0 +1,268 @@
+//! From request to record.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use jig_model::image::Image;
+use jig_model::plan::Plan;
+use jig_model::profile::BoardProfile;
+use jig_model::protocol::{DriverFactory, Host, ProcessLedger};
+use jig_model::rig_file::Resource;
+use jig_model::{Cause, ConsoleName, Fault, PlaceName, RunEvent, Verdict, VerdictKind};
+
+use tracing::Instrument as _;
+
+use super::images::{self, ImagesError, ReadImages};
+use super::ledger::{RunClock, RunEvents, RunLedger};
+use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, perform};
+use crate::console::ConsoleHandle;
+use crate::report::combine;
+use crate::store::{
+    AttemptRecord, BootRecord, ImageRecord, LiveRun, NewRun, PlanRecord, RunRecord, RunStore,
+    StoreError, SystemClock,
+};
+use crate::workflow::CancelToken;
+
+/// Is told what happens in a run, as it happens. Must not block.
+pub trait Observer: Send + Sync {
+    /// The run has a directory now.
+    fn began(&self, run: &jig_model::RunId, dir: &Path);
+    /// An event was recorded.
+    fn event(&self, event: &RunEvent);
+    /// A console is being captured; its log can be followed.
+    fn console(&self, console: &ConsoleName, handle: &ConsoleHandle);
+}
+
+/// What to run, and where.
+pub struct SessionRequest {
+    /// The place.
+    pub place: PlaceName,
+    /// What makes it real.
+    pub resource: Resource,
+    /// Its board.
+    pub profile: Arc<BoardProfile>,
+    /// What to do.
+    pub plan: Plan,
+    /// The command line's image.
+    pub image: Option<PathBuf>,
+    /// How many attempts to make; at least one is made.
+    pub repeat: u32,
+}
+
+/// What runs happen on.
+pub struct Bench<'a> {
+    /// Where runs are kept.
+    pub store: &'a RunStore,
+    /// Binds the place's resource.
+    pub factory: &'a dyn DriverFactory,
+    /// Makes the host that a run's commands run on.
+    pub host: &'a (dyn Fn(Arc<dyn ProcessLedger>) -> Box<dyn Host> + Sync),
+    /// Folder of the built image sets.
+    pub image_sets: &'a Path,
+    /// The program's version, for the record.
+    pub version: &'a str,
+}
+
+/// Says why a run could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The images are wrong.
+    #[error(transparent)]
+    Images(#[from] ImagesError),
+    /// The board lacks what the plan requires.
+    #[error("board {board} does not fit plan {plan}: {missing}")]
+    Unfit {
+        /// The board.
+        board: String,
+        /// The plan.
+        plan: String,
+        /// What is missing.
+        missing: String,
+    },
+    /// The run's directory cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SessionError {
+    /// Says who is to blame.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Images(_) => Fault::Usage,
+            Self::Unfit { .. } => Fault::Profile,
+            Self::Store(error) => error.fault(),
+        }
+    }
+}
+
+/// Makes a run.
+///
+/// An attempt that the rig spoiled ends the run: what it would have shown is not known.
+///
+/// # Errors
+/// The request is wrong, or the run could not be recorded. What went wrong in the run
+/// itself is in its verdict.
+pub async fn run(
+    request: SessionRequest,
+    bench: &Bench<'_>,
+    observer: Arc<dyn Observer>,
+    cancel: CancelToken,
+) -> Result<RunRecord, SessionError> {
+    check_requirements(&request)?;
+    let read = images::read(&request.plan, request.image.as_deref(), &request.profile)?;
+    let mut live =
+        bench.store.begin(new_run(&request, &read, bench), Arc::new(SystemClock::new()))?;
+    observer.began(live.id(), live.dir().path());
+    let span = tracing::info_span!("run", trace = %live.id());
+    let images = keep(read, &live)?;
+    let events = Arc::new(RunEvents {
+        log: Arc::clone(live.events()),
+        observer: Arc::clone(&observer),
+        failed: OnceLock::new(),
+    });
+    let mut verdicts = Vec::new();
+    for attempt in 1..=request.repeat.max(1) {
+        let made =
+            attempt_once(attempt, &request, bench, &live, &images, &events, &observer, &cancel)
+                .instrument(span.clone())
+                .await;
+        let kind = made.verdict.kind;
+        verdicts.push(made.verdict.clone());
+        live.update(|record| record.attempts.push(made))?;
+        if matches!(kind, VerdictKind::EnvError | VerdictKind::Cancelled) {
+            break;
+        }
+    }
+    Ok(live.finish(combine(&verdicts))?)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of one run, passed on once")]
+async fn attempt_once(
+    attempt: u32,
+    request: &SessionRequest,
+    bench: &Bench<'_>,
+    live: &LiveRun,
+    images: &BTreeMap<Option<PathBuf>, Image>,
+    events: &Arc<RunEvents>,
+    observer: &Arc<dyn Observer>,
+    cancel: &CancelToken,
+) -> AttemptRecord {
+    events.emit(RunEvent::AttemptStarted { attempt });
+    let began = Instant::now();
+    let ledger: Arc<dyn ProcessLedger> = Arc::new(RunLedger::new(live.children()));
+    let (clock, run_began) = live.clock();
+    let host = (bench.host)(Arc::clone(&ledger));
+    let evidence = live.dir().artefact_path(&format!("attempt-{attempt}"));
+    // Without the folder the driver fails to write there, and says so.
+    let _ = std::fs::create_dir_all(&evidence);
+    let outcome = perform(AttemptRequest {
+        attempt,
+        profile: Arc::clone(&request.profile),
+        resource: &request.resource,
+        plan: &request.plan,
+        images,
+        factory: bench.factory,
+        host: host.as_ref(),
+        dir: live.dir(),
+        evidence: &evidence,
+        clock: Arc::new(RunClock { clock, began: run_began }),
+        events: Arc::clone(events) as Arc<dyn EventSink>,
+        image_sets: bench.image_sets,
+        ledger,
+        cancel: cancel.clone(),
+        opened: &|console, handle| observer.console(console, handle),
+    })
+    .await;
+    let mut end = match outcome {
+        Ok(end) => end,
+        Err(error) => {
+            let verdict = Verdict::of(error.cause(), crate::attempt::chain(&error));
+            AttemptEnd { verdict, workflow: None, boots: Vec::new(), consoles: BTreeMap::new() }
+        }
+    };
+    if let Some(error) = events.failed.get() {
+        end.verdict = Verdict::of(Cause::StorageFailed, crate::attempt::chain(error));
+    }
+    events.emit(RunEvent::AttemptEnded { attempt, verdict: end.verdict.clone() });
+    let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });
+    AttemptRecord {
+        attempt,
+        verdict: end.verdict,
+        replaced: false,
+        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        workflow: serde_json::to_value(&end.workflow).unwrap_or_default(),
+        boots: boots.collect(),
+        consoles: end.consoles.into_keys().collect(),
+    }
+}
+
+fn new_run(request: &SessionRequest, read: &ReadImages, bench: &Bench<'_>) -> NewRun {
+    let images = read.values().map(|read| ImageRecord {
+        path: read.image.path.display().to_string(),
+        sha256: read.image.sha256.clone(),
+        build_id: read.image.build_id.clone(),
+    });
+    NewRun {
+        jig_version: bench.version.to_owned(),
+        place: Some(request.place.clone()),
+        board: Some(request.profile.id.clone()),
+        plan: Some(PlanRecord {
+            name: request.plan.name.to_string(),
+            origin: request.plan.origin.clone(),
+        }),
+        images: images.collect(),
+        host: BTreeMap::new(),
+    }
+}
+
+/// Copies the images into the run: what runs are the bytes that were checked and hashed,
+/// even if a build replaces the file a moment later.
+fn keep(
+    read: ReadImages,
+    live: &LiveRun,
+) -> Result<BTreeMap<Option<PathBuf>, Image>, SessionError> {
+    let mut kept = BTreeMap::new();
+    for (number, (name, read)) in read.into_iter().enumerate() {
+        let path = live.dir().artefact_path(&format!("image-{}.elf", number + 1));
+        std::fs::write(&path, &read.bytes).map_err(|error| StoreError::writing(&path, error))?;
+        kept.insert(name, Image { path, ..read.image });
+    }
+    Ok(kept)
+}
+
+fn check_requirements(request: &SessionRequest) -> Result<(), SessionError> {
+    let (board, needs) = (&request.profile, &request.plan.requires);
+    let mut missing = Vec::new();
+    if !needs.boards.is_empty() && !needs.boards.contains(&board.id) {
+        let wanted: Vec<_> = needs.boards.iter().map(ToString::to_string).collect();
+        missing.push(format!("it is made for {}", wanted.join(", ")));
+    }
+    if !needs.arch.is_empty() && !needs.arch.contains(&board.arch) {
+        let wanted: Vec<_> = needs.arch.iter().map(ToString::to_string).collect();
+        missing.push(format!(
+            "it is made for {} and the board is {}",
+            wanted.join(", "),
+            board.arch
+        ));
+    }
+    let lacks: Vec<_> = needs.features.difference(&board.features).cloned().collect();
+    if !lacks.is_empty() {
+        missing.push(format!("the board lacks {}", lacks.join(", ")));
+    }
+    let has = |name: &ConsoleName| board.consoles.iter().any(|c| c.name == *name);
+    let lacks: Vec<_> =
+        needs.consoles.iter().filter(|name| !has(name)).map(ToString::to_string).collect();
+    if !lacks.is_empty() {
+        missing.push(format!("the board has no console {}", lacks.join(", ")));
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(SessionError::Unfit {
+        board: board.id.to_string(),
+        plan: request.plan.name.to_string(),
+        missing: missing.join("; "),
+    })
+}
