@@ -205,6 +205,31 @@ pub(crate) struct ConsoleArgs {
     /// Pass bytes through untouched on standard input and output
     #[arg(long)]
     pub(crate) raw: bool,
+    /// What the enter key sends, unless --raw
+    #[arg(long, value_enum, default_value_t = LineEnd::Lf)]
+    pub(crate) line_end: LineEnd,
+}
+
+/// Line ends that targets wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LineEnd {
+    /// Line feed
+    Lf,
+    /// Carriage return
+    Cr,
+    /// Carriage return and line feed
+    Crlf,
+}
+
+impl LineEnd {
+    /// Returns the bytes.
+    pub(crate) fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Lf => b"\n",
+            Self::Cr => b"\r",
+            Self::Crlf => b"\r\n",
+        }
+    }
 }
 
 /// What to do with profiles.

@@ -11,38 +11,51 @@ use crate::pattern::Pattern;
 /// Builds the plan of `jig run`: deploy the image if there is one, power cycle, then wait
 /// for a test report, or for a text where one is given.
 ///
-/// The time-out is held between a millisecond and a day, so that the plan always ends.
+/// The time-out counts for that wait; it is held between a millisecond and a day, so that
+/// the plan always ends.
 pub fn default_plan(has_image: bool, until: Option<Pattern>, timeout: Duration) -> Plan {
-    let timeout = timeout.clamp(Duration::from_millis(1), MAX_WAIT);
-    let action = |name: &str, limit: Duration, kind| Action {
-        name: ActionName::made(name.to_owned()),
-        timeout: limit.min(timeout),
-        kind,
-    };
-    let mut actions = Vec::new();
-    if has_image {
-        actions.push(action("deploy-1", defaults::DEPLOY, ActionKind::Deploy { image: None }));
-    }
-    let cycle = ActionKind::Power { op: PowerOp::Cycle };
-    actions.push(action("power-1", defaults::POWER, cycle));
-    actions.push(match until {
+    let kind = match until {
         Some(pattern) => {
-            let any = vec![pattern];
-            let kind = ActionKind::Expect { console: None, any, reject: Vec::new() };
-            action("expect-1", timeout, kind)
+            ActionKind::Expect { console: None, any: vec![pattern], reject: Vec::new() }
         }
-        None => {
-            let kind = ActionKind::WaitForResults { console: None, format: None };
-            action("wait-for-results-1", timeout, kind)
-        }
-    });
-    let name = |text: &str| ActionName::made(text.to_owned());
-    let behaviors = vec![Behavior { name: name("run"), actions }];
-    let step = Step { name: name("run"), goal: String::new(), attempts: 1, behaviors };
-    let stage = Stage { name: name("run"), goal: String::new(), steps: vec![step] };
+        None => ActionKind::WaitForResults { console: None, format: None },
+    };
+    let goal = "the firmware boots and reports";
+    boot_and("run", goal, has_image, (kind, timeout.clamp(Duration::from_millis(1), MAX_WAIT)))
+}
+
+/// Builds the plan of `jig console`: deploy the image if there is one, power cycle, and
+/// leave the board running until somebody ends the session, for a day at most.
+pub fn console_plan(has_image: bool) -> Plan {
+    let kind = ActionKind::Sleep { duration: MAX_WAIT };
+    boot_and("console", "somebody talks to the board", has_image, (kind, MAX_WAIT))
+}
+
+fn boot_and(text: &str, goal: &str, has_image: bool, last: (ActionKind, Duration)) -> Plan {
+    let mut kinds = Vec::new();
+    if has_image {
+        kinds.push((ActionKind::Deploy { image: None }, defaults::DEPLOY));
+    }
+    kinds.push((ActionKind::Power { op: PowerOp::Cycle }, defaults::POWER));
+    kinds.push(last);
+    // Each action keeps to its own time; together they cannot take longer.
+    let timeout = kinds.iter().map(|(_, timeout)| *timeout).sum();
+    let action = |(kind, timeout): (ActionKind, Duration)| {
+        let name = match &kind {
+            ActionKind::Deploy { .. } => "deploy",
+            ActionKind::Power { .. } => "power",
+            _ => text,
+        };
+        Action { name: ActionName::made(name.to_owned()), timeout, kind }
+    };
+    let name = || ActionName::made(text.to_owned());
+    let actions = kinds.into_iter().map(action).collect();
+    let behaviors = vec![Behavior { name: name(), actions }];
+    let step = Step { name: name(), goal: String::new(), attempts: 1, behaviors };
+    let stage = Stage { name: name(), goal: String::new(), steps: vec![step] };
     Plan {
-        name: name("run"),
-        goal: "the firmware boots and reports".to_owned(),
+        name: name(),
+        goal: goal.to_owned(),
         requires: Requirements::default(),
         timeout,
         markers: None,

@@ -12,7 +12,7 @@ mod types;
 mod update;
 
 pub use action::defaults;
-pub use built_in::default_plan;
+pub use built_in::{console_plan, default_plan};
 pub use lower::{MAX_ATTEMPTS, MAX_WAIT};
 pub use types::{
     Action, ActionKind, Assertion, Behavior, Markers, Plan, PowerOp, Requirements, Stage, Step,

@@ -1,0 +1,147 @@
+//! `jig run` and `jig test`: one plan on one place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jig_model::plan::{Plan, default_plan};
+use jig_model::result::TestReport;
+use jig_model::{Fault, PlaceName};
+use jig_rig::console::escape;
+use jig_rig::report::baseline::{self, ChangeKind};
+use jig_rig::report::{RunReport, json, junit, summary, tap};
+use jig_rig::session::SessionRequest;
+use jig_rig::store::{RunDir, RunRecord};
+
+use super::session::{Outcome, session};
+use crate::args::{Common, ReportArgs, ReportFormat, ReportRequest, RunArgs, TestArgs};
+use crate::catalogue::Catalogue;
+use crate::failure::Failure;
+use crate::render::{LiveView, Screen, show_verdict};
+
+/// Runs an image with the built-in plan.
+pub(crate) fn run(common: &Common, screen: &Screen, args: RunArgs) -> Result<u8, Failure> {
+    let plan = default_plan(args.image.is_some(), args.until, args.timeout);
+    carry_out(common, screen, &args.target.board, plan, args.image, &args.reports)
+}
+
+/// Runs a plan.
+pub(crate) fn test(common: &Common, screen: &Screen, args: TestArgs) -> Result<u8, Failure> {
+    let origin = args.plan.display().to_string();
+    let text = fs::read_to_string(&args.plan).map_err(|error| {
+        Failure::new(Fault::Usage, format!("cannot read plan {origin}: {error}"))
+    })?;
+    let plan = Plan::parse(&origin, &text).map_err(|problems| Failure::problems(vec![problems]))?;
+    carry_out(common, screen, &args.target.board, plan, args.image, &args.reports)
+}
+
+fn carry_out(
+    common: &Common,
+    screen: &Screen,
+    place: &PlaceName,
+    plan: Plan,
+    image: Option<PathBuf>,
+    reports: &ReportArgs,
+) -> Result<u8, Failure> {
+    // Read first: a run must not be wasted on a baseline that cannot be read.
+    let baseline = reports.baseline.as_deref().map(read_baseline).transpose()?;
+    let catalogue = Catalogue::load(common)?;
+    let (place, profile) = catalogue.place(place)?;
+    let request = SessionRequest {
+        place: place.name,
+        resource: place.resource,
+        profile,
+        plan,
+        image,
+        repeat: reports.repeat,
+    };
+    let view = Arc::new(LiveView::new(screen, reports.repeat));
+    let Outcome { record, dir } =
+        session(common, &catalogue, screen, request, view.clone(), |_| Ok(()), || view.finish())?;
+    let report = RunReport::of(&record);
+    keep_reports(&dir, &report);
+    for request in &reports.report {
+        write_report(screen, request, &report)?;
+    }
+    if screen.json() {
+        screen.out(json(&report).map_err(|e| Failure::of(Fault::Bug, &e))?.trim_end());
+    } else {
+        show_verdict(screen, &record);
+        if let Some(old) = &baseline {
+            show_changes(screen, old, &record);
+        }
+    }
+    Ok(report.exit_code())
+}
+
+fn text_of(format: ReportFormat, report: &RunReport) -> Result<String, Failure> {
+    let bug = |error| Failure::of(Fault::Bug, &error);
+    match format {
+        ReportFormat::Junit => junit(report).map_err(bug),
+        ReportFormat::Json => json(report).map_err(bug),
+        ReportFormat::Tap => Ok(tap(report)),
+        ReportFormat::Github => Ok(summary(report)),
+    }
+}
+
+/// Leaves every form of the report in the run's own directory.
+fn keep_reports(dir: &RunDir, report: &RunReport) {
+    let forms = [
+        (ReportFormat::Junit, jig_rig::report::ReportFormat::Junit),
+        (ReportFormat::Json, jig_rig::report::ReportFormat::Json),
+        (ReportFormat::Tap, jig_rig::report::ReportFormat::Tap),
+        (ReportFormat::Github, jig_rig::report::ReportFormat::Summary),
+    ];
+    for (format, name) in forms {
+        let Ok(text) = text_of(format, report) else { continue };
+        // The record is what counts; these can be made again from it.
+        if let Err(error) = fs::write(dir.report_path(name), text) {
+            tracing::warn!(%error, "report not kept in the run's directory");
+        }
+    }
+}
+
+fn write_report(
+    screen: &Screen,
+    request: &ReportRequest,
+    report: &RunReport,
+) -> Result<(), Failure> {
+    let text = text_of(request.format, report)?;
+    if request.path == Path::new("-") {
+        screen.out(text.trim_end());
+        return Ok(());
+    }
+    fs::write(&request.path, text).map_err(|error| {
+        let path = request.path.display();
+        Failure::new(Fault::Lab, format!("the run ended, but its report {path} was not written: {error}"))
+            .help("the run itself is kept: jig runs show")
+    })
+}
+
+fn read_baseline(path: &Path) -> Result<TestReport, Failure> {
+    let wrong = |why: String| {
+        Failure::new(Fault::Usage, format!("cannot use baseline {}: {why}", path.display()))
+            .help("a baseline is an earlier report: jig test ... --report json=FILE")
+    };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let document = jig_rig::report::VerdictDocument::parse(&text).map_err(|e| wrong(e.to_string()))?;
+    Ok(document.verdict.tests)
+}
+
+fn show_changes(screen: &Screen, old: &TestReport, record: &RunRecord) {
+    let Some(verdict) = &record.verdict else { return };
+    let changes = baseline::compare(old, &verdict.tests);
+    if changes.is_empty() {
+        screen.say("  nothing has changed against the baseline");
+    }
+    for change in changes {
+        let kind = match change.kind {
+            ChangeKind::Regression => "regression",
+            ChangeKind::Fixed => "fixed",
+            ChangeKind::KnownFailure => "known failure",
+            ChangeKind::New => "new",
+            ChangeKind::Vanished => "vanished",
+        };
+        screen.say(&format!("  {kind}: {}", escape(change.name.as_bytes())));
+    }
+}
