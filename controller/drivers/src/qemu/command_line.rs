@@ -7,12 +7,12 @@ use std::path::Path;
 use jig_model::profile::{ArgPart, BoardProfile, ConsoleKind, Emulation, arg_parts};
 use jig_model::rig_file::EmulatorResource;
 
-/// Descriptor numbers of the far ends the emulator inherits.
-pub(super) struct Descriptors {
-    /// The monitor.
+/// The far ends of what connects the emulator to Jig.
+pub(super) struct FarEnds<'a> {
+    /// Descriptor of the monitor's socket, which the emulator inherits.
     pub(super) monitor: i32,
-    /// One per console of the profile, in its order.
-    pub(super) consoles: Vec<i32>,
+    /// Names of the FIFOs, one per console of the profile, in its order.
+    pub(super) consoles: Vec<&'a Path>,
 }
 
 /// What the placeholders of a profile's arguments stand for.
@@ -27,41 +27,33 @@ pub(super) fn arguments(
     profile: &BoardProfile,
     emulation: &Emulation,
     resource: &EmulatorResource,
-    descriptors: &Descriptors,
+    ends: &FarEnds<'_>,
     places: &Places<'_>,
 ) -> Vec<OsString> {
     let mut args: Vec<OsString> = Vec::new();
-    let mut push = |text: &str| args.push(text.into());
-    for fixed in ["-machine", &emulation.machine, "-display", "none", "-nodefaults", "-S"] {
-        push(fixed);
-    }
+    push(&mut args, &["-machine", &emulation.machine, "-display", "none", "-nodefaults", "-S"]);
     // A guest with semihosting could run programs and change identity on this host; the
     // emulator's own filter takes both away.
-    push("-sandbox");
-    push("on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
-    push("-chardev");
-    push(&format!("socket,id=jig-monitor,fd={}", descriptors.monitor));
-    push("-mon");
-    push("chardev=jig-monitor,mode=control");
-    for (console, fd) in profile.consoles.iter().zip(&descriptors.consoles) {
+    let filter = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+    push(&mut args, &["-sandbox", filter]);
+    let monitor = format!("socket,id=jig-monitor,fd={}", ends.monitor);
+    push(&mut args, &["-chardev", &monitor, "-mon", "chardev=jig-monitor,mode=control"]);
+    for (console, path) in profile.consoles.iter().zip(&ends.consoles) {
         let id = format!("jig-{}", console.name);
-        push("-chardev");
-        push(&format!("socket,id={id},fd={fd}"));
+        let mut chardev: OsString = format!("pipe,id={id},path=").into();
+        chardev.push(path_text(path, true));
+        args.extend(["-chardev".into(), chardev]);
         match console.kind {
-            ConsoleKind::Uart => {
-                push("-serial");
-                push(&format!("chardev:{id}"));
-            }
+            ConsoleKind::Uart => push(&mut args, &["-serial", &format!("chardev:{id}")]),
             ConsoleKind::Semihosting => {
-                push("-semihosting-config");
-                push(&format!("enable=on,target=native,chardev={id}"));
+                let config = format!("enable=on,target=native,chardev={id}");
+                push(&mut args, &["-semihosting-config", &config]);
             }
         }
     }
     let has_own = profile.consoles.iter().any(|c| c.kind == ConsoleKind::Semihosting);
     if emulation.semihosting && !has_own {
-        push("-semihosting-config");
-        push("enable=on,target=native");
+        push(&mut args, &["-semihosting-config", "enable=on,target=native"]);
     }
     for arg in &emulation.args {
         args.push(expand(arg, places));
@@ -73,6 +65,10 @@ pub(super) fn arguments(
     }
     args.extend(resource.args.iter().map(Into::into));
     args
+}
+
+fn push(args: &mut Vec<OsString>, texts: &[&str]) {
+    args.extend(texts.iter().map(OsString::from));
 }
 
 /// Lists the names of `{port:NAME}` placeholders.

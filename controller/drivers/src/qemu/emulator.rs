@@ -224,12 +224,18 @@ impl Owner {
         let mut instance =
             Instance::launch(&self.context, &self.emulation, image, self.launches).await?;
         self.context.sink.event(BoardEvent::Power { state: PowerState::On });
-        if let Err(error) = instance.release().await {
-            instance.process.kill().await;
-            self.context.sink.drained().await;
-            self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
-            let message = format!("let the emulated machine run; it said: {:?}", instance.said());
-            return Err(DriverError::new(Cause::EmulatorVanished, message).with_source(error));
+        match instance.release().await {
+            Ok(()) => {}
+            // A firmware can end the emulator before the answer is out. The process's end,
+            // which the loop sees next, tells what that was.
+            Err(MonitorError::Closed) => {}
+            Err(error) => {
+                instance.process.kill().await;
+                self.context.sink.drained().await;
+                self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
+                let message = "let the emulated machine run";
+                return Err(DriverError::new(Cause::EmulatorStuck, message).with_source(error));
+            }
         }
         self.instance = Some(Running { instance, shutdown: None, pulse: None, poke_at: None });
         Ok(())

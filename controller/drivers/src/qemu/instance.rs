@@ -18,9 +18,9 @@ use jig_model::rig_file::Resource;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
-use super::command_line::{Descriptors, Places, arguments, port_names};
+use super::command_line::{FarEnds, Places, arguments, port_names};
 use super::monitor::{Monitor, MonitorError};
-use super::wire::ConsoleWire;
+use super::wire::ConsoleEnds;
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
 
 /// How long an emulator may take to greet. It needs 0.1 s on a calm machine; a loaded CI
@@ -64,20 +64,23 @@ impl Instance {
         let ports = free_ports(emulation).map_err(failed("find a free port for the emulator"))?;
         let bell = Arc::new(Notify::new());
         let (near, monitor_far) = pair().map_err(failed("make the monitor's sockets"))?;
-        let mut descriptors = Descriptors { monitor: monitor_far.as_raw_fd(), consoles: vec![] };
-        let mut inherit = vec![monitor_far];
+        let mut ends = Vec::new();
         for console in &context.profile.consoles {
-            let (stream, far) = pair().map_err(failed("make a console's sockets"))?;
-            descriptors.consoles.push(far.as_raw_fd());
-            inherit.push(far);
             let bell = emulation.quirks.poke_after_input.then(|| Arc::clone(&bell));
-            context.sink.attach(&console.name, Box::new(ConsoleWire { stream, bell }));
+            let (end, wire) = ConsoleEnds::make(&context.evidence, &console.name, bell)
+                .map_err(failed("make a console's pipes"))?;
+            context.sink.attach(&console.name, wire);
+            ends.push(end);
         }
+        let far = FarEnds {
+            monitor: monitor_far.as_raw_fd(),
+            consoles: ends.iter().map(ConsoleEnds::path).collect(),
+        };
         let image_set = image_set_dir(context, emulation)?;
         let places =
             Places { image: image.map(|i| i.path.as_path()), image_set: &image_set, ports: &ports };
         let Resource::Emulator(resource) = &context.resource;
-        let args = arguments(&context.profile, emulation, resource, &descriptors, &places);
+        let args = arguments(&context.profile, emulation, resource, &far, &places);
         let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));
         let stderr = open_log(&stderr_path).map_err(|error| {
             DriverError::new(Cause::StorageFailed, format!("write {}", stderr_path.display()))
@@ -89,7 +92,7 @@ impl Instance {
             cwd: Some(context.evidence.clone()),
             stdout: None,
             stderr: Some(stderr.try_clone().map_err(failed("share the emulator's log"))?),
-            inherit,
+            inherit: vec![monitor_far],
             what: emulation.program.clone(),
         };
         tracing::debug!(args = ?request.args, "launching the emulator");
@@ -101,6 +104,8 @@ impl Instance {
             Ok(monitor) => monitor,
             Err(error) => return Err(launched.explain(error).await),
         };
+        // The emulator has opened its ends before it greets.
+        drop(ends);
         for (port, number) in ports {
             let address = format!("127.0.0.1:{number}");
             context.sink.event(BoardEvent::Forwarded { port, address });

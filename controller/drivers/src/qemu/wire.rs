@@ -1,41 +1,147 @@
 //! The near end of an emulated console.
+//!
+//! # Design
+//! A console is a pair of FIFOs, not a socket. An emulated UART writes byte by byte, and
+//! the kernel charges a socket some 768 bytes for each such write: it is full after 280 of
+//! them, and then some machines drop output. A pipe packs bytes, holds a mebibyte of them,
+//! and moved twice as many a second when measured. The names exist only until the emulator
+//! has opened them.
 
+use std::ffi::OsString;
+use std::fs;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use jig_model::ConsoleName;
 use jig_model::protocol::Wire;
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::UnixStream;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::Notify;
 
-/// A console's socket, and the bell that tells the emulator's owner of input.
-pub(super) struct ConsoleWire {
-    pub(super) stream: UnixStream,
+/// Bytes a console's pipe holds: what Linux allows everybody by default. An emulated UART
+/// prints at most half of it in a second, so a capture that is late by two loses nothing.
+const CAPACITY: i32 = 1 << 20;
+
+/// A console's pipes, and the bell that tells the emulator's owner of input.
+struct ConsoleWire {
+    output: Receiver,
+    input: Sender,
     /// Rung after each write, where the machine needs a poke to notice input.
-    pub(super) bell: Option<Arc<Notify>>,
+    bell: Option<Arc<Notify>>,
+}
+
+/// The names of a console's FIFOs, for as long as the emulator has not opened them.
+pub(super) struct ConsoleEnds {
+    path: PathBuf,
+    /// Keeps the output from ending before the emulator has opened it.
+    _writer: OwnedFd,
+}
+
+impl ConsoleEnds {
+    /// Makes the FIFOs of a console in a folder, and the near end of them.
+    pub(super) fn make(
+        folder: &Path,
+        console: &ConsoleName,
+        bell: Option<Arc<Notify>>,
+    ) -> io::Result<(Self, Box<dyn Wire>)> {
+        let path = folder.join(console.as_str());
+        let (input, output) = (fifo(&path, ".in"), fifo(&path, ".out"));
+        for name in [&input, &output] {
+            mkfifo(name, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        }
+        let flags = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let reader = open(&output, OFlag::O_RDONLY | flags, Mode::empty())?;
+        let writer = open(&output, OFlag::O_WRONLY | flags, Mode::empty())?;
+        // Read and write, because nobody reads it yet.
+        let sender = open(&input, OFlag::O_RDWR | flags, Mode::empty())?;
+        // A smaller pipe is slower, not wrong: some hosts allow less.
+        let _ = fcntl(reader.as_fd(), FcntlArg::F_SETPIPE_SZ(CAPACITY));
+        let wire = ConsoleWire {
+            output: Receiver::from_owned_fd(reader)?,
+            input: Sender::from_owned_fd(sender)?,
+            bell,
+        };
+        Ok((Self { path, _writer: writer }, Box::new(wire)))
+    }
+
+    /// Returns the name as the emulator takes it; it adds `.in` and `.out` itself.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ConsoleEnds {
+    fn drop(&mut self) {
+        for suffix in [".in", ".out"] {
+            // Gone already, or in a folder that is thrown away as a whole.
+            let _ = fs::remove_file(fifo(&self.path, suffix));
+        }
+    }
+}
+
+fn fifo(path: &Path, suffix: &str) -> PathBuf {
+    let mut name: OsString = path.into();
+    name.push(suffix);
+    name.into()
 }
 
 impl Wire for ConsoleWire {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut buf = ReadBuf::new(buf);
-        match Pin::new(&mut self.stream).poll_read(cx, &mut buf) {
+        match Pin::new(&mut self.output).poll_read(cx, &mut buf) {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(buf.filled().len())),
-            // A killed emulator resets its sockets; for a console that is the end.
-            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
-                Poll::Ready(Ok(0))
-            }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => Poll::Pending,
         }
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        let written = Pin::new(&mut self.input).poll_write(cx, bytes);
         if let (Poll::Ready(Ok(_)), Some(bell)) = (&written, &self.bell) {
             bell.notify_one();
         }
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::io::{Read, Write};
+
+    #[tokio::test]
+    async fn bytes_written_one_by_one_all_fit_and_the_end_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ends, mut wire) =
+            ConsoleEnds::make(dir.path(), &"uart0".parse().unwrap(), None).unwrap();
+        let open =
+            |suffix| fs::File::options().read(true).write(true).open(fifo(ends.path(), suffix));
+        let (mut input, mut output) = (open(".in").unwrap(), open(".out").unwrap());
+        drop(ends);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        for _ in 0..100_000 {
+            output.write_all(b"x").unwrap();
+        }
+        drop(output);
+        let (mut total, mut buf) = (0, vec![0; 4096]);
+        loop {
+            match poll_fn(|cx| wire.poll_read(cx, &mut buf)).await.unwrap() {
+                0 => break,
+                n => total += n,
+            }
+        }
+        assert_eq!(total, 100_000);
+        assert_eq!(poll_fn(|cx| wire.poll_write(cx, b"hi")).await.unwrap(), 2);
+        let mut two = [0; 2];
+        input.read_exact(&mut two).unwrap();
+        assert_eq!(&two, b"hi");
     }
 }
