@@ -23,7 +23,7 @@ use super::board::{Board, EventSink, Line};
 use super::watcher::{Reading, Seen, Watcher};
 use crate::console::{
     Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
-    RecordKind,
+    RecordKind, WireEnd,
 };
 use crate::judge::{Gap, Identity, Incident, IncidentKind, Observation, Passage, judge};
 use crate::results::MarkerError;
@@ -169,11 +169,16 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             deployed: None,
             cursors: BTreeMap::new(),
             commands: 0,
+            settled: false,
         },
         failed: false,
     };
     let outcome = follow_plan(&request, &mut performer).await;
     let Performer { mut actions, .. } = performer;
+    if outcome.state == State::WorkflowCompleted {
+        // What it finds is an incident, which the judge sees.
+        drop(actions.settle().await);
+    }
     let off = power_off(&mut actions).await;
     // Dropping the stops tells the watchers to look at what is left and end.
     drop(stops);
@@ -363,6 +368,12 @@ impl Closed {
             let text = format!("the console's log could not be written: {error}");
             let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
             let kind = IncidentKind::Lost(Cause::StorageFailed);
+            self.incidents.push(Incident { kind, passage });
+        }
+        if let Some(WireEnd::Broken(error)) = &state.ended {
+            let text = format!("the console's wire broke: {error}");
+            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
+            let kind = IncidentKind::Lost(Cause::ConsoleLost);
             self.incidents.push(Incident { kind, passage });
         }
         if state.gaps == 0 {
