@@ -120,6 +120,7 @@ pub async fn run(
     let events = Arc::new(RunEvents {
         log: Arc::clone(live.events()),
         observer: Arc::clone(&observer),
+        trace: live.id().to_string(),
         failed: OnceLock::new(),
     });
     let mut verdicts = Vec::new();
