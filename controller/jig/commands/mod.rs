@@ -10,3 +10,4 @@ pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod run;
 pub(crate) mod runs;
+mod session;

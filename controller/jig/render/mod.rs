@@ -5,12 +5,14 @@
 
 mod diagnostics;
 mod evidence;
+mod live;
 mod paint;
 mod progress;
 mod screen;
 mod table;
 mod verdict;
 
+pub(crate) use live::LiveView;
 pub(crate) use diagnostics::{one_line, problems_json};
 pub(crate) use evidence::quote;
 pub(crate) use paint::{Paint, Style};

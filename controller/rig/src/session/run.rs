@@ -201,7 +201,7 @@ async fn attempt_once(
 
 fn new_run(request: &SessionRequest, read: &ReadImages, bench: &Bench<'_>) -> NewRun {
     let images = read.values().map(|read| ImageRecord {
-        path: read.image.path.display().to_string(),
+        path: read.image.name.clone(),
         sha256: read.image.sha256.clone(),
         build_id: read.image.build_id.clone(),
     });
