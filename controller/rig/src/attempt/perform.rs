@@ -10,7 +10,7 @@ use jig_model::image::Image;
 use jig_model::plan::{Action, ActionKind, Plan};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
-    BindContext, BoxFuture, DriverError, DriverFactory, Host, PowerState, ProcessLedger, Protocols,
+    BindContext, BoxFuture, DriverError, DriverFactory, Host, ProcessLedger, Protocols,
 };
 use jig_model::rig_file::Resource;
 use jig_model::{Cause, ConsoleName, RunEvent, Verdict};
@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::actions::{Actions, chain};
+use super::aftermath;
 use super::board::{Board, EventSink, Line};
 use super::watcher::{Reading, Seen, Watcher};
 use crate::console::{
@@ -122,9 +123,6 @@ impl AttemptError {
 /// milliseconds; a slow PDU answers within its own time-out, far below.
 const POWER_OFF: Duration = Duration::from_secs(30);
 
-/// How long one health check may take; each has its own, shorter limit.
-const HEALTH: Duration = Duration::from_secs(10);
-
 /// Runs a plan once.
 ///
 /// The board is off when this returns, whatever happened.
@@ -183,7 +181,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         drop(actions.settle().await);
     }
     if outcome.failure.is_some() {
-        check_health(&mut actions).await;
+        aftermath::hear_out(&board).await;
+        aftermath::check_health(&board, &mut actions.protocols.health).await;
     }
     let off = power_off(&mut actions).await;
     // Dropping the stops tells the watchers to look at what is left and end.
@@ -208,6 +207,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
 
     let mut incidents = std::mem::take(&mut board.facts().incidents);
     incidents.extend(closed.incidents);
+    aftermath::complete_lines(&mut incidents, request.dir.path());
     let image = deployed
         .as_ref()
         .and_then(|report| request.images.values().find(|image| image.sha256 == report.sha256));
@@ -258,24 +258,6 @@ async fn follow_plan(
         retry: RetryPolicy::default(),
     };
     workflow::run(request.plan, cast).await
-}
-
-/// Asks the rig before the target is blamed: a wait that ran out on a machine that somebody
-/// stopped says nothing about the firmware.
-async fn check_health(actions: &mut Actions<'_>) {
-    let board = Arc::clone(&actions.board);
-    if board.facts().power != Some(PowerState::On) {
-        return;
-    }
-    for check in &mut actions.protocols.health {
-        let Ok(report) = timeout(HEALTH, check.check()).await else { continue };
-        board.emit(RunEvent::Health(report.clone()));
-        if !report.ok {
-            let text = format!("{}: {}", report.check, report.detail);
-            let passage = Passage { text, ..Passage::default() };
-            board.incident(IncidentKind::Lost(Cause::EmulatorStuck), passage);
-        }
-    }
 }
 
 async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
