@@ -43,7 +43,10 @@ pub(crate) fn check_all(
         }
     }
     for problems in beside {
-        if !checked.iter().any(|(origin, _)| *origin == problems.origin) {
+        // The same file may be known by another path.
+        let real = |origin: &str| std::fs::canonicalize(origin).ok();
+        let same = |origin: &str| real(origin).is_some_and(|r| Some(r) == real(&problems.origin));
+        if !checked.iter().any(|(origin, _)| same(origin)) {
             let origin = problems.origin.clone();
             checked.push((origin, Checked { kind: problems.kind, result: Err(problems) }));
         }

@@ -50,7 +50,9 @@ fn kind_of(path: &Path, text: &str) -> Kind {
     if folder == "faults" {
         return Kind::FaultSet;
     }
-    if folder == "rig.toml.d" || path.file_name().is_some_and(|name| name == "rig.toml") {
+    if folder.as_encoded_bytes().ends_with(b".toml.d")
+        || path.file_name().is_some_and(|name| name == "rig.toml")
+    {
         return Kind::RigFile;
     }
     let begins = |heads: &[&str]| {
@@ -71,17 +73,22 @@ fn kind_of(path: &Path, text: &str) -> Kind {
 }
 
 fn check(common: &Common, screen: &Screen, files: &[PathBuf]) -> Result<u8, Failure> {
-    let Boards { mut profiles, fault_sets, bad } = Boards::around(common, files)?;
-    // A rig file may name boards that are checked along with it.
+    let Boards { mut profiles, fault_sets, mut bad } = Boards::around(common, files)?;
+    let mut rig_file = false;
     for path in files {
-        if let Ok(Source { origin, text }) = read(path)
-            && kind_of(path, &text) == Kind::Profile
+        let Ok(Source { origin, text }) = read(path) else { continue };
+        let kind = kind_of(path, &text);
+        rig_file |= kind == Kind::RigFile;
+        // A rig file may name boards that are checked along with it.
+        if kind == Kind::Profile
             && let Ok(profile) = BoardProfile::parse(&origin, &text, &fault_sets)
         {
             profiles.retain(|known| known.id != profile.id);
             profiles.push(profile);
         }
     }
+    // Profiles depend on fault sets, and only rig files on profiles.
+    bad.retain(|problems| rig_file || problems.kind == "fault set");
     check_all(screen, files, bad, |source| check_one(source, &profiles, &fault_sets))
 }
 
@@ -181,7 +188,47 @@ fn as_text(profile: &BoardProfile) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+
+    #[test]
+    fn a_file_is_reported_once_and_strangers_not_at_all() {
+        let root = tempfile::tempdir().unwrap();
+        let boards = root.path().join("board-profiles");
+        std::fs::create_dir_all(boards.join("faults")).unwrap();
+        let file = |path: &str, text: &str| {
+            std::fs::write(root.path().join(path), text).unwrap();
+            root.path().join(path)
+        };
+        let broken = file("board-profiles/broken.toml", "version = 1\n");
+        let plan = file("plan.toml", "version = 1\n[[stage.step]]\n");
+        let args = ["jig", "--boards", boards.to_str().unwrap(), "boards"];
+        let common = crate::args::Cli::parse_from(args).common;
+        let screen = Screen::new(&common);
+        let files = |files: &[PathBuf]| match check(&common, &screen, files) {
+            Ok(code) => panic!("{code}"),
+            Err(failure) => {
+                assert_eq!(failure.exit_code(), 3);
+                failure.problems.into_iter().map(|p| p.origin).collect::<Vec<_>>()
+            }
+        };
+        assert_eq!(files(std::slice::from_ref(&plan)).len(), 1);
+        let indirect = boards.join("../board-profiles/broken.toml");
+        assert_eq!(files(std::slice::from_ref(&indirect)), [indirect.display().to_string()]);
+        let rig = file("rig.toml", "version = 2\n");
+        let both = files(std::slice::from_ref(&rig));
+        assert_eq!(both, [rig.display().to_string(), broken.display().to_string()]);
+        // A set that the checked profile may need.
+        let set = file("board-profiles/faults/mine.toml", "version = 2\n");
+        let found = files(&[indirect]);
+        let real = |path: &str| std::fs::canonicalize(path).unwrap();
+        assert_eq!((found.len(), real(&found[1])), (2, std::fs::canonicalize(set).unwrap()));
+        assert_eq!(
+            check(&common, &screen, &[root.path().join("none")]).unwrap_err().exit_code(),
+            2
+        );
+    }
 
     #[test]
     fn files_are_told_apart_by_name_and_content() {
@@ -191,6 +238,7 @@ mod tests {
             ("x.toml", "version = 1\n[[fault]]\n", Kind::FaultSet),
             ("rig.toml", "", Kind::RigFile),
             ("rig.toml.d/a.toml", "", Kind::RigFile),
+            ("lab.toml.d/a.toml", "", Kind::RigFile),
             ("lab.toml", "version = 1\n[[ place ]]\n", Kind::RigFile),
             ("p.toml", "[[stage]]\n[[stage.step]]\n", Kind::Plan),
             ("garbage", "\0", Kind::Profile),

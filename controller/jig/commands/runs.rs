@@ -62,10 +62,12 @@ fn failed(error: &StoreError) -> Failure {
 
 fn open(store: &RunStore, run: &str) -> Result<RunEntry, Failure> {
     store.open(run).map_err(|error| match error {
-        StoreError::NotFound { .. } => failed(&error).help(format!(
-            "`jig runs` lists the runs in {}; --runs names another folder",
-            store.root().display()
-        )),
+        StoreError::NotFound { .. } if store.list().is_ok_and(|runs| runs.is_empty()) => {
+            let message = format!("no runs yet in {}", store.root().display());
+            Failure::new(error.fault(), message)
+                .help("begin with `jig run -b BOARD app.elf`, or name another folder with --runs")
+        }
+        StoreError::NotFound { .. } => failed(&error).help("--runs names another folder"),
         other => failed(&other),
     })
 }

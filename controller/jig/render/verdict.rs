@@ -39,8 +39,9 @@ pub(crate) fn show_verdict(screen: &Screen, record: &RunRecord) {
 pub(crate) fn verdict_text(record: &RunRecord, paint: Paint) -> String {
     let mut text = String::new();
     let Some(verdict) = &record.verdict else {
-        let word = paint.paint(Style::Bold, "RUNNING");
-        let _ = writeln!(text, "{word} {}: no verdict yet", place(record));
+        // Whether it still runs, only its lock can tell.
+        let word = paint.paint(Style::Bold, "NO VERDICT");
+        let _ = writeln!(text, "{word} {}: the run has not ended", place(record));
         return text;
     };
     headline(&mut text, record, verdict, paint);
@@ -245,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_a_verdict_is_running() {
+    fn a_run_without_a_verdict_says_so() {
         let text = verdict_text(&record(None), Paint { on: false });
-        assert_eq!(text, "RUNNING bench-1: no verdict yet\n");
+        assert_eq!(text, "NO VERDICT bench-1: the run has not ended\n");
     }
 }

@@ -1,7 +1,7 @@
 //! `jig runs export`.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use jig_model::{Fault, exit};
@@ -23,6 +23,10 @@ pub(super) fn export(
     let id = open(store, run)?.dir.id().to_string();
     let path = output.unwrap_or_else(|| format!("{id}.tar.gz").into());
     if path == Path::new("-") {
+        if io::stdout().is_terminal() {
+            return Err(Failure::new(Fault::Usage, "an archive is nothing for a terminal")
+                .help("name a file with --output, or pipe it on"));
+        }
         store.export(&id, Stdout(screen)).map_err(|error| failed(&error))?;
         return Ok(exit::PASS);
     }

@@ -192,8 +192,13 @@ fn what_is_missing_has_the_documented_exit_code() {
     let (_folder, store) = store();
     let failure = open(&store, "last").unwrap_err();
     assert_eq!(failure.exit_code(), 2);
-    assert!(failure.help.unwrap().contains("jig runs"));
-    assert!(store.list().unwrap().is_empty());
+    assert!(failure.message.contains("no runs yet"), "{}", failure.message);
+    assert!(failure.help.unwrap().contains("jig run -b"));
+    drop(begin(&store, "2026-11-21T22:15:30Z"));
+    let failure = open(&store, "20261121-221531-0000").unwrap_err();
+    assert_eq!(failure.exit_code(), 2);
+    assert!(failure.message.contains("did you mean 20261121-221530-0000"), "{}", failure.message);
+    assert_eq!(open(&store, "2026").unwrap().record.unwrap().exit_code, None);
 }
 
 #[test]
