@@ -12,9 +12,9 @@ mod screen;
 mod table;
 mod verdict;
 
-pub(crate) use live::LiveView;
 pub(crate) use diagnostics::{one_line, problems_json};
 pub(crate) use evidence::quote;
+pub(crate) use live::LiveView;
 pub(crate) use paint::{Paint, Style};
 #[allow(unused_imports, reason = "the type of what `Screen::progress` returns")]
 pub(crate) use progress::Progress;

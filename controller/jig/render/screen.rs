@@ -8,7 +8,7 @@ use jig_model::Fault;
 use serde::Serialize;
 
 use super::diagnostics::{self, Look};
-use super::paint::{Paint, Style, wants_colour};
+use super::paint::{Paint, wants_colour};
 use super::progress::{Line, Progress};
 use crate::args::Common;
 use crate::failure::Failure;
@@ -75,11 +75,6 @@ impl Screen {
     /// Tells whether standard error is a terminal that can rewrite a line.
     pub(crate) fn is_terminal(&self) -> bool {
         self.is_terminal
-    }
-
-    /// Colours a text for standard error.
-    pub(crate) fn paint(&self, style: Style, text: &str) -> String {
-        self.err.paint(style, text)
     }
 
     /// Returns the colours of standard error.

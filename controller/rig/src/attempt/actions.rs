@@ -249,7 +249,7 @@ impl Actions<'_> {
             ActionFailure::new(Cause::StorageFailed, chain(&error))
         };
         let Some(line) = self.board.lines.get(console) else {
-            return Err(no_console(&console));
+            return Err(no_console(console));
         };
         let (boots, start) = {
             let facts = self.board.facts();
