@@ -44,6 +44,7 @@ pub(crate) fn session(
         Failure::new(Fault::Bug, "this build has no driver for the place's resource")
     })?;
     let image_sets = Catalogue::images_dir();
+    let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()

@@ -11,7 +11,9 @@ use crate::profile::{Arch, BoardProfile};
 /// An image that has been read and found to fit its board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// The file that was read; it is only ever read.
+    /// The file, as the user named it.
+    pub name: String,
+    /// The file that is deployed; it is only ever read.
     pub path: PathBuf,
     /// SHA-256 of the whole file, in lower-case hex.
     pub sha256: String,
@@ -113,7 +115,8 @@ impl Image {
         }
         let build_id = file.build_id().map_err(broken)?.map(hex);
         let announces = file.sections().any(|s| s.name() == Ok(ANNOUNCE_SECTION));
-        Ok(Self { path, sha256: hex(&Sha256::digest(bytes)), build_id, announces })
+        let name = path.display().to_string();
+        Ok(Self { name, path, sha256: hex(&Sha256::digest(bytes)), build_id, announces })
     }
 }
 
