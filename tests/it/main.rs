@@ -11,12 +11,15 @@
     reason = "a panic is a test's report"
 )]
 
+mod bad_input;
 mod cli;
+mod console;
 mod console_loss;
 mod fixtures;
 mod junit;
 mod linux;
 mod manifest;
 mod nothing_left;
+mod offline;
 mod tidy;
 mod workshop;

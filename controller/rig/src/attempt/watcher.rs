@@ -148,6 +148,10 @@ impl Watcher {
             if stopping {
                 break;
             }
+            let lost = state.borrow().error.clone();
+            if let Some(error) = lost {
+                self.tell_loss(&error);
+            }
             tokio::select! {
                 // Sent or dropped: either way nobody waits for more.
                 _ = &mut stop => stopping = true,
@@ -279,6 +283,18 @@ impl Watcher {
             let console = self.console.clone();
             self.board.emit(RunEvent::Recognised { cause, console, start, end, text });
         }
+    }
+
+    /// A log that cannot be written will never show what is waited for, so no wait goes on.
+    fn tell_loss(&self, error: &str) {
+        let kind = IncidentKind::Lost(Cause::StorageFailed);
+        // Looked up and not remembered: a try that is started again forgets incidents.
+        if self.board.facts().incidents.iter().any(|incident| incident.kind == kind) {
+            return;
+        }
+        let at = self.follower.cursor();
+        let text = format!("the console's log could not be written: {error}");
+        self.board.incident(kind, Passage { file: self.file(), start: at, end: at, text });
     }
 
     fn publish(&self) {
