@@ -30,9 +30,7 @@ pub(crate) fn start(verbose: u8, quiet: bool, format: LogFormat, colour: bool) {
     let registry = tracing_subscriber::registry().with(filter);
     let started = match format {
         LogFormat::Text => registry
-            .with(
-                tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colour),
-            )
+            .with(tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colour))
             .try_init(),
         LogFormat::Json => registry.with(JsonLines { session: session_id() }).try_init(),
     };
@@ -67,7 +65,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
         event.record(&mut fields);
         let mut data = fields.0;
         let scope = context.event_scope(event).into_iter().flatten();
-        let trace = scope.filter_map(|span| span.extensions().get::<Trace>().map(|t| t.0.clone())).next();
+        let trace =
+            scope.filter_map(|span| span.extensions().get::<Trace>().map(|t| t.0.clone())).next();
+        // An event that belongs to a run says so itself when it comes from beside the span.
+        let trace = data.remove("trace").or_else(|| trace.map(Value::from));
         let kind = data.remove("event_type");
         let kind = kind.unwrap_or_else(|| event.metadata().target().into());
         let mut line = json!({
@@ -80,6 +81,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
         });
         if let Some(duration) = data.remove("duration_ms") {
             line["duration_ms"] = duration;
+        }
+        // What was prepared as JSON goes in as what it is, not as a string.
+        if let Some(Value::String(text)) = data.get("data")
+            && let Ok(Value::Object(object)) = serde_json::from_str(text)
+        {
+            data.remove("data");
+            data.extend(object);
         }
         if !data.is_empty() {
             line["data"] = Value::Object(data);

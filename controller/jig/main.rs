@@ -28,7 +28,8 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are no errors to clap; their exit code is 0.
             let _ = error.print();
-            let code = if error.use_stderr() { jig_model::exit::USAGE } else { jig_model::exit::PASS };
+            let code =
+                if error.use_stderr() { jig_model::exit::USAGE } else { jig_model::exit::PASS };
             return ExitCode::from(code);
         }
     };
@@ -47,6 +48,12 @@ fn main() -> ExitCode {
         Command::Machine(command) => commands::machine::machine(&screen, command),
         Command::Completions { shell } => commands::manual::completions(shell),
         Command::Man { dir } => commands::manual::man(&dir),
+    };
+    // Output that was lost is no success, whatever the command came to; nor may it hide a
+    // worse end.
+    let outcome = match (outcome, screen.trouble()) {
+        (Ok(jig_model::exit::PASS), Some(trouble)) => Err(trouble),
+        (outcome, _) => outcome,
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

@@ -1,1 +1,22 @@
-//! The one integration binary.
+//! The one integration binary: the `jig` program as its users meet it.
+//!
+//! Every test runs the real program, most of them on emulated boards, in folders of its
+//! own ([`workshop`]). Nothing here waits for a time to pass: each wait is for a thing, and
+//! its deadline matters only when the test fails.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a panic is a test's report"
+)]
+
+mod cli;
+mod console_loss;
+mod fixtures;
+mod junit;
+mod linux;
+mod manifest;
+mod nothing_left;
+mod tidy;
+mod workshop;

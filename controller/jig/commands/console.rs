@@ -33,19 +33,16 @@ const QUIET: Duration = Duration::from_secs(1);
 const STRIDE: usize = 16 << 10;
 
 /// Connects a console.
-pub(crate) fn console(
-    common: &Common,
-    screen: &Screen,
-    args: ConsoleArgs,
-) -> Result<u8, Failure> {
+pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(common)?;
     let (place, profile) = catalogue.place(&args.target.board)?;
     let wanted = args.console.unwrap_or_else(|| profile.primary_console().clone());
     if !profile.consoles.iter().any(|c| c.name == wanted) {
         let known: Vec<_> = profile.consoles.iter().map(|c| c.name.to_string()).collect();
         let message = format!("board {} has no console {wanted}", profile.id);
-        return Err(Failure::new(Fault::Usage, message)
-            .help(format!("it has: {}", known.join(", "))));
+        return Err(
+            Failure::new(Fault::Usage, message).help(format!("it has: {}", known.join(", ")))
+        );
     }
     let line_end = args.line_end.bytes();
     let request = SessionRequest {

@@ -113,8 +113,11 @@ fn write_report(
     }
     fs::write(&request.path, text).map_err(|error| {
         let path = request.path.display();
-        Failure::new(Fault::Lab, format!("the run ended, but its report {path} was not written: {error}"))
-            .help("the run itself is kept: jig runs show")
+        Failure::new(
+            Fault::Lab,
+            format!("the run ended, but its report {path} was not written: {error}"),
+        )
+        .help("the run itself is kept: jig runs show")
     })
 }
 
@@ -124,7 +127,8 @@ fn read_baseline(path: &Path) -> Result<TestReport, Failure> {
             .help("a baseline is an earlier report: jig test ... --report json=FILE")
     };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let document = jig_rig::report::VerdictDocument::parse(&text).map_err(|e| wrong(e.to_string()))?;
+    let document =
+        jig_rig::report::VerdictDocument::parse(&text).map_err(|e| wrong(e.to_string()))?;
     Ok(document.verdict.tests)
 }
 

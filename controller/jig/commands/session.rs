@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jig_model::Fault;
 use jig_model::exit::CANCELLED;
-use jig_rig::session::{Bench, Observer, SessionRequest};
 use jig_rig::console::escape;
+use jig_rig::session::{Bench, Observer, SessionRequest};
 use jig_rig::store::{RunDir, RunRecord, RunStore, Swept, SweptOutcome};
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
@@ -44,6 +44,7 @@ pub(crate) fn session(
         Failure::new(Fault::Bug, "this build has no driver for the place's resource")
     })?;
     let image_sets = Catalogue::images_dir();
+    let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
@@ -60,9 +61,9 @@ pub(crate) fn session(
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
         };
-        jig_rig::session::run(request, &bench, observer, cancel).await.map_err(|error| {
-            Failure::of(error.fault(), &error)
-        })
+        jig_rig::session::run(request, &bench, observer, cancel)
+            .await
+            .map_err(|error| Failure::of(error.fault(), &error))
     });
     shown();
     let record = record?;

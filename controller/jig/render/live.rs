@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use jig_model::result::CaseStatus;
-use jig_model::{ConsoleName, RunEvent, RunId, Verdict};
+use jig_model::{Cause, ConsoleName, RunEvent, RunId, Verdict};
 use jig_rig::console::{ConsoleHandle, Escaper, Follow, escape};
 use jig_rig::session::Observer;
 
@@ -22,6 +22,8 @@ const STRIDE: usize = 16 << 10;
 /// Shows one run.
 pub(crate) struct LiveView {
     show_console: bool,
+    /// Whether progress is told in lines, because it is no terminal that would show it.
+    lines: bool,
     repeat: u32,
     attempt: AtomicU32,
     tally: Mutex<Tally>,
@@ -41,6 +43,7 @@ impl LiveView {
     pub(crate) fn new(screen: &Screen, repeat: u32) -> Self {
         Self {
             show_console: !screen.json() && !screen.quiet() && repeat == 1,
+            lines: !screen.quiet() && !screen.is_terminal(),
             repeat,
             attempt: AtomicU32::new(0),
             tally: Mutex::default(),
@@ -91,7 +94,18 @@ impl Observer for LiveView {
                 };
                 tally.cases[slot] += 1;
             }
-            RunEvent::AttemptEnded { verdict, .. } => tally.verdicts.push(verdict.clone()),
+            RunEvent::AttemptEnded { attempt, verdict } => {
+                if self.lines && self.repeat > 1 {
+                    let words = escape(verdict.summary.as_bytes());
+                    eprintln!("attempt {attempt} of {}: {}: {words}", self.repeat, verdict.kind);
+                }
+                tally.verdicts.push(verdict.clone());
+            }
+            RunEvent::Recognised { cause: Cause::NoOutput | Cause::Hang, text, .. }
+                if self.show_console =>
+            {
+                eprintln!("jig: {}", escape(text.as_bytes()));
+            }
             _ => return,
         }
         // The console's own lines are the progress where they are shown.

@@ -11,7 +11,9 @@ use crate::profile::{Arch, BoardProfile};
 /// An image that has been read and found to fit its board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// The file that was read; it is only ever read.
+    /// The file, as the user named it.
+    pub name: String,
+    /// The file that is deployed; it is only ever read.
     pub path: PathBuf,
     /// SHA-256 of the whole file, in lower-case hex.
     pub sha256: String,
@@ -41,7 +43,7 @@ pub const ANNOUNCE_SECTION: &str = ".jig.announce";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// Not an ELF file.
-    #[error("it is not an ELF file (it starts with {head:02x?})")]
+    #[error("it is not an ELF file (it starts with \"{}\")", .head.escape_ascii())]
     NotElf {
         /// The first bytes, at most four.
         head: Vec<u8>,
@@ -113,7 +115,8 @@ impl Image {
         }
         let build_id = file.build_id().map_err(broken)?.map(hex);
         let announces = file.sections().any(|s| s.name() == Ok(ANNOUNCE_SECTION));
-        Ok(Self { path, sha256: hex(&Sha256::digest(bytes)), build_id, announces })
+        let name = path.display().to_string();
+        Ok(Self { name, path, sha256: hex(&Sha256::digest(bytes)), build_id, announces })
     }
 }
 
@@ -155,4 +158,89 @@ pub fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::FaultSets;
+
+    fn board() -> BoardProfile {
+        let text = r#"
+            version = 1
+            id = "b"
+            title = "B"
+            arch = "arm"
+            [[memory]]
+            name = "ram"
+            kind = "ram"
+            start = 0x1000
+            size = "4K"
+            [[console]]
+            name = "uart0"
+            kind = "uart"
+            baud = 9600
+        "#;
+        BoardProfile::parse("b.toml", text, &FaultSets::default()).unwrap()
+    }
+
+    /// Builds a 32-bit little-endian ELF with one segment.
+    fn elf(machine: u16, load: u32, run: u32, file_size: u32, memory_size: u32) -> Vec<u8> {
+        let mut bytes = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+        for half in [2, machine] {
+            bytes.extend(half.to_le_bytes());
+        }
+        for word in [1_u32, 0, 52, 0, 0] {
+            bytes.extend(word.to_le_bytes());
+        }
+        for half in [52_u16, 32, 1, 40, 0, 0] {
+            bytes.extend(half.to_le_bytes());
+        }
+        for word in [1, 84, run, load, file_size, memory_size, 5, 4] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.resize(84 + file_size as usize, 0);
+        bytes
+    }
+
+    const ARM: u16 = 40;
+    const RISCV: u16 = 243;
+
+    fn parse(bytes: &[u8]) -> Result<Image, ImageError> {
+        Image::parse("x.elf".into(), bytes, &board())
+    }
+
+    #[test]
+    fn an_image_that_fits_is_taken_and_hashed() {
+        let image = parse(&elf(ARM, 0x1000, 0x1800, 16, 16)).unwrap();
+        assert_eq!(image.sha256.len(), 64);
+        assert_eq!((image.build_id, image.announces), (None, false));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_name() {
+        assert!(matches!(parse(b"# text"), Err(ImageError::NotElf { .. })));
+        assert!(matches!(parse(b""), Err(ImageError::NotElf { .. })));
+        assert!(matches!(parse(b"\x7fELF\x01"), Err(ImageError::Broken(_))));
+        let other = parse(&elf(RISCV, 0x1000, 0x1000, 4, 4));
+        assert!(matches!(other, Err(ImageError::WrongArch { .. })));
+        assert_eq!(parse(&elf(ARM, 0x1000, 0x1000, 0, 0)), Err(ImageError::Empty));
+        // Loaded outside, running outside, and zeroed data that reaches outside.
+        for bytes in [
+            elf(ARM, 0x0ff8, 0x1000, 16, 16),
+            elf(ARM, 0x1000, 0x3000, 16, 16),
+            elf(ARM, 0x1000, 0x1000, 16, 0x1001),
+            elf(ARM, 0x1000, 0xffff_fff8, 16, 16),
+        ] {
+            assert!(matches!(parse(&bytes), Err(ImageError::OutsideMemory { .. })));
+        }
+    }
+
+    #[test]
+    fn no_cut_of_an_image_panics() {
+        let whole = elf(ARM, 0x1000, 0x1000, 16, 16);
+        for len in 0..whole.len() {
+            let _ = parse(&whole[..len]);
+        }
+    }
 }

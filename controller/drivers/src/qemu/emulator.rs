@@ -100,7 +100,7 @@ impl Flasher for EmulatorHandle {
             self.ask(|reply| Order::Deploy(order, reply)).await?;
             Ok(DeployReport {
                 method: "emulator-loader".to_owned(),
-                image: image.path.display().to_string(),
+                image: image.name.clone(),
                 sha256: image.sha256.clone(),
                 build_id: image.build_id.clone(),
             })

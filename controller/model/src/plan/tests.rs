@@ -1,3 +1,5 @@
+//! Plans as people write them, and as they should not.
+
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -50,6 +50,8 @@ pub(super) struct Actions<'a> {
     pub(super) cursors: BTreeMap<ConsoleName, (usize, Follower)>,
     /// Host commands so far; numbers their artefacts.
     pub(super) commands: u32,
+    /// Whether the last action watched the target for a while after what it waited for.
+    pub(super) settled: bool,
 }
 
 /// Says an error with everything below it, once each.
@@ -75,6 +77,7 @@ impl Actions<'_> {
     /// Does one action; returns what was seen, in a few words.
     pub(super) async fn perform(&mut self, action: &Action) -> Result<String, ActionFailure> {
         let within = action.timeout;
+        self.settled = false;
         match &action.kind {
             ActionKind::Power { op } => self.power(*op, within).await,
             ActionKind::Reset => self.reset(within).await,
@@ -246,7 +249,7 @@ impl Actions<'_> {
             ActionFailure::new(Cause::StorageFailed, chain(&error))
         };
         let Some(line) = self.board.lines.get(console) else {
-            return Err(no_console(&console));
+            return Err(no_console(console));
         };
         let (boots, start) = {
             let facts = self.board.facts();
@@ -375,16 +378,25 @@ impl Actions<'_> {
             }
             ReportEnd::Marker => {}
         }
-        let seen = "end marker seen".to_owned();
-        // A fault often comes right behind the last "OK".
+        self.settle().await?;
+        Ok("end marker seen".to_owned())
+    }
+
+    /// Watches the target a little longer: a fault often comes right behind the last "OK".
+    pub(super) async fn settle(&mut self) -> Result<(), ActionFailure> {
+        let board = Arc::clone(&self.board);
+        let off = board.facts().power != Some(PowerState::On);
+        if std::mem::replace(&mut self.settled, true) || off {
+            return Ok(());
+        }
         tokio::select! {
             biased;
             failure = trouble(&board) => Err(failure),
             _ = exit(&board) => {
                 self.looked_at_everything().await;
-                Ok(seen)
+                Ok(())
             }
-            () = sleep(self.profile.limits.settle) => Ok(seen.clone()),
+            () = sleep(self.profile.limits.settle) => Ok(()),
         }
     }
 

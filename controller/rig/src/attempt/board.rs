@@ -128,7 +128,6 @@ impl BoardSink for Board {
     }
 
     fn event(&self, event: BoardEvent) {
-        tracing::info!(?event, "board");
         self.emit(RunEvent::Board(event.clone()));
         match event {
             BoardEvent::Power { state } => {

@@ -10,6 +10,7 @@
 //! do what the plan says and stop waiting as soon as the facts say it is pointless.
 
 mod actions;
+mod aftermath;
 mod board;
 mod identity;
 mod lookout;

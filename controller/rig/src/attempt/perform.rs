@@ -19,12 +19,13 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::actions::{Actions, chain};
+use super::aftermath;
 use super::board::{Board, EventSink, Line};
 use super::lookout::Lookout;
 use super::watcher::{Progress, Reading, Seen, Watcher};
 use crate::console::{
     Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
-    RecordKind,
+    RecordKind, WireEnd,
 };
 use crate::judge::{Gap, Identity, Incident, IncidentKind, Observation, Passage, judge};
 use crate::results::MarkerError;
@@ -179,11 +180,20 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             deployed: None,
             cursors: BTreeMap::new(),
             commands: 0,
+            settled: false,
         },
         failed: false,
     };
     let outcome = follow_plan(&request, &mut performer).await;
     let Performer { mut actions, .. } = performer;
+    if outcome.state == State::WorkflowCompleted {
+        // What it finds is an incident, which the judge sees.
+        drop(actions.settle().await);
+    }
+    if outcome.failure.is_some() {
+        aftermath::hear_out(&board).await;
+        aftermath::check_health(&board, &mut actions.protocols.health).await;
+    }
     let off = power_off(&mut actions).await;
     // Dropping the stops tells the watchers to look at what is left and end.
     drop(stops);
@@ -205,6 +215,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
 
     let mut incidents = std::mem::take(&mut board.facts().incidents);
     incidents.extend(closed.incidents);
+    aftermath::complete_lines(&mut incidents, request.dir.path());
     let image = deployed
         .as_ref()
         .and_then(|report| request.images.values().find(|image| image.sha256 == report.sha256));
@@ -371,6 +382,12 @@ impl Closed {
             let text = format!("the console's log could not be written: {error}");
             let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
             let kind = IncidentKind::Lost(Cause::StorageFailed);
+            self.incidents.push(Incident { kind, passage });
+        }
+        if let Some(WireEnd::Broken(error)) = &state.ended {
+            let text = format!("the console's wire broke: {error}");
+            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
+            let kind = IncidentKind::Lost(Cause::ConsoleLost);
             self.incidents.push(Incident { kind, passage });
         }
         if state.gaps == 0 {

@@ -263,6 +263,10 @@ impl Watcher {
 
     /// Silence is told, not judged: only a wait that runs out makes something of it.
     fn listen_for_silence(&mut self) {
+        // Only the console that somebody waits on; the others are silent by nature.
+        if self.results.is_none() {
+            return;
+        }
         if let Some(silence) = self.recogniser.check_silence(self.began.elapsed()) {
             let Recognition { start, end, text, .. } = silence;
             let cause = Cause::NoOutput;

@@ -1,3 +1,5 @@
+//! What the capture owes its wires: every byte, in order, whatever the disk does.
+
 use std::collections::VecDeque;
 use std::io::Read as _;
 use std::sync::Mutex;

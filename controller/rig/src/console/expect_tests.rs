@@ -1,3 +1,5 @@
+//! Waiting for text that comes in pieces, late, or never.
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

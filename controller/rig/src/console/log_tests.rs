@@ -1,3 +1,5 @@
+//! Logs that were cut, damaged, or never had an index.
+
 use std::fs::OpenOptions;
 
 use super::super::clock::Stamp;

@@ -1,3 +1,5 @@
+//! Signatures in a stream that was cut anywhere.
+
 use std::sync::LazyLock;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Matches in a stream are those in the whole text.
+
 use std::sync::LazyLock;
 
 use super::*;

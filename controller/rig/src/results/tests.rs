@@ -1,3 +1,5 @@
+//! Reports of every format, good, bad and hostile.
+
 use jig_model::pattern::Pattern;
 use jig_model::plan::Markers;
 use jig_model::result::{CaseStatus, ResultFormat, TestReport};

@@ -18,6 +18,14 @@ pub enum ImagesError {
         /// The plan.
         plan: String,
     },
+    /// The command line's image would never be used.
+    #[error(
+        "plan {plan} never deploys the image that was given (add an action: {{ deploy = true }})"
+    )]
+    NotDeployed {
+        /// The plan.
+        plan: String,
+    },
     /// The board boots nothing by itself.
     #[error("board {board} has nothing to boot without an image (add the path of an ELF file)")]
     Needed {
@@ -91,6 +99,9 @@ pub(super) fn read(
         if !images.contains_key(image) {
             images.insert(image.clone(), read_one(path, board)?);
         }
+    }
+    if given.is_some() && !images.contains_key(&None) {
+        return Err(ImagesError::NotDeployed { plan: plan.name.to_string() });
     }
     if images.is_empty() && !boots_alone {
         return Err(ImagesError::Needed { board: name() });

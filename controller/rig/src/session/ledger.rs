@@ -48,17 +48,41 @@ impl ProcessLedger for RunLedger {
 pub(super) struct RunEvents {
     pub(super) log: Arc<EventLog>,
     pub(super) observer: Arc<dyn Observer>,
+    /// The run's id, which joins log lines of one run.
+    pub(super) trace: String,
     /// The first event that could not be written.
     pub(super) failed: OnceLock<StoreError>,
 }
 
 impl EventSink for RunEvents {
     fn emit(&self, event: RunEvent) {
+        self.mirror(&event);
         if let Err(error) = self.log.append(&event) {
             tracing::error!(%error, "event not recorded");
             let _ = self.failed.set(error);
         }
         self.observer.event(&event);
+    }
+}
+
+impl RunEvents {
+    /// Repeats an event in Jig's own log, so that one stream tells everything.
+    fn mirror(&self, event: &RunEvent) {
+        if !tracing::enabled!(tracing::Level::INFO) {
+            return;
+        }
+        let Ok(mut data) = serde_json::to_value(event) else { return };
+        let fields = data.as_object_mut();
+        let kind = fields.and_then(|fields| fields.remove("event"));
+        let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("event");
+        let (event_type, trace) = (kind.to_ascii_uppercase(), self.trace.as_str());
+        let message = kind.replace('_', " ");
+        match event {
+            RunEvent::ActionEnded { duration_ms, .. } => {
+                tracing::info!(event_type, trace, duration_ms, %data, "{message}");
+            }
+            _ => tracing::info!(event_type, trace, %data, "{message}"),
+        }
     }
 }
 

@@ -120,6 +120,7 @@ pub async fn run(
     let events = Arc::new(RunEvents {
         log: Arc::clone(live.events()),
         observer: Arc::clone(&observer),
+        trace: live.id().to_string(),
         failed: OnceLock::new(),
     });
     let lookout = Arc::new(Lookout::new(Arc::clone(&request.profile)));
@@ -204,7 +205,7 @@ async fn attempt_once(
 
 fn new_run(request: &SessionRequest, read: &ReadImages, bench: &Bench<'_>) -> NewRun {
     let images = read.values().map(|read| ImageRecord {
-        path: read.image.path.display().to_string(),
+        path: read.image.name.clone(),
         sha256: read.image.sha256.clone(),
         build_id: read.image.build_id.clone(),
     });

@@ -57,7 +57,10 @@ pub(super) fn try_lock(path: &Path, how: FlockArg) -> Result<Lock, StoreError> {
 impl RunStore {
     /// Names a folder of runs; it is created with the first run.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let root = root.into();
+        // What a run starts works in other directories, so its paths must not depend on one.
+        let root = std::path::absolute(&root).unwrap_or(root);
+        Self { root }
     }
 
     /// Returns the folder.

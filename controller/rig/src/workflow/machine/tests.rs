@@ -1,3 +1,5 @@
+//! The machine against its table, exhaustively.
+
 use std::collections::HashMap;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! The runner with actors, planners and clocks that are played.
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

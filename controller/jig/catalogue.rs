@@ -1,0 +1,278 @@
+//! Which boards and places there are, and where each came from.
+//!
+//! Owns the order in which files are looked up; what they mean is the model's business.
+//!
+//! # Design
+//! *Profiles and fault sets*, later wins by name: built-in, `/etc/jig/boards`,
+//! `$XDG_CONFIG_HOME/jig/boards`, the project's `board-profiles`, `--boards`. Only what
+//! wins is read.
+//!
+//! *The rig file* is the first of `--rig` (or `JIG_RIG`), the project's `rig.toml`,
+//! `$XDG_CONFIG_HOME/jig/rig.toml`, `/etc/jig/rig.toml`, and with it its drop-ins
+//! `rig.toml.d/*.toml`. Without one, or with one that names no place, every board that can
+//! be emulated is a place of its own name.
+
+mod sources;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
+use jig_model::rig_file::{Place, Rig, RigText};
+use jig_model::{BoardId, Fault, PlaceName, Problems};
+use jig_rig::console::escape;
+use jig_rig::store::Retention;
+
+use self::sources::{Layers, must_read, toml_files};
+pub(crate) use self::sources::{Source, Unreadable, read};
+pub(crate) use self::surroundings::Surroundings;
+use crate::args::Common;
+use crate::failure::Failure;
+
+mod built_in {
+    include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
+}
+
+/// All boards and places.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    /// The boards.
+    pub(crate) profiles: BTreeMap<BoardId, Arc<BoardProfile>>,
+    /// The places, and where runs are kept.
+    pub(crate) rig: Rig,
+    /// The rig file and its drop-ins; empty if there is none.
+    pub(crate) rig_files: Vec<PathBuf>,
+    around: Surroundings,
+}
+
+impl Catalogue {
+    /// Reads everything.
+    pub(crate) fn load(common: &Common) -> Result<Self, Failure> {
+        Self::load_in(common, Surroundings::of_process())
+    }
+
+    /// Reads everything as seen from somewhere.
+    pub(crate) fn load_in(common: &Common, around: Surroundings) -> Result<Self, Failure> {
+        let rig_files = rig_files(common.rig.as_deref(), &around)?;
+        let folders = board_folders(common.boards.as_deref(), &rig_files, &around)?;
+        let Boards { profiles, fault_sets: _, mut bad } = Boards::read(&folders, &folders)?;
+        let mut texts = Vec::new();
+        for path in &rig_files {
+            texts.extend(must_read(path, &mut bad)?);
+        }
+        let texts = texts.iter().map(|Source { origin, text }| RigText { origin, text });
+        let rig = Rig::parse(texts, &profiles).map_err(|more| {
+            // Where a board is broken, a place on it seems to be.
+            let echo = (!bad.is_empty()).then_some("rig::unknown-board");
+            bad.extend(more.into_iter().filter_map(|problems| without(problems, echo)));
+        });
+        let Some(mut rig) = rig.ok().filter(|_| bad.is_empty()) else {
+            return Err(Failure::problems(bad));
+        };
+        if rig.places.is_empty() {
+            rig.places = Rig::of_profiles(&profiles).places;
+        }
+        let profiles = profiles.into_iter().map(|p| (p.id.clone(), Arc::new(p))).collect();
+        Ok(Self { profiles, rig, rig_files, around })
+    }
+
+    /// Finds a place and its board.
+    pub(crate) fn place(&self, name: &PlaceName) -> Result<(Place, Arc<BoardProfile>), Failure> {
+        let place = self.rig.place(name.as_str()).map_err(|unknown| {
+            let help = match (self.profiles.keys().any(|b| b.as_str() == name.as_str()), self.rig_files.first()) {
+                (true, Some(file)) => format!(
+                    "the board {name} is known, but no place has that name: add a [[place]] to {}, or see `jig boards`",
+                    escape(file.display().to_string().as_bytes())
+                ),
+                _ => format!("{}; `jig boards` lists them", unknown.help),
+            };
+            Failure::new(Fault::Usage, unknown.to_string()).help(help)
+        })?;
+        let board = self.profile(&place.board)?;
+        Ok((place.clone(), board))
+    }
+
+    /// Finds a board.
+    pub(crate) fn profile(&self, board: &BoardId) -> Result<Arc<BoardProfile>, Failure> {
+        self.profiles.get(board).cloned().ok_or_else(|| {
+            let known = self.profiles.keys().map(BoardId::as_str);
+            let help = jig_model::document::did_you_mean(board.as_str(), known);
+            Failure::new(Fault::Usage, format!("there is no board profile {:?}", board.as_str()))
+                .help(format!("{help}; `jig boards` lists them"))
+        })
+    }
+
+    /// Shortens an origin that lies below the current directory, for people.
+    pub(crate) fn near<'o>(&self, origin: &'o str) -> &'o str {
+        let cwd = self.around.cwd.display().to_string();
+        let below = origin.strip_prefix(&cwd).and_then(|rest| rest.strip_prefix('/'));
+        below.filter(|rest| !rest.is_empty()).unwrap_or(origin)
+    }
+
+    /// Returns where runs are kept.
+    pub(crate) fn runs_dir(&self, common: &Common) -> PathBuf {
+        if let Some(dir) = &common.runs {
+            return self.around.cwd.join(dir);
+        }
+        let storage = &self.rig.runs;
+        let configured = storage.dir.as_ref().map(|dir| {
+            let said_in = |path: &&PathBuf| Some(path.display().to_string()) == storage.origin;
+            let folder = self.rig_files.iter().find(said_in).and_then(|path| path.parent());
+            self.around.cwd.join(folder.unwrap_or(Path::new(""))).join(dir)
+        });
+        configured.unwrap_or_else(|| self.around.default_runs())
+    }
+
+    /// Returns where image sets are.
+    pub(crate) fn images_dir() -> PathBuf {
+        Surroundings::of_process().images()
+    }
+
+    /// Returns which runs may stay. Evidence is only ever removed where somebody said so:
+    /// a full disk is seen and cured, a removed log never comes back.
+    pub(crate) fn retention(&self) -> Retention {
+        // A part of a day counts as a day: rather keep too long than too short.
+        let days = |keep: std::time::Duration| keep.as_secs().div_ceil(86_400);
+        Retention {
+            keep_days: self.rig.runs.keep.map(|keep| u32::try_from(days(keep)).unwrap_or(u32::MAX)),
+            keep_bytes: self.rig.runs.keep_size,
+        }
+    }
+}
+
+/// The boards that can be read, and the problems of those that cannot.
+pub(crate) struct Boards {
+    /// The boards.
+    pub(crate) profiles: Vec<BoardProfile>,
+    /// The shared fault signatures.
+    pub(crate) fault_sets: FaultSets,
+    /// What is wrong with the rest.
+    pub(crate) bad: Vec<Problems>,
+}
+
+impl Boards {
+    /// Reads the boards as they are seen from here, and from the folders of the given
+    /// files: where somebody checks files, those next to them count as well.
+    pub(crate) fn around(common: &Common, files: &[PathBuf]) -> Result<Self, Failure> {
+        let around = Surroundings::of_process();
+        let rig_files = rig_files(common.rig.as_deref(), &around)?;
+        let mut boards = board_folders(common.boards.as_deref(), &rig_files, &around)?;
+        let mut faults = boards.clone();
+        for folder in files.iter().filter_map(|file| file.parent()) {
+            boards.push(folder.join("board-profiles"));
+            faults.push(folder.join("board-profiles"));
+            faults.push(folder.to_owned());
+        }
+        Self::read(&boards, &faults)
+    }
+
+    /// Reads the profiles of some folders, and the fault sets of some folders.
+    fn read(boards: &[PathBuf], faults: &[PathBuf]) -> Result<Self, Failure> {
+        let mut bad = Vec::new();
+        let fault_sets = fault_sets(faults, &mut bad)?;
+        let profiles = profiles(boards, &fault_sets, &mut bad)?;
+        Ok(Self { profiles, fault_sets, bad })
+    }
+}
+
+/// Returns the rig file and its drop-ins, in the order in which they are read.
+fn rig_files(wanted: Option<&Path>, around: &Surroundings) -> Result<Vec<PathBuf>, Failure> {
+    let main = match wanted {
+        Some(path) => {
+            let path = around.cwd.join(path);
+            std::fs::metadata(&path).map_err(|error| {
+                let message = format!("could not read rig file {}: {error}", path.display());
+                Failure::new(Fault::Usage, message)
+                    .help("give the right file to --rig or in JIG_RIG, or leave both out")
+            })?;
+            Some(path)
+        }
+        None => around.project_rig().or_else(|| {
+            let user = around.user_config();
+            let folders = user.into_iter().chain([around.machine_config()]);
+            folders.map(|folder| folder.join("rig.toml")).find(|file| file.is_file())
+        }),
+    };
+    let Some(main) = main else { return Ok(Vec::new()) };
+    let mut drop_ins = main.clone().into_os_string();
+    drop_ins.push(".d");
+    let mut files = vec![main];
+    files.extend(toml_files(Path::new(&drop_ins))?);
+    Ok(files)
+}
+
+/// Returns the folders that may hold profiles, from the least to the most specific.
+fn board_folders(
+    wanted: Option<&Path>,
+    rig_files: &[PathBuf],
+    around: &Surroundings,
+) -> Result<Vec<PathBuf>, Failure> {
+    let mut folders = vec![around.machine_config().join("boards")];
+    folders.extend(around.user_config().map(|folder| folder.join("boards")));
+    let beside = rig_files.first().and_then(|file| file.parent());
+    let project = beside.into_iter().chain([around.cwd.as_path()]);
+    folders.extend(project.map(|f| f.join("board-profiles")).find(|folder| folder.is_dir()));
+    if let Some(folder) = wanted {
+        let folder = around.cwd.join(folder);
+        if !folder.is_dir() {
+            let message = format!("{} is not a folder", folder.display());
+            return Err(Failure::new(Fault::Usage, message)
+                .help("give a folder of board profiles to --boards or in JIG_BOARDS"));
+        }
+        folders.push(folder);
+    }
+    Ok(folders)
+}
+
+/// Reads the fault sets; those that are broken are left out.
+fn fault_sets(folders: &[PathBuf], bad: &mut Vec<Problems>) -> Result<FaultSets, Failure> {
+    let mut layers = Layers::of_built_in(built_in::FAULT_SETS);
+    for folder in folders {
+        layers.add(&folder.join("faults"))?;
+    }
+    let mut sources = layers.read(bad)?;
+    let all = FaultSets::parse(sources.iter().map(set_text));
+    if let Ok(sets) = all {
+        return Ok(sets);
+    }
+    sources.retain(|source| {
+        FaultSets::parse([set_text(source)]).map_err(|more| bad.extend(more)).is_ok()
+    });
+    let good = sources.iter().map(set_text);
+    Ok(FaultSets::parse(good).unwrap_or_default())
+}
+
+fn set_text((name, Source { origin, text }): &(String, Source)) -> FaultSetText<'_> {
+    FaultSetText { name, origin, text }
+}
+
+fn profiles(
+    folders: &[PathBuf],
+    faults: &FaultSets,
+    bad: &mut Vec<Problems>,
+) -> Result<Vec<BoardProfile>, Failure> {
+    let mut layers = Layers::of_built_in(built_in::BOARDS);
+    for folder in folders {
+        layers.add(folder)?;
+    }
+    // A broken fault set would make every profile that uses it look broken.
+    let echo = (!bad.is_empty()).then_some("profile::fault-set");
+    let mut profiles = Vec::new();
+    for (_, Source { origin, text }) in layers.read(bad)? {
+        match BoardProfile::parse(&origin, &text, faults) {
+            Ok(profile) => profiles.push(profile),
+            Err(problems) => bad.extend(without(problems, echo)),
+        }
+    }
+    Ok(profiles)
+}
+
+/// Leaves out the problems of a check that only echo problems of another file.
+fn without(mut problems: Problems, echo: Option<&str>) -> Option<Problems> {
+    problems.list.retain(|problem| Some(problem.check) != echo);
+    (!problems.list.is_empty()).then_some(problems)
+}

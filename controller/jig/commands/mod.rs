@@ -1,0 +1,13 @@
+//! What each command does. Every command returns its exit code, or why it could not start.
+
+pub(crate) mod boards;
+mod check;
+pub(crate) mod console;
+pub(crate) mod doctor;
+pub(crate) mod machine;
+pub(crate) mod manual;
+pub(crate) mod plan;
+pub(crate) mod profile;
+pub(crate) mod run;
+pub(crate) mod runs;
+mod session;

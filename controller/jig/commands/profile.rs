@@ -1,0 +1,249 @@
+//! `jig profile check` and `jig profile show`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use jig_model::exit;
+use jig_model::plan::Plan;
+use jig_model::profile::{BoardProfile, FaultSetText, FaultSets, StageProbe};
+use jig_model::rig_file::{Rig, RigText};
+
+use super::check::{Checked, check_all};
+use crate::args::{Common, ProfileCommand};
+use crate::catalogue::{Boards, Catalogue, Source, read};
+use crate::failure::Failure;
+use crate::render::{Screen, Style, one_line};
+
+/// Checks or shows profiles.
+pub(crate) fn profile(
+    common: &Common,
+    screen: &Screen,
+    command: ProfileCommand,
+) -> Result<u8, Failure> {
+    match command {
+        ProfileCommand::Check { files } => check(common, screen, &files),
+        ProfileCommand::Show { board } => {
+            let profile = Catalogue::load(common)?.profile(&board)?;
+            if screen.json() {
+                screen.out_json(&*profile);
+            } else {
+                let head = screen.out_paint().paint(Style::Bold, profile.id.as_str());
+                screen.out(&format!("{head}\n{}", as_text(&profile).trim_end()));
+            }
+            Ok(exit::PASS)
+        }
+    }
+}
+
+/// What a file seems to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Profile,
+    FaultSet,
+    RigFile,
+    Plan,
+}
+
+/// Tells what a file is: by where it lies, else by the tables that only one kind has.
+fn kind_of(path: &Path, text: &str) -> Kind {
+    let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+    if folder == "faults" {
+        return Kind::FaultSet;
+    }
+    if folder.as_encoded_bytes().ends_with(b".toml.d")
+        || path.file_name().is_some_and(|name| name == "rig.toml")
+    {
+        return Kind::RigFile;
+    }
+    let begins = |heads: &[&str]| {
+        text.lines().any(|line| {
+            let line: String = line.chars().filter(|c| !matches!(c, ' ' | '\t')).collect();
+            heads.iter().any(|head| line.starts_with(head))
+        })
+    };
+    if begins(&["[[place]]", "[runs]", "[place.", "[[place."]) {
+        Kind::RigFile
+    } else if begins(&["[[stage.step"]) {
+        Kind::Plan
+    } else if begins(&["[[fault]]"]) && !begins(&["id=", "[[console]]", "[emulation]"]) {
+        Kind::FaultSet
+    } else {
+        Kind::Profile
+    }
+}
+
+fn check(common: &Common, screen: &Screen, files: &[PathBuf]) -> Result<u8, Failure> {
+    let Boards { mut profiles, fault_sets, mut bad } = Boards::around(common, files)?;
+    let mut rig_file = false;
+    for path in files {
+        let Ok(Source { origin, text }) = read(path) else { continue };
+        let kind = kind_of(path, &text);
+        rig_file |= kind == Kind::RigFile;
+        // A rig file may name boards that are checked along with it.
+        if kind == Kind::Profile
+            && let Ok(profile) = BoardProfile::parse(&origin, &text, &fault_sets)
+        {
+            profiles.retain(|known| known.id != profile.id);
+            profiles.push(profile);
+        }
+    }
+    // Profiles depend on fault sets, and only rig files on profiles.
+    bad.retain(|problems| rig_file || problems.kind == "fault set");
+    check_all(screen, files, bad, |source| check_one(source, &profiles, &fault_sets))
+}
+
+fn check_one(source: &Source, profiles: &[BoardProfile], faults: &FaultSets) -> Checked {
+    let Source { origin, text } = source;
+    let path = Path::new(origin);
+    match kind_of(path, text) {
+        Kind::Profile => {
+            let result = BoardProfile::parse(origin, text, faults);
+            Checked { kind: "board profile", result: result.map(|profile| profile.title) }
+        }
+        Kind::Plan => {
+            let result = Plan::parse(origin, text);
+            Checked { kind: "plan", result: result.map(|plan| super::plan::summary(&plan)) }
+        }
+        Kind::FaultSet => {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let set = FaultSetText { name: &stem, origin, text };
+            let count = |sets: FaultSets| sets.get(&stem).map_or(0, <[_]>::len);
+            let result = FaultSets::parse([set]).map(|sets| format!("{} signatures", count(sets)));
+            Checked { kind: "fault set", result: result.map_err(first) }
+        }
+        Kind::RigFile => {
+            let result = Rig::parse([RigText { origin, text }], profiles);
+            let result = result.map(|rig| format!("{} places", rig.places.len()));
+            Checked { kind: "rig file", result: result.map_err(first) }
+        }
+    }
+}
+
+/// Takes the problems of the only document out of its list.
+fn first(mut list: Vec<jig_model::Problems>) -> jig_model::Problems {
+    list.pop().unwrap_or_else(|| jig_model::Problems {
+        kind: "document",
+        origin: String::new(),
+        source: String::new(),
+        list: Vec::new(),
+    })
+}
+
+fn as_text(profile: &BoardProfile) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        if !value.is_empty() {
+            let _ = writeln!(text, "  {name:<10}{}", one_line(&value));
+        }
+    };
+    line("title", profile.title.clone());
+    line("from", profile.origin.clone());
+    line("arch", profile.arch.to_string());
+    line("chip", profile.chip.clone().unwrap_or_default());
+    line("memory", profile.memory_text());
+    for (n, console) in profile.consoles.iter().enumerate() {
+        let primary = if n == 0 { ", primary" } else { "" };
+        line(
+            "console",
+            format!("{} ({:?}, {} baud{primary})", console.name, console.kind, console.baud)
+                .to_lowercase(),
+        );
+    }
+    line("features", profile.features.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
+    if let Some(emulation) = &profile.emulation {
+        let args = emulation.args.join(" ");
+        line("emulator", format!("{} -machine {} {args}", emulation.program, emulation.machine));
+        line("image set", emulation.image_set.clone().unwrap_or_default());
+        let quirks = emulation.quirks;
+        let quirks = [
+            (quirks.poke_after_input, "poke-after-input"),
+            (quirks.drops_early_input, "drops-early-input"),
+            (quirks.freezes_when_unread, "freezes-when-unread"),
+            (quirks.drops_when_unread, "drops-when-unread"),
+        ];
+        let has: Vec<&str> = quirks.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
+        line("quirks", has.join(", "));
+    }
+    for stage in &profile.stages {
+        let how = match &stage.probe {
+            StageProbe::Console(pattern) => format!("console shows /{}/", pattern.as_str()),
+            StageProbe::Banner { port, pattern } => {
+                format!("port {port} answers /{}/", pattern.as_str())
+            }
+        };
+        line("stage", format!("{}: {how}, within {:?}", stage.name, stage.timeout));
+    }
+    let faults = profile.faults.iter().map(|fault| format!("{} ({})", fault.name, fault.cause));
+    line("faults", faults.collect::<Vec<_>>().join(", "));
+    let limits = &profile.limits;
+    line(
+        "limits",
+        format!(
+            "storm {} bytes, boot loop {} boots, settle {:?}, silence {:?}",
+            limits.storm_bytes, limits.boot_loop, limits.settle, limits.silence
+        ),
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_reported_once_and_strangers_not_at_all() {
+        let root = tempfile::tempdir().unwrap();
+        let boards = root.path().join("board-profiles");
+        std::fs::create_dir_all(boards.join("faults")).unwrap();
+        let file = |path: &str, text: &str| {
+            std::fs::write(root.path().join(path), text).unwrap();
+            root.path().join(path)
+        };
+        let broken = file("board-profiles/broken.toml", "version = 1\n");
+        let plan = file("plan.toml", "version = 1\n[[stage.step]]\n");
+        let args = ["jig", "--boards", boards.to_str().unwrap(), "boards"];
+        let common = crate::args::Cli::parse_from(args).common;
+        let screen = Screen::new(&common);
+        let files = |files: &[PathBuf]| match check(&common, &screen, files) {
+            Ok(code) => panic!("{code}"),
+            Err(failure) => {
+                assert_eq!(failure.exit_code(), 3);
+                failure.problems.into_iter().map(|p| p.origin).collect::<Vec<_>>()
+            }
+        };
+        assert_eq!(files(std::slice::from_ref(&plan)).len(), 1);
+        let indirect = boards.join("../board-profiles/broken.toml");
+        assert_eq!(files(std::slice::from_ref(&indirect)), [indirect.display().to_string()]);
+        let rig = file("rig.toml", "version = 2\n");
+        let both = files(std::slice::from_ref(&rig));
+        assert_eq!(both, [rig.display().to_string(), broken.display().to_string()]);
+        // A set that the checked profile may need.
+        let set = file("board-profiles/faults/mine.toml", "version = 2\n");
+        let found = files(&[indirect]);
+        let real = |path: &str| std::fs::canonicalize(path).unwrap();
+        assert_eq!((found.len(), real(&found[1])), (2, std::fs::canonicalize(set).unwrap()));
+        assert_eq!(
+            check(&common, &screen, &[root.path().join("none")]).unwrap_err().exit_code(),
+            2
+        );
+    }
+
+    #[test]
+    fn files_are_told_apart_by_name_and_content() {
+        for (path, text, kind) in [
+            ("boards/x.toml", "id = \"x\"\n[[fault]]\n", Kind::Profile),
+            ("boards/faults/x.toml", "", Kind::FaultSet),
+            ("x.toml", "version = 1\n[[fault]]\n", Kind::FaultSet),
+            ("rig.toml", "", Kind::RigFile),
+            ("rig.toml.d/a.toml", "", Kind::RigFile),
+            ("lab.toml.d/a.toml", "", Kind::RigFile),
+            ("lab.toml", "version = 1\n[[ place ]]\n", Kind::RigFile),
+            ("p.toml", "[[stage]]\n[[stage.step]]\n", Kind::Plan),
+            ("garbage", "\0", Kind::Profile),
+        ] {
+            assert_eq!(kind_of(Path::new(path), text), kind, "{path}");
+        }
+    }
+}

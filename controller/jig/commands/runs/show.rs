@@ -1,0 +1,99 @@
+//! `jig runs show`.
+
+use std::fmt::Write as _;
+
+use jig_model::exit;
+use jig_model::result::CaseStatus;
+use jig_rig::store::{RunEntry, RunRecord};
+use serde_json::json;
+
+use super::list::state;
+use super::{failed, words};
+use crate::failure::Failure;
+use crate::render::{Paint, Screen, Style, one_line, quote, seconds, verdict_text, verdict_word};
+
+/// Most passages that are quoted.
+const MAX_QUOTES: usize = 3;
+
+/// Shows a run's record. JSON: `{"state","dir","record":RECORD}`, the record as stored.
+pub(super) fn show(screen: &Screen, entry: &RunEntry) -> Result<u8, Failure> {
+    let record = entry.record.as_ref().map_err(|error| {
+        failed(error).help(format!(
+            "its logs may still be read: jig runs log {}, or look into {}",
+            entry.dir.id(),
+            entry.dir.path().display()
+        ))
+    })?;
+    if screen.json() {
+        let dir = entry.dir.path().display().to_string();
+        screen.out_json(&json!({ "state": state(entry), "dir": dir, "record": record }));
+    } else {
+        screen.out(text(entry, record, screen.out_paint()).trim_end());
+    }
+    Ok(exit::PASS)
+}
+
+pub(super) fn text(entry: &RunEntry, record: &RunRecord, paint: Paint) -> String {
+    let mut text = verdict_text(record, paint);
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "  {:<10}{}", format!("{name}:"), one_line(&value));
+    };
+    line("run", format!("{} ({})", record.id, state(entry)));
+    line("folder", entry.dir.path().display().to_string());
+    if let Some(started) = record.started {
+        line("started", started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+    }
+    if let Some(board) = &record.board {
+        line("board", board.to_string());
+    }
+    if let Some(plan) = &record.plan {
+        line("plan", format!("{} ({})", plan.name, plan.origin));
+    }
+    for image in &record.images {
+        let id = image.build_id.as_ref().map(|id| format!(", build id {id}")).unwrap_or_default();
+        line("image", format!("{} (sha256 {:.12}{id})", image.path, image.sha256));
+    }
+    for (name, value) in &record.host {
+        line("host", format!("{name} {value}"));
+    }
+    if let Some(swept) = &record.swept {
+        let n = swept.killed.len();
+        line("swept", format!("{}, {n} processes of it killed", swept.at));
+        for remark in &swept.remarks {
+            line("remark", remark.clone());
+        }
+    }
+    for attempt in &record.attempts {
+        let (word, style) = verdict_word(attempt.verdict.kind);
+        let replaced = if attempt.replaced { ", made again after the rig was cured" } else { "" };
+        let _ = writeln!(
+            text,
+            "  attempt {}: {} {} ({}{replaced}, {} boots)",
+            attempt.attempt,
+            paint.paint(style, word),
+            attempt.verdict.cause,
+            seconds(attempt.duration_ms),
+            attempt.boots.len()
+        );
+    }
+    let Some(verdict) = &record.verdict else { return text };
+    for case in &verdict.tests.cases {
+        let (word, style) = match case.status {
+            CaseStatus::Pass => ("pass", Style::Good),
+            CaseStatus::Fail => ("fail", Style::Bad),
+            CaseStatus::Skip => ("skip", Style::Warn),
+            CaseStatus::Unfinished => ("open", Style::Warn),
+        };
+        let took = case.duration_ms.map(|ms| format!(" ({ms} ms)")).unwrap_or_default();
+        let _ = writeln!(text, "  {}  {}{took}", paint.paint(style, word), one_line(&case.name));
+    }
+    for evidence in verdict.evidence.iter().take(MAX_QUOTES) {
+        let Some(lines) = quote(&entry.dir, evidence) else { continue };
+        let place = format!("{} @{}..{}", evidence.file, evidence.start, evidence.end);
+        let _ = writeln!(text, "  {}", paint.paint(Style::Bold, &one_line(&place)));
+        for line in lines {
+            let _ = writeln!(text, "    | {}", words::cut(&line));
+        }
+    }
+    text
+}

@@ -1,0 +1,121 @@
+//! Events, sizes and lines in words.
+
+use jig_model::RunEvent;
+use jig_model::event::BoardEvent;
+use jig_model::protocol::PowerState;
+use jig_model::result::CaseStatus;
+
+use crate::render::{Style, one_line};
+
+/// Longest line that is shown, in characters. The raw log has the rest.
+const MAX_LINE: usize = 1000;
+
+/// Cuts an escaped line.
+pub(super) fn cut(line: &str) -> String {
+    match line.char_indices().nth(MAX_LINE) {
+        None => line.to_owned(),
+        Some((at, _)) => format!("{} [...]", &line[..at]),
+    }
+}
+
+/// Writes a number of bytes.
+pub(super) fn size(bytes: u64) -> String {
+    let tenths = |unit: u64| format!("{}.{}", bytes / unit, bytes % unit * 10 / unit);
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..0x10_0000 => format!("{} KiB", tenths(1024)),
+        0x10_0000..0x4000_0000 => format!("{} MiB", tenths(0x10_0000)),
+        _ => format!("{} GiB", tenths(0x4000_0000)),
+    }
+}
+
+/// An event as the time line shows it.
+pub(super) struct Words {
+    /// Who speaks.
+    pub(super) source: &'static str,
+    /// What is said: harmless, one line.
+    pub(super) text: String,
+    /// How it stands out.
+    pub(super) style: Option<Style>,
+}
+
+/// Says an event.
+pub(super) fn words(event: &RunEvent) -> Words {
+    let (source, text, style) = match event {
+        RunEvent::AttemptStarted { attempt } => {
+            ("run", format!("attempt {attempt} begins"), Some(Style::Bold))
+        }
+        RunEvent::Deployed(report) => {
+            let text =
+                format!("{} by {} (sha256 {:.12})", report.image, report.method, report.sha256);
+            ("deploy", text, None)
+        }
+        RunEvent::Board(event) => ("board", board(event), Some(Style::Warn)),
+        RunEvent::Boot { boot, offset } => {
+            ("board", format!("boot {boot}, at byte {offset} of the primary console"), None)
+        }
+        RunEvent::Workflow { from, trigger, to, refused } => {
+            let (refused, style) =
+                if *refused { (" REFUSED", Style::Bad) } else { ("", Style::Dim) };
+            ("flow", format!("{from} -> {to} by {trigger}{refused}"), Some(style))
+        }
+        RunEvent::ActionStarted { path, what } => ("plan", format!("{path}: {what}"), None),
+        RunEvent::ActionEnded { path, failed, detail, duration_ms } => {
+            let outcome = match failed {
+                Some(cause) => format!("failed ({cause})"),
+                None => "done".to_owned(),
+            };
+            let style = failed.map(|_| Style::Bad);
+            ("plan", format!("{path}: {outcome} in {duration_ms} ms: {detail}"), style)
+        }
+        RunEvent::FormatFound { format } => ("test", format!("format {}", format.as_str()), None),
+        RunEvent::Case { name, status } => {
+            let (word, style) = match status {
+                CaseStatus::Pass => ("pass", Style::Good),
+                CaseStatus::Fail => ("fail", Style::Bad),
+                CaseStatus::Skip => ("skip", Style::Warn),
+                CaseStatus::Unfinished => ("unfinished", Style::Warn),
+            };
+            ("test", format!("{word} {name}"), Some(style))
+        }
+        RunEvent::Recognised { cause, console, start, end, text } => {
+            ("watch", format!("{cause} on {console} @{start}..{end}: {text}"), Some(Style::Bad))
+        }
+        RunEvent::Gap { console, at, lost, reason } => {
+            let lost = lost.map_or("some".to_owned(), |lost| lost.to_string());
+            ("watch", format!("{lost} bytes of {console} lost at {at}: {reason}"), Some(Style::Bad))
+        }
+        RunEvent::Health(report) => {
+            let (word, style) = if report.ok { ("ok", None) } else { ("BAD", Some(Style::Bad)) };
+            ("health", format!("{} {word}: {}", report.check, report.detail), style)
+        }
+        RunEvent::HostCommand { argv, code, artefact } => {
+            let code = code.map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
+            ("host", format!("{argv:?}: {code}, output in {artefact}"), None)
+        }
+        RunEvent::AttemptEnded { attempt, verdict } => {
+            let text = format!(
+                "attempt {attempt}: {} ({}): {}",
+                verdict.kind, verdict.cause, verdict.summary
+            );
+            ("verdict", text, Some(Style::Bold))
+        }
+        RunEvent::Note { text } => ("note", text.clone(), None),
+    };
+    Words { source, text: cut(&one_line(&text)), style }
+}
+
+fn board(event: &BoardEvent) -> String {
+    match event {
+        BoardEvent::Power { state: PowerState::On } => "power on".to_owned(),
+        BoardEvent::Power { state: PowerState::Off } => "power off".to_owned(),
+        BoardEvent::Forwarded { port, address } => format!("port {port} is at {address}"),
+        BoardEvent::Reset { by_target: true, reason } => format!("reset itself ({reason})"),
+        BoardEvent::Reset { by_target: false, reason } => format!("was reset ({reason})"),
+        BoardEvent::Watchdog { action } => format!("watchdog fired: {action}"),
+        BoardEvent::GuestPanic { detail } => format!("the target panicked: {detail}"),
+        BoardEvent::TargetExit { code } => format!("the target ended with exit code {code}"),
+        BoardEvent::Lockup { detail } => format!("the processor locked up: {detail}"),
+        BoardEvent::Lost { cause, detail } => format!("lost ({cause}): {detail}"),
+    }
+}

@@ -1,0 +1,23 @@
+//! What people and programs see.
+//!
+//! **Owns** the two streams: what was asked for goes to standard output, everything else
+//! to standard error. **Refuses** to decide what there is to say.
+
+mod diagnostics;
+mod evidence;
+mod live;
+mod paint;
+mod progress;
+mod screen;
+mod table;
+mod verdict;
+
+pub(crate) use diagnostics::{one_line, problems_json};
+pub(crate) use evidence::quote;
+pub(crate) use live::LiveView;
+pub(crate) use paint::{Paint, Style};
+#[allow(unused_imports, reason = "the type of what `Screen::progress` returns")]
+pub(crate) use progress::Progress;
+pub(crate) use screen::Screen;
+pub(crate) use table::Table;
+pub(crate) use verdict::{seconds, show_verdict, verdict_text, verdict_word};

@@ -1,0 +1,85 @@
+//! One line that rewrites itself.
+
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the line shows; shared with the screen, which steps around it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line(Arc<Mutex<String>>);
+
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something else with the terminal: the line makes way and comes back.
+    pub(crate) fn step_aside(&self, act: impl FnOnce()) {
+        let shown = self.lock();
+        if shown.is_empty() {
+            return act();
+        }
+        wipe();
+        act();
+        draw(&shown);
+    }
+
+    /// Takes the line away, for output that may end in the middle of a line.
+    pub(crate) fn take_away(&self) {
+        let mut shown = self.lock();
+        if !shown.is_empty() {
+            shown.clear();
+            wipe();
+        }
+    }
+
+    fn set(&self, text: &str) {
+        let mut shown = self.lock();
+        if *shown != text {
+            text.clone_into(&mut shown);
+            draw(text);
+        }
+    }
+}
+
+/// Writes over the line. With line wrap off, a text longer than the terminal is wide stays
+/// on one line, without asking how wide that is at the moment.
+fn draw(text: &str) {
+    let _ = write!(std::io::stderr().lock(), "\r\x1b[2K\x1b[?7l{text}\x1b[?7h");
+}
+
+fn wipe() {
+    let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
+}
+
+/// Shows what is going on; takes its line away when dropped. Silent where nobody looks.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    line: Option<Line>,
+}
+
+impl Progress {
+    /// Begins with nothing shown.
+    pub(super) fn new(line: Option<Line>) -> Self {
+        Self { line }
+    }
+
+    /// Shows a text, already escaped; only its first line counts.
+    pub(crate) fn set(&self, text: &str) {
+        if let Some(line) = &self.line {
+            line.set(text.lines().next().unwrap_or_default());
+        }
+    }
+
+    /// Shows nothing.
+    pub(crate) fn clear(&self) {
+        if let Some(line) = &self.line {
+            line.take_away();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

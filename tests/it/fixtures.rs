@@ -1,0 +1,197 @@
+//! Every fixture on every board it fits: the verdict, and that everything that tells it agrees.
+//!
+//! The table of expectations is `manifest.json`, which `cargo xtask fixtures` writes from the
+//! fixtures' own descriptions. There is one test per board; each lists all its failures at once.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::junit::Junit;
+use crate::manifest::{self, Counts, Entry, repository};
+use crate::workshop::{Ran, Slot, Workshop, ran};
+
+/// Pairs of one board that are under way at once. Many of them only wait for a time-out.
+const WORKERS: usize = 3;
+
+/// How often a fixture that throws dice is run when all its attempts came out alike. One in
+/// three fails: twenty of twenty pass in one of 3,000 runs, three times over in one of 10^10.
+const THROWS: usize = 3;
+
+macro_rules! boards {
+    ($($test:ident = $board:literal,)+) => {
+        $(#[test] fn $test() { whole_board($board); })+
+
+        const TESTED: &[&str] = &[$($board,)+];
+    };
+}
+
+boards! {
+    lm3s6965evb = "lm3s6965evb",
+    microbit = "microbit",
+    mps2_an385 = "mps2-an385",
+    mps2_an386 = "mps2-an386",
+    mps2_an505 = "mps2-an505",
+    netduinoplus2 = "netduinoplus2",
+    riscv32_virt = "riscv32-virt",
+    sifive_e = "sifive-e",
+    stm32vldiscovery = "stm32vldiscovery",
+}
+
+#[test]
+fn every_fixture_and_board_is_in_the_table() {
+    let entries = manifest::entries();
+    let names = |folder: &str| -> BTreeSet<String> {
+        let all = fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap());
+        all.map(|entry| entry.path().file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+    };
+    let mut fixtures = names("firmware-fixtures");
+    fixtures.retain(|name| {
+        repository().join("firmware-fixtures").join(name).join("fixture.toml").is_file()
+    });
+    let built: BTreeSet<String> = entries.iter().map(|entry| entry.fixture.clone()).collect();
+    assert_eq!(
+        built, fixtures,
+        "fixtures that are built, and those there are\nrun: cargo xtask fixtures"
+    );
+    let tested: BTreeSet<String> = TESTED.iter().map(|&board| board.to_owned()).collect();
+    assert_eq!(
+        tested,
+        names("firmware-fixtures/boards"),
+        "boards with a test here, and those with fixtures"
+    );
+}
+
+fn whole_board(board: &str) {
+    let mut entries = manifest::entries();
+    entries.retain(|entry| entry.board == board);
+    assert!(!entries.is_empty(), "nothing is built for {board}\nrun: cargo xtask fixtures");
+    // The slow ones first, so that they do not trail behind all others.
+    entries.sort_by_key(|entry| std::cmp::Reverse((entry.timeout_s, entry.repeat)));
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(entry) = entries.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(why) = check(entry) {
+                        failures.lock().unwrap().push(format!("{board} {}: {why}", entry.fixture));
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(
+        failures.is_empty(),
+        "{} of {} fixtures failed:\n{}",
+        failures.len(),
+        entries.len(),
+        failures.join("\n")
+    );
+}
+
+fn check(entry: &Entry) -> Result<(), String> {
+    for throw in 1..=THROWS {
+        let workshop = Workshop::new();
+        let (ran, report) = run(&workshop, entry)?;
+        let document = ran.json()?;
+        if entry.repeat > 1 && throw < THROWS && all_alike(&document) {
+            continue;
+        }
+        return judge(entry, &ran, &document, &report);
+    }
+    Err("unreachable: the last throw is judged".to_owned())
+}
+
+/// Runs an entry; returns what it said, and its JUnit report.
+fn run(workshop: &Workshop, entry: &Entry) -> Result<(Ran, String), String> {
+    let report = workshop.path("report.xml");
+    let mut command = workshop.jig(["--json"]);
+    match entry.plan() {
+        Some(plan) => command.arg("test").arg(plan).arg("--image").arg(entry.elf()),
+        None => command
+            .arg("run")
+            .arg(entry.elf())
+            .args(["--timeout", &format!("{}s", entry.timeout_s)]),
+    };
+    command.args(["-b", &entry.board, "--repeat", &entry.repeat.to_string()]);
+    command.arg("--report").arg(format!("junit={}", report.display()));
+    let slot = Slot::take();
+    let ran = ran(&mut command)?;
+    drop(slot);
+    let xml =
+        fs::read_to_string(&report).map_err(|error| format!("no JUnit report: {error}: {ran}"))?;
+    Ok((ran, xml))
+}
+
+fn all_alike(document: &Value) -> bool {
+    let kinds: BTreeSet<_> = document["attempts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|a| a["kind"].to_string())
+        .collect();
+    kinds.len() == 1
+}
+
+fn judge(entry: &Entry, ran: &Ran, document: &Value, xml: &str) -> Result<(), String> {
+    let verdict = &document["verdict"];
+    let same = |what: &str, got: &dyn std::fmt::Debug, want: &dyn std::fmt::Debug| {
+        let (got, want) = (format!("{got:?}"), format!("{want:?}"));
+        if got == want { Ok(()) } else { Err(format!("{what} is {got}, expected {want}: {ran}")) }
+    };
+    same("the cause", &verdict["cause"].as_str(), &Some(entry.cause.as_str()))?;
+    same("the verdict", &verdict["kind"].as_str(), &Some(entry.verdict.as_str()))?;
+    let code = exit_code(&entry.verdict)?;
+    same("the exit code", &ran.code(), &code)?;
+    same("the document's exit code", &document["exit_code"].as_i64(), &Some(i64::from(code)))?;
+    same(
+        "the number of attempts",
+        &document["attempts"].as_array().map(Vec::len),
+        &Some(entry.repeat as usize),
+    )?;
+    let junit = Junit::parse(xml).map_err(|why| format!("{why}: {xml}"))?;
+    same("JUnit's cause", &junit.property("jig.cause"), &entry.cause)?;
+    same("JUnit's verdict", &junit.property("jig.verdict"), &entry.verdict)?;
+    same("JUnit's exit code", &junit.property("jig.exit_code"), &code.to_string())?;
+    // Who is to blame is what a CI service sees of the verdict.
+    let blamed = (junit.failures > 0, junit.errors > 0, junit.flaky > 0);
+    let due = match entry.verdict.as_str() {
+        "pass" => (false, false, false),
+        "fail" => (true, false, false),
+        "flaky" => (false, false, true),
+        _ => (false, true, false),
+    };
+    same("JUnit's (failure, error, flaky)", &blamed, &due)?;
+    if let Some(counts) = &entry.tests {
+        same("the counts", &counted(verdict), counts)?;
+        // Whatever else a report shows, it shows these.
+        same("JUnit's good cases", &junit.good, &counts.passed)?;
+        same("JUnit's skipped cases", &junit.skipped, &counts.skipped)?;
+    }
+    Ok(())
+}
+
+fn counted(verdict: &Value) -> Counts {
+    let count = |status: &str| {
+        let cases = verdict["tests"]["cases"].as_array().into_iter().flatten();
+        cases.filter(|case| case["status"] == status).count()
+    };
+    Counts { passed: count("pass"), failed: count("fail"), skipped: count("skip") }
+}
+
+fn exit_code(verdict: &str) -> Result<i32, String> {
+    Ok(match verdict {
+        "pass" => 0,
+        "fail" => 1,
+        "inconclusive" => 4,
+        "flaky" => 5,
+        "env_error" => 75,
+        "cancelled" => 130,
+        other => return Err(format!("{other} is no verdict")),
+    })
+}

@@ -1,0 +1,250 @@
+//! The rules of the house, as far as a machine can read them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::manifest::repository;
+
+/// Longest file. Beyond this nobody reads it in one go.
+const MAX_LINES: usize = 800;
+
+/// Who may import whom; tests of a crate obey the same rule.
+const EDGES: &[(&str, &[&str])] = &[
+    ("jig", &["jig-drivers", "jig-model", "jig-rig"]),
+    ("jig-drivers", &["jig-model"]),
+    ("jig-model", &[]),
+    ("jig-rig", &["jig-model"]),
+    ("xtask", &["jig-model"]),
+];
+
+/// Crates that the model must not see: it has no I/O, no clock and no environment.
+const NOT_IN_THE_MODEL: &[&str] = &["nix", "tempfile", "tokio", "tracing"];
+
+/// What would bring them in by the standard library.
+const IMPURE: &[&str] =
+    &["std::env", "std::fs", "std::net", "std::process", "std::thread", "Instant", "::now("];
+
+/// The top of the repository, beside dot-files and licences.
+const TOP: &[&str] = &[
+    "Cargo.lock",
+    "Cargo.toml",
+    "README.md",
+    "board-profiles",
+    "controller",
+    "firmware-fixtures",
+    "qemu-images",
+    "tests",
+];
+
+/// Lists what git keeps and what it does not know yet, as paths from the top.
+fn files() -> Vec<PathBuf> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let output = git.current_dir(repository()).output();
+    if let Ok(output) = output
+        && output.status.success()
+    {
+        let text = String::from_utf8(output.stdout).unwrap();
+        let all = text.split_terminator('\0').map(PathBuf::from);
+        // A file that was removed and not yet committed is still listed.
+        return all.filter(|path| repository().join(path).exists()).collect();
+    }
+    // An unpacked archive has no history; then everything but what is built counts.
+    let mut found = Vec::new();
+    walk(Path::new(""), &mut found);
+    found
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(repository().join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let path = folder.join(entry.file_name());
+        let ours = !["target", ".git", ".jig", ".build"].iter().any(|name| path.ends_with(name));
+        match entry.file_type().unwrap().is_dir() {
+            true if ours => walk(&path, found),
+            true => {}
+            false => found.push(path),
+        }
+    }
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let rust = files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
+    let all: Vec<_> = rust.map(|path| (path.clone(), read(&path))).collect();
+    assert!(all.len() > 100, "only {} source files were found", all.len());
+    all
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(repository().join(path))
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn nothing_wrong(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} against the rule:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn crates_import_only_what_they_may() {
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in files().iter().filter(|path| path.ends_with("Cargo.toml")) {
+        let manifest: toml::Table = read(path).parse().unwrap();
+        let name = manifest["package"]["name"].as_str().unwrap().to_owned();
+        let allowed = EDGES.iter().find(|(krate, _)| *krate == name).map(|(_, allowed)| *allowed);
+        let Some(allowed) = allowed else {
+            wrong.push(format!("{}: {name} has no rule in {}", path.display(), file!()));
+            continue;
+        };
+        for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let dependencies = manifest.get(kind).and_then(|table| table.as_table());
+            for (dependency, how) in dependencies.into_iter().flatten() {
+                let ours = dependency.starts_with("jig") || dependency == "xtask";
+                if ours && !allowed.contains(&dependency.as_str()) {
+                    wrong.push(format!("{name} may not import {dependency}"));
+                }
+                if name == "jig-model" && NOT_IN_THE_MODEL.contains(&dependency.as_str()) {
+                    wrong.push(format!("{name} is pure and may not import {dependency}"));
+                }
+                if how.get("workspace").and_then(toml::Value::as_bool) != Some(true) {
+                    wrong.push(format!("{name}: say `{dependency}.workspace = true`"));
+                }
+            }
+        }
+        seen.insert(name);
+    }
+    let ruled: BTreeSet<_> = EDGES.iter().map(|(krate, _)| (*krate).to_owned()).collect();
+    assert_eq!(seen, ruled, "crates that there are, and crates that have a rule");
+    nothing_wrong(&wrong);
+}
+
+#[test]
+fn the_model_is_pure() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        if !path.starts_with("controller/model") || is_test(&path) {
+            continue;
+        }
+        for (number, line) in (1..).zip(without_tests(&text).lines()) {
+            for word in IMPURE.iter().filter(|word| line.contains(**word)) {
+                wrong.push(format!("{}:{number}: {word}: {line}", path.display()));
+            }
+        }
+    }
+    nothing_wrong(&wrong);
+}
+
+#[test]
+fn no_code_knows_a_board() {
+    let profiles = fs::read_dir(repository().join("board-profiles")).unwrap();
+    let boards: Vec<String> = profiles
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    assert!(boards.len() >= 10, "{boards:?}");
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        if is_test(&path) {
+            continue;
+        }
+        for (number, line) in (1..).zip(without_tests(&text).lines()) {
+            for board in boards.iter().filter(|board| names(line, board)) {
+                wrong.push(format!("{}:{number}: {board}: {line}", path.display()));
+            }
+        }
+    }
+    nothing_wrong(&wrong);
+}
+
+/// Tells whether a file holds nothing but tests.
+fn is_test(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
+    path.iter().any(|part| part == "tests") || stem == "tests" || stem.ends_with("_tests")
+}
+
+/// Cuts off a file's tests, which stand at its end.
+fn without_tests(text: &str) -> &str {
+    text.find("#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at])
+}
+
+/// Tells whether a line names a board, and not only a longer word that holds the name.
+fn names(line: &str, board: &str) -> bool {
+    let inside = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    line.match_indices(board).any(|(at, _)| {
+        !line[..at].ends_with(inside) && !line[at + board.len()..].starts_with(inside)
+    })
+}
+
+#[test]
+fn files_are_short_and_say_what_they_own() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let lines = text.lines().count();
+        if lines > MAX_LINES {
+            wrong.push(format!("{}: {lines} lines, {MAX_LINES} at most", path.display()));
+        }
+        if !text.starts_with("//!") {
+            wrong.push(format!("{}: begin with `//!` and what the module owns", path.display()));
+        }
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.trim() == concat!("#[", "ignore]") {
+                wrong.push(format!("{}:{number}: ignored without a reason", path.display()));
+            }
+        }
+    }
+    nothing_wrong(&wrong);
+}
+
+#[test]
+fn the_top_holds_only_what_was_agreed() {
+    let tops: BTreeSet<String> = files()
+        .iter()
+        .filter_map(|path| Some(path.iter().next()?.to_str()?.to_owned()))
+        .filter(|name| !name.starts_with('.') && !name.starts_with("LICENSE"))
+        .collect();
+    let agreed: BTreeSet<String> = TOP.iter().map(|&name| name.to_owned()).collect();
+    let others: Vec<_> = tops.difference(&agreed).collect();
+    assert!(others.is_empty(), "nobody agreed on {others:?} at the top");
+}
+
+#[test]
+fn no_file_knows_where_it_was_written() {
+    // Put together here, so that this file does not find itself.
+    let marks: Vec<String> =
+        ["home", "root", "Users", "work"].iter().map(|name| format!("/{name}/")).collect();
+    let here = repository().display().to_string();
+    let mut wrong = Vec::new();
+    for path in files() {
+        // A crate's sources have no paths; the lock file is cargo's, and binaries are no text.
+        let Ok(text) = fs::read_to_string(repository().join(&path)) else { continue };
+        for (number, line) in (1..).zip(text.lines()) {
+            let absolute = |mark: &String| {
+                line.match_indices(mark.as_str()).any(|(at, _)| {
+                    // Part of a longer path or of an address is another thing.
+                    !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}".contains(c))
+                })
+            };
+            if line.contains(&here) || marks.iter().any(absolute) {
+                wrong.push(format!("{}:{number}: {line}", path.display()));
+            }
+        }
+    }
+    nothing_wrong(&wrong);
+}
+
+#[test]
+fn every_integration_test_is_part_of_the_binary() {
+    let main = read(Path::new("tests/it/main.rs"));
+    let mut missing: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for path in files() {
+        let inside = path.starts_with("tests/it") && path.extension().is_some_and(|e| e == "rs");
+        let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or_default().to_owned();
+        if inside && stem != "main" && !main.contains(&format!("mod {stem};")) {
+            missing.insert(path, stem);
+        }
+    }
+    assert!(missing.is_empty(), "not named in tests/it/main.rs: {missing:?}");
+}
