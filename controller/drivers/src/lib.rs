@@ -4,6 +4,8 @@
 //! whether it worked. It knows no store, no plan and no verdict, and no board's name.
 //! [`process`] is the only place in the house that starts a child process.
 
+mod descriptor;
 pub mod host;
 pub mod process;
 pub mod qemu;
+pub mod serial;

@@ -112,6 +112,9 @@ pub trait HealthCheck: Send {
 /// Has exactly one owner. Poll-based so that it stays dyn-safe and allocation-free.
 pub trait Wire: Send {
     /// Reads what has arrived; `Ok(0)` means that the wire has ended.
+    ///
+    /// Asks the system itself: `Pending` means that there was nothing at this very moment,
+    /// not that there was nothing when some event loop last looked.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>>;
     /// Writes some of the bytes; returns how many.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;

@@ -12,7 +12,6 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -21,9 +20,10 @@ use jig_model::protocol::Wire;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::io::Interest;
 use tokio::sync::Notify;
+
+use crate::descriptor::Descriptor;
 
 /// Bytes a console's pipe holds: what Linux allows everybody by default. An emulated UART
 /// prints at most half of it in a second, so a capture that is late by two loses nothing.
@@ -31,8 +31,8 @@ const CAPACITY: i32 = 1 << 20;
 
 /// A console's pipes, and the bell that tells the emulator's owner of input.
 struct ConsoleWire {
-    output: Receiver,
-    input: Sender,
+    output: Descriptor,
+    input: Descriptor,
     /// Rung after each write, where the machine needs a poke to notice input.
     bell: Option<Arc<Notify>>,
 }
@@ -64,8 +64,8 @@ impl ConsoleEnds {
         // A smaller pipe is slower, not wrong: some hosts allow less.
         let _ = fcntl(reader.as_fd(), FcntlArg::F_SETPIPE_SZ(CAPACITY));
         let wire = ConsoleWire {
-            output: Receiver::from_owned_fd(reader)?,
-            input: Sender::from_owned_fd(sender)?,
+            output: Descriptor::new(reader, Interest::READABLE)?,
+            input: Descriptor::new(sender, Interest::WRITABLE)?,
             bell,
         };
         Ok((Self { path, _writer: writer }, Box::new(wire)))
@@ -94,16 +94,11 @@ fn fifo(path: &Path, suffix: &str) -> PathBuf {
 
 impl Wire for ConsoleWire {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut buf = ReadBuf::new(buf);
-        match Pin::new(&mut self.output).poll_read(cx, &mut buf) {
-            Poll::Ready(Ok(())) => Poll::Ready(Ok(buf.filled().len())),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => Poll::Pending,
-        }
+        self.output.poll_read(cx, buf)
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.input).poll_write(cx, bytes);
+        let written = self.input.poll_write(cx, bytes);
         if let (Poll::Ready(Ok(_)), Some(bell)) = (&written, &self.bell) {
             bell.notify_one();
         }

@@ -11,7 +11,8 @@ const LINE: &str = r"^jig-build-id: [0-9a-f]{8,64}\r?\n";
 /// Longest passage [`LINE`] can match.
 pub(super) const MAX_LINE: u64 = 16 + 64 + 2;
 
-/// Looks for the line in a stream.
+/// Looks for the line in a stream. Cheap to clone.
+#[derive(Debug, Clone)]
 pub(super) struct IdentityScanner {
     set: PatternSet,
     scanner: Scanner,

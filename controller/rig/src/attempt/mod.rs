@@ -13,10 +13,12 @@ mod actions;
 mod aftermath;
 mod board;
 mod identity;
+mod lookout;
 mod perform;
 mod trouble;
 mod watcher;
 
 pub(crate) use actions::chain;
 pub use board::EventSink;
+pub use lookout::Lookout;
 pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};

@@ -14,14 +14,15 @@ use jig_model::protocol::{
 };
 use jig_model::rig_file::Resource;
 use jig_model::{Cause, ConsoleName, RunEvent, Verdict};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::actions::{Actions, chain};
 use super::aftermath;
 use super::board::{Board, EventSink, Line};
-use super::watcher::{Reading, Seen, Watcher};
+use super::lookout::Lookout;
+use super::watcher::{Progress, Reading, Seen, Watcher};
 use crate::console::{
     Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
     RecordKind, WireEnd,
@@ -40,6 +41,8 @@ pub struct AttemptRequest<'a> {
     pub attempt: u32,
     /// The board.
     pub profile: Arc<BoardProfile>,
+    /// What to look for in its output; attempts of one run share it.
+    pub lookout: Arc<Lookout>,
     /// What makes the place real.
     pub resource: &'a Resource,
     /// What to do.
@@ -133,6 +136,9 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let consoles = Consoles::start(&request)?;
     let reading = reading(request.plan);
     let results_console = reading.console.clone().unwrap_or_else(|| consoles.primary.clone());
+    if !consoles.running.contains_key(&results_console) {
+        return Err(AttemptError::NoConsole(results_console));
+    }
     let lines = consoles.lines(request.dir, request.attempt);
     let board = Board::new(lines, results_console.clone(), Arc::clone(&request.events));
     let board = Arc::new(board);
@@ -143,19 +149,23 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
 
     let mut watchers = JoinSet::new();
     let mut stops = Vec::new();
-    let mut progress = None;
+    let progress = watch::Sender::new(Progress::default());
     for name in consoles.running.keys() {
         let is_results = *name == results_console;
         let how = is_results.then(|| reading.how.clone());
-        let watcher = Watcher::new(name, &board, &request.profile, how)?;
-        if is_results {
-            progress = Some(watcher.progress());
-        }
+        let told = if is_results { progress.clone() } else { watch::Sender::default() };
         let (stop, stopped) = oneshot::channel();
         stops.push(stop);
-        watchers.spawn(async move { (is_results, watcher.run(stopped).await) });
+        let (name, board) = (name.clone(), Arc::clone(&board));
+        let lookout = Arc::clone(&request.lookout);
+        watchers.spawn(async move {
+            let watcher = Watcher::new(&name, &board, lookout.sought().await?, how, told)?;
+            Ok((is_results, watcher.run(stopped).await?))
+        });
     }
-    let progress = progress.ok_or(AttemptError::NoConsole(results_console))?;
+    let watched = progress.subscribe();
+    // The watcher's own clone is the last one: waits end when it ends.
+    drop(progress);
 
     let mut performer = Performer {
         actions: Actions {
@@ -166,7 +176,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             images: request.images,
             dir: request.dir,
             attempt: request.attempt,
-            progress,
+            progress: watched,
             deployed: None,
             cursors: BTreeMap::new(),
             commands: 0,
@@ -189,11 +199,9 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     drop(stops);
     let mut seen = Seen::default();
     while let Some(ended) = watchers.join_next().await {
-        let (is_results, found) = ended.map_err(AttemptError::Broken)?;
+        let (is_results, found) = ended.map_err(AttemptError::Broken)??;
         if is_results {
-            seen = found?;
-        } else {
-            found?;
+            seen = found;
         }
     }
     let deployed = actions.deployed.take();

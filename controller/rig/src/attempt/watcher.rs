@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::plan::Markers;
-use jig_model::profile::BoardProfile;
 use jig_model::result::{ResultFormat, TestReport};
 use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::{oneshot, watch};
@@ -12,6 +11,7 @@ use tokio::time::Instant;
 
 use super::board::Board;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
+use super::lookout::Sought;
 use super::perform::AttemptError;
 use crate::console::{Follow, Follower, Recogniser, Recognition};
 use crate::judge::{IncidentKind, Passage, PrintedId};
@@ -84,20 +84,18 @@ impl Watcher {
     pub(super) fn new(
         console: &ConsoleName,
         board: &Arc<Board>,
-        profile: &BoardProfile,
+        sought: &Sought,
         reading: Option<Reading>,
+        progress: watch::Sender<Progress>,
     ) -> Result<Self, AttemptError> {
         let line =
             board.lines.get(console).ok_or_else(|| AttemptError::NoConsole(console.clone()))?;
         let follower = line.handle.follow(0, 0).map_err(AttemptError::Follow)?;
-        let banner = profile.boot_banner.as_ref();
-        let recogniser = Recogniser::new(&profile.faults, banner, &profile.limits)
-            .map_err(AttemptError::Patterns)?;
         let results = match reading {
             None => None,
             Some(reading) => Some(Results {
                 parser: reading.parser(0)?,
-                identity: IdentityScanner::new().map_err(AttemptError::Patterns)?,
+                identity: sought.identity.clone(),
                 printed: None,
                 reporting: false,
                 reading,
@@ -107,16 +105,12 @@ impl Watcher {
             console: console.clone(),
             board: Arc::clone(board),
             follower,
-            recogniser,
+            recogniser: sought.recogniser.clone(),
             results,
             begun: 0,
             began: Instant::now(),
-            progress: watch::Sender::new(Progress::default()),
+            progress,
         })
-    }
-
-    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
-        self.progress.subscribe()
     }
 
     /// Watches until told to stop, then looks at what is left.

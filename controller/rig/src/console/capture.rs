@@ -17,7 +17,6 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use jig_model::protocol::Wire;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -32,11 +31,6 @@ use super::queue::{CHUNK, Entry, Queue};
 /// How much a drain reads at most: more than any kernel holds for a wire, so only a target
 /// that keeps printing meets it.
 const DRAIN_LIMIT: usize = 64 << 20;
-/// Pause before a wire is believed to be empty. An event-driven wire learns of new bytes
-/// only when the runtime asks the system, so its first "nothing there" may be older than
-/// the bytes. The runtime asks before it ends a pause, so any length would do; shorter
-/// than its timer's tick is no pause.
-const SETTLE: Duration = Duration::from_millis(2);
 
 /// A running capture. Dropping it stops the capture in the background as
 /// [`close`](Self::close) does in the open.
@@ -51,7 +45,7 @@ pub struct Console {
 
 impl Console {
     /// Creates the log and starts capturing; a wire is attached later. Call within a tokio
-    /// runtime that has time enabled.
+    /// runtime.
     ///
     /// # Errors
     /// Says which file cannot be created; an existing log is never overwritten.
@@ -145,8 +139,7 @@ impl ConsoleActor {
                 Step::Asked(control) => self.obey(control).await,
                 Step::Stopped => break,
             }
-            // A flood must not keep the runtime's thread, and a wire that the runtime
-            // budgets gets a fresh budget, so that it is not believed empty for want of one.
+            // A flood must not keep the runtime's thread.
             tokio::task::yield_now().await;
         }
         // What was asked before the stop is still done, in order.
@@ -197,25 +190,14 @@ impl ConsoleActor {
         }
     }
 
-    /// Reads until the wire is empty twice, with a pause between, or has ended.
+    /// Reads until the wire is empty, which it knows for certain, or has ended.
     async fn drain(&mut self) {
-        let mut budget = DRAIN_LIMIT / CHUNK;
-        for pause in [Duration::ZERO, SETTLE] {
-            if self.wire.is_none() {
+        for _ in 0..DRAIN_LIMIT / CHUNK {
+            self.queue.room().await;
+            if poll_fn(|cx| Poll::Ready(self.poll_read(cx))).await.is_pending() {
                 return;
             }
-            if !pause.is_zero() {
-                tokio::time::sleep(pause).await;
-            }
-            while budget > 0 {
-                self.queue.room().await;
-                let read = poll_fn(|cx| Poll::Ready(self.poll_read(cx))).await;
-                if read.is_pending() {
-                    break;
-                }
-                budget -= 1;
-                tokio::task::yield_now().await;
-            }
+            tokio::task::yield_now().await;
         }
     }
 

@@ -5,6 +5,9 @@ use std::io::Read as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
+use std::time::Duration;
+
+use nix::errno::Errno;
 
 use super::super::clock::Stamp;
 use super::super::follow::{Follow, FollowError};
@@ -412,9 +415,18 @@ impl Wire for Socket {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         // Small bites, so that one chunk exceeds the runtime's cooperative budget.
         let room = buf.len().min(100);
-        let mut buf = tokio::io::ReadBuf::new(&mut buf[..room]);
-        let read = tokio::io::AsyncRead::poll_read(Pin::new(&mut self.0), cx, &mut buf);
-        read.map_ok(|()| buf.filled().len())
+        loop {
+            match nix::unistd::read(&self.0, &mut buf[..room]) {
+                Err(Errno::EAGAIN) => {}
+                read => return Poll::Ready(read.map_err(io::Error::from)),
+            }
+            std::task::ready!(self.0.poll_read_ready(cx))?;
+            // Says that there is nothing, and makes the next look wait, or reads.
+            match self.0.try_read(&mut buf[..room]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return Poll::Ready(read),
+            }
+        }
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 
 use super::images::{self, ImagesError, ReadImages};
 use super::ledger::{RunClock, RunEvents, RunLedger};
-use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, perform};
+use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, Lookout, perform};
 use crate::console::ConsoleHandle;
 use crate::report::combine;
 use crate::store::{
@@ -123,12 +123,14 @@ pub async fn run(
         trace: live.id().to_string(),
         failed: OnceLock::new(),
     });
+    let lookout = Arc::new(Lookout::new(Arc::clone(&request.profile)));
     let mut verdicts = Vec::new();
     for attempt in 1..=request.repeat.max(1) {
-        let made =
-            attempt_once(attempt, &request, bench, &live, &images, &events, &observer, &cancel)
-                .instrument(span.clone())
-                .await;
+        let made = attempt_once(
+            attempt, &request, bench, &live, &images, &lookout, &events, &observer, &cancel,
+        )
+        .instrument(span.clone())
+        .await;
         let kind = made.verdict.kind;
         verdicts.push(made.verdict.clone());
         live.update(|record| record.attempts.push(made))?;
@@ -146,6 +148,7 @@ async fn attempt_once(
     bench: &Bench<'_>,
     live: &LiveRun,
     images: &BTreeMap<Option<PathBuf>, Image>,
+    lookout: &Arc<Lookout>,
     events: &Arc<RunEvents>,
     observer: &Arc<dyn Observer>,
     cancel: &CancelToken,
@@ -161,6 +164,7 @@ async fn attempt_once(
     let outcome = perform(AttemptRequest {
         attempt,
         profile: Arc::clone(&request.profile),
+        lookout: Arc::clone(lookout),
         resource: &request.resource,
         plan: &request.plan,
         images,
