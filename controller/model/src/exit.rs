@@ -10,9 +10,9 @@ use crate::{Fault, VerdictKind};
 pub const PASS: u8 = 0;
 /// The target failed.
 pub const FAIL: u8 = 1;
-/// The command line was wrong.
+/// The command line was wrong, the image it names included.
 pub const USAGE: u8 = 2;
-/// A profile, plan, rig file or image is wrong.
+/// A profile, plan or rig file is wrong.
 pub const PROFILE: u8 = 3;
 /// Evidence is missing; neither good nor bad is proven.
 pub const INCONCLUSIVE: u8 = 4;
@@ -29,8 +29,8 @@ pub const CANCELLED: u8 = 130;
 pub const ALL: &[(u8, &str)] = &[
     (PASS, "pass"),
     (FAIL, "the target failed"),
-    (USAGE, "wrong command line"),
-    (PROFILE, "wrong configuration: profile, plan, rig file or image"),
+    (USAGE, "wrong command line, or an image that does not fit the board"),
+    (PROFILE, "wrong configuration: profile, plan or rig file"),
     (INCONCLUSIVE, "inconclusive: evidence is missing"),
     (FLAKY, "flaky: passed in some attempts, failed in others"),
     (BUG, "bug in jig"),

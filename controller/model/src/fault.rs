@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// The command line was wrong.
+    /// The command line was wrong, the image it names included.
     Usage,
-    /// A profile, plan, rig file or image is wrong.
+    /// A profile, plan or rig file is wrong.
     Profile,
     /// The rig failed: power, wire, emulator, disk, host.
     Lab,
