@@ -88,7 +88,7 @@ impl Catalogue {
                     "the board {name} is known, but no place has that name: add a [[place]] to {}, or see `jig boards`",
                     escape(file.display().to_string().as_bytes())
                 ),
-                _ => format!("{}; `jig boards` lists them", unknown.help),
+                _ => with_list(&unknown.help),
             };
             Failure::new(Fault::Usage, unknown.to_string()).help(help)
         })?;
@@ -102,7 +102,7 @@ impl Catalogue {
             let known = self.profiles.keys().map(BoardId::as_str);
             let help = jig_model::document::did_you_mean(board.as_str(), known);
             Failure::new(Fault::Usage, format!("there is no board profile {:?}", board.as_str()))
-                .help(format!("{help}; `jig boards` lists them"))
+                .help(with_list(&help))
         })
     }
 
@@ -177,6 +177,12 @@ impl Boards {
         let profiles = profiles(boards, &fault_sets, &mut bad)?;
         Ok(Self { profiles, fault_sets, bad })
     }
+}
+
+/// Adds where all names are found to a suggestion, which may be a question.
+fn with_list(help: &str) -> String {
+    let joint = if help.ends_with('?') { "" } else { ";" };
+    format!("{help}{joint} `jig boards` lists them")
 }
 
 /// Returns the rig file and its drop-ins, in the order in which they are read.

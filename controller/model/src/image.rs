@@ -43,7 +43,7 @@ pub const ANNOUNCE_SECTION: &str = ".jig.announce";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// Not an ELF file.
-    #[error("it is not an ELF file (it starts with \"{}\")", .head.escape_ascii())]
+    #[error("it is not an ELF file ({})", beginning(head))]
     NotElf {
         /// The first bytes, at most four.
         head: Vec<u8>,
@@ -80,6 +80,14 @@ pub enum ImageError {
     },
 }
 
+fn beginning(head: &[u8]) -> String {
+    if head.is_empty() {
+        "it is empty".to_owned()
+    } else {
+        format!("it starts with \"{}\"", head.escape_ascii())
+    }
+}
+
 impl Image {
     /// Reads an ELF image and checks that it fits a board.
     ///
@@ -94,7 +102,7 @@ impl Image {
         let file = object::File::parse(bytes).map_err(broken)?;
         if !board.arch.runs(file.architecture()) {
             return Err(ImageError::WrongArch {
-                found: format!("{:?}", file.architecture()),
+                found: format!("{:?}", file.architecture()).to_ascii_lowercase(),
                 wanted: board.arch,
                 board: board.id.to_string(),
             });
