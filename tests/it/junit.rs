@@ -41,9 +41,7 @@ impl Junit {
                 Event::Empty(element) if element.name().as_ref() == b"testcase" => report.good += 1,
                 Event::Empty(element) => report.take(&element, &mut marks)?,
                 Event::End(element) if element.name().as_ref() == b"testcase" => {
-                    if marks.take() == Some(0) {
-                        report.good += 1;
-                    }
+                    report.good += usize::from(marks.take() == Some(0));
                 }
                 Event::Eof => return Ok(report),
                 _ => {}
@@ -80,4 +78,23 @@ fn attribute(element: &BytesStart<'_>, name: &str) -> Result<String, String> {
     let found = element.try_get_attribute(name).map_err(|error| error.to_string())?;
     let found = found.ok_or_else(|| format!("a property without {name}"))?;
     Ok(String::from_utf8_lossy(&found.value).into_owned())
+}
+
+#[test]
+fn a_report_is_read_as_it_is_meant() {
+    let xml = |cases: &str| format!("<testsuites><testsuite>{cases}</testsuite></testsuites>");
+    let counts = |cases: &str| {
+        let report = Junit::parse(&xml(cases)).unwrap();
+        [report.good, report.failures, report.errors, report.skipped, report.flaky]
+    };
+    assert_eq!(counts("<testcase/><testcase></testcase>"), [2, 0, 0, 0, 0]);
+    assert_eq!(counts("<testcase><failure/></testcase><testcase/>"), [1, 1, 0, 0, 0]);
+    assert_eq!(counts("<testcase><error>x</error></testcase>"), [0, 0, 1, 0, 0]);
+    assert_eq!(counts("<testcase><skipped/></testcase>"), [0, 0, 0, 1, 0]);
+    assert_eq!(counts("<testcase><flakyFailure/></testcase>"), [0, 0, 0, 0, 1]);
+    let named = Junit::parse(&xml("<property name='a' value='b'/>")).unwrap();
+    assert_eq!((named.property("a"), named.property("b")), ("b", ""));
+    for wrong in ["<failure/>", "<testcase>", "<testcase>\u{1b}</testcase>"] {
+        assert!(Junit::parse(&xml(wrong)).is_err(), "{wrong:?}");
+    }
 }

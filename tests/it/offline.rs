@@ -157,3 +157,16 @@ fn help_tells_the_exit_codes() {
     }
     assert!(workshop.run(["--version"]).out().starts_with("jig "));
 }
+
+#[test]
+fn the_readme_has_the_exit_codes_that_there_are() {
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    let table = readme.split("## Exit codes").nth(1).expect("the README has a part on exit codes");
+    let told: Vec<u8> = table
+        .lines()
+        .take_while(|line| !line.starts_with("## "))
+        .filter_map(|line| line.strip_prefix("| ")?.split_once(" |")?.0.parse().ok())
+        .collect();
+    let there_are: Vec<u8> = jig_model::exit::ALL.iter().map(|(code, _)| *code).collect();
+    assert_eq!(told, there_are);
+}
