@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a chore talks to the person who started it")]
 #![expect(clippy::print_stderr, reason = "a chore talks to the person who started it")]
 
+mod bench;
 mod demo;
 mod failure;
 mod fixtures;
@@ -31,6 +32,8 @@ enum Chore {
     Setup,
     /// Sets up, builds, and runs Jig against emulated boards, good firmware and bad.
     Demo,
+    /// Measures what Jig costs beside the least that the same job could cost.
+    Bench(bench::Options),
     /// Sets up, builds fixtures and images, checks style, and runs every test.
     Test(test_command::Options),
     /// Builds the small firmwares for every board they fit.
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
     let outcome = match Args::parse().chore {
         Chore::Setup => setup::run(),
         Chore::Demo => demo::run(),
+        Chore::Bench(options) => bench::run(&options),
         Chore::Test(options) => test_command::run(&options),
         Chore::Fixtures(choice) => fixtures::run(&choice),
         Chore::Images(options) => images::run(&options),

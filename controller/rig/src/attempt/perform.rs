@@ -25,7 +25,7 @@ use super::lookout::Lookout;
 use super::watcher::{Progress, Reading, Seen, Watcher};
 use crate::console::{
     Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
-    RecordKind, WireEnd,
+    RecordKind, Syncing, WireEnd,
 };
 use crate::judge::{Gap, Identity, Incident, IncidentKind, Observation, Passage, judge};
 use crate::results::MarkerError;
@@ -82,6 +82,8 @@ pub struct AttemptEnd {
     pub boots: Vec<u64>,
     /// Length of each console's log.
     pub consoles: BTreeMap<ConsoleName, u64>,
+    /// The logs, which are whole but not yet durable.
+    pub syncing: Vec<Syncing>,
 }
 
 /// Says why an attempt could not be made or read at all.
@@ -235,7 +237,13 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         },
     };
     let verdict = judge(&observation);
-    Ok(AttemptEnd { verdict, workflow: Some(outcome.record), boots, consoles: closed.lengths })
+    Ok(AttemptEnd {
+        verdict,
+        workflow: Some(outcome.record),
+        boots,
+        consoles: closed.lengths,
+        syncing: closed.syncing,
+    })
 }
 
 fn bind(request: &AttemptRequest<'_>, board: &Arc<Board>) -> Result<Protocols, DriverError> {
@@ -337,6 +345,7 @@ struct Closed {
     lengths: BTreeMap<ConsoleName, u64>,
     gaps: Vec<Gap>,
     incidents: Vec<Incident>,
+    syncing: Vec<Syncing>,
 }
 
 impl Consoles {
@@ -365,9 +374,15 @@ impl Consoles {
     }
 
     async fn close(self, dir: &RunDir, attempt: u32) -> Closed {
-        let mut closed = Closed { lengths: BTreeMap::new(), gaps: vec![], incidents: vec![] };
+        let mut closed = Closed {
+            lengths: BTreeMap::new(),
+            gaps: Vec::new(),
+            incidents: Vec::new(),
+            syncing: Vec::new(),
+        };
         for (name, console) in self.running {
-            let state = console.close().await;
+            let (state, syncing) = console.end().await;
+            closed.syncing.push(syncing);
             closed.lengths.insert(name.clone(), state.len);
             let file = dir.relative(&dir.console_path(attempt, &name)).unwrap_or_default();
             closed.take(state, file, &log_paths(dir, attempt, &name));

@@ -94,7 +94,15 @@ impl Console {
     /// Captures what the wire still holds, lets go of it, and syncs the log.
     ///
     /// Returns what the log amounts to, storage error included.
-    pub async fn close(mut self) -> LogState {
+    pub async fn close(self) -> LogState {
+        self.end().await.1.done().await
+    }
+
+    /// Captures what the wire still holds and lets go of it. The log is whole then, and is
+    /// made durable in the background: a disk takes some 10 ms for each of its two files.
+    ///
+    /// Returns what the log amounts to before that.
+    pub async fn end(mut self) -> (LogState, Syncing) {
         drop(self.stop.take());
         if (&mut self.task).await.is_err() {
             tracing::error!("console capture ended early");
@@ -104,12 +112,29 @@ impl Console {
         if state.wait_for(|s| s.closed).await.is_err() {
             tracing::error!("console disk thread ended early");
         }
+        let now = state.borrow().clone();
+        (now, Syncing { state, disk: self.disk.take() })
+    }
+}
+
+/// A log that is being made durable. Dropping it leaves that to the background.
+#[derive(Debug)]
+pub struct Syncing {
+    state: watch::Receiver<LogState>,
+    disk: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Syncing {
+    /// Waits until the log survives a power cut, or has failed to, which its error says.
+    pub async fn done(mut self) -> LogState {
+        // The disk thread drops its end of the state as the last thing it does.
+        while self.state.changed().await.is_ok() {}
         if let Some(disk) = self.disk.take()
             && disk.join().is_err()
         {
             tracing::error!("console disk thread panicked");
         }
-        state.borrow().clone()
+        self.state.borrow().clone()
     }
 }
 

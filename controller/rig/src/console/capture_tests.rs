@@ -458,3 +458,38 @@ async fn a_drain_gets_all_that_a_socket_holds() {
 async fn a_drain_gets_all_that_a_socket_holds_on_many_threads() {
     drain_a_socket().await;
 }
+
+/// A disk whose sync waits for a sign and then fails.
+struct Unsyncable(std::sync::mpsc::Receiver<()>);
+
+impl io::Write for Unsyncable {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for Unsyncable {
+    fn sync(&mut self) -> io::Result<()> {
+        let _ = self.0.recv();
+        Err(io::Error::other("the disk is gone"))
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_log_is_told_before_its_sync_and_the_syncs_failure_after() {
+    let (sign, signs) = std::sync::mpsc::channel();
+    let index = Full { room: usize::MAX, kept: Arc::default() };
+    let log = LogWriter::over(Box::new(Unsyncable(signs)), Box::new(index)).unwrap();
+    let console = Console::over(log, Path::new("/nowhere"), clock()).unwrap();
+    let target = Target::default();
+    console.handle().attach(Box::new(target.clone())).unwrap();
+    target.print(b"OK");
+    let (state, syncing) = console.end().await;
+    assert_eq!((state.len, state.closed, state.error), (2, true, None));
+    sign.send(()).unwrap();
+    let state = syncing.done().await;
+    assert_eq!(state.error.as_deref(), Some("the disk is gone"));
+}

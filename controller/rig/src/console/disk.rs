@@ -38,7 +38,7 @@ pub struct LogState {
     pub lost: u64,
     /// Why the log cannot be written any more; then it stays as it is.
     pub error: Option<Arc<str>>,
-    /// Nothing will follow: capture is over and the log is synced.
+    /// Nothing will follow: capture is over. An error may still come, from the last sync.
     pub closed: bool,
 }
 
@@ -59,13 +59,16 @@ pub(super) fn run(
         // The index may still take it; if not, the state has said it.
         let gap = RecordKind::Gap { lost: Some(lost), reason: GapReason::Storage };
         let _ = log.last_words(clock.stamp(), gap);
-    } else if let Err(error) = log.sync() {
-        fail(state, &error);
     }
+    let whole = state.borrow().error.is_none();
     state.send_modify(|s| {
         s.attached = false;
         s.closed = true;
     });
+    // After the word that all is captured: nobody who judges has to wait for the disk.
+    if whole && let Err(error) = log.sync() {
+        fail(state, &error);
+    }
 }
 
 fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {

@@ -22,7 +22,7 @@ mod recognise;
 mod scan;
 mod search;
 
-pub use capture::Console;
+pub use capture::{Console, Syncing};
 pub use clock::{Clock, Stamp};
 pub use disk::{LogState, WireEnd};
 pub use escape::{Escaper, escape};

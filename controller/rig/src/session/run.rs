@@ -17,7 +17,7 @@ use tracing::Instrument as _;
 use super::images::{self, ImagesError, ReadImages};
 use super::ledger::{RunClock, RunEvents, RunLedger};
 use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, Lookout, perform};
-use crate::console::ConsoleHandle;
+use crate::console::{ConsoleHandle, Syncing};
 use crate::report::combine;
 use crate::store::{
     AttemptRecord, BootRecord, ImageRecord, LiveRun, NewRun, PlanRecord, RunRecord, RunStore,
@@ -124,21 +124,42 @@ pub async fn run(
         failed: OnceLock::new(),
     });
     let lookout = Arc::new(Lookout::new(Arc::clone(&request.profile)));
-    let mut verdicts = Vec::new();
+    let mut verdicts: Vec<Verdict> = Vec::new();
+    let mut syncing = Vec::new();
     for attempt in 1..=request.repeat.max(1) {
-        let made = attempt_once(
+        let (made, logs) = attempt_once(
             attempt, &request, bench, &live, &images, &lookout, &events, &observer, &cancel,
         )
         .instrument(span.clone())
         .await;
         let kind = made.verdict.kind;
         verdicts.push(made.verdict.clone());
-        live.update(|record| record.attempts.push(made))?;
+        live.note(|record| record.attempts.push(made))?;
+        // The logs of the attempt before were synced while this one ran.
+        let lost = durable(std::mem::replace(&mut syncing, logs)).await;
+        if let Some(error) = lost {
+            verdicts.push(error);
+            break;
+        }
         if matches!(kind, VerdictKind::EnvError | VerdictKind::Cancelled) {
             break;
         }
     }
+    verdicts.extend(durable(syncing).await);
     Ok(live.finish(combine(&verdicts))?)
+}
+
+/// Waits until an attempt's logs survive a power cut; returns what it means if they do not.
+async fn durable(logs: Vec<Syncing>) -> Option<Verdict> {
+    let mut failed = None;
+    for log in logs {
+        let state = log.done().await;
+        // An earlier error is in the attempt's own verdict, and again here: it is the same.
+        failed = failed.or(state.error);
+    }
+    let error = failed?;
+    let summary = format!("a console's log could not be made durable: {error}");
+    Some(Verdict::of(Cause::StorageFailed, summary))
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one run, passed on once")]
@@ -152,7 +173,7 @@ async fn attempt_once(
     events: &Arc<RunEvents>,
     observer: &Arc<dyn Observer>,
     cancel: &CancelToken,
-) -> AttemptRecord {
+) -> (AttemptRecord, Vec<Syncing>) {
     events.emit(RunEvent::AttemptStarted { attempt });
     let began = Instant::now();
     let ledger: Arc<dyn ProcessLedger> = Arc::new(RunLedger::new(live.children()));
@@ -184,7 +205,13 @@ async fn attempt_once(
         Ok(end) => end,
         Err(error) => {
             let verdict = Verdict::of(error.cause(), crate::attempt::chain(&error));
-            AttemptEnd { verdict, workflow: None, boots: Vec::new(), consoles: BTreeMap::new() }
+            AttemptEnd {
+                verdict,
+                workflow: None,
+                boots: Vec::new(),
+                consoles: BTreeMap::new(),
+                syncing: Vec::new(),
+            }
         }
     };
     if let Some(error) = events.failed.get() {
@@ -192,7 +219,7 @@ async fn attempt_once(
     }
     events.emit(RunEvent::AttemptEnded { attempt, verdict: end.verdict.clone() });
     let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });
-    AttemptRecord {
+    let record = AttemptRecord {
         attempt,
         verdict: end.verdict,
         replaced: false,
@@ -200,7 +227,8 @@ async fn attempt_once(
         workflow: serde_json::to_value(&end.workflow).unwrap_or_default(),
         boots: boots.collect(),
         consoles: end.consoles.into_keys().collect(),
-    }
+    };
+    (record, end.syncing)
 }
 
 fn new_run(request: &SessionRequest, read: &ReadImages, bench: &Bench<'_>) -> NewRun {

@@ -21,6 +21,10 @@ use super::{
 /// How many ids are tried. A clash needs another run within the same 15 microseconds.
 const TRIES: u32 = 1000;
 
+/// A note is saved when this many times the cost of the last saving have passed: it then
+/// takes at most a hundredth of the run, and single attempts are saved at once.
+const SAVING_SHARE: u32 = 100;
+
 /// Marks a run that is being built and not yet seen by anybody.
 pub(super) const NEW_PREFIX: &str = ".new-";
 
@@ -52,6 +56,8 @@ pub struct LiveRun {
     children: Arc<ChildLedger>,
     clock: Arc<dyn Clock>,
     began: Duration,
+    /// When the record was saved last, and how long that took.
+    saved: (Duration, Duration),
     _lock: Flock<File>,
 }
 
@@ -146,7 +152,9 @@ impl LiveRun {
         children.moved_to(&dir.children_path());
         let clock = Arc::clone(clock);
         let (events, children) = (Arc::new(events), Arc::new(children));
-        Ok(Some(Self { dir: dir.clone(), record, events, children, clock, began, _lock: lock }))
+        let saved = (clock.mono(), Duration::ZERO);
+        let dir = dir.clone();
+        Ok(Some(Self { dir, record, events, children, clock, began, saved, _lock: lock }))
     }
 
     /// Returns the run's id.
@@ -187,7 +195,25 @@ impl LiveRun {
     /// Says why it cannot be written; the old record is then still in place.
     pub fn update(&mut self, change: impl FnOnce(&mut RunRecord)) -> Result<(), StoreError> {
         change(&mut self.record);
-        self.record.write(&self.dir.record_path(), Durability::Kill)
+        let before = self.clock.mono();
+        self.record.write(&self.dir.record_path(), Durability::Kill)?;
+        let after = self.clock.mono();
+        self.saved = (after, after.saturating_sub(before));
+        Ok(())
+    }
+
+    /// Changes the record like [`Self::update`], but saves it only when that is worth its
+    /// time. The record of many attempts is long, and each is in the event log as well.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn note(&mut self, change: impl FnOnce(&mut RunRecord)) -> Result<(), StoreError> {
+        let (at, cost) = self.saved;
+        if self.clock.mono().saturating_sub(at) < cost.saturating_mul(SAVING_SHARE) {
+            change(&mut self.record);
+            return Ok(());
+        }
+        self.update(change)
     }
 
     /// Ends the run with a verdict and saves the record so that it survives a power cut.

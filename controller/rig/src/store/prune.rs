@@ -42,6 +42,10 @@ impl RunStore {
     /// # Errors
     /// Says why the folder cannot be read; trouble with one run is told in its entry.
     pub fn prune(&self, keep: Retention, now: Timestamp) -> Result<Vec<Pruned>, StoreError> {
+        if keep == Retention::default() {
+            // Looking at every run there is would find nothing to do.
+            return Ok(Vec::new());
+        }
         let limit = keep.keep_days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let oldest = limit.map(|age| now.saturating_sub(age).unwrap_or(Timestamp::MIN));
         let mut pruned = Vec::new();

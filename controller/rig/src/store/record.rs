@@ -174,22 +174,15 @@ impl RunRecord {
     /// Refuses newer versions, and says what is wrong with a damaged file.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let content = disk::read_bounded(path, MAX_RECORD)?;
-        let damaged = |e: serde_json::Error| StoreError::damaged(path, e.to_string());
-        // The version decides before the shape: a newer shape is newer, not damaged.
-        let head: Head = serde_json::from_slice(&content).map_err(damaged)?;
-        if head.format != FORMAT {
-            return Err(StoreError::damaged(path, format!("it does not say that it is {FORMAT}")));
-        }
-        if head.version > VERSION {
-            let path = path.to_owned();
-            return Err(StoreError::Newer { path, found: head.version, known: VERSION });
-        }
-        serde_json::from_slice(&content).map_err(damaged)
+        check_head(path, &content)?;
+        serde_json::from_slice(&content).map_err(|e| StoreError::damaged(path, e.to_string()))
     }
 
     /// Replaces the record on disk, in one step.
     pub(super) fn write(&self, path: &Path, durability: Durability) -> Result<(), StoreError> {
-        if let Err(newer @ StoreError::Newer { .. }) = Self::read(path) {
+        if let Ok(content) = disk::read_bounded(path, MAX_RECORD)
+            && let Err(newer @ StoreError::Newer { .. }) = check_head(path, &content)
+        {
             return Err(newer);
         }
         let mut content =
@@ -197,4 +190,19 @@ impl RunRecord {
         content.push(b'\n');
         disk::replace(path, &content, durability)
     }
+}
+
+/// Checks format and version. The version decides before the shape: a newer shape is newer,
+/// not damaged.
+fn check_head(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let head: Head = serde_json::from_slice(content)
+        .map_err(|e: serde_json::Error| StoreError::damaged(path, e.to_string()))?;
+    if head.format != FORMAT {
+        return Err(StoreError::damaged(path, format!("it does not say that it is {FORMAT}")));
+    }
+    if head.version > VERSION {
+        let path = path.to_owned();
+        return Err(StoreError::Newer { path, found: head.version, known: VERSION });
+    }
+    Ok(())
 }

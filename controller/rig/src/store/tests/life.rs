@@ -95,6 +95,34 @@ fn updates_are_on_disk_at_once() {
     assert_eq!(run.dir().record().unwrap().attempts.len(), 1);
 }
 
+/// A clock on which everything takes a millisecond.
+struct Ticking(std::sync::atomic::AtomicU64);
+
+impl Clock for Ticking {
+    fn wall(&self) -> jiff::Timestamp {
+        now()
+    }
+    fn mono(&self) -> Duration {
+        Duration::from_millis(self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+#[test]
+fn notes_are_saved_at_once_while_rare_and_now_and_then_while_many() {
+    let (_folder, store) = store();
+    let mut run = store.begin(new_run(), Arc::new(Ticking(0.into()))).unwrap();
+    let mut savings = Vec::new();
+    for n in 1..=1000 {
+        run.note(|record| record.duration_ms = Some(n)).unwrap();
+        if run.dir().record().unwrap().duration_ms == Some(n) {
+            savings.push(n);
+        }
+    }
+    assert_eq!(savings[0], 1);
+    assert!((5..=20).contains(&savings.len()), "{savings:?}");
+    assert!(run.finish(passed()).is_ok());
+}
+
 #[test]
 fn events_are_stamped_and_come_back_as_they_were() {
     let (_folder, store) = store();

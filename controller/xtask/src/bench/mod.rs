@@ -1,0 +1,86 @@
+//! `cargo xtask bench`: what Jig costs beside the least that the same job could cost.
+//!
+//! Owns the list of measurements and the table they end in. Every number is a ratio to a
+//! named floor that was measured in the same run, in turns: floor, ours, floor, ours, so
+//! that a busy machine slows both. Refuses to judge by one number: medians over rounds,
+//! with the raw numbers kept beside the build.
+
+mod capture;
+mod cycle;
+mod peers;
+mod program;
+mod report;
+mod rounds;
+mod sample;
+mod setting;
+
+use crate::failure::Failure;
+use crate::{fixtures, process};
+use sample::Row;
+use setting::Setting;
+
+/// What `cargo xtask bench` can be told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Rounds of each short measurement; 20 are the least that a median is worth.
+    #[arg(long, default_value_t = 20)]
+    rounds: usize,
+    /// Only measurements whose name contains this.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Mebibytes that a console prints in one round.
+    #[arg(long, default_value_t = 1024)]
+    mib: u64,
+    /// Gibibytes of one console's output during which memory must stay flat.
+    #[arg(long, default_value_t = 10)]
+    gib: u64,
+    /// Compares with other test runners as well; installs them from PyPI into a folder of
+    /// the build.
+    #[arg(long)]
+    peers: bool,
+}
+
+/// A measurement; it may take a while and may fill more than one row.
+type Measure = fn(&Setting, &Options) -> Result<Vec<Row>, Failure>;
+
+/// In order; the long ones come last.
+const MEASUREMENTS: &[(&str, Measure)] = &[
+    ("program", program::measure),
+    ("cycle", cycle::single),
+    ("repeat", cycle::repeated),
+    ("capture", capture::throughput),
+    ("consoles", capture::sixteen),
+    ("memory", capture::flat_memory),
+];
+
+/// Measures, prints the table, and keeps the numbers.
+///
+/// # Errors
+/// Something could not be measured. A goal that was missed is a row, not a failure.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    println!("bench: building");
+    process::run(&mut process::cargo(&["build", "--quiet", "--release", "--package", "jig"]))?;
+    let example = ["build", "--quiet", "--release", "--package", "xtask", "--example", "capture"];
+    process::run(&mut process::cargo(&example))?;
+    fixtures::run(&fixtures::Choice::default())?;
+    let setting = Setting::prepare()?;
+    let before = report::load();
+    println!("bench: load average {before}, {} processors", report::processors());
+    let mut rows = Vec::new();
+    let peers = options.peers.then_some(("peers", peers::measure as Measure));
+    for &(name, measure) in MEASUREMENTS.iter().chain(&peers) {
+        if options.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+            continue;
+        }
+        println!("bench: {name}");
+        rows.extend(measure(&setting, options)?);
+    }
+    let kept = report::keep(&setting, &rows, &before)?;
+    print!("\n{}", report::table(&rows));
+    println!(
+        "\nload average {before} before, {} after; numbers: {}",
+        report::load(),
+        kept.display()
+    );
+    Ok(())
+}
