@@ -13,6 +13,8 @@ mod actions;
 mod board;
 mod identity;
 mod perform;
+#[cfg(test)]
+mod tests;
 mod trouble;
 mod watcher;
 

@@ -1,0 +1,146 @@
+//! What a report is worth, and what takes its worth away.
+
+use jig_model::VerdictKind::{EnvError, Fail, Flaky, Inconclusive, Pass};
+use jig_model::event::BoardEvent;
+
+use super::fake::*;
+use jig_model::Cause;
+
+const BOOT_AND_WAIT: &str = "{ power = 'cycle' }, { wait_for_results = true }";
+
+/// Judges one boot that prints this, then a wait for results.
+async fn judged(beats: Vec<Beat>) -> (jig_model::VerdictKind, Cause) {
+    Bench::new(vec![beats]).verdict(&plan(BOOT_AND_WAIT)).await
+}
+
+#[tokio::test]
+async fn a_complete_green_report_passes() {
+    let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
+    let end = bench.perform(&plan(BOOT_AND_WAIT)).await.unwrap();
+    assert_eq!(end.verdict.cause, Cause::Passed);
+    assert_eq!(end.boots, [0]);
+    assert_eq!(end.consoles[&"uart0".parse().unwrap()], 10 + GREEN.len() as u64);
+    assert_eq!(bench.calls(), ["off", "on", "off"]);
+}
+
+#[tokio::test]
+async fn a_red_or_empty_report_does_not() {
+    assert_eq!(judged(vec![print(RED)]).await, (Fail, Cause::TestFailed));
+    let empty = vec![print("TAP version 13\n1..0\n")];
+    assert_eq!(judged(empty).await, (Inconclusive, Cause::NoTests));
+}
+
+#[tokio::test]
+async fn what_a_boot_before_printed_is_no_result() {
+    let boots = vec![vec![print(GREEN), Beat::Drain], vec![print("hello\n")]];
+    let bench = Bench { at_once: true, ..Bench::new(boots) };
+    let text =
+        plan("{ power = 'on' }, { reset = true }, { wait_for_results = true, timeout = '50ms' }");
+    assert_eq!(bench.verdict(&text).await, (Inconclusive, Cause::NoResults));
+    // A report that only a reset completes is none either.
+    let boots = vec![
+        vec![print("TAP version 13\n1..2\nok 1 - a\n"), Beat::Drain],
+        vec![print("ok 2 - b\n")],
+    ];
+    let bench = Bench { at_once: true, ..Bench::new(boots) };
+    assert_ne!(bench.verdict(&text).await.0, Pass);
+}
+
+#[tokio::test]
+async fn a_fault_is_found_however_it_is_cut() {
+    let text = format!("TAP version 13\n1..2\nok 1 - a\nok 2 {FAULT}\n");
+    let from = text.find("Hard").unwrap() - 3;
+    for cut in from..text.len() {
+        let (head, tail) = text.split_at(cut);
+        let beats = vec![print(head), Beat::Drain, print(tail)];
+        let bench = Bench::new(vec![beats]);
+        let end = bench.perform(&plan(BOOT_AND_WAIT)).await.unwrap();
+        assert_eq!(end.verdict.cause, Cause::FaultBanner, "cut at {cut}");
+        let cases: Vec<_> = end.verdict.tests.cases.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(cases, ["a"], "cut at {cut}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_behind_the_end_marker_is_waited_for() {
+    let bench = Bench::new(vec![vec![print(GREEN), Beat::Drain, print(FAULT)]]).long_settle();
+    assert_eq!(bench.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::FaultBanner));
+    // Also where the plan waits for a text.
+    let bench = Bench::new(vec![vec![print("ready\n"), Beat::Drain, print(FAULT)]]).long_settle();
+    let text = plan("{ power = 'cycle' }, { expect = ['ready'] }");
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::FaultBanner));
+}
+
+#[tokio::test]
+async fn faults_count_on_every_console() {
+    let beats = vec![Beat::Print(1, FAULT.into()), Beat::Drain, print(GREEN)];
+    assert_eq!(judged(beats).await, (Fail, Cause::FaultBanner));
+}
+
+#[tokio::test]
+async fn resets_by_the_target_are_told_apart() {
+    let boot = || print("fake boot\n");
+    let looping = vec![boot(), boot(), boot(), boot()];
+    assert_eq!(judged(looping).await, (Fail, Cause::BootLoop));
+    let three = vec![reset_by_target(), reset_by_target(), reset_by_target()];
+    assert_eq!(judged(three).await, (Fail, Cause::BootLoop));
+    assert_eq!(judged(vec![reset_by_target()]).await, (Fail, Cause::UnexpectedReset));
+    let watchdog = Beat::Event(BoardEvent::Watchdog { action: "reset".to_owned() });
+    let bitten = vec![watchdog, reset_by_target()];
+    assert_eq!(judged(bitten).await, (Fail, Cause::WatchdogReset));
+    let before_the_report = vec![reset_by_target(), print(GREEN)];
+    assert_eq!(judged(before_the_report).await, (Fail, Cause::UnexpectedReset));
+}
+
+#[tokio::test]
+async fn exits_are_judged_with_the_report() {
+    let partial = "TAP version 13\n1..2\nok 1 - a\n";
+    assert_eq!(judged(vec![print(GREEN), exit(0)]).await, (Pass, Cause::Passed));
+    let (kind, _) = judged(vec![print(partial), exit(0)]).await;
+    assert_eq!(kind, Inconclusive);
+    assert_eq!(judged(vec![exit(0)]).await, (Inconclusive, Cause::NoOutput));
+    let bench = Bench::new(vec![vec![print(GREEN), Beat::Drain, exit(1)]]).long_settle();
+    assert_eq!(bench.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::GuestExit));
+}
+
+#[tokio::test]
+async fn build_ids_are_compared() {
+    let text = plan("{ deploy = true }, { power = 'cycle' }, { wait_for_results = true }");
+    let cases = [
+        ("jig-build-id: 0123456789abcdef\n", Cause::Passed),
+        ("jig-build-id: 01234567\r\n", Cause::Passed),
+        ("jig-build-id: 0123456\n", Cause::IdentityMissing),
+        ("jig-build-id: 0123456789abcdef00\n", Cause::WrongImage),
+        ("jig-build-id: fedcba98\n", Cause::WrongImage),
+        ("", Cause::IdentityMissing),
+    ];
+    for (line, cause) in cases {
+        let beats = vec![print(line), print(GREEN)];
+        let bench = Bench { build_id: Some("announced"), ..Bench::new(vec![beats]) };
+        assert_eq!(bench.cause(&text).await, cause, "{line:?}");
+    }
+    let wrong = vec![print("jig-build-id: fedcba98\n"), print(RED)];
+    let bench = Bench { build_id: Some("announced"), ..Bench::new(vec![wrong]) };
+    assert_eq!(bench.verdict(&text).await, (EnvError, Cause::WrongImage));
+}
+
+#[tokio::test]
+async fn a_second_try_is_flaky_and_the_first_is_forgiven() {
+    let text = plan_of(2, BOOT_AND_WAIT);
+    let faulty = || vec![print("TAP version 13\n1..2\nok 1 - a\n"), print(FAULT)];
+    let bench = Bench::new(vec![faulty(), vec![print(GREEN)]]);
+    assert_eq!(bench.verdict(&text).await, (Flaky, Cause::Flaky));
+    let bench = Bench::new(vec![faulty(), faulty()]);
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::FaultBanner));
+}
+
+#[tokio::test]
+async fn what_a_failed_try_still_prints_does_not_fail_the_next() {
+    let text =
+        plan_of(2, "{ host_command = ['x'] }, { power = 'cycle' }, { wait_for_results = true }");
+    // The second banner comes after the first has ended the try.
+    let first = vec![print(FAULT), Beat::Drain, print(FAULT)];
+    let bench = Bench::new(vec![first, vec![print(GREEN)]]);
+    let (kind, cause) = bench.verdict(&text).await;
+    assert_eq!((kind, cause), (Flaky, Cause::Flaky));
+}
