@@ -39,7 +39,10 @@ pub(super) struct Facts {
 /// Collects facts; everybody may ask and wait for a change.
 pub(super) struct Board {
     pub(super) lines: BTreeMap<ConsoleName, Line>,
+    /// What an action means that names no console.
     pub(super) primary: ConsoleName,
+    /// Where results are read.
+    pub(super) results: ConsoleName,
     facts: Mutex<Facts>,
     changed: watch::Sender<()>,
     events: std::sync::Arc<dyn EventSink>,
@@ -48,11 +51,11 @@ pub(super) struct Board {
 impl Board {
     pub(super) fn new(
         lines: BTreeMap<ConsoleName, Line>,
-        primary: ConsoleName,
+        (primary, results): (ConsoleName, ConsoleName),
         events: std::sync::Arc<dyn EventSink>,
     ) -> Self {
         let facts = Mutex::new(Facts::default());
-        Self { lines, primary, facts, changed: watch::Sender::new(()), events }
+        Self { lines, primary, results, facts, changed: watch::Sender::new(()), events }
     }
 
     pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {

@@ -133,7 +133,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let reading = reading(request.plan);
     let results_console = reading.console.clone().unwrap_or_else(|| consoles.primary.clone());
     let lines = consoles.lines(request.dir, request.attempt);
-    let board = Board::new(lines, results_console.clone(), Arc::clone(&request.events));
+    let named = (consoles.primary.clone(), results_console.clone());
+    let board = Board::new(lines, named, Arc::clone(&request.events));
     let board = Arc::new(board);
     for (name, console) in &consoles.running {
         (request.opened)(name, console.handle());
@@ -193,7 +194,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     }
     let deployed = actions.deployed.take();
     drop(actions);
-    let file = board.lines.get(&board.primary).map(|line| line.file.clone()).unwrap_or_default();
+    let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
     let boots = {
         let facts = board.facts();
         facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()

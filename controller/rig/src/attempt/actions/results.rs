@@ -73,14 +73,14 @@ impl Actions<'_> {
     /// Waits until the watcher has read all that the ended target printed.
     async fn looked_at_everything(&mut self) {
         let board = Arc::clone(&self.board);
-        let Some(line) = board.lines.get(&board.primary) else { return };
+        let Some(line) = board.lines.get(&board.results) else { return };
         let len = line.handle.state().borrow().len;
         // An error means that the watcher has ended, which it says itself.
         let _ = timeout(REASON, self.progress.wait_for(|p| p.processed >= len)).await;
     }
 
     fn hang(&mut self, within: Duration) -> ActionFailure {
-        let console = self.board.primary.clone();
+        let console = self.board.results.clone();
         let reporting = self.progress.borrow().reporting;
         let what = if reporting { "the report did not end" } else { "no report was seen" };
         let (file, len) = match self.board.lines.get(&console) {

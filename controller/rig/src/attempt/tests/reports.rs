@@ -104,6 +104,24 @@ async fn exits_are_judged_with_the_report() {
 }
 
 #[tokio::test]
+async fn results_may_come_on_a_named_console() {
+    let on_second = || vec![print("noise\n"), Beat::Print(1, GREEN.into())];
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true, console = 'uart1' }");
+    assert_eq!(Bench::new(vec![on_second()]).cause(&text).await, Cause::Passed);
+    let elsewhere = plan("{ power = 'cycle' }, { wait_for_results = true, timeout = '50ms' }");
+    let verdict = Bench::new(vec![on_second()]).verdict(&elsewhere).await;
+    assert_eq!(verdict, (Inconclusive, Cause::NoResults));
+    // A wait without a console still means the board's first one.
+    let text = plan(
+        "{ power = 'cycle' }, { expect = ['noise'], timeout = '5s' }, \
+         { wait_for_results = true, console = 'uart1' }",
+    );
+    let bench = Bench::new(vec![on_second()]);
+    let end = bench.perform(&text).await.unwrap();
+    assert_eq!(end.verdict.cause, Cause::Passed);
+}
+
+#[tokio::test]
 async fn build_ids_are_compared() {
     let text = plan("{ deploy = true }, { power = 'cycle' }, { wait_for_results = true }");
     let cases = [
