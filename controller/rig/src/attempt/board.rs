@@ -34,6 +34,8 @@ pub(super) struct Facts {
     /// Addresses of forwarded ports.
     pub(super) forwards: BTreeMap<String, String>,
     pub(super) power: Option<PowerState>,
+    /// The code that the target ended this boot with, if it did.
+    pub(super) exit: Option<i32>,
 }
 
 /// Collects facts; everybody may ask and wait for a change.
@@ -96,6 +98,7 @@ impl Board {
         let count = {
             let mut facts = self.facts();
             facts.boots.push(boot);
+            facts.exit = None;
             facts.boots.len()
         };
         let boot = u32::try_from(count).unwrap_or(u32::MAX);
@@ -154,6 +157,7 @@ impl BoardSink for Board {
                 self.incident(IncidentKind::GuestPanic, self.here(detail));
             }
             BoardEvent::TargetExit { code } => {
+                self.facts().exit = Some(code);
                 self.incident(IncidentKind::Exit(code), self.here(format!("exit code {code}")));
             }
             BoardEvent::Lockup { detail } => {

@@ -9,6 +9,7 @@ use jig_model::plan::PowerOp;
 use tokio::time::timeout;
 
 use super::{Actions, by_driver};
+use crate::attempt::trouble::ended;
 use crate::workflow::ActionFailure;
 
 impl Actions<'_> {
@@ -46,7 +47,8 @@ impl Actions<'_> {
         };
         match timeout(within, reset.reset()).await {
             Ok(Ok(())) => Ok("reset".to_owned()),
-            Ok(Err(error)) => Err(by_driver(&error)),
+            // A target that is gone cannot be reset, and that is not the rig's doing.
+            Ok(Err(error)) => Err(ended(&self.board).unwrap_or_else(|| by_driver(&error))),
             Err(_) => {
                 let detail = format!("the board could not be reset within {within:?}");
                 Err(ActionFailure::new(Cause::PowerFailed, detail))

@@ -57,6 +57,16 @@ async fn input_reaches_the_target() {
 }
 
 #[tokio::test]
+async fn nothing_can_be_asked_of_a_target_that_has_ended() {
+    for action in ["{ send = 'x' }", "{ expect = ['x'] }", "{ reset = true }"] {
+        let beats = vec![print("bye\n"), exit(0)];
+        let bench = Bench { at_once: true, ..Bench::new(vec![beats]) };
+        let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
+        assert_eq!(bench.verdict(&text).await, (Fail, Cause::ExpectMissed), "{action}");
+    }
+}
+
+#[tokio::test]
 async fn host_commands_are_blamed_as_they_end() {
     let text = plan("{ power = 'cycle' }, { expect = ['up'] }, { host_command = ['x', 'y'] }");
     for (command, verdict) in [

@@ -104,6 +104,22 @@ async fn exits_are_judged_with_the_report() {
 }
 
 #[tokio::test]
+async fn the_exit_of_an_earlier_boot_ends_no_later_wait() {
+    let text = plan(
+        "{ power = 'cycle' }, { wait_for_results = true }, { power = 'cycle' }, \
+         { expect = ['hello'] }, { wait_for_results = true }",
+    );
+    let second = vec![print("hello\n"), Beat::Input(1)];
+    let later = vec![print("hello\n"), Beat::Drain, print(GREEN)];
+    let bench = Bench::new(vec![vec![print(GREEN), exit(0)], later]);
+    assert_eq!(bench.cause(&text).await, Cause::Passed);
+    let text =
+        text.replace("wait_for_results = true }]", "wait_for_results = true, timeout = '50ms' }]");
+    let bench = Bench::new(vec![vec![print(GREEN), exit(0)], second]);
+    assert_eq!(bench.verdict(&text).await, (Inconclusive, Cause::NoResults));
+}
+
+#[tokio::test]
 async fn results_may_come_on_a_named_console() {
     let on_second = || vec![print("noise\n"), Beat::Print(1, GREEN.into())];
     let text = plan("{ power = 'cycle' }, { wait_for_results = true, console = 'uart1' }");
