@@ -49,6 +49,8 @@ pub(super) struct Actions<'a> {
     pub(super) deployed: Option<DeployReport>,
     /// What earlier waits have consumed, per console, and in which boot.
     pub(super) cursors: BTreeMap<ConsoleName, (usize, Follower)>,
+    /// The boot in which a report was last heard, and how many of that boot.
+    pub(super) heard: (usize, u32),
     /// Host commands so far; numbers their artefacts.
     pub(super) commands: u32,
     /// Whether the last action watched the target for a while after what it waited for.

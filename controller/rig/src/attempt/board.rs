@@ -31,6 +31,8 @@ pub(super) type Boot = BTreeMap<ConsoleName, u64>;
 pub(super) struct Facts {
     pub(super) boots: Vec<Boot>,
     pub(super) incidents: Vec<Incident>,
+    /// Boots (counted from 1) in which the plan waited for a report and got it.
+    pub(super) heard: Vec<usize>,
     /// Addresses of forwarded ports.
     pub(super) forwards: BTreeMap<String, String>,
     pub(super) power: Option<PowerState>,

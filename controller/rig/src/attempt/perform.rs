@@ -25,7 +25,7 @@ use crate::console::{
     Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
     RecordKind, WireEnd,
 };
-use crate::judge::{Gap, Identity, Incident, IncidentKind, Observation, Passage, judge};
+use crate::judge::{Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, judge};
 use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
@@ -169,6 +169,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             progress,
             deployed: None,
             cursors: BTreeMap::new(),
+            heard: (0, 0),
             commands: 0,
             settled: false,
         },
@@ -206,7 +207,14 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let image = deployed
         .as_ref()
         .and_then(|report| request.images.values().find(|image| image.sha256 == report.sha256));
+    let heard = std::mem::take(&mut board.facts().heard);
+    let earlier = seen.earlier.into_iter().filter(|(boot, ..)| heard.contains(boot));
+    let earlier = earlier.map(|(_, (start, end), report)| Heard {
+        output: Passage { file: file.clone(), start, end, text: String::new() },
+        report,
+    });
     let observation = Observation {
+        earlier: earlier.collect(),
         cancelled: outcome.state == State::Cancelled,
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         report: seen.report,

@@ -32,6 +32,8 @@ pub(super) struct Progress {
     pub(super) boots: usize,
     /// Whether the report's end marker was seen in this boot.
     pub(super) ended: bool,
+    /// How many reports were complete in this boot.
+    pub(super) reports: u32,
     /// Whether a report has begun in this boot.
     pub(super) reporting: bool,
 }
@@ -43,6 +45,8 @@ pub(super) struct Seen {
     pub(super) output: (u64, u64),
     /// What was reported in the last boot.
     pub(super) report: TestReport,
+    /// Each boot before that the plan got its report in: which, where, and the report.
+    pub(super) earlier: Vec<(usize, (u64, u64), TestReport)>,
     /// The build id that the last boot printed.
     pub(super) printed: Option<PrintedId>,
 }
@@ -77,7 +81,9 @@ struct Results {
     parser: ResultParser,
     identity: IdentityScanner,
     printed: Option<PrintedId>,
+    reports: u32,
     reporting: bool,
+    earlier: Vec<(usize, (u64, u64), TestReport)>,
 }
 
 impl Watcher {
@@ -99,7 +105,9 @@ impl Watcher {
                 parser: reading.parser(0)?,
                 identity: IdentityScanner::new().map_err(AttemptError::Patterns)?,
                 printed: None,
+                reports: 0,
                 reporting: false,
+                earlier: Vec::new(),
                 reading,
             }),
         };
@@ -162,11 +170,18 @@ impl Watcher {
     /// Begins the boots that start at or before an offset.
     fn begin_boots(&mut self, offset: u64) -> Result<(), AttemptError> {
         while let Some(start) = self.next_boot().filter(|&start| start <= offset) {
+            let heard = self.board.facts().heard.contains(&self.begun);
+            let output = (self.follower.floor(), start);
             self.begun += 1;
             self.recogniser.expect_boot(start, self.began.elapsed());
             self.follower.begin_boot(start);
             if let Some(results) = &mut self.results {
-                results.parser = results.reading.parser(start)?;
+                let parser = results.reading.parser(start)?;
+                let parser = std::mem::replace(&mut results.parser, parser);
+                if heard {
+                    results.earlier.push((self.begun - 1, output, parser.finish()));
+                }
+                results.reports = 0;
                 results.identity.restart();
                 results.printed = None;
                 results.reporting = false;
@@ -218,6 +233,7 @@ impl Watcher {
     fn feed_results(&mut self, bytes: &[u8]) {
         let Some(results) = &mut self.results else { return };
         let (board, reporting) = (&self.board, &mut results.reporting);
+        let reports = &mut results.reports;
         results.parser.feed(bytes, &mut |event| match event {
             ResultEvent::Format(format) => {
                 *reporting = true;
@@ -227,7 +243,8 @@ impl Watcher {
                 board.emit(RunEvent::Case { name: case.name, status: case.status });
             }
             ResultEvent::Remark(text) => board.emit(RunEvent::Note { text }),
-            ResultEvent::Started { .. } | ResultEvent::Planned(_) | ResultEvent::Ended => {}
+            ResultEvent::Ended => *reports = reports.saturating_add(1),
+            ResultEvent::Started { .. } | ResultEvent::Planned(_) => {}
         });
     }
 
@@ -282,6 +299,7 @@ impl Watcher {
             processed: self.follower.cursor(),
             boots: self.begun,
             ended: self.results.as_ref().is_some_and(|r| r.parser.ended()),
+            reports: self.results.as_ref().map_or(0, |r| r.reports),
             reporting: self.results.as_ref().is_some_and(|r| r.reporting),
         };
         self.progress.send_if_modified(|now| std::mem::replace(now, next) != next);
@@ -298,7 +316,8 @@ impl Watcher {
         Ok(match self.results {
             None => Seen { output, ..Seen::default() },
             Some(results) => {
-                Seen { output, report: results.parser.finish(), printed: results.printed }
+                let Results { parser, printed, earlier, .. } = results;
+                Seen { output, report: parser.finish(), earlier, printed }
             }
         })
     }

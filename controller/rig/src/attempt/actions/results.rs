@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Actions, REASON};
 use crate::attempt::trouble::{exit, trouble};
+use crate::attempt::watcher::Progress;
 use crate::judge::Passage;
 use crate::workflow::ActionFailure;
 
@@ -31,8 +32,12 @@ impl Actions<'_> {
         let boots = board.boots();
         let deadline = Instant::now() + within;
         let mut progress = self.progress.clone();
+        // A report that an earlier wait of this boot has heard is not what this one is for.
+        let old = if self.heard.0 == boots { self.heard.1 } else { 0 };
         // An error means that the watcher broke off; the attempt fails by that.
-        let ended = async { drop(progress.wait_for(|p| p.boots == boots && p.ended).await) };
+        let ended = async {
+            drop(progress.wait_for(|p| p.boots >= boots && p.ended && p.reports > old).await);
+        };
         let end = tokio::select! {
             biased;
             failure = trouble(&board) => return Err(failure),
@@ -44,12 +49,21 @@ impl Actions<'_> {
             ReportEnd::Overdue => return Err(self.hang(within)),
             ReportEnd::Exit(code) => {
                 self.looked_at_everything().await;
+                self.hear();
                 return Ok(format!("the target ended with code {code}"));
             }
             ReportEnd::Marker => {}
         }
         self.settle().await?;
+        self.hear();
         Ok("end marker seen".to_owned())
+    }
+
+    /// Remembers that the plan was served a report in this boot: it counts.
+    fn hear(&mut self) {
+        let Progress { boots, reports, .. } = *self.progress.borrow();
+        self.heard = (boots, reports);
+        self.board.facts().heard.push(boots);
     }
 
     /// Watches the target a little longer: a fault often comes right behind the last "OK".

@@ -47,6 +47,39 @@ async fn what_a_boot_before_printed_is_no_result() {
 }
 
 #[tokio::test]
+async fn an_awaited_report_of_an_earlier_boot_still_counts() {
+    let waits = "{ power = 'cycle' }, { wait_for_results = true }, \
+                 { power = 'cycle' }, { wait_for_results = true }";
+    for (first, second, cause) in [
+        (GREEN, GREEN, Cause::Passed),
+        (RED, GREEN, Cause::TestFailed),
+        (GREEN, RED, Cause::TestFailed),
+        ("TAP version 13\n1..0\n", GREEN, Cause::NoTests),
+        ("TAP version 13\n1..0\n", RED, Cause::TestFailed),
+    ] {
+        let bench = Bench::new(vec![vec![print(first)], vec![print(second)]]);
+        assert_eq!(bench.cause(&plan(waits)).await, cause, "{first:?} {second:?}");
+    }
+    // One that nobody awaited was cut on purpose.
+    let text = plan(
+        "{ power = 'cycle' }, { expect = ['ok 1'] }, { power = 'cycle' }, { wait_for_results = true }",
+    );
+    let cut = "TAP version 13\n1..2\nok 1 - a\n";
+    let bench = Bench::new(vec![vec![print(cut)], vec![print(GREEN)]]);
+    assert_eq!(bench.cause(&text).await, Cause::Passed);
+}
+
+#[tokio::test]
+async fn a_second_wait_in_a_boot_wants_a_second_report() {
+    let text = plan(
+        "{ power = 'cycle' }, { wait_for_results = true }, { send = 'again' }, \
+         { wait_for_results = true, timeout = '50ms' }",
+    );
+    let bench = Bench::new(vec![vec![print(GREEN)]]);
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::Hang));
+}
+
+#[tokio::test]
 async fn a_fault_is_found_however_it_is_cut() {
     let text = format!("TAP version 13\n1..2\nok 1 - a\nok 2 {FAULT}\n");
     let from = text.find("Hard").unwrap() - 3;
