@@ -36,8 +36,19 @@ pub(super) struct Facts {
     /// Addresses of forwarded ports.
     pub(super) forwards: BTreeMap<String, String>,
     pub(super) power: Option<PowerState>,
+    /// A behaviour was started again, and no boot has begun since.
+    pub(super) restarted: bool,
+    /// What boots up to this one still show belongs to a try that is over.
+    pub(super) forgiven: Option<usize>,
     /// The code that the target ended this boot with, if it did.
     pub(super) exit: Option<i32>,
+}
+
+impl Facts {
+    /// Forgets what the target did; what the rig did stays true.
+    fn forget(&mut self) {
+        self.incidents.retain(|incident| matches!(incident.kind, IncidentKind::Lost(_)));
+    }
 }
 
 /// Collects facts; everybody may ask and wait for a change.
@@ -84,9 +95,21 @@ impl Board {
         self.changed.send_replace(());
     }
 
-    /// Forgets the incidents of a try that is started again; the judge counts the restart.
-    pub(super) fn forgive(&self) {
-        self.facts().incidents.clear();
+    /// Records something that a console showed in a boot, counted from 1.
+    pub(super) fn shown(&self, boot: usize, kind: IncidentKind, passage: Passage) {
+        let forgiven = self.facts().forgiven.is_some_and(|forgiven| boot <= forgiven);
+        if !forgiven {
+            self.incident(kind, passage);
+        }
+    }
+
+    /// Forgets the incidents of a try that is started again, and the reports it was served
+    /// beyond the first `heard` of the attempt; the judge counts the restart.
+    pub(super) fn forgive(&self, heard: usize) {
+        let mut facts = self.facts();
+        facts.forget();
+        facts.heard.truncate(heard);
+        facts.restarted = true;
     }
 
     /// Marks that what follows on every console belongs to a boot that was asked for.
@@ -99,6 +122,12 @@ impl Board {
         let offset = boot.get(&self.primary).copied().unwrap_or_default();
         let count = {
             let mut facts = self.facts();
+            if std::mem::take(&mut facts.restarted) {
+                // A crashing target prints on until its power is taken, and its output is
+                // looked at a little later still.
+                facts.forget();
+                facts.forgiven = Some(facts.boots.len());
+            }
             facts.boots.push(boot);
             facts.exit = None;
             facts.boots.len()

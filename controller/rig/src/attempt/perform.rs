@@ -174,6 +174,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             settled: false,
         },
         failed: false,
+        behavior: String::new(),
+        heard: 0,
     };
     let outcome = follow_plan(&request, &mut performer).await;
     let Performer { mut actions, .. } = performer;
@@ -279,18 +281,25 @@ async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
 struct Performer<'a> {
     actions: Actions<'a>,
     failed: bool,
+    /// Path of the behaviour under way, and how many reports were heard before it.
+    behavior: String,
+    heard: usize,
 }
 
 impl ActionExecutor for Performer<'_> {
     fn execute<'a>(
         &'a mut self,
-        _path: &'a str,
+        path: &'a str,
         action: &'a Action,
     ) -> BoxFuture<'a, Result<ActionDone, ActionFailure>> {
         Box::pin(async move {
+            let behavior = path.rsplit_once('/').map_or(path, |(behavior, _)| behavior);
             if std::mem::take(&mut self.failed) {
                 // The runner goes on after a failure only to start a behaviour again.
-                self.actions.board.forgive();
+                self.actions.board.forgive(self.heard);
+            } else if behavior != self.behavior {
+                behavior.clone_into(&mut self.behavior);
+                self.heard = self.actions.board.facts().heard.len();
             }
             let done = self.actions.perform(action).await;
             self.failed = done.is_err();

@@ -281,7 +281,7 @@ impl Watcher {
             text: text.clone(),
         });
         let passage = Passage { file: self.file(), start, end, text };
-        self.board.incident(IncidentKind::Recognised(cause), passage);
+        self.board.shown(self.begun, IncidentKind::Recognised(cause), passage);
     }
 
     /// Silence is told, not judged: only a wait that runs out makes something of it.

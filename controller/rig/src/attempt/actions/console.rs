@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Actions, REASON, chain, compile};
 use crate::attempt::board::Board;
-use crate::attempt::trouble::trouble;
+use crate::attempt::trouble::{found, trouble};
 use crate::console::{ExpectError, Follower, Matched, expect, find_all};
 use crate::judge::Passage;
 use crate::workflow::ActionFailure;
@@ -44,6 +44,9 @@ impl Actions<'_> {
             ExpectError::Rejected { .. } => Cause::AssertFailed,
             ExpectError::Ended { .. } => {
                 Self::board_is_off(&board).await;
+                if let Some(failure) = found(&board) {
+                    return Err(failure);
+                }
                 Cause::ExpectMissed
             }
             ExpectError::Storage(_) => Cause::StorageFailed,
@@ -95,6 +98,9 @@ impl Actions<'_> {
             Ok(Ok(())) => Ok(format!("{} bytes", bytes.len())),
             Ok(Err(error)) => {
                 Self::board_is_off(&board).await;
+                if let Some(failure) = found(&board) {
+                    return Err(failure);
+                }
                 let off = board.facts().power != Some(PowerState::On);
                 let cause = if off { Cause::ExpectMissed } else { Cause::ConsoleLost };
                 Err(ActionFailure::new(cause, format!("send to {console}: {}", chain(&error))))

@@ -8,14 +8,32 @@ use crate::attempt::AttemptError;
 use crate::store::{NewRun, RunStore, SystemClock};
 use std::sync::Arc;
 
-const WAITS: [&str; 6] = [
+const WAITS: [&str; 5] = [
     "{ wait_for_results = true }",
     "{ expect = ['never'] }",
     "{ sleep = '20s' }",
     "{ expect = ['hello'] }, { expect = ['never'] }",
     "{ send = 'x' }, { expect = ['never'] }",
-    "{ reset = true }",
 ];
+
+#[tokio::test]
+async fn a_lost_board_is_the_labs_fault_in_every_action() {
+    for action in WAITS {
+        let beats = vec![print("hello\n"), Beat::End(lost())];
+        let bench = Bench::new(vec![beats]);
+        let text = plan_of(3, &format!("{{ power = 'cycle' }}, {action}"));
+        assert_eq!(bench.verdict(&text).await, (EnvError, Cause::EmulatorKilled), "{action}");
+    }
+}
+
+#[tokio::test]
+async fn a_loss_is_never_forgiven() {
+    // The wire ends first, so the expect fails before the driver says why.
+    let beats = vec![print("hello\n"), Beat::EndWire(0), Beat::Drain, Beat::End(lost())];
+    let bench = Bench::new(vec![beats, vec![print("ready\n")]]);
+    let text = plan_of(2, "{ power = 'cycle' }, { expect = ['ready'] }");
+    assert_eq!(bench.verdict(&text).await, (EnvError, Cause::EmulatorKilled));
+}
 
 #[tokio::test]
 async fn failing_calls_are_the_labs_fault() {
