@@ -13,7 +13,6 @@ mod results;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jig_model::image::{DeployReport, Image};
 use jig_model::pattern::Pattern;
@@ -30,10 +29,6 @@ use super::watcher::Progress;
 use crate::console::{Follower, PatternSet};
 use crate::store::RunDir;
 use crate::workflow::ActionFailure;
-
-/// How long the driver may take to say why a console's wire has ended. It learns of the
-/// emulator's end within a millisecond of the wire; a loaded host may take a thousand.
-const REASON: Duration = Duration::from_secs(5);
 
 /// Everything actions work on.
 pub(super) struct Actions<'a> {

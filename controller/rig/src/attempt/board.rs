@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jig_model::event::BoardEvent;
 use jig_model::protocol::{BoardSink, BoxFuture, PowerState, Wire};
@@ -10,6 +11,11 @@ use tokio::sync::watch;
 
 use crate::console::ConsoleHandle;
 use crate::judge::{Incident, IncidentKind, Passage};
+
+/// How long the driver may take to say why a console's wire has ended. It learns of the
+/// emulator's end within a millisecond of the wire; a loaded host may take a thousand.
+/// The scripted board of the tests says it at once or never.
+pub(super) const REASON: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 5000 });
 
 /// Takes the events of a run, in order.
 pub trait EventSink: Send + Sync {
@@ -36,6 +42,8 @@ pub(super) struct Facts {
     /// Addresses of forwarded ports.
     pub(super) forwards: BTreeMap<String, String>,
     pub(super) power: Option<PowerState>,
+    /// The plan is switching the power: wires may end before the driver says that it is off.
+    pub(super) switching: bool,
     /// A behaviour was started again, and no boot has begun since.
     pub(super) restarted: bool,
     /// What boots up to this one still show belongs to a try that is over.

@@ -17,6 +17,7 @@ mod perform;
 mod tests;
 mod trouble;
 mod watcher;
+mod wire_watch;
 
 pub(crate) use actions::chain;
 pub use board::EventSink;

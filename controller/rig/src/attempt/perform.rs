@@ -23,7 +23,7 @@ use super::board::{Board, EventSink, Line};
 use super::watcher::{Reading, Seen, Watcher};
 use crate::console::{
     Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
-    RecordKind, WireEnd,
+    RecordKind,
 };
 use crate::judge::{Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, judge};
 use crate::results::MarkerError;
@@ -267,6 +267,7 @@ async fn follow_plan(
 
 async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
     let Some(power) = &mut actions.protocols.power else { return Ok(()) };
+    actions.board.facts().switching = true;
     match timeout(POWER_OFF, power.off()).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(ActionFailure::new(error.cause, chain(&error))),
@@ -386,12 +387,6 @@ impl Closed {
             let text = format!("the console's log could not be written: {error}");
             let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
             let kind = IncidentKind::Lost(Cause::StorageFailed);
-            self.incidents.push(Incident { kind, passage });
-        }
-        if let Some(WireEnd::Broken(error)) = &state.ended {
-            let text = format!("the console's wire broke: {error}");
-            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
-            let kind = IncidentKind::Lost(Cause::ConsoleLost);
             self.incidents.push(Incident { kind, passage });
         }
         if state.gaps == 0 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jig_model::plan::Markers;
 use jig_model::profile::BoardProfile;
+use jig_model::protocol::PowerState;
 use jig_model::result::{ResultFormat, TestReport};
 use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::{oneshot, watch};
@@ -13,7 +14,8 @@ use tokio::time::Instant;
 use super::board::Board;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
 use super::perform::AttemptError;
-use crate::console::{Follow, Follower, Recogniser, Recognition};
+use super::wire_watch::WireWatch;
+use crate::console::{Follow, Follower, LogState, Recogniser, Recognition};
 use crate::judge::{IncidentKind, Passage, PrintedId};
 use crate::results::{ResultEvent, ResultParser};
 
@@ -70,6 +72,7 @@ pub(super) struct Watcher {
     follower: Follower,
     recogniser: Recogniser,
     results: Option<Results>,
+    wire: WireWatch,
     /// Boots of the board's list that were begun here.
     begun: usize,
     began: Instant,
@@ -117,6 +120,7 @@ impl Watcher {
             follower,
             recogniser,
             results,
+            wire: WireWatch::default(),
             begun: 0,
             began: Instant::now(),
             progress: watch::Sender::new(Progress::default()),
@@ -153,6 +157,7 @@ impl Watcher {
                 continue;
             }
             self.publish();
+            self.mind_wire(&state.borrow());
             if stopping {
                 break;
             }
@@ -291,6 +296,17 @@ impl Watcher {
             let cause = Cause::NoOutput;
             let console = self.console.clone();
             self.board.emit(RunEvent::Recognised { cause, console, start, end, text });
+        }
+    }
+
+    /// Tells at once where the log or the wire failed: no wait can outlive that.
+    fn mind_wire(&mut self, state: &LogState) {
+        let facts = self.board.facts();
+        let powered = facts.power == Some(PowerState::On) && !facts.switching;
+        drop(facts);
+        if let Some((cause, text)) = self.wire.look(state, powered, Instant::now()) {
+            let passage = Passage { file: self.file(), start: state.len, end: state.len, text };
+            self.board.incident(IncidentKind::Lost(cause), passage);
         }
     }
 

@@ -9,8 +9,8 @@ use jig_model::protocol::{BoardSink as _, PowerState};
 use jig_model::{Cause, ConsoleName};
 use tokio::time::{Instant, timeout};
 
-use super::{Actions, REASON, chain, compile};
-use crate::attempt::board::Board;
+use super::{Actions, chain, compile};
+use crate::attempt::board::{Board, REASON};
 use crate::attempt::trouble::{found, trouble};
 use crate::console::{ExpectError, Follower, Matched, expect, find_all};
 use crate::judge::Passage;
@@ -47,7 +47,7 @@ impl Actions<'_> {
                 if let Some(failure) = found(&board) {
                     return Err(failure);
                 }
-                Cause::ExpectMissed
+                lost_or_over(&board)
             }
             ExpectError::Storage(_) => Cause::StorageFailed,
         };
@@ -101,8 +101,7 @@ impl Actions<'_> {
                 if let Some(failure) = found(&board) {
                     return Err(failure);
                 }
-                let off = board.facts().power != Some(PowerState::On);
-                let cause = if off { Cause::ExpectMissed } else { Cause::ConsoleLost };
+                let cause = lost_or_over(&board);
                 Err(ActionFailure::new(cause, format!("send to {console}: {}", chain(&error))))
             }
             Err(_) => {
@@ -185,6 +184,12 @@ impl Actions<'_> {
         }
         Ok(follower)
     }
+}
+
+/// Names the end of a wire: with the board off the target is over, else the wire is lost.
+fn lost_or_over(board: &Board) -> Cause {
+    let on = board.facts().power == Some(PowerState::On);
+    if on { Cause::ConsoleLost } else { Cause::ExpectMissed }
 }
 
 fn no_console(console: &ConsoleName) -> ActionFailure {

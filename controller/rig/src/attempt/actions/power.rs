@@ -31,7 +31,10 @@ impl Actions<'_> {
                 }
             }
         };
-        match timeout(within, switch).await {
+        self.board.facts().switching = true;
+        let switched = timeout(within, switch).await;
+        self.board.facts().switching = false;
+        match switched {
             Ok(Ok(())) => Ok(format!("power {op:?}").to_lowercase()),
             Ok(Err(error)) => Err(by_driver(&error)),
             Err(_) => {

@@ -7,7 +7,8 @@ use jig_model::protocol::PowerState;
 use jig_model::{Cause, ConsoleName};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Actions, REASON};
+use super::Actions;
+use crate::attempt::board::REASON;
 use crate::attempt::trouble::{exit, trouble};
 use crate::attempt::watcher::Progress;
 use crate::judge::Passage;

@@ -36,6 +36,38 @@ async fn a_loss_is_never_forgiven() {
 }
 
 #[tokio::test]
+async fn a_broken_wire_ends_every_wait() {
+    for action in WAITS {
+        for console in [0, 1] {
+            let beats = vec![print("hello\n"), Beat::BreakWire(console)];
+            let bench = Bench::new(vec![beats]);
+            let text = plan_of(2, &format!("{{ power = 'cycle' }}, {action}"));
+            let verdict = bench.verdict(&text).await;
+            assert_eq!(verdict, (EnvError, Cause::ConsoleLost), "{action}, {console}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wire_that_breaks_is_not_healed_by_the_next_boot() {
+    let bench =
+        Bench::new(vec![vec![Beat::BreakWire(1), Beat::Drain, print("one\n")], vec![print(GREEN)]]);
+    let text = plan(
+        "{ power = 'cycle' }, { expect = ['one'] }, { power = 'cycle' }, { wait_for_results = true }",
+    );
+    assert_eq!(bench.verdict(&text).await, (EnvError, Cause::ConsoleLost));
+}
+
+#[tokio::test]
+async fn a_wire_that_ends_while_the_board_runs_is_lost() {
+    for action in WAITS {
+        let bench = Bench::new(vec![vec![print("hello\n"), Beat::EndWire(0)]]);
+        let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
+        assert_eq!(bench.verdict(&text).await, (EnvError, Cause::ConsoleLost), "{action}");
+    }
+}
+
+#[tokio::test]
 async fn failing_calls_are_the_labs_fault() {
     let text = plan("{ deploy = true }, { power = 'cycle' }, { reset = true }, { expect = ['x'] }");
     let fails: [(fn(&mut Bench), Cause); 4] = [
