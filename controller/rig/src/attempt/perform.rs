@@ -217,7 +217,9 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     });
     let observation = Observation {
         earlier: earlier.collect(),
-        cancelled: outcome.state == State::Cancelled,
+        // Before its first stage a workflow has no way into the state of that name.
+        cancelled: outcome.state == State::Cancelled
+            || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         report: seen.report,
         results_wanted: reading.wanted,

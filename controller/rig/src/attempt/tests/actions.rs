@@ -101,6 +101,30 @@ async fn a_wait_that_runs_out_says_what_was_awaited_and_seen_last() {
     assert!(end.verdict.summary.contains("last words"), "{}", end.verdict.summary);
 }
 
+#[tokio::test]
+async fn a_stop_is_heeded_at_once_and_takes_the_power() {
+    let actions = [
+        "{ wait_for_results = true }",
+        "{ expect = ['never'] }",
+        "{ sleep = '20s' }",
+        "{ send = 'x' }, { expect = ['never'] }",
+    ];
+    for action in actions {
+        let beats = vec![print("hello\n"), Beat::Drain, Beat::Cancel];
+        let bench = Bench::new(vec![beats]);
+        let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
+        assert_eq!(bench.verdict(&text).await, (Cancelled, Cause::Cancelled), "{action}");
+    }
+    // Even a board that fails at that moment was called off.
+    let bench = Bench::new(vec![vec![print(FAULT), Beat::Cancel, Beat::Event(lost())]]);
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true }");
+    assert_eq!(bench.verdict(&text).await.0, Cancelled);
+    let bench = Bench::new(vec![vec![print(GREEN)]]);
+    bench.cancel.cancel();
+    assert_eq!(bench.verdict(&text).await.0, Cancelled);
+    assert_eq!(bench.calls(), ["off"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stop_interrupts_calls_that_hang() {
     let hanging: [fn(&mut Bench); 3] =
