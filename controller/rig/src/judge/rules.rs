@@ -25,9 +25,9 @@ const RULES: &[(&str, Rule)] = &[
     ("failed-case", failed_case),
     ("claimed-failures", claimed_failures),
     ("bad-exit", bad_exit),
+    ("bytes-lost", bytes_lost),
     ("silent", silent),
     ("failed-action", failed_action),
-    ("bytes-lost", bytes_lost),
     ("identity-missing", identity_missing),
     ("no-results", no_results),
     ("unfinished-case", unfinished_case),
@@ -249,7 +249,12 @@ fn failed_action(seen: &Observation) -> Option<Verdict> {
     Some(decided)
 }
 
+/// What was not seen may be what was lost; what was seen to go wrong stands.
 fn bytes_lost(seen: &Observation) -> Option<Verdict> {
+    let missed = |cause| matches!(cause, Cause::Hang | Cause::ExpectMissed | Cause::GoalMissed);
+    if seen.failure.as_ref().is_some_and(|failure| !missed(failure.cause)) {
+        return None;
+    }
     let gap = seen.gaps.first()?;
     let lost = gap.lost.map_or("an unknown number of".to_owned(), |n| n.to_string());
     let summary = format!("{lost} console bytes are missing: {}", gap.passage.text);

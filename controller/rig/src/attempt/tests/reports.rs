@@ -192,6 +192,17 @@ async fn build_ids_are_compared() {
 }
 
 #[tokio::test]
+async fn lost_bytes_make_a_green_report_worthless() {
+    let beats = vec![Beat::Gap, print(GREEN)];
+    assert_eq!(judged(beats).await, (Inconclusive, Cause::OutputLost));
+    // What was not seen may be what was lost; what was seen stands.
+    let text = plan("{ power = 'cycle' }, { expect = ['never'], timeout = '50ms' }");
+    let bench = Bench::new(vec![vec![print("hello\n"), Beat::Gap]]);
+    assert_eq!(bench.verdict(&text).await, (Inconclusive, Cause::OutputLost));
+    assert_eq!(judged(vec![Beat::Gap, print(RED)]).await, (Fail, Cause::TestFailed));
+}
+
+#[tokio::test]
 async fn a_second_try_is_flaky_and_the_first_is_forgiven() {
     let text = plan_of(2, BOOT_AND_WAIT);
     let faulty = || vec![print("TAP version 13\n1..2\nok 1 - a\n"), print(FAULT)];
