@@ -187,12 +187,13 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     // Dropping the stops tells the watchers to look at what is left and end.
     drop(stops);
     let mut seen = Seen::default();
+    let mut others = Vec::new();
     while let Some(ended) = watchers.join_next().await {
         let (is_results, found) = ended.map_err(AttemptError::Broken)?;
         if is_results {
             seen = found?;
         } else {
-            found?;
+            others.push(found?);
         }
     }
     let deployed = actions.deployed.take();
@@ -221,6 +222,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         cancelled: outcome.state == State::Cancelled
             || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
+        printed_elsewhere: others.iter().any(|other| other.output.1 > other.output.0),
         report: seen.report,
         results_wanted: reading.wanted,
         incidents,
@@ -230,7 +232,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         identity: Identity {
             deployed: deployed.and_then(|report| report.build_id),
             announces: image.is_some_and(|image| image.announces),
-            printed: seen.printed,
+            // The firmware may announce itself elsewhere than where its tests report.
+            printed: seen.printed.or_else(|| others.into_iter().find_map(|other| other.printed)),
         },
     };
     let verdict = judge(&observation);

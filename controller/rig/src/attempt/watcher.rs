@@ -72,6 +72,8 @@ pub(super) struct Watcher {
     follower: Follower,
     recogniser: Recogniser,
     results: Option<Results>,
+    identity: IdentityScanner,
+    printed: Option<PrintedId>,
     wire: WireWatch,
     /// Boots of the board's list that were begun here.
     begun: usize,
@@ -82,8 +84,6 @@ pub(super) struct Watcher {
 struct Results {
     reading: Reading,
     parser: ResultParser,
-    identity: IdentityScanner,
-    printed: Option<PrintedId>,
     reports: u32,
     reporting: bool,
     earlier: Vec<(usize, (u64, u64), TestReport)>,
@@ -106,8 +106,6 @@ impl Watcher {
             None => None,
             Some(reading) => Some(Results {
                 parser: reading.parser(0)?,
-                identity: IdentityScanner::new().map_err(AttemptError::Patterns)?,
-                printed: None,
                 reports: 0,
                 reporting: false,
                 earlier: Vec::new(),
@@ -120,6 +118,8 @@ impl Watcher {
             follower,
             recogniser,
             results,
+            identity: IdentityScanner::new().map_err(AttemptError::Patterns)?,
+            printed: None,
             wire: WireWatch::default(),
             begun: 0,
             began: Instant::now(),
@@ -180,6 +180,8 @@ impl Watcher {
             self.begun += 1;
             self.recogniser.expect_boot(start, self.began.elapsed());
             self.follower.begin_boot(start);
+            self.identity.restart();
+            self.printed = None;
             if let Some(results) = &mut self.results {
                 let parser = results.reading.parser(start)?;
                 let parser = std::mem::replace(&mut results.parser, parser);
@@ -187,8 +189,6 @@ impl Watcher {
                     results.earlier.push((self.begun - 1, output, parser.finish()));
                 }
                 results.reports = 0;
-                results.identity.restart();
-                results.printed = None;
                 results.reporting = false;
             }
         }
@@ -254,19 +254,17 @@ impl Watcher {
     }
 
     fn find_identity(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
-        let file = self.file();
-        let Some(results) = &mut self.results else { return Ok(()) };
-        if results.printed.is_some() {
+        if self.printed.is_some() {
             return Ok(());
         }
-        let Some(used) = results.identity.feed(bytes) else { return Ok(()) };
+        let Some(used) = self.identity.feed(bytes) else { return Ok(()) };
         let end = offset + used as u64;
         let start = end.saturating_sub(MAX_LINE).max(self.follower.floor());
         let mut passage = vec![0; (end - start) as usize];
         let len = self.follower.read_at(start, &mut passage).map_err(AttemptError::Follow)?;
         if let Some(hex) = id_in(&passage[..len]) {
-            let text = format!("build id {hex}");
-            results.printed = Some(PrintedId { hex, passage: Passage { file, start, end, text } });
+            let (file, text) = (self.file(), format!("build id {hex}"));
+            self.printed = Some(PrintedId { hex, passage: Passage { file, start, end, text } });
         }
         Ok(())
     }
@@ -330,10 +328,10 @@ impl Watcher {
         }
         let output = (self.follower.floor(), self.follower.cursor());
         Ok(match self.results {
-            None => Seen { output, ..Seen::default() },
+            None => Seen { output, printed: self.printed, ..Seen::default() },
             Some(results) => {
-                let Results { parser, printed, earlier, .. } = results;
-                Seen { output, report: parser.finish(), earlier, printed }
+                let Results { parser, earlier, .. } = results;
+                Seen { output, report: parser.finish(), earlier, printed: self.printed }
             }
         })
     }

@@ -104,6 +104,8 @@ pub struct Observation {
     pub cancelled: bool,
     /// The results console's output of the last boot.
     pub output: Passage,
+    /// Whether another console printed in the last boot.
+    pub printed_elsewhere: bool,
     /// What was reported there.
     pub report: TestReport,
     /// Reports of boots before, in order: a later boot does not undo them.
@@ -123,8 +125,8 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Tells whether the target printed anything in the last boot.
+    /// Tells whether the target printed anything in the last boot, on any console.
     pub fn printed(&self) -> bool {
-        self.output.end > self.output.start
+        self.printed_elsewhere || self.output.end > self.output.start
     }
 }

@@ -102,6 +102,20 @@ async fn a_wait_that_runs_out_says_what_was_awaited_and_seen_last() {
 }
 
 #[tokio::test]
+async fn a_silent_target_proves_nothing() {
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true, timeout = '50ms' }");
+    let verdict = Bench::new(vec![vec![]]).verdict(&text).await;
+    assert_eq!(verdict, (Inconclusive, Cause::NoOutput));
+    let text = plan("{ power = 'cycle' }, { expect = ['x'], timeout = '50ms' }");
+    let verdict = Bench::new(vec![vec![]]).verdict(&text).await;
+    assert_eq!(verdict, (Inconclusive, Cause::NoOutput));
+    // It is not silent if it speaks on the console that was asked for.
+    let text = plan("{ power = 'cycle' }, { expect = ['x'], console = 'uart1', timeout = '50ms' }");
+    let bench = Bench::new(vec![vec![Beat::Print(1, b"y\n".into())]]);
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::ExpectMissed));
+}
+
+#[tokio::test]
 async fn a_stop_is_heeded_at_once_and_takes_the_power() {
     let actions = [
         "{ wait_for_results = true }",

@@ -192,6 +192,21 @@ async fn build_ids_are_compared() {
 }
 
 #[tokio::test]
+async fn the_build_id_may_come_on_another_console_than_the_results() {
+    let text = plan(
+        "{ deploy = true }, { power = 'cycle' }, { wait_for_results = true, console = 'uart1' }",
+    );
+    for (line, cause) in [
+        ("jig-build-id: 01234567\n", Cause::Passed),
+        ("jig-build-id: fedcba98\n", Cause::WrongImage),
+    ] {
+        let beats = vec![print(line), Beat::Drain, Beat::Print(1, GREEN.into())];
+        let bench = Bench { build_id: Some("announced"), ..Bench::new(vec![beats]) };
+        assert_eq!(bench.cause(&text).await, cause, "{line:?}");
+    }
+}
+
+#[tokio::test]
 async fn lost_bytes_make_a_green_report_worthless() {
     let beats = vec![Beat::Gap, print(GREEN)];
     assert_eq!(judged(beats).await, (Inconclusive, Cause::OutputLost));
