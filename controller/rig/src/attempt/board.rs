@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jig_model::event::BoardEvent;
 use jig_model::protocol::{BoardSink, BoxFuture, PowerState, Wire};
@@ -10,6 +11,11 @@ use tokio::sync::watch;
 
 use crate::console::ConsoleHandle;
 use crate::judge::{Incident, IncidentKind, Passage};
+
+/// How long the driver may take to say why a console's wire has ended. It learns of the
+/// emulator's end within a millisecond of the wire; a loaded host may take a thousand.
+/// The scripted board of the tests says it at once or never.
+pub(super) const REASON: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 5000 });
 
 /// Takes the events of a run, in order.
 pub trait EventSink: Send + Sync {
@@ -31,15 +37,35 @@ pub(super) type Boot = BTreeMap<ConsoleName, u64>;
 pub(super) struct Facts {
     pub(super) boots: Vec<Boot>,
     pub(super) incidents: Vec<Incident>,
+    /// Boots (counted from 1) in which the plan waited for a report and got it.
+    pub(super) heard: Vec<usize>,
     /// Addresses of forwarded ports.
     pub(super) forwards: BTreeMap<String, String>,
     pub(super) power: Option<PowerState>,
+    /// The plan is switching the power: wires may end before the driver says that it is off.
+    pub(super) switching: bool,
+    /// A behaviour was started again, and no boot has begun since.
+    pub(super) restarted: bool,
+    /// What boots up to this one still show belongs to a try that is over.
+    pub(super) forgiven: Option<usize>,
+    /// The code that the target ended this boot with, if it did.
+    pub(super) exit: Option<i32>,
+}
+
+impl Facts {
+    /// Forgets what the target did; what the rig did stays true.
+    fn forget(&mut self) {
+        self.incidents.retain(|incident| matches!(incident.kind, IncidentKind::Lost(_)));
+    }
 }
 
 /// Collects facts; everybody may ask and wait for a change.
 pub(super) struct Board {
     pub(super) lines: BTreeMap<ConsoleName, Line>,
+    /// What an action means that names no console.
     pub(super) primary: ConsoleName,
+    /// Where results are read.
+    pub(super) results: ConsoleName,
     facts: Mutex<Facts>,
     changed: watch::Sender<()>,
     events: std::sync::Arc<dyn EventSink>,
@@ -48,11 +74,11 @@ pub(super) struct Board {
 impl Board {
     pub(super) fn new(
         lines: BTreeMap<ConsoleName, Line>,
-        primary: ConsoleName,
+        (primary, results): (ConsoleName, ConsoleName),
         events: std::sync::Arc<dyn EventSink>,
     ) -> Self {
         let facts = Mutex::new(Facts::default());
-        Self { lines, primary, facts, changed: watch::Sender::new(()), events }
+        Self { lines, primary, results, facts, changed: watch::Sender::new(()), events }
     }
 
     pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
@@ -77,9 +103,21 @@ impl Board {
         self.changed.send_replace(());
     }
 
-    /// Forgets the incidents of a try that is started again; the judge counts the restart.
-    pub(super) fn forgive(&self) {
-        self.facts().incidents.clear();
+    /// Records something that a console showed in a boot, counted from 1.
+    pub(super) fn shown(&self, boot: usize, kind: IncidentKind, passage: Passage) {
+        let forgiven = self.facts().forgiven.is_some_and(|forgiven| boot <= forgiven);
+        if !forgiven {
+            self.incident(kind, passage);
+        }
+    }
+
+    /// Forgets the incidents of a try that is started again, and the reports it was served
+    /// beyond the first `heard` of the attempt; the judge counts the restart.
+    pub(super) fn forgive(&self, heard: usize) {
+        let mut facts = self.facts();
+        facts.forget();
+        facts.heard.truncate(heard);
+        facts.restarted = true;
     }
 
     /// Marks that what follows on every console belongs to a boot that was asked for.
@@ -92,7 +130,14 @@ impl Board {
         let offset = boot.get(&self.primary).copied().unwrap_or_default();
         let count = {
             let mut facts = self.facts();
+            if std::mem::take(&mut facts.restarted) {
+                // A crashing target prints on until its power is taken, and its output is
+                // looked at a little later still.
+                facts.forget();
+                facts.forgiven = Some(facts.boots.len());
+            }
             facts.boots.push(boot);
+            facts.exit = None;
             facts.boots.len()
         };
         let boot = u32::try_from(count).unwrap_or(u32::MAX);
@@ -150,6 +195,7 @@ impl BoardSink for Board {
                 self.incident(IncidentKind::GuestPanic, self.here(detail));
             }
             BoardEvent::TargetExit { code } => {
+                self.facts().exit = Some(code);
                 self.incident(IncidentKind::Exit(code), self.here(format!("exit code {code}")));
             }
             BoardEvent::Lockup { detail } => {

@@ -15,8 +15,11 @@ mod board;
 mod identity;
 mod lookout;
 mod perform;
+#[cfg(test)]
+mod tests;
 mod trouble;
 mod watcher;
+mod wire_watch;
 
 pub(crate) use actions::chain;
 pub use board::EventSink;

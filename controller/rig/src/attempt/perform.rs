@@ -25,9 +25,9 @@ use super::lookout::Lookout;
 use super::watcher::{Progress, Reading, Seen, Watcher};
 use crate::console::{
     Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
-    RecordKind, Syncing, WireEnd,
+    RecordKind, Syncing,
 };
-use crate::judge::{Gap, Identity, Incident, IncidentKind, Observation, Passage, judge};
+use crate::judge::{Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, judge};
 use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
@@ -142,7 +142,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         return Err(AttemptError::NoConsole(results_console));
     }
     let lines = consoles.lines(request.dir, request.attempt);
-    let board = Board::new(lines, results_console.clone(), Arc::clone(&request.events));
+    let named = (consoles.primary.clone(), results_console.clone());
+    let board = Board::new(lines, named, Arc::clone(&request.events));
     let board = Arc::new(board);
     for (name, console) in &consoles.running {
         (request.opened)(name, console.handle());
@@ -181,10 +182,13 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             progress: watched,
             deployed: None,
             cursors: BTreeMap::new(),
+            heard: (0, 0),
             commands: 0,
             settled: false,
         },
         failed: false,
+        behavior: String::new(),
+        heard: 0,
     };
     let outcome = follow_plan(&request, &mut performer).await;
     let Performer { mut actions, .. } = performer;
@@ -200,15 +204,18 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     // Dropping the stops tells the watchers to look at what is left and end.
     drop(stops);
     let mut seen = Seen::default();
+    let mut others = Vec::new();
     while let Some(ended) = watchers.join_next().await {
         let (is_results, found) = ended.map_err(AttemptError::Broken)??;
         if is_results {
             seen = found;
+        } else {
+            others.push(found);
         }
     }
     let deployed = actions.deployed.take();
     drop(actions);
-    let file = board.lines.get(&board.primary).map(|line| line.file.clone()).unwrap_or_default();
+    let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
     let boots = {
         let facts = board.facts();
         facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()
@@ -221,9 +228,19 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let image = deployed
         .as_ref()
         .and_then(|report| request.images.values().find(|image| image.sha256 == report.sha256));
+    let heard = std::mem::take(&mut board.facts().heard);
+    let earlier = seen.earlier.into_iter().filter(|(boot, ..)| heard.contains(boot));
+    let earlier = earlier.map(|(_, (start, end), report)| Heard {
+        output: Passage { file: file.clone(), start, end, text: String::new() },
+        report,
+    });
     let observation = Observation {
-        cancelled: outcome.state == State::Cancelled,
+        earlier: earlier.collect(),
+        // Before its first stage a workflow has no way into the state of that name.
+        cancelled: outcome.state == State::Cancelled
+            || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
+        printed_elsewhere: others.iter().any(|other| other.output.1 > other.output.0),
         report: seen.report,
         results_wanted: reading.wanted,
         incidents,
@@ -233,7 +250,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         identity: Identity {
             deployed: deployed.and_then(|report| report.build_id),
             announces: image.is_some_and(|image| image.announces),
-            printed: seen.printed,
+            // The firmware may announce itself elsewhere than where its tests report.
+            printed: seen.printed.or_else(|| others.into_iter().find_map(|other| other.printed)),
         },
     };
     let verdict = judge(&observation);
@@ -278,6 +296,7 @@ async fn follow_plan(
 
 async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
     let Some(power) = &mut actions.protocols.power else { return Ok(()) };
+    actions.board.facts().switching = true;
     match timeout(POWER_OFF, power.off()).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(ActionFailure::new(error.cause, chain(&error))),
@@ -292,18 +311,25 @@ async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
 struct Performer<'a> {
     actions: Actions<'a>,
     failed: bool,
+    /// Path of the behaviour under way, and how many reports were heard before it.
+    behavior: String,
+    heard: usize,
 }
 
 impl ActionExecutor for Performer<'_> {
     fn execute<'a>(
         &'a mut self,
-        _path: &'a str,
+        path: &'a str,
         action: &'a Action,
     ) -> BoxFuture<'a, Result<ActionDone, ActionFailure>> {
         Box::pin(async move {
+            let behavior = path.rsplit_once('/').map_or(path, |(behavior, _)| behavior);
             if std::mem::take(&mut self.failed) {
                 // The runner goes on after a failure only to start a behaviour again.
-                self.actions.board.forgive();
+                self.actions.board.forgive(self.heard);
+            } else if behavior != self.behavior {
+                behavior.clone_into(&mut self.behavior);
+                self.heard = self.actions.board.facts().heard.len();
             }
             let done = self.actions.perform(action).await;
             self.failed = done.is_err();
@@ -397,12 +423,6 @@ impl Closed {
             let text = format!("the console's log could not be written: {error}");
             let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
             let kind = IncidentKind::Lost(Cause::StorageFailed);
-            self.incidents.push(Incident { kind, passage });
-        }
-        if let Some(WireEnd::Broken(error)) = &state.ended {
-            let text = format!("the console's wire broke: {error}");
-            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
-            let kind = IncidentKind::Lost(Cause::ConsoleLost);
             self.incidents.push(Incident { kind, passage });
         }
         if state.gaps == 0 {

@@ -24,14 +24,10 @@ pub(super) async fn trouble(board: &Board) -> ActionFailure {
     let mut linger = None;
     loop {
         changes.borrow_and_update();
-        let (failure, resets) = {
-            let facts = board.facts();
-            let found = facts.incidents.iter().find_map(fatal);
-            (found, facts.incidents.iter().filter(|i| is_reset(i)).count())
-        };
-        if let Some(failure) = failure {
+        if let Some(failure) = found(board) {
             return failure;
         }
+        let resets = board.facts().incidents.iter().filter(|i| is_reset(i)).count();
         if resets >= LOOP_RESETS {
             return on_resets(board, Cause::BootLoop);
         }
@@ -46,6 +42,20 @@ pub(super) async fn trouble(board: &Board) -> ActionFailure {
             },
         }
     }
+}
+
+/// Returns what has happened already that no wait can outlive.
+pub(super) fn found(board: &Board) -> Option<ActionFailure> {
+    board.facts().incidents.iter().find_map(fatal)
+}
+
+/// Returns why the target can do nothing more in this boot, if it ended by itself.
+pub(super) fn ended(board: &Board) -> Option<ActionFailure> {
+    found(board).or_else(|| {
+        let code = board.facts().exit?;
+        let detail = format!("the target had ended by itself (code {code})");
+        Some(ActionFailure::new(Cause::ExpectMissed, detail))
+    })
 }
 
 fn is_reset(incident: &Incident) -> bool {
@@ -86,15 +96,12 @@ fn on_resets(board: &Board, cause: Cause) -> ActionFailure {
     ActionFailure { cause, detail, evidence }
 }
 
-/// Waits until the target has ended by itself; returns its exit code.
+/// Waits until the target has ended this boot by itself; returns its exit code.
 pub(super) async fn exit(board: &Board) -> i32 {
     let mut changes = board.changes();
     loop {
         changes.borrow_and_update();
-        let code = board.facts().incidents.iter().find_map(|incident| match incident.kind {
-            IncidentKind::Exit(code) => Some(code),
-            _ => None,
-        });
+        let code = board.facts().exit;
         match code {
             Some(code) => return code,
             None => drop(changes.changed().await),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::plan::Markers;
+use jig_model::protocol::PowerState;
 use jig_model::result::{ResultFormat, TestReport};
 use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::{oneshot, watch};
@@ -13,7 +14,8 @@ use super::board::Board;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
 use super::lookout::Sought;
 use super::perform::AttemptError;
-use crate::console::{Follow, Follower, Recogniser, Recognition};
+use super::wire_watch::WireWatch;
+use crate::console::{Follow, Follower, LogState, Recogniser, Recognition};
 use crate::judge::{IncidentKind, Passage, PrintedId};
 use crate::results::{ResultEvent, ResultParser};
 
@@ -32,6 +34,8 @@ pub(super) struct Progress {
     pub(super) boots: usize,
     /// Whether the report's end marker was seen in this boot.
     pub(super) ended: bool,
+    /// How many reports were complete in this boot.
+    pub(super) reports: u32,
     /// Whether a report has begun in this boot.
     pub(super) reporting: bool,
 }
@@ -43,6 +47,8 @@ pub(super) struct Seen {
     pub(super) output: (u64, u64),
     /// What was reported in the last boot.
     pub(super) report: TestReport,
+    /// Each boot before that the plan got its report in: which, where, and the report.
+    pub(super) earlier: Vec<(usize, (u64, u64), TestReport)>,
     /// The build id that the last boot printed.
     pub(super) printed: Option<PrintedId>,
 }
@@ -66,6 +72,9 @@ pub(super) struct Watcher {
     follower: Follower,
     recogniser: Recogniser,
     results: Option<Results>,
+    identity: IdentityScanner,
+    printed: Option<PrintedId>,
+    wire: WireWatch,
     /// Boots of the board's list that were begun here.
     begun: usize,
     began: Instant,
@@ -75,9 +84,9 @@ pub(super) struct Watcher {
 struct Results {
     reading: Reading,
     parser: ResultParser,
-    identity: IdentityScanner,
-    printed: Option<PrintedId>,
+    reports: u32,
     reporting: bool,
+    earlier: Vec<(usize, (u64, u64), TestReport)>,
 }
 
 impl Watcher {
@@ -95,9 +104,9 @@ impl Watcher {
             None => None,
             Some(reading) => Some(Results {
                 parser: reading.parser(0)?,
-                identity: sought.identity.clone(),
-                printed: None,
+                reports: 0,
                 reporting: false,
+                earlier: Vec::new(),
                 reading,
             }),
         };
@@ -107,6 +116,9 @@ impl Watcher {
             follower,
             recogniser: sought.recogniser.clone(),
             results,
+            identity: sought.identity.clone(),
+            printed: None,
+            wire: WireWatch::default(),
             begun: 0,
             began: Instant::now(),
             progress,
@@ -139,12 +151,9 @@ impl Watcher {
                 continue;
             }
             self.publish();
+            self.mind_wire(&state.borrow());
             if stopping {
                 break;
-            }
-            let lost = state.borrow().error.clone();
-            if let Some(error) = lost {
-                self.tell_loss(&error);
             }
             tokio::select! {
                 // Sent or dropped: either way nobody waits for more.
@@ -160,13 +169,20 @@ impl Watcher {
     /// Begins the boots that start at or before an offset.
     fn begin_boots(&mut self, offset: u64) -> Result<(), AttemptError> {
         while let Some(start) = self.next_boot().filter(|&start| start <= offset) {
+            let heard = self.board.facts().heard.contains(&self.begun);
+            let output = (self.follower.floor(), start);
             self.begun += 1;
             self.recogniser.expect_boot(start, self.began.elapsed());
             self.follower.begin_boot(start);
+            self.identity.restart();
+            self.printed = None;
             if let Some(results) = &mut self.results {
-                results.parser = results.reading.parser(start)?;
-                results.identity.restart();
-                results.printed = None;
+                let parser = results.reading.parser(start)?;
+                let parser = std::mem::replace(&mut results.parser, parser);
+                if heard {
+                    results.earlier.push((self.begun - 1, output, parser.finish()));
+                }
+                results.reports = 0;
                 results.reporting = false;
             }
         }
@@ -216,6 +232,7 @@ impl Watcher {
     fn feed_results(&mut self, bytes: &[u8]) {
         let Some(results) = &mut self.results else { return };
         let (board, reporting) = (&self.board, &mut results.reporting);
+        let reports = &mut results.reports;
         results.parser.feed(bytes, &mut |event| match event {
             ResultEvent::Format(format) => {
                 *reporting = true;
@@ -225,24 +242,23 @@ impl Watcher {
                 board.emit(RunEvent::Case { name: case.name, status: case.status });
             }
             ResultEvent::Remark(text) => board.emit(RunEvent::Note { text }),
-            ResultEvent::Started { .. } | ResultEvent::Planned(_) | ResultEvent::Ended => {}
+            ResultEvent::Ended => *reports = reports.saturating_add(1),
+            ResultEvent::Started { .. } | ResultEvent::Planned(_) => {}
         });
     }
 
     fn find_identity(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
-        let file = self.file();
-        let Some(results) = &mut self.results else { return Ok(()) };
-        if results.printed.is_some() {
+        if self.printed.is_some() {
             return Ok(());
         }
-        let Some(used) = results.identity.feed(bytes) else { return Ok(()) };
+        let Some(used) = self.identity.feed(bytes) else { return Ok(()) };
         let end = offset + used as u64;
         let start = end.saturating_sub(MAX_LINE).max(self.follower.floor());
         let mut passage = vec![0; (end - start) as usize];
         let len = self.follower.read_at(start, &mut passage).map_err(AttemptError::Follow)?;
         if let Some(hex) = id_in(&passage[..len]) {
-            let text = format!("build id {hex}");
-            results.printed = Some(PrintedId { hex, passage: Passage { file, start, end, text } });
+            let (file, text) = (self.file(), format!("build id {hex}"));
+            self.printed = Some(PrintedId { hex, passage: Passage { file, start, end, text } });
         }
         Ok(())
     }
@@ -262,7 +278,7 @@ impl Watcher {
             text: text.clone(),
         });
         let passage = Passage { file: self.file(), start, end, text };
-        self.board.incident(IncidentKind::Recognised(cause), passage);
+        self.board.shown(self.begun, IncidentKind::Recognised(cause), passage);
     }
 
     /// Silence is told, not judged: only a wait that runs out makes something of it.
@@ -279,16 +295,15 @@ impl Watcher {
         }
     }
 
-    /// A log that cannot be written will never show what is waited for, so no wait goes on.
-    fn tell_loss(&self, error: &str) {
-        let kind = IncidentKind::Lost(Cause::StorageFailed);
-        // Looked up and not remembered: a try that is started again forgets incidents.
-        if self.board.facts().incidents.iter().any(|incident| incident.kind == kind) {
-            return;
+    /// Tells at once where the log or the wire failed: no wait can outlive that.
+    fn mind_wire(&mut self, state: &LogState) {
+        let facts = self.board.facts();
+        let powered = facts.power == Some(PowerState::On) && !facts.switching;
+        drop(facts);
+        if let Some((cause, text)) = self.wire.look(state, powered, Instant::now()) {
+            let passage = Passage { file: self.file(), start: state.len, end: state.len, text };
+            self.board.incident(IncidentKind::Lost(cause), passage);
         }
-        let at = self.follower.cursor();
-        let text = format!("the console's log could not be written: {error}");
-        self.board.incident(kind, Passage { file: self.file(), start: at, end: at, text });
     }
 
     fn publish(&self) {
@@ -296,6 +311,7 @@ impl Watcher {
             processed: self.follower.cursor(),
             boots: self.begun,
             ended: self.results.as_ref().is_some_and(|r| r.parser.ended()),
+            reports: self.results.as_ref().map_or(0, |r| r.reports),
             reporting: self.results.as_ref().is_some_and(|r| r.reporting),
         };
         self.progress.send_if_modified(|now| std::mem::replace(now, next) != next);
@@ -310,9 +326,10 @@ impl Watcher {
         }
         let output = (self.follower.floor(), self.follower.cursor());
         Ok(match self.results {
-            None => Seen { output, ..Seen::default() },
+            None => Seen { output, printed: self.printed, ..Seen::default() },
             Some(results) => {
-                Seen { output, report: results.parser.finish(), printed: results.printed }
+                let Results { parser, earlier, .. } = results;
+                Seen { output, report: parser.finish(), earlier, printed: self.printed }
             }
         })
     }

@@ -7,5 +7,7 @@
 mod observation;
 mod rules;
 
-pub use observation::{Gap, Identity, Incident, IncidentKind, Observation, Passage, PrintedId};
+pub use observation::{
+    Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, PrintedId,
+};
 pub use rules::judge;

@@ -87,16 +87,29 @@ pub struct Identity {
     pub printed: Option<PrintedId>,
 }
 
+/// A report that the plan waited for in a boot before the last.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The results console's output of that boot.
+    pub output: Passage,
+    /// What was reported.
+    pub report: TestReport,
+}
+
 /// Everything observed in one attempt; all of it belongs to the last boot that was asked
-/// for, except `incidents` and `gaps`, which count over the whole attempt.
+/// for, except `earlier`, and `incidents` and `gaps`, which count over the whole attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observation {
     /// Somebody asked to stop.
     pub cancelled: bool,
-    /// The primary console's output of the last boot.
+    /// The results console's output of the last boot.
     pub output: Passage,
+    /// Whether another console printed in the last boot.
+    pub printed_elsewhere: bool,
     /// What was reported there.
     pub report: TestReport,
+    /// Reports of boots before, in order: a later boot does not undo them.
+    pub earlier: Vec<Heard>,
     /// Whether the plan waits for results at all.
     pub results_wanted: bool,
     /// What happened unasked, in order.
@@ -112,8 +125,8 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Tells whether the target printed anything in the last boot.
+    /// Tells whether the target printed anything in the last boot, on any console.
     pub fn printed(&self) -> bool {
-        self.output.end > self.output.start
+        self.printed_elsewhere || self.output.end > self.output.start
     }
 }

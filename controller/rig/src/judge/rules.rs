@@ -1,9 +1,10 @@
 //! The rules, in the order in which they decide.
 
+use jig_model::VerdictKind::{Fail, Flaky, Inconclusive, Pass};
 use jig_model::result::{CaseStatus, TestReport};
 use jig_model::{Cause, Evidence, Verdict};
 
-use super::observation::{Incident, IncidentKind, Observation};
+use super::observation::{Identity, Incident, IncidentKind, Observation};
 
 type Rule = fn(&Observation) -> Option<Verdict>;
 
@@ -24,9 +25,9 @@ const RULES: &[(&str, Rule)] = &[
     ("failed-case", failed_case),
     ("claimed-failures", claimed_failures),
     ("bad-exit", bad_exit),
+    ("bytes-lost", bytes_lost),
     ("silent", silent),
     ("failed-action", failed_action),
-    ("bytes-lost", bytes_lost),
     ("identity-missing", identity_missing),
     ("no-results", no_results),
     ("unfinished-case", unfinished_case),
@@ -38,7 +39,35 @@ const RULES: &[(&str, Rule)] = &[
 ];
 
 /// Judges one attempt.
+///
+/// Each awaited report of an earlier boot must hold up like the last one: a proven failure
+/// in any of them decides, else the last boot, else what an earlier one leaves open.
 pub fn judge(seen: &Observation) -> Verdict {
+    let last = judge_boot(seen);
+    if seen.earlier.is_empty() || !matches!(last.kind, Pass | Flaky | Inconclusive) {
+        return last;
+    }
+    let boots = seen.earlier.iter().map(|heard| {
+        judge_boot(&Observation {
+            output: heard.output.clone(),
+            report: heard.report.clone(),
+            earlier: Vec::new(),
+            // These speak of the last boot alone.
+            failure: None,
+            identity: Identity::default(),
+            ..seen.clone()
+        })
+    });
+    let mut boots: Vec<Verdict> = boots.collect();
+    let failed = boots.iter().position(|verdict| verdict.kind == Fail);
+    let open = || boots.iter().position(|verdict| verdict.kind != Pass);
+    match failed.or_else(|| if last.kind == Pass { open() } else { None }) {
+        Some(index) => boots.swap_remove(index),
+        None => last,
+    }
+}
+
+fn judge_boot(seen: &Observation) -> Verdict {
     let decided = RULES.iter().find_map(|(name, rule)| {
         let verdict = rule(seen)?;
         tracing::debug!(rule = name, cause = %verdict.cause, "verdict");
@@ -217,7 +246,12 @@ fn failed_action(seen: &Observation) -> Option<Verdict> {
     Some(decided)
 }
 
+/// What was not seen may be what was lost; what was seen to go wrong stands.
 fn bytes_lost(seen: &Observation) -> Option<Verdict> {
+    let missed = |cause| matches!(cause, Cause::Hang | Cause::ExpectMissed | Cause::GoalMissed);
+    if seen.failure.as_ref().is_some_and(|failure| !missed(failure.cause)) {
+        return None;
+    }
     let gap = seen.gaps.first()?;
     let lost = gap.lost.map_or("an unknown number of".to_owned(), |n| n.to_string());
     let summary = format!("{lost} console bytes are missing: {}", gap.passage.text);
@@ -296,7 +330,7 @@ fn passed(seen: &Observation) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Gap, Identity, Passage, PrintedId};
+    use crate::judge::{Gap, Passage, PrintedId};
     use crate::workflow::ActionFailure;
     use jig_model::VerdictKind;
     use jig_model::result::{ResultFormat, TestCase};

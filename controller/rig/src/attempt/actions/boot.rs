@@ -1,0 +1,78 @@
+//! The stages of booting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::pattern::Pattern;
+use jig_model::profile::StageProbe;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Actions, compile};
+use crate::attempt::trouble::trouble;
+use crate::workflow::ActionFailure;
+
+impl Actions<'_> {
+    pub(super) async fn boot(
+        &mut self,
+        until: Option<&str>,
+        within: Duration,
+    ) -> Result<String, ActionFailure> {
+        let deadline = Instant::now() + within;
+        let profile = Arc::clone(&self.profile);
+        let mut reached = Vec::new();
+        for stage in &profile.stages {
+            let deadline = deadline.min(Instant::now() + stage.timeout);
+            let began = Instant::now();
+            match &stage.probe {
+                StageProbe::Console(pattern) => {
+                    let wanted = std::slice::from_ref(pattern);
+                    self.expect(None, wanted, &[], deadline).await.map_err(|mut failed| {
+                        failed.detail = format!("boot stage {}: {}", stage.name, failed.detail);
+                        failed
+                    })?;
+                }
+                StageProbe::Banner { port, pattern } => {
+                    self.banner(&stage.name, port, pattern, deadline).await?;
+                }
+            }
+            reached.push(format!("{} {:.1} s", stage.name, began.elapsed().as_secs_f64()));
+            if until == Some(stage.name.as_str()) {
+                break;
+            }
+        }
+        Ok(reached.join(", "))
+    }
+
+    async fn banner(
+        &mut self,
+        stage: &str,
+        port: &str,
+        pattern: &Pattern,
+        deadline: Instant,
+    ) -> Result<(), ActionFailure> {
+        let address = self.board.facts().forwards.get(port).cloned();
+        let Some(address) = address else {
+            let detail = format!("boot stage {stage}: the board forwards no port {port}");
+            return Err(ActionFailure::new(Cause::PowerFailed, detail));
+        };
+        let set = compile(std::slice::from_ref(pattern))?;
+        let board = Arc::clone(&self.board);
+        let banner = tokio::select! {
+            biased;
+            failure = trouble(&board) => return Err(failure),
+            banner = timeout_at(deadline, self.host.banner(&address)) => banner,
+        };
+        let Ok(banner) = banner else {
+            let detail = format!("boot stage {stage}: {address} said nothing in time");
+            return Err(ActionFailure::new(Cause::ExpectMissed, detail));
+        };
+        let mut scanner = crate::console::Scanner::new(&set, None);
+        if scanner.scan(&banner).hits.is_empty() && scanner.finish().is_empty() {
+            let words = String::from_utf8_lossy(&banner);
+            let detail = format!("boot stage {stage}: {address} said {words:?}, not `{pattern}`");
+            return Err(ActionFailure::new(Cause::ExpectMissed, detail));
+        }
+        Ok(())
+    }
+}

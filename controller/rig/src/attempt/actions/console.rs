@@ -1,0 +1,197 @@
+//! Waits, input and assertions on a console.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::pattern::Pattern;
+use jig_model::plan::Assertion;
+use jig_model::protocol::{BoardSink as _, PowerState};
+use jig_model::{Cause, ConsoleName};
+use tokio::time::{Instant, timeout};
+
+use super::{Actions, chain, compile};
+use crate::attempt::board::{Board, REASON};
+use crate::attempt::trouble::{found, trouble};
+use crate::console::{ExpectError, Follower, Matched, expect, find_all};
+use crate::judge::Passage;
+use crate::workflow::ActionFailure;
+
+impl Actions<'_> {
+    pub(super) async fn expect(
+        &mut self,
+        console: Option<&ConsoleName>,
+        any: &[Pattern],
+        reject: &[Pattern],
+        deadline: Instant,
+    ) -> Result<Matched, ActionFailure> {
+        let console = self.console(console);
+        let (any, reject) = (compile(any)?, compile(reject)?);
+        let board = Arc::clone(&self.board);
+        let file = board.lines.get(&console).map(|line| line.file.clone()).unwrap_or_default();
+        let follower = self.cursor(&console)?;
+        let outcome = tokio::select! {
+            biased;
+            failure = trouble(&board) => return Err(failure),
+            outcome = expect(follower, &any, &reject, deadline) => outcome,
+        };
+        let error = match outcome {
+            Ok(matched) => return Ok(matched),
+            Err(error) => error,
+        };
+        let at = follower.cursor();
+        let cause = match &error {
+            ExpectError::TimedOut { .. } => Cause::ExpectMissed,
+            ExpectError::Rejected { .. } => Cause::AssertFailed,
+            ExpectError::Ended { .. } => {
+                Self::board_is_off(&board).await;
+                if let Some(failure) = found(&board) {
+                    return Err(failure);
+                }
+                lost_or_over(&board)
+            }
+            ExpectError::Storage(_) => Cause::StorageFailed,
+        };
+        let (start, end) = match &error {
+            ExpectError::Rejected { matched, .. } => (matched.start, matched.end),
+            _ => (at, board.lines.get(&console).map_or(at, |l| l.handle.state().borrow().len)),
+        };
+        let detail = chain(&error);
+        let passage = Passage { file, start, end, text: detail.clone() };
+        Err(ActionFailure { cause, detail, evidence: vec![passage.evidence()] })
+    }
+
+    /// Waits until the driver has said why the board went off, so that the judge knows.
+    async fn board_is_off(board: &Board) {
+        let mut changes = board.changes();
+        let off = async {
+            loop {
+                changes.borrow_and_update();
+                if board.facts().power != Some(PowerState::On) {
+                    return;
+                }
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Without word of the driver the wire's end stands for itself.
+        let _ = timeout(REASON, off).await;
+    }
+
+    pub(super) async fn send(
+        &mut self,
+        console: Option<&ConsoleName>,
+        bytes: &[u8],
+        within: Duration,
+    ) -> Result<String, ActionFailure> {
+        let console = self.console(console);
+        let board = Arc::clone(&self.board);
+        let Some(line) = board.lines.get(&console) else {
+            return Err(no_console(&console));
+        };
+        let sent = tokio::select! {
+            biased;
+            failure = trouble(&board) => return Err(failure),
+            sent = timeout(within, line.handle.send(bytes)) => sent,
+        };
+        match sent {
+            Ok(Ok(())) => Ok(format!("{} bytes", bytes.len())),
+            Ok(Err(error)) => {
+                Self::board_is_off(&board).await;
+                if let Some(failure) = found(&board) {
+                    return Err(failure);
+                }
+                let cause = lost_or_over(&board);
+                Err(ActionFailure::new(cause, format!("send to {console}: {}", chain(&error))))
+            }
+            Err(_) => {
+                let n = bytes.len();
+                let detail =
+                    format!("the target did not take {n} bytes on {console} in {within:?}");
+                Err(ActionFailure::new(Cause::ExpectMissed, detail))
+            }
+        }
+    }
+
+    pub(super) async fn assert(
+        &mut self,
+        console: Option<&ConsoleName>,
+        pattern: &Pattern,
+        assertion: Assertion,
+    ) -> Result<String, ActionFailure> {
+        let console = self.console(console);
+        self.board.drained().await;
+        let set = compile(std::slice::from_ref(pattern))?;
+        let start = self.cursor(&console)?.floor();
+        let Some(line) = self.board.lines.get(&console) else {
+            return Err(no_console(&console));
+        };
+        let storage = |error| ActionFailure::new(Cause::StorageFailed, chain(&error));
+        let end = line.handle.state().borrow().len;
+        let reader = line.handle.follow(start, start).map_err(storage)?;
+        let limit = match assertion {
+            Assertion::AtLeast(n) => n as usize,
+            Assertion::Absent => 1,
+        };
+        let found = find_all(&reader, &set, start..end, limit).await.map_err(storage)?;
+        let file = line.file.clone();
+        match assertion {
+            Assertion::Absent => match found.first() {
+                None => Ok(format!("no `{pattern}`")),
+                Some(matched) => {
+                    let detail = format!("`{pattern}` was printed, but must not be");
+                    let (start, end) = (matched.start, matched.end);
+                    let passage = Passage { file, start, end, text: detail.clone() };
+                    let evidence = vec![passage.evidence()];
+                    Err(ActionFailure { cause: Cause::AssertFailed, detail, evidence })
+                }
+            },
+            Assertion::AtLeast(n) if found.len() as u64 >= u64::from(n) => {
+                Ok(format!("`{pattern}` {n} times"))
+            }
+            Assertion::AtLeast(n) => {
+                let seen = found.len();
+                let detail = format!("`{pattern}` was printed {seen} times, not {n}");
+                let passage = Passage { file, start, end, text: detail.clone() };
+                let evidence = vec![passage.evidence()];
+                Err(ActionFailure { cause: Cause::AssertFailed, detail, evidence })
+            }
+        }
+    }
+
+    fn console(&self, name: Option<&ConsoleName>) -> ConsoleName {
+        name.unwrap_or(&self.board.primary).clone()
+    }
+
+    /// Returns the reader of a console, behind what earlier waits of this boot consumed.
+    pub(super) fn cursor(&mut self, console: &ConsoleName) -> Result<&mut Follower, ActionFailure> {
+        let storage = |error: crate::console::FollowError| {
+            ActionFailure::new(Cause::StorageFailed, chain(&error))
+        };
+        let Some(line) = self.board.lines.get(console) else {
+            return Err(no_console(&console));
+        };
+        let (boots, start) = {
+            let facts = self.board.facts();
+            let start = facts.boots.last().and_then(|boot| boot.get(console)).copied();
+            (facts.boots.len(), start.unwrap_or_default())
+        };
+        let fresh = (boots, line.handle.follow(start, start).map_err(storage)?);
+        let (seen, follower) = self.cursors.entry(console.clone()).or_insert(fresh);
+        if *seen != boots {
+            *seen = boots;
+            follower.begin_boot(start);
+        }
+        Ok(follower)
+    }
+}
+
+/// Names the end of a wire: with the board off the target is over, else the wire is lost.
+fn lost_or_over(board: &Board) -> Cause {
+    let on = board.facts().power == Some(PowerState::On);
+    if on { Cause::ConsoleLost } else { Cause::ExpectMissed }
+}
+
+fn no_console(console: &ConsoleName) -> ActionFailure {
+    ActionFailure::new(Cause::ConsoleLost, format!("the board has no console {console}"))
+}

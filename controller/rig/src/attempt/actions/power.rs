@@ -1,0 +1,92 @@
+//! Power, reset and deployment: what changes the board itself.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::event::RunEvent;
+use jig_model::plan::PowerOp;
+use tokio::time::timeout;
+
+use super::{Actions, by_driver};
+use crate::attempt::trouble::ended;
+use crate::workflow::ActionFailure;
+
+impl Actions<'_> {
+    pub(super) async fn power(
+        &mut self,
+        op: PowerOp,
+        within: Duration,
+    ) -> Result<String, ActionFailure> {
+        let Some(power) = &mut self.protocols.power else {
+            return Err(ActionFailure::new(Cause::PowerFailed, "this place has no power control"));
+        };
+        let switch = async {
+            match op {
+                PowerOp::On => power.on().await,
+                PowerOp::Off => power.off().await,
+                PowerOp::Cycle => {
+                    power.off().await?;
+                    power.on().await
+                }
+            }
+        };
+        self.board.facts().switching = true;
+        let switched = timeout(within, switch).await;
+        self.board.facts().switching = false;
+        match switched {
+            Ok(Ok(())) => Ok(format!("power {op:?}").to_lowercase()),
+            Ok(Err(error)) => Err(by_driver(&error)),
+            Err(_) => {
+                let detail = format!("the board's power could not be switched within {within:?}");
+                Err(ActionFailure::new(Cause::PowerFailed, detail))
+            }
+        }
+    }
+
+    pub(super) async fn reset(&mut self, within: Duration) -> Result<String, ActionFailure> {
+        let Some(reset) = &mut self.protocols.reset else {
+            return Err(ActionFailure::new(Cause::PowerFailed, "this place has no reset"));
+        };
+        match timeout(within, reset.reset()).await {
+            Ok(Ok(())) => Ok("reset".to_owned()),
+            // A target that is gone cannot be reset, and that is not the rig's doing.
+            Ok(Err(error)) => Err(ended(&self.board).unwrap_or_else(|| by_driver(&error))),
+            Err(_) => {
+                let detail = format!("the board could not be reset within {within:?}");
+                Err(ActionFailure::new(Cause::PowerFailed, detail))
+            }
+        }
+    }
+
+    pub(super) async fn deploy(
+        &mut self,
+        image: &Option<PathBuf>,
+        within: Duration,
+    ) -> Result<String, ActionFailure> {
+        let Some(flasher) = &mut self.protocols.flasher else {
+            return Err(ActionFailure::new(Cause::DeployFailed, "this place cannot deploy images"));
+        };
+        let Some(image) = self.images.get(image) else {
+            // The session resolves every image before the first attempt.
+            return Err(ActionFailure::new(
+                Cause::DeployFailed,
+                "the plan names an image that was not read",
+            ));
+        };
+        match timeout(within, flasher.deploy(image)).await {
+            Ok(Ok(report)) => {
+                self.board.emit(RunEvent::Deployed(report.clone()));
+                let short = report.sha256.get(..12).unwrap_or_default();
+                let seen = format!("{} by {}", short, report.method);
+                self.deployed = Some(report);
+                Ok(seen)
+            }
+            Ok(Err(error)) => Err(by_driver(&error)),
+            Err(_) => {
+                let detail = format!("the image could not be deployed within {within:?}");
+                Err(ActionFailure::new(Cause::DeployFailed, detail))
+            }
+        }
+    }
+}

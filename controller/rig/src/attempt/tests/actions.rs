@@ -1,0 +1,157 @@
+//! Each action, its time-out, and what it is blamed for.
+
+use jig_model::VerdictKind::{Cancelled, EnvError, Fail, Inconclusive, Pass};
+use jig_model::protocol::CommandEnd;
+use jig_model::{Cause, RunEvent};
+
+use super::fake::*;
+
+#[tokio::test]
+async fn an_expect_consumes_and_a_boot_begins_anew() {
+    let cases = [
+        ("{ expect = ['one'] }, { expect = ['two'] }", Pass),
+        ("{ expect = ['two'] }, { expect = ['one'], timeout = '50ms' }", Fail),
+        ("{ expect = ['one'] }, { expect = ['one'], timeout = '50ms' }", Fail),
+        ("{ expect = ['two'] }, { reset = true }, { expect = ['three'] }", Pass),
+        ("{ expect = ['one'] }, { reset = true }, { expect = ['two'], timeout = '50ms' }", Fail),
+        ("{ expect = ['one'] }, { reset = true }, { expect = ['^three'] }", Pass),
+    ];
+    for (actions, kind) in cases {
+        let bench = Bench::new(vec![vec![print("one\ntwo\n")], vec![print("three\n")]]);
+        let text = plan(&format!("{{ power = 'cycle' }}, {actions}"));
+        assert_eq!(bench.verdict(&text).await.0, kind, "{actions}");
+    }
+}
+
+#[tokio::test]
+async fn a_rejected_text_fails_the_expect() {
+    let bench = Bench::new(vec![vec![print("bad\n")]]);
+    let text = plan("{ power = 'cycle' }, { expect = ['good'], reject = ['bad'] }");
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::AssertFailed));
+}
+
+#[tokio::test]
+async fn assertions_look_at_the_whole_boot() {
+    let cases = [
+        ("{ assert = 'one', at_least = 2 }", Pass),
+        ("{ assert = 'one', at_least = 3 }", Fail),
+        ("{ assert = 'two', absent = true }", Pass),
+        ("{ assert = 'one', absent = true }", Fail),
+    ];
+    for (assertion, kind) in cases {
+        let bench = Bench::new(vec![vec![print("one\none\nend\n")]]);
+        let text = plan(&format!("{{ power = 'cycle' }}, {{ expect = ['end'] }}, {assertion}"));
+        assert_eq!(bench.verdict(&text).await.0, kind, "{assertion}");
+    }
+}
+
+#[tokio::test]
+async fn input_reaches_the_target() {
+    let bench = Bench::new(vec![vec![print("> "), Beat::Input(3), print("done\n")]]);
+    let text =
+        plan("{ power = 'cycle' }, { expect = ['> '] }, { send = 'go!' }, { expect = ['done'] }");
+    assert_eq!(bench.verdict(&text).await, (Pass, Cause::ExpectationsMet));
+    let deaf = Bench { deaf: true, ..Bench::new(vec![vec![print("> ")]]) };
+    let text = plan("{ power = 'cycle' }, { expect = ['> '] }, { send = 'go!', timeout = '50ms' }");
+    assert_eq!(deaf.verdict(&text).await, (Fail, Cause::ExpectMissed));
+}
+
+#[tokio::test]
+async fn nothing_can_be_asked_of_a_target_that_has_ended() {
+    for action in ["{ send = 'x' }", "{ expect = ['x'] }", "{ reset = true }"] {
+        let beats = vec![print("bye\n"), exit(0)];
+        let bench = Bench { at_once: true, ..Bench::new(vec![beats]) };
+        let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
+        assert_eq!(bench.verdict(&text).await, (Fail, Cause::ExpectMissed), "{action}");
+    }
+}
+
+#[tokio::test]
+async fn host_commands_are_blamed_as_they_end() {
+    let text = plan("{ power = 'cycle' }, { expect = ['up'] }, { host_command = ['x', 'y'] }");
+    for (command, verdict) in [
+        (Ok(CommandEnd::Exited(0)), (Pass, Cause::ExpectationsMet)),
+        (Ok(CommandEnd::Exited(2)), (Fail, Cause::HostCommandFailed)),
+        (Ok(CommandEnd::Signalled(9)), (Fail, Cause::HostCommandFailed)),
+        (Ok(CommandEnd::TimedOut), (Fail, Cause::HostCommandFailed)),
+        (Err(Cause::HostCommandMissing), (EnvError, Cause::HostCommandMissing)),
+    ] {
+        let bench = Bench { command, ..Bench::new(vec![vec![print("up\n")]]) };
+        assert_eq!(bench.verdict(&text).await, verdict, "{command:?}");
+        let events = bench.seen.events.lock().unwrap();
+        let told = events.iter().any(|e| matches!(e, RunEvent::HostCommand { .. }));
+        assert_eq!(told, command.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_runs_out_says_what_was_awaited_and_seen_last() {
+    let bench = Bench::new(vec![vec![print("TAP version 13\n1..2\nok 1 - a\nlast words")]]);
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true, timeout = '50ms' }");
+    let end = bench.perform(&text).await.unwrap();
+    assert_eq!(end.verdict.cause, Cause::Hang);
+    for words in ["the report did not end", "50ms", "last words"] {
+        assert!(end.verdict.summary.contains(words), "{}", end.verdict.summary);
+    }
+    // The plan's own time says as much.
+    let bench = Bench::new(vec![vec![print("TAP version 13\n1..2\nok 1 - a\nlast words")]]);
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true }").replace("30s", "100ms");
+    let end = bench.perform(&text).await.unwrap();
+    assert_eq!(end.verdict.cause, Cause::Hang);
+    assert!(end.verdict.summary.contains("last words"), "{}", end.verdict.summary);
+}
+
+#[tokio::test]
+async fn a_silent_target_proves_nothing() {
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true, timeout = '50ms' }");
+    let verdict = Bench::new(vec![vec![]]).verdict(&text).await;
+    assert_eq!(verdict, (Inconclusive, Cause::NoOutput));
+    let text = plan("{ power = 'cycle' }, { expect = ['x'], timeout = '50ms' }");
+    let verdict = Bench::new(vec![vec![]]).verdict(&text).await;
+    assert_eq!(verdict, (Inconclusive, Cause::NoOutput));
+    // It is not silent if it speaks on the console that was asked for.
+    let text = plan("{ power = 'cycle' }, { expect = ['x'], console = 'uart1', timeout = '50ms' }");
+    let bench = Bench::new(vec![vec![Beat::Print(1, b"y\n".into())]]);
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::ExpectMissed));
+}
+
+#[tokio::test]
+async fn a_stop_is_heeded_at_once_and_takes_the_power() {
+    let actions = [
+        "{ wait_for_results = true }",
+        "{ expect = ['never'] }",
+        "{ sleep = '20s' }",
+        "{ send = 'x' }, { expect = ['never'] }",
+    ];
+    for action in actions {
+        let beats = vec![print("hello\n"), Beat::Drain, Beat::Cancel];
+        let bench = Bench::new(vec![beats]);
+        let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
+        assert_eq!(bench.verdict(&text).await, (Cancelled, Cause::Cancelled), "{action}");
+    }
+    // Even a board that fails at that moment was called off.
+    let bench = Bench::new(vec![vec![print(FAULT), Beat::Cancel, Beat::Event(lost())]]);
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true }");
+    assert_eq!(bench.verdict(&text).await.0, Cancelled);
+    let bench = Bench::new(vec![vec![print(GREEN)]]);
+    bench.cancel.cancel();
+    assert_eq!(bench.verdict(&text).await.0, Cancelled);
+    assert_eq!(bench.calls(), ["off"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_interrupts_calls_that_hang() {
+    let hanging: [fn(&mut Bench); 3] =
+        [|b| b.on = Call::Hangs, |b| b.deploy = Call::Hangs, |b| b.reset = Call::Hangs];
+    for hang in hanging {
+        let mut bench = Bench::new(vec![vec![]]);
+        hang(&mut bench);
+        let text = plan("{ deploy = true }, { power = 'on' }, { reset = true }");
+        let stop = async {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            bench.cancel.cancel();
+        };
+        let (verdict, ()) = tokio::join!(bench.verdict(&text), stop);
+        assert_eq!(verdict.0, Cancelled);
+    }
+}

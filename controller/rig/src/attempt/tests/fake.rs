@@ -1,0 +1,518 @@
+//! A board that plays a script at each boot, and everything else an attempt needs.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use jig_model::event::BoardEvent;
+use jig_model::image::{DeployReport, Image};
+use jig_model::plan::Plan;
+use jig_model::profile::{BoardProfile, FaultSets};
+use jig_model::protocol::{
+    BindContext, BoxFuture, CommandEnd, DriverError, DriverFactory, Flasher, Host, NoLedger, Power,
+    PowerState, Protocols, Reset, SharedSink, Wire,
+};
+use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
+use tokio::task::JoinSet;
+
+use crate::attempt::{AttemptEnd, AttemptError, AttemptRequest, EventSink, Lookout, perform};
+use crate::console::{ConsoleHandle, GapReason, Stamp};
+use crate::store::{LiveRun, NewRun, RunStore, SystemClock};
+use crate::workflow::CancelToken;
+
+pub(super) const PROFILE: &str = r#"
+version = 1
+id = "fake"
+title = "Fake"
+arch = "arm"
+boot_banner = '^fake boot'
+memory = [{ name = "ram", kind = "ram", start = 0, size = "1M" }]
+console = [{ name = "uart0", kind = "uart", baud = 9600 }, { name = "uart1", kind = "uart", baud = 9600 }]
+[[fault]]
+name = "hard"
+pattern = 'HardFault at 0x[0-9a-f]{4}'
+cause = "fault_banner"
+[limits]
+settle = "1ms"
+[emulation]
+program = "none"
+machine = "none"
+image_args = ["{image}"]
+"#;
+
+/// A complete, green report.
+pub(super) const GREEN: &str = "TAP version 13\n1..2\nok 1 - a\nok 2 - b\n";
+/// A complete report with a failure.
+pub(super) const RED: &str = "TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b\n";
+/// A banner of the profile's fault signature.
+pub(super) const FAULT: &str = "HardFault at 0x12ab\n";
+
+/// One thing that the board does.
+#[derive(Clone, Debug)]
+pub(super) enum Beat {
+    /// Prints on the n-th console.
+    Print(usize, Vec<u8>),
+    /// Waits until all that was printed is in the logs.
+    Drain,
+    Event(BoardEvent),
+    /// The wire ends, without a word of the driver.
+    EndWire(usize),
+    /// Reading the wire fails.
+    BreakWire(usize),
+    /// The target ends: its wires end, the driver tells of it, and the power is off.
+    End(BoardEvent),
+    /// Waits for this many bytes of input on the first console.
+    Input(usize),
+    /// The driver knows of lost bytes.
+    Gap,
+    /// Somebody asks to stop.
+    Cancel,
+}
+
+pub(super) fn print(text: &str) -> Beat {
+    Beat::Print(0, text.into())
+}
+
+pub(super) fn exit(code: i32) -> Beat {
+    Beat::End(BoardEvent::TargetExit { code })
+}
+
+pub(super) fn lost() -> BoardEvent {
+    BoardEvent::Lost { cause: Cause::EmulatorKilled, detail: "killed".to_owned() }
+}
+
+pub(super) fn reset_by_target() -> Beat {
+    Beat::Event(BoardEvent::Reset { by_target: true, reason: "guest-reset".to_owned() })
+}
+
+/// How a protocol call goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Works,
+    Fails(Cause),
+    Hangs,
+}
+
+impl Call {
+    async fn make(self) -> Result<(), DriverError> {
+        match self {
+            Self::Works => Ok(()),
+            Self::Fails(cause) => Err(DriverError::new(cause, "as scripted")),
+            Self::Hangs => std::future::pending().await,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Line {
+    output: VecDeque<u8>,
+    input: Vec<u8>,
+    ended: bool,
+    broken: bool,
+    deaf: bool,
+    wakers: Vec<Waker>,
+}
+
+/// The target's end of a wire in memory.
+#[derive(Clone, Default)]
+struct Target(Arc<Mutex<Line>>);
+
+impl Target {
+    fn change<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
+        let mut line = self.0.lock().unwrap();
+        let result = change(&mut line);
+        line.wakers.drain(..).for_each(Waker::wake);
+        result
+    }
+
+    async fn input(&self, count: usize) {
+        std::future::poll_fn(|cx| {
+            let mut line = self.0.lock().unwrap();
+            line.wakers.push(cx.waker().clone());
+            if line.input.len() >= count { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+impl Wire for Target {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut line = self.0.lock().unwrap();
+        if !line.output.is_empty() {
+            return Poll::Ready(line.output.read(buf));
+        }
+        if line.broken {
+            return Poll::Ready(Err(io::Error::other("unplugged")));
+        }
+        if line.ended {
+            return Poll::Ready(Ok(0));
+        }
+        line.wakers.push(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.0.lock().unwrap().deaf {
+            self.0.lock().unwrap().wakers.push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        self.change(|line| line.input.extend_from_slice(bytes));
+        Poll::Ready(Ok(bytes.len()))
+    }
+}
+
+/// The bench of one test: how the board behaves, and what was seen.
+#[derive(Clone)]
+pub(super) struct Bench {
+    pub(super) profile: String,
+    /// What happens at each boot that is asked for; nothing beyond the last.
+    pub(super) boots: Vec<Vec<Beat>>,
+    /// Whether a boot is played to its end before the driver says that the power is on.
+    pub(super) at_once: bool,
+    pub(super) deaf: bool,
+    pub(super) bind: Call,
+    pub(super) on: Call,
+    pub(super) off: Call,
+    pub(super) reset: Call,
+    pub(super) deploy: Call,
+    pub(super) build_id: Option<&'static str>,
+    pub(super) command: Result<CommandEnd, Cause>,
+    pub(super) cancel: CancelToken,
+    pub(super) seen: Arc<Seen>,
+}
+
+#[derive(Default)]
+pub(super) struct Seen {
+    /// The driver's calls, in order.
+    pub(super) calls: Mutex<Vec<&'static str>>,
+    pub(super) events: Mutex<Vec<RunEvent>>,
+    handles: Mutex<Vec<ConsoleHandle>>,
+}
+
+impl EventSink for Seen {
+    fn emit(&self, event: RunEvent) {
+        self.events.lock().unwrap().push(event);
+    }
+}
+
+impl Bench {
+    pub(super) fn new(boots: Vec<Vec<Beat>>) -> Self {
+        Self {
+            profile: PROFILE.to_owned(),
+            boots,
+            at_once: false,
+            deaf: false,
+            bind: Call::Works,
+            on: Call::Works,
+            off: Call::Works,
+            reset: Call::Works,
+            deploy: Call::Works,
+            build_id: None,
+            command: Ok(CommandEnd::Exited(0)),
+            cancel: CancelToken::new(),
+            seen: Arc::default(),
+        }
+    }
+
+    /// Makes the target be watched for long after the end of a report.
+    pub(super) fn long_settle(mut self) -> Self {
+        self.profile = self.profile.replace("settle = \"1ms\"", "settle = \"10s\"");
+        self
+    }
+
+    pub(super) fn calls(&self) -> Vec<&'static str> {
+        self.seen.calls.lock().unwrap().clone()
+    }
+
+    pub(super) fn profile(&self) -> Arc<BoardProfile> {
+        let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
+        let parsed = BoardProfile::parse("fake.toml", &self.profile, &sets);
+        Arc::new(parsed.unwrap_or_else(|problems| panic!("{problems}")))
+    }
+
+    /// Makes the attempt in a run of its own.
+    pub(super) async fn perform(&self, plan: &str) -> Result<AttemptEnd, AttemptError> {
+        let root = tempfile::tempdir().unwrap();
+        let live = RunStore::new(root.path())
+            .begin(NewRun::default(), Arc::new(SystemClock::new()))
+            .unwrap();
+        self.perform_in(&live, plan).await
+    }
+
+    pub(super) async fn perform_in(
+        &self,
+        live: &LiveRun,
+        plan: &str,
+    ) -> Result<AttemptEnd, AttemptError> {
+        let image = Image {
+            name: "app.elf".to_owned(),
+            path: "app.elf".into(),
+            sha256: "00".repeat(32),
+            build_id: Some("0123456789abcdef".to_owned()),
+            announces: self.build_id.is_some(),
+        };
+        let clock = || Stamp { mono_ns: 0, wall_ns: 0 };
+        perform(AttemptRequest {
+            attempt: 1,
+            profile: self.profile(),
+            resource: &Resource::Emulator(EmulatorResource::default()),
+            plan: &parse(plan),
+            images: &BTreeMap::from([(None, image)]),
+            factory: self,
+            host: self,
+            dir: live.dir(),
+            evidence: live.dir().path(),
+            clock: Arc::new(clock),
+            events: Arc::clone(&self.seen) as _,
+            image_sets: Path::new("/"),
+            ledger: Arc::new(NoLedger),
+            cancel: self.cancel.clone(),
+            lookout: Arc::new(Lookout::new(self.profile())),
+            opened: &|_, handle| self.seen.handles.lock().unwrap().push(handle.clone()),
+        })
+        .await
+    }
+
+    /// Makes the attempt and returns its verdict; checks that the board was off at its end.
+    pub(super) async fn verdict(&self, plan: &str) -> (VerdictKind, Cause) {
+        let end = self.perform(plan).await.unwrap();
+        assert_eq!(self.calls().last(), Some(&"off"), "{:?}", self.calls());
+        (end.verdict.kind, end.verdict.cause)
+    }
+
+    pub(super) async fn cause(&self, plan: &str) -> Cause {
+        self.verdict(plan).await.1
+    }
+}
+
+/// Builds a plan of one behaviour with these actions.
+pub(super) fn plan(actions: &str) -> String {
+    plan_of(1, actions)
+}
+
+pub(super) fn plan_of(attempts: u32, actions: &str) -> String {
+    format!(
+        "version = 1\nname = \"p\"\ntimeout = \"30s\"\n[[stage]]\nname = \"s\"\n\
+         [[stage.step]]\nname = \"t\"\nattempts = {attempts}\nactions = [{actions}]\n"
+    )
+}
+
+pub(super) fn parse(text: &str) -> Plan {
+    Plan::parse("plan.toml", text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+impl DriverFactory for Bench {
+    fn kind(&self) -> &'static str {
+        "fake"
+    }
+
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        if let Call::Fails(cause) = self.bind {
+            return Err(DriverError::new(cause, "as scripted"));
+        }
+        let board = || FakeBoard { bench: self.clone(), shared: Arc::default() };
+        let first = FakeBoard {
+            shared: Arc::new(tokio::sync::Mutex::new(Some(Fake {
+                sink: context.sink.clone(),
+                consoles: context.profile.consoles.iter().map(|c| c.name.clone()).collect(),
+                boots: self.boots.clone().into(),
+                targets: Vec::new(),
+                on: Arc::default(),
+                playing: JoinSet::new(),
+            }))),
+            ..board()
+        };
+        let twin = || FakeBoard { shared: Arc::clone(&first.shared), ..board() };
+        Ok(Protocols {
+            reset: Some(Box::new(twin())),
+            flasher: Some(Box::new(twin())),
+            power: Some(Box::new(first)),
+            health: Vec::new(),
+        })
+    }
+}
+
+struct Fake {
+    sink: SharedSink,
+    consoles: Vec<ConsoleName>,
+    boots: VecDeque<Vec<Beat>>,
+    targets: Vec<Target>,
+    on: Arc<Mutex<bool>>,
+    playing: JoinSet<()>,
+}
+
+struct FakeBoard {
+    bench: Bench,
+    shared: Arc<tokio::sync::Mutex<Option<Fake>>>,
+}
+
+impl FakeBoard {
+    fn called(&self, what: &'static str) {
+        self.bench.seen.calls.lock().unwrap().push(what);
+    }
+}
+
+impl Fake {
+    async fn boot(&mut self, bench: &Bench) {
+        let Some(beats) = self.boots.pop_front() else { return };
+        let play = Play {
+            beats,
+            sink: self.sink.clone(),
+            targets: self.targets.clone(),
+            on: Arc::clone(&self.on),
+            bench: bench.clone(),
+        };
+        if bench.at_once {
+            play.run().await;
+        } else {
+            self.playing.spawn(play.run());
+        }
+    }
+}
+
+struct Play {
+    beats: Vec<Beat>,
+    sink: SharedSink,
+    targets: Vec<Target>,
+    on: Arc<Mutex<bool>>,
+    bench: Bench,
+}
+
+impl Play {
+    async fn run(self) {
+        for beat in self.beats {
+            match beat {
+                Beat::Print(console, bytes) => {
+                    self.targets[console].change(|line| line.output.extend(bytes));
+                }
+                Beat::Drain => self.sink.drained().await,
+                Beat::Event(event) => self.sink.event(event),
+                Beat::EndWire(console) => self.targets[console].change(|line| line.ended = true),
+                Beat::BreakWire(console) => {
+                    self.targets[console].change(|line| line.broken = true);
+                }
+                Beat::End(event) => {
+                    for target in &self.targets {
+                        target.change(|line| line.ended = true);
+                    }
+                    self.sink.drained().await;
+                    *self.on.lock().unwrap() = false;
+                    self.sink.event(event);
+                    self.sink.event(BoardEvent::Power { state: PowerState::Off });
+                    return;
+                }
+                Beat::Input(count) => self.targets[0].input(count).await,
+                Beat::Gap => {
+                    let handles = self.bench.seen.handles.lock().unwrap();
+                    handles[0].gap(Some(3), GapReason::Overrun).unwrap();
+                }
+                Beat::Cancel => self.bench.cancel.cancel(),
+            }
+        }
+    }
+}
+
+impl Power for FakeBoard {
+    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(async {
+            self.called("on");
+            self.bench.on.make().await?;
+            let mut fake = self.shared.lock().await;
+            let Some(fake) = fake.as_mut() else { return Ok(()) };
+            if std::mem::replace(&mut *fake.on.lock().unwrap(), true) {
+                return Ok(());
+            }
+            let deaf = self.bench.deaf;
+            fake.targets = fake.consoles.iter().map(|_| Target::default()).collect();
+            for (name, target) in fake.consoles.iter().zip(&fake.targets) {
+                target.change(|line| line.deaf = deaf);
+                fake.sink.attach(name, Box::new(target.clone()));
+            }
+            fake.sink.event(BoardEvent::Power { state: PowerState::On });
+            fake.boot(&self.bench).await;
+            Ok(())
+        })
+    }
+
+    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(async {
+            self.called("off");
+            self.bench.off.make().await?;
+            let mut fake = self.shared.lock().await;
+            let Some(fake) = fake.as_mut() else { return Ok(()) };
+            fake.playing.shutdown().await;
+            if !std::mem::replace(&mut *fake.on.lock().unwrap(), false) {
+                return Ok(());
+            }
+            for target in &fake.targets {
+                target.change(|line| line.ended = true);
+            }
+            fake.sink.drained().await;
+            fake.sink.event(BoardEvent::Power { state: PowerState::Off });
+            Ok(())
+        })
+    }
+
+    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
+        Box::pin(async { Ok(PowerState::Off) })
+    }
+}
+
+impl Reset for FakeBoard {
+    fn reset(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(async {
+            self.called("reset");
+            self.bench.reset.make().await?;
+            let mut fake = self.shared.lock().await;
+            let Some(fake) = fake.as_mut() else { return Ok(()) };
+            if !*fake.on.lock().unwrap() {
+                return Err(DriverError::new(Cause::PowerFailed, "the board has no power"));
+            }
+            fake.playing.shutdown().await;
+            fake.sink.drained().await;
+            fake.sink.event(BoardEvent::Reset { by_target: false, reason: "asked".to_owned() });
+            fake.boot(&self.bench).await;
+            Ok(())
+        })
+    }
+}
+
+impl Flasher for FakeBoard {
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
+        Box::pin(async {
+            self.called("deploy");
+            self.bench.deploy.make().await?;
+            Ok(DeployReport {
+                method: "fake".to_owned(),
+                image: image.path.display().to_string(),
+                sha256: image.sha256.clone(),
+                build_id: image.build_id.clone(),
+            })
+        })
+    }
+}
+
+impl Host for Bench {
+    fn command<'a>(
+        &'a self,
+        _argv: &'a [String],
+        _within: Duration,
+        output: &'a Path,
+    ) -> BoxFuture<'a, Result<CommandEnd, DriverError>> {
+        Box::pin(async move {
+            std::fs::write(output, "said").unwrap();
+            self.command.map_err(|cause| DriverError::new(cause, "as scripted"))
+        })
+    }
+
+    fn banner<'a>(&'a self, _address: &'a str) -> BoxFuture<'a, Vec<u8>> {
+        Box::pin(async { b"hello\n".to_vec() })
+    }
+}

@@ -1,0 +1,121 @@
+//! What the rig does to an attempt: it is never the target's fault.
+
+use jig_model::VerdictKind::EnvError;
+use jig_model::Cause;
+
+use super::fake::*;
+use crate::attempt::AttemptError;
+use crate::store::{NewRun, RunStore, SystemClock};
+use std::sync::Arc;
+
+const WAITS: [&str; 5] = [
+    "{ wait_for_results = true }",
+    "{ expect = ['never'] }",
+    "{ sleep = '20s' }",
+    "{ expect = ['hello'] }, { expect = ['never'] }",
+    "{ send = 'x' }, { expect = ['never'] }",
+];
+
+#[tokio::test]
+async fn a_lost_board_is_the_labs_fault_in_every_action() {
+    for action in WAITS {
+        let beats = vec![print("hello\n"), Beat::End(lost())];
+        let bench = Bench::new(vec![beats]);
+        let text = plan_of(3, &format!("{{ power = 'cycle' }}, {action}"));
+        assert_eq!(bench.verdict(&text).await, (EnvError, Cause::EmulatorKilled), "{action}");
+    }
+}
+
+#[tokio::test]
+async fn a_loss_is_never_forgiven() {
+    // The wire ends first, so the expect fails before the driver says why.
+    let beats = vec![print("hello\n"), Beat::EndWire(0), Beat::Drain, Beat::End(lost())];
+    let bench = Bench::new(vec![beats, vec![print("ready\n")]]);
+    let text = plan_of(2, "{ power = 'cycle' }, { expect = ['ready'] }");
+    assert_eq!(bench.verdict(&text).await, (EnvError, Cause::EmulatorKilled));
+}
+
+#[tokio::test]
+async fn a_broken_wire_ends_every_wait() {
+    for action in WAITS {
+        for console in [0, 1] {
+            let beats = vec![print("hello\n"), Beat::BreakWire(console)];
+            let bench = Bench::new(vec![beats]);
+            let text = plan_of(2, &format!("{{ power = 'cycle' }}, {action}"));
+            let verdict = bench.verdict(&text).await;
+            assert_eq!(verdict, (EnvError, Cause::ConsoleLost), "{action}, {console}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wire_that_breaks_is_not_healed_by_the_next_boot() {
+    let bench =
+        Bench::new(vec![vec![Beat::BreakWire(1), Beat::Drain, print("one\n")], vec![print(GREEN)]]);
+    let text = plan(
+        "{ power = 'cycle' }, { expect = ['one'] }, { power = 'cycle' }, { wait_for_results = true }",
+    );
+    assert_eq!(bench.verdict(&text).await, (EnvError, Cause::ConsoleLost));
+}
+
+#[tokio::test]
+async fn a_wire_that_ends_while_the_board_runs_is_lost() {
+    for action in WAITS {
+        let bench = Bench::new(vec![vec![print("hello\n"), Beat::EndWire(0)]]);
+        let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
+        assert_eq!(bench.verdict(&text).await, (EnvError, Cause::ConsoleLost), "{action}");
+    }
+}
+
+#[tokio::test]
+async fn failing_calls_are_the_labs_fault() {
+    let text = plan("{ deploy = true }, { power = 'cycle' }, { reset = true }, { expect = ['x'] }");
+    let fails: [(fn(&mut Bench), Cause); 4] = [
+        (|b| b.on = Call::Fails(Cause::EmulatorRefused), Cause::EmulatorRefused),
+        (|b| b.off = Call::Fails(Cause::PowerFailed), Cause::PowerFailed),
+        (|b| b.deploy = Call::Fails(Cause::DeployFailed), Cause::DeployFailed),
+        (|b| b.reset = Call::Fails(Cause::EmulatorStuck), Cause::EmulatorStuck),
+    ];
+    for (fail, cause) in fails {
+        let mut bench = Bench::new(vec![vec![print("hello\n")], vec![print("hello\n")]]);
+        fail(&mut bench);
+        assert_eq!(bench.verdict(&text).await, (EnvError, cause));
+    }
+    let bench = Bench { bind: Call::Fails(Cause::PowerFailed), ..Bench::new(vec![]) };
+    let error = bench.perform(&text).await.unwrap_err();
+    assert_eq!(error.cause(), Cause::PowerFailed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_hang_are_given_up_and_the_power_is_taken() {
+    let text = plan(
+        "{ deploy = true, timeout = '1s' }, { power = 'on', timeout = '1s' }, \
+         { reset = true, timeout = '1s' }",
+    );
+    let hangs: [(fn(&mut Bench), Cause); 4] = [
+        (|b| b.on = Call::Hangs, Cause::PowerFailed),
+        (|b| b.off = Call::Hangs, Cause::PowerFailed),
+        (|b| b.deploy = Call::Hangs, Cause::DeployFailed),
+        (|b| b.reset = Call::Hangs, Cause::PowerFailed),
+    ];
+    for (hang, cause) in hangs {
+        let mut bench = Bench::new(vec![vec![], vec![]]);
+        hang(&mut bench);
+        assert_eq!(bench.verdict(&text).await, (EnvError, cause));
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_made_ends_the_attempt_before_power() {
+    let root = tempfile::tempdir().unwrap();
+    let live =
+        RunStore::new(root.path()).begin(NewRun::default(), Arc::new(SystemClock::new())).unwrap();
+    // In the way of the first console's log.
+    let raw = live.dir().console_path(1, &"uart0".parse().unwrap());
+    std::fs::create_dir_all(&raw).unwrap();
+    let bench = Bench::new(vec![vec![print(GREEN)]]);
+    let error = bench.perform_in(&live, &plan("{ power = 'on' }")).await.unwrap_err();
+    assert!(matches!(error, AttemptError::Log(_)), "{error:?}");
+    assert_eq!(error.cause(), Cause::StorageFailed);
+    assert!(bench.calls().is_empty());
+}

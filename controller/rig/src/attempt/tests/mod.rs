@@ -1,0 +1,7 @@
+//! Tests of whole attempts on a board that plays scripts.
+
+mod actions;
+mod fake;
+mod losses;
+mod property;
+mod reports;

@@ -1,0 +1,239 @@
+//! What a report is worth, and what takes its worth away.
+
+use jig_model::VerdictKind::{EnvError, Fail, Flaky, Inconclusive, Pass};
+use jig_model::event::BoardEvent;
+
+use super::fake::*;
+use jig_model::Cause;
+
+const BOOT_AND_WAIT: &str = "{ power = 'cycle' }, { wait_for_results = true }";
+
+/// Judges one boot that prints this, then a wait for results.
+async fn judged(beats: Vec<Beat>) -> (jig_model::VerdictKind, Cause) {
+    Bench::new(vec![beats]).verdict(&plan(BOOT_AND_WAIT)).await
+}
+
+#[tokio::test]
+async fn a_complete_green_report_passes() {
+    let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
+    let end = bench.perform(&plan(BOOT_AND_WAIT)).await.unwrap();
+    assert_eq!(end.verdict.cause, Cause::Passed);
+    assert_eq!(end.boots, [0]);
+    assert_eq!(end.consoles[&"uart0".parse().unwrap()], 10 + GREEN.len() as u64);
+    assert_eq!(bench.calls(), ["off", "on", "off"]);
+}
+
+#[tokio::test]
+async fn a_red_or_empty_report_does_not() {
+    assert_eq!(judged(vec![print(RED)]).await, (Fail, Cause::TestFailed));
+    let empty = vec![print("TAP version 13\n1..0\n")];
+    assert_eq!(judged(empty).await, (Inconclusive, Cause::NoTests));
+}
+
+#[tokio::test]
+async fn what_a_boot_before_printed_is_no_result() {
+    let boots = vec![vec![print(GREEN), Beat::Drain], vec![print("hello\n")]];
+    let bench = Bench { at_once: true, ..Bench::new(boots) };
+    let text =
+        plan("{ power = 'on' }, { reset = true }, { wait_for_results = true, timeout = '50ms' }");
+    assert_eq!(bench.verdict(&text).await, (Inconclusive, Cause::NoResults));
+    // A report that only a reset completes is none either.
+    let boots = vec![
+        vec![print("TAP version 13\n1..2\nok 1 - a\n"), Beat::Drain],
+        vec![print("ok 2 - b\n")],
+    ];
+    let bench = Bench { at_once: true, ..Bench::new(boots) };
+    assert_ne!(bench.verdict(&text).await.0, Pass);
+}
+
+#[tokio::test]
+async fn an_awaited_report_of_an_earlier_boot_still_counts() {
+    let waits = "{ power = 'cycle' }, { wait_for_results = true }, \
+                 { power = 'cycle' }, { wait_for_results = true }";
+    for (first, second, cause) in [
+        (GREEN, GREEN, Cause::Passed),
+        (RED, GREEN, Cause::TestFailed),
+        (GREEN, RED, Cause::TestFailed),
+        ("TAP version 13\n1..0\n", GREEN, Cause::NoTests),
+        ("TAP version 13\n1..0\n", RED, Cause::TestFailed),
+    ] {
+        let bench = Bench::new(vec![vec![print(first)], vec![print(second)]]);
+        assert_eq!(bench.cause(&plan(waits)).await, cause, "{first:?} {second:?}");
+    }
+    // One that nobody awaited was cut on purpose.
+    let text = plan(
+        "{ power = 'cycle' }, { expect = ['ok 1'] }, { power = 'cycle' }, { wait_for_results = true }",
+    );
+    let cut = "TAP version 13\n1..2\nok 1 - a\n";
+    let bench = Bench::new(vec![vec![print(cut)], vec![print(GREEN)]]);
+    assert_eq!(bench.cause(&text).await, Cause::Passed);
+}
+
+#[tokio::test]
+async fn a_second_wait_in_a_boot_wants_a_second_report() {
+    let text = plan(
+        "{ power = 'cycle' }, { wait_for_results = true }, { send = 'again' }, \
+         { wait_for_results = true, timeout = '50ms' }",
+    );
+    let bench = Bench::new(vec![vec![print(GREEN)]]);
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::Hang));
+}
+
+#[tokio::test]
+async fn a_fault_is_found_however_it_is_cut() {
+    let text = format!("TAP version 13\n1..2\nok 1 - a\nok 2 {FAULT}\n");
+    let from = text.find("Hard").unwrap() - 3;
+    for cut in from..text.len() {
+        let (head, tail) = text.split_at(cut);
+        let beats = vec![print(head), Beat::Drain, print(tail)];
+        let bench = Bench::new(vec![beats]);
+        let end = bench.perform(&plan(BOOT_AND_WAIT)).await.unwrap();
+        assert_eq!(end.verdict.cause, Cause::FaultBanner, "cut at {cut}");
+        let cases: Vec<_> = end.verdict.tests.cases.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(cases, ["a"], "cut at {cut}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_behind_the_end_marker_is_waited_for() {
+    let bench = Bench::new(vec![vec![print(GREEN), Beat::Drain, print(FAULT)]]).long_settle();
+    assert_eq!(bench.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::FaultBanner));
+    // Also where the plan waits for a text.
+    let bench = Bench::new(vec![vec![print("ready\n"), Beat::Drain, print(FAULT)]]).long_settle();
+    let text = plan("{ power = 'cycle' }, { expect = ['ready'] }");
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::FaultBanner));
+}
+
+#[tokio::test]
+async fn faults_count_on_every_console() {
+    let beats = vec![Beat::Print(1, FAULT.into()), Beat::Drain, print(GREEN)];
+    assert_eq!(judged(beats).await, (Fail, Cause::FaultBanner));
+}
+
+#[tokio::test]
+async fn resets_by_the_target_are_told_apart() {
+    let boot = || print("fake boot\n");
+    let looping = vec![boot(), boot(), boot(), boot()];
+    assert_eq!(judged(looping).await, (Fail, Cause::BootLoop));
+    let three = vec![reset_by_target(), reset_by_target(), reset_by_target()];
+    assert_eq!(judged(three).await, (Fail, Cause::BootLoop));
+    assert_eq!(judged(vec![reset_by_target()]).await, (Fail, Cause::UnexpectedReset));
+    let watchdog = Beat::Event(BoardEvent::Watchdog { action: "reset".to_owned() });
+    let bitten = vec![watchdog, reset_by_target()];
+    assert_eq!(judged(bitten).await, (Fail, Cause::WatchdogReset));
+    let before_the_report = vec![reset_by_target(), print(GREEN)];
+    assert_eq!(judged(before_the_report).await, (Fail, Cause::UnexpectedReset));
+}
+
+#[tokio::test]
+async fn exits_are_judged_with_the_report() {
+    let partial = "TAP version 13\n1..2\nok 1 - a\n";
+    assert_eq!(judged(vec![print(GREEN), exit(0)]).await, (Pass, Cause::Passed));
+    let (kind, _) = judged(vec![print(partial), exit(0)]).await;
+    assert_eq!(kind, Inconclusive);
+    assert_eq!(judged(vec![exit(0)]).await, (Inconclusive, Cause::NoOutput));
+    let bench = Bench::new(vec![vec![print(GREEN), Beat::Drain, exit(1)]]).long_settle();
+    assert_eq!(bench.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::GuestExit));
+}
+
+#[tokio::test]
+async fn the_exit_of_an_earlier_boot_ends_no_later_wait() {
+    let text = plan(
+        "{ power = 'cycle' }, { wait_for_results = true }, { power = 'cycle' }, \
+         { expect = ['hello'] }, { wait_for_results = true }",
+    );
+    let second = vec![print("hello\n"), Beat::Input(1)];
+    let later = vec![print("hello\n"), Beat::Drain, print(GREEN)];
+    let bench = Bench::new(vec![vec![print(GREEN), exit(0)], later]);
+    assert_eq!(bench.cause(&text).await, Cause::Passed);
+    let text =
+        text.replace("wait_for_results = true }]", "wait_for_results = true, timeout = '50ms' }]");
+    let bench = Bench::new(vec![vec![print(GREEN), exit(0)], second]);
+    assert_eq!(bench.verdict(&text).await, (Inconclusive, Cause::NoResults));
+}
+
+#[tokio::test]
+async fn results_may_come_on_a_named_console() {
+    let on_second = || vec![print("noise\n"), Beat::Print(1, GREEN.into())];
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true, console = 'uart1' }");
+    assert_eq!(Bench::new(vec![on_second()]).cause(&text).await, Cause::Passed);
+    let elsewhere = plan("{ power = 'cycle' }, { wait_for_results = true, timeout = '50ms' }");
+    let verdict = Bench::new(vec![on_second()]).verdict(&elsewhere).await;
+    assert_eq!(verdict, (Inconclusive, Cause::NoResults));
+    // A wait without a console still means the board's first one.
+    let text = plan(
+        "{ power = 'cycle' }, { expect = ['noise'], timeout = '5s' }, \
+         { wait_for_results = true, console = 'uart1' }",
+    );
+    let bench = Bench::new(vec![on_second()]);
+    let end = bench.perform(&text).await.unwrap();
+    assert_eq!(end.verdict.cause, Cause::Passed);
+}
+
+#[tokio::test]
+async fn build_ids_are_compared() {
+    let text = plan("{ deploy = true }, { power = 'cycle' }, { wait_for_results = true }");
+    let cases = [
+        ("jig-build-id: 0123456789abcdef\n", Cause::Passed),
+        ("jig-build-id: 01234567\r\n", Cause::Passed),
+        ("jig-build-id: 0123456\n", Cause::IdentityMissing),
+        ("jig-build-id: 0123456789abcdef00\n", Cause::WrongImage),
+        ("jig-build-id: fedcba98\n", Cause::WrongImage),
+        ("", Cause::IdentityMissing),
+    ];
+    for (line, cause) in cases {
+        let beats = vec![print(line), print(GREEN)];
+        let bench = Bench { build_id: Some("announced"), ..Bench::new(vec![beats]) };
+        assert_eq!(bench.cause(&text).await, cause, "{line:?}");
+    }
+    let wrong = vec![print("jig-build-id: fedcba98\n"), print(RED)];
+    let bench = Bench { build_id: Some("announced"), ..Bench::new(vec![wrong]) };
+    assert_eq!(bench.verdict(&text).await, (EnvError, Cause::WrongImage));
+}
+
+#[tokio::test]
+async fn the_build_id_may_come_on_another_console_than_the_results() {
+    let text = plan(
+        "{ deploy = true }, { power = 'cycle' }, { wait_for_results = true, console = 'uart1' }",
+    );
+    for (line, cause) in [
+        ("jig-build-id: 01234567\n", Cause::Passed),
+        ("jig-build-id: fedcba98\n", Cause::WrongImage),
+    ] {
+        let beats = vec![print(line), Beat::Drain, Beat::Print(1, GREEN.into())];
+        let bench = Bench { build_id: Some("announced"), ..Bench::new(vec![beats]) };
+        assert_eq!(bench.cause(&text).await, cause, "{line:?}");
+    }
+}
+
+#[tokio::test]
+async fn lost_bytes_make_a_green_report_worthless() {
+    let beats = vec![Beat::Gap, print(GREEN)];
+    assert_eq!(judged(beats).await, (Inconclusive, Cause::OutputLost));
+    // What was not seen may be what was lost; what was seen stands.
+    let text = plan("{ power = 'cycle' }, { expect = ['never'], timeout = '50ms' }");
+    let bench = Bench::new(vec![vec![print("hello\n"), Beat::Gap]]);
+    assert_eq!(bench.verdict(&text).await, (Inconclusive, Cause::OutputLost));
+    assert_eq!(judged(vec![Beat::Gap, print(RED)]).await, (Fail, Cause::TestFailed));
+}
+
+#[tokio::test]
+async fn a_second_try_is_flaky_and_the_first_is_forgiven() {
+    let text = plan_of(2, BOOT_AND_WAIT);
+    let faulty = || vec![print("TAP version 13\n1..2\nok 1 - a\n"), print(FAULT)];
+    let bench = Bench::new(vec![faulty(), vec![print(GREEN)]]);
+    assert_eq!(bench.verdict(&text).await, (Flaky, Cause::Flaky));
+    let bench = Bench::new(vec![faulty(), faulty()]);
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::FaultBanner));
+}
+
+#[tokio::test]
+async fn what_a_failed_try_still_prints_does_not_fail_the_next() {
+    let text =
+        plan_of(2, "{ host_command = ['x'] }, { power = 'cycle' }, { wait_for_results = true }");
+    // The second banner comes after the first has ended the try.
+    let first = vec![print(FAULT), Beat::Drain, print(FAULT)];
+    let bench = Bench::new(vec![first, vec![print(GREEN)]]);
+    let (kind, cause) = bench.verdict(&text).await;
+    assert_eq!((kind, cause), (Flaky, Cause::Flaky));
+}

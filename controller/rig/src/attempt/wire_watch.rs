@@ -1,0 +1,81 @@
+//! Notices that a console's log or wire has failed. Pure.
+
+use jig_model::Cause;
+use tokio::time::Instant;
+
+use super::board::REASON;
+use crate::console::{LogState, WireEnd};
+
+/// What was told already, and since when a wire has been missing.
+#[derive(Debug, Default)]
+pub(super) struct WireWatch {
+    storage: bool,
+    /// The wire, by its number, whose loss was told.
+    lost: Option<u32>,
+    ended: Option<Instant>,
+}
+
+impl WireWatch {
+    /// Looks at the state of a log; returns what has failed, once each.
+    ///
+    /// `powered` says that the driver believes the board to be on: then a wire that ends
+    /// without a word of the driver is lost.
+    pub(super) fn look(
+        &mut self,
+        state: &LogState,
+        powered: bool,
+        now: Instant,
+    ) -> Option<(Cause, String)> {
+        if let Some(error) = &state.error
+            && !std::mem::replace(&mut self.storage, true)
+        {
+            let text = format!("the console's log could not be written: {error}");
+            return Some((Cause::StorageFailed, text));
+        }
+        let end = state.ended.as_ref().filter(|_| self.lost != Some(state.wires));
+        let (broken, text) = match end {
+            Some(WireEnd::Broken(error)) => (true, format!("the console's wire broke: {error}")),
+            Some(WireEnd::Closed) if powered => {
+                let since = *self.ended.get_or_insert(now);
+                let text = "the console's wire ended, but the board has power".to_owned();
+                (now.duration_since(since) >= REASON, text)
+            }
+            Some(WireEnd::Closed) | None => {
+                self.ended = None;
+                return None;
+            }
+        };
+        broken.then(|| {
+            self.lost = Some(state.wires);
+            (Cause::ConsoleLost, text)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_is_told_once_and_a_closed_wire_only_in_time() {
+        let now = Instant::now();
+        let mut watch = WireWatch::default();
+        let mut state = LogState { wires: 1, ended: Some(WireEnd::Closed), ..LogState::default() };
+        assert_eq!(watch.look(&state, false, now), None);
+        assert_eq!(watch.look(&state, true, now), None);
+        let later = now + REASON;
+        // Power that went in between starts the time anew.
+        assert_eq!(watch.look(&state, false, later), None);
+        assert_eq!(watch.look(&state, true, later), None);
+        let told = watch.look(&state, true, later + REASON).map(|(cause, _)| cause);
+        assert_eq!(told, Some(Cause::ConsoleLost));
+        assert_eq!(watch.look(&state, true, later + REASON), None);
+        state = LogState { wires: 2, ended: Some(WireEnd::Broken("x".into())), ..state };
+        assert!(watch.look(&state, false, now).is_some());
+        assert_eq!(watch.look(&state, false, now), None);
+        state.error = Some("full".into());
+        let told = watch.look(&state, false, now).map(|(cause, _)| cause);
+        assert_eq!(told, Some(Cause::StorageFailed));
+        assert_eq!(watch.look(&state, false, now), None);
+    }
+}
