@@ -1,5 +1,6 @@
 //! Why a command could not be carried out, ready to be shown.
 
+pub(crate) use jig_model::chain;
 use jig_model::{Fault, Problems};
 
 /// A command's failure: who is to blame, what happened, what to do next.
@@ -43,19 +44,4 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         jig_model::exit::of_fault(self.fault)
     }
-}
-
-/// Says an error with everything below it, once each.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(source) = below {
-        let words = source.to_string();
-        if !text.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
-        }
-        below = source.source();
-    }
-    text
 }

@@ -21,3 +21,18 @@ pub enum Fault {
     /// Jig itself is wrong.
     Bug,
 }
+
+/// Says an error with everything below it, once each.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(source) = below {
+        let words = source.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        below = source.source();
+    }
+    text
+}

@@ -23,6 +23,6 @@ pub mod verdict;
 pub use cause::Cause;
 pub use diagnostic::{Problem, Problems};
 pub use event::{RunEvent, StampedEvent};
-pub use fault::Fault;
+pub use fault::{Fault, chain};
 pub use name::{ActionName, BoardId, ConsoleName, NameError, PlaceName, RunId};
 pub use verdict::{Evidence, Verdict, VerdictKind};

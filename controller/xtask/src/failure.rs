@@ -1,8 +1,6 @@
 //! Why a chore did not succeed. Owns the wording and the exit code; refuses to guess a cure: the
 //! place that raises a failure knows the next step and puts it into the message.
 
-use std::error::Error;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Exit code for everything but a command's own failure.
@@ -73,17 +71,6 @@ impl Failure {
             | Self::Because(_) => FAILED,
         }
     }
-}
-
-/// Joins an error and its causes into one line.
-pub(crate) fn chain(failure: &Failure) -> String {
-    let mut line = failure.to_string();
-    let mut cause = failure.source();
-    while let Some(error) = cause {
-        let _ = write!(line, ": {error}");
-        cause = error.source();
-    }
-    line
 }
 
 fn tail(stderr: &str) -> String {

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("xtask: {}", failure::chain(&failure));
+            eprintln!("xtask: {}", jig_model::chain(&failure));
             ExitCode::from(failure.exit_code())
         }
     }

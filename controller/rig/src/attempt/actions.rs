@@ -19,7 +19,7 @@ use jig_model::pattern::Pattern;
 use jig_model::plan::{Action, ActionKind};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{DriverError, Host, Protocols};
-use jig_model::{Cause, ConsoleName};
+use jig_model::{Cause, ConsoleName, chain};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -50,21 +50,6 @@ pub(super) struct Actions<'a> {
     pub(super) commands: u32,
     /// Whether the last action watched the target for a while after what it waited for.
     pub(super) settled: bool,
-}
-
-/// Says an error with everything below it, once each.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(source) = below {
-        let words = source.to_string();
-        if !text.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
-        }
-        below = source.source();
-    }
-    text
 }
 
 fn by_driver(error: &DriverError) -> ActionFailure {

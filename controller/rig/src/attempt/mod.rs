@@ -21,7 +21,6 @@ mod trouble;
 mod watcher;
 mod wire_watch;
 
-pub(crate) use actions::chain;
 pub use board::EventSink;
 pub use lookout::Lookout;
 pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};

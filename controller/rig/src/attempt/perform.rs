@@ -13,12 +13,12 @@ use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, DriverFactory, Host, ProcessLedger, Protocols,
 };
 use jig_model::rig_file::Resource;
-use jig_model::{Cause, ConsoleName, RunEvent, Verdict};
+use jig_model::{Cause, ConsoleName, RunEvent, Verdict, chain};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::actions::{Actions, chain};
+use super::actions::Actions;
 use super::aftermath;
 use super::board::{Board, EventSink, Line};
 use super::lookout::Lookout;

@@ -204,7 +204,7 @@ async fn attempt_once(
     let mut end = match outcome {
         Ok(end) => end,
         Err(error) => {
-            let verdict = Verdict::of(error.cause(), crate::attempt::chain(&error));
+            let verdict = Verdict::of(error.cause(), jig_model::chain(&error));
             AttemptEnd {
                 verdict,
                 workflow: None,
@@ -215,7 +215,7 @@ async fn attempt_once(
         }
     };
     if let Some(error) = events.failed.get() {
-        end.verdict = Verdict::of(Cause::StorageFailed, crate::attempt::chain(error));
+        end.verdict = Verdict::of(Cause::StorageFailed, jig_model::chain(error));
     }
     events.emit(RunEvent::AttemptEnded { attempt, verdict: end.verdict.clone() });
     let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });

@@ -88,7 +88,7 @@ fn install(folder: &Path) -> Result<PathBuf, Failure> {
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
     process::capture(&mut pip).map_err(|failure| {
-        let why = crate::failure::chain(&failure);
+        let why = jig_model::chain(&failure);
         Failure::Because(format!(
             "the other runners cannot be installed (is there a way to PyPI?); leave --peers out to measure the rest: {why}"
         ))

@@ -6,10 +6,10 @@ use std::time::Duration;
 use jig_model::pattern::Pattern;
 use jig_model::plan::Assertion;
 use jig_model::protocol::{BoardSink as _, PowerState};
-use jig_model::{Cause, ConsoleName};
+use jig_model::{Cause, ConsoleName, chain};
 use tokio::time::{Instant, timeout};
 
-use super::{Actions, chain, compile};
+use super::{Actions, compile};
 use crate::attempt::board::{Board, REASON};
 use crate::attempt::trouble::{found, trouble};
 use crate::console::{ExpectError, Follower, Matched, expect, find_all};
@@ -169,7 +169,7 @@ impl Actions<'_> {
             ActionFailure::new(Cause::StorageFailed, chain(&error))
         };
         let Some(line) = self.board.lines.get(console) else {
-            return Err(no_console(&console));
+            return Err(no_console(console));
         };
         let (boots, start) = {
             let facts = self.board.facts();

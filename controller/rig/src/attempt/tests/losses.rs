@@ -1,7 +1,7 @@
 //! What the rig does to an attempt: it is never the target's fault.
 
-use jig_model::VerdictKind::EnvError;
 use jig_model::Cause;
+use jig_model::VerdictKind::EnvError;
 
 use super::fake::*;
 use crate::attempt::AttemptError;
