@@ -88,10 +88,7 @@ fn on_output(seen: &Observation, cause: Cause, summary: impl Into<String>) -> Ve
     verdict(cause, summary, vec![evidence])
 }
 
-fn incident<'a>(
-    seen: &'a Observation,
-    wanted: impl Fn(&IncidentKind) -> bool,
-) -> Option<&'a Incident> {
+fn incident(seen: &Observation, wanted: impl Fn(&IncidentKind) -> bool) -> Option<&Incident> {
     seen.incidents.iter().find(|incident| wanted(&incident.kind))
 }
 
@@ -180,10 +177,10 @@ fn unasked_reset(seen: &Observation) -> Option<Verdict> {
     Some(by_incident(first, Cause::UnexpectedReset, summary))
 }
 
-fn cases<'a>(
-    seen: &'a Observation,
+fn cases(
+    seen: &Observation,
     status: CaseStatus,
-) -> impl Iterator<Item = &'a jig_model::result::TestCase> {
+) -> impl Iterator<Item = &jig_model::result::TestCase> {
     seen.report.cases.iter().filter(move |case| case.status == status)
 }
 
