@@ -77,7 +77,7 @@ impl Actions<'_> {
                 self.host_command(action, argv, *exit_code).await
             }
             ActionKind::Assert { console, pattern, assertion } => {
-                self.assert(console.as_ref(), pattern, *assertion).await
+                self.assert(console.as_ref(), pattern, *assertion, within).await
             }
             ActionKind::Sleep { duration } => {
                 let board = Arc::clone(&self.board);

@@ -10,7 +10,8 @@ use jig_model::image::Image;
 use jig_model::plan::{Action, ActionKind, Plan};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
-    BindContext, BoxFuture, DriverError, DriverFactory, Host, ProcessLedger, Protocols,
+    BindContext, BoardSink as _, BoxFuture, DriverError, DriverFactory, Host, PowerState,
+    ProcessLedger, Protocols,
 };
 use jig_model::rig_file::Resource;
 use jig_model::{Cause, ConsoleName, RunEvent, Verdict, chain};
@@ -201,6 +202,14 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         aftermath::check_health(&board, &mut actions.protocols.health).await;
     }
     let off = power_off(&mut actions).await;
+    if let (Some(_), Err(error)) = (&outcome.failure, &off) {
+        // The verdict has another reason; whoever uses the board next must know all the same.
+        board.emit(RunEvent::Note { text: format!("the power was not taken: {error}") });
+    }
+    if board.facts().power == Some(PowerState::On) {
+        // Nobody has looked what is still in the wires.
+        board.drained().await;
+    }
     // Dropping the stops tells the watchers to look at what is left and end.
     drop(stops);
     let mut seen = Seen::default();

