@@ -84,6 +84,7 @@ fn tail(stderr: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jig_model::chain;
 
     fn command(code: Option<i32>, stderr: &str) -> Failure {
         Failure::Command {
