@@ -1,12 +1,15 @@
 //! What the rig does to an attempt: it is never the target's fault.
 
-use jig_model::Cause;
-use jig_model::VerdictKind::EnvError;
+use jig_model::VerdictKind::{EnvError, Fail};
+use jig_model::{Cause, RunEvent};
 
 use super::fake::*;
 use crate::attempt::AttemptError;
 use crate::store::{NewRun, RunStore, SystemClock};
 use std::sync::Arc;
+
+/// What goes wrong on a bench, and the cause that must come of it.
+type Fault = (fn(&mut Bench), Cause);
 
 /// Makes a call of the driver go another way.
 type Change = fn(&mut Bench);
