@@ -8,9 +8,6 @@ use crate::attempt::AttemptError;
 use crate::store::{NewRun, RunStore, SystemClock};
 use std::sync::Arc;
 
-/// What goes wrong on a bench, and the cause that must come of it.
-type Fault = (fn(&mut Bench), Cause);
-
 /// Makes a call of the driver go another way.
 type Change = fn(&mut Bench);
 
