@@ -22,3 +22,5 @@ mod wire_watch;
 pub(crate) use actions::chain;
 pub use board::EventSink;
 pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};
+#[cfg(test)]
+pub(crate) use tests::fake;
