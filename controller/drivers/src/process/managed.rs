@@ -83,8 +83,9 @@ pub struct ManagedProcess {
     reaped: Arc<Mutex<bool>>,
 }
 
-/// A warden only waits; 64 KiB of stack is four times what it was seen to use.
-const WARDEN_STACK: usize = 64 * 1024;
+/// A warden waits, but it also calls the ledger, which may log through whatever subscriber
+/// the program has, and an overrun stack ends all of Jig. Only pages in use cost memory.
+const WARDEN_STACK: usize = 512 * 1024;
 
 impl ManagedProcess {
     /// Starts a child.

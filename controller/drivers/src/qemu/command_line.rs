@@ -53,7 +53,11 @@ pub(super) fn arguments(
     }
     let has_own = profile.consoles.iter().any(|c| c.kind == ConsoleKind::Semihosting);
     if emulation.semihosting && !has_own {
-        push(&mut args, &["-semihosting-config", "enable=on,target=native"]);
+        // Without a console of its own its text would go to the emulator's standard error:
+        // a guest could fill the disk there, and forge the emulator's complaints.
+        push(&mut args, &["-chardev", "null,id=jig-semihosting"]);
+        let config = "enable=on,target=native,chardev=jig-semihosting";
+        push(&mut args, &["-semihosting-config", config]);
     }
     for arg in &emulation.args {
         args.push(expand(arg, places));
@@ -138,6 +142,39 @@ mod tests {
         ];
         for (arg, want) in cases {
             assert_eq!(expand(arg, &places), *want, "{arg}");
+        }
+    }
+
+    #[test]
+    fn a_guest_never_writes_to_the_emulators_own_words() {
+        use jig_model::profile::FaultSets;
+        let text = |console: &str| {
+            format!(
+                "version = 1\nid = \"x\"\ntitle = \"X\"\narch = \"arm\"\n\
+                 memory = [{{ name = \"ram\", kind = \"ram\", start = 0, size = \"1M\" }}]\n\
+                 console = [{{ name = \"uart0\", kind = \"uart\", baud = 9600 }}{console}]\n\
+                 [emulation]\nprogram = \"q\"\nmachine = \"m\"\nsemihosting = true\n\
+                 image_args = [\"{{image}}\"]\n"
+            )
+        };
+        let own = ", { name = \"sh\", kind = \"semihosting\" }";
+        for (console, chardev) in [("", "jig-semihosting"), (own, "jig-sh")] {
+            let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
+            let profile = BoardProfile::parse("x.toml", &text(console), &sets)
+                .unwrap_or_else(|problems| panic!("{problems}"));
+            let paths: Vec<_> = profile.consoles.iter().map(|_| Path::new("/c")).collect();
+            let ends = FarEnds { monitor: 3, consoles: paths };
+            let ports = BTreeMap::new();
+            let places = Places { image: None, image_set: Path::new("/"), ports: &ports };
+            let emulation = profile.emulation.as_ref().unwrap();
+            let args = arguments(&profile, emulation, &EmulatorResource::default(), &ends, &places);
+            let configs: Vec<_> = args
+                .windows(2)
+                .filter(|pair| pair[0] == "-semihosting-config")
+                .map(|pair| pair[1].clone())
+                .collect();
+            let wanted = format!("enable=on,target=native,chardev={chardev}");
+            assert_eq!(configs, [OsString::from(wanted)]);
         }
     }
 }

@@ -127,9 +127,14 @@ impl HealthCheck for EmulatorHandle {
 
 const CHECK: &str = "emulator-answers";
 
-/// How often a running emulator is asked whether it still answers. A frozen one is noticed
-/// after at most this plus [`ANSWER`]; each question costs the emulator about 50 us.
+/// How often a running emulator is asked whether it still answers; each question costs the
+/// emulator about 50 us.
 const PULSE: Duration = Duration::from_secs(1);
+
+/// How many beats may pass without an answer: five seconds against the millisecond it
+/// takes. Counted in beats and not in time, because time also passes while Jig itself is
+/// stopped or starved, and then the answer may lie unread.
+const MISSED_BEATS: u32 = 5;
 
 /// When to poke a machine after console input that it would else notice a second later:
 /// 20 ms after the write all of 20 measured pokes worked; earlier ones can come too soon.
@@ -146,9 +151,16 @@ struct Owner {
 struct Running {
     instance: Instance,
     shutdown: Option<MachineEvent>,
-    /// The question that has no answer yet, and since when.
-    pulse: Option<(u64, Instant)>,
+    /// The question that has no answer yet.
+    pulse: Option<Pulse>,
     poke_at: Option<Instant>,
+}
+
+struct Pulse {
+    id: u64,
+    asked: Instant,
+    /// Beats since then.
+    missed: u32,
 }
 
 /// What the owner's loop woke up for.
@@ -257,19 +269,18 @@ impl Owner {
         };
         // The calls below may swallow the pulse's answer, and are a pulse themselves.
         running.pulse = None;
-        let monitor = &mut running.instance.monitor;
-        let failed = |error| {
-            DriverError::new(Cause::EmulatorStuck, "reset the emulated machine").with_source(error)
-        };
-        monitor.call("stop", ANSWER).await.map_err(failed)?;
-        self.context.sink.drained().await;
-        monitor.call("system_reset", ANSWER).await.map_err(failed)?;
-        let by_host =
-            |event: &MachineEvent| matches!(event, MachineEvent::Reset { by_guest: false, .. });
-        monitor.wait_for("system_reset", ANSWER, by_host).await.map_err(failed)?;
-        let reason = "asked for".to_owned();
-        self.context.sink.event(BoardEvent::Reset { by_target: false, reason });
-        monitor.call("cont", ANSWER).await.map(drop).map_err(failed)
+        match running.reset(&self.context).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let message = "reset the emulated machine";
+                let failed = DriverError::new(Cause::EmulatorStuck, message);
+                if let MonitorError::Closed = error {
+                    // It has ended: what that was must be known before anybody is blamed.
+                    self.monitor_failed(MonitorError::Closed).await;
+                }
+                Err(failed.with_source(error))
+            }
+        }
     }
 
     async fn check(&mut self) -> CheckReport {
@@ -349,23 +360,27 @@ impl Owner {
     async fn poke(&mut self) {
         let Some(running) = &mut self.instance else { return };
         running.poke_at = None;
-        // Any command wakes the machine's main loop; a failed send is noticed by the reader.
-        let _ = running.instance.monitor.send("query-status").await;
+        // Any command wakes the machine's main loop.
+        if let Err(error) = running.instance.monitor.ask("query-status", ANSWER).await {
+            self.monitor_failed(error).await;
+        }
     }
 
     async fn feel_pulse(&mut self) {
         let Some(running) = &mut self.instance else { return };
-        match running.pulse {
-            None => {
-                if let Ok(id) = running.instance.monitor.send("query-status").await {
-                    running.pulse = Some((id, Instant::now()));
-                }
+        let Some(pulse) = &mut running.pulse else {
+            match running.instance.monitor.ask("query-status", ANSWER).await {
+                Ok(id) => running.pulse = Some(Pulse { id, asked: Instant::now(), missed: 0 }),
+                Err(error) => self.monitor_failed(error).await,
             }
-            Some((_, since)) if since.elapsed() > ANSWER => {
-                let detail = format!("the emulator has not answered for {:?}", since.elapsed());
-                self.lose(Cause::EmulatorStuck, detail).await;
-            }
-            Some(_) => {}
+            return;
+        };
+        pulse.missed += 1;
+        if pulse.missed >= MISSED_BEATS {
+            let silence = pulse.asked.elapsed();
+            let detail =
+                format!("the emulator has not answered for {:.1} s", silence.as_secs_f64());
+            self.lose(Cause::EmulatorStuck, detail).await;
         }
     }
 }
@@ -384,13 +399,34 @@ impl Running {
             }
         };
         tokio::select! {
+            // An end that has come is told before an order could hide it, and an answer
+            // that has arrived is read before it is missed. Neither can starve the orders
+            // for long: an end comes once, and the monitor says little.
+            biased;
+            ending = instance.process.ended() => Wake::Ended(ending),
             order = inbox.recv() => Wake::Order(order),
             arrival = instance.monitor.next() => Wake::Monitor(arrival),
-            ending = instance.process.ended() => Wake::Ended(ending),
             () = instance.bell.notified() => Wake::Bell,
             () = poke => Wake::Poke,
             _ = pulse.tick() => Wake::Pulse,
         }
+    }
+
+    async fn reset(&mut self, context: &BindContext) -> Result<(), MonitorError> {
+        let monitor = &mut self.instance.monitor;
+        monitor.call("stop", ANSWER).await?;
+        context.sink.drained().await;
+        monitor.call("system_reset", ANSWER).await?;
+        let by_host =
+            |event: &MachineEvent| matches!(event, MachineEvent::Reset { by_guest: false, .. });
+        monitor.wait_for("system_reset", ANSWER, by_host).await?;
+        // What the target did before belongs to the boot before.
+        for event in self.instance.monitor.take_early() {
+            self.hear(Arrival::Event(event), context);
+        }
+        let reason = "asked for".to_owned();
+        context.sink.event(BoardEvent::Reset { by_target: false, reason });
+        self.instance.monitor.call("cont", ANSWER).await.map(drop)
     }
 
     /// Takes in what the monitor said before it closed.
@@ -403,7 +439,7 @@ impl Running {
     fn hear(&mut self, arrival: Arrival, context: &BindContext) {
         let event = match arrival {
             Arrival::Answer { id, .. } => {
-                self.pulse.take_if(|(asked, _)| *asked == id);
+                self.pulse.take_if(|pulse| pulse.id == id);
                 return;
             }
             Arrival::Event(event @ MachineEvent::Shutdown { .. }) => {

@@ -18,6 +18,8 @@ mod emulator;
 mod ending;
 mod instance;
 mod monitor;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use emulator::QemuFactory;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout_at};
@@ -60,9 +60,15 @@ pub(super) enum Arrival {
     Answer { id: u64, result: Result<Value, String> },
 }
 
+/// Longest message: an answer to what Jig asks has a few hundred bytes, and the longest
+/// event (a panic with its registers) a few thousand.
+const MAX_LINE: usize = 1 << 20;
+
 /// A connection to the monitor, past its greeting.
 pub(super) struct Monitor {
-    lines: Lines<BufReader<OwnedReadHalf>>,
+    read: BufReader<OwnedReadHalf>,
+    /// The message that has arrived in part; kept here so that a dropped read loses nothing.
+    line: Vec<u8>,
     write: OwnedWriteHalf,
     next_id: u64,
     /// Events that arrived while an answer was awaited.
@@ -92,21 +98,37 @@ impl Monitor {
     /// The emulator ended first, or did not answer by the deadline.
     pub(super) async fn greet(stream: UnixStream, within: Duration) -> Result<Self, MonitorError> {
         let (read, write) = stream.into_split();
-        let lines = BufReader::new(read).lines();
-        let mut monitor = Self { lines, write, next_id: 0, early: VecDeque::new() };
+        let (read, line) = (BufReader::new(read), Vec::new());
+        let mut monitor = Self { read, line, write, next_id: 0, early: VecDeque::new() };
         // Written before the greeting has come: it waits in the socket and saves a round trip.
         monitor.call("qmp_capabilities", within).await?;
         Ok(monitor)
     }
 
-    /// Sends a command without waiting; returns its id.
-    pub(super) async fn send(&mut self, command: &str) -> Result<u64, MonitorError> {
+    /// Sends a command without waiting for its answer; returns its id.
+    ///
+    /// Gives up after a while: an emulator that has stopped reads nothing, and whoever
+    /// waited for room in the socket could not even take its power.
+    pub(super) async fn ask(
+        &mut self,
+        command: &'static str,
+        within: Duration,
+    ) -> Result<u64, MonitorError> {
+        let late = |_| MonitorError::TimedOut { command, after: within };
+        tokio::time::timeout(within, self.send(command)).await.map_err(late)?
+    }
+
+    async fn send(&mut self, command: &str) -> Result<u64, MonitorError> {
         let id = self.next_id;
         self.next_id += 1;
         let mut line = json!({ "execute": command, "id": id }).to_string();
         line.push('\n');
-        self.write.write_all(line.as_bytes()).await?;
-        Ok(id)
+        match self.write.write_all(line.as_bytes()).await {
+            Ok(()) => Ok(id),
+            // It has ended a moment before the end could be read.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(MonitorError::Closed),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Sends a command and waits for its answer; events that arrive meanwhile are kept.
@@ -151,6 +173,11 @@ impl Monitor {
         }
     }
 
+    /// Returns the events that arrived while something else was awaited.
+    pub(super) fn take_early(&mut self) -> VecDeque<MachineEvent> {
+        std::mem::take(&mut self.early)
+    }
+
     /// Returns what arrives next. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Arrival, MonitorError> {
         match self.early.pop_front() {
@@ -159,17 +186,37 @@ impl Monitor {
         }
     }
 
-    async fn read(&mut self) -> Result<Arrival, MonitorError> {
+    /// Reads up to the end of a line. Cancel-safe.
+    async fn fill_line(&mut self) -> Result<(), MonitorError> {
         loop {
-            let line = match self.lines.next_line().await {
-                Ok(Some(line)) => line,
-                Ok(None) => return Err(MonitorError::Closed),
+            let arrived = match self.read.fill_buf().await {
+                Ok([]) => return Err(MonitorError::Closed),
+                Ok(arrived) => arrived,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Err(MonitorError::Closed);
                 }
                 Err(error) => return Err(error.into()),
             };
-            let message: RawMessage = serde_json::from_str(&line).map_err(io::Error::other)?;
+            let end = arrived.iter().position(|&byte| byte == b'\n');
+            let used = end.map_or(arrived.len(), |at| at + 1);
+            self.line.extend_from_slice(&arrived[..used]);
+            self.read.consume(used);
+            if end.is_some() {
+                return Ok(());
+            }
+            if self.line.len() > MAX_LINE {
+                let why = format!("a message of over {MAX_LINE} bytes");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why).into());
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<Arrival, MonitorError> {
+        loop {
+            self.fill_line().await?;
+            let message = serde_json::from_slice(&self.line).map_err(io::Error::other);
+            self.line.clear();
+            let message: RawMessage = message?;
             if let Some(arrival) = understand(message) {
                 return Ok(arrival);
             }
@@ -234,6 +281,53 @@ mod tests {
         let second = monitor.next().await.unwrap();
         assert!(matches!(second, Arrival::Event(MachineEvent::Reset { by_guest: true, .. })));
         assert!(matches!(monitor.next().await, Err(MonitorError::Closed)));
+    }
+
+    #[tokio::test]
+    async fn a_message_survives_a_read_that_is_dropped() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"{\"return\": {}, \"id\": 0}\n{\"event\": \"WATCH").await.unwrap();
+        let mut monitor = Monitor::greet(near, Duration::from_secs(5)).await.unwrap();
+        let early = tokio::time::timeout(Duration::from_millis(20), monitor.next()).await;
+        assert!(early.is_err());
+        far.write_all(b"DOG\", \"data\": {\"action\": \"reset\"}}\n").await.unwrap();
+        let arrival = monitor.next().await.unwrap();
+        assert!(matches!(arrival, Arrival::Event(MachineEvent::Watchdog { .. })), "{arrival:?}");
+    }
+
+    #[tokio::test]
+    async fn an_emulator_that_reads_nothing_is_given_up() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"{\"return\": {}, \"id\": 0}\n").await.unwrap();
+        let mut monitor = Monitor::greet(near, Duration::from_secs(5)).await.unwrap();
+        let error = loop {
+            if let Err(error) = monitor.ask("query-status", Duration::from_millis(20)).await {
+                break error;
+            }
+        };
+        assert!(matches!(error, MonitorError::TimedOut { .. }), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn asking_an_emulator_that_has_ended_is_no_fault_of_the_monitor() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"{\"return\": {}, \"id\": 0}\n").await.unwrap();
+        let mut monitor = Monitor::greet(near, Duration::from_secs(5)).await.unwrap();
+        drop(far);
+        let asked = monitor.ask("query-status", Duration::from_secs(5)).await;
+        assert!(matches!(asked, Err(MonitorError::Closed)), "{asked:?}");
+    }
+
+    #[tokio::test]
+    async fn an_endless_message_is_refused() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let flood = async {
+            let chunk = [b'x'; 64 << 10];
+            while far.write_all(&chunk).await.is_ok() {}
+        };
+        let greeting = Monitor::greet(near, Duration::from_secs(60));
+        let greeted = tokio::select! { greeted = greeting => greeted, () = flood => panic!() };
+        assert!(matches!(greeted.err(), Some(MonitorError::Io(_))));
     }
 
     #[tokio::test]

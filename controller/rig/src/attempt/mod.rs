@@ -24,3 +24,5 @@ mod wire_watch;
 pub use board::EventSink;
 pub use lookout::Lookout;
 pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};
+#[cfg(test)]
+pub(crate) use tests::fake;

@@ -6,6 +6,8 @@
 mod images;
 mod ledger;
 mod run;
+#[cfg(test)]
+mod tests;
 
 pub use images::{ImagesError, UnreadableImage};
 pub use run::{Bench, Observer, SessionError, SessionRequest, run};

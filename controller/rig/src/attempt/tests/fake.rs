@@ -24,7 +24,7 @@ use crate::console::{ConsoleHandle, GapReason, Stamp};
 use crate::store::{LiveRun, NewRun, RunStore, SystemClock};
 use crate::workflow::CancelToken;
 
-pub(super) const PROFILE: &str = r#"
+pub(crate) const PROFILE: &str = r#"
 version = 1
 id = "fake"
 title = "Fake"
@@ -45,15 +45,15 @@ image_args = ["{image}"]
 "#;
 
 /// A complete, green report.
-pub(super) const GREEN: &str = "TAP version 13\n1..2\nok 1 - a\nok 2 - b\n";
+pub(crate) const GREEN: &str = "TAP version 13\n1..2\nok 1 - a\nok 2 - b\n";
 /// A complete report with a failure.
-pub(super) const RED: &str = "TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b\n";
+pub(crate) const RED: &str = "TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b\n";
 /// A banner of the profile's fault signature.
-pub(super) const FAULT: &str = "HardFault at 0x12ab\n";
+pub(crate) const FAULT: &str = "HardFault at 0x12ab\n";
 
 /// One thing that the board does.
 #[derive(Clone, Debug)]
-pub(super) enum Beat {
+pub(crate) enum Beat {
     /// Prints on the n-th console.
     Print(usize, Vec<u8>),
     /// Waits until all that was printed is in the logs.
@@ -73,25 +73,25 @@ pub(super) enum Beat {
     Cancel,
 }
 
-pub(super) fn print(text: &str) -> Beat {
+pub(crate) fn print(text: &str) -> Beat {
     Beat::Print(0, text.into())
 }
 
-pub(super) fn exit(code: i32) -> Beat {
+pub(crate) fn exit(code: i32) -> Beat {
     Beat::End(BoardEvent::TargetExit { code })
 }
 
-pub(super) fn lost() -> BoardEvent {
+pub(crate) fn lost() -> BoardEvent {
     BoardEvent::Lost { cause: Cause::EmulatorKilled, detail: "killed".to_owned() }
 }
 
-pub(super) fn reset_by_target() -> Beat {
+pub(crate) fn reset_by_target() -> Beat {
     Beat::Event(BoardEvent::Reset { by_target: true, reason: "guest-reset".to_owned() })
 }
 
 /// How a protocol call goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Works,
     Fails(Cause),
     Hangs,
@@ -167,29 +167,29 @@ impl Wire for Target {
 
 /// The bench of one test: how the board behaves, and what was seen.
 #[derive(Clone)]
-pub(super) struct Bench {
-    pub(super) profile: String,
+pub(crate) struct Bench {
+    pub(crate) profile: String,
     /// What happens at each boot that is asked for; nothing beyond the last.
-    pub(super) boots: Vec<Vec<Beat>>,
+    pub(crate) boots: Vec<Vec<Beat>>,
     /// Whether a boot is played to its end before the driver says that the power is on.
-    pub(super) at_once: bool,
-    pub(super) deaf: bool,
-    pub(super) bind: Call,
-    pub(super) on: Call,
-    pub(super) off: Call,
-    pub(super) reset: Call,
-    pub(super) deploy: Call,
-    pub(super) build_id: Option<&'static str>,
-    pub(super) command: Result<CommandEnd, Cause>,
-    pub(super) cancel: CancelToken,
-    pub(super) seen: Arc<Seen>,
+    pub(crate) at_once: bool,
+    pub(crate) deaf: bool,
+    pub(crate) bind: Call,
+    pub(crate) on: Call,
+    pub(crate) off: Call,
+    pub(crate) reset: Call,
+    pub(crate) deploy: Call,
+    pub(crate) build_id: Option<&'static str>,
+    pub(crate) command: Result<CommandEnd, Cause>,
+    pub(crate) cancel: CancelToken,
+    pub(crate) seen: Arc<Seen>,
 }
 
 #[derive(Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// The driver's calls, in order.
-    pub(super) calls: Mutex<Vec<&'static str>>,
-    pub(super) events: Mutex<Vec<RunEvent>>,
+    pub(crate) calls: Mutex<Vec<&'static str>>,
+    pub(crate) events: Mutex<Vec<RunEvent>>,
     handles: Mutex<Vec<ConsoleHandle>>,
 }
 
@@ -200,7 +200,7 @@ impl EventSink for Seen {
 }
 
 impl Bench {
-    pub(super) fn new(boots: Vec<Vec<Beat>>) -> Self {
+    pub(crate) fn new(boots: Vec<Vec<Beat>>) -> Self {
         Self {
             profile: PROFILE.to_owned(),
             boots,
@@ -219,23 +219,23 @@ impl Bench {
     }
 
     /// Makes the target be watched for long after the end of a report.
-    pub(super) fn long_settle(mut self) -> Self {
+    pub(crate) fn long_settle(mut self) -> Self {
         self.profile = self.profile.replace("settle = \"1ms\"", "settle = \"10s\"");
         self
     }
 
-    pub(super) fn calls(&self) -> Vec<&'static str> {
+    pub(crate) fn calls(&self) -> Vec<&'static str> {
         self.seen.calls.lock().unwrap().clone()
     }
 
-    pub(super) fn profile(&self) -> Arc<BoardProfile> {
+    pub(crate) fn profile(&self) -> Arc<BoardProfile> {
         let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
         let parsed = BoardProfile::parse("fake.toml", &self.profile, &sets);
         Arc::new(parsed.unwrap_or_else(|problems| panic!("{problems}")))
     }
 
     /// Makes the attempt in a run of its own.
-    pub(super) async fn perform(&self, plan: &str) -> Result<AttemptEnd, AttemptError> {
+    pub(crate) async fn perform(&self, plan: &str) -> Result<AttemptEnd, AttemptError> {
         let root = tempfile::tempdir().unwrap();
         let live = RunStore::new(root.path())
             .begin(NewRun::default(), Arc::new(SystemClock::new()))
@@ -243,7 +243,7 @@ impl Bench {
         self.perform_in(&live, plan).await
     }
 
-    pub(super) async fn perform_in(
+    pub(crate) async fn perform_in(
         &self,
         live: &LiveRun,
         plan: &str,
@@ -278,30 +278,30 @@ impl Bench {
     }
 
     /// Makes the attempt and returns its verdict; checks that the board was off at its end.
-    pub(super) async fn verdict(&self, plan: &str) -> (VerdictKind, Cause) {
+    pub(crate) async fn verdict(&self, plan: &str) -> (VerdictKind, Cause) {
         let end = self.perform(plan).await.unwrap();
         assert_eq!(self.calls().last(), Some(&"off"), "{:?}", self.calls());
         (end.verdict.kind, end.verdict.cause)
     }
 
-    pub(super) async fn cause(&self, plan: &str) -> Cause {
+    pub(crate) async fn cause(&self, plan: &str) -> Cause {
         self.verdict(plan).await.1
     }
 }
 
 /// Builds a plan of one behaviour with these actions.
-pub(super) fn plan(actions: &str) -> String {
+pub(crate) fn plan(actions: &str) -> String {
     plan_of(1, actions)
 }
 
-pub(super) fn plan_of(attempts: u32, actions: &str) -> String {
+pub(crate) fn plan_of(attempts: u32, actions: &str) -> String {
     format!(
         "version = 1\nname = \"p\"\ntimeout = \"30s\"\n[[stage]]\nname = \"s\"\n\
          [[stage.step]]\nname = \"t\"\nattempts = {attempts}\nactions = [{actions}]\n"
     )
 }
 
-pub(super) fn parse(text: &str) -> Plan {
+pub(crate) fn parse(text: &str) -> Plan {
     Plan::parse("plan.toml", text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 

@@ -1,7 +1,7 @@
 //! Tests of whole attempts on a board that plays scripts.
 
 mod actions;
-mod fake;
+pub(crate) mod fake;
 mod losses;
 mod property;
 mod reports;

@@ -1,0 +1,194 @@
+//! The driver with a real emulator that has no processor: what happens to the process.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use jig_model::event::BoardEvent;
+use jig_model::profile::{BoardProfile, FaultSets};
+use jig_model::protocol::{
+    BindContext, BoardSink, BoxFuture, DriverFactory as _, PowerState, ProcessLedger, Protocols,
+    Wire,
+};
+use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::{Cause, ConsoleName};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::sync::watch;
+
+use super::QemuFactory;
+
+const PROFILE: &str = r#"
+version = 1
+id = "empty"
+title = "A machine without a processor"
+arch = "arm"
+console = [{ name = "uart0", kind = "uart", baud = 9600 }]
+[emulation]
+program = "qemu-system-arm"
+machine = "none"
+image_set = "set"
+args = ["-D", "{artifact:log}"]
+"#;
+
+#[derive(Default)]
+struct Seen {
+    events: watch::Sender<Vec<BoardEvent>>,
+    wires: Mutex<Vec<Box<dyn Wire>>>,
+    pids: Mutex<Vec<i32>>,
+    running: Mutex<i32>,
+}
+
+impl BoardSink for Seen {
+    fn attach(&self, _console: &ConsoleName, wire: Box<dyn Wire>) {
+        self.wires.lock().unwrap().push(wire);
+    }
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+    fn event(&self, event: BoardEvent) {
+        self.events.send_modify(|events| events.push(event));
+    }
+}
+
+impl ProcessLedger for Seen {
+    fn started(&self, pid: i32, _what: &str) {
+        self.pids.lock().unwrap().push(pid);
+        *self.running.lock().unwrap() += 1;
+    }
+    fn ended(&self, _pid: i32) {
+        *self.running.lock().unwrap() -= 1;
+    }
+}
+
+impl Seen {
+    fn signal(&self, signal: Signal) {
+        let pid = *self.pids.lock().unwrap().last().unwrap();
+        kill(Pid::from_raw(pid), signal).unwrap();
+    }
+
+    /// Waits until the board is off; returns the events since it was on.
+    async fn end(&self) -> Vec<BoardEvent> {
+        let off = BoardEvent::Power { state: PowerState::Off };
+        let mut events = self.events.subscribe();
+        let ended = events.wait_for(|events| events.last() == Some(&off));
+        let events = tokio::time::timeout(Duration::from_secs(60), ended).await;
+        let events = events.expect("the board stays on").unwrap().clone();
+        events[1..events.len() - 1].to_vec()
+    }
+}
+
+fn bind(dir: &Path, profile: &str) -> (Protocols, Arc<Seen>) {
+    let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
+    let profile = BoardProfile::parse("empty.toml", profile, &sets);
+    let profile = Arc::new(profile.unwrap_or_else(|problems| panic!("{problems}")));
+    let seen = Arc::new(Seen::default());
+    std::fs::create_dir_all(dir.join("set")).unwrap();
+    std::fs::create_dir_all(dir.join("evidence")).unwrap();
+    let context = BindContext {
+        profile,
+        resource: Resource::Emulator(EmulatorResource::default()),
+        sink: Arc::clone(&seen) as _,
+        evidence: dir.join("evidence"),
+        images: dir.to_owned(),
+        ledger: Arc::clone(&seen) as _,
+    };
+    (QemuFactory.bind(context).unwrap(), seen)
+}
+
+/// Lists what the driver has left beside the emulator's own words.
+fn left(dir: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(dir.join("evidence")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| !name.ends_with(".stderr")).collect()
+}
+
+#[tokio::test]
+async fn power_comes_and_goes_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (protocols, seen) = bind(dir.path(), PROFILE);
+    let mut power = protocols.power.unwrap();
+    for _ in 0..2 {
+        power.on().await.unwrap();
+        power.on().await.unwrap();
+        assert_eq!(power.status().await.unwrap(), PowerState::On);
+        power.off().await.unwrap();
+        power.off().await.unwrap();
+        assert_eq!(*seen.running.lock().unwrap(), 0);
+    }
+    assert_eq!(seen.pids.lock().unwrap().len(), 2);
+    assert_eq!(left(dir.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_killed_emulator_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (protocols, seen) = bind(dir.path(), PROFILE);
+    protocols.power.unwrap().on().await.unwrap();
+    seen.signal(Signal::SIGKILL);
+    let told = seen.end().await;
+    let lost = |e: &BoardEvent| matches!(e, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. });
+    assert!(told.len() == 1 && lost(&told[0]), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_stopped_emulator_is_stuck_and_can_still_be_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (protocols, seen) = bind(dir.path(), PROFILE);
+    let mut power = protocols.power.unwrap();
+    power.on().await.unwrap();
+    seen.signal(Signal::SIGSTOP);
+    let told = seen.end().await;
+    let lost = |e: &BoardEvent| matches!(e, BoardEvent::Lost { cause: Cause::EmulatorStuck, .. });
+    assert!(told.len() == 1 && lost(&told[0]), "{told:?}");
+    power.on().await.unwrap();
+    seen.signal(Signal::SIGSTOP);
+    power.off().await.unwrap();
+    assert_eq!(*seen.running.lock().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_reset_of_an_emulator_that_just_ended_tells_its_end_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let (protocols, seen) = bind(dir.path(), PROFILE);
+    protocols.power.unwrap().on().await.unwrap();
+    seen.signal(Signal::SIGKILL);
+    protocols.reset.unwrap().reset().await.unwrap_err();
+    let told = seen.events.borrow().iter().any(|e| matches!(e, BoardEvent::Lost { .. }));
+    assert!(told, "{:?}", seen.events.borrow());
+}
+
+#[tokio::test]
+async fn launches_that_fail_say_why_and_leave_nothing() {
+    let cases = [
+        (
+            "machine = \"none\"",
+            "machine = \"nonesuch\"",
+            Cause::EmulatorRefused,
+            "unsupported machine",
+        ),
+        ("qemu-system-arm", "no-such-emulator", Cause::EmulatorRefused, "no-such-emulator"),
+        ("\"set\"", "\"other\"", Cause::DeployFailed, "image set other"),
+        // It ends before it greets, without a word.
+        ("qemu-system-arm", "true", Cause::EmulatorRefused, "it said nothing"),
+    ];
+    for (good, bad, cause, words) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let (protocols, seen) = bind(dir.path(), &PROFILE.replace(good, bad));
+        let mut power = protocols.power.unwrap();
+        let error = power.on().await.unwrap_err();
+        assert_eq!(error.cause, cause, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!(power.status().await.unwrap(), PowerState::Off);
+        assert_eq!(*seen.running.lock().unwrap(), 0, "{bad}");
+        assert_eq!(left(dir.path()), [""; 0], "{bad}");
+        assert!(seen.events.borrow().is_empty(), "{bad}");
+        // The near ends know that nobody prints any more.
+        for wire in seen.wires.lock().unwrap().iter_mut() {
+            let mut cx = Context::from_waker(Waker::noop());
+            let read = wire.poll_read(&mut cx, &mut [0; 8]);
+            assert!(matches!(read, Poll::Ready(Ok(0)) | Poll::Pending), "{bad}");
+        }
+    }
+}
