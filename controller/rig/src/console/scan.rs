@@ -296,12 +296,13 @@ impl Scanner {
         let dfa = &parts.dfa;
         let mut state = self.state;
         let mut at = 0;
+        // Most bytes of most logs only move the state: the loop stores nothing else.
         while let Some(&byte) = bytes.get(at) {
             let next = dfa.next_state(state, byte);
             if dfa.is_special_state(next) {
                 if dfa.is_match_state(next) {
                     let mut hits = parts.matches(next);
-                    if !self.told.is_empty() {
+                    if at == 0 {
                         hits.retain(|hit| !self.told.contains(hit));
                     }
                     if hits.len() > 1 {
@@ -317,12 +318,13 @@ impl Scanner {
                     at += parts.skip(next, &bytes[at + 1..]);
                 }
             }
-            self.told.clear();
             state = next;
             at += 1;
         }
         let mut hits = parts.certain(state);
-        hits.retain(|hit| !self.told.contains(hit));
+        if at == 0 {
+            hits.retain(|hit| !self.told.contains(hit));
+        }
         self.tell(state, at, hits)
     }
 
@@ -338,6 +340,10 @@ impl Scanner {
     fn tell(&mut self, state: StateID, used: usize, mut hits: Vec<usize>) -> Scanned {
         hits.sort_unstable();
         self.state = state;
+        if used > 0 {
+            // They were told of at an offset that lies behind now.
+            self.told.clear();
+        }
         self.told.extend_from_slice(&hits);
         Scanned { used, hits }
     }

@@ -59,9 +59,9 @@ const MEASUREMENTS: &[(&str, Measure)] = &[
 /// Something could not be measured. A goal that was missed is a row, not a failure.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     println!("bench: building");
-    process::run(&mut process::cargo(&["build", "--quiet", "--release", "--package", "jig"]))?;
-    let example = ["build", "--quiet", "--release", "--package", "xtask", "--example", "capture"];
-    process::run(&mut process::cargo(&example))?;
+    // Together, so that both are built with the same features of what they share.
+    let build = ["build", "--quiet", "--release", "--package", "jig", "--package", "xtask"];
+    process::run(process::cargo(&build).args(["--bin", "jig", "--example", "capture"]))?;
     fixtures::run(&fixtures::Choice::default())?;
     let setting = Setting::prepare()?;
     let before = report::load();
