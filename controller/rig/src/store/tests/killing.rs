@@ -87,8 +87,12 @@ fn a_kill_at_any_moment_leaves_whole_runs_only() {
             let abandoned = record.state == RunState::Abandoned;
             assert!(abandoned || record.state == RunState::Ended, "round {round}");
             assert!(record.place.is_some() && !entry.live, "round {round}");
-            let remarks = record.swept.iter().flat_map(|swept| &swept.remarks).count();
-            assert_eq!(remarks, 0, "round {round}: {record:?}");
+            // A kill can cut a write that crosses a page; the sweep cuts off what is torn.
+            let mut remarks = record.swept.iter().flat_map(|swept| &swept.remarks);
+            assert!(
+                remarks.all(|remark| remark.contains("unfinished")),
+                "round {round}: {record:?}"
+            );
             let events: Vec<_> = entry.dir.events().unwrap().map(Result::unwrap).collect();
             assert!(events.iter().all(|item| matches!(item, EventItem::Event(_))));
             assert!(abandoned || events.len() == 5, "round {round}");
