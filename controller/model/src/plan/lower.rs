@@ -13,7 +13,7 @@ use super::types::{
 };
 use crate::document::{Findings, Located, document_schema, open};
 use crate::result::ResultFormat;
-use crate::{ActionName, Problems};
+use crate::{ActionName, ConsoleName, Problems};
 
 /// Version of the plan language that is read.
 pub(super) const VERSION: u32 = 1;
@@ -104,6 +104,8 @@ pub(super) struct Lowering<'f> {
     accepts_markers: bool,
     /// Where results by markers are asked for by name.
     names_markers: Vec<std::ops::Range<usize>>,
+    /// The console that the first wait for results reads.
+    results_console: Option<Option<ConsoleName>>,
 }
 
 impl<'f> Lowering<'f> {
@@ -114,6 +116,7 @@ impl<'f> Lowering<'f> {
             has_run: false,
             accepts_markers: false,
             names_markers: Vec::new(),
+            results_console: None,
         }
     }
 
@@ -259,7 +262,8 @@ impl<'f> Lowering<'f> {
             | ActionKind::Sleep { .. } => return,
             ActionKind::Expect { .. } => "expect",
             ActionKind::Assert { .. } => "assert",
-            ActionKind::WaitForResults { format, .. } => {
+            ActionKind::WaitForResults { console, format } => {
+                self.one_results_console(console, &place);
                 match format {
                     None => self.accepts_markers = true,
                     Some(ResultFormat::Markers) => {
@@ -280,6 +284,23 @@ impl<'f> Lowering<'f> {
             );
             // Once is enough: what follows has the same reason.
             self.has_run = true;
+        }
+    }
+
+    /// Checks that all waits for results read the same console.
+    fn one_results_console(
+        &mut self,
+        console: &Option<ConsoleName>,
+        place: &std::ops::Range<usize>,
+    ) {
+        let first = self.results_console.get_or_insert_with(|| console.clone());
+        if first != console {
+            self.findings.add(
+                "plan::two-results-consoles",
+                Some(place.clone()),
+                "results are awaited on another console than before",
+                "wait for results on one console; use `expect` for the other",
+            );
         }
     }
 
