@@ -10,6 +10,7 @@ use crate::console::{LogState, WireEnd};
 #[derive(Debug, Default)]
 pub(super) struct WireWatch {
     storage: bool,
+    broken: bool,
     /// The wire, by its number, whose loss was told.
     lost: Option<u32>,
     ended: Option<Instant>,
@@ -32,21 +33,20 @@ impl WireWatch {
             let text = format!("the console's log could not be written: {error}");
             return Some((Cause::StorageFailed, text));
         }
-        let end = state.ended.as_ref().filter(|_| self.lost != Some(state.wires));
-        let (broken, text) = match end {
-            Some(WireEnd::Broken(error)) => (true, format!("the console's wire broke: {error}")),
-            Some(WireEnd::Closed) if powered => {
-                let since = *self.ended.get_or_insert(now);
-                let text = "the console's wire ended, but the board has power".to_owned();
-                (now.duration_since(since) >= REASON, text)
-            }
-            Some(WireEnd::Closed) | None => {
-                self.ended = None;
-                return None;
-            }
-        };
-        broken.then(|| {
+        if let Some(error) = &state.broken
+            && !std::mem::replace(&mut self.broken, true)
+        {
+            return Some((Cause::ConsoleLost, format!("the console's wire broke: {error}")));
+        }
+        let ended = state.ended == Some(WireEnd::Closed) && powered;
+        if !ended || self.lost == Some(state.wires) {
+            self.ended = None;
+            return None;
+        }
+        let since = *self.ended.get_or_insert(now);
+        (now.duration_since(since) >= REASON).then(|| {
             self.lost = Some(state.wires);
+            let text = "the console's wire ended, but the board has power".to_owned();
             (Cause::ConsoleLost, text)
         })
     }
@@ -70,7 +70,8 @@ mod tests {
         let told = watch.look(&state, true, later + REASON).map(|(cause, _)| cause);
         assert_eq!(told, Some(Cause::ConsoleLost));
         assert_eq!(watch.look(&state, true, later + REASON), None);
-        state = LogState { wires: 2, ended: Some(WireEnd::Broken("x".into())), ..state };
+        // A wire that broke is told even where the next one is attached already.
+        state = LogState { wires: 2, ended: None, broken: Some("x".into()), ..state };
         assert!(watch.look(&state, false, now).is_some());
         assert_eq!(watch.look(&state, false, now), None);
         state.error = Some("full".into());

@@ -30,6 +30,8 @@ pub struct LogState {
     pub attached: bool,
     /// How the last wire ended, if none is attached.
     pub ended: Option<WireEnd>,
+    /// How the first wire that broke did. It stays, so that nobody can look too late.
+    pub broken: Option<Arc<str>>,
     /// Boot boundaries marked so far.
     pub boots: u32,
     /// Gaps so far.
@@ -114,6 +116,9 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
             }
             Entry::Ended(_, end) => {
                 s.attached = false;
+                if let WireEnd::Broken(error) = &end {
+                    s.broken.get_or_insert_with(|| Arc::clone(error));
+                }
                 s.ended = Some(end);
             }
             Entry::Bytes(..) | Entry::Sent(..) | Entry::Ack(_) => {}
