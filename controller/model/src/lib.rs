@@ -14,6 +14,7 @@ pub mod image;
 pub mod name;
 pub mod pattern;
 pub mod plan;
+pub mod post_mortem;
 pub mod profile;
 pub mod protocol;
 pub mod result;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::BoardEvent;
 use crate::image::{DeployReport, Image};
+use crate::post_mortem::PostMortem;
 use crate::profile::BoardProfile;
 use crate::rig_file::Resource;
 use crate::{Cause, ConsoleName};
@@ -90,6 +91,27 @@ pub trait Flasher: Send {
     ) -> BoxFuture<'a, Result<DeployReport, DriverError>>;
 }
 
+/// Asks a debug port about a target that has gone wrong.
+#[derive(Debug, Clone)]
+pub struct PostMortemRequest {
+    /// The image that should be running: its symbols and lines.
+    pub image: Option<PathBuf>,
+    /// Where to leave a core dump; the folder exists.
+    pub core: PathBuf,
+    /// Why somebody asks, such as `fault_banner` or `hang`.
+    pub why: Cause,
+}
+
+/// Looks into a board through its debug port.
+pub trait DebugPort: Send {
+    /// Explains where the target stands, or stood when a fault was caught; nothing if
+    /// nothing is known. Called before anything resets the board; leaves the core halted.
+    fn post_mortem<'a>(
+        &'a mut self,
+        request: &'a PostMortemRequest,
+    ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>>;
+}
+
 /// The result of one health check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
@@ -159,6 +181,8 @@ pub struct Protocols {
     pub reset: Option<Box<dyn Reset>>,
     /// Deployment, if the resource can.
     pub flasher: Option<Box<dyn Flasher>>,
+    /// A debug port, if the resource has one.
+    pub debug: Option<Box<dyn DebugPort>>,
     /// Health checks of the resource.
     pub health: Vec<Box<dyn HealthCheck>>,
 }

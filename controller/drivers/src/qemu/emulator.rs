@@ -42,6 +42,7 @@ impl DriverFactory for QemuFactory {
             power: Some(Box::new(handle.clone())),
             reset: Some(Box::new(handle.clone())),
             flasher: Some(Box::new(handle.clone())),
+            debug: None,
             health: vec![Box::new(handle)],
         })
     }

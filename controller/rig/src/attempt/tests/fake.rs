@@ -330,6 +330,7 @@ impl DriverFactory for Bench {
         Ok(Protocols {
             reset: Some(Box::new(twin())),
             flasher: Some(Box::new(twin())),
+            debug: None,
             power: Some(Box::new(first)),
             health: Vec::new(),
         })

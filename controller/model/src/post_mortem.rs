@@ -1,0 +1,59 @@
+//! What a debug port tells about a target that has gone wrong.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Explains where a target stands and why, from its registers, its memory and its image.
+///
+/// Every name in it comes from the image's debug information: hostile text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PostMortem {
+    /// One line: what and where, such as
+    /// `HardFault: bus fault writing 0x00000004 in uart_tx (uart.c:41) <- log_line <- main`.
+    pub summary: String,
+    /// The exception in short, such as `HardFault`, `lock-up` or `running` for a hang.
+    pub kind: String,
+    /// Fault status registers as words, each a sentence; empty where the core has none.
+    pub status: Vec<String>,
+    /// The backtrace, innermost first.
+    pub frames: Vec<StackFrame>,
+    /// Why the backtrace is not better than it is: no debug information, stack unreadable.
+    pub limits: Vec<String>,
+    /// Registers by name, in the order debuggers show them.
+    pub registers: Vec<(String, u64)>,
+    /// The core dump's file, below the run's directory.
+    pub core: Option<PathBuf>,
+}
+
+/// One function call on the stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StackFrame {
+    /// The address in it: the instruction that was executed, or the one to return to.
+    pub pc: u64,
+    /// Its function, or nothing if no name is known.
+    pub function: Option<String>,
+    /// Source file, as the debug information spells it.
+    pub file: Option<String>,
+    /// Line in the file.
+    pub line: Option<u32>,
+    /// Whether the compiler put it into the function of the next frame.
+    pub inlined: bool,
+    /// Whether an exception interrupted the next frame to get here.
+    pub exception: bool,
+}
+
+impl StackFrame {
+    /// Writes a frame as people do: `uart_tx (uart.c:41)`.
+    pub fn brief(&self) -> String {
+        let name = self.function.clone().unwrap_or_else(|| format!("{:#010x}", self.pc));
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => {
+                let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
+                format!("{name} ({base}:{line})")
+            }
+            _ => name,
+        }
+    }
+}
