@@ -8,6 +8,7 @@
 mod core_state;
 mod error;
 mod flash;
+mod rtt;
 mod snapshot;
 
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
@@ -15,4 +16,5 @@ pub use error::ProbeError;
 pub use flash::{
     EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, Segment,
 };
+pub use rtt::{DefmtDecoder, DefmtError, DefmtItem, DefmtTable};
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};
