@@ -16,5 +16,7 @@ pub use error::ProbeError;
 pub use flash::{
     EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, Segment,
 };
-pub use rtt::{DefmtDecoder, DefmtError, DefmtItem, DefmtTable};
+pub use rtt::{
+    DefmtDecoder, DefmtError, DefmtItem, DefmtTable, RttBlock, RttChannel, RttError, TargetMemory,
+};
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};

@@ -1,0 +1,312 @@
+//! What users type to flash and debug. Parsing only.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+use super::low::{Target, duration};
+
+/// Which board, and how to get at it.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeTarget {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) probe: ProbeOptions,
+}
+
+/// How to get at a chip; wins over the rig file.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeOptions {
+    /// Probe to use, VID:PID[:SERIAL] (see: jig probes)
+    #[arg(long, value_name = "SELECTOR", env = "PROBE_RS_PROBE")]
+    pub(crate) probe: Option<String>,
+    /// Chip, if not the one of the board's profile
+    #[arg(long, value_name = "NAME", env = "PROBE_RS_CHIP")]
+    pub(crate) chip: Option<String>,
+    /// Speed of the wire
+    #[arg(long, value_name = "KHZ", env = "PROBE_RS_SPEED")]
+    pub(crate) speed: Option<u32>,
+    /// Attach while the chip is held in reset
+    #[arg(long, env = "PROBE_RS_CONNECT_UNDER_RESET")]
+    pub(crate) under_reset: bool,
+    /// Unlock a protected chip, which erases it
+    #[arg(long, env = "PROBE_RS_ALLOW_ERASE_ALL")]
+    pub(crate) allow_unlock: bool,
+    /// Wait this long for somebody else who uses the board
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
+    pub(crate) wait: Duration,
+}
+
+/// Arguments of `jig flash`.
+#[derive(Debug, Args)]
+pub(crate) struct FlashArgs {
+    #[command(flatten)]
+    pub(crate) at: ProbeTarget,
+    /// Image: ELF, Intel HEX, or raw bytes as FILE@ADDRESS
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) image: String,
+    /// Read back and compare; the default
+    #[arg(long, overrides_with = "no_verify")]
+    pub(crate) verify: bool,
+    /// Trust the flash algorithm
+    #[arg(long)]
+    pub(crate) no_verify: bool,
+    /// Leave the core halted instead of starting the image
+    #[arg(long)]
+    pub(crate) no_reset: bool,
+    /// Keep what these addresses hold, START..END; may be given again
+    #[arg(long, value_name = "RANGE", value_parser = range)]
+    pub(crate) preserve: Vec<Range<u64>>,
+    /// Write every sector, also those that hold the right bytes already
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Arguments of `jig erase`.
+#[derive(Debug, Args)]
+pub(crate) struct EraseArgs {
+    #[command(flatten)]
+    pub(crate) at: ProbeTarget,
+    /// Erase only the sectors that touch START..END
+    #[arg(long, value_name = "RANGE", value_parser = range)]
+    pub(crate) range: Option<Range<u64>>,
+}
+
+/// Arguments of `jig reset`.
+#[derive(Debug, Args)]
+pub(crate) struct ResetArgs {
+    #[command(flatten)]
+    pub(crate) at: ProbeTarget,
+    /// Stand still before the first instruction
+    #[arg(long)]
+    pub(crate) halt: bool,
+}
+
+/// Arguments of `jig step`.
+#[derive(Debug, Args)]
+pub(crate) struct StepArgs {
+    #[command(flatten)]
+    pub(crate) at: ProbeTarget,
+    /// How many instructions
+    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) count: u32,
+}
+
+/// Arguments of `jig regs`.
+#[derive(Debug, Args)]
+pub(crate) struct RegsArgs {
+    #[command(flatten)]
+    pub(crate) at: ProbeTarget,
+    /// Registers to show, or to set with NAME=VALUE; all if none is named
+    pub(crate) registers: Vec<String>,
+}
+
+/// What to do with memory.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemCommand {
+    /// Show or save memory
+    Read {
+        #[command(flatten)]
+        at: ProbeTarget,
+        /// First address
+        #[arg(value_parser = number)]
+        address: u64,
+        /// How many bytes (K and M allowed)
+        #[arg(value_parser = length)]
+        length: u64,
+        /// Width of an access; matters for peripherals
+        #[arg(long, value_enum, default_value_t = Width::Auto)]
+        width: Width,
+        /// Write the raw bytes to a file instead; `-` is standard output
+        #[arg(short, long, value_hint = ValueHint::FilePath)]
+        output: Option<PathBuf>,
+    },
+    /// Write values to memory
+    Write {
+        #[command(flatten)]
+        at: ProbeTarget,
+        /// First address
+        #[arg(value_parser = number)]
+        address: u64,
+        /// Values, each as wide as an access
+        #[arg(required = true, value_parser = number)]
+        values: Vec<u64>,
+        /// Width of an access; 32 bits if not said
+        #[arg(long, value_enum, default_value_t = Width::Auto)]
+        width: Width,
+    },
+}
+
+/// Widths of a memory access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Width {
+    /// As it suits
+    Auto,
+    /// One byte
+    #[value(name = "8")]
+    Byte,
+    /// Two bytes
+    #[value(name = "16")]
+    Half,
+    /// Four bytes
+    #[value(name = "32")]
+    Word,
+}
+
+/// Arguments of `jig bp`.
+#[derive(Debug, Args)]
+pub(crate) struct BpArgs {
+    #[command(flatten)]
+    pub(crate) at: ProbeTarget,
+    /// Address, or a function of the image
+    pub(crate) location: String,
+    /// Image that has the names
+    #[arg(long, visible_alias = "elf", value_hint = ValueHint::FilePath)]
+    pub(crate) image: Option<PathBuf>,
+    /// Reset first
+    #[arg(long)]
+    pub(crate) reset: bool,
+    /// Give up after this long
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// Arguments of `jig bt`.
+#[derive(Debug, Args)]
+pub(crate) struct BtArgs {
+    /// Place or board; not needed with --core
+    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD", required_unless_present = "core")]
+    pub(crate) board: Option<jig_model::PlaceName>,
+    #[command(flatten)]
+    pub(crate) probe: ProbeOptions,
+    /// Image that has the names and lines
+    #[arg(long, visible_alias = "elf", value_hint = ValueHint::FilePath)]
+    pub(crate) image: Option<PathBuf>,
+    /// Look into a core dump instead of a board
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) core: Option<PathBuf>,
+}
+
+/// Arguments of `jig rtt`.
+#[derive(Debug, Args)]
+pub(crate) struct RttArgs {
+    #[command(flatten)]
+    pub(crate) at: ProbeTarget,
+    /// Image that has the control block's address and the defmt table
+    #[arg(long, visible_alias = "elf", value_hint = ValueHint::FilePath)]
+    pub(crate) image: Option<PathBuf>,
+    /// Channel to show and to type into
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) channel: usize,
+    /// Reset first, to see the program from its start
+    #[arg(long)]
+    pub(crate) reset: bool,
+    /// Stop after this long; without it, when interrupted
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// Arguments of `jig dump`.
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    #[command(flatten)]
+    pub(crate) at: ProbeTarget,
+    /// Core dump to write
+    #[arg(short, long, value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Memory to keep, START..END; all RAM if none is named
+    #[arg(long, value_name = "RANGE", value_parser = range)]
+    pub(crate) memory: Vec<Range<u64>>,
+}
+
+/// Arguments of `jig gdb`.
+#[derive(Debug, Args)]
+pub(crate) struct GdbArgs {
+    #[command(flatten)]
+    pub(crate) at: ProbeTarget,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Reset first and stand still before the first instruction
+    #[arg(long)]
+    pub(crate) reset: bool,
+}
+
+/// What to do with probes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProbeCommand {
+    /// Run an emulated board and offer its debug port to any probe-rs tool
+    Serve {
+        #[command(flatten)]
+        target: Target,
+        /// Where to listen: a path for a unix socket, or ADDRESS:PORT; a path of its own if
+        /// not said
+        #[arg(long, value_name = "WHERE")]
+        listen: Option<String>,
+        /// Flash this image first
+        #[arg(long, value_hint = ValueHint::FilePath)]
+        image: Option<String>,
+        /// Wait this long for somebody else who uses the board
+        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
+        wait: Duration,
+    },
+}
+
+/// Reads a number as C writes it: decimal, `0x`, `0b`, with `_` anywhere inside.
+pub(crate) fn number(text: &str) -> Result<u64, String> {
+    let plain = text.replace('_', "").to_ascii_lowercase();
+    let (digits, radix) = match plain.get(..2) {
+        Some("0x") => (&plain[2..], 16),
+        Some("0b") => (&plain[2..], 2),
+        _ => (plain.as_str(), 10),
+    };
+    if digits.starts_with(['+', '-']) {
+        return Err(format!("{text:?} is no number such as 4096 or 0x1000"));
+    }
+    u64::from_str_radix(digits, radix)
+        .map_err(|_| format!("{text:?} is no number such as 4096 or 0x1000"))
+}
+
+/// Reads a length: a number, or one with K or M behind it.
+fn length(text: &str) -> Result<u64, String> {
+    number(text)
+        .or_else(|_| jig_model::document::parse_size(text).map(|s| s.0).map_err(|e| e.to_string()))
+        .and_then(|len| if len == 0 { Err("nothing to read".to_owned()) } else { Ok(len) })
+}
+
+/// Reads `START..END`, or `START+LENGTH`.
+fn range(text: &str) -> Result<Range<u64>, String> {
+    let (start, end) = if let Some((start, end)) = text.split_once("..") {
+        (number(start)?, number(end)?)
+    } else if let Some((start, len)) = text.split_once('+') {
+        let start = number(start)?;
+        (start, start.checked_add(length(len)?).ok_or("it ends beyond the last address")?)
+    } else {
+        return Err("expected START..END or START+LENGTH, such as 0x1000..0x2000".to_owned());
+    };
+    if start < end { Ok(start..end) } else { Err(format!("{text:?} holds no address")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_ranges_read_as_people_write_them() {
+        assert_eq!(number("4096"), Ok(4096));
+        assert_eq!(number("0x2000_0000"), Ok(0x2000_0000));
+        assert_eq!(number("0b101"), Ok(5));
+        for bad in ["", "0x", "x", "-1", "0x+1", "1e3", "0xfffff_fffff_fffff"] {
+            assert!(number(bad).is_err(), "{bad}");
+        }
+        assert_eq!(range("0x10..0x20"), Ok(0x10..0x20));
+        assert_eq!(range("0x10+1K"), Ok(0x10..0x410));
+        for bad in ["1", "2..1", "1..1", "0xffff_ffff_ffff_ffff+2", "..", "+"] {
+            assert!(range(bad).is_err(), "{bad}");
+        }
+        assert!(length("0").is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! What a flash operation does, while it does it and afterwards.
+
+use std::io::IsTerminal as _;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use jig_probe::{FlashPhase, FlashProgress, FlashReport};
+
+use super::progress::Progress;
+use super::screen::Screen;
+
+/// Shows progress: one line that rewrites itself on a terminal, one line per phase in a pipe.
+#[derive(Debug)]
+pub(crate) struct FlashView {
+    line: Progress,
+    /// Whether phases are told one by one, as nobody sees the line.
+    plain: bool,
+    told: Mutex<Option<FlashPhase>>,
+}
+
+impl FlashView {
+    /// Begins.
+    pub(crate) fn new(screen: &Screen) -> Self {
+        let plain = !screen.is_terminal() && !screen.quiet() && !screen.json();
+        Self { line: screen.progress(), plain, told: Mutex::new(None) }
+    }
+
+    /// Shows how far it is.
+    pub(crate) fn show(&self, at: FlashProgress) {
+        let percent = (at.done * 100).checked_div(at.total).unwrap_or(100);
+        let size = byte_size(at.total);
+        self.line.set(&format!("{} {percent:3} % of {size}", phase_word(at.phase)));
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.plain && *told != Some(at.phase) {
+            *told = Some(at.phase);
+            eprintln!("{} {size}", phase_word(at.phase));
+        }
+    }
+}
+
+/// Tells whether standard input is a person who can be asked.
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Names a phase to people.
+pub(crate) fn phase_word(phase: FlashPhase) -> &'static str {
+    match phase {
+        FlashPhase::Compare => "comparing",
+        FlashPhase::Erase => "erasing",
+        FlashPhase::Program => "programming",
+        FlashPhase::Load => "loading",
+        FlashPhase::Verify => "verifying",
+    }
+}
+
+/// Writes a size with a fitting unit.
+pub(crate) fn byte_size(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} B"),
+        10_240..10_485_760 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// Writes what was done, in one line.
+pub(crate) fn flash_line(report: &FlashReport) -> String {
+    let took: std::time::Duration = report.phases.iter().map(|(_, took)| *took).sum();
+    let mut parts = vec![byte_size(report.bytes)];
+    match (report.sectors_erased, report.sectors_equal) {
+        (0, 0) => {}
+        (0, equal) => parts.push(format!("all {equal} sectors were equal already")),
+        (erased, 0) => parts.push(format!("{erased} sectors")),
+        (erased, equal) => parts.push(format!("{erased} sectors, {equal} were equal already")),
+    }
+    if report.verified {
+        parts.push("verified".to_owned());
+    }
+    let seconds = took.as_secs_f64();
+    if report.written > 0 && seconds > 0.0 {
+        let speed = report.written as f64 / 1024.0 / seconds;
+        parts.push(format!("{seconds:.2} s, {speed:.0} KiB/s"));
+    } else {
+        parts.push(format!("{seconds:.2} s"));
+    }
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_was_done_and_how_fast() {
+        let report = FlashReport {
+            bytes: 131_072,
+            written: 131_072,
+            sectors_erased: 128,
+            sectors_equal: 0,
+            verified: true,
+            read_back_sha256: None,
+            phases: vec![(FlashPhase::Program, Duration::from_millis(250))],
+        };
+        assert_eq!(flash_line(&report), "128.0 KiB, 128 sectors, verified, 0.25 s, 512 KiB/s");
+        let equal =
+            FlashReport { written: 0, sectors_erased: 0, sectors_equal: 128, ..report };
+        assert_eq!(
+            flash_line(&equal),
+            "128.0 KiB, all 128 sectors were equal already, verified, 0.25 s"
+        );
+    }
+}
