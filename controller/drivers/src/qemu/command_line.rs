@@ -11,6 +11,8 @@ use jig_model::rig_file::EmulatorResource;
 pub(super) struct FarEnds<'a> {
     /// Descriptor of the monitor's socket, which the emulator inherits.
     pub(super) monitor: i32,
+    /// Descriptors of the debug channels, if there are any: gdb stub, qtest, second monitor.
+    pub(super) debug: Option<[i32; 3]>,
     /// Names of the FIFOs, one per console of the profile, in its order.
     pub(super) consoles: Vec<&'a Path>,
 }
@@ -38,6 +40,9 @@ pub(super) fn arguments(
     push(&mut args, &["-sandbox", filter]);
     let monitor = format!("socket,id=jig-monitor,fd={}", ends.monitor);
     push(&mut args, &["-chardev", &monitor, "-mon", "chardev=jig-monitor,mode=control"]);
+    if let Some([gdb, qtest, monitor]) = ends.debug {
+        debug_channels(&mut args, gdb, qtest, monitor);
+    }
     for (console, path) in profile.consoles.iter().zip(&ends.consoles) {
         let id = format!("jig-{}", console.name);
         let mut chardev: OsString = format!("pipe,id={id},path=").into();
@@ -69,6 +74,17 @@ pub(super) fn arguments(
     }
     args.extend(resource.args.iter().map(Into::into));
     args
+}
+
+/// Adds the debug channels. The bus channel is given on top of the normal accelerator: the
+/// processor executes as always.
+fn debug_channels(args: &mut Vec<OsString>, gdb: i32, qtest: i32, monitor: i32) {
+    let socket = |id: &str, fd: i32| format!("socket,id={id},fd={fd}");
+    push(args, &["-chardev", &socket("jig-gdb", gdb), "-gdb", "chardev:jig-gdb"]);
+    push(args, &["-chardev", &socket("jig-qtest", qtest), "-qtest", "chardev:jig-qtest"]);
+    push(args, &["-qtest-log", "none"]);
+    push(args, &["-chardev", &socket("jig-debug", monitor)]);
+    push(args, &["-mon", "chardev=jig-debug,mode=control"]);
 }
 
 fn push(args: &mut Vec<OsString>, texts: &[&str]) {
@@ -163,7 +179,7 @@ mod tests {
             let profile = BoardProfile::parse("x.toml", &text(console), &sets)
                 .unwrap_or_else(|problems| panic!("{problems}"));
             let paths: Vec<_> = profile.consoles.iter().map(|_| Path::new("/c")).collect();
-            let ends = FarEnds { monitor: 3, consoles: paths };
+            let ends = FarEnds { monitor: 3, debug: None, consoles: paths };
             let ports = BTreeMap::new();
             let places = Places { image: None, image_set: Path::new("/"), ports: &ports };
             let emulation = profile.emulation.as_ref().unwrap();

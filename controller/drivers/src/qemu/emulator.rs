@@ -16,8 +16,10 @@ use jig_model::protocol::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use super::debug::{ChannelPairs, DebugChannels};
 use super::ending::{Facts, classify};
 use super::instance::{ANSWER, Instance};
+use super::machine::{AtLaunch, Machine};
 use super::monitor::{Arrival, MachineEvent, MonitorError};
 use crate::process::Ending;
 
@@ -30,34 +32,66 @@ impl DriverFactory for QemuFactory {
     }
 
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        self.bind_with_machine(context).map(|(protocols, _machine)| protocols)
+    }
+}
+
+impl QemuFactory {
+    /// Binds a board as [`DriverFactory::bind`] does, and gives a handle for a debugger too.
+    ///
+    /// # Errors
+    /// The profile has no emulation.
+    pub fn bind_with_machine(
+        &self,
+        context: BindContext,
+    ) -> Result<(Protocols, Machine), DriverError> {
         let Some(emulation) = context.profile.emulation.clone() else {
             let message = format!("board {} has no [emulation] in its profile", context.profile.id);
             return Err(DriverError::new(Cause::PowerFailed, message));
         };
         let (orders, inbox) = mpsc::channel(4);
-        let owner = Owner { context, emulation, image: None, instance: None, launches: 0 };
+        let owner = Owner {
+            context,
+            emulation,
+            image: None,
+            instance: None,
+            launches: 0,
+            offers_channels: false,
+            last_end: None,
+        };
         tokio::spawn(owner.run(inbox));
+        let machine = Machine::new(orders.clone());
         let handle = EmulatorHandle { orders };
-        Ok(Protocols {
+        let protocols = Protocols {
             power: Some(Box::new(handle.clone())),
             reset: Some(Box::new(handle.clone())),
             flasher: Some(Box::new(handle.clone())),
             debug: None,
             health: vec![Box::new(handle)],
-        })
+        };
+        Ok((protocols, machine))
     }
 }
 
-enum Order {
+/// What the owner is asked for.
+pub(super) enum Order {
     On(Reply<()>),
     Off(Reply<()>),
     Status(Reply<PowerState>),
     Reset(Reply<()>),
     Deploy(Image, Reply<()>),
     Check(oneshot::Sender<CheckReport>),
+    /// Launches anew, halted, with debug channels.
+    LaunchHalted(AtLaunch, Reply<DebugChannels>),
+    /// Whether launches that run at once have debug channels too.
+    OfferChannels(bool, Reply<()>),
+    /// Gives away the channels of the running machine, if it has any left.
+    TakeChannels(Reply<Option<DebugChannels>>),
+    /// How the last launch ended by itself; asked by somebody who saw a channel close.
+    HowEnded(Reply<Option<BoardEvent>>),
 }
 
-type Reply<T> = oneshot::Sender<Result<T, DriverError>>;
+pub(super) type Reply<T> = oneshot::Sender<Result<T, DriverError>>;
 
 #[derive(Clone)]
 struct EmulatorHandle {
@@ -147,6 +181,9 @@ struct Owner {
     image: Option<Image>,
     instance: Option<Running>,
     launches: u32,
+    offers_channels: bool,
+    /// What the end of the last instance meant, if it ended by itself.
+    last_end: Option<BoardEvent>,
 }
 
 struct Running {
@@ -155,7 +192,22 @@ struct Running {
     /// The question that has no answer yet.
     pulse: Option<Pulse>,
     poke_at: Option<Instant>,
+    /// Set while a debugger stops and runs the machine.
+    debugged: bool,
+    /// When to listen to the monitor again.
+    listen_at: Option<Instant>,
 }
+
+impl Running {
+    fn new(instance: Instance, debugged: bool) -> Self {
+        Self { instance, shutdown: None, pulse: None, poke_at: None, debugged, listen_at: None }
+    }
+}
+
+/// How long the monitor of a debugged machine is left alone after it spoke. Each stop and
+/// each run of the machine is an event there, thousands in a second while a flash algorithm
+/// works, and taking each by itself costs as much as the algorithm.
+const LISTEN_AFTER: Duration = Duration::from_millis(20);
 
 struct Pulse {
     id: u64,
@@ -215,6 +267,13 @@ impl Owner {
                 drop(reply.send(Ok(())));
             }
             Order::Check(reply) => drop(reply.send(self.check().await)),
+            Order::LaunchHalted(what, reply) => drop(reply.send(self.launch_halted(what).await)),
+            Order::OfferChannels(offer, reply) => {
+                self.offers_channels = offer;
+                drop(reply.send(Ok(())));
+            }
+            Order::TakeChannels(reply) => drop(reply.send(self.take_channels())),
+            Order::HowEnded(reply) => drop(reply.send(Ok(self.how_ended().await))),
         }
     }
 
@@ -232,11 +291,7 @@ impl Owner {
                 format!("board {} has no image to boot: deploy one first", self.context.profile.id),
             ));
         }
-        self.launches += 1;
-        let image = self.image.as_ref();
-        let mut instance =
-            Instance::launch(&self.context, &self.emulation, image, self.launches).await?;
-        self.context.sink.event(BoardEvent::Power { state: PowerState::On });
+        let mut instance = self.launch(AtLaunch::Deployed, self.offers_channels).await?;
         match instance.release().await {
             Ok(()) => {}
             // A firmware can end the emulator before the answer is out. The process's end,
@@ -250,8 +305,53 @@ impl Owner {
                 return Err(DriverError::new(Cause::EmulatorStuck, message).with_source(error));
             }
         }
-        self.instance = Some(Running { instance, shutdown: None, pulse: None, poke_at: None });
+        self.instance = Some(Running::new(instance, false));
         Ok(())
+    }
+
+    async fn launch(&mut self, what: AtLaunch, debug: bool) -> Result<Instance, DriverError> {
+        self.launches += 1;
+        self.last_end = None;
+        let image = match what {
+            AtLaunch::Deployed => self.image.as_ref(),
+            AtLaunch::Blank => None,
+        };
+        let pairs = debug.then(ChannelPairs::make).transpose().map_err(|error| {
+            let message = "make the debug channels' sockets";
+            DriverError::new(Cause::EmulatorRefused, message).with_source(error)
+        })?;
+        let (context, emulation) = (&self.context, &self.emulation);
+        let launched = Instance::launch(context, emulation, image, self.launches, pairs).await?;
+        self.context.sink.event(BoardEvent::Power { state: PowerState::On });
+        Ok(launched)
+    }
+
+    async fn launch_halted(&mut self, what: AtLaunch) -> Result<DebugChannels, DriverError> {
+        self.power_off().await;
+        let instance = self.launch(what, true).await?;
+        self.instance = Some(Running::new(instance, true));
+        let nothing = || DriverError::new(Cause::EmulatorVanished, "the debug channels are gone");
+        self.take_channels()?.ok_or_else(nothing)
+    }
+
+    fn take_channels(&mut self) -> Result<Option<DebugChannels>, DriverError> {
+        let near = self.instance.as_mut().and_then(|running| running.instance.debug.take());
+        near.map(|near| near.into_channels()).transpose().map_err(|error| {
+            let message = "use the debug channels";
+            DriverError::new(Cause::EmulatorStuck, message).with_source(error)
+        })
+    }
+
+    /// Says what the end was. Who asks has seen a channel close, so if the process has not
+    /// ended it is about to.
+    async fn how_ended(&mut self) -> Option<BoardEvent> {
+        if let Some(running) = &mut self.instance
+            && let Ok(ending) =
+                tokio::time::timeout(ANSWER, running.instance.process.ended()).await
+        {
+            self.ended(ending).await;
+        }
+        self.last_end.clone()
     }
 
     async fn power_off(&mut self) {
@@ -339,6 +439,7 @@ impl Owner {
                 semihosting: self.emulation.semihosting,
             })
         };
+        self.last_end = Some(event.clone());
         self.context.sink.drained().await;
         self.context.sink.event(event);
         self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
@@ -346,7 +447,9 @@ impl Owner {
 
     async fn lose(&mut self, cause: Cause, detail: String) {
         let Some(mut running) = self.instance.take() else { return };
-        self.context.sink.event(BoardEvent::Lost { cause, detail });
+        let event = BoardEvent::Lost { cause, detail };
+        self.last_end = Some(event.clone());
+        self.context.sink.event(event);
         running.instance.process.kill().await;
         self.context.sink.drained().await;
         self.context.sink.event(BoardEvent::Power { state: PowerState::Off });
@@ -392,7 +495,18 @@ impl Running {
         inbox: &mut mpsc::Receiver<Order>,
         pulse: &mut tokio::time::Interval,
     ) -> Wake {
-        let Self { instance, poke_at, .. } = self;
+        let Self { instance, poke_at, debugged, listen_at, .. } = self;
+        let arrival = async {
+            if let Some(at) = *listen_at {
+                sleep_until(at).await;
+                *listen_at = None;
+            }
+            let arrival = instance.monitor.next().await;
+            if *debugged {
+                *listen_at = Some(Instant::now() + LISTEN_AFTER);
+            }
+            arrival
+        };
         let poke = async {
             match *poke_at {
                 Some(at) => sleep_until(at).await,
@@ -406,7 +520,7 @@ impl Running {
             biased;
             ending = instance.process.ended() => Wake::Ended(ending),
             order = inbox.recv() => Wake::Order(order),
-            arrival = instance.monitor.next() => Wake::Monitor(arrival),
+            arrival = arrival => Wake::Monitor(arrival),
             () = instance.bell.notified() => Wake::Bell,
             () = poke => Wake::Poke,
             _ = pulse.tick() => Wake::Pulse,

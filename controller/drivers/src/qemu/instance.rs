@@ -19,6 +19,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
 use super::command_line::{FarEnds, Places, arguments, port_names};
+use super::debug::{ChannelPairs, NearEnds};
 use super::monitor::{Monitor, MonitorError};
 use super::wire::ConsoleEnds;
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
@@ -40,6 +41,8 @@ pub(super) struct Instance {
     pub(super) monitor: Monitor,
     /// Rung when console input needs a poke to be noticed.
     pub(super) bell: Arc<Notify>,
+    /// Near ends of the debug channels, until somebody takes them.
+    pub(super) debug: Option<NearEnds>,
     stderr: File,
     /// Length of standard error when the machine was let go: what came before is start-up talk.
     quiet_from: u64,
@@ -55,6 +58,7 @@ impl Instance {
         emulation: &Emulation,
         image: Option<&Image>,
         serial: u32,
+        debug: Option<ChannelPairs>,
     ) -> Result<Self, DriverError> {
         let failed = |what: &'static str| {
             move |error: io::Error| {
@@ -65,6 +69,14 @@ impl Instance {
         let bell = Arc::new(Notify::new());
         let (near, monitor_far) = pair().map_err(failed("make the monitor's sockets"))?;
         let mut ends = Vec::new();
+        let mut inherit = vec![monitor_far];
+        let mut debug_far = None;
+        let debug = debug.map(|pairs| {
+            let (near, far) = pairs.split();
+            debug_far = Some([far[0].as_raw_fd(), far[1].as_raw_fd(), far[2].as_raw_fd()]);
+            inherit.extend(far);
+            near
+        });
         for console in &context.profile.consoles {
             let bell = emulation.quirks.poke_after_input.then(|| Arc::clone(&bell));
             let (end, wire) = ConsoleEnds::make(&context.evidence, &console.name, bell)
@@ -73,7 +85,8 @@ impl Instance {
             ends.push(end);
         }
         let far = FarEnds {
-            monitor: monitor_far.as_raw_fd(),
+            monitor: inherit[0].as_raw_fd(),
+            debug: debug_far,
             consoles: ends.iter().map(ConsoleEnds::path).collect(),
         };
         let image_set = image_set_dir(context, emulation)?;
@@ -92,7 +105,7 @@ impl Instance {
             cwd: Some(context.evidence.clone()),
             stdout: None,
             stderr: Some(stderr.try_clone().map_err(failed("share the emulator's log"))?),
-            inherit: vec![monitor_far],
+            inherit,
             what: emulation.program.clone(),
         };
         tracing::debug!(args = ?request.args, "launching the emulator");
@@ -112,7 +125,7 @@ impl Instance {
         }
         let Launched { process, stderr } = launched;
         let quiet_from = stderr.metadata().map_or(0, |m| m.len());
-        Ok(Self { process, monitor, bell, stderr, quiet_from })
+        Ok(Self { process, monitor, bell, debug, stderr, quiet_from })
     }
 
     /// Lets the machine run.

@@ -14,12 +14,15 @@
 //! power cycle, RAM survives it (measured), therefore both verbs exist.
 
 mod command_line;
+pub mod debug;
 mod emulator;
 mod ending;
 mod instance;
+mod machine;
 mod monitor;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 pub use emulator::QemuFactory;
+pub use machine::{AtLaunch, Machine};

@@ -1,0 +1,399 @@
+//! The gdb stub: run control, registers, breakpoints, and writes that no bus would allow.
+
+use std::fmt::Write as _;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use super::stream::{ChannelError, Stream, quote};
+use super::ANSWER;
+
+const NAME: &str = "gdb";
+
+/// Longest packet the stub sends: 4 KiB, each byte of which may be two.
+const MAX_PACKET: usize = 64 << 10;
+
+/// Bytes of memory in one write packet: the stub takes 4 KiB of text.
+const WRITE_CHUNK: usize = 0x7c0;
+
+/// Write packets on their way at once. Their answers, of 6 bytes each, never fill a socket.
+const WRITES_AHEAD: usize = 16;
+
+/// Why the machine stopped, as far as the stub tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// It was asked to.
+    Interrupted,
+    /// A step is done, or a breakpoint was reached.
+    Trapped,
+    /// Anything else, such as a watchdog of the emulator.
+    Other,
+}
+
+impl Stop {
+    fn parse(packet: &[u8]) -> Option<Self> {
+        match packet {
+            [b'T' | b'S', b'0', b'2', ..] => Some(Self::Interrupted),
+            [b'T' | b'S', b'0', b'5', ..] => Some(Self::Trapped),
+            [b'T' | b'S', ..] => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
+
+/// Packets that are sent in one write, each answered by `OK`.
+#[derive(Debug, Default)]
+pub struct Packets {
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Packets {
+    /// Adds the write of a 32-bit register by its number in the stub.
+    pub fn write_register(&mut self, number: u32, value: u32) {
+        self.push(&format!("P{number:x}={:08x}", value.swap_bytes()));
+    }
+
+    /// Adds the write of a register that is not 32 bits wide; the bytes as in memory.
+    pub fn write_wide_register(&mut self, number: u32, bytes: &[u8]) {
+        self.push(&format!("P{number:x}={}", hex(bytes)));
+    }
+
+    /// Adds a hardware breakpoint on a 2-byte instruction.
+    pub fn insert_breakpoint(&mut self, address: u32) {
+        self.push(&format!("Z1,{address:x},2"));
+    }
+
+    /// Adds the removal of such a breakpoint.
+    pub fn remove_breakpoint(&mut self, address: u32) {
+        self.push(&format!("z1,{address:x},2"));
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn push(&mut self, body: &str) {
+        frame(&mut self.bytes, body.as_bytes());
+        self.count += 1;
+    }
+}
+
+/// What went over the channel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GdbStats {
+    /// Packets sent.
+    pub packets: u64,
+    /// Writes to the socket that were followed by a wait for answers.
+    pub trips: u64,
+    /// Stop replies that nobody waited for.
+    pub stray_stops: u64,
+    /// Time spent waiting for answers, runs of the machine not counted.
+    pub time: Duration,
+}
+
+/// A connection to the stub.
+pub struct Gdb {
+    stream: Stream,
+    stats: GdbStats,
+}
+
+impl Gdb {
+    pub(super) fn new(socket: UnixStream) -> Result<Self, ChannelError> {
+        let stream = Stream::new(socket, NAME, MAX_PACKET)?;
+        Ok(Self { stream, stats: GdbStats::default() })
+    }
+
+    /// Returns what went over the channel so far.
+    pub fn stats(&self) -> GdbStats {
+        self.stats
+    }
+
+    /// Reads a document of the stub's register description. The stub reads no single
+    /// register before it was asked for one.
+    ///
+    /// # Errors
+    /// There is no such document, it is longer than 1 MiB, or the channel fails.
+    pub fn description(&mut self, document: &str) -> Result<String, ChannelError> {
+        let mut text = Vec::new();
+        loop {
+            let body = format!("qXfer:features:read:{document}:{:x},ffb", text.len());
+            let answer = self.call(body.as_bytes())?;
+            match answer.split_first() {
+                Some((b'm', part)) if !part.is_empty() && text.len() < 1 << 20 => {
+                    text.extend_from_slice(part);
+                }
+                Some((b'l', part)) => {
+                    text.extend_from_slice(part);
+                    return Ok(String::from_utf8_lossy(&text).into_owned());
+                }
+                _ => return Err(refused(body.as_bytes(), &answer)),
+            }
+        }
+    }
+
+    /// Reads the registers the stub gives at once, each of 32 bits: the first `N`.
+    ///
+    /// # Errors
+    /// The stub gives fewer, or the channel fails.
+    pub fn registers<const N: usize>(&mut self) -> Result<[u32; N], ChannelError> {
+        let answer = self.call(b"g")?;
+        let mut values = [0; N];
+        for (value, text) in values.iter_mut().zip(answer.chunks_exact(8)) {
+            let bytes = unhex(text).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+            *value = u32::from_le_bytes(bytes.ok_or_else(|| garbled(&answer))?);
+        }
+        if answer.len() < N * 8 {
+            return Err(garbled(&answer));
+        }
+        Ok(values)
+    }
+
+    /// Reads one register by its number in the stub; the bytes as in memory.
+    ///
+    /// # Errors
+    /// There is no such register, or the channel fails.
+    pub fn register(&mut self, number: u32) -> Result<Vec<u8>, ChannelError> {
+        let body = format!("p{number:x}");
+        let answer = self.call(body.as_bytes())?;
+        match unhex(&answer) {
+            Some(bytes) if !bytes.is_empty() => Ok(bytes),
+            _ => Err(refused(body.as_bytes(), &answer)),
+        }
+    }
+
+    /// Sends packets and waits until all are done.
+    ///
+    /// # Errors
+    /// One is refused, or the channel fails.
+    pub fn perform(&mut self, packets: &Packets) -> Result<(), ChannelError> {
+        if packets.is_empty() {
+            return Ok(());
+        }
+        self.send(&packets.bytes, packets.count)?;
+        self.expect_ok(packets.count)
+    }
+
+    /// Writes memory past whatever protects it: flash and ROM too. The machine must stand.
+    ///
+    /// # Errors
+    /// Nothing is mapped there, or the channel fails.
+    pub fn write_memory(&mut self, address: u32, bytes: &[u8]) -> Result<(), ChannelError> {
+        let mut at = address;
+        for group in bytes.chunks(WRITE_CHUNK * WRITES_AHEAD) {
+            let mut packets = Packets::default();
+            for chunk in group.chunks(WRITE_CHUNK) {
+                let mut body = format!("M{at:x},{:x}:", chunk.len());
+                push_hex(&mut body, chunk);
+                packets.push(&body);
+                at = at.wrapping_add(chunk.len() as u32);
+            }
+            self.perform(&packets)?;
+        }
+        Ok(())
+    }
+
+    /// Chooses what a step leaves out: interrupts and timers, or nothing.
+    ///
+    /// # Errors
+    /// The channel fails.
+    pub fn mask_interrupts_in_steps(&mut self, mask: bool) -> Result<(), ChannelError> {
+        let body: &[u8] = if mask { b"Qqemu.sstep=7" } else { b"Qqemu.sstep=1" };
+        match self.call(body)?.as_slice() {
+            b"OK" => Ok(()),
+            answer => Err(refused(body, answer)),
+        }
+    }
+
+    /// Performs packets and lets the machine run, in one write.
+    ///
+    /// # Errors
+    /// A packet is refused, and then the machine runs nevertheless; or the channel fails.
+    pub fn resume(&mut self, before: Packets) -> Result<(), ChannelError> {
+        let Packets { mut bytes, count } = before;
+        frame(&mut bytes, b"c");
+        self.send(&bytes, count + 1)?;
+        self.expect_ok(count)
+    }
+
+    /// Performs packets and executes one instruction, in one write. After `patience` the
+    /// instruction is given up, as one that waits for an interrupt must be.
+    ///
+    /// # Errors
+    /// A packet is refused, or the channel fails.
+    pub fn step(&mut self, before: Packets, patience: Duration) -> Result<Stop, ChannelError> {
+        let Packets { mut bytes, count } = before;
+        frame(&mut bytes, b"s");
+        self.send(&bytes, count + 1)?;
+        self.expect_ok(count)?;
+        let began = Instant::now();
+        let stop = self.wait(patience)?;
+        self.stats.time += began.elapsed();
+        match stop {
+            Some(stop) => Ok(stop),
+            None => self.interrupt(),
+        }
+    }
+
+    /// Waits for a running machine to stop; nothing if it has not within `patience`.
+    ///
+    /// # Errors
+    /// The channel fails.
+    pub fn wait(&mut self, patience: Duration) -> Result<Option<Stop>, ChannelError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.packet(deadline)? {
+                None => return Ok(None),
+                Some(packet) => match Stop::parse(&packet) {
+                    Some(stop) => return Ok(Some(stop)),
+                    None => return Err(garbled(&packet)),
+                },
+            }
+        }
+    }
+
+    /// Stops a running machine.
+    ///
+    /// # Errors
+    /// It does not stop, or the channel fails.
+    pub fn interrupt(&mut self) -> Result<Stop, ChannelError> {
+        let began = Instant::now();
+        self.stats.trips += 1;
+        if !self.stream.send(&[3], began + ANSWER)? {
+            return Err(late(b"interrupt"));
+        }
+        let stop = self.wait(ANSWER)?.ok_or_else(|| late(b"interrupt"))?;
+        self.stats.time += began.elapsed();
+        Ok(stop)
+    }
+
+    /// Takes in what the stub said of a machine that others run, so that its end of the
+    /// channel never fills.
+    ///
+    /// # Errors
+    /// The channel fails.
+    pub fn drain(&mut self) -> Result<(), ChannelError> {
+        while self.packet(Instant::now())?.is_some() {
+            self.stats.stray_stops += 1;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, body: &[u8]) -> Result<Vec<u8>, ChannelError> {
+        let mut bytes = Vec::with_capacity(body.len() + 4);
+        frame(&mut bytes, body);
+        let began = Instant::now();
+        self.send(&bytes, 1)?;
+        let answer = self.answer(body)?;
+        self.stats.time += began.elapsed();
+        Ok(answer)
+    }
+
+    /// Sends bytes; what arrived before is nobody's answer.
+    fn send(&mut self, bytes: &[u8], packets: usize) -> Result<(), ChannelError> {
+        self.drain()?;
+        self.stats.packets += packets as u64;
+        self.stats.trips += 1;
+        match self.stream.send(bytes, Instant::now() + ANSWER)? {
+            true => Ok(()),
+            false => Err(late(bytes)),
+        }
+    }
+
+    fn expect_ok(&mut self, count: usize) -> Result<(), ChannelError> {
+        let began = Instant::now();
+        // All answers are read even if one refuses, or the next command would take them.
+        let mut refusal = None;
+        for _ in 0..count {
+            let answer = self.answer(b"packets")?;
+            if answer != b"OK" {
+                refusal.get_or_insert(answer);
+            }
+        }
+        self.stats.time += began.elapsed();
+        refusal.map_or(Ok(()), |answer| Err(refused(b"packets", &answer)))
+    }
+
+    /// Waits for an answer. A stop that raced with the command is not one.
+    fn answer(&mut self, what: &[u8]) -> Result<Vec<u8>, ChannelError> {
+        let deadline = Instant::now() + ANSWER;
+        loop {
+            let packet = self.packet(deadline)?.ok_or_else(|| late(what))?;
+            if Stop::parse(&packet).is_none() {
+                return Ok(packet);
+            }
+            self.stats.stray_stops += 1;
+        }
+    }
+
+    /// Takes the next packet's body.
+    fn packet(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, ChannelError> {
+        loop {
+            if let Some((body, used)) = unframe(self.stream.arrived()) {
+                let body = body.to_vec();
+                self.stream.take(used);
+                return Ok(Some(body));
+            }
+            if !self.stream.fill(deadline)? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Appends `$body#checksum`.
+fn frame(out: &mut Vec<u8>, body: &[u8]) {
+    let sum = body.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+    out.push(b'$');
+    out.extend_from_slice(body);
+    out.push(b'#');
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0') as u8;
+    out.extend_from_slice(&[digit(sum >> 4), digit(sum & 15)]);
+}
+
+/// Finds the first whole packet; returns its body and how many bytes it ends after. The
+/// socket loses nothing, so the checksum is not looked at, nor are acknowledgements.
+fn unframe(bytes: &[u8]) -> Option<(&[u8], usize)> {
+    let start = memchr(b'$', bytes)? + 1;
+    let end = start + memchr(b'#', &bytes[start..])?;
+    (bytes.len() >= end + 3).then(|| (&bytes[start..end], end + 3))
+}
+
+fn memchr(wanted: u8, bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|&byte| byte == wanted)
+}
+
+fn push_hex(out: &mut String, bytes: &[u8]) {
+    out.reserve(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{byte:02x}");
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    push_hex(&mut out, bytes);
+    out
+}
+
+fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let pairs = text.chunks(2).map(|pair| match pair {
+        [high, low] => u8::try_from(digit(*high)? << 4 | digit(*low)?).ok(),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+fn late(what: &[u8]) -> ChannelError {
+    ChannelError::TimedOut { channel: NAME, what: quote(what), within: ANSWER }
+}
+
+fn refused(what: &[u8], answer: &[u8]) -> ChannelError {
+    ChannelError::Refused { channel: NAME, what: quote(what), answer: quote(answer) }
+}
+
+fn garbled(answer: &[u8]) -> ChannelError {
+    ChannelError::Garbled { channel: NAME, answer: quote(answer) }
+}

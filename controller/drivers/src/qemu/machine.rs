@@ -1,0 +1,95 @@
+//! A debugger's handle on an emulated machine.
+
+use jig_model::Cause;
+use jig_model::event::BoardEvent;
+use jig_model::protocol::DriverError;
+use tokio::sync::{mpsc, oneshot};
+
+use super::debug::DebugChannels;
+use super::emulator::{Order, Reply};
+
+/// What a machine holds when it is launched for a debugger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtLaunch {
+    /// Nothing. A board to be flashed needs this: what the emulator's loader brought is
+    /// loaded again at each reset and would undo the flashing.
+    Blank,
+    /// The deployed image, if there is one.
+    Deployed,
+}
+
+/// Speaks to the owner of one board's emulator from a plain thread.
+///
+/// Every call blocks until the owner has done it, for some 20 s at most; none may be made
+/// from a task of an async runtime. While a debugger works, the board's other handles still
+/// do: its power can be taken, and that ends the channels.
+#[derive(Clone)]
+pub struct Machine {
+    orders: mpsc::Sender<Order>,
+}
+
+impl Machine {
+    pub(super) fn new(orders: mpsc::Sender<Order>) -> Self {
+        Self { orders }
+    }
+
+    /// Launches the machine anew and leaves it halted before its first instruction, with
+    /// debug channels. If it had power, that is cut first.
+    ///
+    /// # Errors
+    /// The emulator cannot be launched.
+    pub fn launch_halted(&self, what: AtLaunch) -> Result<DebugChannels, DriverError> {
+        self.ask(|reply| Order::LaunchHalted(what, reply))
+    }
+
+    /// Chooses whether launches that run at once have debug channels too; they have none
+    /// unless this was called. The channels wait for [`Self::take_channels`] and disturb
+    /// nothing meanwhile.
+    ///
+    /// # Errors
+    /// The owner has ended.
+    pub fn offer_channels(&self, offer: bool) -> Result<(), DriverError> {
+        self.ask(|reply| Order::OfferChannels(offer, reply))
+    }
+
+    /// Takes the channels of a running machine; nothing if it is off, was launched without,
+    /// or they were taken. Who holds them for long calls [`super::debug::Gdb::drain`] now and
+    /// then: each stop of the machine is told there.
+    ///
+    /// # Errors
+    /// The owner has ended.
+    pub fn take_channels(&self) -> Result<Option<DebugChannels>, DriverError> {
+        self.ask(Order::TakeChannels)
+    }
+
+    /// Takes the machine's power.
+    ///
+    /// # Errors
+    /// The owner has ended.
+    pub fn power_off(&self) -> Result<(), DriverError> {
+        self.ask(Order::Off)
+    }
+
+    /// Takes the machine's power without waiting for it; for use in `Drop`.
+    pub fn let_go(&self) {
+        let (reply, _nobody) = oneshot::channel();
+        // A full mailbox means that others still use the board; a closed one that it is off.
+        let _ = self.orders.try_send(Order::Off(reply));
+    }
+
+    /// Says how the last launch ended by itself: a lock-up with the emulator's register dump,
+    /// an exit, a loss. Nothing if its power was taken. Ask when a channel has closed.
+    ///
+    /// # Errors
+    /// The owner has ended.
+    pub fn how_it_ended(&self) -> Result<Option<BoardEvent>, DriverError> {
+        self.ask(Order::HowEnded)
+    }
+
+    fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, DriverError> {
+        let gone = || DriverError::new(Cause::EmulatorVanished, "the emulator's owner has ended");
+        let (reply, answer) = oneshot::channel();
+        self.orders.blocking_send(order(reply)).map_err(|_| gone())?;
+        answer.blocking_recv().map_err(|_| gone())?
+    }
+}
