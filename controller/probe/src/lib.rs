@@ -6,16 +6,25 @@
 //! Refuses to decide anything: it does as asked and says what it found.
 
 mod core_state;
+mod debug_info;
+mod diagnosis;
 mod error;
+mod fault_status;
 mod flash;
+mod post_mortem;
+mod register_dump;
 mod rtt;
 mod snapshot;
+mod thumb;
 
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
+pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
 pub use error::ProbeError;
 pub use flash::{
     EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, Segment,
 };
+pub use post_mortem::{Why, explain};
+pub use register_dump::parse_register_dump;
 pub use rtt::{
     DefmtDecoder, DefmtError, DefmtItem, DefmtTable, RttBlock, RttChannel, RttError, TargetMemory,
 };

@@ -1,0 +1,252 @@
+//! Call frame information: how to get from a function to its caller.
+
+use std::sync::Arc;
+
+use gimli::{
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, EvaluationResult, FrameDescriptionEntry,
+    LittleEndian, Location, Register, RegisterRule, UnwindContext, UnwindSection, Value,
+};
+
+use super::context::{Context, Memory};
+use super::symbols::{Machine, Reader};
+
+/// How many operations an expression may take; real ones take under twenty.
+const MAX_OPERATIONS: u32 = 1000;
+
+/// Says why a frame has no caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CfiError {
+    /// There is no entry for the address.
+    Missing,
+    /// The entry makes no sense.
+    Malformed,
+    /// The stack is not in the snapshot.
+    Unreadable(u32),
+    /// It depends on a register whose value is lost.
+    Unknown(u16),
+    /// The entry says that nobody called.
+    Outermost,
+}
+
+/// The tables of one image.
+pub(super) struct UnwindTables {
+    debug_frame: DebugFrame<Reader>,
+    eh_frame: EhFrame<Reader>,
+    bases: BaseAddresses,
+    machine: Machine,
+}
+
+impl UnwindTables {
+    pub(super) fn new(
+        machine: Machine,
+        debug_frame: Arc<[u8]>,
+        eh_frame: Arc<[u8]>,
+        eh_frame_address: u64,
+        text_address: u64,
+    ) -> Self {
+        let mut debug_frame = DebugFrame::from(Reader::new(debug_frame, LittleEndian));
+        debug_frame.set_address_size(4);
+        let mut eh_frame = EhFrame::from(Reader::new(eh_frame, LittleEndian));
+        eh_frame.set_address_size(4);
+        let bases = BaseAddresses::default().set_eh_frame(eh_frame_address).set_text(text_address);
+        Self { debug_frame, eh_frame, bases, machine }
+    }
+
+    /// Tells whether any entry speaks of the address.
+    pub(super) fn covers(&self, address: u64) -> bool {
+        self.debug_frame.fde_for_address(&self.bases, address, DebugFrame::cie_from_offset).is_ok()
+            || self.eh_frame.fde_for_address(&self.bases, address, EhFrame::cie_from_offset).is_ok()
+    }
+
+    /// Computes the caller's registers. `lookup` is an address inside the instruction that
+    /// is executed or called; the result's program counter is the return address as it was
+    /// saved, with the Thumb bit or the pattern of an exception return still in it.
+    pub(super) fn caller(
+        &self,
+        context: &Context,
+        lookup: u64,
+        memory: Memory<'_>,
+    ) -> Result<Context, CfiError> {
+        match self.caller_by(&self.debug_frame, context, lookup, memory) {
+            Err(CfiError::Missing) => self.caller_by(&self.eh_frame, context, lookup, memory),
+            other => other,
+        }
+    }
+
+    fn caller_by<S: UnwindSection<Reader>>(
+        &self,
+        section: &S,
+        context: &Context,
+        lookup: u64,
+        memory: Memory<'_>,
+    ) -> Result<Context, CfiError> {
+        let entry = find(section, &self.bases, lookup)?;
+        let mut scratch = UnwindContext::new();
+        let row = entry
+            .unwind_info_for_address(section, &self.bases, &mut scratch, lookup)
+            .map_err(|_| CfiError::Malformed)?;
+        let machine = Evaluator { context, memory, encoding: entry.cie().encoding() };
+        let cfa = match row.cfa().clone() {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                let base = context.get(register.0).ok_or(CfiError::Unknown(register.0))?;
+                add(base, offset)
+            }
+            CfaRule::Expression(expression) => {
+                machine.evaluate(expression.get(section).map_err(|_| CfiError::Malformed)?, None)?
+            }
+        };
+        let mut caller = context.clone();
+        caller.xpsr = None;
+        for number in 0..32 {
+            let rule = row.register(Register(number));
+            let value = match rule {
+                None => self.default(context, number),
+                Some(RegisterRule::Undefined) => None,
+                Some(RegisterRule::SameValue) => context.get(number),
+                Some(RegisterRule::Offset(offset)) => {
+                    let address = add(cfa, offset);
+                    match memory.word(address) {
+                        Some(word) => Some(word),
+                        // Other registers may be lost; without these two there is no caller.
+                        None if number == context.lr_number() => {
+                            return Err(CfiError::Unreadable(address));
+                        }
+                        None => None,
+                    }
+                }
+                Some(RegisterRule::ValOffset(offset)) => Some(add(cfa, offset)),
+                Some(RegisterRule::Register(other)) => context.get(other.0),
+                Some(RegisterRule::Expression(expression)) => {
+                    let expression = expression.get(section).map_err(|_| CfiError::Malformed)?;
+                    memory.word(machine.evaluate(expression, Some(cfa))?)
+                }
+                Some(RegisterRule::ValExpression(expression)) => {
+                    let expression = expression.get(section).map_err(|_| CfiError::Malformed)?;
+                    Some(machine.evaluate(expression, Some(cfa))?)
+                }
+                Some(RegisterRule::Constant(value)) => u32::try_from(value).ok(),
+                Some(_) => None,
+            };
+            caller.set(number, value);
+        }
+        if row.register(Register(context.sp_number())).is_none() {
+            caller.set_sp(Some(cfa));
+        }
+        let column = entry.cie().return_address_register();
+        if matches!(row.register(column), Some(RegisterRule::Undefined)) {
+            return Err(CfiError::Outermost);
+        }
+        caller.pc = caller.get(column.0).ok_or(CfiError::Unknown(column.0))?;
+        Ok(caller)
+    }
+
+    /// Returns where below its caller's stack pointer a function keeps its return address,
+    /// once its prologue is over; nothing if it keeps it in a register throughout.
+    pub(super) fn return_slot(&self, function: u64) -> Option<u32> {
+        self.slot_by(&self.debug_frame, function).or_else(|| self.slot_by(&self.eh_frame, function))
+    }
+
+    fn slot_by<S: UnwindSection<Reader>>(&self, section: &S, function: u64) -> Option<u32> {
+        let entry = find(section, &self.bases, function).ok()?;
+        let mut scratch = UnwindContext::new();
+        let mut rows = entry.rows(section, &self.bases, &mut scratch).ok()?;
+        let column = entry.cie().return_address_register();
+        // A row is a range of addresses: there are at most as many as bytes of code.
+        while let Ok(Some(row)) = rows.next_row() {
+            if let Some(RegisterRule::Offset(offset)) = row.register(column) {
+                return u32::try_from(offset.checked_neg()?).ok();
+            }
+        }
+        None
+    }
+
+    /// What a register holds that no rule speaks of: the calling convention decides.
+    fn default(&self, context: &Context, number: u16) -> Option<u32> {
+        let kept = match self.machine {
+            Machine::Arm => matches!(number, 4..=11 | 14),
+            Machine::Riscv => matches!(number, 0 | 1 | 3 | 4 | 8 | 9 | 18..=27),
+        };
+        context.get(number).filter(|_| kept)
+    }
+}
+
+fn find<S: UnwindSection<Reader>>(
+    section: &S,
+    bases: &BaseAddresses,
+    address: u64,
+) -> Result<FrameDescriptionEntry<Reader>, CfiError> {
+    section.fde_for_address(bases, address, S::cie_from_offset).map_err(|error| match error {
+        gimli::Error::NoUnwindInfoForAddress => CfiError::Missing,
+        _ => CfiError::Malformed,
+    })
+}
+
+/// Adds as the core does. Offsets that do not fit a word are nonsense of the same kind as
+/// any other wrong offset.
+fn add(base: u32, offset: i64) -> u32 {
+    base.wrapping_add(offset as u32)
+}
+
+struct Evaluator<'a> {
+    context: &'a Context,
+    memory: Memory<'a>,
+    encoding: gimli::Encoding,
+}
+
+impl Evaluator<'_> {
+    fn evaluate(
+        &self,
+        expression: gimli::Expression<Reader>,
+        initial: Option<u32>,
+    ) -> Result<u32, CfiError> {
+        let malformed = |_| CfiError::Malformed;
+        let mut evaluation = expression.evaluation(self.encoding);
+        evaluation.set_max_iterations(MAX_OPERATIONS);
+        if let Some(initial) = initial {
+            evaluation.set_initial_value(u64::from(initial));
+        }
+        let mut state = evaluation.evaluate().map_err(malformed)?;
+        // Each round asks for one word or register, so rounds are operations too.
+        let mut rounds = 0;
+        while !matches!(state, EvaluationResult::Complete) {
+            rounds += 1;
+            if rounds > MAX_OPERATIONS {
+                return Err(CfiError::Malformed);
+            }
+            state = match state {
+                EvaluationResult::RequiresMemory { address, size, .. } => {
+                    let address = u32::try_from(address).map_err(|_| CfiError::Malformed)?;
+                    let word = self.memory.word(address).ok_or(CfiError::Unreadable(address))?;
+                    let kept = match size {
+                        1 => word & 0xff,
+                        2 => word & 0xffff,
+                        _ => word,
+                    };
+                    evaluation.resume_with_memory(Value::Generic(u64::from(kept)))
+                }
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    let value =
+                        self.context.get(register.0).ok_or(CfiError::Unknown(register.0))?;
+                    evaluation.resume_with_register(Value::Generic(u64::from(value)))
+                }
+                _ => return Err(CfiError::Malformed),
+            }
+            .map_err(malformed)?;
+        }
+        let pieces = evaluation.as_result();
+        match pieces.first().map(|piece| piece.location.clone()) {
+            Some(Location::Address { address }) => {
+                u32::try_from(address).map_err(|_| CfiError::Malformed)
+            }
+            Some(Location::Register { register }) => {
+                self.context.get(register.0).ok_or(CfiError::Unknown(register.0))
+            }
+            Some(Location::Value { value }) => value
+                .to_u64(u64::from(u32::MAX))
+                .ok()
+                .and_then(|value| u32::try_from(value).ok())
+                .ok_or(CfiError::Malformed),
+            _ => Err(CfiError::Malformed),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Names, lines and call chains: what an image's symbols and debug information say about a
+//! core that stands still.
+//!
+//! Owns the reading of ELF and DWARF and the unwinding of stacks. Refuses to trust any of it:
+//! images, stacks and registers are hostile data, so every walk has a bound, and what could
+//! not be found out is said in words instead of guessed silently.
+
+mod cfi;
+mod context;
+mod exception;
+mod search;
+mod symbols;
+mod unwind;
+
+pub use symbols::{Symbols, SymbolsError};
+pub use unwind::{Backtrace, backtrace};
+
+pub(crate) use context::{Context, Memory};
+pub(crate) use exception::{exception_name, is_fault};
+pub(crate) use unwind::{Interrupted, Unwound, unwind};

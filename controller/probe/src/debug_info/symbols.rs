@@ -1,0 +1,380 @@
+//! An image's symbols, source lines and unwind tables.
+
+use std::sync::Arc;
+
+use gimli::{EndianArcSlice, LittleEndian, SectionId};
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
+
+use jig_model::post_mortem::StackFrame;
+
+use super::cfi::UnwindTables;
+use crate::MemoryRange;
+
+/// How DWARF is held: shared bytes, so that [`Symbols`] borrows nothing.
+pub(super) type Reader = EndianArcSlice<LittleEndian>;
+
+/// The largest image that is read. Firmware images with debug information are a few MiB,
+/// those of big Rust programs some tens.
+const MAX_IMAGE: usize = 256 << 20;
+
+/// How deep debug information may nest. Compilers stay below 40; the reader below us
+/// recurses once a level, so an image must not choose the depth of our stack.
+const MAX_NESTING: isize = 256;
+
+/// How many inlined calls one address may lie in; compilers stay below 30.
+const MAX_INLINED: usize = 64;
+
+/// The longest name or path that is kept, in bytes.
+const MAX_NAME: usize = 512;
+
+/// Says why an image tells nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolsError {
+    /// It is bigger than any firmware.
+    #[error("the image has {len} bytes, more than the {MAX_IMAGE} that are read")]
+    TooLarge {
+        /// Its size.
+        len: usize,
+    },
+    /// It is not an ELF file, or a broken one.
+    #[error("the image is not a readable ELF file")]
+    NotElf(#[source] object::Error),
+    /// It is for another kind of machine.
+    #[error("the image is for {machine}, not for a 32-bit little-endian Arm or RISC-V core")]
+    WrongMachine {
+        /// What it is for.
+        machine: String,
+    },
+}
+
+/// Which registers and rules an image's code follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Machine {
+    /// Thumb code of a Cortex-M.
+    Arm,
+    /// RISC-V with 32-bit registers.
+    Riscv,
+}
+
+/// A function as the symbol table knows it.
+struct Function {
+    start: u64,
+    end: u64,
+    name: String,
+}
+
+/// A call at an address: a function, and the line that is executed in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Function, or nothing if no name is known.
+    pub(super) function: Option<String>,
+    /// Source file.
+    pub(super) file: Option<String>,
+    /// Line in it.
+    pub(super) line: Option<u32>,
+}
+
+/// What an image says about its addresses: functions, source lines, how to unwind, code.
+///
+/// Owns copies of what it needs; addresses are those the code runs at. It can be sent to
+/// another thread, but not shared: line tables are parsed when they are first asked for.
+pub struct Symbols {
+    machine: Machine,
+    entry: u64,
+    functions: Vec<Function>,
+    /// Addresses that hold instructions.
+    executable: Vec<std::ops::Range<u64>>,
+    /// What memory holds that nobody writes: stands in for flash that was not captured.
+    constant: Vec<MemoryRange>,
+    lines: Option<addr2line::Context<Reader>>,
+    tables: UnwindTables,
+    limits: Vec<String>,
+}
+
+impl std::fmt::Debug for Symbols {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Symbols")
+            .field("machine", &self.machine)
+            .field("functions", &self.functions.len())
+            .field("lines", &self.lines.is_some())
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Symbols {
+    /// Reads an ELF image. Debug information that is missing or unreadable is no error: the
+    /// backtrace names what it lacks.
+    ///
+    /// # Errors
+    /// The bytes are no ELF file, too many, or for another kind of core.
+    pub fn load(elf: &[u8]) -> Result<Self, SymbolsError> {
+        if elf.len() > MAX_IMAGE {
+            return Err(SymbolsError::TooLarge { len: elf.len() });
+        }
+        let file = object::File::parse(elf).map_err(SymbolsError::NotElf)?;
+        let machine = match file.architecture() {
+            object::Architecture::Arm if file.is_little_endian() => Machine::Arm,
+            object::Architecture::Riscv32 if file.is_little_endian() => Machine::Riscv,
+            other => {
+                return Err(SymbolsError::WrongMachine {
+                    machine: format!("{other:?}").to_lowercase(),
+                });
+            }
+        };
+        let mut limits = Vec::new();
+        // Section headers may overlap; together they may not multiply the file.
+        let mut budget = elf.len().saturating_mul(2);
+        let mut section = |name: &str| -> Arc<[u8]> {
+            let Some(section) = file.section_by_name(name) else { return Arc::from([]) };
+            match section.uncompressed_data() {
+                Ok(data) if data.len() <= budget => {
+                    budget -= data.len();
+                    Arc::from(data.as_ref())
+                }
+                Ok(_) => {
+                    limits.push(format!("the image's {name} overlaps other sections: ignored"));
+                    Arc::from([])
+                }
+                Err(error) => {
+                    limits.push(format!("the image's {name} is unreadable: {error}"));
+                    Arc::from([])
+                }
+            }
+        };
+        let tables = UnwindTables::new(
+            machine,
+            section(".debug_frame"),
+            section(".eh_frame"),
+            file.section_by_name(".eh_frame").map_or(0, |section| section.address()),
+            file.section_by_name(".text").map_or(0, |section| section.address()),
+        );
+        let lines = read_lines(&mut section);
+        let lines = lines.map_err(|limit| limits.push(limit)).ok();
+        let thumb = if machine == Machine::Arm { !1 } else { !0 };
+        Ok(Self {
+            machine,
+            entry: file.entry() & thumb,
+            functions: read_functions(&file, thumb),
+            executable: executable_ranges(&file),
+            constant: constant_memory(&file, elf.len()),
+            lines,
+            tables,
+            limits,
+        })
+    }
+
+    /// Returns why this image tells less than it might.
+    pub fn limits(&self) -> &[String] {
+        &self.limits
+    }
+
+    pub(super) fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    pub(super) fn tables(&self) -> &UnwindTables {
+        &self.tables
+    }
+
+    /// Returns the function of the symbol table that holds the address.
+    pub(crate) fn function_at(&self, address: u64) -> Option<&str> {
+        self.function(address).map(|function| function.name.as_str())
+    }
+
+    fn function(&self, address: u64) -> Option<&Function> {
+        let after = self.functions.partition_point(|function| function.start <= address);
+        self.functions[..after].last().filter(|function| address < function.end)
+    }
+
+    /// Returns where the function that holds the address begins.
+    pub(super) fn function_start(&self, address: u64) -> Option<u64> {
+        self.function(address).map(|function| function.start)
+    }
+
+    /// Tells whether the address lies in the function that a reset enters.
+    pub(super) fn is_entry(&self, address: u64) -> bool {
+        match self.function(address) {
+            Some(function) => (function.start..function.end).contains(&self.entry),
+            None => address == self.entry,
+        }
+    }
+
+    /// Tells whether a frame is the one that a reset entered.
+    pub(crate) fn is_entry_frame(&self, frame: &StackFrame) -> bool {
+        self.is_entry(frame.pc) || self.is_entry(frame.pc.wrapping_sub(1))
+    }
+
+    /// Tells whether there is code at the address. Vector tables and constants lie between
+    /// functions, so the symbol table's word counts where there is one.
+    pub(crate) fn is_code(&self, address: u64) -> bool {
+        if self.functions.is_empty() {
+            self.executable.iter().any(|range| range.contains(&address))
+        } else {
+            self.function(address).is_some() || self.tables.covers(address)
+        }
+    }
+
+    /// Copies what the image holds in memory that nobody writes.
+    pub(super) fn constant(&self, start: u64, len: usize) -> Option<&[u8]> {
+        self.constant.iter().find_map(|range| {
+            let offset = usize::try_from(start.checked_sub(range.start)?).ok()?;
+            range.bytes.get(offset..offset.checked_add(len)?)
+        })
+    }
+
+    /// Returns the calls the address lies in, innermost first: more than one where the
+    /// compiler put functions into each other. At least one.
+    pub(super) fn places(&self, address: u64) -> Vec<Place> {
+        let mut places = self.lines.as_ref().map_or_else(Vec::new, |lines| {
+            // No loader of split debug information: what is not in the image is not read.
+            let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else {
+                return Vec::new();
+            };
+            let mut places = Vec::new();
+            while let Ok(Some(frame)) = frames.next()
+                && places.len() < MAX_INLINED
+            {
+                let name = frame.function.as_ref().and_then(|name| {
+                    let raw = name.raw_name().ok()?.into_owned();
+                    Some(name.demangle().map_or(raw, std::borrow::Cow::into_owned))
+                });
+                let (file, line) = frame.location.map_or((None, None), |l| (l.file, l.line));
+                places.push(Place {
+                    function: name.map(shorten),
+                    file: file.map(|file| shorten(file.to_owned())),
+                    line: line.filter(|&line| line > 0),
+                });
+            }
+            places
+        });
+        let known = self.function_at(address);
+        match places.last_mut() {
+            Some(outermost) => {
+                outermost.function = outermost.function.take().or(known.map(str::to_owned));
+            }
+            None => {
+                places.push(Place { function: known.map(str::to_owned), file: None, line: None })
+            }
+        }
+        places
+    }
+}
+
+fn shorten(mut name: String) -> String {
+    if name.len() > MAX_NAME {
+        let mut end = MAX_NAME;
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        name.truncate(end);
+    }
+    name
+}
+
+fn read_functions(file: &object::File<'_>, thumb: u64) -> Vec<Function> {
+    let mut functions: Vec<Function> = file
+        .symbols()
+        .filter(|symbol| symbol.kind() == object::SymbolKind::Text && symbol.is_definition())
+        .filter_map(|symbol| {
+            let name =
+                symbol.name().ok().filter(|name| !name.is_empty() && name.len() <= MAX_NAME)?;
+            // Mapping symbols say what kind of code follows; they name nothing.
+            if name.starts_with('$') {
+                return None;
+            }
+            let start = symbol.address() & thumb;
+            let name = addr2line::demangle_auto(name.into(), None).into_owned();
+            Some(Function { start, end: start.checked_add(symbol.size())?, name })
+        })
+        .collect();
+    functions.sort_by(|a, b| a.start.cmp(&b.start).then_with(|| b.end.cmp(&a.end)));
+    functions.dedup_by_key(|function| function.start);
+    // Assembly may not say how long a function is: it lasts until the next.
+    let starts: Vec<u64> = functions.iter().map(|function| function.start).collect();
+    let section_end = |address: u64| {
+        file.sections()
+            .filter(|section| section.kind() == object::SectionKind::Text)
+            .map(|section| (section.address(), section.address().saturating_add(section.size())))
+            .find(|&(start, end)| (start..end).contains(&address))
+            .map_or(address, |(_, end)| end)
+    };
+    for (index, function) in functions.iter_mut().enumerate() {
+        let next = starts.get(index + 1).copied();
+        if function.end == function.start {
+            function.end = next.unwrap_or_else(|| section_end(function.start));
+        } else if let Some(next) = next {
+            function.end = function.end.min(next);
+        }
+    }
+    functions
+}
+
+fn executable_ranges(file: &object::File<'_>) -> Vec<std::ops::Range<u64>> {
+    file.segments()
+        .filter(|segment| segment.permissions().executable())
+        .filter_map(|segment| {
+            Some(segment.address()..segment.address().checked_add(segment.size())?)
+        })
+        .collect()
+}
+
+fn constant_memory(file: &object::File<'_>, mut budget: usize) -> Vec<MemoryRange> {
+    file.segments()
+        .filter(|segment| !segment.permissions().writable())
+        .filter_map(|segment| {
+            let data = segment.data().ok().filter(|data| !data.is_empty())?;
+            budget = budget.checked_sub(data.len())?;
+            Some(MemoryRange { start: segment.address(), bytes: data.to_vec() })
+        })
+        .collect()
+}
+
+fn read_lines(
+    section: &mut impl FnMut(&str) -> Arc<[u8]>,
+) -> Result<addr2line::Context<Reader>, String> {
+    let mut section_is_missing = true;
+    let dwarf = gimli::Dwarf::load(|id: SectionId| {
+        let bytes = section(id.name());
+        if id == SectionId::DebugInfo {
+            section_is_missing = bytes.is_empty();
+        }
+        Ok::<_, std::convert::Infallible>(Reader::new(bytes, LittleEndian))
+    });
+    let Ok(dwarf) = dwarf;
+    if section_is_missing {
+        return Err("the image has no debug information: no source lines".to_owned());
+    }
+    if nests_too_deep(&dwarf) {
+        return Err(format!(
+            "the image's debug information nests more than {MAX_NESTING} deep: ignored"
+        ));
+    }
+    addr2line::Context::from_dwarf(dwarf)
+        .map_err(|error| format!("the image's debug information is unreadable: {error}"))
+}
+
+/// Walks all entries once without recursion. What cannot be read ends the walk of its unit:
+/// the reader below us stops there too.
+fn nests_too_deep(dwarf: &gimli::Dwarf<Reader>) -> bool {
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let Ok(mut entries) = unit.entries_raw(None) else { continue };
+        while !entries.is_empty() {
+            if entries.next_depth() > MAX_NESTING {
+                return true;
+            }
+            match entries.read_abbreviation() {
+                Ok(Some(abbreviation)) => {
+                    if entries.skip_attributes(abbreviation.attributes()).is_err() {
+                        break;
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => break,
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,211 @@
+//! What went wrong, in a few words, from status registers, registers and the instruction.
+//!
+//! The status registers do not tell whether a refused access read or wrote, and the smallest
+//! cores have none at all: the instruction tells, with the registers it used.
+
+use crate::debug_info::{Context, Interrupted, Memory, Symbols, exception_name, is_fault};
+use crate::fault_status::{FaultStatus, cfsr, hfsr};
+use crate::thumb::{self, Instruction};
+
+/// Says in a few words what an instruction did to fault, such as
+/// `bus fault writing 0x00000004`; nothing if nothing can be said.
+pub(crate) fn fault_at(
+    context: &Context,
+    status: &FaultStatus,
+    memory: Memory<'_>,
+    symbols: Option<&Symbols>,
+) -> Option<String> {
+    let site = Site::read(context, memory, symbols);
+    by_status(&site, status).or_else(|| match status.cfsr {
+        // A core that has status registers, and none of them is set: nothing faulted.
+        Some(0) if status.hfsr.is_none_or(|hfsr| hfsr == 0) => None,
+        _ => site.by_instruction(),
+    })
+}
+
+/// Says what it means that the registers of what was interrupted could not be saved.
+pub(crate) fn lost_frame(lost: &Interrupted, memory: Memory<'_>) -> String {
+    // Below the lowest memory that is known above it: a stack that grew out of its memory.
+    match memory.first_above(lost.at) {
+        Some(above) if above - lost.at <= 64 * 1024 => {
+            format!("stack overflow: the stack pointer {:#010x} lies below {above:#010x}", lost.at)
+        }
+        _ => format!("stack pointer {:#010x} outside of memory", lost.at),
+    }
+}
+
+/// Names conditions of exception handling that are worth a sentence.
+pub(crate) fn exception_sentences(interrupted: &[Interrupted]) -> Vec<String> {
+    let mut said = Vec::new();
+    for entry in interrupted {
+        let name = exception_name(entry.number);
+        let Some(exc_return) = entry.exc_return else {
+            said.push(format!("{name} interrupted what was found at {:#010x}", entry.at));
+            continue;
+        };
+        let stack = if exc_return.uses_psp() { "process" } else { "main" };
+        let float = if exc_return.is_extended() { ", with floating point registers" } else { "" };
+        said.push(format!(
+            "{name} returns by {:#010x}: to the {stack} stack at {:#010x}{float}",
+            exc_return.bits(),
+            entry.at
+        ));
+    }
+    said
+}
+
+/// An instruction and what is known around it.
+struct Site<'a> {
+    context: &'a Context,
+    first: Option<u16>,
+    second: Option<u16>,
+    instruction: Option<Instruction>,
+    is_code: bool,
+}
+
+impl<'a> Site<'a> {
+    fn read(context: &'a Context, memory: Memory<'_>, symbols: Option<&Symbols>) -> Self {
+        let first = memory.instruction(context.pc);
+        let second = memory.instruction(context.pc.wrapping_add(2));
+        let is_code = symbols.map_or(first.is_some(), |s| s.is_code(u64::from(context.pc)));
+        let instruction = first.map(|first| thumb::decode(first, second.unwrap_or(0)));
+        Self { context, first, second, instruction, is_code }
+    }
+
+    /// Spells the instruction as a disassembler lists it.
+    fn opcode(&self) -> String {
+        match (self.first, self.second) {
+            (Some(first), Some(second)) if thumb::is_wide(first) => {
+                format!(" {first:#06x} {second:#06x}")
+            }
+            (Some(first), _) => format!(" {first:#06x}"),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// Returns `reading 0x...`, with an address that the core kept before one that is computed.
+    fn access(&self, kept: Option<u32>) -> String {
+        let (verb, computed) = match self.instruction {
+            Some(Instruction::Access(access)) => (
+                if access.writes { "writing" } else { "reading" },
+                access.address(self.context.pc, |number| self.context.get(number)),
+            ),
+            _ => ("accessing", None),
+        };
+        match kept.or(computed) {
+            Some(address) => format!("{verb} {address:#010x}"),
+            None => format!("{verb} an unknown address"),
+        }
+    }
+
+    fn jump_without_thumb(&self) -> String {
+        match self.context.pc {
+            0 => "call of a null pointer".to_owned(),
+            pc => format!("jump to {pc:#010x} without the Thumb bit"),
+        }
+    }
+
+    fn by_instruction(&self) -> Option<String> {
+        if self.context.xpsr.is_some_and(|xpsr| xpsr & (1 << 24) == 0) {
+            return Some(self.jump_without_thumb());
+        }
+        if !self.is_code {
+            return Some(match self.context.pc {
+                0 => "call of a null pointer".to_owned(),
+                pc => format!("jump to {pc:#010x}, which holds no code"),
+            });
+        }
+        match self.instruction? {
+            Instruction::Access(access) => {
+                let address = access.address(self.context.pc, |n| self.context.get(n));
+                // Single bytes are never unaligned, but they are the exception.
+                let odd = address.is_some_and(|address| address % 4 != 0 && self.is_word_access());
+                let kind = if odd { "unaligned access" } else { "bus fault" };
+                Some(format!("{kind} {}", self.access(None)))
+            }
+            Instruction::Undefined => Some(format!("undefined instruction{}", self.opcode())),
+            Instruction::Breakpoint(number) => {
+                Some(format!("breakpoint {number} without a debugger"))
+            }
+            Instruction::Supervisor(number) => {
+                Some(format!("supervisor call {number} where none is allowed"))
+            }
+            Instruction::Divide => Some("division".to_owned()),
+            Instruction::JumpTo(_) | Instruction::Other => {
+                Some(format!("fault at instruction{}", self.opcode()))
+            }
+        }
+    }
+
+    /// Tells of the narrow instructions, all that the smallest cores have, whether one
+    /// accesses whole words.
+    fn is_word_access(&self) -> bool {
+        self.first.is_some_and(|code| match code >> 12 {
+            0b0101 => matches!(code >> 9 & 7, 0 | 4),
+            0b0110 | 0b1001 | 0b1100 => true,
+            _ => false,
+        })
+    }
+}
+
+fn by_status(site: &Site<'_>, status: &FaultStatus) -> Option<String> {
+    let has = |bits| status.has(bits);
+    if has(cfsr::STKOF) {
+        return Some("stack overflow: the stack pointer passed its limit".to_owned());
+    }
+    if has(cfsr::UNDEFINSTR) {
+        return Some(format!("undefined instruction{}", site.opcode()));
+    }
+    if has(cfsr::INVSTATE) {
+        return Some(site.jump_without_thumb());
+    }
+    if has(cfsr::INVPC) {
+        return Some("invalid exception return".to_owned());
+    }
+    if has(cfsr::NOCP) {
+        return Some(format!("instruction{} for a coprocessor that is off", site.opcode()));
+    }
+    if has(cfsr::UNALIGNED) {
+        return Some(format!("unaligned access {}", site.access(None)));
+    }
+    if has(cfsr::DIVBYZERO) {
+        return Some("division by zero".to_owned());
+    }
+    if has(cfsr::PRECISERR) {
+        return Some(format!("bus fault {}", site.access(status.bus_address())));
+    }
+    if has(cfsr::DACCVIOL) {
+        return Some(format!(
+            "memory protection fault {}",
+            site.access(status.protected_address())
+        ));
+    }
+    if has(cfsr::IBUSERR) {
+        return Some(format!("bus fault fetching the instruction at {:#010x}", site.context.pc));
+    }
+    if has(cfsr::IACCVIOL) {
+        return Some(format!("execution of {:#010x}, which is forbidden", site.context.pc));
+    }
+    if has(cfsr::IMPRECISERR) {
+        return Some("bus fault of an earlier write, seen".to_owned());
+    }
+    if has(cfsr::STKERR | cfsr::MSTKERR | cfsr::LSPERR | cfsr::MLSPERR) {
+        return Some("fault while saving registers on the stack".to_owned());
+    }
+    if has(cfsr::UNSTKERR | cfsr::MUNSTKERR) {
+        return Some("fault while restoring registers from the stack".to_owned());
+    }
+    let hard = status.hfsr.unwrap_or(0);
+    if hard & hfsr::VECTTBL != 0 {
+        return Some("fault reading the vector table".to_owned());
+    }
+    if hard & hfsr::DEBUGEVT != 0 {
+        return Some("breakpoint without a debugger".to_owned());
+    }
+    None
+}
+
+/// Tells whether the core stands in a handler that reports faults.
+pub(crate) fn in_fault_handler(context: Option<&Context>) -> bool {
+    context.is_some_and(|context| is_fault(context.exception()))
+}

@@ -1,0 +1,230 @@
+//! What a Cortex-M's own status registers say about a fault, in sentences.
+//!
+//! Source: ARMv7-M Architecture Reference Manual B3.2, ARMv8-M D1.2; the registers are
+//! memory of the snapshot, at their addresses.
+
+use crate::debug_info::exception_name;
+use crate::{CoreKind, CoreSnapshot};
+
+const ICSR: u64 = 0xe000_ed04;
+const SHCSR: u64 = 0xe000_ed24;
+const CFSR: u64 = 0xe000_ed28;
+const HFSR: u64 = 0xe000_ed2c;
+const DFSR: u64 = 0xe000_ed30;
+const MMFAR: u64 = 0xe000_ed34;
+const BFAR: u64 = 0xe000_ed38;
+
+/// Bits of the configurable fault status register, all three parts of it.
+pub(crate) mod cfsr {
+    pub(crate) const IACCVIOL: u32 = 1;
+    pub(crate) const DACCVIOL: u32 = 1 << 1;
+    pub(crate) const MUNSTKERR: u32 = 1 << 3;
+    pub(crate) const MSTKERR: u32 = 1 << 4;
+    pub(crate) const MLSPERR: u32 = 1 << 5;
+    pub(crate) const MMARVALID: u32 = 1 << 7;
+    pub(crate) const IBUSERR: u32 = 1 << 8;
+    pub(crate) const PRECISERR: u32 = 1 << 9;
+    pub(crate) const IMPRECISERR: u32 = 1 << 10;
+    pub(crate) const UNSTKERR: u32 = 1 << 11;
+    pub(crate) const STKERR: u32 = 1 << 12;
+    pub(crate) const LSPERR: u32 = 1 << 13;
+    pub(crate) const BFARVALID: u32 = 1 << 15;
+    pub(crate) const UNDEFINSTR: u32 = 1 << 16;
+    pub(crate) const INVSTATE: u32 = 1 << 17;
+    pub(crate) const INVPC: u32 = 1 << 18;
+    pub(crate) const NOCP: u32 = 1 << 19;
+    pub(crate) const STKOF: u32 = 1 << 20;
+    pub(crate) const UNALIGNED: u32 = 1 << 24;
+    pub(crate) const DIVBYZERO: u32 = 1 << 25;
+}
+
+/// Bits of the hard fault status register.
+pub(crate) mod hfsr {
+    pub(crate) const VECTTBL: u32 = 1 << 1;
+    pub(crate) const FORCED: u32 = 1 << 30;
+    pub(crate) const DEBUGEVT: u32 = 1 << 31;
+}
+
+const CFSR_WORDS: [(u32, &str); 18] = [
+    (cfsr::IACCVIOL, "IACCVIOL: an instruction was fetched from where execution is forbidden"),
+    (cfsr::DACCVIOL, "DACCVIOL: data was accessed where memory protection forbids it"),
+    (cfsr::MUNSTKERR, "MUNSTKERR: memory protection forbade to unstack on exception return"),
+    (cfsr::MSTKERR, "MSTKERR: memory protection forbade to stack on exception entry"),
+    (cfsr::MLSPERR, "MLSPERR: memory protection forbade to save floating point state"),
+    (cfsr::IBUSERR, "IBUSERR: the bus refused to fetch an instruction"),
+    (cfsr::PRECISERR, "PRECISERR: the bus refused a data access of the stacked instruction"),
+    (cfsr::IMPRECISERR, "IMPRECISERR: the bus refused an earlier, buffered write"),
+    (cfsr::UNSTKERR, "UNSTKERR: the bus refused to unstack on exception return"),
+    (cfsr::STKERR, "STKERR: the bus refused to stack on exception entry"),
+    (cfsr::LSPERR, "LSPERR: the bus refused to save floating point state"),
+    (cfsr::UNDEFINSTR, "UNDEFINSTR: an undefined instruction was executed"),
+    (cfsr::INVSTATE, "INVSTATE: the Thumb bit was clear, as after a jump to an even address"),
+    (cfsr::INVPC, "INVPC: an exception return failed its integrity checks"),
+    (cfsr::NOCP, "NOCP: an instruction was for a coprocessor that is off or absent"),
+    (cfsr::STKOF, "STKOF: the stack pointer passed its limit"),
+    (cfsr::UNALIGNED, "UNALIGNED: an unaligned access was trapped"),
+    (cfsr::DIVBYZERO, "DIVBYZERO: an integer was divided by zero"),
+];
+
+const HFSR_WORDS: [(u32, &str); 3] = [
+    (hfsr::VECTTBL, "VECTTBL: the vector table could not be read"),
+    (hfsr::FORCED, "FORCED: another fault escalated to HardFault"),
+    (hfsr::DEBUGEVT, "DEBUGEVT: a breakpoint was reached without a debugger"),
+];
+
+const DFSR_WORDS: [(u32, &str); 5] = [
+    (1, "HALTED: a debugger asked to halt or to step"),
+    (1 << 1, "BKPT: a breakpoint was reached"),
+    (1 << 2, "DWTTRAP: a watchpoint was hit"),
+    (1 << 3, "VCATCH: caught at a vector"),
+    (1 << 4, "EXTERNAL: halted from outside of the core"),
+];
+
+const SHCSR_WORDS: [(u32, &str); 8] = [
+    (1, "MEMFAULTACT: a MemManage handler is active"),
+    (1 << 1, "BUSFAULTACT: a BusFault handler is active"),
+    (1 << 3, "USGFAULTACT: a UsageFault handler is active"),
+    (1 << 7, "SVCALLACT: an SVCall handler is active"),
+    (1 << 11, "SYSTICKACT: a SysTick handler is active"),
+    (1 << 12, "USGFAULTPENDED: a UsageFault is pending"),
+    (1 << 13, "MEMFAULTPENDED: a MemManage fault is pending"),
+    (1 << 14, "BUSFAULTPENDED: a BusFault is pending"),
+];
+
+/// The registers, each nothing where the core lacks it or nobody captured it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct FaultStatus {
+    pub(crate) cfsr: Option<u32>,
+    pub(crate) hfsr: Option<u32>,
+    mmfar: Option<u32>,
+    bfar: Option<u32>,
+    dfsr: Option<u32>,
+    shcsr: Option<u32>,
+    icsr: Option<u32>,
+}
+
+impl FaultStatus {
+    pub(crate) fn read(snapshot: &CoreSnapshot) -> Self {
+        let word = |address: u64| {
+            let bytes = snapshot.read(address, 4)?;
+            Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        };
+        match snapshot.kind {
+            CoreKind::Riscv32 => Self::default(),
+            // These addresses read as nothing in particular there.
+            CoreKind::Armv6m => Self { dfsr: word(DFSR), icsr: word(ICSR), ..Self::default() },
+            CoreKind::Armv7m | CoreKind::Armv8m => Self {
+                cfsr: word(CFSR),
+                hfsr: word(HFSR),
+                mmfar: word(MMFAR),
+                bfar: word(BFAR),
+                dfsr: word(DFSR),
+                shcsr: word(SHCSR),
+                icsr: word(ICSR),
+            },
+        }
+    }
+
+    /// Tells whether any of the given bits of the configurable fault status is set.
+    pub(crate) fn has(&self, bits: u32) -> bool {
+        self.cfsr.is_some_and(|cfsr| cfsr & bits != 0)
+    }
+
+    /// Returns the address of a data access that the bus refused, if the core kept it.
+    pub(crate) fn bus_address(&self) -> Option<u32> {
+        self.bfar.filter(|_| self.has(cfsr::BFARVALID))
+    }
+
+    /// Returns the address of a data access that memory protection refused.
+    pub(crate) fn protected_address(&self) -> Option<u32> {
+        self.mmfar.filter(|_| self.has(cfsr::MMARVALID))
+    }
+
+    /// Says in sentences what is set; nothing for what is not.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        let mut say = |register: &str, value: Option<u32>, words: &[(u32, &str)]| {
+            let Some(value) = value else { return };
+            for (_, text) in words.iter().filter(|(bit, _)| value & bit != 0) {
+                said.push(format!("{register} {text}"));
+            }
+        };
+        say("CFSR", self.cfsr, &CFSR_WORDS);
+        say("HFSR", self.hfsr, &HFSR_WORDS);
+        say("DFSR", self.dfsr, &DFSR_WORDS);
+        say("SHCSR", self.shcsr, &SHCSR_WORDS);
+        if let Some(address) = self.bus_address() {
+            said.push(format!("BFAR: the bus refused {address:#010x}"));
+        }
+        if let Some(address) = self.protected_address() {
+            said.push(format!("MMFAR: memory protection refused {address:#010x}"));
+        }
+        if let Some(icsr) = self.icsr {
+            let (active, pending) = (icsr & 0x1ff, icsr >> 12 & 0x1ff);
+            if active != 0 {
+                said.push(format!("ICSR: {} is active", exception_name(active)));
+            }
+            if pending != 0 {
+                said.push(format!("ICSR: {} is pending", exception_name(pending)));
+            }
+        }
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryRange;
+
+    fn snapshot(kind: CoreKind, words: &[(u64, u32)]) -> CoreSnapshot {
+        let memory = words
+            .iter()
+            .map(|&(start, word)| MemoryRange { start, bytes: word.to_le_bytes().to_vec() })
+            .collect();
+        CoreSnapshot { kind, registers: Vec::new(), memory }
+    }
+
+    #[test]
+    fn each_set_bit_is_a_sentence_and_no_clear_one_is() {
+        let words = [(ICSR, 0x0001_0803), (CFSR, 0x8200), (HFSR, 1 << 30), (BFAR, 4), (DFSR, 8)];
+        let status = FaultStatus::read(&snapshot(CoreKind::Armv7m, &words));
+        assert_eq!(
+            status.sentences(),
+            [
+                "CFSR PRECISERR: the bus refused a data access of the stacked instruction",
+                "HFSR FORCED: another fault escalated to HardFault",
+                "DFSR VCATCH: caught at a vector",
+                "BFAR: the bus refused 0x00000004",
+                "ICSR: HardFault is active",
+                "ICSR: IRQ 0 is pending",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_address_counts_only_if_the_core_says_so() {
+        let words = [(CFSR, 0x0200), (BFAR, 4), (MMFAR, 8)];
+        let status = FaultStatus::read(&snapshot(CoreKind::Armv7m, &words));
+        assert_eq!((status.bus_address(), status.protected_address()), (None, None));
+    }
+
+    #[test]
+    fn a_core_without_the_registers_says_nothing_about_them() {
+        let words = [(CFSR, u32::MAX), (HFSR, u32::MAX)];
+        let status = FaultStatus::read(&snapshot(CoreKind::Armv6m, &words));
+        assert_eq!(status.sentences(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn all_bits_together_are_sentences_of_their_own() {
+        let words: Vec<_> =
+            [ICSR, SHCSR, CFSR, HFSR, DFSR, MMFAR, BFAR].map(|a| (a, u32::MAX)).to_vec();
+        let sentences = FaultStatus::read(&snapshot(CoreKind::Armv8m, &words)).sentences();
+        let mut unique = sentences.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(unique.len(), sentences.len());
+        assert_eq!(sentences.len(), 18 + 3 + 5 + 8 + 2 + 2);
+    }
+}

@@ -1,0 +1,198 @@
+//! The story of a core that stands still: one line, and what it rests on.
+
+use jig_model::post_mortem::{PostMortem, StackFrame};
+
+use crate::debug_info::{Memory, Symbols, Unwound, exception_name, is_fault, unwind};
+use crate::diagnosis::{exception_sentences, fault_at, in_fault_handler, lost_frame};
+use crate::fault_status::FaultStatus;
+use crate::{CoreKind, CoreSnapshot};
+
+/// How many callers the summary names: one line.
+const MAX_CALLERS: usize = 8;
+
+/// Why somebody asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The core was caught at a fault, or a fault was printed.
+    Fault,
+    /// The core locked up.
+    LockUp,
+    /// The core was halted because nothing happened for too long.
+    Hang,
+}
+
+/// Explains where a core stands and why, with whatever the image adds.
+///
+/// What the core says comes before what the caller thought: a hang that turns out to be a
+/// fault handler waiting for ever is told as the fault. Never fails: what is missing makes
+/// the story shorter, and `limits` says what was missing.
+pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> PostMortem {
+    let unwound = unwind(snapshot, symbols);
+    let memory = Memory::new(snapshot, symbols);
+    let status = FaultStatus::read(snapshot);
+    let innermost = unwound.innermost.as_ref();
+    let arm = snapshot.kind != CoreKind::Riscv32;
+    let mut sentences = if arm { status.sentences() } else { trap_sentences(snapshot) };
+    if arm {
+        sentences.extend(exception_sentences(&unwound.interrupted));
+    }
+
+    let handler = arm && in_fault_handler(innermost);
+    let fault = if handler { first_fault(&unwound, &status, memory, symbols) } else { None };
+    let (kind, what, from) = match why {
+        Why::LockUp => {
+            // The instruction that locked it up is the one it stands at; the status
+            // registers may still tell of the fault before.
+            let standing = innermost
+                .filter(|_| arm)
+                .and_then(|context| fault_at(context, &FaultStatus::default(), memory, symbols));
+            if let Some((what, from)) = &fault {
+                sentences.push(format!("before: {}", line_of(what, &unwound.frames[*from..])));
+            }
+            ("lock-up".to_owned(), standing, 0)
+        }
+        Why::Fault | Why::Hang if handler => {
+            let number = innermost.map_or(0, |context| context.exception());
+            let (what, from) = match fault {
+                Some((what, from)) => (Some(what), from),
+                None => (None, 0),
+            };
+            (exception_name(number), what, from)
+        }
+        Why::Fault => ("halted".to_owned(), None, 0),
+        Why::Hang => ("running".to_owned(), None, 0),
+    };
+    let summary = summarize(&kind, what.as_deref(), &unwound.frames[from..], symbols);
+    PostMortem {
+        summary,
+        kind,
+        status: sentences,
+        frames: unwound.frames,
+        limits: unwound.limits,
+        registers: snapshot
+            .registers
+            .iter()
+            .map(|register| (register.name.clone(), register.value as u64))
+            .collect(),
+        core: None,
+    }
+}
+
+/// Finds what the innermost fault handler was entered for, and the index of the first frame
+/// of what it interrupted.
+fn first_fault(
+    unwound: &Unwound,
+    status: &FaultStatus,
+    memory: Memory<'_>,
+    symbols: Option<&Symbols>,
+) -> Option<(String, usize)> {
+    let entry = unwound.interrupted.iter().find(|entry| is_fault(entry.number))?;
+    let from = entry.frame.min(unwound.frames.len());
+    let what = match &entry.context {
+        Some(context) => fault_at(context, status, memory, symbols)
+            .unwrap_or_else(|| "fault of unknown cause".to_owned()),
+        None => lost_frame(entry, memory),
+    };
+    Some((what, from))
+}
+
+/// Writes the one line.
+fn summarize(
+    kind: &str,
+    what: Option<&str>,
+    frames: &[StackFrame],
+    symbols: Option<&Symbols>,
+) -> String {
+    let chain = chain(frames, symbols);
+    match (what, chain.is_empty()) {
+        (Some(what), true) => format!("{kind}: {what}"),
+        (Some(what), false) => format!("{kind}: {what} in {chain}"),
+        (None, true) => kind.to_owned(),
+        (None, false) => format!("{kind} in {chain}"),
+    }
+}
+
+fn line_of(what: &str, frames: &[StackFrame]) -> String {
+    match frames.iter().find(|frame| frame.function.is_some()) {
+        Some(frame) => format!("{what} in {}", frame.brief()),
+        None => what.to_owned(),
+    }
+}
+
+/// Writes `inner (file.c:1) <- outer <- main`: from the first frame that has a name to
+/// `main`, without the reset handler, repetitions counted.
+fn chain(frames: &[StackFrame], symbols: Option<&Symbols>) -> String {
+    let named = frames.iter().position(|frame| frame.function.is_some());
+    let frames = &frames[named.unwrap_or(0)..];
+    let end = frames
+        .iter()
+        .position(|frame| frame.function.as_deref() == Some("main"))
+        .map_or(frames.len(), |main| main + 1);
+    let is_entry =
+        |frame: &StackFrame| symbols.is_some_and(|symbols| symbols.is_entry_frame(frame));
+    let end = match frames[..end].split_last() {
+        Some((last, rest)) if !rest.is_empty() && is_entry(last) => end - 1,
+        _ => end,
+    };
+    let mut chain: Vec<(String, String, usize)> = Vec::new();
+    for (index, frame) in frames[..end].iter().enumerate() {
+        let plain = frame.function.clone().unwrap_or_else(|| format!("{:#010x}", frame.pc));
+        match chain.last_mut() {
+            Some((name, _, count)) if *name == plain => *count += 1,
+            _ => {
+                let shown = if index == 0 { frame.brief() } else { plain.clone() };
+                chain.push((plain, shown, 1));
+            }
+        }
+    }
+    let more = chain.len() > MAX_CALLERS;
+    let mut names: Vec<String> = chain
+        .into_iter()
+        .take(MAX_CALLERS)
+        .map(|(_, shown, count)| match count {
+            1 => shown,
+            _ => format!("{shown} x{count}"),
+        })
+        .collect();
+    if more {
+        names.push("...".to_owned());
+    }
+    names.join(" <- ")
+}
+
+/// Says what a RISC-V core keeps about its last trap, where its registers were captured.
+fn trap_sentences(snapshot: &CoreSnapshot) -> Vec<String> {
+    // RISC-V Privileged Architecture, "Machine Cause Register".
+    const CAUSES: [&str; 16] = [
+        "instruction address misaligned",
+        "instruction access fault",
+        "illegal instruction",
+        "breakpoint",
+        "load address misaligned",
+        "load access fault",
+        "store address misaligned",
+        "store access fault",
+        "environment call from user mode",
+        "environment call from supervisor mode",
+        "reserved cause 10",
+        "environment call from machine mode",
+        "instruction page fault",
+        "load page fault",
+        "reserved cause 14",
+        "store page fault",
+    ];
+    let mut said = Vec::new();
+    if let Some(cause) = snapshot.register("mcause").and_then(|value| u32::try_from(value).ok()) {
+        said.push(match (cause >> 31, CAUSES.get(cause as usize & 0x7fff_ffff)) {
+            (0, Some(text)) => format!("mcause: {text}"),
+            (0, None) => format!("mcause: exception {cause}"),
+            _ => format!("mcause: interrupt {}", cause & 0x7fff_ffff),
+        });
+    }
+    for (name, text) in [("mepc", "the last trap was taken at"), ("mtval", "it was about")] {
+        if let Some(value) = snapshot.register(name) {
+            said.push(format!("{name}: {text} {value:#010x}"));
+        }
+    }
+    said
+}
