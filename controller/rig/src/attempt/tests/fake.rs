@@ -20,7 +20,7 @@ use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
 use tokio::task::JoinSet;
 
 use crate::attempt::{AttemptEnd, AttemptError, AttemptRequest, EventSink, Lookout, perform};
-use crate::console::{ConsoleHandle, GapReason, Stamp};
+use crate::console::{Clock, ConsoleHandle, GapReason, Stamp, UnderWay};
 use crate::store::{LiveRun, NewRun, RunStore, SystemClock};
 use crate::workflow::CancelToken;
 
@@ -87,6 +87,31 @@ pub(crate) fn lost() -> BoardEvent {
 
 pub(crate) fn reset_by_target() -> Beat {
     Beat::Event(BoardEvent::Reset { by_target: true, reason: "guest-reset".to_owned() })
+}
+
+/// Keeps a paused clock from leaping while bytes are on their way to the disk: there is
+/// always something to do until then.
+///
+/// So all that a script does at once happens at one moment, however long a busy machine
+/// takes over it, and a time-out runs out only where nothing is left to happen. Other
+/// threads need no such care: those of tokio hold the clock by themselves.
+struct Patient;
+
+impl Clock for Patient {
+    fn stamp(&self) -> Stamp {
+        Stamp::default()
+    }
+
+    fn under_way(&self) -> Option<UnderWay> {
+        let held = Arc::new(());
+        let watched = Arc::downgrade(&held);
+        tokio::spawn(async move {
+            while watched.strong_count() > 0 {
+                tokio::task::yield_now().await;
+            }
+        });
+        Some(Box::new(held))
+    }
 }
 
 /// How a protocol call goes.
@@ -255,7 +280,6 @@ impl Bench {
             build_id: Some("0123456789abcdef".to_owned()),
             announces: self.build_id.is_some(),
         };
-        let clock = || Stamp { mono_ns: 0, wall_ns: 0 };
         perform(AttemptRequest {
             attempt: 1,
             profile: self.profile(),
@@ -266,7 +290,7 @@ impl Bench {
             host: self,
             dir: live.dir(),
             evidence: live.dir().path(),
-            clock: Arc::new(clock),
+            clock: Arc::new(Patient),
             events: Arc::clone(&self.seen) as _,
             image_sets: Path::new("/"),
             ledger: Arc::new(NoLedger),

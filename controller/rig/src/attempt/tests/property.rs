@@ -117,7 +117,7 @@ fn attempt(boots: &[Vec<Deed>], cuts: &[usize]) -> (VerdictKind, Cause) {
     let within = if ends && !goes_on(boots) { "20s" } else { "100ms" };
     let cycles = "{ power = 'cycle' }, ".repeat(boots.len());
     let text = plan(&format!("{cycles}{{ wait_for_results = true, timeout = '{within}' }}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     // That it returns at all, with the power taken last, is checked there.
     runtime.block_on(bench.verdict(&text))
 }
