@@ -72,12 +72,7 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self {
-            clock,
-            inner: Mutex::default(),
-            filled: Condvar::new(),
-            emptied: Notify::new(),
-        }
+        Self { clock, inner: Mutex::default(), filled: Condvar::new(), emptied: Notify::new() }
     }
 
     fn begin_work(&self, inner: &mut Inner) {
