@@ -1,6 +1,8 @@
 //! What a report is worth, and what takes its worth away.
 
 use jig_model::VerdictKind::{EnvError, Fail, Flaky, Inconclusive, Pass};
+use std::time::Duration;
+
 use jig_model::event::BoardEvent;
 
 use super::fake::*;
@@ -96,12 +98,30 @@ async fn a_fault_is_found_however_it_is_cut() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_behind_the_end_marker_is_waited_for() {
-    let bench = Bench::new(vec![vec![print(GREEN), Beat::Drain, print(FAULT)]]).long_settle();
-    assert_eq!(bench.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::FaultBanner));
+    let behind = |pause| vec![print(GREEN), pause, print(FAULT)];
+    assert_eq!(judged(behind(SOON)).await, (Fail, Cause::FaultBanner));
+    assert_eq!(judged(behind(LATE)).await, (Pass, Cause::Passed));
     // Also where the plan waits for a text.
-    let bench = Bench::new(vec![vec![print("ready\n"), Beat::Drain, print(FAULT)]]).long_settle();
     let text = plan("{ power = 'cycle' }, { expect = ['ready'] }");
-    assert_eq!(bench.verdict(&text).await, (Fail, Cause::FaultBanner));
+    let behind = |pause| Bench::new(vec![vec![print("ready\n"), pause, print(FAULT)]]);
+    assert_eq!(behind(SOON).verdict(&text).await, (Fail, Cause::FaultBanner));
+    assert_eq!(behind(LATE).verdict(&text).await, (Pass, Cause::ExpectationsMet));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_goes_on_behind_its_end_marker_is_waited_for_again() {
+    let (head, tail) = ("TAP version 13\n1..2\nok 1 - a\n", "ok 2 - b\n");
+    // It does not end a second time.
+    assert_eq!(judged(vec![print(GREEN), SOON, print(head)]).await, (Fail, Cause::Hang));
+    // It does, long after, and contradicts itself.
+    let pause = || Beat::Pause(Duration::from_secs(10));
+    let twice = vec![print(GREEN), SOON, print(head), pause(), print(tail)];
+    assert_eq!(judged(twice).await, (Inconclusive, Cause::PlanMismatch));
+    // The target is watched behind the last end, not the first.
+    let twice = vec![print(GREEN), SOON, print(GREEN), SOON, print(FAULT)];
+    assert_eq!(judged(twice).await, (Fail, Cause::FaultBanner));
+    // What comes when the wait is over is not waited for.
+    assert_eq!(judged(vec![print(GREEN), LATE, print(head)]).await, (Pass, Cause::Passed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,8 +152,8 @@ async fn exits_are_judged_with_the_report() {
     let (kind, _) = judged(vec![print(partial), exit(0)]).await;
     assert_eq!(kind, Inconclusive);
     assert_eq!(judged(vec![exit(0)]).await, (Inconclusive, Cause::NoOutput));
-    let bench = Bench::new(vec![vec![print(GREEN), Beat::Drain, exit(1)]]).long_settle();
-    assert_eq!(bench.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::GuestExit));
+    assert_eq!(judged(vec![print(GREEN), SOON, exit(1)]).await, (Fail, Cause::GuestExit));
+    assert_eq!(judged(vec![print(GREEN), LATE, exit(1)]).await, (Pass, Cause::Passed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,7 +182,7 @@ async fn results_may_come_on_a_named_console() {
     assert_eq!(verdict, (Inconclusive, Cause::NoResults));
     // A wait without a console still means the board's first one.
     let text = plan(
-        "{ power = 'cycle' }, { expect = ['noise'], timeout = '5s' }, \
+        "{ power = 'cycle' }, { expect = ['noise'], timeout = '50ms' }, \
          { wait_for_results = true, console = 'uart1' }",
     );
     let bench = Bench::new(vec![on_second()]);
