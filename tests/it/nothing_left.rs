@@ -16,8 +16,9 @@ use nix::sys::signal::{Signal, kill};
 use crate::manifest::{elf, entry};
 use crate::workshop::{Ran, Slot, Started, Workshop, name_of, ran, until};
 
-/// How long an emulator may live on after its jig was killed.
-const GONE: Duration = Duration::from_secs(1);
+/// How long an emulator may live on after its jig was killed: milliseconds in truth, but a
+/// busy machine lets it wait to die. One that was forgotten runs on for far longer.
+const GONE: Duration = Duration::from_secs(30);
 
 /// How many kills have to land while jig is alive.
 const KILLS: usize = 50;
@@ -106,7 +107,7 @@ fn killed_at_any_moment() {
     let _slot = Slot::take();
     let (workshop, mut dice) = (Workshop::new(), Dice::new());
     // How long each kind of run takes tells which moments there are.
-    let jobs: Vec<_> = jobs()
+    let mut jobs: Vec<_> = jobs()
         .into_iter()
         .map(|job| {
             let began = Instant::now();
@@ -116,15 +117,21 @@ fn killed_at_any_moment() {
         .collect();
     let mut landed = 0;
     for throw in 0..KILLS * 4 {
-        let (job, takes) = &jobs[throw % jobs.len()];
-        let mut command = workshop.jig(job);
+        let kinds = jobs.len();
+        let (job, takes) = &mut jobs[throw % kinds];
+        let mut command = workshop.jig(&*job);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // This is no wait for anything: the moment is what is thrown.
-        let moment = Duration::from_micros(dice.below(takes.as_micros() as u64));
+        let moment = Duration::from_micros(dice.below((takes.as_micros() as u64).max(1)));
         std::thread::sleep(moment);
         child.kill().unwrap();
         let status = child.wait().unwrap();
-        landed += usize::from(status.signal() == Some(Signal::SIGKILL as i32));
+        if status.signal() == Some(Signal::SIGKILL as i32) {
+            landed += 1;
+        } else {
+            // It was quicker than the first time, when the machine may have been busier.
+            *takes = moment;
+        }
         if let Err(left) = workshop.nothing_lives(GONE) {
             panic!("killed {moment:?} into {job:?}: {left}");
         }
@@ -243,8 +250,8 @@ fn the_emulator_is_stopped() {
     let ran = run.finish();
     let took = since.elapsed();
     blames_the_rig(&workshop, &ran, Cause::EmulatorStuck);
-    // One second between two questions, five for an answer, one until somebody looks.
-    assert!(took < Duration::from_secs(12), "it took {took:?} to notice");
+    // One second between two questions and five for an answer, far from the plan's end.
+    assert!(took < Duration::from_secs(60), "it took {took:?} to notice");
 }
 
 fn blames_the_rig(workshop: &Workshop, ran: &Ran, cause: Cause) {

@@ -25,8 +25,8 @@ use crate::render::{Screen, show_verdict};
 /// Ends a raw session on a terminal: Ctrl-], as in telnet.
 const ESCAPE: u8 = 0x1d;
 
-/// After the end of the input the session ends when the target has been quiet for this
-/// long, so that `echo help | jig console ...` shows the answer.
+/// After the end of the input the session ends when the target has run and been quiet for
+/// this long, so that `echo help | jig console ...` shows the answer.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Bytes moved at once.
@@ -61,8 +61,9 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     }
     let (handles, handle) = watch::channel(None);
     let (cancels, cancel) = watch::channel(None);
-    let observer = Arc::new(Bridge { wanted, handles, cancel });
-    let pipe = Pipe { raw: args.raw, terminal: terminal.is_some(), line_end, handle };
+    let (boots, booted) = watch::channel(false);
+    let observer = Arc::new(Bridge { wanted, handles, boots, cancel });
+    let pipe = Pipe { raw: args.raw, terminal: terminal.is_some(), line_end, handle, booted };
     let outcome = session(
         common,
         &catalogue,
@@ -92,6 +93,7 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
 struct Bridge {
     wanted: ConsoleName,
     handles: watch::Sender<Option<ConsoleHandle>>,
+    boots: watch::Sender<bool>,
     cancel: watch::Receiver<Option<CancelToken>>,
 }
 
@@ -101,9 +103,14 @@ impl Observer for Bridge {
     }
 
     fn event(&self, event: &RunEvent) {
-        let RunEvent::Board(BoardEvent::TargetExit { .. }) = event else { return };
-        if let Some(cancel) = self.cancel.borrow().as_ref() {
-            cancel.cancel();
+        match event {
+            RunEvent::Boot { .. } => drop(self.boots.send_replace(true)),
+            RunEvent::Board(BoardEvent::TargetExit { .. }) => {
+                if let Some(cancel) = self.cancel.borrow().as_ref() {
+                    cancel.cancel();
+                }
+            }
+            _ => {}
         }
     }
 
@@ -120,6 +127,8 @@ struct Pipe {
     terminal: bool,
     line_end: &'static [u8],
     handle: watch::Receiver<Option<ConsoleHandle>>,
+    /// Whether the target runs.
+    booted: watch::Receiver<bool>,
 }
 
 impl Pipe {
@@ -146,10 +155,21 @@ impl Pipe {
             }
         }
         if !self.terminal && !std::io::stdin().is_terminal() {
-            quiet(&handle).await;
+            self.quiet(&handle).await;
         }
         cancel.cancel();
         let _ = shown.await;
+    }
+
+    /// Waits until the target has run and printed nothing for a while.
+    async fn quiet(&mut self, handle: &ConsoleHandle) {
+        let (mut state, mut end) = (handle.state(), handle.state());
+        // A board that only now gets its power is quiet for another reason.
+        tokio::select! {
+            _ = self.booted.wait_for(|booted| *booted) => {}
+            _ = end.wait_for(|s| s.closed) => {}
+        }
+        while let Ok(Ok(())) = tokio::time::timeout(QUIET, state.changed()).await {}
     }
 
     /// Turns what was typed into what is sent; tells whether the user wants to end.
@@ -183,12 +203,6 @@ fn read_input(input: &mpsc::Sender<Vec<u8>>) {
             }
         }
     }
-}
-
-/// Waits until the target has printed nothing for a while.
-async fn quiet(handle: &ConsoleHandle) {
-    let mut state = handle.state();
-    while let Ok(Ok(())) = tokio::time::timeout(QUIET, state.changed()).await {}
 }
 
 /// Shows a console until it is closed or nobody reads.

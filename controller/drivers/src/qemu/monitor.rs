@@ -250,11 +250,14 @@ mod tests {
     use super::*;
     use tokio::io::AsyncReadExt;
 
+    /// Far longer than anything here can take.
+    const MINUTE: Duration = Duration::from_secs(60);
+
     async fn monitor_of(script: &str) -> Result<Monitor, MonitorError> {
         let (near, mut far) = UnixStream::pair().unwrap();
         far.write_all(script.as_bytes()).await.unwrap();
         far.shutdown().await.unwrap();
-        let monitor = Monitor::greet(near, Duration::from_secs(5)).await;
+        let monitor = Monitor::greet(near, MINUTE).await;
         let mut asked = String::new();
         drop(far.read_to_string(&mut asked));
         monitor
@@ -287,9 +290,12 @@ mod tests {
     async fn a_message_survives_a_read_that_is_dropped() {
         let (near, mut far) = UnixStream::pair().unwrap();
         far.write_all(b"{\"return\": {}, \"id\": 0}\n{\"event\": \"WATCH").await.unwrap();
-        let mut monitor = Monitor::greet(near, Duration::from_secs(5)).await.unwrap();
-        let early = tokio::time::timeout(Duration::from_millis(20), monitor.next()).await;
-        assert!(early.is_err());
+        let mut monitor = Monitor::greet(near, MINUTE).await.unwrap();
+        // Until the first half was read, however late that is.
+        while monitor.line.is_empty() {
+            let early = tokio::time::timeout(Duration::from_millis(1), monitor.next()).await;
+            assert!(early.is_err());
+        }
         far.write_all(b"DOG\", \"data\": {\"action\": \"reset\"}}\n").await.unwrap();
         let arrival = monitor.next().await.unwrap();
         assert!(matches!(arrival, Arrival::Event(MachineEvent::Watchdog { .. })), "{arrival:?}");
@@ -299,7 +305,7 @@ mod tests {
     async fn an_emulator_that_reads_nothing_is_given_up() {
         let (near, mut far) = UnixStream::pair().unwrap();
         far.write_all(b"{\"return\": {}, \"id\": 0}\n").await.unwrap();
-        let mut monitor = Monitor::greet(near, Duration::from_secs(5)).await.unwrap();
+        let mut monitor = Monitor::greet(near, MINUTE).await.unwrap();
         let error = loop {
             if let Err(error) = monitor.ask("query-status", Duration::from_millis(20)).await {
                 break error;
@@ -312,9 +318,9 @@ mod tests {
     async fn asking_an_emulator_that_has_ended_is_no_fault_of_the_monitor() {
         let (near, mut far) = UnixStream::pair().unwrap();
         far.write_all(b"{\"return\": {}, \"id\": 0}\n").await.unwrap();
-        let mut monitor = Monitor::greet(near, Duration::from_secs(5)).await.unwrap();
+        let mut monitor = Monitor::greet(near, MINUTE).await.unwrap();
         drop(far);
-        let asked = monitor.ask("query-status", Duration::from_secs(5)).await;
+        let asked = monitor.ask("query-status", MINUTE).await;
         assert!(matches!(asked, Err(MonitorError::Closed)), "{asked:?}");
     }
 
@@ -325,7 +331,7 @@ mod tests {
             let chunk = [b'x'; 64 << 10];
             while far.write_all(&chunk).await.is_ok() {}
         };
-        let greeting = Monitor::greet(near, Duration::from_secs(60));
+        let greeting = Monitor::greet(near, MINUTE);
         let greeted = tokio::select! { greeted = greeting => greeted, () = flood => panic!() };
         assert!(matches!(greeted.err(), Some(MonitorError::Io(_))));
     }

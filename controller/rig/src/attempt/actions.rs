@@ -40,7 +40,8 @@ pub(super) struct Actions<'a> {
     pub(super) images: &'a BTreeMap<Option<PathBuf>, Image>,
     pub(super) dir: &'a RunDir,
     pub(super) attempt: u32,
-    pub(super) progress: watch::Receiver<Progress>,
+    /// How far each console's watcher is.
+    pub(super) watched: BTreeMap<ConsoleName, watch::Receiver<Progress>>,
     pub(super) deployed: Option<DeployReport>,
     /// What earlier waits have consumed, per console, and in which boot.
     pub(super) cursors: BTreeMap<ConsoleName, (usize, Follower)>,

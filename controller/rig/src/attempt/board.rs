@@ -14,8 +14,7 @@ use crate::judge::{Incident, IncidentKind, Passage};
 
 /// How long the driver may take to say why a console's wire has ended. It learns of the
 /// emulator's end within a millisecond of the wire; a loaded host may take a thousand.
-/// The scripted board of the tests says it at once or never.
-pub(super) const REASON: Duration = Duration::from_millis(if cfg!(test) { 1000 } else { 5000 });
+pub(super) const REASON: Duration = Duration::from_secs(5);
 
 /// Takes the events of a run, in order.
 pub trait EventSink: Send + Sync {

@@ -153,11 +153,13 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
 
     let mut watchers = JoinSet::new();
     let mut stops = Vec::new();
-    let progress = watch::Sender::new(Progress::default());
+    let mut watched = BTreeMap::new();
     for name in consoles.running.keys() {
         let is_results = *name == results_console;
         let how = is_results.then(|| reading.how.clone());
-        let told = if is_results { progress.clone() } else { watch::Sender::default() };
+        // The watcher has the only sender: waits end when it ends.
+        let (told, progress) = watch::channel(Progress::default());
+        watched.insert(name.clone(), progress);
         let (stop, stopped) = oneshot::channel();
         stops.push(stop);
         let (name, board) = (name.clone(), Arc::clone(&board));
@@ -167,9 +169,6 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             Ok((is_results, watcher.run(stopped).await?))
         });
     }
-    let watched = progress.subscribe();
-    // The watcher's own clone is the last one: waits end when it ends.
-    drop(progress);
 
     let mut performer = Performer {
         actions: Actions {
@@ -180,7 +179,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             images: request.images,
             dir: request.dir,
             attempt: request.attempt,
-            progress: watched,
+            watched,
             deployed: None,
             cursors: BTreeMap::new(),
             heard: (0, 0),

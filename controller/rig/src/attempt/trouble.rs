@@ -46,7 +46,10 @@ pub(super) async fn trouble(board: &Board) -> ActionFailure {
 
 /// Returns what has happened already that no wait can outlive.
 pub(super) fn found(board: &Board) -> Option<ActionFailure> {
-    board.facts().incidents.iter().find_map(fatal)
+    let facts = board.facts();
+    // A loss first, whoever was quicker to notice: it forbids that anything is tried again.
+    let losses = facts.incidents.iter().filter(|i| matches!(i.kind, IncidentKind::Lost(_)));
+    losses.chain(&facts.incidents).find_map(fatal)
 }
 
 /// Returns why the target can do nothing more in this boot, if it ended by itself.

@@ -58,13 +58,18 @@ impl Console {
         raw: &Path,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, LogError> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(Queue::new(Arc::clone(&clock)));
         let (state_out, state) = watch::channel(LogState::default());
         let disk = std::thread::Builder::new()
             .name("console-disk".to_owned())
             .spawn({
                 let (queue, clock) = (Arc::clone(&queue), Arc::clone(&clock));
-                move || disk::run(&queue, log, clock.as_ref(), &state_out)
+                move || {
+                    disk::run(&queue, log, clock.as_ref(), &state_out);
+                    // Whoever waits for the end learns of it while the queue is still held.
+                    drop(state_out);
+                    drop(queue);
+                }
             })
             .map_err(|source| LogError::Create { path: raw.to_owned(), source })?;
         let (controls, controls_in) = mpsc::channel(CONTROLS);

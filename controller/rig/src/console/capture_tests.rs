@@ -360,7 +360,7 @@ fn a_runtime_that_goes_away_still_closes_the_log() {
 
 #[test]
 fn single_bytes_are_merged_while_the_disk_is_busy_and_the_queue_is_bounded() {
-    let queue = Queue::default();
+    let queue = Queue::new(clock());
     for i in 0..10_000u64 {
         let stamp = Stamp { mono_ns: i, wall_ns: 0 };
         queue.push(Entry::Bytes(stamp, vec![b'x']));

@@ -23,7 +23,7 @@ mod scan;
 mod search;
 
 pub use capture::{Console, Syncing};
-pub use clock::{Clock, Stamp};
+pub use clock::{Clock, Stamp, UnderWay};
 pub use disk::{LogState, WireEnd};
 pub use escape::{Escaper, escape};
 pub use expect::{ExpectError, expect};

@@ -5,11 +5,11 @@
 //! busy, so both memory and the index stay small whatever the target does.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use super::clock::Stamp;
+use super::clock::{Clock, Stamp, UnderWay};
 use super::disk::WireEnd;
 use super::log::GapReason;
 
@@ -52,22 +52,35 @@ impl Entry {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Inner {
     entries: VecDeque<Entry>,
     cost: usize,
     closed: bool,
+    /// What the clock gave to hold from the first entry until the disk thread has nothing
+    /// to do; once closed, until that thread has ended.
+    under_way: Option<UnderWay>,
 }
 
 /// The queue; shared by the one producer and the one consumer.
-#[derive(Debug, Default)]
 pub(super) struct Queue {
+    clock: Arc<dyn Clock>,
     inner: Mutex<Inner>,
     filled: Condvar,
     emptied: Notify,
 }
 
 impl Queue {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, inner: Mutex::default(), filled: Condvar::new(), emptied: Notify::new() }
+    }
+
+    fn begin_work(&self, inner: &mut Inner) {
+        if inner.under_way.is_none() {
+            inner.under_way = self.clock.under_way();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing panics while holding the lock; the state is whole in any case.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -76,6 +89,7 @@ impl Queue {
     /// Appends an entry; never blocks. Room is the producer's to wait for.
     pub(super) fn push(&self, entry: Entry) {
         let mut inner = self.lock();
+        self.begin_work(&mut inner);
         let mut cost = entry.cost();
         match (entry, inner.entries.back_mut()) {
             (Entry::Bytes(stamp, bytes), Some(Entry::Bytes(first, last)))
@@ -106,7 +120,10 @@ impl Queue {
 
     /// Says that nothing will follow.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        let mut inner = self.lock();
+        self.begin_work(&mut inner);
+        inner.closed = true;
+        drop(inner);
         self.filled.notify_one();
     }
 
@@ -117,6 +134,8 @@ impl Queue {
             if inner.closed {
                 return None;
             }
+            // All that was taken before is in the log by now.
+            inner.under_way = None;
             inner = self.filled.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
         inner.cost = 0;

@@ -100,13 +100,19 @@ fn cancelled(seen: &Observation) -> Option<Verdict> {
     seen.cancelled.then(|| Verdict::of(Cause::Cancelled, "somebody asked to stop"))
 }
 
+/// Of several losses the one that explains the others decides, in whatever order they
+/// were noticed: a board that is gone takes its wires along, never the other way round.
 fn rig_lost_board(seen: &Observation) -> Option<Verdict> {
-    seen.incidents.iter().find_map(|incident| match incident.kind {
-        IncidentKind::Lost(cause) => {
-            Some(by_incident(incident, cause, incident.passage.text.clone()))
-        }
+    let losses = seen.incidents.iter().filter_map(|incident| match incident.kind {
+        IncidentKind::Lost(cause) => Some((incident, cause)),
         _ => None,
-    })
+    });
+    let (first, cause) = losses.min_by_key(|(_, cause)| match cause {
+        Cause::ConsoleLost => 2,
+        Cause::StorageFailed => 1,
+        _ => 0,
+    })?;
+    Some(by_incident(first, cause, first.passage.text.clone()))
 }
 
 fn rig_action(seen: &Observation) -> Option<Verdict> {
@@ -129,13 +135,15 @@ fn wrong_image(seen: &Observation) -> Option<Verdict> {
 
 fn crash(seen: &Observation) -> Option<Verdict> {
     // A banner explains more than the lock-up or panic it may have led to.
-    let recognised = seen.incidents.iter().find_map(|incident| match incident.kind {
+    let recognised = seen.incidents.iter().filter_map(|incident| match incident.kind {
         IncidentKind::Recognised(cause @ (Cause::FaultBanner | Cause::GuestPanic)) => {
             Some((incident, cause))
         }
         _ => None,
     });
-    if let Some((incident, cause)) = recognised {
+    // The first in a log. Consoles are looked at side by side, so not the first noticed.
+    let first = recognised.min_by_key(|(i, _)| (&i.passage.file, i.passage.start));
+    if let Some((incident, cause)) = first {
         let summary = format!("{}: {}", cause_text(cause), incident.passage.text.trim());
         return Some(by_incident(incident, cause, summary));
     }
@@ -158,11 +166,10 @@ fn watchdog(seen: &Observation) -> Option<Verdict> {
 }
 
 fn boot_loop_or_storm(seen: &Observation) -> Option<Verdict> {
-    seen.incidents.iter().find_map(|incident| match incident.kind {
-        IncidentKind::Recognised(cause @ (Cause::BootLoop | Cause::OutputStorm)) => {
-            Some(by_incident(incident, cause, incident.passage.text.clone()))
-        }
-        _ => None,
+    // Booting over and over may be what prints that much, never the other way round.
+    [Cause::BootLoop, Cause::OutputStorm].into_iter().find_map(|cause| {
+        let found = incident(seen, |kind| *kind == IncidentKind::Recognised(cause))?;
+        Some(by_incident(found, cause, found.passage.text.clone()))
     })
 }
 
@@ -437,6 +444,41 @@ mod tests {
         seen.incidents.push(incident(IncidentKind::Recognised(Cause::FaultBanner)));
         seen.incidents.push(incident(IncidentKind::Lost(Cause::EmulatorStuck)));
         assert_eq!(judge(&seen).kind, VerdictKind::EnvError);
+    }
+
+    #[test]
+    fn what_explains_a_loss_comes_before_it_whatever_was_noticed_first() {
+        let lost = |cause| incident(IncidentKind::Lost(cause));
+        let order = [Cause::EmulatorKilled, Cause::StorageFailed, Cause::ConsoleLost];
+        for (first, second) in [(0, 1), (0, 2), (1, 2)] {
+            for (early, late) in [(first, second), (second, first)] {
+                let mut seen = green();
+                seen.incidents = vec![lost(order[early]), lost(order[late])];
+                assert_eq!(judge(&seen).cause, order[first]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_crash_in_a_log_and_the_deeper_loop_decide_whatever_was_noticed_first() {
+        let shown = |cause, file: &str, start| Incident {
+            kind: IncidentKind::Recognised(cause),
+            passage: Passage { file: file.into(), start, ..Passage::default() },
+        };
+        for turn in [false, true] {
+            for (first, second) in [
+                (shown(Cause::GuestPanic, "a", 7), shown(Cause::FaultBanner, "a", 9)),
+                (shown(Cause::FaultBanner, "a", 7), shown(Cause::GuestPanic, "b", 3)),
+                (shown(Cause::BootLoop, "b", 7), shown(Cause::OutputStorm, "a", 0)),
+            ] {
+                let mut seen = green();
+                seen.incidents = vec![first.clone(), second];
+                if turn {
+                    seen.incidents.reverse();
+                }
+                assert_eq!(IncidentKind::Recognised(judge(&seen).cause), first.kind);
+            }
+        }
     }
 
     #[test]

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use jig_model::protocol::PowerState;
 use jig_model::{Cause, ConsoleName};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Actions;
-use crate::attempt::board::REASON;
-use crate::attempt::trouble::{exit, trouble};
+use crate::attempt::board::{Board, REASON};
+use crate::attempt::trouble::{exit, found, trouble};
 use crate::attempt::watcher::Progress;
 use crate::judge::Passage;
 use crate::workflow::ActionFailure;
@@ -24,7 +25,29 @@ enum ReportEnd {
     Overdue,
 }
 
+/// Waits until a report of this boot has ended beyond the first `old`, or will not.
+async fn report_end(
+    board: &Board,
+    mut progress: watch::Receiver<Progress>,
+    (boots, old): (usize, u32),
+    deadline: Instant,
+) -> Result<ReportEnd, ActionFailure> {
+    // An error means that the watcher broke off; the attempt fails by that.
+    let ended = async {
+        drop(progress.wait_for(|p| p.boots >= boots && p.ended && p.reports > old).await);
+    };
+    tokio::select! {
+        biased;
+        failure = trouble(board) => Err(failure),
+        () = ended => Ok(ReportEnd::Marker),
+        code = exit(board) => Ok(ReportEnd::Exit(code)),
+        () = sleep_until(deadline) => Ok(ReportEnd::Overdue),
+    }
+}
+
 impl Actions<'_> {
+    /// Waits for the end of a report. Results that follow it while the target is watched
+    /// mean that it was not the end: the wait goes on, whoever looks and when.
     pub(super) async fn wait_for_results(
         &mut self,
         within: Duration,
@@ -32,37 +55,41 @@ impl Actions<'_> {
         let board = Arc::clone(&self.board);
         let boots = board.boots();
         let deadline = Instant::now() + within;
-        let mut progress = self.progress.clone();
         // A report that an earlier wait of this boot has heard is not what this one is for.
         let old = if self.heard.0 == boots { self.heard.1 } else { 0 };
-        // An error means that the watcher broke off; the attempt fails by that.
-        let ended = async {
-            drop(progress.wait_for(|p| p.boots >= boots && p.ended && p.reports > old).await);
-        };
-        let end = tokio::select! {
-            biased;
-            failure = trouble(&board) => return Err(failure),
-            () = ended => ReportEnd::Marker,
-            code = exit(&board) => ReportEnd::Exit(code),
-            () = tokio::time::sleep_until(deadline) => ReportEnd::Overdue,
-        };
-        match end {
-            ReportEnd::Overdue => return Err(self.hang(within)),
-            ReportEnd::Exit(code) => {
-                self.looked_at_everything().await;
-                self.hear();
-                return Ok(format!("the target ended with code {code}"));
+        loop {
+            match report_end(&board, self.progress(), (boots, old), deadline).await? {
+                ReportEnd::Overdue => return Err(self.hang(within)),
+                ReportEnd::Exit(code) => {
+                    self.looked_at_everything().await?;
+                    self.hear();
+                    return Ok(format!("the target ended with code {code}"));
+                }
+                ReportEnd::Marker => {}
             }
-            ReportEnd::Marker => {}
+            let mut progress = self.progress();
+            let reports = progress.borrow_and_update().reports;
+            let goes_on = progress.wait_for(|p| !p.ended || p.reports > reports);
+            self.settled = false;
+            tokio::select! {
+                biased;
+                Ok(_) = goes_on => {}
+                settled = self.settle() => {
+                    settled?;
+                    self.hear();
+                    return Ok("end marker seen".to_owned());
+                }
+            }
         }
-        self.settle().await?;
-        self.hear();
-        Ok("end marker seen".to_owned())
+    }
+
+    fn progress(&self) -> watch::Receiver<Progress> {
+        self.watched[&self.board.results].clone()
     }
 
     /// Remembers that the plan was served a report in this boot: it counts.
     fn hear(&mut self) {
-        let Progress { boots, reports, .. } = *self.progress.borrow();
+        let Progress { boots, reports, .. } = *self.progress().borrow();
         self.heard = (boots, reports);
         self.board.facts().heard.push(boots);
     }
@@ -70,33 +97,40 @@ impl Actions<'_> {
     /// Watches the target a little longer: a fault often comes right behind the last "OK".
     pub(in crate::attempt) async fn settle(&mut self) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
-        let off = board.facts().power != Some(PowerState::On);
-        if std::mem::replace(&mut self.settled, true) || off {
+        if std::mem::replace(&mut self.settled, true) {
             return Ok(());
+        }
+        let off = board.facts().power != Some(PowerState::On);
+        if off {
+            return self.looked_at_everything().await;
         }
         tokio::select! {
             biased;
             failure = trouble(&board) => Err(failure),
-            _ = exit(&board) => {
-                self.looked_at_everything().await;
-                Ok(())
-            }
+            _ = exit(&board) => self.looked_at_everything().await,
             () = sleep(self.profile.limits.settle) => Ok(()),
         }
     }
 
-    /// Waits until the watcher has read all that the ended target printed.
-    async fn looked_at_everything(&mut self) {
+    /// Waits until the watchers have read all that the ended target printed; fails by what
+    /// they found in it.
+    async fn looked_at_everything(&mut self) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
-        let Some(line) = board.lines.get(&board.results) else { return };
-        let len = line.handle.state().borrow().len;
-        // An error means that the watcher has ended, which it says itself.
-        let _ = timeout(REASON, self.progress.wait_for(|p| p.processed >= len)).await;
+        let looked = async {
+            for (name, line) in &board.lines {
+                let Some(progress) = self.watched.get_mut(name) else { continue };
+                let len = line.handle.state().borrow().len;
+                // An error means that the watcher has ended, which it says itself.
+                drop(progress.wait_for(|p| p.processed >= len).await);
+            }
+        };
+        let _ = timeout(REASON, looked).await;
+        found(&board).map_or(Ok(()), Err)
     }
 
     fn hang(&mut self, within: Duration) -> ActionFailure {
         let console = self.board.results.clone();
-        let reporting = self.progress.borrow().reporting;
+        let reporting = self.progress().borrow().reporting;
         let what = if reporting { "the report did not end" } else { "no report was seen" };
         let (file, len) = match self.board.lines.get(&console) {
             Some(line) => (line.file.clone(), line.handle.state().borrow().len),

@@ -19,7 +19,7 @@ const WAITS: [&str; 5] = [
     "{ send = 'x' }, { expect = ['never'] }",
 ];
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_lost_board_is_the_labs_fault_in_every_action() {
     for action in WAITS {
         let beats = vec![print("hello\n"), Beat::End(lost())];
@@ -29,7 +29,7 @@ async fn a_lost_board_is_the_labs_fault_in_every_action() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_loss_is_never_forgiven() {
     // The wire ends first, so the expect fails before the driver says why.
     let beats = vec![print("hello\n"), Beat::EndWire(0), Beat::Drain, Beat::End(lost())];
@@ -38,7 +38,7 @@ async fn a_loss_is_never_forgiven() {
     assert_eq!(bench.verdict(&text).await, (EnvError, Cause::EmulatorKilled));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_broken_wire_ends_every_wait() {
     for action in WAITS {
         for console in [0, 1] {
@@ -51,7 +51,7 @@ async fn a_broken_wire_ends_every_wait() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_wire_that_breaks_is_not_healed_by_the_next_boot() {
     let bench =
         Bench::new(vec![vec![Beat::BreakWire(1), Beat::Drain, print("one\n")], vec![print(GREEN)]]);
@@ -61,7 +61,7 @@ async fn a_wire_that_breaks_is_not_healed_by_the_next_boot() {
     assert_eq!(bench.verdict(&text).await, (EnvError, Cause::ConsoleLost));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_wire_that_ends_while_the_board_runs_is_lost() {
     for action in &WAITS[..2] {
         let bench = Bench::new(vec![vec![print("hello\n"), Beat::EndWire(0)]]);
@@ -70,7 +70,7 @@ async fn a_wire_that_ends_while_the_board_runs_is_lost() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failing_calls_are_the_labs_fault() {
     let text = plan("{ deploy = true }, { power = 'cycle' }, { reset = true }, { expect = ['x'] }");
     let fails: [(Change, Cause); 4] = [
@@ -108,7 +108,7 @@ async fn calls_that_hang_are_given_up_and_the_power_is_taken() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn power_that_stays_is_told_and_spoils_a_pass() {
     let off = Call::Fails(Cause::PowerFailed);
     let bench = Bench { off, ..Bench::new(vec![vec![print("hello\n")]]) };
@@ -122,7 +122,7 @@ async fn power_that_stays_is_told_and_spoils_a_pass() {
     assert_eq!(verdict, (EnvError, Cause::PowerFailed));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_log_that_cannot_be_made_ends_the_attempt_before_power() {
     let root = tempfile::tempdir().unwrap();
     let live =

@@ -1,6 +1,8 @@
 //! What a report is worth, and what takes its worth away.
 
 use jig_model::VerdictKind::{EnvError, Fail, Flaky, Inconclusive, Pass};
+use std::time::Duration;
+
 use jig_model::event::BoardEvent;
 
 use super::fake::*;
@@ -13,7 +15,7 @@ async fn judged(beats: Vec<Beat>) -> (jig_model::VerdictKind, Cause) {
     Bench::new(vec![beats]).verdict(&plan(BOOT_AND_WAIT)).await
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_complete_green_report_passes() {
     let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
     let end = bench.perform(&plan(BOOT_AND_WAIT)).await.unwrap();
@@ -23,14 +25,14 @@ async fn a_complete_green_report_passes() {
     assert_eq!(bench.calls(), ["off", "on", "off"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_red_or_empty_report_does_not() {
     assert_eq!(judged(vec![print(RED)]).await, (Fail, Cause::TestFailed));
     let empty = vec![print("TAP version 13\n1..0\n")];
     assert_eq!(judged(empty).await, (Inconclusive, Cause::NoTests));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_boot_before_printed_is_no_result() {
     let boots = vec![vec![print(GREEN), Beat::Drain], vec![print("hello\n")]];
     let bench = Bench { at_once: true, ..Bench::new(boots) };
@@ -46,7 +48,7 @@ async fn what_a_boot_before_printed_is_no_result() {
     assert_ne!(bench.verdict(&text).await.0, Pass);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_awaited_report_of_an_earlier_boot_still_counts() {
     let waits = "{ power = 'cycle' }, { wait_for_results = true }, \
                  { power = 'cycle' }, { wait_for_results = true }";
@@ -69,7 +71,7 @@ async fn an_awaited_report_of_an_earlier_boot_still_counts() {
     assert_eq!(bench.cause(&text).await, Cause::Passed);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_second_wait_in_a_boot_wants_a_second_report() {
     let text = plan(
         "{ power = 'cycle' }, { wait_for_results = true }, { send = 'again' }, \
@@ -79,7 +81,7 @@ async fn a_second_wait_in_a_boot_wants_a_second_report() {
     assert_eq!(bench.verdict(&text).await, (Fail, Cause::Hang));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_fault_is_found_however_it_is_cut() {
     let text = format!("TAP version 13\n1..2\nok 1 - a\nok 2 {FAULT}\n");
     let from = text.find("Hard").unwrap() - 3;
@@ -94,23 +96,41 @@ async fn a_fault_is_found_however_it_is_cut() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_fault_behind_the_end_marker_is_waited_for() {
-    let bench = Bench::new(vec![vec![print(GREEN), Beat::Drain, print(FAULT)]]).long_settle();
-    assert_eq!(bench.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::FaultBanner));
+    let behind = |pause| vec![print(GREEN), pause, print(FAULT)];
+    assert_eq!(judged(behind(SOON)).await, (Fail, Cause::FaultBanner));
+    assert_eq!(judged(behind(LATE)).await, (Pass, Cause::Passed));
     // Also where the plan waits for a text.
-    let bench = Bench::new(vec![vec![print("ready\n"), Beat::Drain, print(FAULT)]]).long_settle();
     let text = plan("{ power = 'cycle' }, { expect = ['ready'] }");
-    assert_eq!(bench.verdict(&text).await, (Fail, Cause::FaultBanner));
+    let behind = |pause| Bench::new(vec![vec![print("ready\n"), pause, print(FAULT)]]);
+    assert_eq!(behind(SOON).verdict(&text).await, (Fail, Cause::FaultBanner));
+    assert_eq!(behind(LATE).verdict(&text).await, (Pass, Cause::ExpectationsMet));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
+async fn a_report_that_goes_on_behind_its_end_marker_is_waited_for_again() {
+    let (head, tail) = ("TAP version 13\n1..2\nok 1 - a\n", "ok 2 - b\n");
+    // It does not end a second time.
+    assert_eq!(judged(vec![print(GREEN), SOON, print(head)]).await, (Fail, Cause::Hang));
+    // It does, long after, and contradicts itself.
+    let pause = || Beat::Pause(Duration::from_secs(10));
+    let twice = vec![print(GREEN), SOON, print(head), pause(), print(tail)];
+    assert_eq!(judged(twice).await, (Inconclusive, Cause::PlanMismatch));
+    // The target is watched behind the last end, not the first.
+    let twice = vec![print(GREEN), SOON, print(GREEN), SOON, print(FAULT)];
+    assert_eq!(judged(twice).await, (Fail, Cause::FaultBanner));
+    // What comes when the wait is over is not waited for.
+    assert_eq!(judged(vec![print(GREEN), LATE, print(head)]).await, (Pass, Cause::Passed));
+}
+
+#[tokio::test(start_paused = true)]
 async fn faults_count_on_every_console() {
     let beats = vec![Beat::Print(1, FAULT.into()), Beat::Drain, print(GREEN)];
     assert_eq!(judged(beats).await, (Fail, Cause::FaultBanner));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn resets_by_the_target_are_told_apart() {
     let boot = || print("fake boot\n");
     let looping = vec![boot(), boot(), boot(), boot()];
@@ -125,18 +145,18 @@ async fn resets_by_the_target_are_told_apart() {
     assert_eq!(judged(before_the_report).await, (Fail, Cause::UnexpectedReset));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn exits_are_judged_with_the_report() {
     let partial = "TAP version 13\n1..2\nok 1 - a\n";
     assert_eq!(judged(vec![print(GREEN), exit(0)]).await, (Pass, Cause::Passed));
     let (kind, _) = judged(vec![print(partial), exit(0)]).await;
     assert_eq!(kind, Inconclusive);
     assert_eq!(judged(vec![exit(0)]).await, (Inconclusive, Cause::NoOutput));
-    let bench = Bench::new(vec![vec![print(GREEN), Beat::Drain, exit(1)]]).long_settle();
-    assert_eq!(bench.verdict(&plan(BOOT_AND_WAIT)).await, (Fail, Cause::GuestExit));
+    assert_eq!(judged(vec![print(GREEN), SOON, exit(1)]).await, (Fail, Cause::GuestExit));
+    assert_eq!(judged(vec![print(GREEN), LATE, exit(1)]).await, (Pass, Cause::Passed));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_exit_of_an_earlier_boot_ends_no_later_wait() {
     let text = plan(
         "{ power = 'cycle' }, { wait_for_results = true }, { power = 'cycle' }, \
@@ -152,7 +172,7 @@ async fn the_exit_of_an_earlier_boot_ends_no_later_wait() {
     assert_eq!(bench.verdict(&text).await, (Inconclusive, Cause::NoResults));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn results_may_come_on_a_named_console() {
     let on_second = || vec![print("noise\n"), Beat::Print(1, GREEN.into())];
     let text = plan("{ power = 'cycle' }, { wait_for_results = true, console = 'uart1' }");
@@ -162,7 +182,7 @@ async fn results_may_come_on_a_named_console() {
     assert_eq!(verdict, (Inconclusive, Cause::NoResults));
     // A wait without a console still means the board's first one.
     let text = plan(
-        "{ power = 'cycle' }, { expect = ['noise'], timeout = '5s' }, \
+        "{ power = 'cycle' }, { expect = ['noise'], timeout = '50ms' }, \
          { wait_for_results = true, console = 'uart1' }",
     );
     let bench = Bench::new(vec![on_second()]);
@@ -170,7 +190,7 @@ async fn results_may_come_on_a_named_console() {
     assert_eq!(end.verdict.cause, Cause::Passed);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn build_ids_are_compared() {
     let text = plan("{ deploy = true }, { power = 'cycle' }, { wait_for_results = true }");
     let cases = [
@@ -191,7 +211,7 @@ async fn build_ids_are_compared() {
     assert_eq!(bench.verdict(&text).await, (EnvError, Cause::WrongImage));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_build_id_may_come_on_another_console_than_the_results() {
     let text = plan(
         "{ deploy = true }, { power = 'cycle' }, { wait_for_results = true, console = 'uart1' }",
@@ -206,7 +226,7 @@ async fn the_build_id_may_come_on_another_console_than_the_results() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn lost_bytes_make_a_green_report_worthless() {
     let beats = vec![Beat::Gap, print(GREEN)];
     assert_eq!(judged(beats).await, (Inconclusive, Cause::OutputLost));
@@ -217,7 +237,7 @@ async fn lost_bytes_make_a_green_report_worthless() {
     assert_eq!(judged(vec![Beat::Gap, print(RED)]).await, (Fail, Cause::TestFailed));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_second_try_is_flaky_and_the_first_is_forgiven() {
     let text = plan_of(2, BOOT_AND_WAIT);
     let faulty = || vec![print("TAP version 13\n1..2\nok 1 - a\n"), print(FAULT)];
@@ -227,7 +247,7 @@ async fn a_second_try_is_flaky_and_the_first_is_forgiven() {
     assert_eq!(bench.verdict(&text).await, (Fail, Cause::FaultBanner));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_failed_try_still_prints_does_not_fail_the_next() {
     let text =
         plan_of(2, "{ host_command = ['x'] }, { power = 'cycle' }, { wait_for_results = true }");
