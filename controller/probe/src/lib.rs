@@ -12,7 +12,6 @@ mod snapshot;
 
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
 pub use error::ProbeError;
-pub use flash::{
-    EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, Segment,
-};
+pub use flash::{EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest};
+pub use jig_model::image::{Payload, Segment};
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};

@@ -16,6 +16,7 @@ use jig_model::protocol::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use super::command_line::loads;
 use super::ending::{Facts, classify};
 use super::instance::{ANSWER, Instance};
 use super::monitor::{Arrival, MachineEvent, MonitorError};
@@ -104,6 +105,8 @@ impl Flasher for EmulatorHandle {
                 image: image.name.clone(),
                 sha256: image.sha256.clone(),
                 build_id: image.build_id.clone(),
+                bytes: image.payload_bytes,
+                ..DeployReport::default()
             })
         })
     }
@@ -208,14 +211,25 @@ impl Owner {
             }
             Order::Status(reply) => drop(reply.send(Ok(self.state()))),
             Order::Reset(reply) => drop(reply.send(self.reset().await)),
-            Order::Deploy(image, reply) => {
-                // The loader copies the image at launch: a running machine keeps the old one.
-                self.power_off().await;
-                self.image = Some(image);
-                drop(reply.send(Ok(())));
-            }
+            Order::Deploy(image, reply) => drop(reply.send(self.deploy(image).await)),
             Order::Check(reply) => drop(reply.send(self.check().await)),
         }
+    }
+
+    async fn deploy(&mut self, image: Image) -> Result<(), DriverError> {
+        if !loads(&self.emulation, image.format) {
+            let message = format!(
+                "the emulator-loader of board {} takes ELF images only, because its profile \
+                 boots them by `{}` (deploy the ELF file)",
+                self.context.profile.id,
+                self.emulation.image_args.join(" ")
+            );
+            return Err(DriverError::new(Cause::DeployFailed, message));
+        }
+        // The loader copies the image at launch: a running machine keeps the old one.
+        self.power_off().await;
+        self.image = Some(image);
+        Ok(())
     }
 
     fn state(&self) -> PowerState {

@@ -77,8 +77,7 @@ impl Instance {
             consoles: ends.iter().map(ConsoleEnds::path).collect(),
         };
         let image_set = image_set_dir(context, emulation)?;
-        let places =
-            Places { image: image.map(|i| i.path.as_path()), image_set: &image_set, ports: &ports };
+        let places = Places { image, image_set: &image_set, ports: &ports };
         let Resource::Emulator(resource) = &context.resource;
         let args = arguments(&context.profile, emulation, resource, &far, &places);
         let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));

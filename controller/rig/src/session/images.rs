@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jig_model::image::{Image, ImageError};
+use jig_model::image::{Image, ImageError, ImageSource};
 use jig_model::plan::{ActionKind, Plan};
 use jig_model::profile::BoardProfile;
 
@@ -13,7 +13,7 @@ use jig_model::profile::BoardProfile;
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
     /// The plan deploys the command line's image, but there is none.
-    #[error("plan {plan} deploys an image, but none was given (add: --image FILE.elf)")]
+    #[error("plan {plan} deploys an image, but none was given (add: --image FILE)")]
     NotGiven {
         /// The plan.
         plan: String,
@@ -27,13 +27,15 @@ pub enum ImagesError {
         plan: String,
     },
     /// The board boots nothing by itself.
-    #[error("board {board} has nothing to boot without an image (add the path of an ELF file)")]
+    #[error(
+        "board {board} has nothing to boot without an image (add the path of one: ELF, Intel HEX, or FILE.bin@ADDRESS)"
+    )]
     Needed {
         /// The board.
         board: String,
     },
     /// The board takes no image.
-    #[error("board {board} boots its own image set and takes no ELF image (leave it out)")]
+    #[error("board {board} boots its own image set and takes no image (leave it out)")]
     NotTaken {
         /// The board.
         board: String,
@@ -44,7 +46,7 @@ pub enum ImagesError {
     /// An image does not fit.
     #[error("image {} does not fit: {source}", path.display())]
     Unfit {
-        /// The file.
+        /// The file, as it was named.
         path: PathBuf,
         /// Why.
         source: ImageError,
@@ -109,15 +111,17 @@ pub(super) fn read(
     Ok(images)
 }
 
-fn read_one(path: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError> {
-    let unreadable = |source| UnreadableImage { path: path.to_owned(), source };
+fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError> {
+    let unfit = |source| ImagesError::Unfit { path: named.to_owned(), source };
+    let source = ImageSource::of(named, Path::exists).map_err(unfit)?;
+    let path = &source.path;
+    let unreadable = |source| UnreadableImage { path: path.clone(), source };
     let size = fs::metadata(path).map_err(unreadable)?.len();
     if size > MAX_FILE {
         let why = format!("it has {size} bytes, more than any board holds");
         return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, why)).into());
     }
     let bytes = fs::read(path).map_err(unreadable)?;
-    let image = Image::parse(path.to_owned(), &bytes, board)
-        .map_err(|source| ImagesError::Unfit { path: path.to_owned(), source })?;
+    let image = Image::parse_from(&source, &bytes, board).map_err(unfit)?;
     Ok(ReadImage { image, bytes })
 }

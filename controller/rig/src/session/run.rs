@@ -258,7 +258,9 @@ fn keep(
 ) -> Result<BTreeMap<Option<PathBuf>, Image>, SessionError> {
     let mut kept = BTreeMap::new();
     for (number, (name, read)) in read.into_iter().enumerate() {
-        let path = live.dir().artefact_path(&format!("image-{}.elf", number + 1));
+        // Flashers and emulators tell formats by the ending of the name.
+        let file = format!("image-{}.{}", number + 1, read.image.format.extension());
+        let path = live.dir().artefact_path(&file);
         std::fs::write(&path, &read.bytes).map_err(|error| StoreError::writing(&path, error))?;
         kept.insert(name, Image { path, ..read.image });
     }
