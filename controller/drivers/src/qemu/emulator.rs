@@ -13,6 +13,7 @@ use jig_model::protocol::{
     BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, Flasher, HealthCheck, Power,
     PowerState, Protocols, Reset,
 };
+use jig_model::rig_file::{EmulatorResource, Resource};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -35,8 +36,13 @@ impl DriverFactory for QemuFactory {
             let message = format!("board {} has no [emulation] in its profile", context.profile.id);
             return Err(DriverError::new(Cause::PowerFailed, message));
         };
+        let Resource::Emulator(resource) = context.resource.clone() else {
+            let message = format!("board {} is not emulated at this place", context.profile.id);
+            return Err(DriverError::new(Cause::EmulatorRefused, message));
+        };
         let (orders, inbox) = mpsc::channel(4);
-        let owner = Owner { context, emulation, image: None, instance: None, launches: 0 };
+        let owner =
+            Owner { context, resource, emulation, image: None, instance: None, launches: 0 };
         tokio::spawn(owner.run(inbox));
         let handle = EmulatorHandle { orders };
         Ok(Protocols {
@@ -146,6 +152,7 @@ const POKE_AFTER: Duration = Duration::from_millis(20);
 
 struct Owner {
     context: BindContext,
+    resource: EmulatorResource,
     emulation: Emulation,
     image: Option<Image>,
     instance: Option<Running>,
@@ -248,8 +255,13 @@ impl Owner {
         }
         self.launches += 1;
         let image = self.image.as_ref();
-        let mut instance =
-            Instance::launch(&self.context, &self.emulation, image, self.launches).await?;
+        let mut instance = Instance::launch(
+            &self.context,
+            (&self.emulation, &self.resource),
+            image,
+            self.launches,
+        )
+        .await?;
         self.context.sink.event(BoardEvent::Power { state: PowerState::On });
         match instance.release().await {
             Ok(()) => {}

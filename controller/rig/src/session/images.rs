@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use jig_model::image::{Image, ImageError, ImageSource};
 use jig_model::plan::{ActionKind, Plan};
-use jig_model::profile::BoardProfile;
+use jig_model::profile::{BoardProfile, Deploy};
+use jig_model::rig_file::Resource;
 
 /// Says what is wrong with the images of a run.
 #[derive(Debug, thiserror::Error)]
@@ -82,8 +83,13 @@ pub(super) fn read(
     plan: &Plan,
     given: Option<&Path>,
     board: &BoardProfile,
+    resource: &Resource,
 ) -> Result<ReadImages, ImagesError> {
-    let boots_alone = board.emulation.as_ref().is_some_and(|e| e.image_set.is_some());
+    // Flash keeps what an earlier run has put there.
+    let boots_alone = match board.deploy_on(resource) {
+        Deploy::ImageSet | Deploy::Probe | Deploy::Command(_) => true,
+        Deploy::EmulatorLoader => false,
+    };
     let takes_images = !board.memory.is_empty();
     let name = || board.id.to_string();
     if given.is_some() && !takes_images {

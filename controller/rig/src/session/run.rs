@@ -111,7 +111,8 @@ pub async fn run(
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
     check_requirements(&request)?;
-    let read = images::read(&request.plan, request.image.as_deref(), &request.profile)?;
+    let given = request.image.as_deref();
+    let read = images::read(&request.plan, given, &request.profile, &request.resource)?;
     let mut live =
         bench.store.begin(new_run(&request, &read, bench), Arc::new(SystemClock::new()))?;
     observer.began(live.id(), live.dir().path());
