@@ -5,18 +5,51 @@ use std::sync::Arc;
 
 use jig_drivers::host::LocalHost;
 use jig_drivers::qemu::QemuFactory;
+use jig_model::Fault;
+use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::protocol::{DriverFactory, Host, ProcessLedger};
 use jig_model::rig_file::Resource;
+
+use crate::failure::Failure;
 
 /// Every driver of this build.
 const FACTORIES: &[&dyn DriverFactory] = &[&QemuFactory];
 
-/// Finds the driver of a resource.
-pub(crate) fn factory(resource: &Resource) -> Option<&'static dyn DriverFactory> {
-    let kind = match resource {
-        Resource::Emulator(_) => "emulator",
-    };
-    FACTORIES.iter().copied().find(|factory| factory.kind() == kind)
+/// Finds the driver of a place's board.
+///
+/// # Errors
+/// This build has none for it.
+pub(crate) fn factory(
+    profile: &BoardProfile,
+    resource: &Resource,
+) -> Result<&'static dyn DriverFactory, Failure> {
+    let kind = kind(profile, resource);
+    FACTORIES.iter().copied().find(|factory| factory.kind() == kind).ok_or_else(|| {
+        let board = &profile.id;
+        let (message, help) = match resource {
+            Resource::Probe(probe) => (
+                format!(
+                    "board {board} hangs on debug probe {}, and this build drives none",
+                    probe.selector
+                ),
+                "bind an emulated board: [place.emulator]",
+            ),
+            Resource::Emulator(_) => (
+                format!("board {board} is deployed by a virtual probe, and this build has none"),
+                "load the image as the emulator starts: [place.emulator] deploy = \"loader\"",
+            ),
+        };
+        Failure::new(Fault::Profile, message).help(help)
+    })
+}
+
+/// Names the driver that a place needs.
+fn kind(profile: &BoardProfile, resource: &Resource) -> &'static str {
+    match (resource, profile.deploy_on(resource)) {
+        (Resource::Probe(_), _) => "probe",
+        (Resource::Emulator(_), Deploy::Probe) => "virtual-probe",
+        (Resource::Emulator(_), _) => "emulator",
+    }
 }
 
 /// Makes the host that a run's commands run on: this one, from the current directory.

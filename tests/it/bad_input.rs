@@ -37,7 +37,7 @@ fn images_that_are_none() {
     workshop.write("broken.elf", b"\x7fELF\x01\x01\x01");
     let cases = [
         ("missing.elf", "No such file"),
-        ("text.elf", "not an ELF file"),
+        ("text.elf", "neither an ELF file nor Intel HEX"),
         ("empty.elf", "it is empty"),
         ("broken.elf", "broken"),
         (".", "."),

@@ -116,7 +116,7 @@ pub(crate) struct Target {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Image to run (ELF); not needed where the board boots an image set
+    /// Image to run: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image set
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) image: Option<PathBuf>,
     /// Pass as soon as the console shows this; no test results are needed then
@@ -196,7 +196,7 @@ impl std::str::FromStr for ReportRequest {
 pub(crate) struct ConsoleArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Image to boot (ELF); not needed where the board boots an image set
+    /// Image to boot: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image set
     #[arg(long, value_hint = ValueHint::FilePath)]
     pub(crate) image: Option<PathBuf>,
     /// Which console, if not the primary one

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jig_model::profile::BoardProfile;
+use jig_model::profile::{BoardProfile, Deploy, DeployMethod};
 use jig_model::rig_file::Resource;
 use jig_model::{BoardId, exit};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::render::{Screen, Style, Table, one_line};
 
 /// Lists places and profiles.
 ///
-/// JSON: `{"places":[{"name","board","title","how","features","origin"}],
+/// JSON: `{"places":[{"name","board","title","how","deploy","features","origin"}],
 /// "profiles":[{"id","title","arch","how","features","origin"}]}`.
 pub(crate) fn boards(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(common)?;
@@ -34,6 +34,32 @@ fn how(profile: &BoardProfile) -> String {
     }
 }
 
+/// Says how a place makes its board real, and how an image gets onto it where that is not
+/// what everybody expects.
+fn at_place(profile: &BoardProfile, resource: &Resource) -> String {
+    let (mut text, usual) = match resource {
+        Resource::Emulator(extra) => {
+            let text = match extra.args.len() {
+                0 => how(profile),
+                n => format!("{} +{n} args", how(profile)),
+            };
+            (text, [DeployMethod::EmulatorLoader, DeployMethod::ImageSet].as_slice())
+        }
+        Resource::Probe(probe) => {
+            (format!("probe {}", probe.selector), [DeployMethod::Probe].as_slice())
+        }
+    };
+    let deploy = profile.deploy_on(resource);
+    if !usual.contains(&deploy.method()) {
+        let by = match &deploy {
+            Deploy::Command(command) => command.argv.first().map_or("command", String::as_str),
+            Deploy::Probe | Deploy::EmulatorLoader | Deploy::ImageSet => deploy.method().as_str(),
+        };
+        text = format!("{text}, deploy by {by}");
+    }
+    text
+}
+
 fn as_table(catalogue: &Catalogue) -> Table {
     let mut table = Table::new(&["PLACE", "BOARD", "HOW", "FROM", "TITLE", "FEATURES"]);
     let mut row = |place: Option<&str>, profile: &BoardProfile, how: String, origin: &str| {
@@ -51,11 +77,7 @@ fn as_table(catalogue: &Catalogue) -> Table {
     for place in &catalogue.rig.places {
         let Some(profile) = catalogue.profiles.get(&place.board) else { continue };
         used.insert(&place.board);
-        let Resource::Emulator(extra) = &place.resource;
-        let how = match extra.args.len() {
-            0 => how(profile),
-            n => format!("{} +{n} args", how(profile)),
-        };
+        let how = at_place(profile, &place.resource);
         row(Some(place.name.as_str()), profile, how, &place.origin);
     }
     for profile in catalogue.profiles.values().filter(|profile| !used.contains(&profile.id)) {
@@ -72,6 +94,7 @@ fn as_json(catalogue: &Catalogue) -> Value {
             "board": place.board,
             "title": profile.title,
             "how": place.resource,
+            "deploy": profile.deploy_on(&place.resource).method(),
             "features": profile.features,
             "origin": place.origin,
         }))
@@ -90,4 +113,42 @@ fn as_json(catalogue: &Catalogue) -> Value {
         "places": places.collect::<Vec<Value>>(),
         "profiles": profiles.collect::<Vec<Value>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::profile::FaultSets;
+    use jig_model::rig_file::{EmulatorDeploy, EmulatorResource, ProbeResource};
+
+    use super::*;
+
+    #[test]
+    fn a_place_says_how_its_board_is_made_real_and_flashed() {
+        let text = |deploy: &str| {
+            format!(
+                "version = 1\nid = \"b\"\ntitle = \"B\"\narch = \"arm\"\nchip = \"C\"\n\
+                 console = [{{ name = \"u\", kind = \"uart\" }}]\n{deploy}\n[emulation]\n\
+                 program = \"qemu\"\nmachine = \"m\"\nimage_args = [\"{{image}}\"]\n"
+            )
+        };
+        let emulator = |deploy, args: &[&str]| {
+            let args = args.iter().map(|&arg| arg.to_owned()).collect();
+            Resource::Emulator(EmulatorResource { args, deploy })
+        };
+        let probe =
+            Resource::Probe(ProbeResource { selector: "1:2:3".to_owned(), ..Default::default() });
+        let command = "deploy = { method = \"command\", argv = [\"dfu-util\", \"{image}\"] }";
+        for (deploy, resource, wanted) in [
+            ("", emulator(None, &["-x"]), "qemu m +1 args"),
+            ("", emulator(Some(EmulatorDeploy::Probe), &[]), "qemu m, deploy by probe"),
+            ("", probe.clone(), "probe 1:2:3"),
+            (command, probe, "probe 1:2:3, deploy by dfu-util"),
+            (command, emulator(None, &[]), "qemu m"),
+        ] {
+            let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
+            let profile = BoardProfile::parse("b.toml", &text(deploy), &sets)
+                .unwrap_or_else(|problems| panic!("{problems}"));
+            assert_eq!(at_place(&profile, &resource), wanted);
+        }
+    }
 }

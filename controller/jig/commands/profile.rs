@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jig_model::exit;
 use jig_model::plan::Plan;
-use jig_model::profile::{BoardProfile, FaultSetText, FaultSets, StageProbe};
+use jig_model::profile::{BoardProfile, Deploy, FaultSetText, FaultSets, StageProbe};
 use jig_model::rig_file::{Rig, RigText};
 
 use super::check::{Checked, check_all};
@@ -163,6 +163,14 @@ fn as_text(profile: &BoardProfile) -> String {
         ];
         let has: Vec<&str> = quirks.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
         line("quirks", has.join(", "));
+    }
+    match &profile.deploy {
+        Some(Deploy::Command(command)) => {
+            let argv = command.argv.join(" ");
+            line("deploy", format!("{argv} (within {:?})", command.timeout));
+        }
+        Some(deploy) => line("deploy", deploy.method().to_string()),
+        None => {}
     }
     for stage in &profile.stages {
         let how = match &stage.probe {

@@ -40,9 +40,7 @@ pub(crate) fn session(
     let store = RunStore::new(catalogue.runs_dir(common));
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
-    let factory = wire_up::factory(&request.resource).ok_or_else(|| {
-        Failure::new(Fault::Bug, "this build has no driver for the place's resource")
-    })?;
+    let factory = wire_up::factory(&request.profile, &request.resource)?;
     let image_sets = Catalogue::images_dir();
     let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()

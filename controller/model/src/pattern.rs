@@ -71,6 +71,16 @@ impl Pattern {
         &self.0
     }
 
+    /// Returns how many groups capture.
+    pub fn groups(&self) -> usize {
+        regex_syntax::ParserBuilder::new()
+            .unicode(false)
+            .utf8(false)
+            .build()
+            .parse(&self.0)
+            .map_or(0, |hir| hir.properties().explicit_captures_len())
+    }
+
     /// Returns the dialect, for whoever compiles the expression.
     pub fn dialect() -> syntax::Config {
         syntax::Config::new().unicode(false).utf8(false).multi_line(true).crlf(true)
@@ -145,5 +155,6 @@ mod tests {
         assert!(Pattern::new(r"v(\d+)").unwrap().is_open_ended());
         assert!(!Pattern::new(r"v(\d+)\s").unwrap().is_open_ended());
         assert!(!Pattern::new(r"\d{3}").unwrap().is_open_ended());
+        assert_eq!(Pattern::new(r"(a)(?:b)(?P<n>\xff)").unwrap().groups(), 2);
     }
 }

@@ -3,35 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use jig_model::image::Payload;
 use serde::{Deserialize, Serialize};
-
-/// Bytes and where they belong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
-    /// Address of the first byte.
-    pub start: u64,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-}
-
-/// What is to be put on a board: segments in ascending order, without overlap.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Payload {
-    /// The segments; at least one, none of them empty.
-    pub segments: Vec<Segment>,
-}
-
-impl Payload {
-    /// Returns how many bytes there are.
-    pub fn len(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.bytes.len() as u64).sum()
-    }
-
-    /// Tells whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// Asks for a flash to hold a payload.
 #[derive(Debug, Clone)]

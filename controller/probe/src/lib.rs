@@ -20,9 +20,8 @@ mod thumb;
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
 pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
 pub use error::ProbeError;
-pub use flash::{
-    EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, Segment,
-};
+pub use flash::{EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest};
+pub use jig_model::image::{Payload, Segment};
 pub use post_mortem::{Why, explain};
 pub use register_dump::parse_register_dump;
 pub use rtt::{

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 
+use jig_model::image::{Image, ImageFormat};
 use jig_model::profile::{ArgPart, BoardProfile, ConsoleKind, Emulation, arg_parts};
 use jig_model::rig_file::EmulatorResource;
 
@@ -19,7 +20,7 @@ pub(super) struct FarEnds<'a> {
 
 /// What the placeholders of a profile's arguments stand for.
 pub(super) struct Places<'a> {
-    pub(super) image: Option<&'a Path>,
+    pub(super) image: Option<&'a Image>,
     pub(super) image_set: &'a Path,
     pub(super) ports: &'a BTreeMap<String, u16>,
 }
@@ -67,10 +68,8 @@ pub(super) fn arguments(
     for arg in &emulation.args {
         args.push(expand(arg, places));
     }
-    if places.image.is_some() {
-        for arg in &emulation.image_args {
-            args.push(expand(arg, places));
-        }
+    if let Some(image) = places.image {
+        args.extend(image_args(emulation, image, places));
     }
     args.extend(resource.args.iter().map(Into::into));
     args
@@ -85,6 +84,43 @@ fn debug_channels(args: &mut Vec<OsString>, gdb: i32, qtest: i32, monitor: i32) 
     push(args, &["-qtest-log", "none"]);
     push(args, &["-chardev", &socket("jig-debug", monitor)]);
     push(args, &["-mon", "chardev=jig-debug,mode=control"]);
+}
+
+/// How a profile boots an ELF image where nothing else has to be said.
+const KERNEL: [&str; 2] = ["-kernel", "{image}"];
+
+/// Finds the arguments that name the kernel, if the profile gives them so.
+fn kernel_at(emulation: &Emulation) -> Option<usize> {
+    emulation.image_args.windows(2).position(|pair| pair == KERNEL)
+}
+
+/// Tells whether the emulator can load an image of this format.
+///
+/// `-kernel` takes ELF, and of the rest only what a machine's own boot code expects. The
+/// generic loader takes Intel HEX and raw binaries on every machine, but knows nothing of
+/// what other arguments a profile boots its images with.
+pub(super) fn loads(emulation: &Emulation, format: ImageFormat) -> bool {
+    format == ImageFormat::Elf || kernel_at(emulation).is_some()
+}
+
+/// Returns the arguments that load an image.
+fn image_args(emulation: &Emulation, image: &Image, places: &Places<'_>) -> Vec<OsString> {
+    let mut args: Vec<OsString> =
+        emulation.image_args.iter().map(|arg| expand(arg, places)).collect();
+    let device = match image.format {
+        ImageFormat::Elf => return args,
+        ImageFormat::IntelHex => "loader,file=".to_owned(),
+        // Without force-raw the loader would take bytes that look like another format for it.
+        ImageFormat::Binary { address } => {
+            format!("loader,force-raw=on,addr={:#x},file=", address.0)
+        }
+    };
+    if let Some(at) = kernel_at(emulation) {
+        let mut device = OsString::from(device);
+        device.push(path_text(&image.path, true));
+        args.splice(at..at + KERNEL.len(), ["-device".into(), device]);
+    }
+    args
 }
 
 fn push(args: &mut Vec<OsString>, texts: &[&str]) {
@@ -110,9 +146,9 @@ fn expand(arg: &str, places: &Places<'_>) -> OsString {
     for part in parts {
         match part {
             ArgPart::Text(text) => out.push(text),
-            ArgPart::Image => {
-                out.push(places.image.map_or_else(OsString::new, |p| path_text(p, in_list)))
-            }
+            ArgPart::Image => out.push(
+                places.image.map_or_else(OsString::new, |image| path_text(&image.path, in_list)),
+            ),
             ArgPart::Artifact(name) => out.push(path_text(&places.image_set.join(name), in_list)),
             ArgPart::Port(name) => {
                 out.push(places.ports.get(name).map_or_else(String::new, u16::to_string));
@@ -140,12 +176,60 @@ fn path_text(path: &Path, in_list: bool) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jig_model::image::BinAddress;
+
+    fn image(format: ImageFormat) -> Image {
+        Image {
+            name: "a.elf".to_owned(),
+            path: "/a,{port:ssh}.elf".into(),
+            format,
+            sha256: String::new(),
+            payload_sha256: String::new(),
+            payload_bytes: 1,
+            build_id: None,
+            announces: false,
+        }
+    }
+
+    fn emulation(image_args: &[&str]) -> Emulation {
+        Emulation {
+            program: "q".to_owned(),
+            machine: "m".to_owned(),
+            args: Vec::new(),
+            image_args: image_args.iter().map(|&arg| arg.to_owned()).collect(),
+            image_set: None,
+            semihosting: false,
+            quirks: jig_model::profile::Quirks::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_no_elf_goes_to_the_generic_loader() {
+        let emulation_of = emulation;
+        let emulation = emulation_of(&["-cpu", "x", "-kernel", "{image}", "-y"]);
+        let ports = BTreeMap::new();
+        let bin = ImageFormat::Binary { address: BinAddress(0x8000) };
+        for (format, wanted) in [
+            (ImageFormat::Elf, ["-kernel", "/a,{port:ssh}.elf"]),
+            (ImageFormat::IntelHex, ["-device", "loader,file=/a,,{port:ssh}.elf"]),
+            (bin, ["-device", "loader,force-raw=on,addr=0x8000,file=/a,,{port:ssh}.elf"]),
+        ] {
+            assert!(loads(&emulation, format));
+            let image = image(format);
+            let places = Places { image: Some(&image), image_set: Path::new("/"), ports: &ports };
+            let args = image_args(&emulation, &image, &places);
+            assert_eq!(args, ["-cpu", "x", wanted[0], wanted[1], "-y"]);
+        }
+        let other = emulation_of(&["-pflash", "{image}"]);
+        assert!(loads(&other, ImageFormat::Elf));
+        assert!(!loads(&other, bin) && !loads(&other, ImageFormat::IntelHex));
+    }
 
     #[test]
     fn placeholders_are_replaced_once_and_only_where_known() {
         let ports = BTreeMap::from([("ssh".to_owned(), 4022)]);
         let places = Places {
-            image: Some(Path::new("/a,{port:ssh}.elf")),
+            image: Some(&image(ImageFormat::Elf)),
             image_set: Path::new("/set"),
             ports: &ports,
         };

@@ -13,9 +13,11 @@ use jig_model::protocol::{
     BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, Flasher, HealthCheck, Power,
     PowerState, Protocols, Reset,
 };
+use jig_model::rig_file::{EmulatorResource, Resource};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use super::command_line::loads;
 use super::debug::{ChannelPairs, DebugChannels};
 use super::ending::{Facts, classify};
 use super::instance::{ANSWER, Instance};
@@ -49,9 +51,14 @@ impl QemuFactory {
             let message = format!("board {} has no [emulation] in its profile", context.profile.id);
             return Err(DriverError::new(Cause::PowerFailed, message));
         };
+        let Resource::Emulator(resource) = context.resource.clone() else {
+            let message = format!("board {} is not emulated at this place", context.profile.id);
+            return Err(DriverError::new(Cause::EmulatorRefused, message));
+        };
         let (orders, inbox) = mpsc::channel(4);
         let owner = Owner {
             context,
+            resource,
             emulation,
             image: None,
             instance: None,
@@ -138,6 +145,8 @@ impl Flasher for EmulatorHandle {
                 image: image.name.clone(),
                 sha256: image.sha256.clone(),
                 build_id: image.build_id.clone(),
+                bytes: image.payload_bytes,
+                ..DeployReport::default()
             })
         })
     }
@@ -177,6 +186,7 @@ const POKE_AFTER: Duration = Duration::from_millis(20);
 
 struct Owner {
     context: BindContext,
+    resource: EmulatorResource,
     emulation: Emulation,
     image: Option<Image>,
     instance: Option<Running>,
@@ -260,12 +270,7 @@ impl Owner {
             }
             Order::Status(reply) => drop(reply.send(Ok(self.state()))),
             Order::Reset(reply) => drop(reply.send(self.reset().await)),
-            Order::Deploy(image, reply) => {
-                // The loader copies the image at launch: a running machine keeps the old one.
-                self.power_off().await;
-                self.image = Some(image);
-                drop(reply.send(Ok(())));
-            }
+            Order::Deploy(image, reply) => drop(reply.send(self.deploy(image).await)),
             Order::Check(reply) => drop(reply.send(self.check().await)),
             Order::LaunchHalted(what, reply) => drop(reply.send(self.launch_halted(what).await)),
             Order::OfferChannels(offer, reply) => {
@@ -275,6 +280,22 @@ impl Owner {
             Order::TakeChannels(reply) => drop(reply.send(self.take_channels())),
             Order::HowEnded(reply) => drop(reply.send(Ok(self.how_ended().await))),
         }
+    }
+
+    async fn deploy(&mut self, image: Image) -> Result<(), DriverError> {
+        if !loads(&self.emulation, image.format) {
+            let message = format!(
+                "the emulator-loader of board {} takes ELF images only, because its profile \
+                 boots them by `{}` (deploy the ELF file)",
+                self.context.profile.id,
+                self.emulation.image_args.join(" ")
+            );
+            return Err(DriverError::new(Cause::DeployFailed, message));
+        }
+        // The loader copies the image at launch: a running machine keeps the old one.
+        self.power_off().await;
+        self.image = Some(image);
+        Ok(())
     }
 
     fn state(&self) -> PowerState {
@@ -321,7 +342,9 @@ impl Owner {
             DriverError::new(Cause::EmulatorRefused, message).with_source(error)
         })?;
         let (context, emulation) = (&self.context, &self.emulation);
-        let launched = Instance::launch(context, emulation, image, self.launches, pairs).await?;
+        let launched =
+            Instance::launch(context, (emulation, &self.resource), image, self.launches, pairs)
+                .await?;
         self.context.sink.event(BoardEvent::Power { state: PowerState::On });
         Ok(launched)
     }
@@ -346,8 +369,7 @@ impl Owner {
     /// ended it is about to.
     async fn how_ended(&mut self) -> Option<BoardEvent> {
         if let Some(running) = &mut self.instance
-            && let Ok(ending) =
-                tokio::time::timeout(ANSWER, running.instance.process.ended()).await
+            && let Ok(ending) = tokio::time::timeout(ANSWER, running.instance.process.ended()).await
         {
             self.ended(ending).await;
         }

@@ -10,7 +10,8 @@ use super::quantity::{parse_duration, parse_size};
 use super::value::FromToml;
 use super::{ByteSize, Located, Node};
 use crate::pattern::Pattern;
-use crate::profile::{Arch, ConsoleKind, MemoryKind};
+use crate::profile::{Arch, ConsoleKind, DeployMethod, MemoryKind};
+use crate::rig_file::{EmulatorDeploy, WireProtocol};
 use crate::{ActionName, BoardId, ConsoleName, PlaceName};
 
 const BAD_VALUE: &str = "document::bad-value";
@@ -215,6 +216,27 @@ impl Choice for ConsoleKind {
     const WHAT: &'static str = "kind of console";
     const CHOICES: &'static [(&'static str, Self)] =
         &[("uart", Self::Uart), ("semihosting", Self::Semihosting)];
+}
+
+impl Choice for DeployMethod {
+    const WHAT: &'static str = "way to deploy";
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("probe", Self::Probe),
+        ("emulator-loader", Self::EmulatorLoader),
+        ("image-set", Self::ImageSet),
+        ("command", Self::Command),
+    ];
+}
+
+impl Choice for EmulatorDeploy {
+    const WHAT: &'static str = "way to deploy to an emulated board";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("probe", Self::Probe), ("loader", Self::Loader)];
+}
+
+impl Choice for WireProtocol {
+    const WHAT: &'static str = "protocol of a debug probe";
+    const CHOICES: &'static [(&'static str, Self)] = &[("swd", Self::Swd), ("jtag", Self::Jtag)];
 }
 
 /// A value that was refused is `None` here instead of missing, for checks that must tell

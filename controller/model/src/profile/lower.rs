@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::checks::{self, Subject};
+use super::deploy::{DeployMethod, FLASH_TIMEOUT};
 use super::fault_sets::lower_faults;
-use super::raw::{RawEmulation, RawLimits, RawProfile, RawQuirks, RawStage};
+use super::raw::{RawDeploy, RawEmulation, RawLimits, RawProfile, RawQuirks, RawStage};
 use super::{
-    BoardProfile, BootStage, ConsoleKind, ConsoleSpec, Emulation, FaultSets, FaultSignature,
-    Limits, MemoryRegion, Quirks, StageProbe,
+    BoardProfile, BootStage, ConsoleKind, ConsoleSpec, Deploy, Emulation, FaultSets,
+    FaultSignature, FlashCommand, Limits, MemoryRegion, Quirks, StageProbe,
 };
 use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
@@ -87,6 +88,10 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
             Some(emulation) => Some(lower_emulation(emulation.value)?),
             None => None,
         },
+        deploy: match raw.deploy {
+            Some(deploy) => Some(lower_deploy(deploy.value)?),
+            None => None,
+        },
         boot_banner: raw.boot_banner.map(|pattern| pattern.value),
         stages: values(raw.stage, lower_stage)?,
         faults,
@@ -104,6 +109,25 @@ fn lower_emulation(raw: RawEmulation) -> Option<Emulation> {
         image_set: raw.image_set.map(|set| set.value),
         semihosting: raw.semihosting.is_some_and(|on| on.value == Some(true)),
         quirks: raw.quirks.map_or_else(Quirks::default, |quirks| lower_quirks(quirks.value)),
+    })
+}
+
+fn lower_deploy(raw: RawDeploy) -> Option<Deploy> {
+    Some(match raw.method?.value {
+        DeployMethod::Probe => Deploy::Probe,
+        DeployMethod::EmulatorLoader => Deploy::EmulatorLoader,
+        DeployMethod::ImageSet => Deploy::ImageSet,
+        DeployMethod::Command => Deploy::Command(FlashCommand {
+            argv: values(raw.argv, Some)?,
+            timeout: value_or(raw.timeout, FLASH_TIMEOUT),
+            success_codes: match raw.success_codes {
+                Some(codes) => codes.value.into_iter().map(|code| code.value).collect(),
+                None => vec![0],
+            },
+            failure_patterns: values(raw.failure_patterns, Some)?,
+            verified_pattern: raw.verified_pattern.map(|pattern| pattern.value),
+            progress_pattern: raw.progress_pattern.map(|pattern| pattern.value),
+        }),
     })
 }
 

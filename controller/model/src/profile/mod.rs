@@ -5,6 +5,7 @@
 //! is opened here.
 
 pub(crate) mod checks;
+mod deploy;
 mod fault_sets;
 mod limits;
 mod lower;
@@ -12,6 +13,7 @@ mod placeholder;
 mod raw;
 mod types;
 
+pub use deploy::{Deploy, DeployMethod, DeployPart, FlashCommand, deploy_parts};
 pub use fault_sets::{FaultSetText, FaultSets};
 pub use placeholder::{ArgPart, PlaceholderError, arg_parts};
 pub use raw::FEATURES;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::document::{ByteSize, Choice, FromToml, Located, Node, did_you_mean};
 use crate::pattern::Pattern;
-use crate::profile::{Arch, ConsoleKind, MemoryKind};
+use crate::profile::{Arch, ConsoleKind, DeployMethod, MemoryKind};
 use crate::toml_table;
 use crate::{BoardId, Cause, ConsoleName, Fault, VerdictKind};
 
@@ -35,6 +35,9 @@ toml_table! {
         console: Vec<Located<RawConsole>> = required,
         /// How the board is emulated.
         emulation: RawEmulation = optional,
+        /// How an image gets onto the board. Missing: an emulated board takes it by the
+        /// emulator's loader or boots its image set, a real one takes it by its probe.
+        deploy: RawDeploy = optional,
         /// Stages of booting, in order.
         stage: Vec<Located<RawStage>> = optional,
         /// Numbers that tell trouble from normal operation.
@@ -83,6 +86,26 @@ toml_table! {
         semihosting: Option<bool> = optional,
         /// What is peculiar to the emulated machine.
         quirks: RawQuirks = optional,
+    }
+
+    /// How an image gets onto the board. All but `method` belongs to "command".
+    pub(super) struct RawDeploy {
+        /// Who puts it there.
+        method: DeployMethod = required,
+        /// The flasher and its arguments, one by one and never a shell line. `{image}` is the
+        /// image's path, `{address}` its lowest address, `{serial}` the serial number of the
+        /// place's probe, `{port}` the place's serial port; `{{` and `}}` are braces.
+        argv: Vec<Located<String>> = optional,
+        /// How long the flasher may take; "4m" if missing.
+        timeout: Duration = optional,
+        /// Exit codes that mean success; [0] if missing.
+        success_codes: Vec<Located<i32>> = optional,
+        /// Output that means failure, whatever the exit code.
+        failure_patterns: Vec<Located<Pattern>> = optional,
+        /// Output that proves that the flash was read back and compared.
+        verified_pattern: Pattern = optional,
+        /// Output whose first group is a percentage of the work done, such as '(\\d+)%'.
+        progress_pattern: Pattern = optional,
     }
 
     /// What is peculiar to an emulated machine. All false if missing.

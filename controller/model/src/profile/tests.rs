@@ -80,6 +80,14 @@ storm = "1M"
 boot_loop = 5
 settle = "20ms"
 silence = "2s"
+[deploy]
+method = "command"
+argv = ["openocd", "-c", "program {{{image}}} verify", "{address}"]
+timeout = "30s"
+success_codes = [0, 3]
+failure_patterns = ['^Error: ']
+verified_pattern = 'Verified OK'
+progress_pattern = '(\d+)%'
 "#;
 
 fn sets() -> FaultSets {
@@ -102,7 +110,10 @@ fn a_good_profile_is_lowered() {
     );
     assert!(matches!(&profile.stages[1].probe, StageProbe::Banner { port, .. } if port == "ssh"));
     assert_eq!((profile.limits.storm_bytes, profile.limits.boot_loop), (1 << 20, 5));
-    assert!(profile.emulation.unwrap().quirks.drops_when_unread);
+    assert!(profile.emulation.as_ref().unwrap().quirks.drops_when_unread);
+    let Some(Deploy::Command(command)) = profile.deploy else { panic!() };
+    assert_eq!((command.timeout.as_secs(), command.success_codes), (30, vec![0, 3]));
+    assert_eq!(command.verified_pattern.unwrap().as_str(), "Verified OK");
     let least =
         "version = 1\nid = 'demo'\ntitle = 'D'\narch = 'arm'\nconsole = [{name='c', kind='uart'}]";
     let profile = parse(least).unwrap();
@@ -156,8 +167,53 @@ const SLIPS: &[(&str, &str, &str, &str)] = &[
     ("boot_loop = 5", "boot_loop = 0", "profile::limits", "0"),
     ("\"20ms\"", "\"1h\"", "profile::limits", "\"1h\""),
     ("boot_loop = 5", "boot_lop = 5", "document::unknown-key", "boot_lop"),
+    ("method = \"command\"", "method = \"comand\"", "document::unknown-word", "\"comand\""),
+    ("\"openocd\"", "\"bin/openocd\"", "profile::deploy-program", "\"bin/openocd\""),
+    ("\"{address}\"", "\"{adress}\"", "profile::deploy-placeholder", "\"{adress}\""),
+    ("\"{address}\"", "\"{\"", "profile::deploy-placeholder", "\"{\""),
+    ("{{{image}}}", "x", "profile::deploy-placeholder", "["),
+    ("[0, 3]", "[]", "profile::deploy-codes", "[]"),
+    ("[0, 3]", "[0, 256]", "profile::deploy-codes", "256"),
+    ("'^Error: '", "'Error)'", "document::bad-pattern", ")"),
+    ("'(\\d+)%'", "'\\d+%'", "profile::deploy-progress", "'\\d+%'"),
+    ("\"30s\"", "\"0s\"", "profile::deploy-timeout", "\"0s\""),
     ("version = 1", "version = 2", "document::version", "2"),
 ];
+
+/// A deploy table of the good profile as a whole, the check that finds it, and the caret.
+const DEPLOYS: &[(&str, &str, &str)] = &[
+    ("method = \"command\"", "profile::deploy-keys", "\"command\""),
+    ("method = \"command\"\nargv = []", "profile::deploy-keys", "[]"),
+    ("method = \"probe\"\ntimeout = \"1s\"", "profile::deploy-keys", "\"1s\""),
+    ("method = \"image-set\"", "profile::deploy-method", "\"image-set\""),
+    ("method = \"emulator-loader\"", "profile::deploy-method", "\"emulator-loader\""),
+    ("method = \"probe\"", "profile::deploy-method", "\"probe\""),
+];
+
+#[test]
+fn a_way_to_deploy_must_fit_the_board() {
+    let (rest, _) = GOOD.split_once("[deploy]").unwrap();
+    for (table, check, caret) in DEPLOYS {
+        let text = format!("{rest}[deploy]\n{table}\n");
+        if *check == "profile::deploy-method" {
+            // With an emulation, an image set and a chip everything fits.
+            assert!(parse(&text).is_ok(), "{table}");
+        }
+        let emulation = text.find("[emulation]").unwrap()..text.find("[limits]").unwrap();
+        let mut bare = text
+            .replace("chip = \"X1\"\n", "")
+            .replace(", { name = \"sh\", kind = \"semihosting\" }", "");
+        if *check == "profile::deploy-method" {
+            bare = bare.replace(&text[emulation], "");
+        } else {
+            bare = text;
+        }
+        let problems = parse(&bare).unwrap_err();
+        assert_eq!(problems.list.len(), 1, "{table}: {problems}");
+        assert_eq!(problems.list[0].check, *check, "{table}: {problems}");
+        assert_eq!(&bare[problems.list[0].span.clone().unwrap()], *caret, "{table}");
+    }
+}
 
 #[test]
 fn every_slip_is_found_alone_and_in_its_place() {
@@ -185,8 +241,12 @@ fn every_check_can_fail() {
         .replacen("image_set = \"demo\"", "", 1);
     let problems = parse(&nothing_boots).unwrap_err();
     assert_eq!(problems.list[0].check, "profile::boots", "{problems}");
-    let found: BTreeSet<&str> =
-        SLIPS.iter().map(|slip| slip.2).chain(["profile::no-console"]).collect();
+    let found: BTreeSet<&str> = SLIPS
+        .iter()
+        .map(|slip| slip.2)
+        .chain(["profile::no-console"])
+        .chain(DEPLOYS.iter().map(|slip| slip.1))
+        .collect();
     for (name, _) in checks::CHECKS {
         assert!(found.contains(name), "no slip shows {name}");
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Deploy;
 use crate::pattern::Pattern;
 use crate::{BoardId, Cause, ConsoleName};
 
@@ -201,6 +202,8 @@ pub struct BoardProfile {
     pub consoles: Vec<ConsoleSpec>,
     /// How it is emulated, if it can be.
     pub emulation: Option<Emulation>,
+    /// How an image gets onto it, if the profile says so (see [`BoardProfile::deploy_on`]).
+    pub deploy: Option<Deploy>,
     /// What the firmware prints at each start, if it is known.
     pub boot_banner: Option<Pattern>,
     /// Stages of booting, in order.

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::raw::{RawPlace, RawRig, RawRuns};
-use super::{EmulatorResource, Place, Resource, Rig, RunStorage};
-use crate::document::{Findings, Located, did_you_mean, document_schema, open};
-use crate::profile::checks::emulator_args;
-use crate::profile::{ArgPart, BoardProfile, arg_parts};
+use super::{EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, checks};
+use crate::document::{Findings, Located, document_schema, open};
+use crate::profile::BoardProfile;
 use crate::{PlaceName, Problems};
 
 const KIND: &str = "rig file";
@@ -87,8 +86,7 @@ fn parse_file(
             .into_iter()
             .map(|place| {
                 check_name(&place.value, origin, earlier, &findings);
-                check_board(&place.value, profiles, &findings);
-                check_args(&place.value, &findings);
+                checks::run(&place, profiles, &findings);
                 lower_place(place.value, origin)
             })
             .collect();
@@ -136,50 +134,33 @@ fn check_name(place: &RawPlace, origin: &str, earlier: &mut Earlier, findings: &
     }
 }
 
-fn check_board(place: &RawPlace, profiles: &[BoardProfile], findings: &Findings) {
-    let Some(board) = &place.board else { return };
-    match profiles.iter().find(|profile| profile.id == board.value) {
-        None => findings.add(
-            "rig::unknown-board",
-            board.at(),
-            format!("there is no board profile {:?}", board.value.as_str()),
-            did_you_mean(board.value.as_str(), profiles.iter().map(|p| p.id.as_str())),
-        ),
-        Some(profile) if profile.emulation.is_none() && place.emulator.is_some() => findings.add(
-            "rig::not-emulable",
-            board.at(),
-            format!("board {:?} cannot be emulated", board.value.as_str()),
-            format!("add `[emulation]` to {}, or bind another board", profile.origin),
-        ),
-        Some(_) => {}
-    }
-}
-
-fn check_args(place: &RawPlace, findings: &Findings) {
-    let Some(args) = place.emulator.as_ref().and_then(|e| e.value.args.as_ref()) else { return };
-    emulator_args("rig::args", &args.value, findings);
-    for arg in &args.value {
-        let plain = |part: &ArgPart<'_>| matches!(part, ArgPart::Text(_));
-        if !arg_parts(&arg.value).is_ok_and(|parts| parts.iter().all(plain)) {
-            let help = "what needs a placeholder belongs into the board profile";
-            findings.add(
-                "rig::placeholder",
-                arg.at(),
-                "a place's arguments have no placeholders",
-                help,
-            );
-        }
-    }
-}
-
+/// Lowers what the checks have passed; `None` only where something was reported.
 fn lower_place(raw: RawPlace, origin: &str) -> Option<Place> {
-    let args = raw.emulator?.value.args.map(|args| args.value).unwrap_or_default();
+    let resource = match (raw.emulator, raw.probe) {
+        (Some(emulator), None) => {
+            let args = emulator.value.args.map(|args| args.value).unwrap_or_default();
+            Resource::Emulator(EmulatorResource {
+                args: args.into_iter().map(|arg| arg.value).collect(),
+                deploy: emulator.value.deploy.map(|deploy| deploy.value),
+            })
+        }
+        (None, Some(probe)) => {
+            let probe = probe.value;
+            Resource::Probe(ProbeResource {
+                selector: probe.selector?.value,
+                chip: probe.chip.map(|chip| chip.value),
+                speed_khz: probe.speed_khz.map(|speed| speed.value),
+                protocol: probe.protocol.map(|protocol| protocol.value),
+                under_reset: probe.under_reset.is_some_and(|under| under.value),
+                port: probe.port.map(|port| port.value),
+            })
+        }
+        (Some(_), Some(_)) | (None, None) => return None,
+    };
     Some(Place {
         name: raw.name?.value,
         board: raw.board?.value,
-        resource: Resource::Emulator(EmulatorResource {
-            args: args.into_iter().map(|arg| arg.value).collect(),
-        }),
+        resource,
         origin: origin.to_owned(),
     })
 }

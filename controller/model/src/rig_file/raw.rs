@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::document::{ByteSize, Located};
+use crate::rig_file::{EmulatorDeploy, WireProtocol};
 use crate::toml_table;
 use crate::{BoardId, PlaceName};
 
@@ -17,20 +18,42 @@ toml_table! {
         runs: RawRuns = optional,
     }
 
-    /// A place: one board of the rig.
+    /// A place: one board of the rig. It has either an `emulator` or a `probe`.
     pub(super) struct RawPlace {
         /// Its name.
         name: PlaceName = required,
         /// The profile of its board.
         board: BoardId = required,
         /// Says that the board is emulated.
-        emulator: RawEmulator = required,
+        emulator: RawEmulator = optional,
+        /// Says that the board is real, and which debug probe it hangs on.
+        probe: RawProbe = optional,
     }
 
     /// An emulated board.
     pub(super) struct RawEmulator {
         /// Arguments after those of the profile, one by one.
         args: Vec<Located<String>> = optional,
+        /// How an image gets onto the board: by a virtual debug probe, as onto the real one,
+        /// or by the emulator's loader. As the profile says if missing.
+        deploy: EmulatorDeploy = optional,
+    }
+
+    /// The debug probe of a real board.
+    pub(super) struct RawProbe {
+        /// Which probe: "VID:PID" or "VID:PID:SERIAL", as `jig probes` shows it.
+        selector: String = required,
+        /// The chip, where it differs from the profile's; by the name probe-rs knows it by.
+        chip: String = optional,
+        /// Speed of the debug wire in kHz; the probe's own default if missing.
+        speed_khz: u32 = optional,
+        /// Protocol of the debug wire; as the chip prefers if missing.
+        protocol: WireProtocol = optional,
+        /// Whether the chip is held in reset while the probe attaches, for firmware that
+        /// sleeps or takes the debug pins; false if missing.
+        under_reset: bool = optional,
+        /// Serial port that a flasher of the profile is told as `{port}`, by its path.
+        port: String = optional,
     }
 
     /// Where runs are kept, and for how long. Nothing is removed if nothing is said.

@@ -42,7 +42,7 @@ fn drop_ins_add_places() {
     assert_eq!(rig.runs.keep, Some(Duration::from_secs(30 * 86_400)));
     assert_eq!(rig.runs.origin.as_deref(), Some("rig.toml"));
     assert_eq!(rig.place("bench-2").unwrap().origin, "rig.toml.d/a.toml");
-    let Resource::Emulator(emulator) = &rig.place("bench-1").unwrap().resource;
+    let Resource::Emulator(emulator) = &rig.place("bench-1").unwrap().resource else { panic!() };
     assert_eq!(emulator.args, ["-icount", "shift=6"]);
     assert_eq!(rig.place("bench-3").unwrap_err().help, "did you mean `bench-2`?");
 }
@@ -83,8 +83,99 @@ fn slips_are_found_in_their_place() {
     }
     // A kind of resource that this version does not know.
     let power = problems(&DROP_IN.replace("emulator = {}", "power = {}"));
-    assert_eq!(power[0], ("document::missing-key", "[[place]]".to_owned()));
+    assert_eq!(power[0], ("rig::resource", "[[place]]".to_owned()));
     assert_eq!(power[1], ("document::unknown-key", "power".to_owned()));
+}
+
+const REAL: &str = r#"
+version = 1
+[[place]]
+name = "bench-3"
+board = "microbit"
+[place.probe]
+selector = "0d28:0204:9900"
+chip = "nRF51822_xxAB"
+speed_khz = 4000
+protocol = "swd"
+under_reset = true
+port = "/dev/ttyACM0"
+"#;
+
+#[test]
+fn a_real_board_hangs_on_a_probe() {
+    let rig = parse(&[("rig.toml", REAL)]).unwrap_or_else(|p| panic!("{}", p[0]));
+    let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
+    assert_eq!(probe.serial(), Some("9900"));
+    assert_eq!((probe.speed_khz, probe.protocol), (Some(4000), Some(WireProtocol::Swd)));
+    assert!(probe.under_reset);
+    for good in ["1366:0101", "1366:0101:", "1366:1:000 ".trim(), "303a:1001-2:7C:DF:A1"] {
+        let text = REAL.replace("0d28:0204:9900", good);
+        assert!(parse(&[("rig.toml", &text)]).is_ok(), "{good}");
+    }
+}
+
+#[test]
+fn slips_of_a_real_place_are_found_in_their_place() {
+    for (good, bad, check, caret) in [
+        ("\"0d28:0204:9900\"", "\"0d28\"", "rig::probe-selector", "\"0d28\""),
+        ("\"0d28:0204:9900\"", "\"0d28:xyz\"", "rig::probe-selector", "\"0d28:xyz\""),
+        ("\"0d28:0204:9900\"", "\"0d28:0204:a b\"", "rig::probe-selector", "\"0d28:0204:a b\""),
+        ("\"0d28:0204:9900\"", "\"0d28:0204-x\"", "rig::probe-selector", "\"0d28:0204-x\""),
+        ("selector = \"0d28:0204:9900\"", "", "document::missing-key", "[place.probe]"),
+        ("\"nRF51822_xxAB\"", "\"\"", "rig::probe-chip", "\"\""),
+        ("4000", "0", "rig::probe-speed", "0"),
+        ("\"swd\"", "\"swdd\"", "document::unknown-word", "\"swdd\""),
+        ("\"/dev/ttyACM0\"", "\"ttyACM0\"", "rig::probe-port", "\"ttyACM0\""),
+        ("[place.probe]", "emulator = {}\n[place.probe]", "rig::resource", "[[place]]"),
+        ("\"microbit\"", "\"microbat\"", "rig::unknown-board", "\"microbat\""),
+    ] {
+        assert!(REAL.contains(good), "{good}");
+        let found = problems(&REAL.replacen(good, bad, 1));
+        assert_eq!(found, [(check, caret.to_owned())], "{bad}");
+    }
+    // A board of which nobody says what chip it has.
+    let text = REAL.replace("chip = \"nRF51822_xxAB\"", "").replace("microbit", "riscv32-virt");
+    assert_eq!(problems(&text), [("rig::probe-chip", "[place.probe]".to_owned())]);
+}
+
+#[test]
+fn a_flasher_gets_from_the_place_what_it_needs() {
+    let mut profiles = shipped();
+    let profile = profiles.iter_mut().find(|p| p.id.as_str() == "microbit").unwrap();
+    profile.deploy = Some(crate::profile::Deploy::Command(crate::profile::FlashCommand {
+        argv: ["f", "{image}", "--id={serial}", "{port}"].map(str::to_owned).to_vec(),
+        timeout: Duration::from_secs(1),
+        success_codes: vec![0],
+        failure_patterns: vec![],
+        verified_pattern: None,
+        progress_pattern: None,
+    }));
+    let parse = |text: &str| Rig::parse([RigText { origin: "rig.toml", text }], &profiles);
+    assert!(parse(REAL).is_ok());
+    let text = REAL.replace(":9900", "").replace("port = \"/dev/ttyACM0\"", "");
+    let problems = parse(&text).unwrap_err();
+    let checks: Vec<_> = problems[0].list.iter().map(|p| p.check).collect();
+    assert_eq!(checks, ["rig::probe-port", "rig::probe-serial"]);
+}
+
+#[test]
+fn an_emulated_place_may_choose_its_way_to_deploy() {
+    let with = |deploy: &str| MAIN.replace("args = [\"-icount\", \"shift=6\"]", deploy);
+    for (text, wanted) in [
+        (with("deploy = \"probe\""), Some(EmulatorDeploy::Probe)),
+        (with("deploy = \"loader\""), Some(EmulatorDeploy::Loader)),
+        (with(""), None),
+    ] {
+        let rig = parse(&[("rig.toml", &text)]).unwrap();
+        let Resource::Emulator(emulator) = &rig.places[0].resource else { panic!() };
+        assert_eq!(emulator.deploy, wanted);
+    }
+    let found = problems(&with("deploy = \"prob\""));
+    assert_eq!(found, [("document::unknown-word", "\"prob\"".to_owned())]);
+    let no_chip = with("deploy = \"probe\"").replace("microbit", "riscv32-virt");
+    assert_eq!(problems(&no_chip), [("rig::deploy", "\"probe\"".to_owned())]);
+    let linux = with("deploy = \"loader\"").replace("microbit", "arm64-virt");
+    assert_eq!(problems(&linux), [("rig::deploy", "\"loader\"".to_owned())]);
 }
 
 #[test]

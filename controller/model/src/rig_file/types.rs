@@ -37,6 +37,8 @@ pub struct Place {
 pub enum Resource {
     /// An emulator, started as the profile says.
     Emulator(EmulatorResource),
+    /// A debug probe with a real board on it.
+    Probe(ProbeResource),
 }
 
 /// How a place's emulator differs from the profile's.
@@ -44,6 +46,52 @@ pub enum Resource {
 pub struct EmulatorResource {
     /// Arguments after those of the profile. Without placeholders.
     pub args: Vec<String>,
+    /// How an image gets onto the board, if the place says so.
+    pub deploy: Option<EmulatorDeploy>,
+}
+
+/// How an image gets onto an emulated board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmulatorDeploy {
+    /// By a virtual debug probe, with the same code as onto a real board.
+    Probe,
+    /// By the emulator itself when it starts.
+    Loader,
+}
+
+/// A debug probe with a real board on it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ProbeResource {
+    /// Which probe: `VID:PID`, `VID:PID:SERIAL` or `VID:PID-INTERFACE:SERIAL`, in hex.
+    pub selector: String,
+    /// The chip, by the name probe-rs knows it by, where it differs from the profile's.
+    pub chip: Option<String>,
+    /// Speed of the debug wire in kHz, if not the probe's own default.
+    pub speed_khz: Option<u32>,
+    /// Protocol of the debug wire, if not the chip's preferred one.
+    pub protocol: Option<WireProtocol>,
+    /// Whether the chip is held in reset while the probe attaches.
+    pub under_reset: bool,
+    /// Path of the serial port that a flasher is told.
+    pub port: Option<String>,
+}
+
+impl ProbeResource {
+    /// Returns the probe's serial number, if the selector names one.
+    pub fn serial(&self) -> Option<&str> {
+        self.selector.splitn(3, ':').nth(2).filter(|serial| !serial.is_empty())
+    }
+}
+
+/// Protocol of a debug wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireProtocol {
+    /// Two wires, Arm's own.
+    Swd,
+    /// Four wires, IEEE 1149.1.
+    Jtag,
 }
 
 /// Where runs are kept, and for how long.

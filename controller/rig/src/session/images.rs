@@ -5,15 +5,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jig_model::image::{Image, ImageError};
+use jig_model::image::{Image, ImageError, ImageSource};
 use jig_model::plan::{ActionKind, Plan};
-use jig_model::profile::BoardProfile;
+use jig_model::profile::{BoardProfile, Deploy};
+use jig_model::rig_file::Resource;
 
 /// Says what is wrong with the images of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
     /// The plan deploys the command line's image, but there is none.
-    #[error("plan {plan} deploys an image, but none was given (add: --image FILE.elf)")]
+    #[error("plan {plan} deploys an image, but none was given (add: --image FILE)")]
     NotGiven {
         /// The plan.
         plan: String,
@@ -27,13 +28,15 @@ pub enum ImagesError {
         plan: String,
     },
     /// The board boots nothing by itself.
-    #[error("board {board} has nothing to boot without an image (add the path of an ELF file)")]
+    #[error(
+        "board {board} has nothing to boot without an image (add the path of one: ELF, Intel HEX, or FILE.bin@ADDRESS)"
+    )]
     Needed {
         /// The board.
         board: String,
     },
     /// The board takes no image.
-    #[error("board {board} boots its own image set and takes no ELF image (leave it out)")]
+    #[error("board {board} boots its own image set and takes no image (leave it out)")]
     NotTaken {
         /// The board.
         board: String,
@@ -44,7 +47,7 @@ pub enum ImagesError {
     /// An image does not fit.
     #[error("image {} does not fit: {source}", path.display())]
     Unfit {
-        /// The file.
+        /// The file, as it was named.
         path: PathBuf,
         /// Why.
         source: ImageError,
@@ -80,8 +83,13 @@ pub(super) fn read(
     plan: &Plan,
     given: Option<&Path>,
     board: &BoardProfile,
+    resource: &Resource,
 ) -> Result<ReadImages, ImagesError> {
-    let boots_alone = board.emulation.as_ref().is_some_and(|e| e.image_set.is_some());
+    // Flash keeps what an earlier run has put there.
+    let boots_alone = match board.deploy_on(resource) {
+        Deploy::ImageSet | Deploy::Probe | Deploy::Command(_) => true,
+        Deploy::EmulatorLoader => false,
+    };
     let takes_images = !board.memory.is_empty();
     let name = || board.id.to_string();
     if given.is_some() && !takes_images {
@@ -109,15 +117,17 @@ pub(super) fn read(
     Ok(images)
 }
 
-fn read_one(path: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError> {
-    let unreadable = |source| UnreadableImage { path: path.to_owned(), source };
+fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError> {
+    let unfit = |source| ImagesError::Unfit { path: named.to_owned(), source };
+    let source = ImageSource::of(named, Path::exists).map_err(unfit)?;
+    let path = &source.path;
+    let unreadable = |source| UnreadableImage { path: path.clone(), source };
     let size = fs::metadata(path).map_err(unreadable)?.len();
     if size > MAX_FILE {
         let why = format!("it has {size} bytes, more than any board holds");
         return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, why)).into());
     }
     let bytes = fs::read(path).map_err(unreadable)?;
-    let image = Image::parse(path.to_owned(), &bytes, board)
-        .map_err(|source| ImagesError::Unfit { path: path.to_owned(), source })?;
+    let image = Image::parse_from(&source, &bytes, board).map_err(unfit)?;
     Ok(ReadImage { image, bytes })
 }

@@ -111,7 +111,8 @@ pub async fn run(
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
     check_requirements(&request)?;
-    let read = images::read(&request.plan, request.image.as_deref(), &request.profile)?;
+    let given = request.image.as_deref();
+    let read = images::read(&request.plan, given, &request.profile, &request.resource)?;
     let mut live =
         bench.store.begin(new_run(&request, &read, bench), Arc::new(SystemClock::new()))?;
     observer.began(live.id(), live.dir().path());
@@ -258,7 +259,9 @@ fn keep(
 ) -> Result<BTreeMap<Option<PathBuf>, Image>, SessionError> {
     let mut kept = BTreeMap::new();
     for (number, (name, read)) in read.into_iter().enumerate() {
-        let path = live.dir().artefact_path(&format!("image-{}.elf", number + 1));
+        // Flashers and emulators tell formats by the ending of the name.
+        let file = format!("image-{}.{}", number + 1, read.image.format.extension());
+        let path = live.dir().artefact_path(&file);
         std::fs::write(&path, &read.bytes).map_err(|error| StoreError::writing(&path, error))?;
         kept.insert(name, Image { path, ..read.image });
     }

@@ -20,8 +20,6 @@ mod gdb;
 mod monitor;
 mod qtest;
 mod stream;
-#[cfg(test)]
-mod tests;
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

@@ -251,7 +251,7 @@ pub(super) fn stages_have_one_probe(subject: &Subject<'_>, check: &'static str) 
 }
 
 /// Reports a value outside its range.
-fn within<T: PartialOrd>(
+pub(super) fn within<T: PartialOrd>(
     subject: &Subject<'_>,
     check: &'static str,
     value: Option<&Located<T>>,
@@ -266,7 +266,7 @@ fn within<T: PartialOrd>(
     }
 }
 
-fn show_duration(duration: &Duration) -> String {
+pub(super) fn show_duration(duration: &Duration) -> String {
     match duration.as_millis() {
         ms if ms % 1000 == 0 => format!("\"{}s\"", ms / 1000),
         ms => format!("\"{ms}ms\""),

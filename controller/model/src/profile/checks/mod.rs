@@ -4,6 +4,7 @@
 //! repairs nothing. A value that was already refused is missing here and skipped.
 
 mod board;
+mod deploy;
 mod emulation;
 
 use super::FaultSets;
@@ -44,6 +45,13 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::placeholder", emulation::placeholders_can_be_filled),
     ("profile::boots", emulation::something_boots),
     ("profile::image-set", emulation::image_set_is_a_folder_name),
+    ("profile::deploy-method", deploy::method_fits_the_board),
+    ("profile::deploy-keys", deploy::keys_fit_the_method),
+    ("profile::deploy-program", deploy::program_is_a_plain_name),
+    ("profile::deploy-placeholder", deploy::placeholders_can_be_filled),
+    ("profile::deploy-codes", deploy::codes_are_exit_codes),
+    ("profile::deploy-progress", deploy::progress_is_captured),
+    ("profile::deploy-timeout", deploy::time_is_sane),
     ("profile::stage-name", board::stage_names_are_unique),
     ("profile::stage-probe", board::stages_have_one_probe),
     ("profile::stage-port", emulation::banner_ports_are_forwarded),

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use jig_model::event::BoardEvent;
-use jig_model::image::{DeployReport, Image};
+use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
@@ -278,7 +278,10 @@ impl Bench {
         let image = Image {
             name: "app.elf".to_owned(),
             path: "app.elf".into(),
+            format: ImageFormat::Elf,
             sha256: "00".repeat(32),
+            payload_sha256: "11".repeat(32),
+            payload_bytes: 4,
             build_id: Some("0123456789abcdef".to_owned()),
             announces: self.build_id.is_some(),
         };
@@ -522,6 +525,7 @@ impl Flasher for FakeBoard {
                 image: image.path.display().to_string(),
                 sha256: image.sha256.clone(),
                 build_id: image.build_id.clone(),
+                ..DeployReport::default()
             })
         })
     }

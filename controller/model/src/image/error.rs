@@ -1,0 +1,99 @@
+//! What can be wrong with an image.
+
+use crate::profile::Arch;
+
+use super::HexProblem;
+
+/// Says why an image cannot be read, or cannot run on a board.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// Neither of the formats that say where their bytes belong.
+    #[error(
+        "it is neither an ELF file nor Intel HEX ({}); a raw binary needs its address: {name}@0x8000",
+        beginning(head)
+    )]
+    UnknownFormat {
+        /// The file's name without its folder.
+        name: String,
+        /// The first bytes, at most four.
+        head: Vec<u8>,
+    },
+    /// The text after the name's last `@` begins like an address but is none.
+    #[error("{text:?} is no address (write it like app.bin@0x8000 or app.bin@32768)")]
+    BadAddress {
+        /// The text.
+        text: String,
+    },
+    /// An address was given for a file that has its own.
+    #[error("it is {format} and says itself where its bytes belong (leave the @ADDRESS out)")]
+    AddressNotTaken {
+        /// `an ELF file` or `Intel HEX`.
+        format: &'static str,
+    },
+    /// An ELF file that cannot be read.
+    #[error("its ELF structure is broken: {0}")]
+    Broken(String),
+    /// A line of an Intel HEX file that cannot be read.
+    #[error("its Intel HEX is broken: line {line}: {problem}")]
+    BadHex {
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: HexProblem,
+    },
+    /// Two parts claim the same address.
+    #[error("two of its parts overlap: {first} and {second}")]
+    Overlap {
+        /// The one at the lower address: what it is and where it lies.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+    /// A part reaches beyond the last address there is.
+    #[error("its part at {start:#x} reaches beyond the 64-bit address space")]
+    BeyondEnd {
+        /// First address of the part.
+        start: u64,
+    },
+    /// More bytes than any board holds.
+    #[error("it has {bytes} bytes to load, more than any board holds")]
+    TooLarge {
+        /// How many.
+        bytes: u64,
+    },
+    /// Built for another processor.
+    #[error("it is built for {found}, but board {board} is {wanted}")]
+    WrongArch {
+        /// What the file says.
+        found: String,
+        /// What the board is.
+        wanted: Arch,
+        /// The board.
+        board: String,
+    },
+    /// Nothing to load.
+    #[error("it has no loadable segment")]
+    Empty,
+    /// Lies outside the board's memory.
+    #[error(
+        "its segment at {start:#x}..{end:#x} does not fit board {board}, whose memory is {memory}"
+    )]
+    OutsideMemory {
+        /// First address of the segment.
+        start: u64,
+        /// One past its last address.
+        end: u64,
+        /// The board.
+        board: String,
+        /// The regions, for people.
+        memory: String,
+    },
+}
+
+fn beginning(head: &[u8]) -> String {
+    if head.is_empty() {
+        "it is empty".to_owned()
+    } else {
+        format!("it starts with \"{}\"", head.escape_ascii())
+    }
+}

@@ -1,0 +1,151 @@
+//! Checks of how an image gets onto the board.
+
+use super::Subject;
+use crate::document::{Located, did_you_mean};
+use crate::profile::deploy::{DeployMethod, DeployPart, deploy_parts};
+use crate::profile::limits::WAIT_RANGE;
+use crate::profile::placeholder::is_name;
+use crate::profile::raw::RawDeploy;
+
+/// Longest argument in bytes and most arguments: far beyond any flasher's, far below the
+/// system's own limits.
+const MAX_ARG: usize = 4096;
+const MAX_ARGS: usize = 256;
+
+impl Subject<'_> {
+    fn deploy(&self) -> Option<&RawDeploy> {
+        self.raw.deploy.as_ref().map(|deploy| &deploy.value)
+    }
+}
+
+fn argv(deploy: &RawDeploy) -> &[Located<String>] {
+    deploy.argv.as_ref().map_or(&[], |argv| argv.value.as_slice())
+}
+
+pub(super) fn method_fits_the_board(subject: &Subject<'_>, check: &'static str) {
+    let Some(method) = subject.deploy().and_then(|deploy| deploy.method.as_ref()) else { return };
+    let emulation = subject.raw.emulation.as_ref().map(|emulation| &emulation.value);
+    let (message, help) = match (method.value, emulation) {
+        (DeployMethod::Probe, _) if subject.raw.chip.is_none() => (
+            "a probe has to know the chip, and the profile names none",
+            "add `chip = \"...\"`, by the name probe-rs knows it by",
+        ),
+        (DeployMethod::EmulatorLoader | DeployMethod::ImageSet, None) => {
+            ("the board is not emulated", "add `[emulation]`, or use another method")
+        }
+        (DeployMethod::EmulatorLoader, Some(emulation)) if emulation.image_args.is_none() => (
+            "the emulator has no arguments that load an image",
+            "write `image_args = [\"-kernel\", \"{image}\"]` in `[emulation]`",
+        ),
+        (DeployMethod::ImageSet, Some(emulation)) if emulation.image_set.is_none() => (
+            "the emulation has no image set",
+            "name the folder below qemu-images in `[emulation]`: `image_set = \"...\"`",
+        ),
+        _ => return,
+    };
+    subject.findings.add(check, method.at(), message, help);
+}
+
+pub(super) fn keys_fit_the_method(subject: &Subject<'_>, check: &'static str) {
+    let Some(deploy) = subject.deploy() else { return };
+    let Some(method) = &deploy.method else { return };
+    if method.value == DeployMethod::Command {
+        if argv(deploy).is_empty() {
+            let place = deploy.argv.as_ref().map_or(method.at(), Located::at);
+            let message = "nothing says which program flashes the board";
+            let help = "write `argv = [\"program\", \"argument\", \"{image}\"]`";
+            subject.findings.add(check, place, message, help);
+        }
+        return;
+    }
+    let given = [
+        deploy.argv.as_ref().and_then(Located::at),
+        deploy.timeout.as_ref().and_then(Located::at),
+        deploy.success_codes.as_ref().and_then(Located::at),
+        deploy.failure_patterns.as_ref().and_then(Located::at),
+        deploy.verified_pattern.as_ref().and_then(Located::at),
+        deploy.progress_pattern.as_ref().and_then(Located::at),
+    ];
+    for place in given.into_iter().flatten() {
+        let message =
+            format!("this belongs to `method = \"command\"`, not to {:?}", method.value.as_str());
+        subject.findings.add(check, Some(place), message, "remove it, or change the method");
+    }
+}
+
+pub(super) fn program_is_a_plain_name(subject: &Subject<'_>, check: &'static str) {
+    let Some(deploy) = subject.deploy() else { return };
+    if let Some(program) = argv(deploy).first()
+        && !is_name(&program.value)
+    {
+        let message = "the first of `argv` must be the plain name of a program";
+        let help = "no path, no placeholder and no arguments: it is looked up in PATH";
+        subject.findings.add(check, program.at(), message, help);
+    }
+    if let Some(list) = deploy.argv.as_ref().filter(|list| list.value.len() > MAX_ARGS) {
+        let message = format!("more than {MAX_ARGS} arguments");
+        subject.findings.add(check, list.at(), message, "write them into a file of the flasher");
+    }
+    for arg in argv(deploy).iter().skip(1) {
+        if arg.value.len() > MAX_ARG || arg.value.contains('\0') {
+            let message = format!("an argument has at most {MAX_ARG} bytes, none of them zero");
+            subject.findings.add(check, arg.at(), message, "shorten it");
+        }
+    }
+}
+
+pub(super) fn placeholders_can_be_filled(subject: &Subject<'_>, check: &'static str) {
+    let Some(deploy) = subject.deploy() else { return };
+    let args = argv(deploy).get(1..).unwrap_or_default();
+    let mut image = false;
+    let mut sound = true;
+    for arg in args {
+        match deploy_parts(&arg.value) {
+            Ok(parts) => image |= parts.contains(&DeployPart::Image),
+            Err(error) => {
+                sound = false;
+                let known = ["{image}", "{serial}", "{port}", "{address}"];
+                let help = match error.text.as_str() {
+                    "{" | "}" => "write `{{` or `}}` for a brace itself".to_owned(),
+                    text => did_you_mean(text, known),
+                };
+                subject.findings.add(check, arg.at(), error.to_string(), help);
+            }
+        }
+    }
+    if !image && sound && !argv(deploy).is_empty() {
+        let place = deploy.argv.as_ref().and_then(Located::at);
+        let message = "no argument holds `{image}`, so the flasher would not learn what to flash";
+        let help = "put `{image}` where the flasher takes the file's path";
+        subject.findings.add(check, place, message, help);
+    }
+}
+
+pub(super) fn codes_are_exit_codes(subject: &Subject<'_>, check: &'static str) {
+    let Some(codes) = subject.deploy().and_then(|deploy| deploy.success_codes.as_ref()) else {
+        return;
+    };
+    if codes.value.is_empty() {
+        let message = "no exit code would mean success";
+        subject.findings.add(check, codes.at(), message, "write `[0]`, or remove the line");
+    }
+    for code in codes.value.iter().filter(|code| !(0..=255).contains(&code.value)) {
+        subject.findings.add(check, code.at(), "this is no exit code", "use 0 to 255");
+    }
+}
+
+pub(super) fn progress_is_captured(subject: &Subject<'_>, check: &'static str) {
+    let Some(pattern) = subject.deploy().and_then(|deploy| deploy.progress_pattern.as_ref()) else {
+        return;
+    };
+    if pattern.value.groups() == 0 {
+        let message = "the pattern has no group that captures the percentage";
+        let help = "put the digits into parentheses and end with what follows: '(\\d+) ?%'";
+        subject.findings.add(check, pattern.at(), message, help);
+    }
+}
+
+pub(super) fn time_is_sane(subject: &Subject<'_>, check: &'static str) {
+    let timeout = subject.deploy().and_then(|deploy| deploy.timeout.as_ref());
+    super::board::within(subject, check, timeout, &WAIT_RANGE, super::board::show_duration);
+}

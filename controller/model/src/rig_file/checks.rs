@@ -1,0 +1,171 @@
+//! What must hold of a place beyond the types of its values.
+
+use super::raw::{RawEmulator, RawPlace, RawProbe};
+use super::{EmulatorDeploy, ProbeResource};
+use crate::document::{Findings, Located, did_you_mean};
+use crate::profile::checks::emulator_args;
+use crate::profile::{ArgPart, BoardProfile, Deploy, DeployPart, arg_parts};
+
+/// From what the slowest adapters can do to beyond the fastest (SWD at 50 MHz).
+const SPEED_RANGE: std::ops::RangeInclusive<u32> = 1..=100_000;
+
+/// Runs every check of a place.
+pub(super) fn run(place: &Located<RawPlace>, profiles: &[BoardProfile], findings: &Findings) {
+    one_resource(place, findings);
+    let place = &place.value;
+    let profile = place.board.as_ref().and_then(|board| {
+        let found = profiles.iter().find(|profile| profile.id == board.value);
+        if found.is_none() {
+            findings.add(
+                "rig::unknown-board",
+                board.at(),
+                format!("there is no board profile {:?}", board.value.as_str()),
+                did_you_mean(board.value.as_str(), profiles.iter().map(|p| p.id.as_str())),
+            );
+        }
+        found
+    });
+    if let Some(emulator) = &place.emulator {
+        args(&emulator.value, findings);
+        if let Some(profile) = profile {
+            emulable(place, profile, findings);
+            emulator_deploy(&emulator.value, profile, findings);
+        }
+    }
+    if let Some(probe) = &place.probe {
+        selector(&probe.value, findings);
+        words(&probe.value, findings);
+        if let Some(profile) = profile {
+            chip(probe, profile, findings);
+            flasher(probe, profile, findings);
+        }
+    }
+}
+
+fn one_resource(place: &Located<RawPlace>, findings: &Findings) {
+    let message = match (&place.value.emulator, &place.value.probe) {
+        (None, None) => "nothing makes this place real",
+        (Some(_), Some(_)) => "this place has an emulator and a probe",
+        (Some(_), None) | (None, Some(_)) => return,
+    };
+    let help = "give one of the two: `[place.emulator]` for an emulated board, \
+                `[place.probe]` with a `selector` for a real one";
+    findings.add("rig::resource", place.at(), message, help);
+}
+
+fn emulable(place: &RawPlace, profile: &BoardProfile, findings: &Findings) {
+    let Some(board) = place.board.as_ref().filter(|_| profile.emulation.is_none()) else { return };
+    findings.add(
+        "rig::not-emulable",
+        board.at(),
+        format!("board {:?} cannot be emulated", board.value.as_str()),
+        format!("add `[emulation]` to {}, or bind another board", profile.origin),
+    );
+}
+
+fn args(emulator: &RawEmulator, findings: &Findings) {
+    let Some(args) = &emulator.args else { return };
+    emulator_args("rig::args", &args.value, findings);
+    for arg in &args.value {
+        let plain = |part: &ArgPart<'_>| matches!(part, ArgPart::Text(_));
+        if !arg_parts(&arg.value).is_ok_and(|parts| parts.iter().all(plain)) {
+            let help = "what needs a placeholder belongs into the board profile";
+            findings.add(
+                "rig::placeholder",
+                arg.at(),
+                "a place's arguments have no placeholders",
+                help,
+            );
+        }
+    }
+}
+
+fn emulator_deploy(emulator: &RawEmulator, profile: &BoardProfile, findings: &Findings) {
+    let Some(deploy) = &emulator.deploy else { return };
+    let boots_alone = profile.emulation.as_ref().is_some_and(|e| e.image_set.is_some());
+    let (message, help) = match deploy.value {
+        _ if boots_alone => (
+            format!("board {} boots its own image set and takes no image", profile.id),
+            "remove the line".to_owned(),
+        ),
+        EmulatorDeploy::Probe if profile.chip.is_none() => (
+            format!("a probe has to know the chip, and board {} names none", profile.id),
+            format!("add `chip` to {}, or write `deploy = \"loader\"`", profile.origin),
+        ),
+        EmulatorDeploy::Probe | EmulatorDeploy::Loader => return,
+    };
+    findings.add("rig::deploy", deploy.at(), message, help);
+}
+
+/// Tells whether a text is a USB id: one to four hex digits.
+fn is_id(text: &str) -> bool {
+    (1..=4).contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+fn selector(probe: &RawProbe, findings: &Findings) {
+    let Some(selector) = &probe.selector else { return };
+    let mut parts = selector.value.splitn(3, ':');
+    let vendor = parts.next().is_some_and(is_id);
+    let product = parts.next().is_some_and(|text| match text.split_once('-') {
+        Some((id, interface)) => is_id(id) && interface.parse::<u8>().is_ok(),
+        None => is_id(text),
+    });
+    // The serial number is whatever the maker wrote, but nothing that hides on a terminal.
+    let serial = parts.next().is_none_or(|text| {
+        text.len() <= 256 && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+    });
+    if !(vendor && product && serial) {
+        let message = "this selects no probe";
+        let help = "write vendor and product in hex, and the serial number where there are \
+                    several: \"2e8a:000c:E6616407\" (see: jig probes)";
+        findings.add("rig::probe-selector", selector.at(), message, help);
+    }
+}
+
+fn words(probe: &RawProbe, findings: &Findings) {
+    if let Some(speed) = probe.speed_khz.as_ref().filter(|s| !SPEED_RANGE.contains(&s.value)) {
+        let (start, end) = (SPEED_RANGE.start(), SPEED_RANGE.end());
+        let message = format!("{} kHz is no speed of a debug wire", speed.value);
+        findings.add("rig::probe-speed", speed.at(), message, format!("use {start} to {end}"));
+    }
+    if let Some(port) =
+        probe.port.as_ref().filter(|p| !p.value.starts_with('/') || p.value.contains('\0'))
+    {
+        let help = "name the device by its whole path, best one of /dev/serial/by-id/";
+        findings.add("rig::probe-port", port.at(), "this names no serial port", help);
+    }
+}
+
+fn chip(probe: &Located<RawProbe>, profile: &BoardProfile, findings: &Findings) {
+    if let Some(chip) = &probe.value.chip {
+        if chip.value.trim().is_empty() || chip.value.chars().any(char::is_control) {
+            let message = "`chip` is empty or holds control characters";
+            findings.add("rig::probe-chip", chip.at(), message, "name the chip or remove the line");
+        }
+    } else if profile.chip.is_none() && !matches!(profile.deploy, Some(Deploy::Command(_))) {
+        let message = format!("a probe has to know the chip, and board {} names none", profile.id);
+        let help = format!("add `chip` here or to {}", profile.origin);
+        findings.add("rig::probe-chip", probe.at(), message, help);
+    }
+}
+
+/// A flasher of the profile needs what only the place can say.
+fn flasher(probe: &Located<RawProbe>, profile: &BoardProfile, findings: &Findings) {
+    let Some(Deploy::Command(command)) = &profile.deploy else { return };
+    let raw = &probe.value;
+    if let Some(selector) = &raw.selector
+        && command.uses(&DeployPart::Serial)
+    {
+        let resource = ProbeResource { selector: selector.value.clone(), ..Default::default() };
+        if resource.serial().is_none() {
+            let message = format!("the flasher of board {} needs the serial number", profile.id);
+            let help = "write it behind the ids: \"VID:PID:SERIAL\"";
+            findings.add("rig::probe-serial", selector.at(), message, help);
+        }
+    }
+    if raw.port.is_none() && command.uses(&DeployPart::Port) {
+        let message = format!("the flasher of board {} needs a serial port", profile.id);
+        let help = "add `port = \"/dev/serial/by-id/...\"`";
+        findings.add("rig::probe-port", probe.at(), message, help);
+    }
+}
