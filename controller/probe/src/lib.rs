@@ -8,11 +8,18 @@
 mod core_state;
 mod error;
 mod flash;
+mod listing;
 mod snapshot;
+mod worker;
 
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
 pub use error::ProbeError;
 pub use flash::{
     EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, Segment,
 };
+pub use listing::{ProbeInfo, list_probes};
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};
+pub use worker::{
+    AttachMethod, AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, MemoryRegion,
+    MemoryWidth, Opener, ProbeHandle, ProbeSource, Protocol, options_from_env,
+};
