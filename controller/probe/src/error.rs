@@ -145,6 +145,24 @@ pub enum ProbeError {
         /// How many there are.
         count: u32,
     },
+    /// An option, a variable or a selector has a value that means nothing.
+    #[error("{name} is {value:?}, not {wanted}")]
+    BadOption {
+        /// What it is called.
+        name: String,
+        /// What it says.
+        value: String,
+        /// What it should say.
+        wanted: &'static str,
+    },
+    /// The request contradicts itself: bytes are to be written and to be kept.
+    #[error("{start:#x}..{end:#x} is part of the image and to be preserved")]
+    PreserveOverlaps {
+        /// First address of what both claim.
+        start: u64,
+        /// One past the last.
+        end: u64,
+    },
     /// Somebody asked to stop; the flash may be half written.
     #[error("cancelled")]
     Cancelled,
@@ -190,6 +208,8 @@ impl ProbeError {
         match self {
             Self::UnknownChip { .. } => Fault::Profile,
             Self::DoesNotFit { .. }
+            | Self::BadOption { .. }
+            | Self::PreserveOverlaps { .. }
             | Self::UnknownRegister { .. }
             | Self::NotHalted
             | Self::NoBreakpointLeft { .. } => Fault::Usage,

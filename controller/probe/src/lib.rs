@@ -11,20 +11,27 @@ mod diagnosis;
 mod error;
 mod fault_status;
 mod flash;
+mod listing;
 mod post_mortem;
 mod register_dump;
 mod rtt;
 mod snapshot;
 mod thumb;
+mod worker;
 
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
 pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
 pub use error::ProbeError;
 pub use flash::{EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest};
 pub use jig_model::image::{Payload, Segment};
+pub use listing::{ProbeInfo, list_probes};
 pub use post_mortem::{Why, explain};
 pub use register_dump::parse_register_dump;
 pub use rtt::{
     DefmtDecoder, DefmtError, DefmtItem, DefmtTable, RttBlock, RttChannel, RttError, TargetMemory,
 };
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};
+pub use worker::{
+    AttachMethod, AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, MemoryRegion,
+    MemoryWidth, Opener, ProbeHandle, ProbeSource, Protocol, options_from_env,
+};

@@ -1,0 +1,163 @@
+//! From a probe's name to a session: attempts, each by the next way on the ladder.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use jig_model::chain;
+use probe_rs::config::{MemoryRegion as Region, Registry, TargetSelector};
+use probe_rs::probe::{Probe, WireProtocol};
+use probe_rs::{Error, Permissions, Session};
+
+use super::bench::{Bench, Pulse};
+use super::core::kind_of;
+use super::options::{
+    AttachMethod, AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol, ladder,
+};
+use super::source::{Leash, Resolved};
+use super::translate;
+use crate::ProbeError;
+
+/// Between two attempts: what a regulator and a power-on reset need. Longer would be paid by
+/// every target that is simply not there.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a reset may take to bring the core to its first instruction. Boot ROMs take part
+/// of it; the drivers of probe-rs allow as much.
+pub(crate) const RESET: Duration = Duration::from_millis(500);
+
+/// The built-in chips. Reading them takes a tenth of a second, and they never change.
+static BUILT_IN: LazyLock<Registry> = LazyLock::new(Registry::from_builtin_families);
+
+/// Attaches. Runs on the worker's thread.
+pub(crate) fn attach(
+    source: &mut Resolved,
+    options: &AttachOptions,
+    leash: &Leash,
+    pulse: &Pulse,
+) -> Result<(Bench, Attached), ProbeError> {
+    let described;
+    let registry = match &options.chip_description {
+        None => &*BUILT_IN,
+        Some(text) => {
+            described = with_description(text)?;
+            &described
+        }
+    };
+    let target = match &options.chip {
+        Some(name) => TargetSelector::Unspecified(name.clone()),
+        None => source.target(),
+    };
+    // A name that is not known is no reason to touch the probe.
+    if let TargetSelector::Unspecified(name) = &target
+        && let Err(error) = registry.get_target_by_name(name)
+    {
+        let error = Error::ChipNotFound(error);
+        return Err(match translate::attach(&error, registry, Some(name)) {
+            Some(known) => known,
+            None => translate::failed("reading the chip description", error),
+        });
+    }
+
+    let mut failures = Vec::new();
+    let mut last: Option<Box<dyn std::error::Error + Send + Sync>> = None;
+    let mut attempts = 0;
+    for method in ladder(options.mode, options.attempts) {
+        if attempts > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        if leash.is_cut() {
+            return Err(ProbeError::Gone);
+        }
+        attempts += 1;
+        pulse.beat();
+        let probe = open(source, options, leash)?;
+        match by(method, probe, target.clone(), options, registry) {
+            Ok(session) => {
+                let attached = Attached {
+                    probe: source.name(),
+                    chip: session.target().name.clone(),
+                    core: session.target().cores.first().and_then(|core| kind_of(core.core_type)),
+                    attempts,
+                    method,
+                    failures,
+                    memory: session.target().memory_map.iter().map(region).collect(),
+                };
+                return Ok((Bench::new(session), attached));
+            }
+            Err(error) => {
+                if let Some(known) = translate::attach(&error, registry, options.chip.as_deref()) {
+                    return Err(known);
+                }
+                failures.push(format!("{}: {}", method.words(), chain(&error)));
+                last = Some(Box::new(error));
+            }
+        }
+    }
+    Err(match last {
+        Some(source) => ProbeError::NoTarget { attempts, source },
+        None => ProbeError::Gone,
+    })
+}
+
+fn with_description(text: &str) -> Result<Registry, ProbeError> {
+    let mut registry = Registry::from_builtin_families();
+    registry.add_target_family_from_yaml(text).map_err(|error| ProbeError::Failed {
+        what: "the chip description could not be read".to_owned(),
+        source: Box::new(error),
+    })?;
+    Ok(registry)
+}
+
+fn open(
+    source: &mut Resolved,
+    options: &AttachOptions,
+    leash: &Leash,
+) -> Result<Probe, ProbeError> {
+    let mut probe = source.open(leash)?;
+    if let Some(protocol) = options.protocol {
+        let protocol = match protocol {
+            Protocol::Swd => WireProtocol::Swd,
+            Protocol::Jtag => WireProtocol::Jtag,
+        };
+        probe
+            .select_protocol(protocol)
+            .map_err(|error| translate::failed("selecting the protocol", error))?;
+    }
+    if let Some(speed) = options.speed_khz {
+        probe.set_speed(speed).map_err(|error| translate::failed("setting the speed", error))?;
+    }
+    Ok(probe)
+}
+
+fn by(
+    method: AttachMethod,
+    probe: Probe,
+    target: TargetSelector,
+    options: &AttachOptions,
+    registry: &Registry,
+) -> Result<Session, Error> {
+    let mut permissions = Permissions::new();
+    if options.allow_unlock {
+        permissions = permissions.allow_erase_all();
+    }
+    match method {
+        AttachMethod::Running => probe.attach_with_registry(target, permissions, registry),
+        AttachMethod::UnderReset => {
+            probe.attach_under_reset_with_registry(target, permissions, registry)
+        }
+        AttachMethod::ResetAfter => {
+            let mut session = probe.attach_with_registry(target, permissions, registry)?;
+            session.core(0)?.reset_and_halt(RESET)?;
+            Ok(session)
+        }
+    }
+}
+
+fn region(region: &Region) -> MemoryRegion {
+    let (name, range, kind) = match region {
+        Region::Nvm(nvm) => (&nvm.name, &nvm.range, MemoryKind::Flash),
+        Region::Ram(ram) => (&ram.name, &ram.range, MemoryKind::Ram),
+        Region::Generic(other) => (&other.name, &other.range, MemoryKind::Other),
+    };
+    MemoryRegion { name: name.clone(), start: range.start, end: range.end, kind }
+}

@@ -1,0 +1,120 @@
+//! The worker's thread: the session, and the loop that serves requests.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use probe_rs::{Core, Session};
+
+use super::source::Leash;
+use super::translate;
+use crate::ProbeError;
+
+/// What a request does, on the worker's thread. It answers by itself; `Break` ends the thread.
+pub(crate) type Job = Box<dyn FnOnce(&mut Option<Bench>) -> Flow + Send>;
+
+/// What comes after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// The next one.
+    Continue,
+    /// Nothing: the session is closed or broken.
+    Break,
+}
+
+/// When the worker last showed that it is alive.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    since: Instant,
+    millis: AtomicU64,
+}
+
+impl Pulse {
+    pub(crate) fn new() -> Self {
+        Self { since: Instant::now(), millis: AtomicU64::new(0) }
+    }
+
+    /// Shows that the worker is alive.
+    pub(crate) fn beat(&self) {
+        let millis = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.millis.store(millis, Ordering::Relaxed);
+    }
+
+    /// Returns when it last did.
+    pub(crate) fn last(&self) -> Instant {
+        self.since + Duration::from_millis(self.millis.load(Ordering::Relaxed))
+    }
+}
+
+/// What worker and handles share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) name: String,
+    pub(crate) pulse: Pulse,
+    /// Set when the worker is given up, or has ended.
+    pub(crate) lost: AtomicBool,
+    pub(crate) leash: Leash,
+}
+
+impl Shared {
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// Gives the worker up.
+    pub(crate) fn give_up(&self) {
+        self.lost.store(true, Ordering::Release);
+        self.leash.cut();
+    }
+}
+
+/// The open session and what is known of it.
+pub(crate) struct Bench {
+    session: Session,
+}
+
+impl Bench {
+    pub(crate) fn new(session: Session) -> Self {
+        Self { session }
+    }
+
+    /// Borrows the session.
+    pub(crate) fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// Borrows the first core, the one that every verb without a core's name means.
+    pub(crate) fn core(&mut self) -> Result<Core<'_>, ProbeError> {
+        self.session.core(0).map_err(|error| translate::failed("reaching the core", error))
+    }
+
+    /// Closes the session and leaves the core halted. Dropping a session lets the core run,
+    /// so it must not be able to: its wire is cut first. Where nothing can cut it, the session
+    /// is forgotten, and the probe stays taken until the process ends.
+    pub(crate) fn close_halted(self, leash: &Leash) {
+        if !leash.cut() {
+            std::mem::forget(self.session);
+        }
+    }
+}
+
+/// Serves requests until nobody can send any, or one of them ends the session.
+pub(crate) fn serve(bench: Bench, requests: &mpsc::Receiver<Job>, shared: &Arc<Shared>) {
+    let mut bench = Some(bench);
+    while let Ok(job) = requests.recv() {
+        if shared.is_lost() {
+            break;
+        }
+        shared.pulse.beat();
+        let flow = job(&mut bench);
+        shared.pulse.beat();
+        if flow == Flow::Break {
+            break;
+        }
+    }
+    // A session says good-bye to its target, through a driver that may be broken.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(bench.take())));
+    shared.lost.store(true, Ordering::Release);
+    shared.leash.join();
+}

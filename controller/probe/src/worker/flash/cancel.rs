@@ -1,0 +1,42 @@
+//! A request to stop, shared by who may make it and who heeds it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Asks a flash operation to stop; clones ask for the same.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks to stop, now and for ever.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Tells whether somebody asked.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// What a flash operation heeds: the request to stop, and whether anybody waits for it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop {
+    pub(crate) asked: Cancel,
+    pub(crate) abandoned: Cancel,
+}
+
+impl Stop {
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.asked.is_cancelled() || self.abandoned.is_cancelled()
+    }
+}
+
+/// Asks to stop when it is dropped: it lives in the future of a request.
+pub(crate) struct Interest(pub(crate) Cancel);
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,393 @@
+//! What everybody but the worker holds: requests go in, answers come out.
+
+use std::fmt;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+
+use super::attach::attach;
+use super::bench::{Bench, Flow, Job, Pulse, Shared, serve};
+use super::flash::{self, Cancel, Interest, Stop};
+use super::options::{AttachOptions, Attached};
+use super::selector::Selector;
+use super::source::{Leash, ProbeSource, Resolved};
+use crate::{
+    CoreSnapshot, CoreState, EraseReport, EraseScope, FlashProgress, FlashReport, FlashRequest,
+    Payload, ProbeError, RegisterValue, ResetInto, listing,
+};
+
+/// What a core is left doing when a session is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// It runs, or goes on running.
+    Running,
+    /// It stands still. A probe that cannot be cut off from its target stays open until the
+    /// process ends, since to close it would let the core run.
+    Halted,
+}
+
+/// How wide the single accesses are that carry bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemoryWidth {
+    /// The fastest there is; for memory.
+    #[default]
+    Any,
+    /// One byte each.
+    Byte,
+    /// Two bytes each; address and length are even.
+    Half,
+    /// Four bytes each; address and length are multiples of four. For registers.
+    Word,
+}
+
+/// A probe that is attached to a target. Clones share the one session; requests are served
+/// in the order in which they are made. The session ends when the last handle is dropped, and
+/// the core then runs; [`close`](Self::close) also waits for the end.
+///
+/// Every method fails with [`ProbeError::Hung`] when the probe shows no sign of progress for
+/// the deadline of its [`AttachOptions`], and with [`ProbeError::Gone`] after that. Dropping the future of a
+/// request takes back the interest in the answer, not the request; but a flash operation
+/// stops at the next sector.
+#[derive(Clone)]
+pub struct ProbeHandle {
+    requests: mpsc::Sender<Job>,
+    shared: Arc<Shared>,
+    deadline: Duration,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl fmt::Debug for ProbeHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ProbeHandle").field(&self.shared.name).finish()
+    }
+}
+
+impl ProbeHandle {
+    /// Opens a probe, attaches it to its target and says what that took.
+    ///
+    /// # Errors
+    /// [`ProbeError::NotFound`], `Ambiguous` and `Held` say why there is no probe;
+    /// `UnknownChip`, `Protected` and `NoTarget` why it finds no target.
+    pub async fn attach(
+        source: ProbeSource,
+        options: AttachOptions,
+    ) -> Result<(Self, Attached), ProbeError> {
+        let source = Resolved::from_source(source)?;
+        let name = source.name();
+        let remote = match &source {
+            Resolved::Selector(Selector::Remote(address)) => Some(address.clone()),
+            _ => None,
+        };
+        let shared = Arc::new(Shared {
+            name: name.clone(),
+            pulse: Pulse::new(),
+            lost: false.into(),
+            leash: Leash::default(),
+        });
+        let (requests, received) = mpsc::channel::<Job>();
+        let (answer, answered) = oneshot::channel();
+        let deadline = options.deadline;
+        let (worker, mut source) = (Arc::clone(&shared), source);
+        let thread = Builder::new().name(format!("probe {name}")).spawn(move || {
+            let attached = catch_unwind(AssertUnwindSafe(|| {
+                attach(&mut source, &options, &worker.leash, &worker.pulse)
+            }));
+            let (bench, attached) = match attached {
+                Ok(Ok(both)) => both,
+                failed => {
+                    worker.lost.store(true, std::sync::atomic::Ordering::Release);
+                    worker.leash.join();
+                    // Nobody listens any more if that took too long.
+                    let _ = answer.send(match failed {
+                        Ok(Ok(_)) => Err(ProbeError::Gone),
+                        Ok(Err(error)) => Err(error),
+                        Err(panic) => Err(panicked("attach", &*panic)),
+                    });
+                    return;
+                }
+            };
+            if answer.send(Ok(attached)).is_ok() {
+                serve(bench, &received, &worker);
+            }
+        });
+        let thread = thread.map_err(|error| ProbeError::Failed {
+            what: "the probe's thread could not be started".to_owned(),
+            source: Box::new(error),
+        })?;
+        let handle =
+            Self { requests, shared, deadline, thread: Arc::new(Mutex::new(Some(thread))) };
+        // Looked up before the wire is cut, while the other client can still be seen.
+        let holder = || remote.as_ref().and_then(listing::other_client);
+        match handle.watch("attach", answered, holder).await {
+            Ok(attached) => Ok((handle, attached)),
+            Err(error) => {
+                if !matches!(error, ProbeError::Hung { .. } | ProbeError::Held { .. }) {
+                    handle.join().await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the probe's selector, or a virtual probe's name.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Brings the flash, and RAM where the payload reaches into it, to hold a payload. Only
+    /// sectors that hold something else are erased. The core stands still afterwards, unless
+    /// nothing had to be written; RAM outside the payload is overwritten. Reset it to start.
+    ///
+    /// `progress` is called on the probe's thread and must not block. `cancel` is looked at
+    /// between phases and between sectors, never inside one; what it leaves is a session that
+    /// works and a flash whose sectors each hold the old bytes, the new ones or none.
+    ///
+    /// # Errors
+    /// [`ProbeError::DoesNotFit`] and `PreserveOverlaps` before anything is touched;
+    /// `FlashFailed`, `VerifyFailed` and `Cancelled` after.
+    pub async fn flash(
+        &self,
+        request: FlashRequest,
+        progress: impl FnMut(FlashProgress) + Send + 'static,
+        cancel: Cancel,
+    ) -> Result<FlashReport, ProbeError> {
+        let shared = Arc::clone(&self.shared);
+        let stop = Stop { asked: cancel, abandoned: Cancel::default() };
+        let _interest = Interest(stop.abandoned.clone());
+        self.call("flash", move |bench| {
+            flash::flash(bench, &request, Box::new(progress), &stop, &shared.pulse)
+        })
+        .await
+    }
+
+    /// Erases flash. The core stands still afterwards.
+    ///
+    /// # Errors
+    /// [`ProbeError::DoesNotFit`] where there is no flash, `FlashFailed`, `Cancelled`.
+    pub async fn erase(
+        &self,
+        scope: EraseScope,
+        cancel: Cancel,
+    ) -> Result<EraseReport, ProbeError> {
+        let shared = Arc::clone(&self.shared);
+        let stop = Stop { asked: cancel, abandoned: Cancel::default() };
+        let _interest = Interest(stop.abandoned.clone());
+        self.call("erase", move |bench| flash::erase(bench, &scope, &stop, &shared.pulse)).await
+    }
+
+    /// Loads a payload into RAM and starts it there: its vectors are at its first address.
+    ///
+    /// # Errors
+    /// [`ProbeError::DoesNotFit`] unless all of it is in RAM; `VerifyFailed`.
+    pub async fn boot_ram(&self, payload: Payload) -> Result<(), ProbeError> {
+        self.call("boot from RAM", move |bench| flash::boot_ram(bench, &payload)).await
+    }
+
+    /// Resets the chip.
+    pub async fn reset(&self, into: ResetInto) -> Result<(), ProbeError> {
+        self.call("reset", move |bench| bench.reset(into)).await
+    }
+
+    /// Halts the core and returns its program counter.
+    pub async fn halt(&self) -> Result<u64, ProbeError> {
+        self.call("halt", Bench::halt).await
+    }
+
+    /// Lets the core run.
+    pub async fn run(&self) -> Result<(), ProbeError> {
+        self.call("run", Bench::run).await
+    }
+
+    /// Executes one instruction and returns the program counter after it.
+    ///
+    /// # Errors
+    /// [`ProbeError::NotHalted`].
+    pub async fn step(&self) -> Result<u64, ProbeError> {
+        self.call("step", Bench::step).await
+    }
+
+    /// Returns what the core does.
+    pub async fn state(&self) -> Result<CoreState, ProbeError> {
+        self.call("state", Bench::state).await
+    }
+
+    /// Reads all registers, in the order in which debuggers show them.
+    ///
+    /// # Errors
+    /// [`ProbeError::NotHalted`].
+    pub async fn registers(&self) -> Result<Vec<RegisterValue>, ProbeError> {
+        self.call("registers", Bench::registers).await
+    }
+
+    /// Writes a register; its name as [`registers`](Self::registers) spells it, or `r13`..`r15`.
+    ///
+    /// # Errors
+    /// [`ProbeError::NotHalted`], [`ProbeError::UnknownRegister`].
+    pub async fn write_register(&self, name: &str, value: u128) -> Result<(), ProbeError> {
+        let name = name.to_owned();
+        self.call("write a register", move |bench| bench.write_register(&name, value)).await
+    }
+
+    /// Reads memory, the core running or not.
+    ///
+    /// # Errors
+    /// [`ProbeError::BusFault`] names the word that the bus refused; the session goes on.
+    pub async fn read(&self, address: u64, len: usize) -> Result<Vec<u8>, ProbeError> {
+        self.read_as(MemoryWidth::Any, address, len).await
+    }
+
+    /// Reads memory in accesses of one width.
+    pub async fn read_as(
+        &self,
+        width: MemoryWidth,
+        address: u64,
+        len: usize,
+    ) -> Result<Vec<u8>, ProbeError> {
+        let shared = Arc::clone(&self.shared);
+        self.call("read", move |bench| bench.read(width, address, len, &shared.pulse)).await
+    }
+
+    /// Writes memory, the core running or not. Flash is not written this way.
+    pub async fn write(&self, address: u64, bytes: Vec<u8>) -> Result<(), ProbeError> {
+        self.write_as(MemoryWidth::Any, address, bytes).await
+    }
+
+    /// Writes memory in accesses of one width.
+    pub async fn write_as(
+        &self,
+        width: MemoryWidth,
+        address: u64,
+        bytes: Vec<u8>,
+    ) -> Result<(), ProbeError> {
+        let shared = Arc::clone(&self.shared);
+        self.call("write", move |bench| bench.write(width, address, &bytes, &shared.pulse)).await
+    }
+
+    /// Sets a hardware breakpoint; one that is set already stays.
+    ///
+    /// # Errors
+    /// [`ProbeError::NoBreakpointLeft`].
+    pub async fn set_breakpoint(&self, address: u64) -> Result<(), ProbeError> {
+        self.call("set a breakpoint", move |bench| bench.set_breakpoint(address)).await
+    }
+
+    /// Clears a hardware breakpoint, if there is one at the address.
+    pub async fn clear_breakpoint(&self, address: u64) -> Result<(), ProbeError> {
+        self.call("clear a breakpoint", move |bench| bench.clear_breakpoint(address)).await
+    }
+
+    /// Reads registers, the given memory and the fault status registers of a halted core. A
+    /// range that the bus refuses is left out.
+    ///
+    /// # Errors
+    /// [`ProbeError::NotHalted`].
+    pub async fn snapshot(&self, memory: Vec<Range<u64>>) -> Result<CoreSnapshot, ProbeError> {
+        let shared = Arc::clone(&self.shared);
+        self.call("snapshot", move |bench| bench.snapshot(&memory, &shared.pulse)).await
+    }
+
+    /// Closes the session, for all handles, and waits until its thread has ended.
+    pub async fn close(self, leave: Leave) -> Result<(), ProbeError> {
+        let shared = Arc::clone(&self.shared);
+        let closed = self
+            .ask("close", move |bench| {
+                let Some(mut bench) = bench.take() else { return (Ok(()), Flow::Break) };
+                let left = match leave {
+                    Leave::Running => bench.run(),
+                    Leave::Halted => bench.halt().map(drop),
+                };
+                match leave {
+                    Leave::Running => drop(bench),
+                    Leave::Halted => bench.close_halted(&shared.leash),
+                }
+                (left, Flow::Break)
+            })
+            .await;
+        if !matches!(closed, Err(ProbeError::Hung { .. })) {
+            self.join().await;
+        }
+        closed
+    }
+
+    /// Waits for the thread, which is known to end.
+    async fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // The thread catches its panics; a runtime that shuts down waits for nothing.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+
+    /// Asks for something that leaves the session open.
+    async fn call<T: Send + 'static>(
+        &self,
+        during: &'static str,
+        job: impl FnOnce(&mut Bench) -> Result<T, ProbeError> + Send + 'static,
+    ) -> Result<T, ProbeError> {
+        self.ask(during, move |bench| match bench {
+            Some(bench) => (job(bench), Flow::Continue),
+            None => (Err(ProbeError::Gone), Flow::Break),
+        })
+        .await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        during: &'static str,
+        job: impl FnOnce(&mut Option<Bench>) -> (Result<T, ProbeError>, Flow) + Send + 'static,
+    ) -> Result<T, ProbeError> {
+        if self.shared.is_lost() {
+            return Err(ProbeError::Gone);
+        }
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |bench| {
+            let (result, flow) = catch_unwind(AssertUnwindSafe(|| job(bench)))
+                .unwrap_or_else(|panic| (Err(panicked(during, &*panic)), Flow::Break));
+            // Whoever asked may have lost interest.
+            let _ = answer.send(result);
+            flow
+        });
+        self.requests.send(job).map_err(|_| ProbeError::Gone)?;
+        self.watch(during, answered, || None).await
+    }
+
+    /// Waits for an answer as long as the worker shows that it is alive.
+    async fn watch<T>(
+        &self,
+        during: &str,
+        mut answered: oneshot::Receiver<Result<T, ProbeError>>,
+        holder: impl FnOnce() -> Option<String>,
+    ) -> Result<T, ProbeError> {
+        let asked = Instant::now();
+        loop {
+            let alive = Instant::from_std(self.shared.pulse.last()).max(asked);
+            tokio::select! {
+                biased;
+                answer = &mut answered => return answer.unwrap_or(Err(ProbeError::Gone)),
+                () = sleep_until(alive + self.deadline) => {}
+            }
+            if Instant::from_std(self.shared.pulse.last()).max(asked) > alive {
+                continue;
+            }
+            let holder = holder();
+            self.shared.give_up();
+            return Err(match holder {
+                Some(holder) => ProbeError::Held { selector: self.shared.name.clone(), holder },
+                None => ProbeError::Hung { during: during.to_owned(), within: self.deadline },
+            });
+        }
+    }
+}
+
+/// Makes an answer of a driver's panic.
+fn panicked(during: &str, panic: &(dyn std::any::Any + Send)) -> ProbeError {
+    let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
+    let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
+    let words = words.unwrap_or_else(|| "the driver panicked".to_owned());
+    ProbeError::ProbeLost { during: during.to_owned(), source: words.into() }
+}

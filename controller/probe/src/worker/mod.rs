@@ -1,0 +1,40 @@
+//! One owner per probe: a named thread that holds the probe-rs session.
+//!
+//! probe-rs blocks, and a session belongs to one thread. Everybody else holds a
+//! [`ProbeHandle`]: requests go to the thread one after the other, answers come back once.
+//!
+//! # Design
+//! *A request is a closure over the session*, not a case of an enum: the methods of the
+//! handle are the closed list of what can be asked, and each says what it asks for where it
+//! is declared.
+//!
+//! *A probe that hangs is given up, not waited for.* A thread that is stuck in a driver
+//! cannot be killed. When the worker shows no sign of progress for the deadline, the caller
+//! gets [`ProbeError::Hung`](crate::ProbeError::Hung), later ones get `Gone`, and what can cut
+//! the wire is asked to: a probe behind a socket then fails all its calls, so that its thread
+//! ends. A thread that hangs in a USB driver stays until the process ends, with the device.
+//!
+//! *Progress, not duration, is watched.* To flash a megabyte may take minutes, but no single
+//! step of it takes longer than the slowest sector.
+//!
+//! *A panic of a driver is an answer*: the request gets `ProbeLost`, the thread ends.
+
+mod attach;
+mod bench;
+mod core;
+mod flash;
+mod handle;
+mod options;
+mod relay;
+mod selector;
+mod source;
+mod translate;
+
+pub use flash::Cancel;
+pub use handle::{Leave, MemoryWidth, ProbeHandle};
+pub use options::{
+    AttachMethod, AttachMode, AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol,
+    options_from_env,
+};
+pub(crate) use selector::Address;
+pub use source::{Opener, ProbeSource};

@@ -1,0 +1,217 @@
+//! Where a probe comes from: a selector, or something in this process that makes one.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use probe_rs::config::TargetSelector;
+use probe_rs::probe::list::Lister;
+use probe_rs::probe::{DebugProbeError, DebugProbeSelector, Probe, ProbeCreationError};
+
+use super::relay::{self, OpenError};
+use super::selector::{Address, Selector};
+use crate::ProbeError;
+use crate::listing::{self, Bus};
+
+/// Where a probe comes from.
+pub enum ProbeSource {
+    /// A selector: `VID:PID[-INTERFACE][:SERIAL]`, or one of a probe behind a socket,
+    /// `20b7:9db1:unix:PATH` and `20b7:9db1:tcp:HOST:PORT`.
+    Selector(String),
+    /// A probe of this process.
+    Opener(Opener),
+}
+
+/// Makes a probe of this process; this crate's virtual probe gives one.
+pub struct Opener(pub(crate) Box<dyn OpenProbe>);
+
+impl fmt::Debug for ProbeSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Selector(selector) => f.debug_tuple("Selector").field(selector).finish(),
+            Self::Opener(opener) => f.debug_tuple("Opener").field(&opener.0.name()).finish(),
+        }
+    }
+}
+
+/// Opens a probe, as often as it is asked to: each attempt to attach uses one up.
+pub(crate) trait OpenProbe: Send {
+    /// Returns a name for people.
+    fn name(&self) -> String;
+
+    /// Opens the probe.
+    fn open(&mut self) -> Result<Probe, DebugProbeError>;
+
+    /// Returns the target behind it; a chip that the options name takes precedence.
+    fn target(&self) -> TargetSelector {
+        TargetSelector::Auto
+    }
+
+    /// Returns what cuts off the probe opened last, if anything can.
+    fn cutter(&self) -> Option<Arc<dyn Cut>> {
+        None
+    }
+}
+
+/// Cuts a probe off from its target.
+pub(crate) trait Cut: fmt::Debug + Send + Sync {
+    /// Lets every call of the probe fail from now on, those under way included, without
+    /// another word to the target. Callable from any thread, and again.
+    fn cut(&self);
+
+    /// Waits for what serves the wire; called after the probe is dropped.
+    fn join(&self) {}
+}
+
+/// Holds what cuts off the probe that is open now. Shared by the worker, which opens probes,
+/// and the watchdog, which may have to end one.
+#[derive(Debug, Default)]
+pub(crate) struct Leash(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    cutter: Option<Arc<dyn Cut>>,
+    cut: bool,
+}
+
+impl Leash {
+    /// Takes a new probe's cutter; at once in use if the worker is given up already.
+    pub(crate) fn hold(&self, cutter: Arc<dyn Cut>) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.cut {
+            cutter.cut();
+        }
+        held.cutter = Some(cutter);
+    }
+
+    /// Cuts off the open probe and every later one. Tells whether there was one to cut.
+    pub(crate) fn cut(&self) -> bool {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.cut = true;
+        if let Some(cutter) = &held.cutter {
+            cutter.cut();
+        }
+        held.cutter.is_some()
+    }
+
+    /// Tells whether probes are cut off.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).cut
+    }
+
+    /// Waits for what served the wire of a probe that is dropped.
+    pub(crate) fn join(&self) {
+        let cutter = self.0.lock().unwrap_or_else(PoisonError::into_inner).cutter.take();
+        if let Some(cutter) = cutter {
+            cutter.join();
+        }
+    }
+}
+
+/// A source whose selector is understood.
+pub(crate) enum Resolved {
+    Selector(Selector),
+    Opener(Box<dyn OpenProbe>),
+}
+
+impl Resolved {
+    pub(crate) fn from_source(source: ProbeSource) -> Result<Self, ProbeError> {
+        Ok(match source {
+            ProbeSource::Selector(text) => Self::Selector(text.parse()?),
+            ProbeSource::Opener(opener) => Self::Opener(opener.0),
+        })
+    }
+
+    /// Returns a name for people.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Selector(selector) => selector.to_string(),
+            Self::Opener(opener) => opener.name(),
+        }
+    }
+
+    /// Returns the target that the source itself knows of.
+    pub(crate) fn target(&self) -> TargetSelector {
+        match self {
+            Self::Selector(_) => TargetSelector::Auto,
+            Self::Opener(opener) => opener.target(),
+        }
+    }
+
+    /// Opens the probe.
+    pub(crate) fn open(&mut self, leash: &Leash) -> Result<Probe, ProbeError> {
+        match self {
+            Self::Selector(Selector::Local(selector)) => {
+                open_local(selector, &Lister::new(), &Bus::system())
+            }
+            Self::Selector(Selector::Remote(address)) => open_remote(address, leash),
+            Self::Opener(opener) => {
+                let name = opener.name();
+                let probe = opener.open().map_err(|error| match error {
+                    DebugProbeError::ProbeCouldNotBeCreated(ProbeCreationError::NotFound) => {
+                        ProbeError::NotFound { selector: name, present: Vec::new() }
+                    }
+                    other => ProbeError::Failed {
+                        what: format!("{name} could not be opened"),
+                        source: Box::new(other),
+                    },
+                })?;
+                if let Some(cutter) = opener.cutter() {
+                    leash.hold(cutter);
+                }
+                Ok(probe)
+            }
+        }
+    }
+}
+
+fn open_remote(address: &Address, leash: &Leash) -> Result<Probe, ProbeError> {
+    relay::open(address, leash).map_err(|error| {
+        let selector = Selector::Remote(address.clone()).to_string();
+        match error {
+            OpenError::Reach(error) if nobody_there(&error) => {
+                ProbeError::NotFound { selector, present: Vec::new() }
+            }
+            error => ProbeError::Failed {
+                what: format!("{selector} could not be opened"),
+                source: Box::new(error),
+            },
+        }
+    })
+}
+
+fn nobody_there(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{AddrNotAvailable, ConnectionRefused, NotFound};
+    matches!(error.kind(), NotFound | ConnectionRefused | AddrNotAvailable)
+}
+
+/// Opens a probe of a bus. The lister's own `open` would ask every driver in turn and report
+/// what the last of them says, so the probe is looked up first.
+pub(crate) fn open_local(
+    selector: &DebugProbeSelector,
+    lister: &Lister,
+    bus: &Bus,
+) -> Result<Probe, ProbeError> {
+    let name = selector.to_string();
+    let matching = lister.list(Some(selector));
+    let info = match matching.as_slice() {
+        [] => {
+            let present = lister.list_all();
+            return Err(ProbeError::NotFound {
+                selector: name,
+                present: present.iter().map(listing::selector_of).collect(),
+            });
+        }
+        [one] => one,
+        several => {
+            let matching = listing::told_apart(several, bus);
+            return Err(ProbeError::Ambiguous { selector: name, matching });
+        }
+    };
+    info.open().map_err(|error| match listing::holder_of(info, bus) {
+        Some(holder) => ProbeError::Held { selector: name, holder },
+        None => ProbeError::Failed {
+            what: format!("{name} could not be opened"),
+            source: Box::new(error),
+        },
+    })
+}
