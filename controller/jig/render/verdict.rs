@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jig_model::result::CaseStatus;
 use jig_model::{Cause, Evidence, Fault, Verdict, VerdictKind};
-use jig_rig::store::RunRecord;
+use jig_rig::store::{POST_MORTEM_FILE, RunRecord};
 
 use super::diagnostics::one_line;
 use super::paint::{Paint, Style};
@@ -53,7 +53,8 @@ pub(crate) fn verdict_text(record: &RunRecord, paint: Paint) -> String {
         return text;
     }
     for evidence in verdict.evidence.iter().take(MAX_EVIDENCE) {
-        let _ = writeln!(text, "  evidence: {}", pointer(evidence, paint));
+        let label = if explains(evidence) { "explained" } else { "evidence" };
+        let _ = writeln!(text, "  {label}: {}", pointer(evidence, paint));
     }
     let more = verdict.evidence.len().saturating_sub(MAX_EVIDENCE);
     if more > 0 {
@@ -127,6 +128,11 @@ fn cases(text: &mut String, verdict: &Verdict, paint: Paint) {
     if more > 0 {
         let _ = writeln!(text, "  and {more} more");
     }
+}
+
+/// Tells whether a debug port wrote this file.
+fn explains(evidence: &Evidence) -> bool {
+    evidence.file.rsplit('/').next() == Some(POST_MORTEM_FILE)
 }
 
 fn pointer(evidence: &Evidence, paint: Paint) -> String {
@@ -223,6 +229,28 @@ mod tests {
              cause: test_failed, the target is to blame\n  \
              next: jig runs log 20261121-221530-7f3a\n"
         );
+    }
+
+    #[test]
+    fn what_the_debug_port_found_is_shown_and_harmless() {
+        let told = "HardFault in \x1b]0;x\x07\u{202e}main\n (a.c:4)";
+        let mut verdict = Verdict::of(Cause::Lockup, format!("the processor locked up; {told}"));
+        let evidence = |file: &str, note: &str| Evidence {
+            file: file.into(),
+            start: 0,
+            end: 9,
+            note: note.into(),
+        };
+        verdict.evidence = vec![
+            evidence("consoles/1/uart0.raw", "deciding"),
+            evidence("consoles/1/post-mortem.json", told),
+        ];
+        let text = shown(verdict);
+        let harmless = "HardFault in \\x1b]0;x\\x07\\u{202e}main\\n (a.c:4)";
+        assert!(text.contains(&format!("locked up; {harmless}")), "{text}");
+        let line = format!("  explained: consoles/1/post-mortem.json @0..9 {harmless}\n");
+        assert!(text.contains(&line), "{text}");
+        assert!(!text.contains('\x1b') && !text.contains('\u{202e}'));
     }
 
     #[test]

@@ -107,6 +107,8 @@ causes! {
     EmulatorVanished = "emulator_vanished" => EnvError, Lab;
     /// The emulator is alive but does not answer its monitor.
     EmulatorStuck = "emulator_stuck" => EnvError, Lab;
+    /// A health check of the rig failed.
+    RigUnhealthy = "rig_unhealthy" => EnvError, Lab;
     /// The console's wire broke.
     ConsoleLost = "console_lost" => EnvError, Lab;
     /// The image could not be put on the board.

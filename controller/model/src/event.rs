@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::image::DeployReport;
+use crate::post_mortem::PostMortem;
 use crate::protocol::{CheckReport, PowerState};
 use crate::result::{CaseStatus, ResultFormat};
 use crate::verdict::Verdict;
@@ -31,6 +32,11 @@ pub enum BoardEvent {
         by_target: bool,
         /// The driver's words, such as `guest-reset`.
         reason: String,
+    },
+    /// A deployment goes on.
+    Deploying {
+        /// How much of it is done, in percent.
+        percent: u8,
     },
     /// A watchdog fired.
     Watchdog {
@@ -156,6 +162,13 @@ pub enum RunEvent {
         code: Option<i32>,
         /// Artefact with its output, relative to the run.
         artefact: String,
+    },
+    /// A debug port explained why the target failed.
+    PostMortem {
+        /// File that holds the same, relative to the run.
+        artefact: String,
+        /// What was found; its names are hostile text.
+        report: PostMortem,
     },
     /// An attempt ended.
     AttemptEnded {

@@ -125,6 +125,10 @@ pub struct CheckReport {
 
 /// Tells whether one part of the rig works.
 pub trait HealthCheck: Send {
+    /// Returns the cause a run ends with if this check fails while a plan fails, too.
+    fn cause(&self) -> Cause {
+        Cause::RigUnhealthy
+    }
     /// Runs the check.
     fn check(&mut self) -> BoxFuture<'_, CheckReport>;
 }

@@ -153,6 +153,10 @@ impl Flasher for EmulatorHandle {
 }
 
 impl HealthCheck for EmulatorHandle {
+    fn cause(&self) -> Cause {
+        Cause::EmulatorStuck
+    }
+
     fn check(&mut self) -> BoxFuture<'_, CheckReport> {
         Box::pin(async {
             let (reply, answer) = oneshot::channel();

@@ -93,6 +93,9 @@ pub(super) fn words(event: &RunEvent) -> Words {
             let code = code.map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
             ("host", format!("{argv:?}: {code}, output in {artefact}"), None)
         }
+        RunEvent::PostMortem { artefact, report } => {
+            ("debug", format!("{} (more in {artefact})", report.summary), Some(Style::Bad))
+        }
         RunEvent::AttemptEnded { attempt, verdict } => {
             let text = format!(
                 "attempt {attempt}: {} ({}): {}",
@@ -109,6 +112,7 @@ fn board(event: &BoardEvent) -> String {
     match event {
         BoardEvent::Power { state: PowerState::On } => "power on".to_owned(),
         BoardEvent::Power { state: PowerState::Off } => "power off".to_owned(),
+        BoardEvent::Deploying { percent } => format!("{percent} % deployed"),
         BoardEvent::Forwarded { port, address } => format!("port {port} is at {address}"),
         BoardEvent::Reset { by_target: true, reason } => format!("reset itself ({reason})"),
         BoardEvent::Reset { by_target: false, reason } => format!("was reset ({reason})"),

@@ -53,7 +53,7 @@ pub(super) async fn check_health(board: &Arc<Board>, checks: &mut [Box<dyn Healt
         if !report.ok {
             let text = format!("{}: {}", report.check, report.detail);
             let passage = Passage { text, ..Passage::default() };
-            board.incident(IncidentKind::Lost(Cause::EmulatorStuck), passage);
+            board.incident(IncidentKind::Lost(check.cause()), passage);
         }
     }
 }

@@ -180,6 +180,7 @@ impl BoardSink for Board {
                     self.begin_boot();
                 }
             }
+            BoardEvent::Deploying { .. } => {}
             BoardEvent::Forwarded { port, address } => {
                 self.facts().forwards.insert(port, address);
             }

@@ -15,6 +15,7 @@ mod board;
 mod identity;
 mod lookout;
 mod perform;
+mod post_mortem;
 #[cfg(test)]
 mod tests;
 mod trouble;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jig_model::image::Image;
+use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::plan::{Action, ActionKind, Plan};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
@@ -23,12 +23,15 @@ use super::actions::Actions;
 use super::aftermath;
 use super::board::{Board, EventSink, Line};
 use super::lookout::Lookout;
+use super::post_mortem::{Desk, Explanation, why};
 use super::watcher::{Progress, Reading, Seen, Watcher};
 use crate::console::{
     Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
     RecordKind, Syncing,
 };
-use crate::judge::{Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, judge};
+use crate::judge::{
+    Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, ReadBack, judge,
+};
 use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
@@ -200,6 +203,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         aftermath::hear_out(&board).await;
         aftermath::check_health(&board, &mut actions.protocols.health).await;
     }
+    let explanation = post_mortem(&request, &board, &mut actions, outcome.failure.as_ref()).await;
     let off = power_off(&mut actions).await;
     if let (Some(_), Err(error)) = (&outcome.failure, &off) {
         // The verdict has another reason; whoever uses the board next must know all the same.
@@ -233,9 +237,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let mut incidents = std::mem::take(&mut board.facts().incidents);
     incidents.extend(closed.incidents);
     aftermath::complete_lines(&mut incidents, request.dir.path());
-    let image = deployed
-        .as_ref()
-        .and_then(|report| request.images.values().find(|image| image.sha256 == report.sha256));
+    let image = image_of(request.images, deployed.as_ref());
+    let read_back = deployed.as_ref().and_then(|report| report.read_back_sha256.clone());
     let heard = std::mem::take(&mut board.facts().heard);
     let earlier = seen.earlier.into_iter().filter(|(boot, ..)| heard.contains(boot));
     let earlier = earlier.map(|(_, (start, end), report)| Heard {
@@ -256,13 +259,19 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         failure: outcome.failure.or(off.err()),
         restarts: outcome.restarts,
         identity: Identity {
+            read_back: read_back
+                .zip(image)
+                .map(|(found, image)| ReadBack { found, deployed: image.payload_sha256.clone() }),
             deployed: deployed.and_then(|report| report.build_id),
             announces: image.is_some_and(|image| image.announces),
             // The firmware may announce itself elsewhere than where its tests report.
             printed: seen.printed.or_else(|| others.into_iter().find_map(|other| other.printed)),
         },
     };
-    let verdict = judge(&observation);
+    let mut verdict = judge(&observation);
+    if let Some(explanation) = explanation {
+        explanation.add_to(&mut verdict);
+    }
     Ok(AttemptEnd {
         verdict,
         workflow: Some(outcome.record),
@@ -270,6 +279,37 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         consoles: closed.lengths,
         syncing: closed.syncing,
     })
+}
+
+/// Finds the image that a deployment put on the board.
+fn image_of<'i>(
+    images: &'i BTreeMap<Option<PathBuf>, Image>,
+    deployed: Option<&DeployReport>,
+) -> Option<&'i Image> {
+    let deployed = deployed?;
+    images.values().find(|image| image.sha256 == deployed.sha256)
+}
+
+/// Lets the debug port, if there is one, explain what went wrong; the board still has its
+/// power and nothing has reset it.
+async fn post_mortem(
+    request: &AttemptRequest<'_>,
+    board: &Board,
+    actions: &mut Actions<'_>,
+    failure: Option<&ActionFailure>,
+) -> Option<Explanation> {
+    let debug = actions.protocols.debug.as_deref_mut()?;
+    let why = why(&board.facts().incidents, failure)?;
+    let image = image_of(request.images, actions.deployed.as_ref());
+    // Other formats name no function and no line.
+    let symbols = image.filter(|image| image.format == ImageFormat::Elf);
+    let desk = Desk {
+        dir: request.dir,
+        attempt: request.attempt,
+        evidence: request.evidence,
+        cancel: &request.cancel,
+    };
+    desk.examine(board, debug, symbols.map(|image| image.path.clone()), why).await
 }
 
 fn bind(request: &AttemptRequest<'_>, board: &Arc<Board>) -> Result<Protocols, DriverError> {

@@ -8,6 +8,6 @@ mod observation;
 mod rules;
 
 pub use observation::{
-    Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, PrintedId,
+    Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, PrintedId, ReadBack,
 };
 pub use rules::judge;

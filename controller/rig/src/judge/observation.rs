@@ -85,6 +85,17 @@ pub struct Identity {
     pub announces: bool,
     /// The id that this boot printed, if any.
     pub printed: Option<PrintedId>,
+    /// What the board was found to hold after the deployment, if it was read back.
+    pub read_back: Option<ReadBack>,
+}
+
+/// What a board was found to hold, beside what was put there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadBack {
+    /// SHA-256 of what was read, in lower-case hex.
+    pub found: String,
+    /// SHA-256 of what was deployed, in lower-case hex.
+    pub deployed: String,
 }
 
 /// A report that the plan waited for in a boot before the last.

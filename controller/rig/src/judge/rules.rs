@@ -17,6 +17,7 @@ const RULES: &[(&str, Rule)] = &[
     ("cancelled", cancelled),
     ("rig-lost-board", rig_lost_board),
     ("rig-action", rig_action),
+    ("wrong-content", wrong_content),
     ("wrong-image", wrong_image),
     ("crash", crash),
     ("watchdog", watchdog),
@@ -119,6 +120,21 @@ fn rig_action(seen: &Observation) -> Option<Verdict> {
     let failure = seen.failure.as_ref()?;
     let lab = failure.cause.fault() == Some(jig_model::Fault::Lab);
     lab.then(|| verdict(failure.cause, failure.detail.clone(), failure.evidence.clone()))
+}
+
+/// Holds what the board was found to hold against what was put there, byte by byte so to
+/// speak: a build id proves less, and few images print one.
+fn wrong_content(seen: &Observation) -> Option<Verdict> {
+    let read_back = seen.identity.read_back.as_ref()?;
+    (read_back.found != read_back.deployed).then(|| {
+        let short = |hash: &str| hash.chars().take(12).collect::<String>();
+        let summary = format!(
+            "the board holds other bytes (sha256 {}) than were deployed (sha256 {})",
+            short(&read_back.found),
+            short(&read_back.deployed)
+        );
+        Verdict::of(Cause::WrongImage, summary)
+    })
 }
 
 fn wrong_image(seen: &Observation) -> Option<Verdict> {
@@ -337,7 +353,7 @@ fn passed(seen: &Observation) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Gap, Passage, PrintedId};
+    use crate::judge::{Gap, Passage, PrintedId, ReadBack};
     use crate::workflow::ActionFailure;
     use jig_model::VerdictKind;
     use jig_model::result::{ResultFormat, TestCase};
@@ -413,8 +429,15 @@ mod tests {
             (Cause::PlanMismatch, |o| o.report.remarks.push("twice".into())),
             (Cause::Flaky, |o| o.restarts = 1),
             (Cause::IdentityMissing, |o| {
-                o.identity =
-                    Identity { deployed: Some("ab".into()), announces: true, printed: None };
+                o.identity = Identity {
+                    deployed: Some("ab".into()),
+                    announces: true,
+                    ..Identity::default()
+                };
+            }),
+            (Cause::WrongImage, |o| {
+                o.identity.read_back =
+                    Some(ReadBack { found: "ab".into(), deployed: "abcd".into() });
             }),
             (Cause::WrongImage, |o| {
                 let printed = PrintedId { hex: "cd".into(), passage: Passage::default() };
@@ -422,6 +445,7 @@ mod tests {
                     deployed: Some("ab".into()),
                     announces: true,
                     printed: Some(printed),
+                    read_back: None,
                 };
             }),
             (Cause::Hang, |o| {
@@ -489,6 +513,7 @@ mod tests {
             deployed: Some("abcdef".into()),
             announces: true,
             printed: Some(printed("abcd")),
+            read_back: Some(ReadBack { found: "cd".into(), deployed: "cd".into() }),
         };
         assert_eq!(judge(&seen).cause, Cause::Passed);
         seen.identity.printed = Some(printed("abce"));

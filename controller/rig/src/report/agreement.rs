@@ -175,6 +175,26 @@ fn each_status_is_shown_as_tabled() {
 }
 
 #[test]
+fn a_fault_beside_a_failed_case_is_told_in_every_form() {
+    let tests = TestReport {
+        cases: vec![case("c", CaseStatus::Fail, Some("own words"))],
+        ..TestReport::default()
+    };
+    let words = "the processor locked up; HardFault in uart_tx (uart.c:41)";
+    let report = RunReport::new("plan", Verdict { tests, ..Verdict::of(Cause::Lockup, words) });
+    for text in [junit(&report).unwrap(), json(&report).unwrap(), tap(&report), summary(&report)] {
+        // Markdown escapes the rest.
+        assert!(text.contains("HardFault in uart"), "{text}");
+    }
+    let rows = report.rows();
+    assert_eq!(rows[0].message.as_deref(), Some(&*format!("own words\nthe run: lockup: {words}")));
+    let (_, parsed) = colour_of_junit(&junit(&report).unwrap());
+    let status = &parsed.test_suites[0].test_cases[0].status;
+    let TestCaseStatus::NonSuccess { description, .. } = status else { panic!("{status:?}") };
+    assert!(description.as_ref().unwrap().as_str().contains(words));
+}
+
+#[test]
 fn a_flaky_run_shows_cases_of_all_counted_attempts() {
     let attempt = |n, cause: Cause, cases: Vec<TestCase>, replaced| AttemptReport {
         attempt: n,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use jig_model::VerdictKind;
 use jig_model::result::{CaseStatus, TestCase};
+use jig_model::{Cause, VerdictKind};
 
 use super::RunReport;
 
@@ -141,7 +141,13 @@ fn row(report: &RunReport, case: &TestCase) -> Row {
             ))
         }
         (CaseStatus::Fail, _) => {
-            Some(own.unwrap_or_else(|| "failed; the target says no more".into()))
+            let own = own.unwrap_or_else(|| "failed; the target says no more".into());
+            // Something worse may have happened beside it; a case that was cut short says so.
+            let told = matches!(verdict.cause, Cause::TestFailed | Cause::Flaky)
+                || verdict.tests.count(CaseStatus::Unfinished) > 0;
+            let worse =
+                (!told).then(|| format!("\nthe run: {}: {}", verdict.cause, verdict.summary));
+            Some(own + &worse.unwrap_or_default())
         }
         (CaseStatus::Pass | CaseStatus::Skip, _) => own,
     };

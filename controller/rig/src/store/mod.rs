@@ -57,7 +57,7 @@ pub use prune::{Pruned, Retention};
 pub use record::{
     AttemptRecord, BootRecord, ImageRecord, PlanRecord, RunRecord, RunState, SweepRecord,
 };
-pub use run_dir::RunDir;
+pub use run_dir::{POST_MORTEM_FILE, RunDir};
 pub use runs::{RunEntry, RunStore};
 pub use sweep::{Swept, SweptOutcome};
 

@@ -10,6 +10,9 @@ use crate::report::ReportFormat;
 /// Longest file name made of a hostile text; leaves room for suffixes below the usual 255.
 const MAX_NAME: usize = 100;
 
+/// Name of the file with what a debug port told. No console log ends like it.
+pub const POST_MORTEM_FILE: &str = "post-mortem.json";
+
 /// The directory of a run, which may be alive, ended or broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDir {
@@ -57,6 +60,12 @@ impl RunDir {
     /// Returns the path of a console's raw log; its index has the extension `idx`.
     pub fn console_path(&self, attempt: u32, console: &ConsoleName) -> PathBuf {
         self.path.join("consoles").join(attempt.to_string()).join(format!("{console}.raw"))
+    }
+
+    /// Returns the path of what the debug port told of an attempt's failure: beside the
+    /// attempt's console logs.
+    pub fn post_mortem_path(&self, attempt: u32) -> PathBuf {
+        self.path.join("consoles").join(attempt.to_string()).join(POST_MORTEM_FILE)
     }
 
     /// Returns the path of an artefact, always inside `artefacts/`, whatever the name says.

@@ -275,6 +275,16 @@ impl Bench {
         live: &LiveRun,
         plan: &str,
     ) -> Result<AttemptEnd, AttemptError> {
+        self.perform_on(live, plan, self).await
+    }
+
+    /// Makes the attempt on a board that somebody else binds.
+    pub(crate) async fn perform_on(
+        &self,
+        live: &LiveRun,
+        plan: &str,
+        factory: &dyn DriverFactory,
+    ) -> Result<AttemptEnd, AttemptError> {
         let image = Image {
             name: "app.elf".to_owned(),
             path: "app.elf".into(),
@@ -291,7 +301,7 @@ impl Bench {
             resource: &Resource::Emulator(EmulatorResource::default()),
             plan: &parse(plan),
             images: &BTreeMap::from([(None, image)]),
-            factory: self,
+            factory,
             host: self,
             dir: live.dir(),
             evidence: live.dir().path(),

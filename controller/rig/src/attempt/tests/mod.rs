@@ -1,6 +1,7 @@
 //! Tests of whole attempts on a board that plays scripts.
 
 mod actions;
+mod explained;
 pub(crate) mod fake;
 mod losses;
 mod property;

@@ -1,0 +1,173 @@
+//! What a debug port tells of a target that has gone wrong, before its power is taken.
+//!
+//! It explains a verdict and never makes or changes one: a debug port that fails, hangs or
+//! knows nothing leaves a note, and the run ends as it would have ended without it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jig_model::post_mortem::{PostMortem, StackFrame};
+use jig_model::protocol::{DebugPort, PostMortemRequest};
+use jig_model::{Cause, Evidence, Fault, RunEvent, Verdict, chain};
+use tokio::time::timeout;
+
+use super::board::Board;
+use crate::judge::{Incident, IncidentKind};
+use crate::store::{POST_MORTEM_FILE, RunDir};
+use crate::workflow::{ActionFailure, CancelToken};
+
+/// How long a debug port may take. Registers and stack are read within milliseconds; what
+/// takes time is the core dump: 1 MiB of RAM at the 100 KiB/s of a slow probe are ten
+/// seconds.
+///
+/// The scripted debug port of the tests answers at once or never.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 20_000 });
+
+/// Longest summary, sentence and name in characters, and most frames, sentences and
+/// registers: more than people read, and all of it is written by whoever built the image.
+const MAX_SUMMARY: usize = 512;
+const MAX_NAME: usize = 256;
+const MAX_FRAMES: usize = 128;
+const MAX_LINES: usize = 64;
+const MAX_REGISTERS: usize = 256;
+
+/// Says why it is worth asking the debug port, if it is: the target has faulted, was reset
+/// or stands still, and neither the rig nor somebody's wish to stop is the reason.
+pub(super) fn why(incidents: &[Incident], failure: Option<&ActionFailure>) -> Option<Cause> {
+    let lost = incidents.iter().any(|incident| matches!(incident.kind, IncidentKind::Lost(_)));
+    let failed = failure.map(|failure| failure.cause);
+    if lost || failed.is_some_and(|cause| cause.fault() != Some(Fault::Target)) {
+        return None;
+    }
+    // A fault says more than the lock-up or reset it led to.
+    let recognised = incidents.iter().find_map(|incident| match incident.kind {
+        IncidentKind::Recognised(cause) => Some(cause),
+        _ => None,
+    });
+    let seen = incidents.iter().find_map(|incident| match incident.kind {
+        IncidentKind::Lockup => Some(Cause::Lockup),
+        IncidentKind::GuestPanic => Some(Cause::GuestPanic),
+        IncidentKind::Watchdog => Some(Cause::WatchdogReset),
+        IncidentKind::Reset => Some(Cause::UnexpectedReset),
+        IncidentKind::Exit(code) if code != 0 => Some(Cause::GuestExit),
+        IncidentKind::Exit(_) | IncidentKind::Lost(_) | IncidentKind::Recognised(_) => None,
+    });
+    // What was waited for in vain may be what a target that hangs cannot print. A failed
+    // assertion or host command says nothing of where the target stands.
+    let silent = failed.filter(|cause| {
+        matches!(cause, Cause::Hang | Cause::ExpectMissed | Cause::NoOutput | Cause::NoEnd)
+    });
+    recognised.or(seen).or(silent)
+}
+
+/// Where an attempt's post-mortem is written.
+pub(super) struct Desk<'a> {
+    pub(super) dir: &'a RunDir,
+    pub(super) attempt: u32,
+    /// Folder for what drivers leave as evidence.
+    pub(super) evidence: &'a Path,
+    pub(super) cancel: &'a CancelToken,
+}
+
+/// What was learned, and the file that holds all of it.
+pub(super) struct Explanation {
+    summary: String,
+    file: String,
+    len: u64,
+}
+
+impl Desk<'_> {
+    /// Asks the debug port and keeps what it tells.
+    pub(super) async fn examine(
+        &self,
+        board: &Board,
+        debug: &mut dyn DebugPort,
+        image: Option<PathBuf>,
+        why: Cause,
+    ) -> Option<Explanation> {
+        let core = self.evidence.join("target.core");
+        let request = PostMortemRequest { image, core, why };
+        let asked = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err("somebody asked to stop".to_owned()),
+            asked = timeout(PATIENCE, debug.post_mortem(&request)) => match asked {
+                Ok(Ok(told)) => Ok(told),
+                Ok(Err(error)) => Err(chain(&error)),
+                Err(_) => Err(format!("the debug port took longer than {PATIENCE:?}")),
+            },
+        };
+        let kept = match asked {
+            Ok(None) => return None,
+            Ok(Some(told)) => self.keep(board, self.bounded(told)),
+            Err(error) => Err(error),
+        };
+        match kept {
+            Ok(explanation) => Some(explanation),
+            Err(error) => {
+                let text = format!("why the target failed could not be looked into: {error}");
+                board.emit(RunEvent::Note { text });
+                None
+            }
+        }
+    }
+
+    fn keep(&self, board: &Board, report: PostMortem) -> Result<Explanation, String> {
+        let path = self.dir.post_mortem_path(self.attempt);
+        let file = self.dir.relative(&path).unwrap_or_else(|| POST_MORTEM_FILE.to_owned());
+        let summary = report.summary.clone();
+        let text = serde_json::to_vec_pretty(&report).map_err(|error| error.to_string())?;
+        let written = std::fs::write(&path, &text);
+        // What was learned is in the event even where the disk took no file.
+        board.emit(RunEvent::PostMortem { artefact: file.clone(), report });
+        written.map_err(|error| format!("write {}: {error}", path.display()))?;
+        Ok(Explanation { summary, file, len: text.len() as u64 })
+    }
+
+    /// Cuts what names out of an image's debug information may have blown up, and makes
+    /// the core dump's path relative to the run.
+    fn bounded(&self, mut told: PostMortem) -> PostMortem {
+        told.summary = cut(&told.summary, MAX_SUMMARY);
+        told.kind = cut(&told.kind, MAX_NAME);
+        for list in [&mut told.status, &mut told.limits] {
+            list.truncate(MAX_LINES);
+            list.iter_mut().for_each(|line| *line = cut(line, MAX_SUMMARY));
+        }
+        if told.frames.len() > MAX_FRAMES {
+            let more = told.frames.len() - MAX_FRAMES;
+            told.frames.truncate(MAX_FRAMES);
+            told.limits.push(format!("{more} more frames are left out"));
+        }
+        for StackFrame { function, file, .. } in &mut told.frames {
+            for text in [function, file].into_iter().flatten() {
+                *text = cut(text, MAX_NAME);
+            }
+        }
+        told.registers.truncate(MAX_REGISTERS);
+        told.registers.iter_mut().for_each(|(name, _)| *name = cut(name, MAX_NAME));
+        told.core = told.core.filter(|core| core.is_file()).and_then(|core| {
+            // A driver that leaves it elsewhere would leave it to be forgotten.
+            self.dir.relative(&core).map(PathBuf::from)
+        });
+        told
+    }
+}
+
+fn cut(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{} [...]", &text[..at]),
+    }
+}
+
+impl Explanation {
+    /// Adds what was learned to a verdict that blames the target; its kind and cause stay.
+    pub(super) fn add_to(self, verdict: &mut Verdict) {
+        if verdict.cause.fault() != Some(Fault::Target) {
+            return;
+        }
+        verdict.summary = format!("{}; {}", verdict.summary.trim_end(), self.summary);
+        let evidence = Evidence { file: self.file, start: 0, end: self.len, note: self.summary };
+        // The deciding passage stays the first one.
+        verdict.evidence.insert(verdict.evidence.len().min(1), evidence);
+    }
+}

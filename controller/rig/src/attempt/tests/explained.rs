@@ -1,0 +1,371 @@
+//! What debug ports, health checks and read-backs add to an attempt, and what they may not.
+
+use std::sync::{Arc, Mutex};
+
+use jig_model::VerdictKind::{EnvError, Fail, Inconclusive, Pass};
+use jig_model::event::BoardEvent;
+use jig_model::image::{DeployReport, Image};
+use jig_model::post_mortem::{PostMortem, StackFrame};
+use jig_model::protocol::{
+    BindContext, BoxFuture, CheckReport, DebugPort, DriverError, DriverFactory, Flasher,
+    HealthCheck, PostMortemRequest, Protocols,
+};
+use jig_model::{Cause, RunEvent, VerdictKind};
+
+use super::fake::*;
+use crate::attempt::AttemptEnd;
+use crate::store::{LiveRun, NewRun, RunStore, SystemClock};
+
+/// What the debug port does when it is asked.
+#[derive(Clone)]
+enum Answer {
+    Tells(Box<PostMortem>),
+    KnowsNothing,
+    Fails,
+    Hangs,
+    /// Somebody asks to stop, and it hangs.
+    Cancelled,
+}
+
+/// The scripted board with what it lacks by itself.
+#[derive(Clone)]
+struct Rich {
+    bench: Bench,
+    answer: Answer,
+    asked: Arc<Mutex<Vec<PostMortemRequest>>>,
+    /// The cause of a health check that fails; the default one for `Cause::RigUnhealthy`.
+    health: Option<Cause>,
+    read_back: Option<String>,
+}
+
+impl Rich {
+    fn new(bench: Bench, answer: Answer) -> Self {
+        Self { bench, answer, asked: Arc::default(), health: None, read_back: None }
+    }
+
+    /// Makes the attempt in a run whose folder stays for a while.
+    async fn perform(&self, plan: &str) -> (AttemptEnd, LiveRun, tempfile::TempDir) {
+        let root = tempfile::tempdir().unwrap();
+        let store = RunStore::new(root.path());
+        let live = store.begin(NewRun::default(), Arc::new(SystemClock::new())).unwrap();
+        let end = self.bench.perform_on(&live, plan, self).await.unwrap();
+        assert_eq!(self.bench.calls().last(), Some(&"off"), "{:?}", self.bench.calls());
+        (end, live, root)
+    }
+
+    async fn verdict(&self, plan: &str) -> (VerdictKind, Cause) {
+        let (end, ..) = self.perform(plan).await;
+        (end.verdict.kind, end.verdict.cause)
+    }
+
+    fn asked(&self) -> Vec<Cause> {
+        self.asked.lock().unwrap().iter().map(|request| request.why).collect()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let events = self.bench.seen.events.lock().unwrap();
+        let notes = events.iter().filter_map(|event| match event {
+            RunEvent::Note { text } => Some(text.clone()),
+            _ => None,
+        });
+        notes.collect()
+    }
+}
+
+impl DriverFactory for Rich {
+    fn kind(&self) -> &'static str {
+        "rich"
+    }
+
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        let mut protocols = self.bench.bind(context)?;
+        protocols.debug = Some(Box::new(self.clone()));
+        if let Some(cause) = self.health {
+            protocols.health.push(match cause {
+                Cause::RigUnhealthy => Box::new(Sick),
+                cause => Box::new(SickWith(cause)),
+            });
+        }
+        if let Some(found) = self.read_back.clone() {
+            let inner = protocols.flasher.take().unwrap();
+            protocols.flasher = Some(Box::new(Reading { inner, found }));
+        }
+        Ok(protocols)
+    }
+}
+
+impl DebugPort for Rich {
+    fn post_mortem<'a>(
+        &'a mut self,
+        request: &'a PostMortemRequest,
+    ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>> {
+        Box::pin(async move {
+            self.bench.seen.calls.lock().unwrap().push("post-mortem");
+            self.asked.lock().unwrap().push(request.clone());
+            match &self.answer {
+                Answer::Tells(told) => {
+                    std::fs::write(&request.core, "core").unwrap();
+                    Ok(Some(PostMortem { core: Some(request.core.clone()), ..*told.clone() }))
+                }
+                Answer::KnowsNothing => Ok(None),
+                Answer::Fails => Err(DriverError::new(Cause::DeployFailed, "the probe is gone")),
+                Answer::Hangs => std::future::pending().await,
+                Answer::Cancelled => {
+                    self.bench.cancel.cancel();
+                    std::future::pending().await
+                }
+            }
+        })
+    }
+}
+
+struct Sick;
+
+impl HealthCheck for Sick {
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        let check = "hub-answers".to_owned();
+        Box::pin(async { CheckReport { check, ok: false, detail: "no".to_owned() } })
+    }
+}
+
+struct SickWith(Cause);
+
+impl HealthCheck for SickWith {
+    fn cause(&self) -> Cause {
+        self.0
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        let check = "wire-answers".to_owned();
+        Box::pin(async { CheckReport { check, ok: false, detail: "no".to_owned() } })
+    }
+}
+
+/// A flasher that reads back.
+struct Reading {
+    inner: Box<dyn Flasher>,
+    found: String,
+}
+
+impl Flasher for Reading {
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
+        Box::pin(async {
+            let report = self.inner.deploy(image).await?;
+            let read_back_sha256 = Some(self.found.clone());
+            Ok(DeployReport { read_back_sha256, verified: true, ..report })
+        })
+    }
+}
+
+fn told() -> PostMortem {
+    let frame = |function: &str, line| StackFrame {
+        pc: 0x4e,
+        function: Some(function.to_owned()),
+        file: Some("src/uart.c".to_owned()),
+        line: Some(line),
+        inlined: false,
+        exception: false,
+    };
+    PostMortem {
+        summary: "HardFault: bus fault writing 0x4 in uart_tx (uart.c:41) <- main".to_owned(),
+        kind: "HardFault".to_owned(),
+        status: vec!["bus fault".to_owned()],
+        frames: vec![frame("uart_tx", 41), frame("main", 7)],
+        limits: Vec::new(),
+        registers: vec![("pc".to_owned(), 0x4e)],
+        core: None,
+    }
+}
+
+fn tells() -> Answer {
+    Answer::Tells(Box::new(told()))
+}
+
+const BOOT_AND_WAIT: &str = "{ power = 'cycle' }, { wait_for_results = true }";
+
+#[tokio::test]
+async fn a_fault_is_explained_before_the_power_is_taken() {
+    let rich = Rich::new(Bench::new(vec![vec![print("fake boot\n"), print(FAULT)]]), tells());
+    let (end, live, _root) =
+        rich.perform(&plan(&format!("{{ deploy = true }}, {BOOT_AND_WAIT}"))).await;
+    assert_eq!(rich.bench.calls(), ["deploy", "off", "on", "post-mortem", "off"]);
+    let verdict = end.verdict;
+    assert_eq!((verdict.kind, verdict.cause), (Fail, Cause::FaultBanner));
+    assert_eq!(verdict.summary, format!("fault: {}; {}", FAULT.trim(), told().summary));
+    // What decided is still the first evidence.
+    assert_eq!(verdict.evidence[0].file, "consoles/1/uart0.raw");
+    let file = &verdict.evidence[1].file;
+    assert_eq!(file, "consoles/1/post-mortem.json");
+    assert_eq!(verdict.evidence[1].note, told().summary);
+    let text = std::fs::read(live.dir().path().join(file)).unwrap();
+    assert_eq!(verdict.evidence[1].end, text.len() as u64);
+    let kept: PostMortem = serde_json::from_slice(&text).unwrap();
+    let core = kept.core.clone().unwrap();
+    assert_eq!(std::fs::read(live.dir().path().join(&core)).unwrap(), b"core");
+    assert_eq!(PostMortem { core: None, ..kept.clone() }, told());
+    let request = rich.asked.lock().unwrap()[0].clone();
+    assert_eq!(request.image.as_deref(), Some("app.elf".as_ref()));
+    let events = rich.bench.seen.events.lock().unwrap();
+    let told = events.iter().find_map(|event| match event {
+        RunEvent::PostMortem { artefact, report } => Some((artefact, report)),
+        _ => None,
+    });
+    assert_eq!(told, Some((file, &kept)));
+}
+
+#[tokio::test]
+async fn every_end_that_leaves_a_question_is_asked_about() {
+    let lockup = || Beat::End(BoardEvent::Lockup { detail: "regs".to_owned() });
+    let watchdog = Beat::Event(BoardEvent::Watchdog { action: "reset".to_owned() });
+    let panic = Beat::Event(BoardEvent::GuestPanic { detail: "oops".to_owned() });
+    let hangs = "{ power = 'cycle' }, { wait_for_results = true, timeout = '50ms' }";
+    let begun = "TAP version 13\n1..2\nok 1 - a\n";
+    let misses = "{ power = 'cycle' }, { expect = ['never'], timeout = '50ms' }";
+    for (beats, actions, why) in [
+        (vec![print("x\n"), lockup()], BOOT_AND_WAIT, Cause::Lockup),
+        (vec![print(FAULT), Beat::Drain, lockup()], BOOT_AND_WAIT, Cause::FaultBanner),
+        (vec![print("x\n"), watchdog], BOOT_AND_WAIT, Cause::WatchdogReset),
+        (vec![print("x\n"), panic], BOOT_AND_WAIT, Cause::GuestPanic),
+        (vec![print("x\n"), reset_by_target()], BOOT_AND_WAIT, Cause::UnexpectedReset),
+        (vec![print(begun)], hangs, Cause::Hang),
+        (vec![print("x\n")], misses, Cause::ExpectMissed),
+    ] {
+        let plain = Bench::new(vec![beats.clone()]).verdict(&plan(actions)).await;
+        let rich = Rich::new(Bench::new(vec![beats]), tells());
+        let (end, ..) = rich.perform(&plan(actions)).await;
+        assert_eq!((end.verdict.kind, end.verdict.cause), plain, "{why}");
+        // The watcher may or may not have seen the banner before the processor locked up.
+        let banner = why == Cause::FaultBanner && rich.asked() == [Cause::Lockup];
+        assert!(banner || rich.asked() == [why], "{why}: {:?}", rich.asked());
+        assert!(end.verdict.summary.ends_with(&told().summary), "{}", end.verdict.summary);
+    }
+}
+
+#[tokio::test]
+async fn nobody_asks_where_there_is_no_question() {
+    let cancel = vec![print("x\n"), Beat::Cancel];
+    let deploy_fails = Bench { deploy: Call::Fails(Cause::DeployFailed), ..Bench::new(vec![]) };
+    let dead = Bench { on: Call::Fails(Cause::PowerFailed), ..Bench::new(vec![]) };
+    for (bench, actions, verdict) in [
+        (Bench::new(vec![vec![print(GREEN)]]), BOOT_AND_WAIT, (Pass, Cause::Passed)),
+        (Bench::new(vec![vec![print(RED)]]), BOOT_AND_WAIT, (Fail, Cause::TestFailed)),
+        (
+            Bench::new(vec![vec![Beat::End(lost())]]),
+            BOOT_AND_WAIT,
+            (EnvError, Cause::EmulatorKilled),
+        ),
+        (Bench::new(vec![cancel]), BOOT_AND_WAIT, (VerdictKind::Cancelled, Cause::Cancelled)),
+        (deploy_fails, "{ deploy = true }", (EnvError, Cause::DeployFailed)),
+        (dead, BOOT_AND_WAIT, (EnvError, Cause::PowerFailed)),
+    ] {
+        let rich = Rich::new(bench, tells());
+        assert_eq!(rich.verdict(&plan(actions)).await, verdict);
+        assert_eq!(rich.asked(), [], "{verdict:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_debug_port_that_does_not_help_changes_nothing() {
+    let beats = || vec![print(FAULT)];
+    let (plain, ..) = {
+        let rich = Rich::new(Bench::new(vec![beats()]), Answer::KnowsNothing);
+        let made = rich.perform(&plan(BOOT_AND_WAIT)).await;
+        assert_eq!(rich.notes(), [""; 0]);
+        made
+    };
+    for (answer, words) in [
+        (Answer::Fails, "the probe is gone"),
+        (Answer::Hangs, "took longer than"),
+        (Answer::Cancelled, "somebody asked to stop"),
+    ] {
+        let rich = Rich::new(Bench::new(vec![beats()]), answer);
+        let (end, live, _root) = rich.perform(&plan(BOOT_AND_WAIT)).await;
+        assert_eq!(end.verdict, plain.verdict, "{words}");
+        let notes = rich.notes();
+        assert!(notes.len() == 1 && notes[0].contains(words), "{notes:?}");
+        assert!(!live.dir().post_mortem_path(1).exists());
+    }
+}
+
+#[tokio::test]
+async fn what_an_image_names_itself_stays_bounded() {
+    let mut huge = told();
+    huge.summary = "\u{1b}[2J".repeat(100_000);
+    huge.frames[0].function = Some("f".repeat(1 << 20));
+    huge.frames = vec![huge.frames[0].clone(); 2000];
+    huge.registers = vec![("r".repeat(1000), 1); 5000];
+    huge.status = vec!["s".repeat(100_000); 1000];
+    let rich = Rich::new(Bench::new(vec![vec![print(FAULT)]]), Answer::Tells(Box::new(huge)));
+    let (end, live, _root) = rich.perform(&plan(BOOT_AND_WAIT)).await;
+    assert_eq!(end.verdict.cause, Cause::FaultBanner);
+    assert!(end.verdict.summary.len() < 1000);
+    let len = std::fs::metadata(live.dir().post_mortem_path(1)).unwrap().len();
+    assert!((1000..300_000).contains(&len), "{len}");
+}
+
+#[tokio::test]
+async fn a_core_dump_outside_of_the_run_is_not_pointed_at() {
+    /// Leaves its core dump where it likes.
+    struct Stray(Rich);
+    impl DriverFactory for Stray {
+        fn kind(&self) -> &'static str {
+            "stray"
+        }
+        fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+            let mut protocols = self.0.bench.bind(context)?;
+            protocols.debug = Some(Box::new(Stray(self.0.clone())));
+            Ok(protocols)
+        }
+    }
+    impl DebugPort for Stray {
+        fn post_mortem<'a>(
+            &'a mut self,
+            _request: &'a PostMortemRequest,
+        ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>> {
+            let core = Some("/proc/self/exe".into());
+            Box::pin(async { Ok(Some(PostMortem { core, ..told() })) })
+        }
+    }
+    let stray = Stray(Rich::new(Bench::new(vec![vec![print(FAULT)]]), Answer::KnowsNothing));
+    let root = tempfile::tempdir().unwrap();
+    let store = RunStore::new(root.path());
+    let live = store.begin(NewRun::default(), Arc::new(SystemClock::new())).unwrap();
+    stray.0.bench.perform_on(&live, &plan(BOOT_AND_WAIT), &stray).await.unwrap();
+    let text = std::fs::read(live.dir().post_mortem_path(1)).unwrap();
+    let kept: PostMortem = serde_json::from_slice(&text).unwrap();
+    assert_eq!(kept.core, None);
+}
+
+#[tokio::test]
+async fn a_failed_health_check_names_its_own_cause() {
+    let misses = plan("{ power = 'cycle' }, { expect = ['never'], timeout = '50ms' }");
+    for cause in [Cause::RigUnhealthy, Cause::ConsoleLost] {
+        let mut rich = Rich::new(Bench::new(vec![vec![print("x\n")]]), tells());
+        rich.health = Some(cause);
+        assert_eq!(rich.verdict(&misses).await, (EnvError, cause));
+        // The rig is to blame, so there is nothing to ask the target.
+        assert_eq!(rich.asked(), []);
+    }
+}
+
+#[tokio::test]
+async fn what_is_read_back_must_be_what_was_deployed() {
+    let text = plan(&format!("{{ deploy = true }}, {BOOT_AND_WAIT}"));
+    for (found, verdict) in [("11", (Pass, Cause::Passed)), ("12", (EnvError, Cause::WrongImage))] {
+        for report in [GREEN, RED] {
+            let mut rich = Rich::new(Bench::new(vec![vec![print(report)]]), tells());
+            rich.read_back = Some(found.repeat(32));
+            let wanted = match (verdict, report) {
+                ((Pass, _), RED) => (Fail, Cause::TestFailed),
+                (verdict, _) => verdict,
+            };
+            assert_eq!(rich.verdict(&text).await, wanted, "{found}");
+        }
+    }
+    let silent = Rich::new(Bench::new(vec![vec![]]), tells());
+    let waits = plan("{ power = 'cycle' }, { expect = ['never'], timeout = '50ms' }");
+    assert_eq!(silent.verdict(&waits).await, (Inconclusive, Cause::NoOutput));
+}
