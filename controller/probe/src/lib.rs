@@ -9,6 +9,7 @@ mod core_state;
 mod error;
 mod flash;
 mod snapshot;
+mod virtual_probe;
 
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
 pub use error::ProbeError;
@@ -16,3 +17,4 @@ pub use flash::{
     EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, Segment,
 };
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};
+pub use virtual_probe::{ServeAt, ServerHandle, VirtualBoard, VirtualBoardError, VirtualStats};

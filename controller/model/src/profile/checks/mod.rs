@@ -4,6 +4,7 @@
 //! repairs nothing. A value that was already refused is missing here and skipped.
 
 mod board;
+mod debug;
 mod emulation;
 
 use super::FaultSets;
@@ -44,6 +45,10 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::placeholder", emulation::placeholders_can_be_filled),
     ("profile::boots", emulation::something_boots),
     ("profile::image-set", emulation::image_set_is_a_folder_name),
+    ("profile::debug-scratch", debug::scratch_lies_in_ram),
+    ("profile::debug-identity", debug::identity_fits_its_fields),
+    ("profile::debug-program", debug::program_memory_exists),
+    ("profile::debug-overlay", debug::overlay_words_are_aligned),
     ("profile::stage-name", board::stage_names_are_unique),
     ("profile::stage-probe", board::stages_have_one_probe),
     ("profile::stage-port", emulation::banner_ports_are_forwarded),
