@@ -17,6 +17,7 @@ mod register_dump;
 mod rtt;
 mod snapshot;
 mod thumb;
+mod virtual_probe;
 mod worker;
 
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
@@ -31,6 +32,7 @@ pub use rtt::{
     DefmtDecoder, DefmtError, DefmtItem, DefmtTable, RttBlock, RttChannel, RttError, TargetMemory,
 };
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};
+pub use virtual_probe::{ServeAt, ServerHandle, VirtualBoard, VirtualBoardError, VirtualStats};
 pub use worker::{
     AttachMethod, AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, MemoryRegion,
     MemoryWidth, Opener, ProbeHandle, ProbeSource, Protocol, options_from_env,

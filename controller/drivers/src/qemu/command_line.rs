@@ -200,6 +200,7 @@ mod tests {
             image_set: None,
             semihosting: false,
             quirks: jig_model::profile::Quirks::default(),
+            debug: None,
         }
     }
 

@@ -394,6 +394,10 @@ impl Owner {
             let message = "reset: the board has no power (power it on first)";
             return Err(DriverError::new(Cause::PowerFailed, message));
         };
+        if running.debugged {
+            let message = "reset: a debugger holds the board (reset it through the debugger)";
+            return Err(DriverError::new(Cause::PowerFailed, message));
+        }
         // The calls below may swallow the pulse's answer, and are a pulse themselves.
         running.pulse = None;
         match running.reset(&self.context).await {
@@ -417,7 +421,8 @@ impl Owner {
                 Ok(answer) => {
                     running.pulse = None;
                     let status = answer.get("status").and_then(|s| s.as_str()).unwrap_or("unknown");
-                    (status == "running", format!("machine is {status}"))
+                    // A debugger stops and runs the machine as it likes.
+                    (running.debugged || status == "running", format!("machine is {status}"))
                 }
                 Err(error) => (false, error.to_string()),
             },

@@ -10,7 +10,7 @@ use super::quantity::{parse_duration, parse_size};
 use super::value::FromToml;
 use super::{ByteSize, Located, Node};
 use crate::pattern::Pattern;
-use crate::profile::{Arch, ConsoleKind, DeployMethod, MemoryKind};
+use crate::profile::{Arch, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind};
 use crate::rig_file::{EmulatorDeploy, WireProtocol};
 use crate::{ActionName, BoardId, ConsoleName, PlaceName};
 
@@ -237,6 +237,22 @@ impl Choice for EmulatorDeploy {
 impl Choice for WireProtocol {
     const WHAT: &'static str = "protocol of a debug probe";
     const CHOICES: &'static [(&'static str, Self)] = &[("swd", Self::Swd), ("jtag", Self::Jtag)];
+}
+
+impl Choice for DebugCore {
+    const WHAT: &'static str = "processor core";
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("armv6m", Self::Armv6m),
+        ("armv7m", Self::Armv7m),
+        ("armv7em", Self::Armv7em),
+        ("armv7em-fpu", Self::Armv7emFpu),
+    ];
+}
+
+impl Choice for FlashModel {
+    const WHAT: &'static str = "flash model";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("modelled", Self::Modelled), ("plain", Self::Plain), ("ram", Self::Ram)];
 }
 
 /// A value that was refused is `None` here instead of missing, for checks that must tell

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::checks::{self, Subject};
 use super::deploy::{DeployMethod, FLASH_TIMEOUT};
 use super::fault_sets::lower_faults;
-use super::raw::{RawDeploy, RawEmulation, RawLimits, RawProfile, RawQuirks, RawStage};
+use super::raw::{RawDebug, RawDeploy, RawEmulation, RawLimits, RawProfile, RawQuirks, RawStage};
 use super::{
-    BoardProfile, BootStage, ConsoleKind, ConsoleSpec, Deploy, Emulation, FaultSets,
-    FaultSignature, FlashCommand, Limits, MemoryRegion, Quirks, StageProbe,
+    BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugSpec, Deploy, Emulation, FaultSets,
+    FaultSignature, FlashCommand, Limits, MemoryKind, MemoryRegion, Quirks, StageProbe,
 };
 use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
@@ -60,6 +60,14 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
         faults.extend_from_slice(sets.get(&set.value)?);
     }
     faults.extend(lower_faults(raw.fault.as_ref().map_or(&[], |list| list.value.as_slice()))?);
+    let memory = values(raw.memory, |region| {
+        Some(MemoryRegion {
+            name: region.name?.value,
+            kind: region.kind?.value,
+            start: region.start?.value.0,
+            size: region.size?.value.0,
+        })
+    })?;
     Some(BoardProfile {
         id: raw.id?.value,
         title: raw.title?.value,
@@ -68,14 +76,6 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
         features: values(raw.features, |feature| Some(feature.0.to_owned()))?
             .into_iter()
             .collect::<BTreeSet<String>>(),
-        memory: values(raw.memory, |region| {
-            Some(MemoryRegion {
-                name: region.name?.value,
-                kind: region.kind?.value,
-                start: region.start?.value.0,
-                size: region.size?.value.0,
-            })
-        })?,
         consoles: values(raw.console, |console| {
             let kind = console.kind?.value;
             let baud = match kind {
@@ -85,13 +85,14 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
             Some(ConsoleSpec { name: console.name?.value, kind, baud })
         })?,
         emulation: match raw.emulation {
-            Some(emulation) => Some(lower_emulation(emulation.value)?),
+            Some(emulation) => Some(lower_emulation(emulation.value, &memory)?),
             None => None,
         },
         deploy: match raw.deploy {
             Some(deploy) => Some(lower_deploy(deploy.value)?),
             None => None,
         },
+        memory,
         boot_banner: raw.boot_banner.map(|pattern| pattern.value),
         stages: values(raw.stage, lower_stage)?,
         faults,
@@ -100,7 +101,7 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
     })
 }
 
-fn lower_emulation(raw: RawEmulation) -> Option<Emulation> {
+fn lower_emulation(raw: RawEmulation, memory: &[MemoryRegion]) -> Option<Emulation> {
     Some(Emulation {
         program: raw.program?.value,
         machine: raw.machine?.value,
@@ -109,6 +110,28 @@ fn lower_emulation(raw: RawEmulation) -> Option<Emulation> {
         image_set: raw.image_set.map(|set| set.value),
         semihosting: raw.semihosting.is_some_and(|on| on.value == Some(true)),
         quirks: raw.quirks.map_or_else(Quirks::default, |quirks| lower_quirks(quirks.value)),
+        debug: match raw.debug {
+            Some(debug) => Some(lower_debug(debug.value, memory)?),
+            None => None,
+        },
+    })
+}
+
+fn lower_debug(raw: RawDebug, memory: &[MemoryRegion]) -> Option<DebugSpec> {
+    let named = raw.program.map(|name| name.value);
+    let holds_program = |region: &&MemoryRegion| match &named {
+        Some(name) => region.name == *name,
+        None => region.kind == MemoryKind::Flash,
+    };
+    Some(DebugSpec {
+        core: raw.core?.value,
+        scratch: raw.scratch?.value,
+        jep106_bank: raw.jep106_bank?.value,
+        jep106_code: raw.jep106_code?.value,
+        part: raw.part?.value,
+        flash: raw.flash?.value,
+        program: memory.iter().filter(holds_program).cloned().collect(),
+        overlay: values(raw.overlay, |word| Some((word.address?.value, word.value?.value)))?,
     })
 }
 

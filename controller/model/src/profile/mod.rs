@@ -18,8 +18,8 @@ pub use fault_sets::{FaultSetText, FaultSets};
 pub use placeholder::{ArgPart, PlaceholderError, arg_parts};
 pub use raw::FEATURES;
 pub use types::{
-    Arch, BoardProfile, BootStage, ConsoleKind, ConsoleSpec, Emulation, FaultSignature, Limits,
-    MemoryKind, MemoryRegion, Quirks, StageProbe,
+    Arch, BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugCore, DebugSpec, Emulation,
+    FaultSignature, FlashModel, Limits, MemoryKind, MemoryRegion, Quirks, StageProbe,
 };
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::document::{ByteSize, Choice, FromToml, Located, Node, did_you_mean};
 use crate::pattern::Pattern;
-use crate::profile::{Arch, ConsoleKind, DeployMethod, MemoryKind};
+use crate::profile::{Arch, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind};
 use crate::toml_table;
 use crate::{BoardId, Cause, ConsoleName, Fault, VerdictKind};
 
@@ -86,6 +86,38 @@ toml_table! {
         semihosting: Option<bool> = optional,
         /// What is peculiar to the emulated machine.
         quirks: RawQuirks = optional,
+        /// What a debug probe finds on the board. None: the virtual probe cannot drive it.
+        debug: RawDebug = optional,
+    }
+
+    /// What a debug probe finds on the emulated board, where the emulator does not say.
+    pub(super) struct RawDebug {
+        /// The processor core.
+        core: DebugCore = required,
+        /// Address of 32 bytes of RAM, aligned to 4, that the probe borrows while the core
+        /// stands: some registers are only reached by executing an instruction. They are put
+        /// back before it runs.
+        scratch: u32 = required,
+        /// The chip's maker in its ROM table: continuation codes before the JEP106 code.
+        jep106_bank: u8 = required,
+        /// The chip's maker in its ROM table: the JEP106 code, without parity.
+        jep106_code: u8 = required,
+        /// The chip's part number in its ROM table, 12 bits.
+        part: u16 = required,
+        /// What the emulator has where the program lives.
+        flash: FlashModel = required,
+        /// Name of the memory region that holds the program; the flash regions if missing.
+        program: String = optional,
+        /// Words that the chip has and the emulator leaves blank, such as identification.
+        overlay: Vec<Located<RawOverlay>> = optional,
+    }
+
+    /// A word that a probe reads instead of what the emulator holds.
+    pub(super) struct RawOverlay {
+        /// Its address, aligned to 4.
+        address: u32 = required,
+        /// The word.
+        value: u32 = required,
     }
 
     /// How an image gets onto the board. All but `method` belongs to "command".

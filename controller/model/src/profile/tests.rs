@@ -67,6 +67,7 @@ image_args = ["-kernel", "{image}"]
 image_set = "demo"
 semihosting = true
 quirks = { drops_when_unread = true }
+debug = { core = "armv7m", scratch = 0x7e0, jep106_bank = 4, jep106_code = 0x3b, part = 0x4c3, flash = "plain", program = "flash", overlay = [{ address = 0x10, value = 1 }] }
 [[stage]]
 name = "kernel"
 console = 'Linux'
@@ -110,10 +111,14 @@ fn a_good_profile_is_lowered() {
     );
     assert!(matches!(&profile.stages[1].probe, StageProbe::Banner { port, .. } if port == "ssh"));
     assert_eq!((profile.limits.storm_bytes, profile.limits.boot_loop), (1 << 20, 5));
-    assert!(profile.emulation.as_ref().unwrap().quirks.drops_when_unread);
     let Some(Deploy::Command(command)) = profile.deploy else { panic!() };
     assert_eq!((command.timeout.as_secs(), command.success_codes), (30, vec![0, 3]));
     assert_eq!(command.verified_pattern.unwrap().as_str(), "Verified OK");
+    let emulation = profile.emulation.unwrap();
+    assert!(emulation.quirks.drops_when_unread);
+    let debug = emulation.debug.unwrap();
+    assert_eq!((debug.core, debug.flash), (DebugCore::Armv7m, FlashModel::Plain));
+    assert_eq!((debug.program[0].name.as_str(), debug.overlay), ("flash", vec![(0x10, 1)]));
     let least =
         "version = 1\nid = 'demo'\ntitle = 'D'\narch = 'arm'\nconsole = [{name='c', kind='uart'}]";
     let profile = parse(least).unwrap();
@@ -164,6 +169,12 @@ const SLIPS: &[(&str, &str, &str, &str)] = &[
     ("timeout = \"3s\"", "timeout = \"0s\"", "profile::stage-timeout", "\"0s\""),
     ("timeout = \"3s\"", "timeout = \"3\"", "document::bad-value", "\"3\""),
     ("timeout = \"3s\"", "timeout = 3", "document::wrong-type", "3"),
+    ("scratch = 0x7e0", "scratch = 0x7e4", "profile::debug-scratch", "0x7e4"),
+    ("jep106_code = 0x3b", "jep106_code = 0xbb", "profile::debug-identity", "0xbb"),
+    ("part = 0x4c3", "part = 0x14c3", "profile::debug-identity", "0x14c3"),
+    ("program = \"flash\"", "program = \"flush\"", "profile::debug-program", "\"flush\""),
+    ("address = 0x10", "address = 0x11", "profile::debug-overlay", "0x11"),
+    ("core = \"armv7m\"", "core = \"armv9\"", "document::unknown-word", "\"armv9\""),
     ("boot_loop = 5", "boot_loop = 0", "profile::limits", "0"),
     ("\"20ms\"", "\"1h\"", "profile::limits", "\"1h\""),
     ("boot_loop = 5", "boot_lop = 5", "document::unknown-key", "boot_lop"),

@@ -130,6 +130,56 @@ pub struct Emulation {
     pub semihosting: bool,
     /// What is peculiar.
     pub quirks: Quirks,
+    /// What a debug probe finds; the virtual probe needs it.
+    pub debug: Option<DebugSpec>,
+}
+
+/// Names the processor cores the virtual probe can imitate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DebugCore {
+    /// Cortex-M0, M0+, M1.
+    Armv6m,
+    /// Cortex-M3.
+    Armv7m,
+    /// Cortex-M4 without a floating-point unit.
+    Armv7em,
+    /// Cortex-M4F, M7.
+    Armv7emFpu,
+}
+
+/// Says what the emulator has where a chip has its program memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlashModel {
+    /// Flash with its controller: the chip's real flash algorithm works.
+    Modelled,
+    /// Memory no bus access can write. The probe writes it, as the emulator's loader would.
+    Plain,
+    /// RAM, on the real board too; something else fills it at power-on. The probe keeps it
+    /// without power.
+    Ram,
+}
+
+/// What a debug probe finds on an emulated board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DebugSpec {
+    /// The processor core.
+    pub core: DebugCore,
+    /// Address of 32 bytes of RAM the probe may borrow while the core stands.
+    pub scratch: u32,
+    /// JEP106 continuation codes of the chip's maker.
+    pub jep106_bank: u8,
+    /// JEP106 code of the chip's maker, without parity.
+    pub jep106_code: u8,
+    /// Part number, 12 bits.
+    pub part: u16,
+    /// What the emulator has where the program lives.
+    pub flash: FlashModel,
+    /// Where the program lives, and what is kept without power. Never empty.
+    pub program: Vec<MemoryRegion>,
+    /// Words by address that a probe reads instead of what the emulator holds.
+    pub overlay: Vec<(u32, u32)>,
 }
 
 /// How a board's stage of booting is recognised.

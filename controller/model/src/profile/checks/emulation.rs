@@ -25,6 +25,8 @@ const OWNED: &[&str] = &[
     "-pidfile",
     "-qmp",
     "-qmp-pretty",
+    "-qtest",
+    "-qtest-log",
     "-runas",
     "-s",
     "-sandbox",

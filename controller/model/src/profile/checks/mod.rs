@@ -4,6 +4,7 @@
 //! repairs nothing. A value that was already refused is missing here and skipped.
 
 mod board;
+mod debug;
 mod deploy;
 mod emulation;
 
@@ -52,6 +53,10 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::deploy-codes", deploy::codes_are_exit_codes),
     ("profile::deploy-progress", deploy::progress_is_captured),
     ("profile::deploy-timeout", deploy::time_is_sane),
+    ("profile::debug-scratch", debug::scratch_lies_in_ram),
+    ("profile::debug-identity", debug::identity_fits_its_fields),
+    ("profile::debug-program", debug::program_memory_exists),
+    ("profile::debug-overlay", debug::overlay_words_are_aligned),
     ("profile::stage-name", board::stage_names_are_unique),
     ("profile::stage-probe", board::stages_have_one_probe),
     ("profile::stage-port", emulation::banner_ports_are_forwarded),

@@ -1,0 +1,165 @@
+//! The memory that keeps its content without power.
+
+use jig_model::profile::{DebugSpec, FlashModel, MemoryRegion};
+
+use super::map::RegionKind;
+use super::{Board, BusError};
+use crate::MemoryRange;
+
+/// What erased flash reads as.
+const ERASED: u8 = 0xff;
+
+/// Bytes that are put back, or left as the emulator has them, together.
+const PIECE: usize = 4096;
+
+/// What the program memory holds, as it was last seen.
+#[derive(Debug)]
+pub(super) struct ProgramMemory {
+    model: FlashModel,
+    regions: Vec<(u32, Vec<u8>)>,
+}
+
+impl ProgramMemory {
+    /// Makes blank memory.
+    pub(super) fn new(spec: &DebugSpec) -> Self {
+        let blank = match spec.flash {
+            FlashModel::Modelled | FlashModel::Plain => ERASED,
+            FlashModel::Ram => 0,
+        };
+        let bounds = |region: &MemoryRegion| {
+            let len = usize::try_from(region.size).ok()?.min(MOST);
+            Some((u32::try_from(region.start).ok()?, vec![blank; len]))
+        };
+        Self { model: spec.flash, regions: spec.program.iter().filter_map(bounds).collect() }
+    }
+
+    /// Takes over what was written, where it is program memory.
+    fn overwrite(&mut self, start: u32, bytes: &[u8]) {
+        for (first, region) in &mut self.regions {
+            let (first, start) = (u64::from(*first), u64::from(start));
+            let from = first.max(start);
+            let to = (first + region.len() as u64).min(start + bytes.len() as u64);
+            if from < to {
+                let source = &bytes[(from - start) as usize..(to - start) as usize];
+                region[(from - first) as usize..(to - first) as usize].copy_from_slice(source);
+            }
+        }
+    }
+
+    /// Tells whether all of some addresses are program memory.
+    fn holds(&self, start: u32, len: usize) -> bool {
+        let start = u64::from(start);
+        self.regions.iter().any(|(first, region)| {
+            let first = u64::from(*first);
+            first <= start && start + len as u64 <= first + region.len() as u64
+        })
+    }
+}
+
+/// Most of a region that is kept: more than any microcontroller has.
+const MOST: usize = 64 << 20;
+
+impl Board {
+    /// Tells whether a debugger's writes there go past the bus.
+    pub(super) fn is_plain_flash(&self, start: u32, len: usize) -> bool {
+        self.program.model == FlashModel::Plain && self.program.holds(start, len)
+    }
+
+    /// Takes note of a debugger's write. Flash with a controller decides by itself what it
+    /// holds, and is read.
+    pub(super) fn note_program_write(&mut self, start: u32, bytes: &[u8]) {
+        if self.program.model != FlashModel::Modelled {
+            self.program.overwrite(start, bytes);
+        }
+    }
+
+    /// Reads what the flash holds now.
+    pub(super) fn keep_program(&mut self) -> Result<(), BusError> {
+        if self.program.model != FlashModel::Modelled {
+            return Ok(());
+        }
+        let mut regions = std::mem::take(&mut self.program.regions);
+        let read = regions
+            .iter_mut()
+            .try_for_each(|(start, bytes)| self.with_qtest(|q| q.read_bytes(*start, bytes)));
+        self.program.regions = regions;
+        read
+    }
+
+    /// Puts back into a new emulator what its memory held. The core stands.
+    pub(super) fn restore_program(&mut self) -> Result<(), BusError> {
+        let regions = std::mem::take(&mut self.program.regions);
+        let restored = regions.iter().try_for_each(|(start, bytes)| self.restore(*start, bytes));
+        self.program.regions = regions;
+        restored
+    }
+
+    fn restore(&mut self, start: u32, bytes: &[u8]) -> Result<(), BusError> {
+        if self.map.kind(start, bytes.len()) != Some(RegionKind::Memory) {
+            return Err(BusError::Fault);
+        }
+        // A new emulator's memory is zero.
+        let mut pieces = bytes.chunks(PIECE).enumerate().peekable();
+        while let Some((first, piece)) = pieces.next() {
+            if piece.iter().all(|&byte| byte == 0) {
+                continue;
+            }
+            let mut end = first * PIECE + piece.len();
+            while let Some((_, next)) = pieces.next_if(|(_, p)| p.iter().any(|&byte| byte != 0)) {
+                end += next.len();
+            }
+            let from = first * PIECE;
+            let (at, run) = (start + from as u32, &bytes[from..end]);
+            if self.program.model == FlashModel::Ram {
+                self.with_qtest(|qtest| qtest.write_bytes(at, run))?;
+            } else {
+                self.with_gdb(|gdb| gdb.write_memory(at, run))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what the program memory holds.
+    pub(crate) fn program_image(&mut self) -> Result<Vec<MemoryRange>, BusError> {
+        if self.channels.is_some() {
+            self.keep_program()?;
+        }
+        let ranges = self.program.regions.iter();
+        Ok(ranges
+            .map(|(start, bytes)| MemoryRange { start: u64::from(*start), bytes: bytes.clone() })
+            .collect())
+    }
+
+    /// Sets what the program memory holds; what is not given stays.
+    pub(crate) fn set_program_image(&mut self, image: &[MemoryRange]) -> Result<(), BusError> {
+        self.check_lost()?;
+        let fits = |range: &MemoryRange| {
+            u32::try_from(range.start)
+                .is_ok_and(|start| self.program.holds(start, range.bytes.len()))
+        };
+        if !image.iter().all(fits) {
+            return Err(BusError::Fault);
+        }
+        if self.channels.is_some() {
+            self.keep_program()?;
+        }
+        for range in image {
+            self.program.overwrite(range.start as u32, &range.bytes);
+        }
+        self.peeked = super::Peeked::default();
+        if self.channels.is_none() {
+            // The next launch puts it there.
+            return Ok(());
+        }
+        self.while_standing(|board| {
+            image.iter().try_for_each(|range| {
+                let start = range.start as u32;
+                if board.program.model == FlashModel::Ram {
+                    board.with_qtest(|qtest| qtest.write_bytes(start, &range.bytes))
+                } else {
+                    board.with_gdb(|gdb| gdb.write_memory(start, &range.bytes))
+                }
+            })
+        })
+    }
+}

@@ -1,0 +1,303 @@
+//! Run control: halting, stepping, running, reset, and what a stop was.
+
+use std::time::{Duration, Instant};
+
+use jig_drivers::qemu::debug::{Access, DebugMonitor, Stop};
+
+use super::registers::{LR, PC, SP, XPSR};
+use super::system_space::fault_cause;
+use super::{
+    Board, BusError, POLL_PATIENCE, Peeked, RunState, STEP_PATIENCE, WAITING_STEP_PATIENCE,
+};
+
+/// Instructions that may wait for as long as they like.
+const WFE: u16 = 0xbf20;
+const WFI: u16 = 0xbf30;
+
+const THUMB: u32 = 1 << 24;
+const EXCEPTION: u32 = 0x1ff;
+const HARD_FAULT: u32 = 3;
+/// Bit of EXC_RETURN: the exception's frame is on the process stack.
+const FRAME_ON_PSP: u32 = 1 << 2;
+/// Offset of the return address in an exception's frame.
+const FRAME_PC: u32 = 24;
+
+const HFSR: u32 = 0xe000_ed2c;
+const HFSR_DEBUGEVT: u32 = 1 << 31;
+
+impl Board {
+    /// Lets a halted core run.
+    pub(super) fn resume(&mut self) -> Result<(), BusError> {
+        match self.state {
+            RunState::Running => return Ok(()),
+            RunState::LockedUp { .. } => {
+                self.state = RunState::LockedUp { halted: false };
+                return Ok(());
+            }
+            RunState::Halted => {}
+        }
+        if self.would_lock_up()? {
+            self.state = RunState::LockedUp { halted: false };
+            return Ok(());
+        }
+        let pc = self.general()?[PC];
+        if self.debug.is_attached() && self.is_halting_bkpt(pc)? {
+            self.debug.cause(fault_cause::BKPT);
+            return Ok(());
+        }
+        let breakpoints = self.sync_breakpoints()?;
+        self.with_gdb(|gdb| gdb.perform(&breakpoints))?;
+        if self.guards.hard_fault == Some(pc) && !self.breakpoints.matches(pc) {
+            self.bare_step(false)?;
+        }
+        self.run_on()
+    }
+
+    /// Lets the core run with the breakpoints the emulator has.
+    fn run_on(&mut self) -> Result<(), BusError> {
+        let packets = self.flush();
+        self.with_gdb(|gdb| gdb.resume(packets))?;
+        self.state = RunState::Running;
+        self.stats.resumes += 1;
+        Ok(())
+    }
+
+    /// Tells whether a core that starts here locks up at once: it cannot fetch its first
+    /// instruction, and there is no handler that could say so. The emulator would abort.
+    fn would_lock_up(&mut self) -> Result<bool, BusError> {
+        let general = self.general()?;
+        let thumb = general[XPSR] & THUMB != 0;
+        let fetches = thumb && self.map.is_memory(general[PC], 2);
+        Ok(!fetches && self.find_hard_fault()?.is_none())
+    }
+
+    /// Executes one instruction of a halted core.
+    pub(super) fn step(&mut self) -> Result<(), BusError> {
+        if self.state != RunState::Halted {
+            return Ok(());
+        }
+        let pc = self.general()?[PC];
+        if self.is_halting_bkpt(pc)? {
+            // It halts where it stands; debuggers know and step over it themselves.
+            self.debug.cause(fault_cause::BKPT);
+            return Ok(());
+        }
+        if self.would_lock_up()? {
+            self.state = RunState::LockedUp { halted: false };
+            return Ok(());
+        }
+        self.bare_step(self.debug.masks_interrupts())?;
+        if self.state == RunState::Halted {
+            self.debug.cause(fault_cause::HALTED);
+        }
+        Ok(())
+    }
+
+    /// Executes one instruction, breakpoints or not.
+    pub(super) fn bare_step(&mut self, masked: bool) -> Result<(), BusError> {
+        if self.steps_masked != Some(masked) {
+            self.with_gdb(|gdb| gdb.mask_interrupts_in_steps(masked))?;
+            self.steps_masked = Some(masked);
+        }
+        let pc = self.general()?[PC];
+        let waits = matches!(self.instruction(pc)?, Some(WFE | WFI));
+        let patience = if waits { WAITING_STEP_PATIENCE } else { STEP_PATIENCE };
+        let packets = self.flush();
+        self.stats.steps += 1;
+        self.with_gdb(|gdb| gdb.step(packets, patience)).map(drop)
+    }
+
+    /// Halts a core that runs.
+    pub(super) fn halt(&mut self) -> Result<(), BusError> {
+        match self.state {
+            RunState::Halted => return Ok(()),
+            RunState::LockedUp { .. } => {
+                self.state = RunState::LockedUp { halted: true };
+                self.debug.cause(fault_cause::HALTED);
+                return Ok(());
+            }
+            RunState::Running => {}
+        }
+        let stop = self.with_gdb(|gdb| gdb.interrupt())?;
+        self.stopped(stop, true)
+    }
+
+    /// Notices a running core's stop, after waiting for one if asked to.
+    pub(super) fn notice_stop(&mut self, wait: bool) -> Result<(), BusError> {
+        if self.state != RunState::Running {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let patience = if wait { POLL_PATIENCE } else { Duration::ZERO };
+        let stop = self.with_gdb(|gdb| gdb.wait(patience));
+        self.stats.waits += 1;
+        self.stats.wait_time += began.elapsed();
+        let stop = match stop {
+            // It may have locked up, which is a state and no fault of this access.
+            Err(BusError::Fault) => return Ok(()),
+            other => other?,
+        };
+        match stop {
+            Some(stop) => self.stopped(stop, false),
+            // Looked at only while nothing else happens: it costs a system call.
+            None => self.notice_resets(),
+        }
+    }
+
+    fn notice_resets(&mut self) -> Result<(), BusError> {
+        let seen = match self.with_monitor(DebugMonitor::resets) {
+            Err(BusError::Fault) => return Ok(()),
+            seen => seen?,
+        };
+        if seen.by_target || seen.by_host {
+            self.debug.was_reset = true;
+        }
+        Ok(())
+    }
+
+    /// Does something while the core stands, and lets it run on unless it stopped by itself.
+    pub(super) fn while_standing<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, BusError>,
+    ) -> Result<T, BusError> {
+        if self.state != RunState::Running {
+            return work(self);
+        }
+        let stop = self.with_gdb(|gdb| gdb.interrupt())?;
+        self.core_moved();
+        if stop != Stop::Interrupted {
+            self.stopped(stop, false)?;
+            return work(self);
+        }
+        self.state = RunState::Halted;
+        let done = work(self);
+        if self.state == RunState::Halted && self.channels.is_some() {
+            self.run_on()?;
+        }
+        done
+    }
+
+    /// Finds out why the core stopped, and lets it run on if that was nobody's wish.
+    fn stopped(&mut self, stop: Stop, halt_requested: bool) -> Result<(), BusError> {
+        self.state = RunState::Halted;
+        self.core_moved();
+        if stop == Stop::Interrupted {
+            self.peeked = Peeked::default();
+            self.debug.cause(fault_cause::HALTED);
+            return Ok(());
+        }
+        let pc = self.general()?[PC];
+        if self.guards.trap == Some(pc) {
+            // It came back from a call: what was read before the call still holds.
+            self.debug.cause(fault_cause::BKPT);
+            return Ok(());
+        }
+        self.peeked = Peeked::default();
+        if self.breakpoints.matches(pc) {
+            self.debug.cause(fault_cause::BKPT);
+            return Ok(());
+        }
+        if self.guards.hard_fault != Some(pc) {
+            self.debug.cause(fault_cause::HALTED);
+            return Ok(());
+        }
+        self.at_hard_fault(halt_requested)
+    }
+
+    /// The core reached the HardFault handler's entry: by a `BKPT`, by a fault, or because a
+    /// handler of something else begins there too.
+    fn at_hard_fault(&mut self, halt_requested: bool) -> Result<(), BusError> {
+        let general = self.general()?;
+        let in_fault = general[LR] >> 28 == 0xf && general[XPSR] & EXCEPTION == HARD_FAULT;
+        if in_fault {
+            let frame = match general[LR] & FRAME_ON_PSP {
+                0 => general[SP],
+                _ => self.process_stack()?,
+            };
+            let came_from = match self.peek_word(frame.wrapping_add(FRAME_PC)) {
+                Ok(pc) => pc,
+                // A stack that is nowhere holds no return address.
+                Err(BusError::Fault) => u32::MAX,
+                Err(lost) => return Err(lost),
+            };
+            if self.is_halting_bkpt(came_from)? {
+                self.leave_exception()?;
+                if !self.is_v6m() {
+                    let event = (HFSR, Access::Word, HFSR_DEBUGEVT);
+                    self.with_qtest(|qtest| qtest.write_each(&[event]))?;
+                }
+                self.debug.cause(fault_cause::BKPT);
+                return Ok(());
+            }
+            self.stats.hard_faults += 1;
+            if self.debug.catches_hard_faults() {
+                self.debug.cause(fault_cause::VCATCH);
+                return Ok(());
+            }
+        }
+        if halt_requested {
+            self.debug.cause(fault_cause::HALTED);
+            return Ok(());
+        }
+        self.bare_step(false)?;
+        self.run_on()
+    }
+
+    /// Resets the chip, and launches a new emulator if a lock-up took the old one.
+    pub(super) fn reset(&mut self) -> Result<(), BusError> {
+        self.check_lost()?;
+        if self.state == RunState::Running {
+            match self.with_gdb(|gdb| gdb.interrupt()) {
+                // It may lock up at this very moment.
+                Ok(_) | Err(BusError::Fault) => {}
+                Err(lost) => return Err(lost),
+            }
+        }
+        if self.channels.is_some() {
+            self.keep_program()?;
+            self.with_monitor(DebugMonitor::system_reset)?;
+        } else {
+            self.launch().map_err(|error| self.lose(error.to_string()))?;
+        }
+        self.core_moved();
+        self.peeked = Peeked::default();
+        self.state = RunState::Halted;
+        self.debug.clear_causes();
+        self.debug.was_reset = true;
+        if self.in_reset { Ok(()) } else { self.leave_reset() }
+    }
+
+    /// The core is about to execute its first instruction.
+    fn leave_reset(&mut self) -> Result<(), BusError> {
+        // A debugger that attaches under reset may ask for the vector catch before it
+        // enables debug, so that alone is enough.
+        if self.debug.catches_reset() {
+            self.debug.cause(fault_cause::VCATCH);
+            self.debug.set_halted(true);
+            return Ok(());
+        }
+        self.debug.set_halted(false);
+        self.resume()
+    }
+
+    /// Drives the reset pin.
+    pub(super) fn drive_reset_pin(&mut self, level: bool) -> Result<(), BusError> {
+        if level != self.in_reset {
+            return self.check_lost();
+        }
+        if !level {
+            self.in_reset = true;
+            return match self.halt() {
+                Err(BusError::Fault) => Ok(()),
+                other => other,
+            };
+        }
+        self.in_reset = false;
+        self.reset()
+    }
+
+    /// Returns the level of the reset pin.
+    pub(super) fn reset_pin(&self) -> bool {
+        !self.in_reset
+    }
+}

@@ -1,0 +1,219 @@
+//! The commands of the remote probe's protocol, applied to a debug port. Pure over the bus.
+//!
+//! Two endpoints, told apart by the first byte of a packet. An endpoint sees a stream: a
+//! command may come in two packets. Access port reads are posted: each is answered by what
+//! the one before found.
+
+use crate::virtual_probe::adi::{DebugPort, MAX_BLOCK};
+use crate::virtual_probe::bus::{Bus, BusError};
+
+/// What the probe says it is.
+const IDENTIFIER: &[u8] = b"probe-rs,v01";
+
+/// The clock that a client's divisor divides, in Hz.
+const REFERENCE_CLOCK: u32 = 48_000_000;
+
+/// First bytes of packets.
+const ROOT: u8 = 0;
+const SWD: u8 = 1;
+
+mod root {
+    pub(super) const IDENTIFY: u8 = 0x00;
+    pub(super) const REFERENCE_CLOCK: u8 = 0x10;
+    pub(super) const DIVISOR: u8 = 0x11;
+    pub(super) const SET_DIVISOR: u8 = 0x12;
+    pub(super) const ASSERT_RESET: u8 = 0x20;
+    pub(super) const CLEAR_RESET: u8 = 0x21;
+}
+
+mod swd {
+    /// A line sequence: its length in the low bits, four bytes follow.
+    pub(super) const SEQUENCE: u8 = 0x20;
+    pub(super) const AP: u8 = 1;
+    pub(super) const READ: u8 = 1 << 1;
+    pub(super) const OFFSET: u8 = 0xc;
+    /// Answers: read done, written, fault.
+    pub(super) const DATA: u8 = 0x01;
+    pub(super) const WRITTEN: u8 = 0x11;
+    pub(super) const FAULT: u8 = 0x14;
+}
+
+/// Debug port register that repeats the last access port read.
+const RDBUFF: u8 = 0xc;
+
+/// Bytes of a transfer or sequence that carries a word.
+const WITH_WORD: usize = 5;
+
+/// A client's view of the probe.
+pub(super) struct Endpoints<B> {
+    port: DebugPort<B>,
+    posted: u32,
+    divisor: u16,
+    /// Beginnings of commands whose rest has not come: shorter than a command each.
+    root_rest: Vec<u8>,
+    swd_rest: Vec<u8>,
+}
+
+impl<B: Bus> Endpoints<B> {
+    pub(super) fn new(port: DebugPort<B>) -> Self {
+        Self { port, posted: 0, divisor: 0, root_rest: Vec::new(), swd_rest: Vec::new() }
+    }
+
+    /// Gives the debug port back, as the next client finds it.
+    pub(super) fn into_port(self) -> DebugPort<B> {
+        self.port
+    }
+
+    /// Does what a packet says; returns the packet to answer with, if there is anything to
+    /// say. What cannot be understood is dropped.
+    pub(super) fn packet(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
+        let (&endpoint, commands) = packet.split_first()?;
+        let mut answer = vec![endpoint];
+        match endpoint {
+            ROOT => {
+                let mut bytes = std::mem::take(&mut self.root_rest);
+                bytes.extend_from_slice(commands);
+                let used = self.root(&bytes, &mut answer);
+                self.root_rest = bytes.split_off(used);
+            }
+            SWD => {
+                let mut bytes = std::mem::take(&mut self.swd_rest);
+                bytes.extend_from_slice(commands);
+                let used = self.swd(&bytes, &mut answer);
+                self.swd_rest = bytes.split_off(used);
+            }
+            _ => return None,
+        }
+        (answer.len() > 1).then_some(answer)
+    }
+
+    /// Does the commands of the root endpoint; returns how many bytes they were.
+    fn root(&mut self, bytes: &[u8], answer: &mut Vec<u8>) -> usize {
+        let mut at = 0;
+        while let Some(&command) = bytes.get(at) {
+            match command {
+                root::IDENTIFY => answer.extend_from_slice(IDENTIFIER),
+                root::REFERENCE_CLOCK => answer.extend_from_slice(&REFERENCE_CLOCK.to_le_bytes()),
+                root::DIVISOR => answer.extend_from_slice(&self.divisor.to_le_bytes()),
+                root::SET_DIVISOR => {
+                    let Some(&[low, high]) = bytes.get(at + 1..at + 3) else { return at };
+                    self.divisor = u16::from_le_bytes([low, high]);
+                    at += 2;
+                }
+                // The protocol has no answer to a reset; a lost board shows at the next access.
+                root::ASSERT_RESET => drop(self.port.bus().drive_reset(false)),
+                root::CLEAR_RESET => drop(self.port.bus().drive_reset(true)),
+                _ => {}
+            }
+            at += 1;
+        }
+        at
+    }
+
+    /// Does transfers; returns how many bytes they were. After a fault the client gives the
+    /// rest of its batch up and would take further answers for those of its next.
+    fn swd(&mut self, bytes: &[u8], answer: &mut Vec<u8>) -> usize {
+        let mut at = 0;
+        while let Some(&command) = bytes.get(at) {
+            let carries_word = command & swd::SEQUENCE != 0 || command & swd::READ == 0;
+            if carries_word && bytes.len() < at + WITH_WORD {
+                return at;
+            }
+            let run = &bytes[at..];
+            let done = if command & swd::SEQUENCE != 0 {
+                // Line resets and protocol switches: there is no line.
+                Ok(WITH_WORD)
+            } else if command & swd::AP == 0 {
+                self.debug_port(command, run, answer)
+            } else if command & swd::READ != 0 {
+                self.read_access_port(command, run, answer)
+            } else {
+                self.write_access_port(command, run, answer)
+            };
+            match done {
+                Ok(used) => at += used,
+                Err(_) => {
+                    answer.push(swd::FAULT);
+                    // The client knows no way to clear it.
+                    self.port.clear_sticky();
+                    return bytes.len();
+                }
+            }
+        }
+        at
+    }
+
+    fn debug_port(
+        &mut self,
+        command: u8,
+        run: &[u8],
+        answer: &mut Vec<u8>,
+    ) -> Result<usize, BusError> {
+        let offset = command & swd::OFFSET;
+        if command & swd::READ != 0 {
+            let value =
+                if offset == RDBUFF { self.posted } else { self.port.read_dp(offset) };
+            push_data(answer, value);
+            return Ok(1);
+        }
+        self.port.write_dp(offset, word(run));
+        answer.push(swd::WRITTEN);
+        Ok(WITH_WORD)
+    }
+
+    fn read_access_port(
+        &mut self,
+        command: u8,
+        run: &[u8],
+        answer: &mut Vec<u8>,
+    ) -> Result<usize, BusError> {
+        let offset = command & swd::OFFSET;
+        // A run of reads of the data register is one access to the bus.
+        let count = match self.port.is_data(offset) {
+            true => run.iter().take(MAX_BLOCK).take_while(|&&next| next == command).count(),
+            false => 1,
+        };
+        let mut values = vec![0; count];
+        let read = match count {
+            1 => self.port.read_ap(offset).map(|value| values[0] = value),
+            _ => self.port.read_data(&mut values),
+        };
+        // A failed read is told by the transfer after it.
+        push_data(answer, self.posted);
+        read?;
+        for pair in values.windows(2) {
+            push_data(answer, pair[0]);
+        }
+        self.posted = values[count - 1];
+        Ok(count)
+    }
+
+    fn write_access_port(
+        &mut self,
+        command: u8,
+        run: &[u8],
+        answer: &mut Vec<u8>,
+    ) -> Result<usize, BusError> {
+        let offset = command & swd::OFFSET;
+        if !self.port.is_data(offset) {
+            self.port.write_ap(offset, word(run))?;
+            answer.push(swd::WRITTEN);
+            return Ok(WITH_WORD);
+        }
+        let transfers = run.chunks_exact(WITH_WORD).take(MAX_BLOCK);
+        let values: Vec<u32> = transfers.take_while(|t| t[0] == command).map(word).collect();
+        self.port.write_data(&values)?;
+        answer.resize(answer.len() + values.len(), swd::WRITTEN);
+        Ok(values.len() * WITH_WORD)
+    }
+}
+
+fn push_data(answer: &mut Vec<u8>, value: u32) {
+    answer.push(swd::DATA);
+    answer.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Returns the word that follows a command byte.
+fn word(transfer: &[u8]) -> u32 {
+    transfer.get(1..WITH_WORD).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes)
+}

@@ -1,0 +1,260 @@
+//! Serves a probe on a socket to one client after the other.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::cobs;
+use super::glasgow::Endpoints;
+use crate::virtual_probe::VirtualBoardError;
+use crate::virtual_probe::adi::DebugPort;
+use crate::virtual_probe::bus::Bus;
+
+/// What selectors of this kind of probe begin with: the USB ids of the real one.
+const KIND: &str = "20b7:9db1";
+
+/// Longest packet that is taken from a client. probe-rs sends at most some 6 KiB; a client
+/// that sends more without an end is not one, and is dropped.
+const MAX_PACKET: usize = 1 << 20;
+
+/// Most bytes of answers that wait for a client to read them.
+const MAX_BACKLOG: usize = 4 << 20;
+
+const CHUNK: usize = 64 << 10;
+
+/// Where to serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServeAt {
+    /// A unix socket, which only this user can open. It must not exist.
+    Unix(PathBuf),
+    /// A port of the loopback address; 0 for any that is free.
+    Loopback(u16),
+}
+
+enum Listener {
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener),
+}
+
+enum Client {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// A running server. Dropping it ends the server, its client's session included, and waits
+/// for that; the board goes on.
+#[derive(Debug)]
+pub struct ServerHandle {
+    selector: String,
+    /// Closed to end the server.
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ServerHandle {
+    /// Returns the probe selector by which probe-rs opens the probe.
+    pub fn selector(&self) -> &str {
+        &self.selector
+    }
+}
+
+impl Drop for ServerHandle {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A server that panicked has nothing to say here.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts a server.
+pub(in crate::virtual_probe) fn serve<B>(
+    port: DebugPort<B>,
+    at: ServeAt,
+) -> Result<ServerHandle, VirtualBoardError>
+where
+    B: Bus + Send + 'static,
+{
+    let name = match &at {
+        ServeAt::Unix(path) => path.display().to_string(),
+        ServeAt::Loopback(port) => format!("127.0.0.1:{port}"),
+    };
+    start(port, at).map_err(|source| VirtualBoardError::Serve { at: name, source })
+}
+
+fn start<B: Bus + Send + 'static>(port: DebugPort<B>, at: ServeAt) -> io::Result<ServerHandle> {
+    let (listener, selector) = match at {
+        ServeAt::Unix(path) => {
+            let listener = UnixListener::bind(&path)?;
+            // Who can debug the board can do anything with it.
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+            listener.set_nonblocking(true)?;
+            let selector = format!("{KIND}:unix:{}", path.display());
+            (Listener::Unix(listener, path), selector)
+        }
+        ServeAt::Loopback(port) => {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+            listener.set_nonblocking(true)?;
+            let selector = format!("{KIND}:tcp:{}", listener.local_addr()?);
+            (Listener::Tcp(listener), selector)
+        }
+    };
+    let (stop, stopped) = UnixStream::pair()?;
+    let thread = std::thread::Builder::new()
+        .name("jig-probe-server".to_owned())
+        .spawn(move || run(&listener, &stopped, port))?;
+    Ok(ServerHandle { selector, stop: Some(stop), thread: Some(thread) })
+}
+
+fn run<B: Bus>(listener: &Listener, stopped: &UnixStream, mut port: DebugPort<B>) {
+    while let Ok(true) = ready(listener.as_fd(), PollFlags::POLLIN, stopped) {
+        let Ok(client) = listener.accept() else { continue };
+        let mut endpoints = Endpoints::new(port);
+        if let Err(error) = attend(client, stopped, &mut endpoints) {
+            tracing::debug!(%error, "a client of the virtual probe was dropped");
+        }
+        port = endpoints.into_port();
+    }
+    if let Listener::Unix(_, path) = listener {
+        // Gone already, or in a folder that is thrown away as a whole.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Serves a client until it leaves or the server is stopped.
+fn attend<B: Bus>(
+    mut client: Client,
+    stopped: &UnixStream,
+    endpoints: &mut Endpoints<B>,
+) -> io::Result<()> {
+    let mut received = Vec::new();
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match client.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(count) => received.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if !ready(client.as_fd(), PollFlags::POLLIN, stopped)? {
+                    return Ok(());
+                }
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        let mut answers = Vec::new();
+        let mut used = 0;
+        while let Some(len) = received[used..].iter().position(|&byte| byte == 0) {
+            let packet = &received[used..used + len];
+            used += len + 1;
+            let answer = cobs::decode(packet).and_then(|packet| endpoints.packet(&packet));
+            if let Some(answer) = answer {
+                cobs::encode(&answer, &mut answers);
+            }
+            if answers.len() > MAX_BACKLOG && !send(&mut client, &mut answers, stopped)? {
+                return Ok(());
+            }
+        }
+        received.drain(..used);
+        if received.len() > MAX_PACKET {
+            return Err(io::Error::new(ErrorKind::InvalidData, "a packet without an end"));
+        }
+        if !send(&mut client, &mut answers, stopped)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Sends answers; false if the server was stopped meanwhile.
+fn send(client: &mut Client, answers: &mut Vec<u8>, stopped: &UnixStream) -> io::Result<bool> {
+    let mut sent = 0;
+    while sent < answers.len() {
+        match client.write(&answers[sent..]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if !ready(client.as_fd(), PollFlags::POLLOUT, stopped)? {
+                    return Ok(false);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    answers.clear();
+    Ok(true)
+}
+
+/// Waits until a descriptor is ready; false if the server is stopped.
+fn ready(fd: BorrowedFd<'_>, wanted: PollFlags, stopped: &UnixStream) -> io::Result<bool> {
+    loop {
+        let mut fds =
+            [PollFd::new(stopped.as_fd(), PollFlags::POLLIN), PollFd::new(fd, wanted)];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Err(nix::errno::Errno::EINTR) => continue,
+            other => drop(other?),
+        }
+        if fds[0].any() == Some(true) {
+            return Ok(false);
+        }
+        if fds[1].any() == Some(true) {
+            return Ok(true);
+        }
+    }
+}
+
+impl Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(listener, _) => listener.as_fd(),
+            Self::Tcp(listener) => listener.as_fd(),
+        }
+    }
+
+    fn accept(&self) -> io::Result<Client> {
+        match self {
+            Self::Unix(listener, _) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok(Client::Unix(stream))
+            }
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                // Each answer is waited for.
+                stream.set_nodelay(true)?;
+                Ok(Client::Tcp(stream))
+            }
+        }
+    }
+}
+
+impl Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.read(out),
+            Self::Tcp(stream) => stream.read(out),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.write(bytes),
+            Self::Tcp(stream) => stream.write(bytes),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A virtual probe: an emulated board that looks like a chip behind a debug port.
+//!
+//! Unmodified probe-rs drives it, through one of two faces: in this process by probe-rs'
+//! own traits, or from any process by the wire protocol of a remote probe that published
+//! probe-rs knows. Behind both are the same debug port and the same board, which know
+//! nothing of probe-rs.
+//!
+//! Everything here blocks and belongs on a plain thread; every wait has a limit.
+
+mod adi;
+mod board;
+mod bus;
+mod faces;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jig_drivers::qemu::Machine;
+use jig_drivers::qemu::debug::ChannelError;
+use jig_model::profile::{BoardProfile, DebugSpec, MemoryRegion};
+use jig_model::protocol::DriverError;
+use probe_rs::config::TargetSelector;
+use probe_rs::probe::Probe;
+
+use crate::MemoryRange;
+use adi::DebugPort;
+use board::Board;
+use bus::{Access, Bus, BusError};
+pub use faces::{ServeAt, ServerHandle};
+
+/// Says why a virtual probe could not be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum VirtualBoardError {
+    /// The profile does not say what a probe finds.
+    #[error("board {board} has no [emulation.debug] in its profile")]
+    NotDescribed {
+        /// The board.
+        board: String,
+    },
+    /// The machine cannot be launched.
+    #[error("launch the emulated board")]
+    Launch(#[source] DriverError),
+    /// A debug channel failed at the start.
+    #[error("talk to the emulated board")]
+    Channel(#[source] ChannelError),
+    /// The emulator did not tell what is where.
+    #[error("the emulator gave no memory map")]
+    NoMemoryMap,
+    /// The board failed.
+    #[error("use the emulated board: {0}")]
+    Board(String),
+    /// probe-rs does not take the board's description.
+    #[error("describe the chip to probe-rs")]
+    Description(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server's socket cannot be made.
+    #[error("serve the virtual probe at {at}")]
+    Serve {
+        /// Where.
+        at: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Counts what a virtual board did, to say where time goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VirtualStats {
+    /// Emulators launched: one, and one more after each lock-up.
+    pub launches: u64,
+    /// Accesses of the memory access port, blocks counted once.
+    pub accesses: u64,
+    /// Core registers transferred.
+    pub registers: u64,
+    /// Times the core was let run.
+    pub resumes: u64,
+    /// Instructions stepped.
+    pub steps: u64,
+    /// Times a stop was waited for.
+    pub waits: u64,
+    /// Time spent waiting for stops: the core works then.
+    pub wait_time: Duration,
+    /// HardFaults that were seen and not caused by a breakpoint instruction.
+    pub hard_faults: u64,
+    /// Packets sent to the gdb stub.
+    pub gdb_packets: u64,
+    /// Times its answer was waited for.
+    pub gdb_trips: u64,
+    /// How long.
+    pub gdb_time: Duration,
+    /// Bus commands sent.
+    pub qtest_commands: u64,
+    /// Times their answers were waited for.
+    pub qtest_trips: u64,
+    /// Bytes of memory they moved.
+    pub qtest_bytes: u64,
+    /// How long they took.
+    pub qtest_time: Duration,
+}
+
+/// An emulated board behind a virtual probe. Clones are the same board; the machine loses
+/// its power with the last of them.
+#[derive(Clone)]
+pub struct VirtualBoard {
+    shared: SharedBoard,
+    about: Arc<About>,
+}
+
+/// What the profile says, as far as a description for probe-rs needs it.
+struct About {
+    name: String,
+    chip: Option<String>,
+    memory: Vec<MemoryRegion>,
+    spec: DebugSpec,
+}
+
+impl VirtualBoard {
+    /// Launches a machine and puts a probe before it. The core stands before its first
+    /// instruction; flash is blank.
+    ///
+    /// # Errors
+    /// The profile has no `[emulation.debug]`, or the machine cannot be launched.
+    pub fn start(machine: Machine, profile: &BoardProfile) -> Result<Self, VirtualBoardError> {
+        let emulation = profile.emulation.as_ref();
+        let Some((emulation, spec)) = emulation.and_then(|e| Some((e, e.debug.as_ref()?))) else {
+            return Err(VirtualBoardError::NotDescribed { board: profile.id.to_string() });
+        };
+        let board = Board::start(machine, spec, emulation.semihosting)?;
+        let about = About {
+            name: profile.id.to_string(),
+            chip: profile.chip.clone(),
+            memory: profile.memory.clone(),
+            spec: spec.clone(),
+        };
+        let shared = SharedBoard(Arc::new(Mutex::new(board)));
+        Ok(Self { shared, about: Arc::new(about) })
+    }
+
+    /// Returns what the memory that keeps its content without power holds.
+    ///
+    /// # Errors
+    /// The board is lost.
+    pub fn flash_image(&self) -> Result<Vec<MemoryRange>, VirtualBoardError> {
+        self.shared.lock().program_image().map_err(failed)
+    }
+
+    /// Sets what that memory holds; what is not given stays. The core takes new vectors at
+    /// its next reset.
+    ///
+    /// # Errors
+    /// A range lies elsewhere, or the board is lost.
+    pub fn set_flash_image(&self, image: &[MemoryRange]) -> Result<(), VirtualBoardError> {
+        self.shared.lock().set_program_image(image).map_err(failed)
+    }
+
+    /// Serves the probe to other programs, or to probe-rs in this one, until the handle is
+    /// dropped. One client at a time; a second waits its turn.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub fn serve(&self, at: ServeAt) -> Result<ServerHandle, VirtualBoardError> {
+        faces::serve(self.debug_port(), at)
+    }
+
+    /// Returns what was done so far.
+    pub fn stats(&self) -> VirtualStats {
+        self.shared.lock().stats()
+    }
+
+    /// Takes the board's power; everything fails from now on.
+    pub fn power_off(&self) {
+        self.shared.lock().power_off();
+    }
+
+    /// Returns a probe for probe-rs. Several may exist; they share the board.
+    #[allow(dead_code, reason = "the worker that opens probes is not built yet")]
+    pub(crate) fn open_probe(&self) -> Probe {
+        faces::open_probe(self.debug_port(), &self.about.name)
+    }
+
+    /// Returns what probe-rs is to take the board for.
+    ///
+    /// # Errors
+    /// probe-rs refuses the description.
+    #[allow(dead_code, reason = "the worker that opens probes is not built yet")]
+    pub(crate) fn target(&self) -> Result<TargetSelector, VirtualBoardError> {
+        target::selector(&self.about)
+    }
+
+    fn debug_port(&self) -> DebugPort<SharedBoard> {
+        let identity = self.shared.lock().port_identity();
+        DebugPort::new(self.shared.clone(), identity)
+    }
+}
+
+fn failed(error: BusError) -> VirtualBoardError {
+    VirtualBoardError::Board(error.to_string())
+}
+
+/// A board that several ports share.
+#[derive(Clone)]
+struct SharedBoard(Arc<Mutex<Board>>);
+
+impl SharedBoard {
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bus for SharedBoard {
+    fn read(&mut self, address: u32, access: Access, out: &mut [u8]) -> Result<(), BusError> {
+        self.lock().read(address, access, out)
+    }
+
+    fn write(&mut self, address: u32, access: Access, bytes: &[u8]) -> Result<(), BusError> {
+        self.lock().write(address, access, bytes)
+    }
+
+    fn drive_reset(&mut self, level: bool) -> Result<(), BusError> {
+        self.lock().drive_reset(level)
+    }
+
+    fn reset_level(&self) -> bool {
+        self.lock().reset_level()
+    }
+}

@@ -1,0 +1,94 @@
+//! The virtual probe with probe-rs on one side and a real emulator on the other.
+
+mod boards;
+mod firmware;
+mod hostile;
+mod nrf51;
+mod rig;
+mod speed;
+
+use std::time::{Duration, Instant};
+
+use probe_rs::probe::{DebugProbeSelector, Probe};
+use probe_rs::{Core, CoreStatus, MemoryInterface as _, Permissions, Session};
+
+use super::{ServeAt, ServerHandle, VirtualBoard};
+use rig::{PATIENCE, Rig};
+
+/// Through which face a test reaches the board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Face {
+    InProcess,
+    UnixServer,
+    TcpServer,
+}
+
+const FACES: [Face; 2] = [Face::InProcess, Face::UnixServer];
+
+/// A board and the probe that was opened for it.
+struct Bench {
+    rig: Rig,
+    board: VirtualBoard,
+    server: Option<ServerHandle>,
+}
+
+impl Bench {
+    fn new(board: &str, face: Face) -> Self {
+        let rig = Rig::new(board);
+        let board = rig.board();
+        let at = match face {
+            Face::InProcess => None,
+            Face::UnixServer => Some(ServeAt::Unix(rig.path("probe"))),
+            Face::TcpServer => Some(ServeAt::Loopback(0)),
+        };
+        let server = at.map(|at| board.serve(at).unwrap());
+        Self { rig, board, server }
+    }
+
+    fn probe(&self) -> Probe {
+        match &self.server {
+            None => self.board.open_probe(),
+            Some(server) => {
+                let selector: DebugProbeSelector = server.selector().parse().unwrap();
+                probe_rs::probe::list::Lister::new().open(selector).unwrap()
+            }
+        }
+    }
+
+    fn attach(&self) -> Session {
+        self.probe().attach(self.board.target().unwrap(), Permissions::default()).unwrap()
+    }
+}
+
+/// Flashes bytes with whatever algorithm the target has, and verifies them.
+fn flash(session: &mut Session, start: u64, bytes: &[u8]) {
+    let mut loader = session.target().flash_loader();
+    loader.add_data(start, bytes).unwrap();
+    let mut options = probe_rs::flashing::DownloadOptions::default();
+    options.verify = true;
+    loader.commit(session, options).unwrap();
+}
+
+/// Waits for something about a core to become true.
+fn wait_until(core: &mut Core<'_>, what: &str, mut holds: impl FnMut(&mut Core<'_>) -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds(core) {
+        assert!(Instant::now() < deadline, "{what}: {:?}", core.status());
+    }
+}
+
+fn wait_halted(core: &mut Core<'_>) -> CoreStatus {
+    wait_until(core, "it does not halt", |core| core.status().unwrap().is_halted());
+    core.status().unwrap()
+}
+
+fn pc(core: &mut Core<'_>) -> u64 {
+    core.read_core_reg::<u64>(core.program_counter().id()).unwrap()
+}
+
+/// How long a halt may take on a host that is busy with other things.
+const HALT: Duration = Duration::from_secs(5);
+
+fn command(core: &mut Core<'_>, command: u32) {
+    core.write_word_32(firmware::COMMAND, command).unwrap();
+}
