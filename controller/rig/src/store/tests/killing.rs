@@ -24,7 +24,7 @@ fn victim(name: &str, store: &RunStore) -> std::process::Child {
 }
 
 /// Waits for a thing, not for a time; fails after far longer than it can take.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         if let Some(found) = look() {

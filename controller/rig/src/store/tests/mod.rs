@@ -1,8 +1,10 @@
 //! Tests of the run store as a whole.
 
+mod flash;
 mod folder;
 mod killing;
 mod life;
+mod places;
 mod sweeping;
 mod torn;
 

@@ -1,0 +1,277 @@
+//! One user of a place at a time, across processes.
+//!
+//! # Who locks
+//! Whoever uses something that there is only one of: a real board, or the persistent flash
+//! of an emulated place ([`FlashFile`]). Runs on an emulated place that load their own image
+//! into an emulator of their own share nothing; they take no lock and run side by side.
+//!
+//! # Design
+//! The lock is an `flock` on `places/<place>.lock`: the kernel gives it up when its holder
+//! dies, even by `kill -9`, so there is no stale lock. The file also says who holds it, for
+//! people. That record may be stale (its writer was killed) or late (its writer has the lock
+//! and is about to write), so it is believed only while its process lives, and nothing is
+//! ever decided by it. The file is never removed: two processes could then hold two files of
+//! one name.
+//!
+//! Waiters poll, because `flock` cannot wait with an end; who comes first is not promised.
+
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jig_model::{Fault, PlaceName};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use super::process::{lives, start_ticks};
+use super::{FlashFile, StoreError};
+
+/// Pause between two looks at a lock: short for people, and 20 looks a second cost nothing.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Largest record that is read, and how much of a command line is kept.
+const MAX_RECORD: u64 = 16 << 10;
+const MAX_ARGS: usize = 16;
+const MAX_ARG: usize = 200;
+
+/// The folder in which places keep what outlives a run.
+#[derive(Debug, Clone)]
+pub struct Places {
+    root: PathBuf,
+}
+
+/// Who holds a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its process.
+    pub pid: u32,
+    /// When that process began, in ticks since the machine started: with the pid, its name.
+    pub start_ticks: u64,
+    /// Its command line, shortened.
+    pub command: Vec<String>,
+    /// Since when it holds the place.
+    pub since: Timestamp,
+    /// The selector by which others may use its probe, if it serves one.
+    #[serde(default)]
+    pub selector: Option<String>,
+}
+
+impl fmt::Display for Holder {
+    /// Writes what a person needs to find it: `jig gdb -b x (pid 7, since ...)`. May hold
+    /// any text: escape it before printing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = self.since.strftime("%Y-%m-%d %H:%M:%SZ");
+        write!(f, "{} (pid {}, since {since}", self.command.join(" "), self.pid)?;
+        match &self.selector {
+            Some(selector) => write!(f, ", serves probe {selector})"),
+            None => f.write_str(")"),
+        }
+    }
+}
+
+/// Says why a place could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceLockError {
+    /// Somebody else has it.
+    #[error("place {place} is in use by {}", by(holder.as_ref()))]
+    Held {
+        /// The place.
+        place: PlaceName,
+        /// Who has it, if that could be told.
+        holder: Option<Box<Holder>>,
+    },
+    /// The lock cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl PlaceLockError {
+    /// Says who is to blame.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Held { .. } => Fault::Lab,
+            Self::Store(error) => error.fault(),
+        }
+    }
+}
+
+fn by(holder: Option<&Box<Holder>>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), |holder| holder.to_string())
+}
+
+/// A place that is held. Dropping it gives it up.
+#[derive(Debug)]
+pub struct PlaceLock {
+    place: PlaceName,
+    path: PathBuf,
+    holder: Holder,
+    file: Flock<File>,
+}
+
+impl Places {
+    /// Names the folder below Jig's state directory; it is created with the first lock.
+    pub fn new(state: &Path) -> Self {
+        let root = state.join("places");
+        Self { root: std::path::absolute(&root).unwrap_or(root) }
+    }
+
+    /// Returns the folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the path of what a place keeps under this ending.
+    fn path(&self, place: &PlaceName, ending: &str) -> PathBuf {
+        // A name is one safe path component; a dot in it cannot make two places meet.
+        self.root.join(format!("{place}.{ending}"))
+    }
+
+    /// Returns the file of a place's persistent flash.
+    pub fn flash(&self, place: &PlaceName) -> FlashFile {
+        FlashFile::new(self.path(place, "flash"), place.clone())
+    }
+
+    /// Takes a place, or says at once who has it.
+    ///
+    /// # Errors
+    /// Somebody holds it, or the folder cannot be written.
+    pub fn try_lock(&self, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
+        let path = self.path(place, "lock");
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o750)
+            .create(&self.root)
+            .map_err(|e| StoreError::writing(&self.root, e))?;
+        let mut open = OpenOptions::new();
+        let file = open.read(true).write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(|e| StoreError::writing(&path, e))?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(file) => Ok(PlaceLock::begin(place.clone(), path, file)),
+            Err((mut file, Errno::EWOULDBLOCK)) => {
+                let holder = read_holder(&mut file).map(Box::new);
+                Err(PlaceLockError::Held { place: place.clone(), holder })
+            }
+            Err((_, errno)) => Err(StoreError::writing(&path, errno.into()).into()),
+        }
+    }
+
+    /// Takes a place as soon as it is free, within a time. `waiting` is told who has it, once
+    /// at the start and again when that changes. Dropping the future stops the waiting.
+    ///
+    /// # Errors
+    /// It is still held when the time is over, or the folder cannot be written.
+    pub async fn lock_within(
+        &self,
+        place: &PlaceName,
+        within: Duration,
+        mut waiting: impl FnMut(Option<&Holder>),
+    ) -> Result<PlaceLock, PlaceLockError> {
+        let deadline = Instant::now() + within;
+        let mut told: Option<Option<Holder>> = None;
+        loop {
+            let held = match self.try_lock(place) {
+                Err(PlaceLockError::Held { place, holder }) => (place, holder),
+                other => return other,
+            };
+            let (place, holder) = held;
+            if Instant::now() >= deadline {
+                return Err(PlaceLockError::Held { place, holder });
+            }
+            let now = holder.map(|holder| *holder);
+            if told.as_ref() != Some(&now) {
+                waiting(now.as_ref());
+                told = Some(now);
+            }
+            sleep(LOOK.min(deadline.saturating_duration_since(Instant::now()))).await;
+        }
+    }
+
+    /// Tells who holds a place now, if anybody does; `Some(None)` where nobody can tell who.
+    ///
+    /// # Errors
+    /// The lock cannot be looked at.
+    pub fn holder(&self, place: &PlaceName) -> Result<Option<Option<Holder>>, StoreError> {
+        let path = self.path(place, "lock");
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(StoreError::reading(&path, e)),
+        };
+        // Shared, so that lookers do not take each other for holders.
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Ok(_) => Ok(None),
+            Err((mut file, Errno::EWOULDBLOCK)) => Ok(Some(read_holder(&mut file))),
+            Err((_, errno)) => Err(StoreError::reading(&path, errno.into())),
+        }
+    }
+}
+
+impl PlaceLock {
+    fn begin(place: PlaceName, path: PathBuf, file: Flock<File>) -> Self {
+        let pid = std::process::id();
+        let shorten =
+            |arg: std::ffi::OsString| arg.to_string_lossy().chars().take(MAX_ARG).collect();
+        let mut command: Vec<String> = std::env::args_os().take(MAX_ARGS).map(shorten).collect();
+        if let Some(program) = command.first_mut() {
+            let name = Path::new(program.as_str()).file_name().unwrap_or_default();
+            *program = name.to_string_lossy().into_owned();
+        }
+        let holder = Holder {
+            pid,
+            start_ticks: start_ticks(pid).unwrap_or_default(),
+            command,
+            since: Timestamp::now(),
+            selector: None,
+        };
+        let mut lock = Self { place, path, holder, file };
+        lock.write();
+        lock
+    }
+
+    /// Returns the place.
+    pub fn place(&self) -> &PlaceName {
+        &self.place
+    }
+
+    /// Tells others by which selector they may use the probe that is served here.
+    pub fn serves(&mut self, selector: &str) {
+        self.holder.selector = Some(selector.chars().take(MAX_ARG).collect());
+        self.write();
+    }
+
+    /// Writes who holds the place. It only tells people, so a failure is not worth more
+    /// than a line in the log.
+    fn write(&mut self) {
+        let write = |file: &mut File, holder: &Holder| -> io::Result<()> {
+            let text = serde_json::to_vec(holder)?;
+            file.set_len(0)?;
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&text)
+        };
+        if let Err(error) = write(&mut self.file, &self.holder) {
+            tracing::warn!(%error, path = %self.path.display(), "the holder was not recorded");
+        }
+    }
+}
+
+impl Drop for PlaceLock {
+    fn drop(&mut self) {
+        // Before the lock is given up: afterwards it would be the next holder's record.
+        let _ = self.file.set_len(0);
+    }
+}
+
+/// Reads who holds a lock that is known to be held; nothing if the record is not that of a
+/// process that lives.
+fn read_holder(file: &mut File) -> Option<Holder> {
+    let mut text = Vec::new();
+    file.take(MAX_RECORD).read_to_end(&mut text).ok()?;
+    let holder: Holder = serde_json::from_slice(&text).ok()?;
+    lives(holder.pid, holder.start_ticks).then_some(holder)
+}
