@@ -5,6 +5,7 @@
 //!
 //! Refuses to decide anything: it does as asked and says what it found.
 
+mod core_dump;
 mod core_state;
 mod debug_info;
 mod diagnosis;
@@ -14,8 +15,10 @@ mod flash;
 mod post_mortem;
 mod register_dump;
 mod snapshot;
+mod target_description;
 mod thumb;
 
+pub use core_dump::{CoreDump, CoreDumpError};
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
 pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
 pub use error::ProbeError;
