@@ -12,6 +12,7 @@ mod diagnosis;
 mod error;
 mod fault_status;
 mod flash;
+mod gdb;
 mod post_mortem;
 mod register_dump;
 mod snapshot;
@@ -25,6 +26,7 @@ pub use error::ProbeError;
 pub use flash::{
     EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, Segment,
 };
+pub use gdb::{Debuggee, Endpoint, GdbServer, GdbServerError, MemoryKind, MemoryRegion};
 pub use post_mortem::{Why, explain};
 pub use register_dump::parse_register_dump;
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};

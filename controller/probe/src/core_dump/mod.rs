@@ -9,7 +9,7 @@
 
 mod read;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod write;
 
 use serde::{Deserialize, Serialize};
