@@ -5,6 +5,7 @@
 //!
 //! Refuses to decide anything: it does as asked and says what it found.
 
+mod core_dump;
 mod core_state;
 mod debug_info;
 mod diagnosis;
@@ -12,20 +13,24 @@ mod error;
 mod fault_status;
 mod flash;
 mod listing;
+mod gdb;
 mod post_mortem;
 mod register_dump;
 mod rtt;
 mod snapshot;
+mod target_description;
 mod thumb;
 mod virtual_probe;
 mod worker;
 
+pub use core_dump::{CoreDump, CoreDumpError};
 pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
 pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
 pub use error::ProbeError;
 pub use flash::{EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest};
 pub use jig_model::image::{Payload, Segment};
 pub use listing::{ProbeInfo, list_probes};
+pub use gdb::{Debuggee, Endpoint, GdbServer, GdbServerError};
 pub use post_mortem::{Why, explain};
 pub use register_dump::parse_register_dump;
 pub use rtt::{

@@ -92,7 +92,7 @@ fn decode_narrow(code: u16) -> Instruction {
         0b0111 => access(!reads, Base::Register(low(3)), Offset::Immediate(imm5)),
         0b1000 => access(!reads, Base::Register(low(3)), Offset::Immediate(imm5 * 2)),
         0b1001 => access(!reads, Base::Register(13), Offset::Immediate(imm8 * 4)),
-        0b1011 if code & 0x0e00 == 0x0400 => {
+        0b1011 if code & 0x0600 == 0x0400 => {
             let count = (code & 0x1ff).count_ones() as i32;
             let offset = if reads { 0 } else { -4 * count };
             access(!reads, Base::Register(13), Offset::Immediate(offset))

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use gimli::{
-    BaseAddresses, CfaRule, DebugFrame, EhFrame, EvaluationResult, FrameDescriptionEntry,
+    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EvaluationResult, FrameDescriptionEntry,
     LittleEndian, Location, Register, RegisterRule, UnwindContext, UnwindSection, Value,
 };
 
 use super::context::{Context, Memory};
-use super::symbols::{Machine, Reader};
+use super::dead_code::Bytes;
+use super::symbols::Machine;
 
 /// How many operations an expression may take; real ones take under twenty.
 const MAX_OPERATIONS: u32 = 1000;
@@ -28,10 +29,21 @@ pub(super) enum CfiError {
     Outermost,
 }
 
+/// Where a function's entry is.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u64,
+    end: u64,
+    offset: usize,
+}
+
 /// The tables of one image.
 pub(super) struct UnwindTables {
-    debug_frame: DebugFrame<Reader>,
-    eh_frame: EhFrame<Reader>,
+    debug_frame: DebugFrame<Bytes>,
+    eh_frame: EhFrame<Bytes>,
+    /// Functions of each section, in ascending order.
+    debug_entries: Vec<Entry>,
+    eh_entries: Vec<Entry>,
     bases: BaseAddresses,
     machine: Machine,
 }
@@ -39,23 +51,25 @@ pub(super) struct UnwindTables {
 impl UnwindTables {
     pub(super) fn new(
         machine: Machine,
+        code_at_zero: bool,
         debug_frame: Arc<[u8]>,
         eh_frame: Arc<[u8]>,
         eh_frame_address: u64,
         text_address: u64,
     ) -> Self {
-        let mut debug_frame = DebugFrame::from(Reader::new(debug_frame, LittleEndian));
+        let mut debug_frame = DebugFrame::from(Bytes::new(debug_frame, LittleEndian));
         debug_frame.set_address_size(4);
-        let mut eh_frame = EhFrame::from(Reader::new(eh_frame, LittleEndian));
+        let mut eh_frame = EhFrame::from(Bytes::new(eh_frame, LittleEndian));
         eh_frame.set_address_size(4);
         let bases = BaseAddresses::default().set_eh_frame(eh_frame_address).set_text(text_address);
-        Self { debug_frame, eh_frame, bases, machine }
+        let debug_entries = index(&debug_frame, &bases, code_at_zero);
+        let eh_entries = index(&eh_frame, &bases, code_at_zero);
+        Self { debug_frame, eh_frame, debug_entries, eh_entries, bases, machine }
     }
 
     /// Tells whether any entry speaks of the address.
     pub(super) fn covers(&self, address: u64) -> bool {
-        self.debug_frame.fde_for_address(&self.bases, address, DebugFrame::cie_from_offset).is_ok()
-            || self.eh_frame.fde_for_address(&self.bases, address, EhFrame::cie_from_offset).is_ok()
+        find(&self.debug_entries, address).is_some() || find(&self.eh_entries, address).is_some()
     }
 
     /// Computes the caller's registers. `lookup` is an address inside the instruction that
@@ -67,20 +81,22 @@ impl UnwindTables {
         lookup: u64,
         memory: Memory<'_>,
     ) -> Result<Context, CfiError> {
-        match self.caller_by(&self.debug_frame, context, lookup, memory) {
-            Err(CfiError::Missing) => self.caller_by(&self.eh_frame, context, lookup, memory),
-            other => other,
+        if let Some(entry) = find(&self.debug_entries, lookup) {
+            return self.caller_by(&self.debug_frame, entry, context, lookup, memory);
         }
+        let entry = find(&self.eh_entries, lookup).ok_or(CfiError::Missing)?;
+        self.caller_by(&self.eh_frame, entry, context, lookup, memory)
     }
 
-    fn caller_by<S: UnwindSection<Reader>>(
+    fn caller_by<S: UnwindSection<Bytes>>(
         &self,
         section: &S,
+        entry: Entry,
         context: &Context,
         lookup: u64,
         memory: Memory<'_>,
     ) -> Result<Context, CfiError> {
-        let entry = find(section, &self.bases, lookup)?;
+        let entry = self.read(section, entry).ok_or(CfiError::Malformed)?;
         let mut scratch = UnwindContext::new();
         let row = entry
             .unwind_info_for_address(section, &self.bases, &mut scratch, lookup)
@@ -143,11 +159,22 @@ impl UnwindTables {
     /// Returns where below its caller's stack pointer a function keeps its return address,
     /// once its prologue is over; nothing if it keeps it in a register throughout.
     pub(super) fn return_slot(&self, function: u64) -> Option<u32> {
-        self.slot_by(&self.debug_frame, function).or_else(|| self.slot_by(&self.eh_frame, function))
+        if let Some(entry) = find(&self.debug_entries, function) {
+            return self.slot_by(&self.debug_frame, entry);
+        }
+        self.slot_by(&self.eh_frame, find(&self.eh_entries, function)?)
     }
 
-    fn slot_by<S: UnwindSection<Reader>>(&self, section: &S, function: u64) -> Option<u32> {
-        let entry = find(section, &self.bases, function).ok()?;
+    fn read<S: UnwindSection<Bytes>>(
+        &self,
+        section: &S,
+        entry: Entry,
+    ) -> Option<FrameDescriptionEntry<Bytes>> {
+        section.fde_from_offset(&self.bases, entry.offset.into(), S::cie_from_offset).ok()
+    }
+
+    fn slot_by<S: UnwindSection<Bytes>>(&self, section: &S, entry: Entry) -> Option<u32> {
+        let entry = self.read(section, entry)?;
         let mut scratch = UnwindContext::new();
         let mut rows = entry.rows(section, &self.bases, &mut scratch).ok()?;
         let column = entry.cie().return_address_register();
@@ -170,15 +197,32 @@ impl UnwindTables {
     }
 }
 
-fn find<S: UnwindSection<Reader>>(
+/// Finds the innermost entry that speaks of an address.
+fn find(entries: &[Entry], address: u64) -> Option<Entry> {
+    let after = entries.partition_point(|entry| entry.start <= address);
+    entries[..after].last().copied().filter(|entry| address < entry.end)
+}
+
+/// Lists a section's functions. Those at 0 are the dropped ones, unless code begins there.
+/// What cannot be read ends the list: after it nobody knows where an entry begins.
+fn index<S: UnwindSection<Bytes>>(
     section: &S,
     bases: &BaseAddresses,
-    address: u64,
-) -> Result<FrameDescriptionEntry<Reader>, CfiError> {
-    section.fde_for_address(bases, address, S::cie_from_offset).map_err(|error| match error {
-        gimli::Error::NoUnwindInfoForAddress => CfiError::Missing,
-        _ => CfiError::Malformed,
-    })
+    code_at_zero: bool,
+) -> Vec<Entry> {
+    let mut found = Vec::new();
+    let mut entries = section.entries(bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
+        let start = entry.initial_address();
+        let end = start.saturating_add(entry.len());
+        if start < end && (start != 0 || code_at_zero) {
+            found.push(Entry { start, end, offset: entry.offset() });
+        }
+    }
+    found.sort_by_key(|entry| entry.start);
+    found
 }
 
 /// Adds as the core does. Offsets that do not fit a word are nonsense of the same kind as
@@ -196,7 +240,7 @@ struct Evaluator<'a> {
 impl Evaluator<'_> {
     fn evaluate(
         &self,
-        expression: gimli::Expression<Reader>,
+        expression: gimli::Expression<Bytes>,
         initial: Option<u32>,
     ) -> Result<u32, CfiError> {
         let malformed = |_| CfiError::Malformed;

@@ -7,10 +7,14 @@
 
 mod cfi;
 mod context;
+mod dead_code;
 mod exception;
 mod search;
 mod symbols;
 mod unwind;
+
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use symbols::{Symbols, SymbolsError};
 pub use unwind::{Backtrace, backtrace};

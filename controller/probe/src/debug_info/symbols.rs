@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use gimli::{EndianArcSlice, LittleEndian, SectionId};
+use gimli::{LittleEndian, SectionId};
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
 
 use jig_model::post_mortem::StackFrame;
 
 use super::cfi::UnwindTables;
+use super::dead_code::{Bytes, Reader, Tombstones};
 use crate::MemoryRange;
-
-/// How DWARF is held: shared bytes, so that [`Symbols`] borrows nothing.
-pub(super) type Reader = EndianArcSlice<LittleEndian>;
 
 /// The largest image that is read. Firmware images with debug information are a few MiB,
 /// those of big Rust programs some tens.
@@ -142,20 +140,23 @@ impl Symbols {
                 }
             }
         };
+        let thumb = if machine == Machine::Arm { !1 } else { !0 };
+        let functions = read_functions(&file, thumb);
+        let code_at_zero = functions.first().is_some_and(|function| function.start == 0);
         let tables = UnwindTables::new(
             machine,
+            code_at_zero,
             section(".debug_frame"),
             section(".eh_frame"),
             file.section_by_name(".eh_frame").map_or(0, |section| section.address()),
             file.section_by_name(".text").map_or(0, |section| section.address()),
         );
-        let lines = read_lines(&mut section);
+        let lines = read_lines(&mut section, code_at_zero);
         let lines = lines.map_err(|limit| limits.push(limit)).ok();
-        let thumb = if machine == Machine::Arm { !1 } else { !0 };
         Ok(Self {
             machine,
             entry: file.entry() & thumb,
-            functions: read_functions(&file, thumb),
+            functions,
             executable: executable_ranges(&file),
             constant: constant_memory(&file, elf.len()),
             lines,
@@ -332,39 +333,45 @@ fn constant_memory(file: &object::File<'_>, mut budget: usize) -> Vec<MemoryRang
 
 fn read_lines(
     section: &mut impl FnMut(&str) -> Arc<[u8]>,
+    code_at_zero: bool,
 ) -> Result<addr2line::Context<Reader>, String> {
-    let mut section_is_missing = true;
-    let dwarf = gimli::Dwarf::load(|id: SectionId| {
-        let bytes = section(id.name());
-        if id == SectionId::DebugInfo {
-            section_is_missing = bytes.is_empty();
-        }
-        Ok::<_, std::convert::Infallible>(Reader::new(bytes, LittleEndian))
+    let sections = gimli::DwarfSections::load(|id: SectionId| {
+        let bytes = Bytes::new(section(id.name()), LittleEndian);
+        Ok::<_, std::convert::Infallible>((id, bytes))
     });
-    let Ok(dwarf) = dwarf;
-    if section_is_missing {
+    let Ok(sections) = sections;
+    let plain = sections.borrow(|(_, bytes)| Reader::new(bytes.clone(), Tombstones::none()));
+    let units = survey(&plain)?;
+    if units.is_empty() {
         return Err("the image has no debug information: no source lines".to_owned());
     }
-    if nests_too_deep(&dwarf) {
-        return Err(format!(
-            "the image's debug information nests more than {MAX_NESTING} deep: ignored"
-        ));
-    }
+    let dwarf = if code_at_zero {
+        plain
+    } else {
+        let units = Arc::from(units);
+        sections.borrow(|(id, bytes)| Reader::new(bytes.clone(), Tombstones::of(*id, &units)))
+    };
     addr2line::Context::from_dwarf(dwarf)
         .map_err(|error| format!("the image's debug information is unreadable: {error}"))
 }
 
-/// Walks all entries once without recursion. What cannot be read ends the walk of its unit:
-/// the reader below us stops there too.
-fn nests_too_deep(dwarf: &gimli::Dwarf<Reader>) -> bool {
+/// Walks all entries once without recursion, and returns where in the section each unit
+/// describes itself. What cannot be read ends the walk of its unit: the reader below us stops
+/// there too.
+fn survey(dwarf: &gimli::Dwarf<Reader>) -> Result<Vec<std::ops::Range<usize>>, String> {
+    let mut units = Vec::new();
     let mut headers = dwarf.units();
     while let Ok(Some(header)) = headers.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
         let Ok(mut entries) = unit.entries_raw(None) else { continue };
+        let mut first = true;
         while !entries.is_empty() {
             if entries.next_depth() > MAX_NESTING {
-                return true;
+                return Err(format!(
+                    "the image's debug information nests more than {MAX_NESTING} deep: ignored"
+                ));
             }
+            let start = entries.next_offset();
             match entries.read_abbreviation() {
                 Ok(Some(abbreviation)) => {
                     if entries.skip_attributes(abbreviation.attributes()).is_err() {
@@ -374,7 +381,18 @@ fn nests_too_deep(dwarf: &gimli::Dwarf<Reader>) -> bool {
                 Ok(None) => {}
                 Err(_) => break,
             }
+            if std::mem::take(&mut first) {
+                let in_section = |offset: gimli::UnitOffset| {
+                    offset.to_debug_info_offset(&unit.header).map(|offset| offset.0)
+                };
+                if let (Some(start), Some(end)) =
+                    (in_section(start), in_section(entries.next_offset()))
+                {
+                    units.push(start..end);
+                }
+            }
         }
     }
-    false
+    units.sort_by_key(|unit| unit.start);
+    Ok(units)
 }

@@ -1,0 +1,4 @@
+//! Backtraces and explanations of real firmware on emulated cores, and of nonsense.
+
+pub(crate) mod emulated;
+mod fixtures;

@@ -1,0 +1,18 @@
+//! A server for gdb: any client of its remote protocol debugs a board through it.
+//!
+//! Owns the listening socket, one client at a time, and the thread they live on. What is
+//! debugged is behind [`Debuggee`]. Refuses to decide about the board: when a client leaves,
+//! in order or not, its breakpoints are taken back, and the core runs or stands as it did
+//! when the client came.
+
+mod arch;
+mod debuggee;
+mod server;
+mod session;
+mod target;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use debuggee::{Debuggee, MemoryKind, MemoryRegion};
+pub use server::{Endpoint, GdbServer, GdbServerError};

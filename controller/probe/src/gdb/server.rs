@@ -1,0 +1,189 @@
+//! The listening socket and its thread.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::debuggee::Debuggee;
+use super::session;
+use super::wire::{Stream, Wire};
+
+/// Where clients connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// An address; port 0 asks the system for a free one.
+    Tcp(SocketAddr),
+    /// A socket in the file system, which must not exist yet.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Endpoint {
+    /// Writes it as gdb's `target remote` wants it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Says why no server could be started.
+#[derive(Debug, thiserror::Error)]
+pub enum GdbServerError {
+    /// The address is taken, or not ours.
+    #[error("listen for gdb on {endpoint}")]
+    Listen {
+        /// The address.
+        endpoint: Endpoint,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The system has no thread left.
+    #[error("start the gdb server's thread")]
+    Thread(#[source] io::Error),
+}
+
+/// A listening socket, of either kind.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    fn bind(endpoint: &Endpoint) -> io::Result<Self> {
+        // A client that leaves between poll and accept must not block the thread.
+        match endpoint {
+            Endpoint::Tcp(address) => {
+                let listener = TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                Ok(Self::Tcp(listener))
+            }
+            Endpoint::Unix(path) => {
+                let listener = UnixListener::bind(path)?;
+                listener.set_nonblocking(true)?;
+                Ok(Self::Unix(listener, path.clone()))
+            }
+        }
+    }
+
+    fn endpoint(&self) -> io::Result<Endpoint> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(Endpoint::Tcp),
+            Self::Unix(_, path) => Ok(Endpoint::Unix(path.clone())),
+        }
+    }
+
+    pub(super) fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
+            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener, _) => listener.as_fd(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, path) = self {
+            // Somebody else may have removed it; there is nobody to tell.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A running server. Dropping it turns its client away and ends its thread.
+#[derive(Debug)]
+pub struct GdbServer {
+    endpoint: Endpoint,
+    /// Closing it is what ends the thread.
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<Box<dyn Debuggee>>>,
+}
+
+impl GdbServer {
+    /// Starts to listen, and serves clients one after the other on a thread of its own.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or the system is out of threads.
+    pub fn start(endpoint: &Endpoint, debuggee: Box<dyn Debuggee>) -> Result<Self, GdbServerError> {
+        let refused = |source| GdbServerError::Listen { endpoint: endpoint.clone(), source };
+        let listener = Listener::bind(endpoint).map_err(refused)?;
+        let endpoint = listener.endpoint().map_err(refused)?;
+        let (stop, stopped) = UnixStream::pair().map_err(GdbServerError::Thread)?;
+        let thread = std::thread::Builder::new()
+            .name("jig-gdb".to_owned())
+            .spawn(move || serve(&listener, &stopped, debuggee))
+            .map_err(GdbServerError::Thread)?;
+        Ok(Self { endpoint, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns where clients connect to, with the port that was found.
+    pub fn address(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Turns the client away, if there is one, restores the core as for one that leaves, and
+    /// gives the debuggee back; nothing if its thread panicked. Waits for the operation that
+    /// is under way.
+    pub fn stop(mut self) -> Option<Box<dyn Debuggee>> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<Box<dyn Debuggee>> {
+        self.stop.take();
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for GdbServer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn serve(
+    listener: &Listener,
+    stop: &UnixStream,
+    mut debuggee: Box<dyn Debuggee>,
+) -> Box<dyn Debuggee> {
+    loop {
+        let stopped = {
+            let mut polled = [
+                PollFd::new(listener.as_fd(), PollFlags::POLLIN),
+                PollFd::new(stop.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut polled, PollTimeout::NONE) {
+                Ok(_) => polled[1].any().unwrap_or(true),
+                Err(nix::errno::Errno::EINTR) => continue,
+                Err(_) => true,
+            }
+        };
+        if stopped {
+            return debuggee;
+        }
+        let Ok(stream) = listener.accept() else { continue };
+        match Wire::new(stream, listener, stop) {
+            Ok(wire) => {
+                if session::serve(wire, debuggee.as_mut()) == session::End::Stop {
+                    return debuggee;
+                }
+            }
+            Err(error) => tracing::debug!(%error, "a gdb client left before it was served"),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A client's connection: buffered both ways, and interruptible.
+
+use std::io::{self, Read as _};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use gdbstub::conn::Connection;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::server::Listener;
+
+/// How long a client may leave an answer unread. gdb reads at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How much is sent in one write.
+const CHUNK: usize = 16 * 1024;
+
+/// A client's socket.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn prepare(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => {
+                stream.set_nonblocking(false)?;
+                stream.set_nodelay(true)?;
+                stream.set_write_timeout(Some(PATIENCE))
+            }
+            Self::Unix(stream) => {
+                stream.set_nonblocking(false)?;
+                stream.set_write_timeout(Some(PATIENCE))
+            }
+        }
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(bytes),
+            Self::Unix(stream) => stream.read(bytes),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => io::Write::write_all(stream, bytes),
+            Self::Unix(stream) => io::Write::write_all(stream, bytes),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// What comes next on a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A byte of the client.
+    Byte(u8),
+    /// Nothing in the time given.
+    Nothing,
+    /// The client is gone.
+    Closed,
+    /// The server shall end.
+    Stop,
+}
+
+/// A connection. While it lasts, it turns other clients away.
+pub(super) struct Wire<'a> {
+    stream: Stream,
+    listener: &'a Listener,
+    stop: &'a UnixStream,
+    inbox: [u8; 4096],
+    unread: std::ops::Range<usize>,
+    outbox: Vec<u8>,
+}
+
+impl<'a> Wire<'a> {
+    pub(super) fn new(
+        stream: Stream,
+        listener: &'a Listener,
+        stop: &'a UnixStream,
+    ) -> io::Result<Self> {
+        stream.prepare()?;
+        Ok(Self { stream, listener, stop, inbox: [0; 4096], unread: 0..0, outbox: Vec::new() })
+    }
+
+    /// Waits for a byte: for ever without a limit.
+    pub(super) fn next(&mut self, within: Option<Duration>) -> Next {
+        if let Some(at) = self.unread.next() {
+            return Next::Byte(self.inbox[at]);
+        }
+        let timeout = match within {
+            None => PollTimeout::NONE,
+            Some(limit) => PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX),
+        };
+        loop {
+            let (client, other, stop) = match self.poll(timeout) {
+                Ok(ready) => ready,
+                Err(nix::errno::Errno::EINTR) => continue,
+                Err(_) => return Next::Closed,
+            };
+            if stop {
+                return Next::Stop;
+            }
+            // First, because a client that has left makes room for the one that comes.
+            if client {
+                break;
+            }
+            if other {
+                // It learns at once that it cannot be served.
+                drop(self.listener.accept());
+            }
+            if within.is_some() {
+                return Next::Nothing;
+            }
+        }
+        match self.stream.read(&mut self.inbox) {
+            Ok(0) | Err(_) => Next::Closed,
+            Ok(count) => {
+                self.unread = 1..count;
+                Next::Byte(self.inbox[0])
+            }
+        }
+    }
+}
+
+impl Wire<'_> {
+    /// Tells which of client, listener and stop have something to say.
+    fn poll(&self, timeout: PollTimeout) -> nix::Result<(bool, bool, bool)> {
+        let mut polled = [
+            PollFd::new(self.stream.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.listener.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.stop.as_fd(), PollFlags::POLLIN),
+        ];
+        poll(&mut polled, timeout)?;
+        let ready = |fd: &PollFd<'_>| fd.any().unwrap_or(false);
+        Ok((ready(&polled[0]), ready(&polled[1]), ready(&polled[2])))
+    }
+}
+
+impl Connection for Wire<'_> {
+    type Error = io::Error;
+
+    fn write(&mut self, byte: u8) -> io::Result<()> {
+        self.write_all(&[byte])
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.outbox.extend(bytes);
+        if self.outbox.len() >= CHUNK { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let sent = self.stream.write_all(&self.outbox);
+        self.outbox.clear();
+        sent
+    }
+}
