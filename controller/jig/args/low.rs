@@ -8,6 +8,11 @@ use clap_complete::Shell;
 use jig_model::pattern::Pattern;
 use jig_model::{BoardId, ConsoleName, PlaceName};
 
+use super::probe::{
+    BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
+    RegsArgs, ResetArgs, RttArgs, StepArgs,
+};
+
 /// Runs firmware on real and emulated boards and says what happened, with evidence.
 #[derive(Debug, Parser)]
 #[command(name = "jig", version, about, max_term_width = 100, after_help = AFTER_HELP)]
@@ -74,6 +79,38 @@ pub(crate) enum Command {
     Console(ConsoleArgs),
     /// List board profiles and places, and where each came from
     Boards,
+    /// List debug probes, real and virtual, and who uses them
+    Probes,
+    /// Put an image on a board
+    Flash(FlashArgs),
+    /// Erase a board's flash
+    Erase(EraseArgs),
+    /// Reset a board
+    Reset(ResetArgs),
+    /// Stop a board's core
+    Halt(ProbeTarget),
+    /// Let a halted core go on
+    Go(ProbeTarget),
+    /// Execute single instructions
+    Step(StepArgs),
+    /// Show and set registers
+    Regs(RegsArgs),
+    /// Read and write memory
+    #[command(subcommand)]
+    Mem(MemCommand),
+    /// Run to a breakpoint and say where the core stands
+    Bp(BpArgs),
+    /// Show the backtrace of a board or of a core dump
+    Bt(BtArgs),
+    /// Show and feed RTT channels; decodes defmt
+    Rtt(RttArgs),
+    /// Save registers and memory as a core dump
+    Dump(DumpArgs),
+    /// Offer a board to GDB
+    Gdb(GdbArgs),
+    /// Offer emulated boards to other probe-rs tools
+    #[command(subcommand)]
+    Probe(ProbeCommand),
     /// Check or show board profiles
     #[command(subcommand)]
     Profile(ProfileCommand),
@@ -318,7 +355,7 @@ pub(crate) enum MachineFormat {
     Json,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     jig_model::document::parse_duration(text).map_err(|error| error.to_string())
 }
 

@@ -1,5 +1,7 @@
 //! The command line: parsed here ([`low`]), given meaning in [`crate::commands`].
 
 mod low;
+mod probe;
 
 pub(crate) use low::*;
+pub(crate) use probe::*;

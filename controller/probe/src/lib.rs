@@ -11,6 +11,7 @@ mod debug_info;
 mod diagnosis;
 mod error;
 mod fault_status;
+mod fault_watch;
 mod flash;
 mod listing;
 mod gdb;
@@ -30,14 +31,17 @@ pub use error::ProbeError;
 pub use flash::{EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest};
 pub use jig_model::image::{Payload, Segment};
 pub use listing::{ProbeInfo, list_probes};
-pub use gdb::{Debuggee, Endpoint, GdbServer, GdbServerError};
+pub use fault_watch::WatchedEmulator;
+pub use gdb::{Debuggee, Endpoint, GdbServer, GdbServerError, ProbeDebuggee};
 pub use post_mortem::{Why, explain};
 pub use register_dump::parse_register_dump;
 pub use rtt::{
     DefmtDecoder, DefmtError, DefmtItem, DefmtTable, RttBlock, RttChannel, RttError, TargetMemory,
 };
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};
-pub use virtual_probe::{ServeAt, ServerHandle, VirtualBoard, VirtualBoardError, VirtualStats};
+pub use virtual_probe::{
+    ChipDescription, ServeAt, ServerHandle, VirtualBoard, VirtualBoardError, VirtualStats,
+};
 pub use worker::{
     AttachMethod, AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, MemoryRegion,
     MemoryWidth, Opener, ProbeHandle, ProbeSource, Protocol, options_from_env,

@@ -21,7 +21,7 @@ use super::command_line::loads;
 use super::debug::{ChannelPairs, DebugChannels};
 use super::ending::{Facts, classify};
 use super::instance::{ANSWER, Instance};
-use super::machine::{AtLaunch, Machine};
+use super::machine::{AtLaunch, Launched, Machine, Ready, Watcher};
 use super::monitor::{Arrival, MachineEvent, MonitorError};
 use crate::process::Ending;
 
@@ -64,6 +64,7 @@ impl QemuFactory {
             instance: None,
             launches: 0,
             offers_channels: false,
+            watcher: None,
             last_end: None,
         };
         tokio::spawn(owner.run(inbox));
@@ -94,6 +95,8 @@ pub(super) enum Order {
     OfferChannels(bool, Reply<()>),
     /// Gives away the channels of the running machine, if it has any left.
     TakeChannels(Reply<Option<DebugChannels>>),
+    /// Shows each launch that runs at once to somebody before it runs.
+    Watch(Watcher, Reply<()>),
     /// How the last launch ended by itself; asked by somebody who saw a channel close.
     HowEnded(Reply<Option<BoardEvent>>),
 }
@@ -196,6 +199,7 @@ struct Owner {
     instance: Option<Running>,
     launches: u32,
     offers_channels: bool,
+    watcher: Option<Watcher>,
     /// What the end of the last instance meant, if it ended by itself.
     last_end: Option<BoardEvent>,
 }
@@ -282,6 +286,10 @@ impl Owner {
                 drop(reply.send(Ok(())));
             }
             Order::TakeChannels(reply) => drop(reply.send(self.take_channels())),
+            Order::Watch(watcher, reply) => {
+                self.watcher = Some(watcher);
+                drop(reply.send(Ok(())));
+            }
             Order::HowEnded(reply) => drop(reply.send(Ok(self.how_ended().await))),
         }
     }
@@ -316,7 +324,9 @@ impl Owner {
                 format!("board {} has no image to boot: deploy one first", self.context.profile.id),
             ));
         }
-        let mut instance = self.launch(AtLaunch::Deployed, self.offers_channels).await?;
+        let channels = self.offers_channels || self.watcher.is_some();
+        let mut instance = self.launch(AtLaunch::Deployed, channels).await?;
+        self.show_to_watcher(&mut instance).await;
         match instance.release().await {
             Ok(()) => {}
             // A firmware can end the emulator before the answer is out. The process's end,
@@ -351,6 +361,18 @@ impl Owner {
                 .await?;
         self.context.sink.event(BoardEvent::Power { state: PowerState::On });
         Ok(launched)
+    }
+
+    /// Gives the watcher the time to get ready while the machine stands. A watcher that has
+    /// gone, or takes too long, is done without: it only explains what happens anyway.
+    async fn show_to_watcher(&mut self, instance: &mut Instance) {
+        let Some(watcher) = &mut self.watcher else { return };
+        let Some(Ok(channels)) = instance.debug.take().map(|near| near.into_channels()) else {
+            return;
+        };
+        let (ready, is_ready) = oneshot::channel();
+        watcher(Launched { channels, ready: Ready(ready) });
+        let _ = tokio::time::timeout(ANSWER, is_ready).await;
     }
 
     async fn launch_halted(&mut self, what: AtLaunch) -> Result<DebugChannels, DriverError> {

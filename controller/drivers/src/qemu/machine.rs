@@ -18,6 +18,28 @@ pub enum AtLaunch {
     Deployed,
 }
 
+/// A machine with its image that was launched and stands halted until its watcher is ready.
+pub struct Launched {
+    /// Its debug channels.
+    pub channels: DebugChannels,
+    /// Lets it run.
+    pub ready: Ready,
+}
+
+/// Takes in a launch.
+pub type Watcher = Box<dyn FnMut(Launched) + Send>;
+
+/// Lets a machine run, when it is dropped at the latest.
+pub struct Ready(pub(super) oneshot::Sender<()>);
+
+impl Ready {
+    /// Lets the machine run.
+    pub fn go(self) {
+        // The owner waits for it; if it does not any more the machine runs already.
+        let _ = self.0.send(());
+    }
+}
+
 /// Speaks to the owner of one board's emulator from a plain thread.
 ///
 /// Every call blocks until the owner has done it, for some 20 s at most; none may be made
@@ -60,6 +82,18 @@ impl Machine {
     /// The owner has ended.
     pub fn take_channels(&self) -> Result<Option<DebugChannels>, DriverError> {
         self.ask(Order::TakeChannels)
+    }
+
+    /// Shows each later launch that runs at once to a watcher, before its first instruction.
+    /// The watcher is called on the owner's task: it hands the launch on and returns.
+    ///
+    /// # Errors
+    /// The owner has ended.
+    pub async fn watch(&self, watcher: Watcher) -> Result<(), DriverError> {
+        let gone = || DriverError::new(Cause::EmulatorVanished, "the emulator's owner has ended");
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(Order::Watch(watcher, reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
     }
 
     /// Takes the machine's power.

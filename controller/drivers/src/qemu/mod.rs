@@ -25,4 +25,4 @@ mod tests;
 mod wire;
 
 pub use emulator::QemuFactory;
-pub use machine::{AtLaunch, Machine};
+pub use machine::{AtLaunch, Launched, Machine, Ready, Watcher};

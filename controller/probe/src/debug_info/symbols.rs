@@ -170,6 +170,11 @@ impl Symbols {
         &self.limits
     }
 
+    /// Returns where a function begins.
+    pub fn address_of(&self, name: &str) -> Option<u64> {
+        self.functions.iter().find(|function| function.name == name).map(|f| f.start)
+    }
+
     pub(super) fn machine(&self) -> Machine {
         self.machine
     }

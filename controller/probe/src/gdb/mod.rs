@@ -7,6 +7,7 @@
 
 mod arch;
 mod debuggee;
+mod probe_debuggee;
 mod server;
 mod session;
 mod target;
@@ -14,5 +15,6 @@ mod target;
 mod tests;
 mod wire;
 
-pub use debuggee::{Debuggee, MemoryKind, MemoryRegion};
+pub use debuggee::Debuggee;
+pub use probe_debuggee::ProbeDebuggee;
 pub use server::{Endpoint, GdbServer, GdbServerError};

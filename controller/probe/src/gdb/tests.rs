@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
-use super::{Debuggee, Endpoint, GdbServer, MemoryKind, MemoryRegion};
+use super::debuggee::{MemoryKind, MemoryRegion};
+use super::{Debuggee, Endpoint, GdbServer};
 use crate::core_dump::tests::gdb_functions;
 use crate::debug_info::tests::emulated::{Emulated, M3, fixture};
 use crate::{CoreKind, CoreState, HaltReason, ProbeError, RegisterValue, ResetInto};

@@ -112,6 +112,15 @@ impl RttBlock {
         Ok(None)
     }
 
+    /// Returns where an image puts its control block, if it says so: the address of the
+    /// symbol that every library of RTT has.
+    pub fn address_in(elf: &[u8]) -> Option<u64> {
+        use object::{Object as _, ObjectSymbol as _};
+        let file = object::File::parse(elf).ok()?;
+        let symbol = file.symbols().find(|symbol| symbol.name() == Ok("_SEGGER_RTT"))?;
+        Some(symbol.address())
+    }
+
     /// Takes the control block at an address; nothing if the target has not written it yet.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod adi;
 mod board;
 mod bus;
 mod faces;
+mod opener;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use adi::DebugPort;
 use board::Board;
 use bus::{Access, Bus, BusError};
 pub use faces::{ServeAt, ServerHandle};
+pub use target::ChipDescription;
 
 /// Says why a virtual probe could not be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +119,17 @@ struct About {
     spec: DebugSpec,
 }
 
+impl About {
+    fn of(profile: &BoardProfile, spec: &DebugSpec) -> Self {
+        Self {
+            name: profile.id.to_string(),
+            chip: profile.chip.clone(),
+            memory: profile.memory.clone(),
+            spec: spec.clone(),
+        }
+    }
+}
+
 impl VirtualBoard {
     /// Launches a machine and puts a probe before it. The core stands before its first
     /// instruction; flash is blank.
@@ -129,12 +142,7 @@ impl VirtualBoard {
             return Err(VirtualBoardError::NotDescribed { board: profile.id.to_string() });
         };
         let board = Board::start(machine, spec, emulation.semihosting)?;
-        let about = About {
-            name: profile.id.to_string(),
-            chip: profile.chip.clone(),
-            memory: profile.memory.clone(),
-            spec: spec.clone(),
-        };
+        let about = About::of(profile, spec);
         let shared = SharedBoard(Arc::new(Mutex::new(board)));
         Ok(Self { shared, about: Arc::new(about) })
     }
@@ -176,7 +184,6 @@ impl VirtualBoard {
     }
 
     /// Returns a probe for probe-rs. Several may exist; they share the board.
-    #[allow(dead_code, reason = "the worker that opens probes is not built yet")]
     pub(crate) fn open_probe(&self) -> Probe {
         faces::open_probe(self.debug_port(), &self.about.name)
     }
@@ -185,7 +192,6 @@ impl VirtualBoard {
     ///
     /// # Errors
     /// probe-rs refuses the description.
-    #[allow(dead_code, reason = "the worker that opens probes is not built yet")]
     pub(crate) fn target(&self) -> Result<TargetSelector, VirtualBoardError> {
         target::selector(&self.about)
     }

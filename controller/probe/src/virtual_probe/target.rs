@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use jig_model::profile::{DebugCore, FlashModel, MemoryKind, MemoryRegion};
+use jig_model::profile::{BoardProfile, DebugCore, FlashModel, MemoryKind, MemoryRegion};
 use probe_rs::config::{Registry, TargetSelector};
 
 use super::{About, VirtualBoardError};
@@ -21,6 +21,29 @@ pub(super) fn selector(about: &About) -> Result<TargetSelector, VirtualBoardErro
     let name = about.chip.as_ref().unwrap_or(&about.name);
     let target = registry.get_target_by_name(name).map_err(refused)?;
     Ok(TargetSelector::Specified(target))
+}
+
+/// What probe-rs is to be told of a board that it does not know as it is emulated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChipDescription {
+    /// The chip's name in the text.
+    pub chip: String,
+    /// The text of a probe-rs target file.
+    pub text: String,
+}
+
+impl ChipDescription {
+    /// Describes an emulated board; nothing if probe-rs knows its chip, or no probe can drive
+    /// it. Whoever attaches to a served board needs it; in this process it is known.
+    pub fn of(profile: &BoardProfile) -> Option<Self> {
+        let spec = profile.emulation.as_ref()?.debug.as_ref()?;
+        if spec.flash == FlashModel::Modelled && profile.chip.is_some() {
+            return None;
+        }
+        let about = About::of(profile, spec);
+        let chip = about.chip.clone().unwrap_or_else(|| about.name.clone());
+        Some(Self { chip, text: describe(&about) })
+    }
 }
 
 /// Writes a description in which all memory is loaded as RAM is.

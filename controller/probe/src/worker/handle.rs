@@ -18,7 +18,7 @@ use super::selector::Selector;
 use super::source::{Leash, ProbeSource, Resolved};
 use crate::{
     CoreSnapshot, CoreState, EraseReport, EraseScope, FlashProgress, FlashReport, FlashRequest,
-    Payload, ProbeError, RegisterValue, ResetInto, listing,
+    Payload, ProbeError, RegisterValue, ResetInto, RttError, TargetMemory, listing,
 };
 
 /// What a core is left doing when a session is closed.
@@ -291,6 +291,21 @@ impl ProbeHandle {
         self.call("snapshot", move |bench| bench.snapshot(&memory, &shared.pulse)).await
     }
 
+    /// Works on RTT channels: the job runs on the probe's thread, with the target's memory.
+    ///
+    /// # Errors
+    /// What the job says, or that the probe is gone.
+    pub async fn rtt<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut dyn TargetMemory) -> Result<T, RttError> + Send + 'static,
+    ) -> Result<T, RttError> {
+        let shared = Arc::clone(&self.shared);
+        self.call("use RTT", move |bench| {
+            Ok(job(&mut BenchMemory { bench, pulse: &shared.pulse }))
+        })
+        .await?
+    }
+
     /// Closes the session, for all handles, and waits until its thread has ended.
     pub async fn close(self, leave: Leave) -> Result<(), ProbeError> {
         let shared = Arc::clone(&self.shared);
@@ -381,6 +396,24 @@ impl ProbeHandle {
                 None => ProbeError::Hung { during: during.to_owned(), within: self.deadline },
             });
         }
+    }
+}
+
+/// The target's memory, as a session reaches it.
+struct BenchMemory<'b> {
+    bench: &'b mut Bench,
+    pulse: &'b Pulse,
+}
+
+impl TargetMemory for BenchMemory<'_> {
+    fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), ProbeError> {
+        let bytes = self.bench.read(MemoryWidth::Any, address, into.len(), self.pulse)?;
+        into.copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), ProbeError> {
+        self.bench.write(MemoryWidth::Any, address, bytes, self.pulse)
     }
 }
 

@@ -37,4 +37,5 @@ pub use options::{
     options_from_env,
 };
 pub(crate) use selector::Address;
+pub(crate) use source::OpenProbe;
 pub use source::{Opener, ProbeSource};

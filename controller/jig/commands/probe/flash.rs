@@ -1,0 +1,74 @@
+//! `jig flash` and `jig erase`.
+
+use std::sync::Arc;
+
+use jig_model::exit;
+use jig_probe::{Cancel, EraseScope, FlashRequest, Leave, ResetInto};
+use serde_json::json;
+
+use super::help::failed;
+use super::port::{Lasting, Port, with_port};
+use crate::args::{Common, EraseArgs, FlashArgs};
+use crate::failure::Failure;
+use crate::render::{FlashView, Screen, byte_size, flash_line};
+
+/// Puts an image on a board.
+///
+/// JSON: the flash report, with `place`, `chip`, `method` and `attempts`.
+pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result<u8, Failure> {
+    let FlashArgs { at, image, no_verify, no_reset, preserve, all, .. } = args;
+    with_port(common, screen, &at, Lasting::Flash, async |port: &Port| {
+        let payload = port.payload(&image)?;
+        let request = FlashRequest { payload, verify: !no_verify, preserve, skip_equal: !all };
+        let view = Arc::new(FlashView::new(screen));
+        let cancel = Cancel::default();
+        port.cancel_on_stop(cancel.clone());
+        let shown = Arc::clone(&view);
+        let done = port.handle.flash(request, move |at| shown.show(at), cancel).await;
+        view.clear();
+        let report = done.map_err(|error| failed(&error, &port.place))?;
+        let leave = if no_reset { Leave::Halted } else { Leave::Running };
+        let into = if no_reset { ResetInto::Halt } else { ResetInto::Run };
+        port.handle.reset(into).await.map_err(|error| failed(&error, &port.place))?;
+        if screen.json() {
+            screen.out_json(&json!({
+                "place": port.place,
+                "chip": port.attached.chip,
+                "method": "probe",
+                "attempts": port.attached.attempts,
+                "report": report,
+            }));
+        } else {
+            screen.out(&format!("flashed {}: {}", port.place, flash_line(&report)));
+        }
+        Ok((exit::PASS, leave))
+    })
+}
+
+/// Erases a board's flash.
+///
+/// JSON: `{"place","chip","bytes","took"}`.
+pub(crate) fn erase(common: &Common, screen: &Screen, args: EraseArgs) -> Result<u8, Failure> {
+    with_port(common, screen, &args.at, Lasting::Flash, async |port: &Port| {
+        let scope = args.range.map_or(EraseScope::All, EraseScope::Range);
+        let cancel = Cancel::default();
+        port.cancel_on_stop(cancel.clone());
+        let progress = screen.progress();
+        progress.set("erasing");
+        let done = port.handle.erase(scope, cancel).await;
+        progress.clear();
+        let report = done.map_err(|error| failed(&error, &port.place))?;
+        if screen.json() {
+            screen.out_json(&json!({
+                "place": port.place,
+                "chip": port.attached.chip,
+                "report": report,
+            }));
+        } else {
+            let seconds = report.took.as_secs_f64();
+            let size = byte_size(report.bytes);
+            screen.out(&format!("erased {} of {} in {seconds:.2} s", size, port.place));
+        }
+        Ok((exit::PASS, Leave::Halted))
+    })
+}

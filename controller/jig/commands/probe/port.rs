@@ -1,0 +1,188 @@
+//! A board whose debug port is held for the time of one verb.
+
+use std::future::Future;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use jig_model::exit::CANCELLED;
+use jig_model::image::{Image, ImageSource, Payload};
+use jig_model::profile::BoardProfile;
+use jig_model::{Fault, PlaceName};
+use jig_probe::{
+    AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, ProbeHandle,
+};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use super::debug::symbols_of;
+use super::help::failed;
+use super::place::{Held, hold};
+use crate::args::{Common, ProbeOptions, ProbeTarget};
+use crate::catalogue::Catalogue;
+use crate::failure::Failure;
+use crate::render::{Screen, one_line};
+
+/// What must outlive the verb for it to make sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lasting {
+    /// What is in the flash.
+    Flash,
+    /// The board itself: its core stands or runs on afterwards.
+    Board,
+}
+
+/// An attached board.
+pub(super) struct Port {
+    pub(super) handle: ProbeHandle,
+    pub(super) attached: Attached,
+    pub(super) place: PlaceName,
+    pub(super) profile: Arc<BoardProfile>,
+    stops: watch::Receiver<bool>,
+}
+
+impl Port {
+    /// Reads an image and checks that it fits the board.
+    pub(super) fn payload(&self, name: &str) -> Result<Payload, Failure> {
+        let wrong = |error: &dyn std::error::Error| {
+            let words = format!("image {name} cannot be used");
+            Failure::new(Fault::Usage, format!("{words}: {}", crate::failure::chain(error)))
+        };
+        let source = ImageSource::of(Path::new(name), Path::exists).map_err(|e| wrong(&e))?;
+        let bytes = std::fs::read(&source.path).map_err(|error| {
+            let path = source.path.display();
+            Failure::new(Fault::Usage, format!("could not read {path}: {error}"))
+        })?;
+        let image =
+            Image::parse_from(&source, &bytes, &self.profile).map_err(|error| wrong(&error))?;
+        Payload::read(image.format, &bytes).map_err(|error| wrong(&error))
+    }
+
+    /// Returns where a function of an image begins.
+    pub(super) fn function(&self, name: &str, image: Option<&Path>) -> Result<u64, Failure> {
+        let Some(image) = image else {
+            return Err(Failure::new(Fault::Usage, format!("{name:?} is no address"))
+                .help("to name a function, say whose it is: --image APP.elf"));
+        };
+        symbols_of(image)?.address_of(name).ok_or_else(|| {
+            let words = format!("{} has no function {name:?}", image.display());
+            Failure::new(Fault::Usage, words)
+        })
+    }
+
+    /// Returns the chip's RAM.
+    pub(super) fn ram(&self) -> Vec<Range<u64>> {
+        let ram = self.attached.memory.iter().filter(|region| region.kind == MemoryKind::Ram);
+        ram.map(|region| region.start..region.end).collect()
+    }
+
+    /// Returns what a GDB server drives.
+    pub(super) fn debuggee(&self) -> jig_probe::ProbeDebuggee {
+        jig_probe::ProbeDebuggee::new(self.handle.clone(), &self.attached)
+    }
+
+    /// Lets a signal cancel a flash operation.
+    pub(super) fn cancel_on_stop(&self, cancel: Cancel) {
+        let stopped = self.until_stopped();
+        tokio::spawn(async move {
+            stopped.await;
+            cancel.cancel();
+        });
+    }
+
+    /// Waits until somebody asks this command to end.
+    pub(super) fn until_stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stops = self.stops.clone();
+        async move {
+            // The sender lives as long as the runtime.
+            let _ = stops.wait_for(|stop| *stop).await;
+        }
+    }
+}
+
+/// Makes the runtime of a verb.
+pub(super) fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::of(Fault::Bug, &error))
+}
+
+/// Opens a board's debug port, acts, and lets go as the act says.
+pub(super) fn with_port(
+    common: &Common,
+    screen: &Screen,
+    at: &ProbeTarget,
+    lasting: Lasting,
+    act: impl AsyncFnOnce(&Port) -> Result<(u8, Leave), Failure>,
+) -> Result<u8, Failure> {
+    let catalogue = Catalogue::load(common)?;
+    let (place, profile) = catalogue.place(&at.target.board)?;
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let stops = stops().map_err(|error| Failure::of(Fault::Bug, &error))?;
+        let held = hold(common, &catalogue, screen, &place, &profile, &at.probe, lasting).await?;
+        let options = attach_options(&held, &at.probe, &profile);
+        let attached = ProbeHandle::attach(held.source()?, options).await;
+        let (handle, attached) = match attached {
+            Ok(both) => both,
+            Err(error) => {
+                held.release().await;
+                return Err(failed(&error, &place.name));
+            }
+        };
+        for failure in &attached.failures {
+            screen.say(&format!("attach failed: {}", one_line(failure)));
+        }
+        if attached.attempts > 1 {
+            let words = attached.method.words();
+            screen.say(&format!("attached at attempt {} ({words})", attached.attempts));
+        }
+        let port = Port { handle, attached, place: place.name.clone(), profile, stops };
+        let outcome = act(&port).await;
+        let leave = outcome.as_ref().map_or(Leave::Running, |(_, leave)| *leave);
+        // What the verb found out comes first; a board that cannot be let go comes after.
+        let closed = port.handle.close(leave).await;
+        held.release().await;
+        let (code, _) = outcome?;
+        closed.map_err(|error| failed(&error, &place.name))?;
+        Ok(code)
+    });
+    // A thread that reads standard input may still wait for it.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn attach_options(held: &Held, wanted: &ProbeOptions, profile: &BoardProfile) -> AttachOptions {
+    let bound = held.resource();
+    AttachOptions {
+        chip: wanted.chip.clone().or_else(|| bound.chip.clone()).or_else(|| profile.chip.clone()),
+        chip_description: held.chip_description(),
+        speed_khz: wanted.speed.or(bound.speed_khz),
+        protocol: bound.protocol,
+        mode: match wanted.under_reset || bound.under_reset {
+            true => AttachMode::UnderReset,
+            false => AttachMode::Auto,
+        },
+        allow_unlock: wanted.allow_unlock,
+        ..AttachOptions::default()
+    }
+}
+
+/// Listens for signals: the first asks the verb to end, the second ends this process.
+fn stops() -> std::io::Result<watch::Receiver<bool>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (sender, receiver) = watch::channel(false);
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let (mut signal, sender) = (signal(kind)?, sender.clone());
+        tokio::spawn(async move {
+            while signal.recv().await.is_some() {
+                if sender.send_replace(true) {
+                    std::process::exit(i32::from(CANCELLED));
+                }
+            }
+        });
+    }
+    Ok(receiver)
+}

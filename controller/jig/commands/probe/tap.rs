@@ -1,0 +1,93 @@
+//! The consoles of an emulated board that a verb holds by itself: shown, or thrown away.
+
+use std::future::poll_fn;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use jig_model::ConsoleName;
+use jig_model::event::BoardEvent;
+use jig_model::protocol::{BoardSink, BoxFuture, Wire};
+use jig_rig::console::{Escaper, escape};
+
+/// Bytes taken at once.
+const STRIDE: usize = 16 << 10;
+
+/// Takes what a board prints, so that it never waits for a reader.
+///
+/// A verb keeps no log: what was printed while it held the board is shown or gone.
+#[derive(Clone)]
+pub(super) struct Tap {
+    shown: bool,
+    lines: Arc<Mutex<Vec<Arc<Mutex<Line>>>>>,
+}
+
+struct Line {
+    wire: Box<dyn Wire>,
+    escaper: Escaper,
+    ended: bool,
+}
+
+impl Tap {
+    /// Shows on standard output what the board prints, escaped; or nothing.
+    pub(super) fn new(shown: bool) -> Self {
+        Self { shown, lines: Arc::default() }
+    }
+
+    /// Takes what there is; ready when the wire has ended.
+    fn pump(&self, line: &Mutex<Line>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buf = vec![0; STRIDE];
+        loop {
+            if line.ended {
+                return Poll::Ready(());
+            }
+            match line.wire.poll_read(cx, &mut buf) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0) | Err(_)) => line.ended = true,
+                Poll::Ready(Ok(len)) if self.shown => {
+                    let text = line.escaper.escape(&buf[..len]);
+                    let mut out = std::io::stdout().lock();
+                    // A reader that went away is no reason to stop the board.
+                    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                }
+                Poll::Ready(Ok(_)) => {}
+            }
+        }
+    }
+}
+
+impl BoardSink for Tap {
+    fn attach(&self, _console: &ConsoleName, wire: Box<dyn Wire>) {
+        let line = Line { wire, escaper: Escaper::default(), ended: false };
+        let line = Arc::new(Mutex::new(line));
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.retain(|line| !line.lock().unwrap_or_else(PoisonError::into_inner).ended);
+        lines.push(Arc::clone(&line));
+        let tap = self.clone();
+        // Ends with its wire, at the latest when the board is off.
+        tokio::spawn(async move { poll_fn(|cx| tap.pump(&line, cx)).await });
+    }
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for line in lines {
+            // The task that waits for this wire keeps its waker: this only takes what is
+            // there, and wakes that task so that it waits again.
+            let _ = self.pump(&line, &mut Context::from_waker(Waker::noop()));
+        }
+        Box::pin(std::future::ready(()))
+    }
+
+    fn event(&self, event: BoardEvent) {
+        match event {
+            BoardEvent::Lockup { .. } => tracing::info!("the core locked up"),
+            BoardEvent::Lost { cause, detail } => {
+                let detail = escape(detail.as_bytes());
+                tracing::warn!(%cause, %detail, "the board was lost");
+            }
+            BoardEvent::TargetExit { code } => tracing::info!(code, "the firmware has ended"),
+            _ => {}
+        }
+    }
+}

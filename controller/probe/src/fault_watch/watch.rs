@@ -1,0 +1,284 @@
+//! The thread that watches, and the driver that wraps an emulator with it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread;
+use std::time::Duration;
+
+use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
+use jig_drivers::qemu::{Launched, Machine, QemuFactory};
+use jig_model::Cause;
+use jig_model::event::BoardEvent;
+use jig_model::post_mortem::PostMortem;
+use jig_model::profile::{BoardProfile, DebugSpec};
+use jig_model::protocol::{
+    BindContext, BoxFuture, DebugPort, DriverError, DriverFactory, PostMortemRequest, Power,
+    PowerState, Protocols,
+};
+use tokio::sync::oneshot;
+
+use super::capture::{capture, fault_handlers};
+use crate::{CoreDump, CoreSnapshot, Symbols, Why, explain, parse_register_dump};
+
+/// How often the thread looks whether somebody asks, while the machine runs.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How many faults of a boot are stopped at; later ones run through undisturbed.
+const MOST_FAULTS: u32 = 3;
+
+/// How long the first instruction of a handler may take.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Offers boards as QEMU machines whose faults are explained, where the profile says how.
+pub struct WatchedEmulator;
+
+impl DriverFactory for WatchedEmulator {
+    fn kind(&self) -> &'static str {
+        QemuFactory.kind()
+    }
+
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        let profile = Arc::clone(&context.profile);
+        let spec = profile.emulation.as_ref().and_then(|emulation| emulation.debug.clone());
+        let (mut protocols, machine) = QemuFactory.bind_with_machine(context)?;
+        let (Some(spec), Some(power)) = (spec, protocols.power.take()) else {
+            return Ok(protocols);
+        };
+        let (messages, inbox) = channel();
+        let watch = Watch { profile, spec, machine: machine.clone() };
+        let started = thread::Builder::new()
+            .name("jig-fault-watch".to_owned())
+            .spawn(move || watch.run(&inbox));
+        protocols.power = match started {
+            Ok(_) => {
+                protocols.debug = Some(Box::new(WatchHandle { messages: messages.clone() }));
+                Some(Box::new(WatchedPower { inner: power, machine, messages: Some(messages) }))
+            }
+            // The board is driven all the same; its faults stay unexplained.
+            Err(error) => {
+                tracing::warn!(%error, "faults of this board will not be explained");
+                Some(power)
+            }
+        };
+        Ok(protocols)
+    }
+}
+
+/// Tells the emulator of its watcher before it is launched for the first time.
+struct WatchedPower {
+    inner: Box<dyn Power>,
+    machine: Machine,
+    messages: Option<Sender<Message>>,
+}
+
+impl Power for WatchedPower {
+    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(async {
+            if let Some(messages) = self.messages.take() {
+                // A watch that has ended lets the machine go by dropping the launch.
+                let show = move |launched| drop(messages.send(Message::Launched(launched)));
+                self.machine.watch(Box::new(show)).await?;
+            }
+            self.inner.on().await
+        })
+    }
+
+    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        self.inner.off()
+    }
+
+    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
+        self.inner.status()
+    }
+}
+
+type Answer = Result<Option<PostMortem>, DriverError>;
+
+enum Message {
+    Launched(Launched),
+    Asked(PostMortemRequest, oneshot::Sender<Answer>),
+}
+
+struct WatchHandle {
+    messages: Sender<Message>,
+}
+
+impl DebugPort for WatchHandle {
+    fn post_mortem<'a>(&'a mut self, request: &'a PostMortemRequest) -> BoxFuture<'a, Answer> {
+        Box::pin(async {
+            let gone = || DriverError::new(Cause::InternalError, "the fault watch has ended");
+            let (reply, answer) = oneshot::channel();
+            let asked = Message::Asked(request.clone(), reply);
+            self.messages.send(asked).map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        })
+    }
+}
+
+/// The thread's own: it ends when the board's last handle is dropped.
+struct Watch {
+    profile: Arc<BoardProfile>,
+    spec: DebugSpec,
+    machine: Machine,
+}
+
+/// One launch of the machine.
+struct Launch {
+    /// Nothing once the machine has ended.
+    channels: Option<DebugChannels>,
+    /// First addresses of the fault handlers at which the machine is stopped.
+    handlers: Vec<u32>,
+    /// The first fault since the last reset that the rig asked for.
+    fault: Option<CoreSnapshot>,
+    stops: u32,
+}
+
+impl Watch {
+    fn run(self, inbox: &Receiver<Message>) {
+        let mut launch = None;
+        loop {
+            let running = launch.as_mut().is_some_and(|launch| self.watch_a_moment(launch));
+            let message = match running {
+                true => inbox.try_recv(),
+                false => inbox.recv().map_err(|_| TryRecvError::Disconnected),
+            };
+            match message {
+                Ok(Message::Launched(launched)) => launch = Some(self.begin(launched)),
+                // Who asked may have lost patience.
+                Ok(Message::Asked(request, reply)) => {
+                    drop(reply.send(self.answer(launch.as_mut(), &request)));
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Sets the breakpoints while the machine stands, and lets it go.
+    fn begin(&self, Launched { mut channels, ready }: Launched) -> Launch {
+        let armed = self.arm(&mut channels).inspect_err(|error| {
+            tracing::debug!(%error, "faults of this boot are not caught");
+        });
+        ready.go();
+        let handlers = armed.unwrap_or_default();
+        Launch { channels: Some(channels), handlers, fault: None, stops: 0 }
+    }
+
+    fn arm(&self, channels: &mut DebugChannels) -> Result<Vec<u32>, ChannelError> {
+        let handlers = fault_handlers(channels, &self.profile, &self.spec)?;
+        let mut packets = Packets::default();
+        for &handler in &handlers {
+            packets.insert_breakpoint(handler);
+        }
+        channels.gdb.perform(&packets)?;
+        Ok(handlers)
+    }
+
+    /// Waits for a fault; tells whether the machine is still there.
+    fn watch_a_moment(&self, launch: &mut Launch) -> bool {
+        let Some(channels) = &mut launch.channels else { return false };
+        let outcome = match channels.gdb.wait(LOOK) {
+            // Somebody else stopped the machine, and will let it go.
+            Ok(None | Some(Stop::Interrupted | Stop::Other)) => Ok(()),
+            Ok(Some(Stop::Trapped)) => self.catch(launch),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(%error, "the fault watch lost its machine");
+            launch.channels = None;
+        }
+        launch.channels.is_some()
+    }
+
+    /// Copies what a fault left, and lets its handler run.
+    fn catch(&self, launch: &mut Launch) -> Result<(), ChannelError> {
+        forget_before_reset(launch)?;
+        let Some(channels) = &mut launch.channels else { return Ok(()) };
+        let [.., pc, _] = channels.gdb.registers::<17>()?;
+        if !launch.handlers.contains(&pc) {
+            return channels.gdb.resume(Packets::default());
+        }
+        if launch.fault.is_none() {
+            launch.fault = Some(capture(channels, &self.profile, &self.spec)?);
+        }
+        launch.stops += 1;
+        let mut before = Packets::default();
+        before.remove_breakpoint(pc);
+        channels.gdb.step(before, STEP)?;
+        let mut after = Packets::default();
+        if launch.stops < MOST_FAULTS {
+            after.insert_breakpoint(pc);
+        } else {
+            for &other in launch.handlers.iter().filter(|handler| **handler != pc) {
+                after.remove_breakpoint(other);
+            }
+            launch.handlers.clear();
+        }
+        channels.gdb.resume(after)
+    }
+
+    fn answer(&self, launch: Option<&mut Launch>, request: &PostMortemRequest) -> Answer {
+        let Some(launch) = launch else { return Ok(None) };
+        let broken = |error: ChannelError| {
+            let message = "look into the emulated machine";
+            DriverError::new(Cause::EmulatorStuck, message).with_source(error)
+        };
+        // A machine that has ended cannot tell of resets; what it left stays what it is.
+        if forget_before_reset(launch).is_err() {
+            launch.channels = None;
+        }
+        let (snapshot, why) = match (launch.fault.take(), &mut launch.channels) {
+            (Some(fault), _) => (fault, Why::Fault),
+            (None, Some(channels)) => {
+                let stood = channels.gdb.interrupt().map_err(broken);
+                let seen = stood
+                    .and_then(|_| capture(channels, &self.profile, &self.spec).map_err(broken))?;
+                (seen, Why::Hang)
+            }
+            (None, None) => match self.machine.how_it_ended()? {
+                Some(BoardEvent::Lockup { detail }) => match parse_register_dump(&detail) {
+                    Some(seen) => (seen, Why::LockUp),
+                    None => return Ok(None),
+                },
+                _ => return Ok(None),
+            },
+        };
+        Ok(Some(told(&snapshot, why, request)))
+    }
+}
+
+/// Forgets what was caught before a reset that the rig asked for: it belongs to a boot that
+/// is over. A reset by the target itself is what a fault leads to.
+fn forget_before_reset(launch: &mut Launch) -> Result<(), ChannelError> {
+    let Some(channels) = &mut launch.channels else { return Ok(()) };
+    if channels.monitor.resets()?.by_host {
+        launch.fault = None;
+    }
+    Ok(())
+}
+
+/// Explains a snapshot and leaves it as a core dump.
+fn told(snapshot: &CoreSnapshot, why: Why, request: &PostMortemRequest) -> PostMortem {
+    let symbols = request.image.as_deref().map(symbols_of);
+    let (symbols, trouble) = match symbols {
+        Some(Ok(symbols)) => (Some(symbols), None),
+        Some(Err(words)) => (None, Some(words)),
+        None => (None, None),
+    };
+    let mut post_mortem = explain(snapshot, symbols.as_ref(), why);
+    post_mortem.limits.extend(trouble);
+    let dumped = fs::File::create(&request.core)
+        .and_then(|file| CoreDump::write(snapshot, &mut std::io::BufWriter::new(file)));
+    match dumped {
+        Ok(()) => post_mortem.core = Some(request.core.clone()),
+        Err(error) => post_mortem.limits.push(format!("the core dump was not written: {error}")),
+    }
+    post_mortem
+}
+
+fn symbols_of(image: &Path) -> Result<Symbols, String> {
+    let bytes = fs::read(image).map_err(|error| format!("the image cannot be read: {error}"))?;
+    Symbols::load(&bytes).map_err(|error| format!("no symbols: {error}"))
+}
