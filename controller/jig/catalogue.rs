@@ -25,7 +25,7 @@ use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Place, Rig, RigText};
 use jig_model::{BoardId, Fault, PlaceName, Problems};
 use jig_rig::console::escape;
-use jig_rig::store::Retention;
+use jig_rig::store::{Places, Retention};
 
 use self::sources::{Layers, must_read, toml_files};
 pub(crate) use self::sources::{Source, Unreadable, read};
@@ -125,6 +125,12 @@ impl Catalogue {
             self.around.cwd.join(folder.unwrap_or(Path::new(""))).join(dir)
         });
         configured.unwrap_or_else(|| self.around.default_runs())
+    }
+
+    /// Returns where places keep their locks and flash. Not beside the runs: two commands
+    /// with different runs folders still use one board.
+    pub(crate) fn places(&self) -> Places {
+        Places::new(&self.around.state())
     }
 
     /// Returns where image sets are.

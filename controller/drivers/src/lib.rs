@@ -5,6 +5,7 @@
 //! [`process`] is the only place in the house that starts a child process.
 
 mod descriptor;
+pub mod flasher;
 pub mod host;
 pub mod process;
 pub mod qemu;

@@ -52,11 +52,16 @@ impl Surroundings {
         self.etc.join("jig")
     }
 
-    /// Returns where runs are kept if nobody says so. Without a home directory (a service,
-    /// a container) that is the current directory.
-    pub(crate) fn default_runs(&self) -> PathBuf {
+    /// Returns the folder of what outlives a command. Without a home directory (a service,
+    /// a container) that is below the current directory.
+    pub(crate) fn state(&self) -> PathBuf {
         self.user_folder("XDG_STATE_HOME", ".local/state")
-            .map_or_else(|| self.cwd.join(".jig/runs"), |base| base.join("jig/runs"))
+            .map_or_else(|| self.cwd.join(".jig"), |base| base.join("jig"))
+    }
+
+    /// Returns where runs are kept if nobody says so.
+    pub(crate) fn default_runs(&self) -> PathBuf {
+        self.state().join("runs")
     }
 
     /// Returns where image sets are; `cargo xtask images` puts them into the same folder.

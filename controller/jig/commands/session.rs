@@ -1,12 +1,14 @@
 //! What every command that uses a board does around it: sweep, run, stop on signals, prune.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use jig_model::Fault;
 use jig_model::exit::CANCELLED;
+use jig_model::rig_file::Resource;
+use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
 use jig_rig::session::{Bench, Observer, SessionRequest};
-use jig_rig::store::{RunDir, RunRecord, RunStore, Swept, SweptOutcome};
+use jig_rig::store::{Holder, PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, SweptOutcome};
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -51,6 +53,13 @@ pub(crate) fn session(
     let record = runtime.block_on(async {
         let cancel = CancelToken::new();
         stop_on_signals(cancel.clone()).map_err(bug)?;
+        // An emulated board is a new one for each run; of a real one there is one.
+        let _lock = match &request.resource {
+            Resource::Probe(_) => {
+                Some(hold(&catalogue.places(), &request.place, &cancel, screen).await?)
+            }
+            Resource::Emulator(_) => None,
+        };
         beside(cancel.clone())?;
         let bench = Bench {
             store: &store,
@@ -72,6 +81,32 @@ pub(crate) fn session(
         tracing::warn!(error = chain(&error), "old runs were not removed");
     }
     Ok(Outcome { record, dir: entry.dir })
+}
+
+/// How long a command waits for a place that somebody uses: long enough for the run before
+/// in a loop of runs, short enough for a person who forgot a debugger.
+const TURN: Duration = Duration::from_secs(30);
+
+/// Takes a place for this process, and says who has it while it has to wait.
+pub(crate) async fn hold(
+    places: &Places,
+    place: &PlaceName,
+    cancel: &CancelToken,
+    screen: &Screen,
+) -> Result<PlaceLock, Failure> {
+    let waiting = |holder: Option<&Holder>| {
+        let who = holder.map_or_else(|| "another process".to_owned(), Holder::to_string);
+        screen.say(&format!("waiting for place {place}, in use by {}", escape(who.as_bytes())));
+    };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => {
+            Err(Failure::new(Fault::Cancelled, format!("gave up waiting for place {place}")))
+        }
+        taken = places.lock_within(place, TURN, waiting) => taken.map_err(|error| {
+            Failure::new(error.fault(), escape(chain(&error).as_bytes()).to_string())
+        }),
+    }
 }
 
 /// Cleans up after runs whose jig was killed, and says so.
@@ -120,4 +155,28 @@ fn stop_on_signals(cancel: CancelToken) -> std::io::Result<()> {
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_place_in_use_is_waited_for_until_somebody_asks_to_stop() {
+        let state = tempfile::tempdir().unwrap();
+        let places = Places::new(state.path());
+        let place: PlaceName = "bench-1".parse().unwrap();
+        let common = crate::args::Cli::parse_from(["jig", "--quiet", "boards"]).common;
+        let screen = Screen::new(&common);
+        let cancel = CancelToken::new();
+        let lock = hold(&places, &place, &cancel, &screen).await.ok().unwrap();
+        let waits = hold(&places, &place, &cancel, &screen);
+        let (taken, ()) = tokio::join!(waits, async { cancel.cancel() });
+        let failure = taken.err().unwrap();
+        assert_eq!(failure.exit_code(), CANCELLED);
+        drop(lock);
+        assert!(hold(&places, &place, &CancelToken::new(), &screen).await.is_ok());
+    }
 }

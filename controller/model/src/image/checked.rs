@@ -24,6 +24,8 @@ pub struct Image {
     pub payload_sha256: String,
     /// How many bytes it loads.
     pub payload_bytes: u64,
+    /// The lowest address that it loads to, if it loads any byte.
+    pub payload_start: Option<u64>,
     /// GNU build id in lower-case hex, if the image carries one; only ELF can.
     pub build_id: Option<String>,
     /// Whether the image promises to print its build id (see [`ANNOUNCE_SECTION`]).
@@ -114,6 +116,7 @@ impl Image {
             sha256: hex(&Sha256::digest(bytes)),
             payload_sha256: hex(&Sha256::digest([])),
             payload_bytes: 0,
+            payload_start: None,
             build_id: None,
             announces: false,
         };
@@ -139,6 +142,7 @@ impl Image {
                 fits(payload.spans(), board)?;
                 image.payload_sha256 = payload.sha256();
                 image.payload_bytes = payload.len();
+                image.payload_start = payload.start();
             }
             // It only asks for memory; there is nothing to load.
             Err(ImageError::Empty) if format == ImageFormat::Elf => {}

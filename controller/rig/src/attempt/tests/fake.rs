@@ -292,6 +292,7 @@ impl Bench {
             sha256: "00".repeat(32),
             payload_sha256: "11".repeat(32),
             payload_bytes: 4,
+            payload_start: Some(0),
             build_id: Some("0123456789abcdef".to_owned()),
             announces: self.build_id.is_some(),
         };

@@ -1,0 +1,68 @@
+//! The argument list of one flasher. Pure.
+
+use std::ffi::OsString;
+
+use jig_model::image::Image;
+use jig_model::profile::{DeployPart, deploy_parts};
+use jig_model::rig_file::Resource;
+
+/// What a place says about itself.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fill {
+    pub(super) serial: Option<String>,
+    pub(super) port: Option<String>,
+}
+
+impl Fill {
+    pub(super) fn of(resource: &Resource) -> Self {
+        match resource {
+            Resource::Probe(probe) => {
+                Self { serial: probe.serial().map(str::to_owned), port: probe.port.clone() }
+            }
+            Resource::Emulator(_) => Self::default(),
+        }
+    }
+}
+
+/// Says which placeholder nobody can fill.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unfilled {
+    #[error("the flasher needs {{serial}}, but the place's selector names no serial number")]
+    Serial,
+    #[error("the flasher needs {{port}}, but the place names no serial port")]
+    Port,
+    #[error("the flasher needs {{address}}, but the image loads no byte")]
+    Address,
+    #[error("{0:?} of the profile is no flasher's argument")]
+    Unknown(String),
+}
+
+/// Fills the placeholders of an argument list.
+pub(super) fn arguments(
+    argv: &[String],
+    image: &Image,
+    fill: &Fill,
+) -> Result<Vec<OsString>, Unfilled> {
+    argv.iter().map(|arg| expand(arg, image, fill)).collect()
+}
+
+fn expand(arg: &str, image: &Image, fill: &Fill) -> Result<OsString, Unfilled> {
+    // The profile was checked, so nothing refuses here.
+    let parts = deploy_parts(arg).map_err(|error| Unfilled::Unknown(error.text))?;
+    let mut out = OsString::new();
+    for part in parts {
+        match part {
+            DeployPart::Text(text) => out.push(text),
+            DeployPart::Image => {
+                out.push(&image.path);
+            }
+            DeployPart::Serial => out.push(fill.serial.as_ref().ok_or(Unfilled::Serial)?),
+            DeployPart::Port => out.push(fill.port.as_ref().ok_or(Unfilled::Port)?),
+            DeployPart::Address => {
+                let start = image.payload_start.ok_or(Unfilled::Address)?;
+                out.push(format!("{start:#x}"));
+            }
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,232 @@
+//! One run of a flasher, from the fork to the verdict on it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jig_model::event::BoardEvent;
+use jig_model::image::{DeployReport, Image};
+use jig_model::profile::{Deploy, FlashCommand};
+use jig_model::protocol::{
+    BindContext, BoxFuture, DriverError, Flasher, ProcessLedger, Protocols, SharedSink,
+};
+use jig_model::{Cause, chain};
+use nix::fcntl::OFlag;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::timeout;
+
+use super::arguments::{Fill, arguments};
+use super::output::{Judge, Output};
+use crate::process::{Ending, ManagedProcess, SpawnRequest};
+
+/// How long a flasher may take to end after it was asked to: enough to let go of a probe in
+/// order, so that the next one can attach.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the output may stay open after the flasher has ended. The process group is gone
+/// by then; only a child that left the group can hold the pipe, and it has nothing to say.
+const REST: Duration = Duration::from_millis(500);
+
+/// Most percentages that are passed on: a hostile or broken flasher must not flood the
+/// event log.
+const MAX_PROGRESS: u32 = 1000;
+
+/// Flashes a board with a program of its own.
+pub struct CommandFlasher {
+    command: FlashCommand,
+    fill: Fill,
+    sink: SharedSink,
+    evidence: PathBuf,
+    ledger: Arc<dyn ProcessLedger>,
+    /// How often it was run; numbers the logs.
+    runs: u32,
+}
+
+/// Replaces the flasher of a board whose profile names a program for that.
+pub fn with_flasher(mut protocols: Protocols, context: &BindContext) -> Protocols {
+    if let Deploy::Command(command) = context.profile.deploy_on(&context.resource) {
+        protocols.flasher = Some(Box::new(CommandFlasher::new(command, context)));
+    }
+    protocols
+}
+
+impl CommandFlasher {
+    /// Builds a flasher for a place. Touches nothing yet.
+    pub fn new(command: FlashCommand, context: &BindContext) -> Self {
+        Self {
+            command,
+            fill: Fill::of(&context.resource),
+            sink: Arc::clone(&context.sink),
+            evidence: context.evidence.clone(),
+            ledger: Arc::clone(&context.ledger),
+            runs: 0,
+        }
+    }
+
+    fn program(&self) -> &str {
+        self.command.argv.first().map_or("", String::as_str)
+    }
+
+    async fn flash(&mut self, image: &Image) -> Result<DeployReport, DriverError> {
+        let began = Instant::now();
+        let failed = |message: String| DriverError::new(Cause::DeployFailed, message);
+        let args = arguments(&self.command.argv, image, &self.fill)
+            .map_err(|error| failed(error.to_string()))?;
+        let judge = Judge::of(&self.command).map_err(|error| failed(chain(&error)))?;
+        self.runs += 1;
+        let path = self.evidence.join(format!("flasher-{}.log", self.runs));
+        let log = open_log(&path).map_err(|error| unwritten(&path, error))?;
+        let mut output = Output::new(judge, log);
+        let (mut process, mut pipe) = self.start(args).await?;
+        let mut told = 0;
+        let mut progress = |percent| {
+            told += 1;
+            if told <= MAX_PROGRESS {
+                self.sink.event(BoardEvent::Deploying { percent });
+            }
+        };
+        let followed = timeout(self.command.timeout, async {
+            let ending = follow(&mut process, &mut pipe, &mut output, &mut progress).await?;
+            Ok::<Ending, io::Error>(ending)
+        });
+        let followed = followed.await;
+        if !matches!(followed, Ok(Ok(_))) {
+            process.stop(GRACE).await;
+        }
+        output.end(&mut progress).map_err(|error| unwritten(&path, error))?;
+        let ending = match followed {
+            Ok(ending) => Some(ending.map_err(|error| unwritten(&path, error))?),
+            Err(_) => None,
+        };
+        self.judge(ending, &output, &path).map_err(failed)?;
+        Ok(DeployReport {
+            method: self.program().to_owned(),
+            image: image.name.clone(),
+            sha256: image.sha256.clone(),
+            build_id: image.build_id.clone(),
+            bytes: image.payload_bytes,
+            verified: output.verified,
+            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ..DeployReport::default()
+        })
+    }
+
+    async fn start(
+        &self,
+        args: Vec<std::ffi::OsString>,
+    ) -> Result<(ManagedProcess, Receiver), DriverError> {
+        let failed = |error: io::Error| {
+            DriverError::new(Cause::DeployFailed, format!("start {}", self.program()))
+                .with_source(error)
+        };
+        let (near, far) = pipe().map_err(failed)?;
+        let far = File::from(far);
+        let mut args = args.into_iter();
+        let request = SpawnRequest {
+            program: args.next().unwrap_or_default(),
+            args: args.collect(),
+            cwd: Some(self.evidence.clone()),
+            stdout: Some(far.try_clone().map_err(failed)?),
+            stderr: Some(far),
+            inherit: Vec::new(),
+            what: self.program().to_owned(),
+        };
+        tracing::debug!(program = self.program(), args = ?request.args, "flashing");
+        let near = Receiver::from_owned_fd(near).map_err(failed)?;
+        let process = ManagedProcess::spawn(request, Arc::clone(&self.ledger))
+            .await
+            .map_err(|error| DriverError::new(Cause::DeployFailed, chain(&error)))?;
+        Ok((process, near))
+    }
+
+    /// Says why a flasher that has ended did not flash, if so. No ending means that its time
+    /// was over.
+    fn judge(&self, ending: Option<Ending>, output: &Output, log: &Path) -> Result<(), String> {
+        let program = self.program();
+        let words = || {
+            let name = log.file_name().unwrap_or_default().to_string_lossy();
+            format!("{}; all of it is in {name}", output.last_words())
+        };
+        match ending {
+            None => {
+                let limit = self.command.timeout;
+                Err(format!("{program} took longer than {limit:?}; {}", words()))
+            }
+            Some(Ending::Signalled(signal)) => {
+                Err(format!("{program} was ended by {signal}; {}", words()))
+            }
+            Some(Ending::Exited(code)) if !self.command.success_codes.contains(&code) => {
+                Err(format!("{program} ended with code {code}; {}", words()))
+            }
+            Some(Ending::Exited(code)) => match &output.failure {
+                None => Ok(()),
+                Some((line, pattern)) => Err(format!(
+                    "{program} ended with code {code}, but said {line:?}, which means failure \
+                     (`{pattern}`)"
+                )),
+            },
+        }
+    }
+}
+
+impl Flasher for CommandFlasher {
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
+        Box::pin(self.flash(image))
+    }
+}
+
+/// Reads what the flasher says until it has ended and said all.
+async fn follow(
+    process: &mut ManagedProcess,
+    pipe: &mut Receiver,
+    output: &mut Output,
+    progress: &mut impl FnMut(u8),
+) -> io::Result<Ending> {
+    let mut bytes = vec![0; 16 << 10];
+    let ending = loop {
+        tokio::select! {
+            biased;
+            read = pipe.read(&mut bytes) => match read? {
+                // It closed its output, which says nothing of its end.
+                0 => break process.ended().await,
+                len => output.take(&bytes[..len], &mut *progress)?,
+            },
+            ending = process.ended() => {
+                let rest = async {
+                    loop {
+                        match pipe.read(&mut bytes).await? {
+                            0 => return io::Result::Ok(()),
+                            len => output.take(&bytes[..len], &mut *progress)?,
+                        }
+                    }
+                };
+                if let Ok(read) = timeout(REST, rest).await {
+                    read?;
+                }
+                break ending;
+            }
+        }
+    };
+    Ok(ending)
+}
+
+/// Makes a pipe whose ends no other child inherits.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(nix::unistd::pipe2(OFlag::O_CLOEXEC)?)
+}
+
+fn open_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).open(path)
+}
+
+fn unwritten(path: &Path, error: io::Error) -> DriverError {
+    let message = format!("keep the flasher's output in {}", path.display());
+    DriverError::new(Cause::StorageFailed, message).with_source(error)
+}

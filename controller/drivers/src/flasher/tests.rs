@@ -1,0 +1,325 @@
+//! Flashers that are real programs: scripts written here, and the published ones where they
+//! are installed.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jig_model::event::BoardEvent;
+use jig_model::image::{DeployReport, Image, ImageFormat};
+use jig_model::pattern::Pattern;
+use jig_model::profile::{BoardProfile, FaultSets, FlashCommand};
+use jig_model::protocol::{
+    BindContext, BoardSink, BoxFuture, DriverError, Flasher, NoLedger, Protocols, Wire,
+};
+use jig_model::rig_file::{EmulatorResource, ProbeResource, Resource};
+use jig_model::{Cause, ConsoleName};
+
+use super::arguments::{Fill, Unfilled, arguments};
+use super::{CommandFlasher, with_flasher};
+
+#[derive(Default)]
+struct Sink(Mutex<Vec<u8>>);
+
+impl BoardSink for Sink {
+    fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+    fn event(&self, event: BoardEvent) {
+        if let BoardEvent::Deploying { percent } = event {
+            self.0.lock().unwrap().push(percent);
+        }
+    }
+}
+
+/// A place with a flasher, and a folder for what it leaves.
+struct Bench {
+    dir: tempfile::TempDir,
+    sink: Arc<Sink>,
+    command: FlashCommand,
+    image: Image,
+}
+
+impl Bench {
+    /// Makes a flasher of a shell script; `$1` is the image.
+    fn script(script: &str) -> Self {
+        Self::of(&["sh", "-c", script, "flasher", "{image}"])
+    }
+
+    fn of(argv: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("image-1.bin");
+        std::fs::write(&path, "firmware").unwrap();
+        Self {
+            dir,
+            sink: Arc::default(),
+            command: FlashCommand {
+                // A script holds braces; the profile would write them twice.
+                argv: argv
+                    .iter()
+                    .enumerate()
+                    .map(|(n, arg)| match n {
+                        2 if argv[0] == "sh" => arg.replace('{', "{{").replace('}', "}}"),
+                        _ => (*arg).to_owned(),
+                    })
+                    .collect(),
+                timeout: Duration::from_secs(120),
+                success_codes: vec![0],
+                failure_patterns: Vec::new(),
+                verified_pattern: None,
+                progress_pattern: None,
+            },
+            image: image(&path),
+        }
+    }
+
+    fn context(&self, resource: Resource) -> BindContext {
+        BindContext {
+            profile: Arc::new(profile("")),
+            resource,
+            sink: Arc::clone(&self.sink) as _,
+            evidence: self.dir.path().to_owned(),
+            images: "/".into(),
+            ledger: Arc::new(NoLedger),
+        }
+    }
+
+    async fn deploy(&self) -> Result<DeployReport, DriverError> {
+        let context = self.context(Resource::Probe(ProbeResource::default()));
+        CommandFlasher::new(self.command.clone(), &context).deploy(&self.image).await
+    }
+
+    /// Deploys and returns why that failed.
+    async fn refused(&self) -> String {
+        let error = self.deploy().await.unwrap_err();
+        assert_eq!(error.cause, Cause::DeployFailed, "{error}");
+        jig_model::chain(&error)
+    }
+
+    fn log(&self) -> String {
+        let bytes = std::fs::read(self.dir.path().join("flasher-1.log")).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+fn image(path: &Path) -> Image {
+    Image {
+        name: "app.bin@0x8000".to_owned(),
+        path: path.to_owned(),
+        format: ImageFormat::Elf,
+        sha256: "ab".to_owned(),
+        payload_sha256: "cd".to_owned(),
+        payload_bytes: 8,
+        payload_start: Some(0x8000),
+        build_id: None,
+        announces: false,
+    }
+}
+
+fn profile(deploy: &str) -> BoardProfile {
+    let text = format!(
+        "version = 1\nid = \"b\"\ntitle = \"B\"\narch = \"arm\"\n\
+         console = [{{ name = \"u\", kind = \"uart\" }}]\n{deploy}\n"
+    );
+    let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
+    BoardProfile::parse("b.toml", &text, &sets).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn pattern(text: &str) -> Pattern {
+    Pattern::new(text).unwrap()
+}
+
+fn alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}
+
+/// Waits for a thing; fails after far longer than it can take.
+async fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let look = async {
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), look).await.unwrap_or_else(|_| panic!("{what}"))
+}
+
+#[tokio::test]
+async fn a_flasher_that_works_is_reported_with_its_progress() {
+    let mut bench = Bench::script(
+        "cat \"$1\"; printf '\\nErase 100%%\\n'; for n in 0 7 7.5 50 100 101 x; do \
+         printf \"\\rWrite at 0x0: $n%%\" >&2; done; printf '\\nflash verified'",
+    );
+    bench.command.progress_pattern = Some(pattern(r"([0-9.]+)%"));
+    bench.command.verified_pattern = Some(pattern("verified$"));
+    bench.command.failure_patterns = vec![pattern("(?i)error")];
+    let report = bench.deploy().await.unwrap();
+    assert!(report.verified);
+    assert_eq!((report.method.as_str(), report.bytes), ("sh", 8));
+    assert_eq!((report.image.as_str(), report.sha256.as_str()), ("app.bin@0x8000", "ab"));
+    assert_eq!(report.read_back_sha256, None);
+    assert_eq!(*bench.sink.0.lock().unwrap(), [100, 0, 7, 50, 100]);
+    assert!(bench.log().starts_with("firmware\nErase 100%"), "{}", bench.log());
+    assert!(bench.log().ends_with("verified"), "{}", bench.log());
+    // Nothing proves a read-back where nothing was said of one.
+    bench.command.verified_pattern = Some(pattern("^verified"));
+    assert!(!bench.deploy().await.unwrap().verified);
+}
+
+#[tokio::test]
+async fn exit_code_and_output_are_both_judged() {
+    let mut bench =
+        Bench::script("echo one; echo two; echo; echo three; echo 'no device' >&2; exit 3");
+    let error = bench.refused().await;
+    assert_eq!(
+        error,
+        "sh ended with code 3; its last words: two | three | no device; all of it is in flasher-1.log"
+    );
+    bench.command.success_codes = vec![0, 3];
+    bench.deploy().await.unwrap();
+    bench.command.failure_patterns = vec![pattern("^never"), pattern("^no dev")];
+    let error = bench.refused().await;
+    assert!(error.contains("code 3, but said \"no device\""), "{error}");
+    assert!(error.contains("`^no dev`"), "{error}");
+    let error = Bench::script("kill -9 $$").refused().await;
+    assert!(error.contains("ended by SIGKILL; it said nothing"), "{error}");
+    let error = Bench::of(&["no-such-flasher-x", "{image}"]).refused().await;
+    assert!(error.contains("there is no such program"), "{error}");
+}
+
+#[tokio::test]
+async fn a_flasher_that_hangs_is_ended_with_its_children() {
+    let mut bench = Bench::script("sleep 600 & echo $! > pid.new; mv pid.new pid; echo busy; wait");
+    let pid_file = bench.dir.path().join("pid");
+    // First for ever, and given up by whoever asked: nothing of it may stay.
+    {
+        let mut deploy = Box::pin(bench.deploy());
+        let pid = wait_for("pid", || std::fs::read_to_string(&pid_file).ok());
+        let pid: i32 = tokio::select! {
+            ended = &mut deploy => panic!("{ended:?}"),
+            pid = pid => pid.trim().parse().unwrap(),
+        };
+        assert!(alive(pid));
+        drop(deploy);
+        wait_for("death", || (!alive(pid)).then_some(())).await;
+    }
+    std::fs::remove_file(&pid_file).unwrap();
+    // Long enough for the pid to be written on any host, and then it is over.
+    bench.command.timeout = Duration::from_secs(3);
+    let error = bench.refused().await;
+    assert!(error.contains("sh took longer than 3s; its last words: busy"), "{error}");
+    let pid: i32 = std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
+    wait_for("death", || (!alive(pid)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn output_without_end_and_without_lines_stays_bounded() {
+    let mut bench = Bench::script(
+        "head -c 3000000 /dev/zero | tr '\\0' x; echo; for n in 1 2 3 4; do echo \"last $n\"; done",
+    );
+    bench.command.verified_pattern = Some(pattern("^last 4$"));
+    assert!(bench.deploy().await.unwrap().verified);
+    let log = bench.log();
+    assert!(log.len() < (1 << 20) + 1000, "{}", log.len());
+    assert!(log.contains(" bytes left out; the last lines:]\nlast 2\nlast 3\nlast 4"));
+    // A flood of percentages is passed on only so often.
+    let mut bench = Bench::script(
+        "for a in 1 2 3 4 5 6 7 8 9 10 11 12; do for n in $(seq 0 99); do echo $n%; done; done",
+    );
+    bench.command.progress_pattern = Some(pattern("([0-9]+)%"));
+    bench.deploy().await.unwrap();
+    assert_eq!(bench.sink.0.lock().unwrap().len(), 1000);
+}
+
+#[tokio::test]
+async fn a_child_that_left_the_group_does_not_keep_the_flasher_waiting() {
+    let bench = Bench::script(
+        "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; sleep 600' & while [ ! -e pid ]; do :; done; echo done",
+    );
+    let deployed = bench.deploy().await;
+    let pid = std::fs::read_to_string(bench.dir.path().join("pid")).unwrap();
+    let pid = nix::unistd::Pid::from_raw(pid.trim().parse().unwrap());
+    nix::sys::signal::killpg(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    deployed.unwrap();
+    assert_eq!(bench.log(), "done\n");
+}
+
+#[test]
+fn placeholders_are_filled_by_place_and_image() {
+    let argv: Vec<String> =
+        ["esptool", "--port={port}", "-s", "{serial}", "{address}", "program {{{image}}}"]
+            .map(str::to_owned)
+            .to_vec();
+    let image = image(Path::new("/runs/a b/image-1.bin"));
+    let probe = ProbeResource {
+        selector: "1:2:S:3".to_owned(),
+        port: Some("/dev/ttyX".to_owned()),
+        ..ProbeResource::default()
+    };
+    let fill = Fill::of(&Resource::Probe(probe));
+    let wanted =
+        ["esptool", "--port=/dev/ttyX", "-s", "S:3", "0x8000", "program {/runs/a b/image-1.bin}"];
+    assert_eq!(arguments(&argv, &image, &fill).unwrap(), wanted);
+    let none = Fill::of(&Resource::Emulator(EmulatorResource::default()));
+    assert_eq!(arguments(&argv, &image, &none), Err(Unfilled::Port));
+    assert_eq!(arguments(&argv[2..], &image, &none), Err(Unfilled::Serial));
+    let empty = Image { payload_start: None, ..image };
+    assert_eq!(arguments(&argv, &empty, &fill), Err(Unfilled::Address));
+    assert_eq!(
+        Unfilled::Serial.to_string(),
+        "the flasher needs {serial}, but the place's selector names no serial number"
+    );
+}
+
+#[test]
+fn a_board_gets_the_flasher_that_its_profile_names() {
+    let bench = Bench::script("");
+    let command = "deploy = { method = \"command\", argv = [\"f\", \"{image}\"] }";
+    let probe = || Resource::Probe(ProbeResource::default());
+    for (deploy, resource, wanted) in [
+        (command, probe(), true),
+        (command, Resource::Emulator(EmulatorResource::default()), false),
+        ("", probe(), false),
+    ] {
+        let context = BindContext { profile: Arc::new(profile(deploy)), ..bench.context(resource) };
+        let protocols = with_flasher(Protocols::default(), &context);
+        assert_eq!(protocols.flasher.is_some(), wanted, "{deploy}");
+    }
+}
+
+/// The published flashers, each asked to flash hardware that is not there: it refuses, with
+/// an exit code and words of its own.
+#[tokio::test]
+async fn published_flashers_refuse_without_hardware_in_their_own_words() {
+    for (argv, words) in [
+        (
+            &[
+                "openocd",
+                "-f",
+                "interface/cmsis-dap.cfg",
+                "-f",
+                "target/nrf51.cfg",
+                "-c",
+                "program {{{image}}} verify reset exit",
+            ][..],
+            "cmsis-dap",
+        ),
+        (&["avrdude", "-p", "m328p", "-c", "usbasp", "-U", "flash:w:{image}:r"][..], "usb"),
+        (&["dfu-util", "-d", "ffff:fffe", "-a", "0", "-D", "{image}"][..], "dfu"),
+    ] {
+        let bench = Bench::of(argv);
+        let error = jig_model::chain(&bench.deploy().await.unwrap_err());
+        if error.contains("there is no such program") {
+            eprintln!("skipped: {} is not installed", argv[0]);
+            continue;
+        }
+        assert!(error.starts_with(&format!("{} ended with code ", argv[0])), "{error}");
+        assert!(error.contains("its last words: "), "{error}");
+        assert!(bench.log().to_lowercase().contains(words), "{}", bench.log());
+    }
+}
