@@ -73,7 +73,10 @@ impl Actions<'_> {
             self.settled = false;
             tokio::select! {
                 biased;
-                Ok(_) = goes_on => {}
+                // One that is repeated for ever comes to no end either.
+                Ok(_) = goes_on => if Instant::now() >= deadline {
+                    return Err(self.hang(within));
+                },
                 settled = self.settle() => {
                     settled?;
                     self.hear();

@@ -120,6 +120,9 @@ async fn a_report_that_goes_on_behind_its_end_marker_is_waited_for_again() {
     // The target is watched behind the last end, not the first.
     let twice = vec![print(GREEN), SOON, print(GREEN), SOON, print(FAULT)];
     assert_eq!(judged(twice).await, (Fail, Cause::FaultBanner));
+    // One that is repeated for ever has no last end.
+    let beats = [print(GREEN), SOON].into_iter().cycle().take(2000).collect();
+    assert_eq!(judged(beats).await, (Fail, Cause::Hang));
     // What comes when the wait is over is not waited for.
     assert_eq!(judged(vec![print(GREEN), LATE, print(head)]).await, (Pass, Cause::Passed));
 }
