@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::rig_file::{Place, Rig, RigText};
+use jig_model::rig_file::{Place, Resource, Rig, RigText};
 use jig_model::{BoardId, Fault, PlaceName, Problems};
 use jig_rig::console::escape;
 use jig_rig::store::{Places, Retention};
@@ -94,6 +94,18 @@ impl Catalogue {
         })?;
         let board = self.profile(&place.board)?;
         Ok((place.clone(), board))
+    }
+
+    /// Finds the place that a real probe belongs to, and the chip there.
+    pub(crate) fn place_of_probe(&self, selector: &str) -> Option<(&PlaceName, Option<&str>)> {
+        self.rig.places.iter().find_map(|place| match &place.resource {
+            Resource::Probe(bound) if bound.selector.eq_ignore_ascii_case(selector) => {
+                let profile = self.profiles.get(&place.board);
+                let chip = profile.and_then(|profile| profile.chip.as_deref());
+                Some((&place.name, bound.chip.as_deref().or(chip)))
+            }
+            _ => None,
+        })
     }
 
     /// Finds a board.

@@ -21,7 +21,7 @@ use crate::args::LogFormat;
 pub(crate) fn start(verbose: u8, quiet: bool, format: LogFormat, colour: bool) {
     let default = match (quiet, verbose) {
         (true, _) => "error",
-        (false, 0) => "warn",
+        (false, 0) => "warn,probe_rs=error",
         (false, 1) => "info",
         (false, 2) => "debug",
         (false, _) => "trace",

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jig_drivers::host::LocalHost;
-use jig_drivers::qemu::QemuFactory;
 use jig_model::Fault;
 use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::protocol::{DriverFactory, Host, ProcessLedger};
 use jig_model::rig_file::Resource;
+use jig_probe::WatchedEmulator;
 
 use crate::failure::Failure;
 
 /// Every driver of this build.
-const FACTORIES: &[&dyn DriverFactory] = &[&QemuFactory];
+const FACTORIES: &[&dyn DriverFactory] = &[&WatchedEmulator];
 
 /// Finds the driver of a place's board.
 ///

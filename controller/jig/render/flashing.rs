@@ -1,6 +1,5 @@
 //! What a flash operation does, while it does it and afterwards.
 
-use std::io::IsTerminal as _;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
@@ -25,6 +24,11 @@ impl FlashView {
         Self { line: screen.progress(), plain, told: Mutex::new(None) }
     }
 
+    /// Takes the line away.
+    pub(crate) fn clear(&self) {
+        self.line.clear();
+    }
+
     /// Shows how far it is.
     pub(crate) fn show(&self, at: FlashProgress) {
         let percent = (at.done * 100).checked_div(at.total).unwrap_or(100);
@@ -38,13 +42,8 @@ impl FlashView {
     }
 }
 
-/// Tells whether standard input is a person who can be asked.
-pub(crate) fn can_ask() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
 /// Names a phase to people.
-pub(crate) fn phase_word(phase: FlashPhase) -> &'static str {
+fn phase_word(phase: FlashPhase) -> &'static str {
     match phase {
         FlashPhase::Compare => "comparing",
         FlashPhase::Erase => "erasing",
@@ -104,8 +103,7 @@ mod tests {
             phases: vec![(FlashPhase::Program, Duration::from_millis(250))],
         };
         assert_eq!(flash_line(&report), "128.0 KiB, 128 sectors, verified, 0.25 s, 512 KiB/s");
-        let equal =
-            FlashReport { written: 0, sectors_erased: 0, sectors_equal: 128, ..report };
+        let equal = FlashReport { written: 0, sectors_erased: 0, sectors_equal: 128, ..report };
         assert_eq!(
             flash_line(&equal),
             "128.0 KiB, all 128 sectors were equal already, verified, 0.25 s"

@@ -5,7 +5,9 @@
 
 mod diagnostics;
 mod evidence;
+mod flashing;
 mod live;
+mod memory;
 mod paint;
 mod progress;
 mod screen;
@@ -14,7 +16,9 @@ mod verdict;
 
 pub(crate) use diagnostics::{one_line, problems_json};
 pub(crate) use evidence::quote;
+pub(crate) use flashing::{FlashView, byte_size, flash_line};
 pub(crate) use live::LiveView;
+pub(crate) use memory::{hex_dump, register_table};
 pub(crate) use paint::{Paint, Style};
 #[allow(unused_imports, reason = "the type of what `Screen::progress` returns")]
 pub(crate) use progress::Progress;

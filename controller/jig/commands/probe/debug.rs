@@ -5,7 +5,9 @@ use std::path::Path;
 
 use jig_model::post_mortem::PostMortem;
 use jig_model::{Fault, exit};
-use jig_probe::{CoreDump, CoreSnapshot, CoreState, GdbServer, Leave, ResetInto, Symbols, Why, explain};
+use jig_probe::{
+    CoreDump, CoreSnapshot, CoreState, Endpoint, GdbServer, Leave, ResetInto, Symbols, Why, explain,
+};
 use jig_rig::console::escape;
 use serde_json::json;
 
@@ -44,8 +46,9 @@ pub(crate) fn backtrace(common: &Common, screen: &Screen, args: BtArgs) -> Resul
 pub(crate) fn dump(common: &Common, screen: &Screen, args: DumpArgs) -> Result<u8, Failure> {
     with_port(common, screen, &args.at, Lasting::Board, async |port: &Port| {
         let (snapshot, leave) = look(port, args.memory).await?;
-        let bytes = CoreDump::write(&snapshot);
-        fs::write(&args.output, &bytes).map_err(|error| {
+        let written = fs::File::create(&args.output)
+            .and_then(|file| CoreDump::write(&snapshot, &mut std::io::BufWriter::new(file)));
+        written.map_err(|error| {
             let path = args.output.display();
             Failure::new(Fault::Lab, format!("could not write {path}: {error}"))
         })?;
@@ -95,9 +98,10 @@ pub(crate) fn gdb(common: &Common, screen: &Screen, args: GdbArgs) -> Result<u8,
             let halted = port.handle.reset(ResetInto::Halt).await;
             halted.map_err(|error| failed(&error, &port.place))?;
         }
-        let server = GdbServer::start(args.listen, port.debuggee()).map_err(|error| {
-            Failure::new(Fault::Lab, format!("could not listen on {}: {error}", args.listen))
-        })?;
+        let server = GdbServer::start(&Endpoint::Tcp(args.listen), Box::new(port.debuggee()))
+            .map_err(|error| {
+                Failure::new(Fault::Lab, format!("could not listen on {}: {error}", args.listen))
+            })?;
         let address = server.address();
         if screen.json() {
             screen.out_json(&json!({ "place": port.place, "address": address.to_string() }));
@@ -150,4 +154,3 @@ fn show(screen: &Screen, found: &PostMortem) {
         screen.out(&paint.paint(Style::Dim, &one_line(line)));
     }
 }
-

@@ -27,6 +27,7 @@ pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result
         let done = port.handle.flash(request, move |at| shown.show(at), cancel).await;
         view.clear();
         let report = done.map_err(|error| failed(&error, &port.place))?;
+        port.keep().await?;
         let leave = if no_reset { Leave::Halted } else { Leave::Running };
         let into = if no_reset { ResetInto::Halt } else { ResetInto::Run };
         port.handle.reset(into).await.map_err(|error| failed(&error, &port.place))?;
@@ -58,6 +59,7 @@ pub(crate) fn erase(common: &Common, screen: &Screen, args: EraseArgs) -> Result
         let done = port.handle.erase(scope, cancel).await;
         progress.clear();
         let report = done.map_err(|error| failed(&error, &port.place))?;
+        port.keep().await?;
         if screen.json() {
             screen.out_json(&json!({
                 "place": port.place,

@@ -24,7 +24,9 @@ fn help(error: &ProbeError, place: &PlaceName) -> Option<String> {
             "correct `chip` in the board's profile, or name one with --chip".to_owned()
         }
         ProbeError::WrongChip { .. } => {
-            format!("check that the probe is wired to {place}; `jig boards` shows what belongs where")
+            format!(
+                "check that the probe is wired to {place}; `jig boards` shows what belongs where"
+            )
         }
         ProbeError::Protected { .. } => {
             "if that may be lost, say so with --allow-unlock".to_owned()

@@ -105,9 +105,8 @@ fn show(
             })?;
             screen.say(&format!("{} to {}", byte_size(bytes.len() as u64), path.display()));
         }
-        None if screen.json() => screen.out_json(
-            &json!({ "place": port.place, "address": address, "bytes": hex(bytes) }),
-        ),
+        None if screen.json() => screen
+            .out_json(&json!({ "place": port.place, "address": address, "bytes": hex(bytes) })),
         None => screen.out(&hex_dump(address, bytes)),
     }
     Ok(())

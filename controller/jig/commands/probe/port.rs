@@ -9,9 +9,7 @@ use jig_model::exit::CANCELLED;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
 use jig_model::{Fault, PlaceName};
-use jig_probe::{
-    AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, ProbeHandle,
-};
+use jig_probe::{AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, ProbeHandle};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -20,7 +18,7 @@ use super::help::failed;
 use super::place::{Held, hold};
 use crate::args::{Common, ProbeOptions, ProbeTarget};
 use crate::catalogue::Catalogue;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
 
 /// What must outlive the verb for it to make sense.
@@ -38,24 +36,19 @@ pub(super) struct Port {
     pub(super) attached: Attached,
     pub(super) place: PlaceName,
     pub(super) profile: Arc<BoardProfile>,
+    held: Held,
     stops: watch::Receiver<bool>,
 }
 
 impl Port {
     /// Reads an image and checks that it fits the board.
     pub(super) fn payload(&self, name: &str) -> Result<Payload, Failure> {
-        let wrong = |error: &dyn std::error::Error| {
-            let words = format!("image {name} cannot be used");
-            Failure::new(Fault::Usage, format!("{words}: {}", crate::failure::chain(error)))
-        };
-        let source = ImageSource::of(Path::new(name), Path::exists).map_err(|e| wrong(&e))?;
-        let bytes = std::fs::read(&source.path).map_err(|error| {
-            let path = source.path.display();
-            Failure::new(Fault::Usage, format!("could not read {path}: {error}"))
-        })?;
-        let image =
-            Image::parse_from(&source, &bytes, &self.profile).map_err(|error| wrong(&error))?;
-        Payload::read(image.format, &bytes).map_err(|error| wrong(&error))
+        payload_of(name, &self.profile)
+    }
+
+    /// Keeps what an emulated board's flash holds.
+    pub(super) async fn keep(&self) -> Result<(), Failure> {
+        self.held.keep().await
     }
 
     /// Returns where a function of an image begins.
@@ -100,6 +93,20 @@ impl Port {
     }
 }
 
+/// Reads an image and checks that it fits a board.
+pub(super) fn payload_of(name: &str, profile: &BoardProfile) -> Result<Payload, Failure> {
+    let wrong = |error: &dyn std::error::Error| {
+        Failure::new(Fault::Usage, format!("image {name} cannot be used: {}", chain(error)))
+    };
+    let source = ImageSource::of(Path::new(name), Path::exists).map_err(|e| wrong(&e))?;
+    let bytes = std::fs::read(&source.path).map_err(|error| {
+        let path = source.path.display();
+        Failure::new(Fault::Usage, format!("could not read {path}: {error}"))
+    })?;
+    let image = Image::parse_from(&source, &bytes, profile).map_err(|error| wrong(&error))?;
+    Payload::read(image.format, &bytes).map_err(|error| wrong(&error))
+}
+
 /// Makes the runtime of a verb.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
@@ -122,9 +129,15 @@ pub(super) fn with_port(
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let stops = stops().map_err(|error| Failure::of(Fault::Bug, &error))?;
-        let held = hold(common, &catalogue, screen, &place, &profile, &at.probe, lasting).await?;
+        let held = hold(&catalogue, screen, &place, &profile, &at.probe, lasting).await?;
         let options = attach_options(&held, &at.probe, &profile);
-        let attached = ProbeHandle::attach(held.source()?, options).await;
+        let attached = match held.source() {
+            Ok(source) => ProbeHandle::attach(source, options).await,
+            Err(failure) => {
+                held.release().await;
+                return Err(failure);
+            }
+        };
         let (handle, attached) = match attached {
             Ok(both) => both,
             Err(error) => {
@@ -139,12 +152,12 @@ pub(super) fn with_port(
             let words = attached.method.words();
             screen.say(&format!("attached at attempt {} ({words})", attached.attempts));
         }
-        let port = Port { handle, attached, place: place.name.clone(), profile, stops };
+        let port = Port { handle, attached, place: place.name.clone(), profile, held, stops };
         let outcome = act(&port).await;
         let leave = outcome.as_ref().map_or(Leave::Running, |(_, leave)| *leave);
         // What the verb found out comes first; a board that cannot be let go comes after.
         let closed = port.handle.close(leave).await;
-        held.release().await;
+        port.held.release().await;
         let (code, _) = outcome?;
         closed.map_err(|error| failed(&error, &place.name))?;
         Ok(code)
@@ -155,23 +168,22 @@ pub(super) fn with_port(
 }
 
 fn attach_options(held: &Held, wanted: &ProbeOptions, profile: &BoardProfile) -> AttachOptions {
-    let bound = held.resource();
-    AttachOptions {
-        chip: wanted.chip.clone().or_else(|| bound.chip.clone()).or_else(|| profile.chip.clone()),
-        chip_description: held.chip_description(),
-        speed_khz: wanted.speed.or(bound.speed_khz),
-        protocol: bound.protocol,
-        mode: match wanted.under_reset || bound.under_reset {
+    let mut options = AttachOptions {
+        chip: wanted.chip.clone(),
+        speed_khz: wanted.speed,
+        mode: match wanted.under_reset {
             true => AttachMode::UnderReset,
             false => AttachMode::Auto,
         },
         allow_unlock: wanted.allow_unlock,
         ..AttachOptions::default()
-    }
+    };
+    held.complete(&mut options, profile);
+    options
 }
 
 /// Listens for signals: the first asks the verb to end, the second ends this process.
-fn stops() -> std::io::Result<watch::Receiver<bool>> {
+pub(super) fn stops() -> std::io::Result<watch::Receiver<bool>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (sender, receiver) = watch::channel(false);
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {

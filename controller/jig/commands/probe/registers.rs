@@ -48,8 +48,7 @@ pub(crate) fn registers(common: &Common, screen: &Screen, args: RegsArgs) -> Res
         if screen.json() {
             screen.out_json(&json!({ "place": port.place, "registers": shown }));
         } else {
-            let rows: Vec<_> =
-                shown.iter().map(|r| (r.name.clone(), r.bits, r.value)).collect();
+            let rows: Vec<_> = shown.iter().map(|r| (r.name.clone(), r.bits, r.value)).collect();
             screen.out(&register_table(&rows));
         }
         Ok((exit::PASS, if runs { Leave::Running } else { Leave::Halted }))

@@ -81,7 +81,8 @@ pub(super) fn fault_handlers(
         CoreKind::Armv6m => &[3],
         _ => &[3, 4, 5, 6],
     };
-    let places: Vec<_> = entries.iter().map(|n| (table.wrapping_add(4 * n), Access::Word)).collect();
+    let places: Vec<_> =
+        entries.iter().map(|n| (table.wrapping_add(4 * n), Access::Word)).collect();
     let mut vectors = vec![0; places.len()];
     channels.qtest.read_each(&places, &mut vectors)?;
     // A handler is Thumb code in memory; anything else is an empty table.

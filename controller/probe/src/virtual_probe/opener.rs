@@ -4,8 +4,8 @@ use probe_rs::config::TargetSelector;
 use probe_rs::probe::{DebugProbeError, Probe};
 
 use super::{VirtualBoard, VirtualBoardError};
-use crate::worker::{OpenProbe, Opener};
 use crate::ProbeSource;
+use crate::worker::{OpenProbe, Opener};
 
 impl VirtualBoard {
     /// Returns this board as what a session can be attached to, in this process.

@@ -300,10 +300,8 @@ impl ProbeHandle {
         job: impl FnOnce(&mut dyn TargetMemory) -> Result<T, RttError> + Send + 'static,
     ) -> Result<T, RttError> {
         let shared = Arc::clone(&self.shared);
-        self.call("use RTT", move |bench| {
-            Ok(job(&mut BenchMemory { bench, pulse: &shared.pulse }))
-        })
-        .await?
+        self.call("use RTT", move |bench| Ok(job(&mut BenchMemory { bench, pulse: &shared.pulse })))
+            .await?
     }
 
     /// Closes the session, for all handles, and waits until its thread has ended.

@@ -151,8 +151,7 @@ impl<B: Bus> Endpoints<B> {
     ) -> Result<usize, BusError> {
         let offset = command & swd::OFFSET;
         if command & swd::READ != 0 {
-            let value =
-                if offset == RDBUFF { self.posted } else { self.port.read_dp(offset) };
+            let value = if offset == RDBUFF { self.posted } else { self.port.read_dp(offset) };
             push_data(answer, value);
             return Ok(1);
         }
