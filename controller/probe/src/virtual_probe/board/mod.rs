@@ -190,6 +190,8 @@ impl Board {
 
     /// Takes the board's power. Everything fails from now on.
     pub(crate) fn power_off(&mut self) {
+        // What the flash holds can still be asked for afterwards.
+        let _ = self.keep_program();
         self.count_past();
         self.channels = None;
         self.lost.get_or_insert_with(|| "its power was taken".to_owned());
