@@ -259,7 +259,9 @@ impl Gdb {
     pub fn interrupt(&mut self) -> Result<Stop, ChannelError> {
         let began = Instant::now();
         self.stats.trips += 1;
-        if !self.stream.send(&[3], began + ANSWER)? {
+        // A stop that nobody acknowledged makes the stub deaf to anything but a command or an
+        // acknowledgement; to a machine that runs, that is itself a request to stop.
+        if !self.stream.send(b"+\x03", began + ANSWER)? {
             return Err(late(b"interrupt"));
         }
         let stop = self.wait(ANSWER)?.ok_or_else(|| late(b"interrupt"))?;
