@@ -39,7 +39,9 @@ fn program(code: &[u16]) -> Vec<u8> {
 /// `b .`
 const SPIN: &[u16] = &[0xe7fe];
 /// `ldr r0, [pc, #4]; ldr r1, [pc, #8]; bkpt 0xab`: semihosting's exit with a code of 7.
-const EXIT: &[u16] = &[0x4801, 0x4902, 0xbeab, 0xe7fe, 0x0020, 0x0000, 0x0020, 0x0000, 0x0026, 0x0002, 0x0007, 0x0000];
+const EXIT: &[u16] = &[
+    0x4801, 0x4902, 0xbeab, 0xe7fe, 0x0020, 0x0000, 0x0020, 0x0000, 0x0026, 0x0002, 0x0007, 0x0000,
+];
 /// `ldr r0, [pc, #0]; ldr r0, [r0]` from nowhere; the fault handler is the same code.
 const LOCK_UP: &[u16] = &[0x4800, 0x6800, 0x0000, 0x6000];
 
@@ -171,9 +173,7 @@ async fn silent_channels_do_not_disturb_how_a_run_ends() {
         let told = end_of_a_run(EXIT, take).await;
         assert_eq!(told, [BoardEvent::TargetExit { code: 7 }]);
         let told = end_of_a_run(LOCK_UP, take).await;
-        let locked = |event: &BoardEvent| {
-            matches!(event, BoardEvent::Lockup { detail } if detail.contains("R15="))
-        };
+        let locked = |event: &BoardEvent| matches!(event, BoardEvent::Lockup { detail } if detail.contains("R15="));
         assert!(told.len() == 1 && locked(&told[0]), "{told:?}");
     }
 }

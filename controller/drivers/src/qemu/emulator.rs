@@ -346,8 +346,7 @@ impl Owner {
     /// ended it is about to.
     async fn how_ended(&mut self) -> Option<BoardEvent> {
         if let Some(running) = &mut self.instance
-            && let Ok(ending) =
-                tokio::time::timeout(ANSWER, running.instance.process.ended()).await
+            && let Ok(ending) = tokio::time::timeout(ANSWER, running.instance.process.ended()).await
         {
             self.ended(ending).await;
         }

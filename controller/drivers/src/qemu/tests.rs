@@ -8,8 +8,7 @@ use std::time::Duration;
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
-    BindContext, BoardSink, BoxFuture, PowerState, ProcessLedger, Protocols,
-    Wire,
+    BindContext, BoardSink, BoxFuture, PowerState, ProcessLedger, Protocols, Wire,
 };
 use jig_model::rig_file::{EmulatorResource, Resource};
 use jig_model::{Cause, ConsoleName};
@@ -84,10 +83,7 @@ fn bind(dir: &Path, profile: &str) -> (Protocols, Arc<Seen>) {
     (protocols, seen)
 }
 
-pub(super) fn bind_with_machine(
-    dir: &Path,
-    profile: &str,
-) -> (Protocols, Machine, Arc<Seen>) {
+pub(super) fn bind_with_machine(dir: &Path, profile: &str) -> (Protocols, Machine, Arc<Seen>) {
     let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
     let profile = BoardProfile::parse("empty.toml", profile, &sets);
     let profile = Arc::new(profile.unwrap_or_else(|problems| panic!("{problems}")));

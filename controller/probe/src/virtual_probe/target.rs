@@ -13,9 +13,8 @@ pub(super) fn selector(about: &About) -> Result<TargetSelector, VirtualBoardErro
     if let (FlashModel::Modelled, Some(chip)) = (about.spec.flash, &about.chip) {
         return Ok(TargetSelector::Unspecified(chip.clone()));
     }
-    let refused = |error: probe_rs::config::RegistryError| {
-        VirtualBoardError::Description(Box::new(error))
-    };
+    let refused =
+        |error: probe_rs::config::RegistryError| VirtualBoardError::Description(Box::new(error));
     let mut registry = Registry::new();
     registry.add_target_family_from_yaml(&describe(about)).map_err(refused)?;
     let name = about.chip.as_ref().unwrap_or(&about.name);

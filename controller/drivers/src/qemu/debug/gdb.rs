@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use super::stream::{ChannelError, Stream, quote};
 use super::ANSWER;
+use super::stream::{ChannelError, Stream, quote};
 
 const NAME: &str = "gdb";
 

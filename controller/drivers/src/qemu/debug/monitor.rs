@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::stream::{ChannelError, Stream, quote};
 use super::ANSWER;
+use super::stream::{ChannelError, Stream, quote};
 
 const NAME: &str = "monitor";
 
@@ -116,8 +116,7 @@ impl DebugMonitor {
         if self.note(&line) {
             return Ok(None);
         }
-        let garbled =
-            |_| ChannelError::Garbled { channel: NAME, answer: quote(&line) };
+        let garbled = |_| ChannelError::Garbled { channel: NAME, answer: quote(&line) };
         serde_json::from_slice(&line).map(Some).map_err(garbled)
     }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::stream::{ChannelError, Stream, quote};
 use super::ANSWER;
+use super::stream::{ChannelError, Stream, quote};
 
 const NAME: &str = "qtest";
 

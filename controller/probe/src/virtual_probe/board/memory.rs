@@ -125,9 +125,8 @@ impl Board {
     /// Forgets instructions and vectors that a write may have changed.
     fn forget_peeked(&mut self, start: u32, len: usize) {
         let end = u64::from(start) + len as u64;
-        let touches = |at: u32, size: u64| {
-            u64::from(at) + size > u64::from(start) && u64::from(at) < end
-        };
+        let touches =
+            |at: u32, size: u64| u64::from(at) + size > u64::from(start) && u64::from(at) < end;
         self.peeked.code.retain(|&at, _| !touches(at, 2));
         // The private bus has the register that moves the vectors.
         let private = PRIVATE.contains(&start);

@@ -160,9 +160,7 @@ impl Board {
     /// Returns what the debug ports of the core say they are.
     pub(crate) fn port_identity(&self) -> PortIdentity {
         match self.spec.core {
-            DebugCore::Armv6m => {
-                PortIdentity { debug_port: 0x0bb1_1477, access_port: 0x0477_0021 }
-            }
+            DebugCore::Armv6m => PortIdentity { debug_port: 0x0bb1_1477, access_port: 0x0477_0021 },
             DebugCore::Armv7m | DebugCore::Armv7em | DebugCore::Armv7emFpu => {
                 PortIdentity { debug_port: 0x2ba0_1477, access_port: 0x2477_0011 }
             }

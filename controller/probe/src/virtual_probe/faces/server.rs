@@ -195,8 +195,7 @@ fn send(client: &mut Client, answers: &mut Vec<u8>, stopped: &UnixStream) -> io:
 /// Waits until a descriptor is ready; false if the server is stopped.
 fn ready(fd: BorrowedFd<'_>, wanted: PollFlags, stopped: &UnixStream) -> io::Result<bool> {
     loop {
-        let mut fds =
-            [PollFd::new(stopped.as_fd(), PollFlags::POLLIN), PollFd::new(fd, wanted)];
+        let mut fds = [PollFd::new(stopped.as_fd(), PollFlags::POLLIN), PollFd::new(fd, wanted)];
         match poll(&mut fds, PollTimeout::NONE) {
             Err(nix::errno::Errno::EINTR) => continue,
             other => drop(other?),

@@ -124,10 +124,9 @@ fn a_program_in_ram_runs_after_vtor_was_moved() {
 
 #[test]
 fn floating_point_registers_hold_what_is_written() {
-    for (board, program, base) in [
-        ("mps2-an386", firmware::MPS2, 0),
-        ("netduinoplus2", firmware::STM32F4, 0x0800_0000),
-    ] {
+    for (board, program, base) in
+        [("mps2-an386", firmware::MPS2, 0), ("netduinoplus2", firmware::STM32F4, 0x0800_0000)]
+    {
         for face in FACES {
             let (_bench, mut session) = running(board, program, base, face);
             let mut core = session.core(0).unwrap();

@@ -2,7 +2,8 @@
 
 use nix::sys::signal::Signal;
 use probe_rs::{
-    BreakpointCause, CoreStatus, HaltReason, MemoryInterface as _, Permissions, VectorCatchCondition,
+    BreakpointCause, CoreStatus, HaltReason, MemoryInterface as _, Permissions,
+    VectorCatchCondition,
 };
 
 use super::*;
@@ -75,7 +76,12 @@ fn breakpoints_and_steps() {
         core.set_hw_breakpoint(firmware::LOOP).unwrap();
         let status = wait_halted(&mut core);
         assert!(
-            matches!(status, CoreStatus::Halted(HaltReason::Breakpoint(BreakpointCause::Hardware | BreakpointCause::Unknown))),
+            matches!(
+                status,
+                CoreStatus::Halted(HaltReason::Breakpoint(
+                    BreakpointCause::Hardware | BreakpointCause::Unknown
+                ))
+            ),
             "{status:?}"
         );
         assert_eq!(pc(&mut core), firmware::LOOP);
@@ -106,7 +112,8 @@ fn registers_hold_what_is_written() {
         let mut core = session.core(0).unwrap();
         core.halt(HALT).unwrap();
         for register in 0..13_u16 {
-            core.write_core_reg(probe_rs::RegisterId(register), 0x1000 + u32::from(register)).unwrap();
+            core.write_core_reg(probe_rs::RegisterId(register), 0x1000 + u32::from(register))
+                .unwrap();
         }
         core.write_core_reg(core.program_counter().id(), firmware::BKPT_AT as u32 - 2).unwrap();
         core.step().unwrap();
@@ -301,9 +308,13 @@ fn an_emulator_that_is_killed_is_an_error_and_no_hang() {
         assert!(began.elapsed() < PATIENCE);
         if face == Face::InProcess {
             let error = core.read_word_32(0).unwrap_err();
-            let told = format!("{:#}", std::iter::successors(
-                Some(&error as &dyn std::error::Error), |e| e.source(),
-            ).map(ToString::to_string).collect::<Vec<_>>().join(": "));
+            let told = format!(
+                "{:#}",
+                std::iter::successors(Some(&error as &dyn std::error::Error), |e| e.source(),)
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(": ")
+            );
             assert!(told.contains("SIGKILL"), "{told}");
         }
     }

@@ -9,9 +9,7 @@ use jig_drivers::qemu::{Machine, QemuFactory};
 use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::protocol::{
-    BindContext, BoardSink, BoxFuture, ProcessLedger, Protocols, Wire,
-};
+use jig_model::protocol::{BindContext, BoardSink, BoxFuture, ProcessLedger, Protocols, Wire};
 use jig_model::rig_file::{EmulatorResource, Resource};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -12,8 +12,9 @@ fn speed_of_a_flash() {
         let mut session = bench.attach();
         let mut best: Option<(Duration, String)> = None;
         for round in 0..12_u8 {
-            let image: Vec<u8> =
-                (0..SIZE).map(|at| (at as u8).wrapping_mul(31).wrapping_add(round) ^ (at >> 8) as u8).collect();
+            let image: Vec<u8> = (0..SIZE)
+                .map(|at| (at as u8).wrapping_mul(31).wrapping_add(round) ^ (at >> 8) as u8)
+                .collect();
             let before = bench.board.stats();
             let began = Instant::now();
             flash(&mut session, 0, &image);
