@@ -241,15 +241,8 @@ impl Gdb {
     /// The channel fails.
     pub fn wait(&mut self, patience: Duration) -> Result<Option<Stop>, ChannelError> {
         let deadline = Instant::now() + patience;
-        loop {
-            match self.packet(deadline)? {
-                None => return Ok(None),
-                Some(packet) => match Stop::parse(&packet) {
-                    Some(stop) => return Ok(Some(stop)),
-                    None => return Err(garbled(&packet)),
-                },
-            }
-        }
+        let Some(packet) = self.packet(deadline)? else { return Ok(None) };
+        Stop::parse(&packet).map(Some).ok_or_else(|| garbled(&packet))
     }
 
     /// Stops a running machine.

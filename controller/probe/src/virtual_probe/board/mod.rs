@@ -55,7 +55,8 @@ enum RunState {
     Halted,
     /// It executes, or waits for an interrupt.
     Running,
-    /// It is locked up; `halted` once a debugger asked it to halt nevertheless.
+    /// It is locked up; `halted` once a debugger asked it to halt nevertheless and only a
+    /// dump is left of it.
     LockedUp { halted: bool },
 }
 

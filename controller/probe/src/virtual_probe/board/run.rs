@@ -112,7 +112,11 @@ impl Board {
         match self.state {
             RunState::Halted => return Ok(()),
             RunState::LockedUp { .. } => {
-                self.state = RunState::LockedUp { halted: true };
+                // A core that is still there can be given another program counter and run.
+                self.state = match self.channels {
+                    Some(_) => RunState::Halted,
+                    None => RunState::LockedUp { halted: true },
+                };
                 self.debug.cause(fault_cause::HALTED);
                 return Ok(());
             }

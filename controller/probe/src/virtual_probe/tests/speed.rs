@@ -39,7 +39,6 @@ fn speed_of_a_flash() {
                 best = Some((took, told));
             }
         }
-        #[expect(clippy::print_stdout, reason = "that is what it is for")]
         if let Some((_, told)) = best {
             println!("{told}");
         }
