@@ -172,7 +172,7 @@ impl Board {
         let Some(code) = self.instruction(pc)? else { return Ok(false) };
         let plain = match code {
             // Immediate shifts, additions, moves and comparisons; operations on low registers.
-            0x0000..=0x3fff | 0x4000..=0x43ff => true,
+            0x0000..=0x43ff => true,
             // PUSH: all it writes must be memory.
             0xb400..=0xb5ff => {
                 let len = 4 * (code & 0x1ff).count_ones();
