@@ -80,8 +80,9 @@ pub(super) fn arguments(
 fn debug_channels(args: &mut Vec<OsString>, gdb: i32, qtest: i32, monitor: i32) {
     let socket = |id: &str, fd: i32| format!("socket,id={id},fd={fd}");
     push(args, &["-chardev", &socket("jig-gdb", gdb), "-gdb", "chardev:jig-gdb"]);
-    push(args, &["-chardev", &socket("jig-qtest", qtest), "-qtest", "chardev:jig-qtest"]);
-    push(args, &["-qtest-log", "none"]);
+    // As an object: the option `-qtest` takes no chardev of another name than its own.
+    let bus = "qtest,id=jig-bus,chardev=jig-qtest,log=none";
+    push(args, &["-chardev", &socket("jig-qtest", qtest), "-object", bus]);
     push(args, &["-chardev", &socket("jig-debug", monitor)]);
     push(args, &["-mon", "chardev=jig-debug,mode=control"]);
 }

@@ -525,6 +525,7 @@ impl Owner {
 
     async fn feel_pulse(&mut self) {
         let Some(running) = &mut self.instance else { return };
+        running.drain_channels();
         let Some(pulse) = &mut running.pulse else {
             match running.instance.monitor.ask("query-status", ANSWER).await {
                 Ok(id) => running.pulse = Some(Pulse { id, asked: Instant::now(), missed: 0 }),
@@ -589,12 +590,20 @@ impl Running {
             |event: &MachineEvent| matches!(event, MachineEvent::Reset { by_guest: false, .. });
         monitor.wait_for("system_reset", ANSWER, by_host).await?;
         // What the target did before belongs to the boot before.
+        self.drain_channels();
         for event in self.instance.monitor.take_early() {
             self.hear(Arrival::Event(event), context);
         }
         let reason = "asked for".to_owned();
         context.sink.event(BoardEvent::Reset { by_target: false, reason });
         self.instance.monitor.call("cont", ANSWER).await.map(drop)
+    }
+
+    /// Keeps debug channels that nobody has taken from filling.
+    fn drain_channels(&self) {
+        if let Some(near) = &self.instance.debug {
+            near.drain();
+        }
     }
 
     /// Takes in what the monitor said before it closed.

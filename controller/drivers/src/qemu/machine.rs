@@ -66,7 +66,7 @@ impl Machine {
 
     /// Chooses whether launches that run at once have debug channels too; they have none
     /// unless this was called. The channels wait for [`Self::take_channels`] and disturb
-    /// nothing meanwhile.
+    /// nothing meanwhile, however often the machine is reset.
     ///
     /// # Errors
     /// The owner has ended.

@@ -15,6 +15,8 @@
 
 mod command_line;
 pub mod debug;
+#[cfg(test)]
+mod debug_tests;
 mod emulator;
 mod ending;
 mod instance;

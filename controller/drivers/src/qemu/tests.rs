@@ -8,8 +8,7 @@ use std::time::Duration;
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
-    BindContext, BoardSink, BoxFuture, DriverFactory as _, PowerState, ProcessLedger, Protocols,
-    Wire,
+    BindContext, BoardSink, BoxFuture, PowerState, ProcessLedger, Protocols, Wire,
 };
 use jig_model::rig_file::{EmulatorResource, Resource};
 use jig_model::{Cause, ConsoleName};
@@ -17,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::watch;
 
-use super::QemuFactory;
+use super::{Machine, QemuFactory};
 
 const PROFILE: &str = r#"
 version = 1
@@ -33,11 +32,11 @@ args = ["-D", "{artifact:log}"]
 "#;
 
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     events: watch::Sender<Vec<BoardEvent>>,
     wires: Mutex<Vec<Box<dyn Wire>>>,
     pids: Mutex<Vec<i32>>,
-    running: Mutex<i32>,
+    pub(super) running: Mutex<i32>,
 }
 
 impl BoardSink for Seen {
@@ -69,7 +68,7 @@ impl Seen {
     }
 
     /// Waits until the board is off; returns the events since it was on.
-    async fn end(&self) -> Vec<BoardEvent> {
+    pub(super) async fn end(&self) -> Vec<BoardEvent> {
         let off = BoardEvent::Power { state: PowerState::Off };
         let mut events = self.events.subscribe();
         let ended = events.wait_for(|events| events.last() == Some(&off));
@@ -80,6 +79,11 @@ impl Seen {
 }
 
 fn bind(dir: &Path, profile: &str) -> (Protocols, Arc<Seen>) {
+    let (protocols, _machine, seen) = bind_with_machine(dir, profile);
+    (protocols, seen)
+}
+
+pub(super) fn bind_with_machine(dir: &Path, profile: &str) -> (Protocols, Machine, Arc<Seen>) {
     let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
     let profile = BoardProfile::parse("empty.toml", profile, &sets);
     let profile = Arc::new(profile.unwrap_or_else(|problems| panic!("{problems}")));
@@ -94,7 +98,8 @@ fn bind(dir: &Path, profile: &str) -> (Protocols, Arc<Seen>) {
         images: dir.to_owned(),
         ledger: Arc::clone(&seen) as _,
     };
-    (QemuFactory.bind(context).unwrap(), seen)
+    let (protocols, machine) = QemuFactory.bind_with_machine(context).unwrap();
+    (protocols, machine, seen)
 }
 
 /// Lists what the driver has left beside the emulator's own words.

@@ -27,9 +27,9 @@ const FACES: [Face; 2] = [Face::InProcess, Face::UnixServer];
 
 /// A board and the probe that was opened for it.
 struct Bench {
-    rig: Rig,
-    board: VirtualBoard,
     server: Option<ServerHandle>,
+    board: VirtualBoard,
+    rig: Rig,
 }
 
 impl Bench {
@@ -42,7 +42,7 @@ impl Bench {
             Face::TcpServer => Some(ServeAt::Loopback(0)),
         };
         let server = at.map(|at| board.serve(at).unwrap());
-        Self { rig, board, server }
+        Self { server, board, rig }
     }
 
     fn probe(&self) -> Probe {

@@ -95,13 +95,15 @@ pub struct GdbStats {
 /// A connection to the stub.
 pub struct Gdb {
     stream: Stream,
+    /// Packets sent before the machine was let run, whose answers were not read yet.
+    owed_answers: usize,
     stats: GdbStats,
 }
 
 impl Gdb {
     pub(super) fn new(socket: UnixStream) -> Result<Self, ChannelError> {
         let stream = Stream::new(socket, NAME, MAX_PACKET)?;
-        Ok(Self { stream, stats: GdbStats::default() })
+        Ok(Self { stream, owed_answers: 0, stats: GdbStats::default() })
     }
 
     /// Returns what went over the channel so far.
@@ -205,15 +207,17 @@ impl Gdb {
         }
     }
 
-    /// Performs packets and lets the machine run, in one write.
+    /// Performs packets and lets the machine run, in one write. That a packet was refused is
+    /// told by the next call: waiting for the answers would cost a wake-up.
     ///
     /// # Errors
-    /// A packet is refused, and then the machine runs nevertheless; or the channel fails.
+    /// The channel fails.
     pub fn resume(&mut self, before: Packets) -> Result<(), ChannelError> {
         let Packets { mut bytes, count } = before;
         frame(&mut bytes, b"c");
         self.send(&bytes, count + 1)?;
-        self.expect_ok(count)
+        self.owed_answers = count;
+        Ok(())
     }
 
     /// Performs packets and executes one instruction, in one write. After `patience` the
@@ -225,7 +229,7 @@ impl Gdb {
         let Packets { mut bytes, count } = before;
         frame(&mut bytes, b"s");
         self.send(&bytes, count + 1)?;
-        self.expect_ok(count)?;
+        self.owed_answers = count;
         let began = Instant::now();
         let stop = self.wait(patience)?;
         self.stats.time += began.elapsed();
@@ -241,15 +245,8 @@ impl Gdb {
     /// The channel fails.
     pub fn wait(&mut self, patience: Duration) -> Result<Option<Stop>, ChannelError> {
         let deadline = Instant::now() + patience;
-        loop {
-            match self.packet(deadline)? {
-                None => return Ok(None),
-                Some(packet) => match Stop::parse(&packet) {
-                    Some(stop) => return Ok(Some(stop)),
-                    None => return Err(garbled(&packet)),
-                },
-            }
-        }
+        let Some(packet) = self.packet(deadline)? else { return Ok(None) };
+        Stop::parse(&packet).map(Some).ok_or_else(|| garbled(&packet))
     }
 
     /// Stops a running machine.
@@ -259,7 +256,9 @@ impl Gdb {
     pub fn interrupt(&mut self) -> Result<Stop, ChannelError> {
         let began = Instant::now();
         self.stats.trips += 1;
-        if !self.stream.send(&[3], began + ANSWER)? {
+        // A stop that nobody acknowledged makes the stub deaf to anything but a command or an
+        // acknowledgement; to a machine that runs, that is itself a request to stop.
+        if !self.stream.send(b"+\x03", began + ANSWER)? {
             return Err(late(b"interrupt"));
         }
         let stop = self.wait(ANSWER)?.ok_or_else(|| late(b"interrupt"))?;
@@ -332,7 +331,14 @@ impl Gdb {
             if let Some((body, used)) = unframe(self.stream.arrived()) {
                 let body = body.to_vec();
                 self.stream.take(used);
-                return Ok(Some(body));
+                if self.owed_answers == 0 || Stop::parse(&body).is_some() {
+                    return Ok(Some(body));
+                }
+                self.owed_answers -= 1;
+                if body != b"OK" {
+                    return Err(refused(b"packets", &body));
+                }
+                continue;
             }
             if !self.stream.fill(deadline)? {
                 return Ok(None);

@@ -80,6 +80,7 @@ impl Board {
     }
 
     fn read_bus(&mut self, address: u32, access: Access, out: &mut [u8]) -> Result<(), BusError> {
+        self.settle()?;
         let kind = self.kind(address, out.len())?;
         if kind == RegionKind::Memory && out.len() > access.bytes() {
             return self.with_qtest(|qtest| qtest.read_bytes(address, out));
@@ -97,6 +98,7 @@ impl Board {
     }
 
     fn write_bus(&mut self, address: u32, access: Access, bytes: &[u8]) -> Result<(), BusError> {
+        self.settle()?;
         let kind = self.kind(address, bytes.len())?;
         self.forget_peeked(address, bytes.len());
         if self.is_plain_flash(address, bytes.len()) {

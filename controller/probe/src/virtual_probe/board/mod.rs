@@ -55,7 +55,8 @@ enum RunState {
     Halted,
     /// It executes, or waits for an interrupt.
     Running,
-    /// It is locked up; `halted` once a debugger asked it to halt nevertheless.
+    /// It is locked up; `halted` once a debugger asked it to halt nevertheless and only a
+    /// dump is left of it.
     LockedUp { halted: bool },
 }
 
@@ -188,6 +189,8 @@ impl Board {
 
     /// Takes the board's power. Everything fails from now on.
     pub(crate) fn power_off(&mut self) {
+        // What the flash holds can still be asked for afterwards.
+        let _ = self.keep_program();
         self.count_past();
         self.channels = None;
         self.lost.get_or_insert_with(|| "its power was taken".to_owned());

@@ -62,11 +62,13 @@ pub(super) struct Registers {
     dirty: u32,
     /// Registers that only instructions reach, read once a halt.
     special: Option<Special>,
+    /// A step that was reported done and is yet to be executed; see [`Board::owe_step`].
+    owed: bool,
 }
 
 impl Registers {
     pub(super) fn set_from(&mut self, values: [u32; 17]) {
-        *self = Self { values: Some(values), dirty: 0, special: None };
+        *self = Self { values: Some(values), ..Self::default() };
     }
 }
 
@@ -157,9 +159,56 @@ impl Board {
         packets
     }
 
+    /// Reports a step done without executing it, if nobody can tell: the first instruction
+    /// of a function that a debugger calls, where it neither branches nor faults. Debuggers
+    /// step before they run, and each stop of the emulator costs as much as all else in the
+    /// call of a flash algorithm. Whoever looks at more than the program counter, or at
+    /// memory, has it executed first.
+    pub(super) fn owe_step(&mut self, pc: u32) -> Result<bool, BusError> {
+        if self.registers.dirty & 1 << PC == 0 || self.breakpoints.matches(pc) {
+            return Ok(false);
+        }
+        let general = self.general()?;
+        let Some(code) = self.instruction(pc)? else { return Ok(false) };
+        let plain = match code {
+            // Immediate shifts, additions, moves and comparisons; operations on low registers.
+            0x0000..=0x43ff => true,
+            // PUSH: all it writes must be memory.
+            0xb400..=0xb5ff => {
+                let len = 4 * (code & 0x1ff).count_ones();
+                let bottom = general[SP].wrapping_sub(len);
+                self.map.is_memory(bottom, len as usize)
+            }
+            _ => false,
+        };
+        // A `BKPT` that is not returned to is found only where the core stands.
+        let plain = plain && !self.is_halting_bkpt(pc.wrapping_add(2))?;
+        let owed = plain && general[XPSR] & ICI_IT == 0 && general[XPSR] & THUMB != 0;
+        self.registers.owed = owed;
+        Ok(owed)
+    }
+
+    /// Executes a step that is owed.
+    pub(super) fn settle(&mut self) -> Result<(), BusError> {
+        if !self.registers.owed {
+            return Ok(());
+        }
+        self.registers.owed = false;
+        self.bare_step(true)
+    }
+
+    /// Tells whether a step is owed.
+    pub(super) fn owes_step(&self) -> bool {
+        self.registers.owed
+    }
+
     /// Reads a register by its selector; 0 if there is none.
     pub(super) fn read_selected(&mut self, selected: u32) -> Result<u32, BusError> {
         self.stats.registers += 1;
+        if self.registers.owed && selected as usize == PC {
+            return self.general().map(|values| values[PC].wrapping_add(2));
+        }
+        self.settle()?;
         let special = match selected {
             0..=16 => return self.general().map(|values| values[selected as usize]),
             selector::FPSCR => return self.read_float("fpscr", 0),
@@ -185,6 +234,7 @@ impl Board {
     /// Writes a register by its selector.
     pub(super) fn write_selected(&mut self, selected: u32, value: u32) -> Result<(), BusError> {
         self.stats.registers += 1;
+        self.settle()?;
         match selected {
             0..=16 => self.set_general(selected as usize, value),
             selector::FPSCR => self.write_float("fpscr", 0, value),

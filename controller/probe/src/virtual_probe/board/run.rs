@@ -41,6 +41,10 @@ impl Board {
             return Ok(());
         }
         let pc = self.general()?[PC];
+        if self.owes_step() && self.breakpoints.matches(pc) {
+            self.settle()?;
+            return self.resume();
+        }
         if self.debug.is_attached() && self.is_halting_bkpt(pc)? {
             self.debug.cause(fault_cause::BKPT);
             return Ok(());
@@ -76,6 +80,7 @@ impl Board {
         if self.state != RunState::Halted {
             return Ok(());
         }
+        self.settle()?;
         let pc = self.general()?[PC];
         if self.is_halting_bkpt(pc)? {
             // It halts where it stands; debuggers know and step over it themselves.
@@ -84,6 +89,10 @@ impl Board {
         }
         if self.would_lock_up()? {
             self.state = RunState::LockedUp { halted: false };
+            return Ok(());
+        }
+        if self.debug.masks_interrupts() && self.owe_step(pc)? {
+            self.debug.cause(fault_cause::HALTED);
             return Ok(());
         }
         self.bare_step(self.debug.masks_interrupts())?;
@@ -112,7 +121,11 @@ impl Board {
         match self.state {
             RunState::Halted => return Ok(()),
             RunState::LockedUp { .. } => {
-                self.state = RunState::LockedUp { halted: true };
+                // A core that is still there can be given another program counter and run.
+                self.state = match self.channels {
+                    Some(_) => RunState::Halted,
+                    None => RunState::LockedUp { halted: true },
+                };
                 self.debug.cause(fault_cause::HALTED);
                 return Ok(());
             }

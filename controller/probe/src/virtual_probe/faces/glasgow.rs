@@ -216,3 +216,123 @@ fn push_data(answer: &mut Vec<u8>, value: u32) {
 fn word(transfer: &[u8]) -> u32 {
     transfer.get(1..WITH_WORD).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::virtual_probe::adi::tests::{FakeBus, port};
+    use proptest::prelude::*;
+
+    fn endpoints() -> Endpoints<FakeBus> {
+        Endpoints::new(port())
+    }
+
+    fn data(values: &[u32]) -> Vec<u8> {
+        let mut bytes = vec![SWD];
+        values.iter().for_each(|&value| push_data(&mut bytes, value));
+        bytes
+    }
+
+    /// Write of an access port register.
+    fn write(offset: u8, value: u32) -> Vec<u8> {
+        let mut bytes = vec![swd::AP | offset];
+        bytes.extend(value.to_le_bytes());
+        bytes
+    }
+
+    const TAR: u8 = 4;
+    const READ_DRW: u8 = swd::AP | swd::READ | 0xc;
+    const READ_RDBUFF: u8 = swd::READ | RDBUFF;
+
+    #[test]
+    fn the_root_says_who_it_is() {
+        let mut endpoints = endpoints();
+        assert_eq!(endpoints.packet(&[ROOT, root::IDENTIFY]).unwrap(), b"\0probe-rs,v01");
+        // The divisor comes in two packets.
+        assert_eq!(endpoints.packet(&[ROOT, root::SET_DIVISOR, 0x34]), None);
+        let answer = endpoints.packet(&[ROOT, 0x12, root::DIVISOR, root::ASSERT_RESET]);
+        assert_eq!(answer.unwrap(), [ROOT, 0x34, 0x12]);
+        assert!(!endpoints.port.bus().reset_level());
+        assert_eq!(endpoints.packet(&[ROOT, root::CLEAR_RESET]), None);
+        assert!(endpoints.port.bus().reset_level());
+        assert_eq!(endpoints.packet(&[7, 1, 2]), None);
+        assert_eq!(endpoints.packet(&[]), None);
+    }
+
+    #[test]
+    fn access_port_reads_are_posted() {
+        let mut endpoints = endpoints();
+        let mut packet = vec![SWD];
+        packet.extend(write(0, 0x12));
+        packet.extend(write(TAR, 0x10));
+        packet.extend([READ_DRW, READ_DRW, READ_DRW, READ_RDBUFF]);
+        let mut expected = vec![SWD, swd::WRITTEN, swd::WRITTEN];
+        expected.extend(&data(&[0, 0x1312_1110, 0x1716_1514, 0x1b1a_1918])[1..]);
+        assert_eq!(endpoints.packet(&packet).unwrap(), expected);
+        assert_eq!(endpoints.port.bus().accesses, 1);
+    }
+
+    #[test]
+    fn a_fault_ends_a_batch_and_only_that() {
+        let mut endpoints = endpoints();
+        let mut packet = vec![SWD];
+        packet.extend(write(TAR, 0x1000));
+        packet.extend([READ_DRW, READ_RDBUFF]);
+        let mut expected = vec![SWD, swd::WRITTEN];
+        expected.extend(&data(&[0])[1..]);
+        expected.push(swd::FAULT);
+        assert_eq!(endpoints.packet(&packet).unwrap(), expected);
+        let mut packet = vec![SWD];
+        packet.extend(write(TAR, 0x10));
+        packet.extend([READ_DRW, READ_RDBUFF]);
+        let mut expected = vec![SWD, swd::WRITTEN];
+        expected.extend(&data(&[0, 0x1312_1110])[1..]);
+        assert_eq!(endpoints.packet(&packet).unwrap(), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn any_packets_are_taken_without_harm(
+            packets in proptest::collection::vec(
+                proptest::collection::vec(prop_oneof![0_u8..0x40, any::<u8>()], 0..40), 0..20),
+        ) {
+            let mut endpoints = endpoints();
+            for packet in packets {
+                endpoints.packet(&packet);
+                prop_assert!(endpoints.root_rest.len() < WITH_WORD);
+                prop_assert!(endpoints.swd_rest.len() < WITH_WORD);
+            }
+        }
+
+        /// An endpoint is a stream: where its packets are cut makes no difference.
+        #[test]
+        fn cuts_make_no_difference(
+            words in proptest::collection::vec((0_u8..3, 0_u32..16), 1..20),
+            cut in 1_usize..60,
+        ) {
+            let mut stream = Vec::new();
+            for (kind, value) in words {
+                match kind {
+                    0 => stream.extend(write(TAR, value * 4)),
+                    1 => stream.extend(write(0xc, value)),
+                    _ => stream.push(READ_DRW),
+                }
+            }
+            let answers_to = |pieces: &[&[u8]]| {
+                let mut endpoints = endpoints();
+                let mut answers = Vec::new();
+                for piece in pieces {
+                    if let Some(answer) = endpoints.packet(&[&[SWD], *piece].concat()) {
+                        answers.extend_from_slice(&answer[1..]);
+                    }
+                }
+                (answers, endpoints.port.bus().memory.clone())
+            };
+            let (first, second) = stream.split_at(cut.min(stream.len()));
+            let (answers, memory) = answers_to(&[&stream]);
+            let (cut_answers, cut_memory) = answers_to(&[first, second]);
+            prop_assert_eq!(answers, cut_answers);
+            prop_assert_eq!(memory, cut_memory);
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -26,6 +27,10 @@ const MAX_PACKET: usize = 1 << 20;
 const MAX_BACKLOG: usize = 4 << 20;
 
 const CHUNK: usize = 64 << 10;
+
+/// How long to look for the next packet before sleeping. A client that is at work sends one
+/// some 20 us after each answer, and a sleep and a wake-up would double that.
+const SPIN: Duration = Duration::from_micros(60);
 
 /// Where to serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,13 +141,16 @@ fn attend<B: Bus>(
 ) -> io::Result<()> {
     let mut received = Vec::new();
     let mut chunk = vec![0; CHUNK];
+    let mut spin_until = Instant::now();
     loop {
         match client.read(&mut chunk) {
             Ok(0) => return Ok(()),
             Ok(count) => received.extend_from_slice(&chunk[..count]),
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if !ready(client.as_fd(), PollFlags::POLLIN, stopped)? {
+                if Instant::now() < spin_until {
+                    std::thread::yield_now();
+                } else if !ready(client.as_fd(), PollFlags::POLLIN, stopped)? {
                     return Ok(());
                 }
                 continue;
@@ -169,6 +177,7 @@ fn attend<B: Bus>(
         if !send(&mut client, &mut answers, stopped)? {
             return Ok(());
         }
+        spin_until = Instant::now() + SPIN;
     }
 }
 

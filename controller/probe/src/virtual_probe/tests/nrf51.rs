@@ -265,6 +265,15 @@ fn a_blank_chip_locks_up_and_can_be_flashed() {
         let mut core = session.core(0).unwrap();
         core.reset().unwrap();
         assert_eq!(core.status().unwrap(), CoreStatus::LockedUp);
+        // It can be halted and sent elsewhere: to a function in RAM, as flashing does.
+        core.halt(HALT).unwrap();
+        core.write_32(0x2000_0000, &[0xbe00_3001]).unwrap();
+        for (register, value) in [(0_u16, 41_u32), (15, 0x2000_0000), (16, 1 << 24)] {
+            core.write_core_reg(register, value).unwrap();
+        }
+        core.run().unwrap();
+        wait_halted(&mut core);
+        assert_eq!(core.read_core_reg::<u32>(0_u16).unwrap(), 42);
         core.reset_and_halt(HALT).unwrap();
         drop(core);
         flash(&mut session, 0, &firmware::bytes(firmware::NRF51));
