@@ -68,6 +68,10 @@ impl Rig {
             sha256: String::new(),
             build_id: None,
             announces: false,
+            format: jig_model::image::ImageFormat::Elf,
+            payload_bytes: 0,
+            payload_start: None,
+            payload_sha256: String::new(),
         };
         self.protocols.flasher.as_mut().unwrap().deploy(&image).await.unwrap();
     }

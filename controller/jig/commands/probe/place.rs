@@ -88,6 +88,11 @@ impl Held {
         }
     }
 
+    /// Tells whether the board got its power for this verb.
+    pub(super) fn is_fresh(&self) -> bool {
+        matches!(self.how, How::Local(_))
+    }
+
     /// Fills in what the place says where nobody wished otherwise.
     pub(super) fn complete(&self, options: &mut AttachOptions, profile: &BoardProfile) {
         options.speed_khz = options.speed_khz.or(self.bound.speed_khz);

@@ -9,7 +9,9 @@ use jig_model::exit::CANCELLED;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
 use jig_model::{Fault, PlaceName};
-use jig_probe::{AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, ProbeHandle};
+use jig_probe::{
+    AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, ProbeHandle, ResetInto,
+};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -153,7 +155,17 @@ pub(super) fn with_port(
             screen.say(&format!("attached at attempt {} ({words})", attached.attempts));
         }
         let port = Port { handle, attached, place: place.name.clone(), profile, held, stops };
-        let outcome = act(&port).await;
+        let outcome = async {
+            // A board that was just made real takes its vectors from the flash at a reset.
+            if port.held.is_fresh() {
+                port.handle
+                    .reset(ResetInto::Halt)
+                    .await
+                    .map_err(|error| failed(&error, &port.place))?;
+            }
+            act(&port).await
+        };
+        let outcome = outcome.await;
         let leave = outcome.as_ref().map_or(Leave::Running, |(_, leave)| *leave);
         // What the verb found out comes first; a board that cannot be let go comes after.
         let closed = port.handle.close(leave).await;

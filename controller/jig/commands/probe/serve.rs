@@ -13,7 +13,7 @@ use super::port::{payload_of, runtime, stops};
 use super::tap::Tap;
 use crate::args::{Common, ProbeCommand};
 use crate::catalogue::Catalogue;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::render::Screen;
 
 /// Runs an emulated board and serves its debug port until interrupted. Standard output shows
@@ -50,8 +50,7 @@ pub(crate) fn probe(
                 handle.flash(request, |_| {}, Cancel::default()).await.map_err(told)?;
                 board.keep().await?;
             }
-            handle.reset(ResetInto::Run).await.map_err(told)?;
-            handle.close(Leave::Running).await.map_err(told)?;
+            handle.reset(ResetInto::Halt).await.map_err(told)?;
             let at = match &listen {
                 None => ServeAt::Unix(socket_of(&places, &place.name)),
                 Some(text) => match text.parse::<std::net::SocketAddr>() {
@@ -70,10 +69,11 @@ pub(crate) fn probe(
                     let _ = std::fs::remove_file(path);
                 }
             }
-            board.board.serve(at).map_err(|error| Failure::of(Fault::Lab, &error))
+            let server = board.board.serve(at);
+            Ok((server.map_err(|error| Failure::of(Fault::Lab, &error))?, handle))
         };
-        let server = match served.await {
-            Ok(server) => server,
+        let (server, handle) = match served.await {
+            Ok(both) => both,
             Err(failure) => {
                 Box::new(board).release().await;
                 return Err(failure);
@@ -93,6 +93,14 @@ pub(crate) fn probe(
             let chip = chip.unwrap_or("CHIP");
             screen.say(&format!("probe-rs info --probe {} --chip {chip}", server.selector()));
             screen.say("Ctrl-C ends");
+        }
+        // Whoever reads this knows the selector before the board says its first word.
+        let runs = async {
+            handle.reset(ResetInto::Run).await?;
+            handle.close(Leave::Running).await
+        };
+        if let Err(error) = runs.await {
+            tracing::warn!(error = chain(&error), "the board was served, but does not run");
         }
         let _ = stops.wait_for(|stop| *stop).await;
         drop(server);
