@@ -23,7 +23,7 @@ use gdbstub::target::{Target, TargetError, TargetResult};
 
 use super::arch::{AnyKind, Core, Number, RegisterFile};
 use super::debuggee::{Debuggee, MemoryKind, MemoryRegion};
-use crate::target_description::{Described, Description, describe};
+use crate::target_description::{Described, Description, describe, find};
 use crate::{CoreState, HaltReason, ProbeError, RegisterValue, ResetInto};
 
 /// A debuggee during one session.
@@ -118,7 +118,7 @@ impl<'a> Board<'a> {
 
     fn value(&mut self, described: &Described) -> Result<Option<u128>, ProbeError> {
         let registers = self.registers()?;
-        let get = |name: &str| registers.iter().find(|r| r.name == name).map(|r| r.value);
+        let get = |name: &str| find(registers, name).map(|register| register.value);
         Ok(get(&described.name).or_else(|| {
             let (low, high) = halves(&described.name)?;
             Some(get(&low)? & u128::from(u32::MAX) | get(&high)? << 32)
@@ -133,9 +133,13 @@ impl<'a> Board<'a> {
         if self.value(described).map_err(told)? == Some(value) {
             return Ok(());
         }
-        self.registers = None;
+        let known = self.registers.take();
+        let known = known.as_deref().and_then(|known| find(known, &described.name));
         match halves(&described.name) {
-            None => self.debuggee.write_register(&described.name, value).map_err(told),
+            None => {
+                let name = known.map_or(&described.name, |register| &register.name);
+                self.debuggee.write_register(name, value).map_err(told)
+            }
             Some((low, high)) => {
                 let word = u128::from(u32::MAX);
                 self.debuggee.write_register(&low, value & word).map_err(told)?;

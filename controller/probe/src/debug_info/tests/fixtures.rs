@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::emulated::{Emulated, M0, M3, M4, Machine, address_of, fixture};
+use super::emulated::{Emulated, M0, M3, M4, Machine, RISCV, address_of, fixture};
 use crate::{Symbols, Why, explain, parse_register_dump};
 use jig_model::post_mortem::PostMortem;
 
@@ -164,4 +164,14 @@ fn without_an_image_there_are_two_addresses_and_a_reason() {
     assert_eq!(story.frames[0].pc, pc);
     assert_eq!(story.summary, format!("running in {pc:#010x} <- {:#010x}", story.frames[1].pc));
     assert!(story.limits.iter().any(|limit| limit.contains("no image")), "{story:#?}");
+}
+
+#[test]
+fn a_risc_v_core_is_walked_by_the_same_tables() {
+    let story = caught(RISCV, "hang-in-test", "uart_put", Why::Hang);
+    assert!(story.summary.starts_with("running in uart_put (ns16550.c:"), "{}", story.summary);
+    let names: Vec<_> = story.frames.iter().filter_map(|f| f.function.as_deref()).collect();
+    assert!(names.ends_with(&["print", "banner", "runtime_start"]), "{names:?}");
+    let story = caught(RISCV, "hang-in-test", "idle", Why::Hang);
+    assert!(story.summary.ends_with(") <- runtime_start"), "{}", story.summary);
 }
