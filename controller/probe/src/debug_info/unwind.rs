@@ -200,7 +200,7 @@ impl Walk<'_> {
             return self.by_link_register(context, exact, None);
         };
         if exact && !symbols.is_code(lookup) {
-            return self.from_nowhere(context, symbols);
+            return self.out_of_nowhere(context, symbols);
         }
         match symbols.tables().caller(context, lookup, self.memory) {
             Ok(caller) => self.arrive(context, caller),
@@ -308,7 +308,7 @@ impl Walk<'_> {
     }
 
     /// Takes the caller of something that is no code, so that nothing has been pushed since.
-    fn from_nowhere(&mut self, context: &Context, symbols: &Symbols) -> Result<Step, End> {
+    fn out_of_nowhere(&mut self, context: &Context, symbols: &Symbols) -> Result<Step, End> {
         let pc = context.pc;
         let Some(lr) = context.lr() else {
             return Err(Some(format!("{pc:#010x} is no code of the image")));

@@ -68,7 +68,15 @@ impl<'a> Board<'a> {
         if let Some(signal) = self.stopped.take() {
             return Ok(Some(signal));
         }
-        Ok(match self.debuggee.state()? {
+        let state = match self.debuggee.state() {
+            Ok(state) => state,
+            // What passes is no reason to end a session; the core is looked at again.
+            Err(error) => match told(error) {
+                TargetError::Fatal(error) => return Err(error),
+                _ => return Ok(None),
+            },
+        };
+        Ok(match state {
             CoreState::Running | CoreState::Sleeping => None,
             CoreState::LockedUp => Some(Signal::SIGABRT),
             CoreState::Halted { reason, .. } => Some(match reason {

@@ -145,7 +145,7 @@ impl Debuggee for Scripted {
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), ProbeError> {
         if LOOP.contains(&address) {
             // Instructions that do nothing.
-            let nop = |at: u64| if at % 2 == 0 { 0x00 } else { 0xbf };
+            let nop = |at: u64| if at.is_multiple_of(2) { 0x00 } else { 0xbf };
             bytes.iter_mut().zip(address..).for_each(|(byte, at)| *byte = nop(at));
             return Ok(());
         }
