@@ -7,6 +7,7 @@
 
 mod arch;
 mod debuggee;
+mod monitor;
 mod server;
 mod session;
 mod target;

@@ -15,7 +15,7 @@ use gdbstub::target::ext::breakpoints::{
     Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, SwBreakpoint, SwBreakpointOps,
 };
 use gdbstub::target::ext::memory_map::{MemoryMap, MemoryMapOps};
-use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, MonitorCmdOps, outputln};
+use gdbstub::target::ext::monitor_cmd::MonitorCmdOps;
 use gdbstub::target::ext::target_description_xml_override::{
     TargetDescriptionXmlOverride, TargetDescriptionXmlOverrideOps,
 };
@@ -24,16 +24,16 @@ use gdbstub::target::{Target, TargetError, TargetResult};
 use super::arch::{AnyKind, Core, Number, RegisterFile};
 use super::debuggee::{Debuggee, MemoryKind, MemoryRegion};
 use crate::target_description::{Described, Description, describe, find};
-use crate::{CoreState, HaltReason, ProbeError, RegisterValue, ResetInto};
+use crate::{CoreState, HaltReason, ProbeError, RegisterValue};
 
 /// A debuggee during one session.
 pub(super) struct Board<'a> {
-    debuggee: &'a mut dyn Debuggee,
+    pub(super) debuggee: &'a mut dyn Debuggee,
     description: Description,
     memory_map: String,
     breakpoints: BTreeSet<u64>,
     /// Registers since the core last stopped.
-    registers: Option<Vec<RegisterValue>>,
+    pub(super) registers: Option<Vec<RegisterValue>>,
     /// A stop that is to be told without looking at the core.
     stopped: Option<Signal>,
 }
@@ -183,7 +183,7 @@ fn halves(name: &str) -> Option<(String, String)> {
 }
 
 /// Tells an error as a number, or ends the session where no further one could work.
-fn told(error: ProbeError) -> TargetError<ProbeError> {
+pub(super) fn told(error: ProbeError) -> TargetError<ProbeError> {
     // Numbers of errno.h, which clients know by name.
     const EIO: u8 = 5;
     const ENXIO: u8 = 6;
@@ -429,46 +429,6 @@ impl TargetDescriptionXmlOverride for Board<'_> {
         match annex {
             b"target.xml" => Ok(part(&self.description.xml, offset, length, buffer)),
             _ => Err(TargetError::NonFatal),
-        }
-    }
-}
-
-impl MonitorCmd for Board<'_> {
-    fn handle_monitor_cmd(
-        &mut self,
-        command: &[u8],
-        mut out: ConsoleOutput<'_>,
-    ) -> Result<(), ProbeError> {
-        let text = String::from_utf8_lossy(command);
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let done = match words.as_slice() {
-            ["reset"] | ["reset", "run"] => self.debuggee.reset(ResetInto::Run),
-            ["reset", "halt"] => self.debuggee.reset(ResetInto::Halt),
-            ["halt"] => self.debuggee.halt(),
-            ["regs"] => self.debuggee.registers().map(|registers| {
-                for RegisterValue { name, bits, value } in registers {
-                    let width = 2 + usize::from(bits / 4);
-                    outputln!(out, "{name:<10} {value:#0width$x}");
-                }
-            }),
-            _ => {
-                outputln!(out, "reset [run]  resets the chip and lets it run");
-                outputln!(out, "reset halt   resets the chip and halts it before its program");
-                outputln!(out, "halt         halts the core");
-                outputln!(out, "regs         shows all registers");
-                return Ok(());
-            }
-        };
-        self.registers = None;
-        match done {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                outputln!(out, "failed to {}: {error}", words.join(" "));
-                match told(error) {
-                    TargetError::Fatal(error) => Err(error),
-                    _ => Ok(()),
-                }
-            }
         }
     }
 }
