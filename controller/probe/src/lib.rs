@@ -26,7 +26,7 @@ pub use error::ProbeError;
 pub use flash::{
     EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, Segment,
 };
-pub use gdb::{Debuggee, Endpoint, GdbServer, GdbServerError, MemoryKind, MemoryRegion};
+pub use gdb::{Debuggee, GdbEndpoint, GdbServer, GdbServerError, MemoryKind, MemoryRegion};
 pub use post_mortem::{Why, explain};
 pub use register_dump::parse_register_dump;
 pub use snapshot::{CoreKind, CoreSnapshot, MemoryRange};

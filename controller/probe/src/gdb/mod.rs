@@ -16,4 +16,4 @@ mod tests;
 mod wire;
 
 pub use debuggee::{Debuggee, MemoryKind, MemoryRegion};
-pub use server::{Endpoint, GdbServer, GdbServerError};
+pub use server::{GdbEndpoint, GdbServer, GdbServerError};

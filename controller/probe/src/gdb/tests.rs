@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
-use super::{Debuggee, Endpoint, GdbServer, MemoryKind, MemoryRegion};
+use super::{Debuggee, GdbEndpoint, GdbServer, MemoryKind, MemoryRegion};
 use crate::core_dump::tests::gdb_functions;
 use crate::debug_info::tests::emulated::{Emulated, M3, fixture};
 use crate::{CoreKind, CoreState, HaltReason, ProbeError, RegisterValue, ResetInto};
@@ -149,13 +149,16 @@ impl Debuggee for Scripted {
             bytes.iter_mut().zip(address..).for_each(|(byte, at)| *byte = nop(at));
             return Ok(());
         }
-        let fault = ProbeError::BusFault { access: "read", address };
-        let Some(offset) = address.checked_sub(RAM.start) else { return Err(fault) };
+        let last = address + bytes.len() as u64;
+        let first_bad = if RAM.contains(&address) { RAM.end } else { address };
+        if !RAM.contains(&address) || last > RAM.end {
+            return Err(ProbeError::BusFault { access: "read", address: first_bad });
+        }
         self.with(|inner| {
-            let end = offset as usize + bytes.len();
-            bytes.copy_from_slice(inner.ram.get(offset as usize..end).ok_or(fault)?);
-            Ok(())
-        })
+            let offset = (address - RAM.start) as usize;
+            bytes.copy_from_slice(&inner.ram[offset..offset + bytes.len()]);
+        });
+        Ok(())
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), ProbeError> {
@@ -215,8 +218,8 @@ impl Debuggee for Scripted {
     }
 }
 
-fn anywhere() -> Endpoint {
-    Endpoint::Tcp("127.0.0.1:0".parse().unwrap())
+fn anywhere() -> GdbEndpoint {
+    GdbEndpoint::Tcp("127.0.0.1:0".parse().unwrap())
 }
 
 fn serve(core: &Scripted) -> GdbServer {
@@ -366,7 +369,7 @@ struct Client(TcpStream);
 
 impl Client {
     fn new(server: &GdbServer) -> Self {
-        let Endpoint::Tcp(address) = server.address() else { panic!() };
+        let GdbEndpoint::Tcp(address) = server.address() else { panic!() };
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         Self(stream)
@@ -437,6 +440,11 @@ fn a_second_client_is_turned_away_and_the_first_stays() {
     assert_eq!(second.receive(), None);
     first.send("m20000000,4");
     assert_eq!(first.receive().as_deref(), Some("00010203"));
+    // Memory that ends within what is asked for is told up to its end.
+    first.send("m200000fe,8");
+    assert_eq!(first.receive().as_deref(), Some("feff"));
+    first.send("m60000000,4");
+    assert_eq!(first.receive().as_deref(), Some("E0e"));
 }
 
 #[test]
@@ -468,7 +476,8 @@ fn stopping_gives_the_core_back_as_it_was_under_a_client() {
     let core = Scripted::new(true);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("gdb.sock");
-    let server = GdbServer::start(&Endpoint::Unix(path.clone()), Box::new(core.clone())).unwrap();
+    let server =
+        GdbServer::start(&GdbEndpoint::Unix(path.clone()), Box::new(core.clone())).unwrap();
     let client = std::os::unix::net::UnixStream::connect(&path).unwrap();
     core.until(|inner| !inner.running);
     let mut debuggee = server.stop().unwrap();

@@ -47,6 +47,12 @@ pub(crate) const M4: Machine = Machine {
     ram: (0x2000_0000, 0x1000),
 };
 
+pub(crate) const M33: Machine = Machine {
+    name: "mps2-an505",
+    kind: CoreKind::Armv8m,
+    code: (0x1000_0000, 0x1000),
+    ram: (0x3800_0000, 0x1000),
+};
 pub(crate) const RISCV: Machine = Machine {
     name: "virt",
     kind: CoreKind::Riscv32,
