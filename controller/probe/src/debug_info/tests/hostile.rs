@@ -143,3 +143,10 @@ fn an_image_for_another_core_is_not_used() {
     assert!(story.limits.iter().any(|l| l.contains("another kind of core")), "{story:#?}");
     assert!(story.frames.iter().all(|frame| frame.function.is_none()), "{story:#?}");
 }
+
+#[test]
+fn symbols_may_move_to_the_thread_that_needs_them() {
+    fn moves<T: Send + 'static>() {}
+    moves::<Symbols>();
+    moves::<CoreSnapshot>();
+}
