@@ -209,3 +209,129 @@ fn by_status(site: &Site<'_>, status: &FaultStatus) -> Option<String> {
 pub(crate) fn in_fault_handler(context: Option<&Context>) -> bool {
     context.is_some_and(|context| is_fault(context.exception()))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{CoreKind, CoreSnapshot, MemoryRange, RegisterValue, Why, explain};
+
+    const STACK: u64 = 0x2000_0000;
+    const CODE: u64 = 0x100;
+
+    /// Tells the summary of a core that has just entered HardFault, from registers, one
+    /// instruction and status registers: no image.
+    fn summary(kind: CoreKind, frame: [u32; 8], code: [u16; 2], status: &[(u64, u32)]) -> String {
+        let register = |name: &str, value: u32| RegisterValue {
+            name: name.to_owned(),
+            bits: 32,
+            value: value.into(),
+        };
+        let words = |start, words: &[u32]| MemoryRange {
+            start,
+            bytes: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        };
+        let mut memory = vec![
+            MemoryRange {
+                start: CODE,
+                bytes: code.iter().flat_map(|half| half.to_le_bytes()).collect(),
+            },
+            words(STACK, &frame),
+        ];
+        memory.extend(status.iter().map(|&(start, word)| words(start, &[word])));
+        let snapshot = CoreSnapshot {
+            kind,
+            registers: vec![
+                register("r4", 0x3000_0000),
+                register("sp", STACK as u32),
+                register("lr", 0xffff_fff9),
+                register("pc", 0x200),
+                register("xpsr", 0x0100_0003),
+            ],
+            memory,
+        };
+        explain(&snapshot, None, Why::Fault).summary
+    }
+
+    const THUMB: u32 = 0x0100_0000;
+
+    #[test]
+    fn the_smallest_cores_are_told_by_the_instruction() {
+        let told = |regs: [u32; 4], code| {
+            let [r0, r1, r2, r3] = regs;
+            let frame = [r0, r1, r2, r3, 0, 0x81, CODE as u32, THUMB];
+            summary(CoreKind::Armv6m, frame, code, &[])
+        };
+        let chain = "in 0x00000100 <- 0x00000080";
+        for (regs, code, expected) in [
+            ([0, 0, 0, 0x6000_0000], [0x681a, 0], "bus fault reading 0x60000000"),
+            ([0, 0, 0, 0x6000_0000], [0x601a, 0], "bus fault writing 0x60000000"),
+            ([0, 0, 0, 0x2000_0001], [0x681a, 0], "unaligned access reading 0x20000001"),
+            ([0, 0, 0, 0x2000_0001], [0x781a, 0], "bus fault reading 0x20000001"),
+            ([0; 4], [0x6820, 0], "bus fault reading 0x30000000"),
+            ([0; 4], [0xbe05, 0], "breakpoint 5 without a debugger"),
+            ([0; 4], [0xdf01, 0], "supervisor call 1 where none is allowed"),
+            ([0; 4], [0xde2a, 0], "undefined instruction 0xde2a"),
+            ([0; 4], [0xf7f0, 0xa000], "undefined instruction 0xf7f0 0xa000"),
+            ([0; 4], [0xbf00, 0], "fault at instruction 0xbf00"),
+        ] {
+            assert_eq!(told(regs, code), format!("HardFault: {expected} {chain}"));
+        }
+    }
+
+    #[test]
+    fn status_registers_come_before_the_instruction() {
+        let told = |status: u32, more: &[(u64, u32)], xpsr: u32, pc: u32| {
+            let mut words = vec![(0xe000_ed28, status), (0xe000_ed2c, 1 << 30)];
+            words.extend(more);
+            let frame = [0, 0, 0, 0x6000_0000, 0, 0x81, pc, xpsr];
+            summary(CoreKind::Armv7m, frame, [0x681a, 0], &words)
+        };
+        let code = CODE as u32;
+        let address = [(0xe000_ed34, 0x44), (0xe000_ed38, 0x48)];
+        for (told, expected) in [
+            (told(0x8200, &address, THUMB, code), "bus fault reading 0x00000048"),
+            (told(0x0200, &address, THUMB, code), "bus fault reading 0x60000000"),
+            (told(0x0082, &address, THUMB, code), "memory protection fault reading 0x00000044"),
+            (told(1 << 25, &[], THUMB, code), "division by zero"),
+            (told(1 << 24, &[], THUMB, code), "unaligned access reading 0x60000000"),
+            (told(1 << 17, &[], 0, 0), "call of a null pointer"),
+            (told(1 << 17, &[], 0, 0x42), "jump to 0x00000042 without the Thumb bit"),
+            (told(1 << 18, &[], THUMB, code), "invalid exception return"),
+            (told(1 << 19, &[], THUMB, code), "instruction 0x681a for a coprocessor that is off"),
+            (told(1 << 10, &[], THUMB, code), "bus fault of an earlier write, seen"),
+            (told(1 << 20, &[], THUMB, code), "stack overflow: the stack pointer passed its limit"),
+            (told(1, &[], THUMB, code), "execution of 0x00000100, which is forbidden"),
+        ] {
+            assert!(told.starts_with(&format!("HardFault: {expected} in ")), "{told}: {expected}");
+        }
+    }
+
+    #[test]
+    fn a_core_that_hides_where_it_locked_up_tells_what_was_before() {
+        let frame = [0, 0, 0, 0x6000_0000, 0, 0x81, CODE as u32, THUMB];
+        let registers = [("sp", STACK as u32), ("lr", 0xffff_fff9), ("pc", 0xffff_fffe)];
+        let mut registers: Vec<_> = registers
+            .into_iter()
+            .map(|(name, value)| RegisterValue {
+                name: name.to_owned(),
+                bits: 32,
+                value: value.into(),
+            })
+            .collect();
+        registers.push(RegisterValue { name: "xpsr".to_owned(), bits: 32, value: 0x0100_0003 });
+        let snapshot = CoreSnapshot {
+            kind: CoreKind::Armv6m,
+            registers,
+            memory: vec![
+                MemoryRange { start: CODE, bytes: vec![0x1a, 0x60] },
+                MemoryRange {
+                    start: STACK,
+                    bytes: frame.iter().flat_map(|word: &u32| word.to_le_bytes()).collect(),
+                },
+            ],
+        };
+        let story = explain(&snapshot, None, Why::LockUp);
+        assert!(story.summary.starts_with("lock-up in "), "{story:#?}");
+        let before = "before: bus fault writing 0x60000000";
+        assert!(story.status.iter().any(|line| line == before), "{story:#?}");
+    }
+}

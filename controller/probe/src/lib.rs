@@ -30,7 +30,7 @@ pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
 pub use error::ProbeError;
 pub use fault_watch::WatchedEmulator;
 pub use flash::{EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest};
-pub use gdb::{Debuggee, Endpoint, GdbServer, GdbServerError, ProbeDebuggee};
+pub use gdb::{Debuggee, GdbEndpoint, GdbServer, GdbServerError, ProbeDebuggee};
 pub use jig_model::image::{Payload, Segment};
 pub use listing::{ProbeInfo, list_probes};
 pub use post_mortem::{Why, explain};

@@ -10,6 +10,9 @@ use crate::{CoreKind, CoreSnapshot};
 /// How many callers the summary names: one line.
 const MAX_CALLERS: usize = 8;
 
+/// A core that locked up shows an address from here on in place of where it was.
+const LOCKED_UP: u32 = 0xffff_fff0;
+
 /// Why somebody asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
@@ -44,7 +47,7 @@ pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> 
             // The instruction that locked it up is the one it stands at; the status
             // registers may still tell of the fault before.
             let standing = innermost
-                .filter(|_| arm)
+                .filter(|context| arm && context.pc < LOCKED_UP)
                 .and_then(|context| fault_at(context, &FaultStatus::default(), memory, symbols));
             if let Some((what, from)) = &fault {
                 sentences.push(format!("before: {}", line_of(what, &unwound.frames[*from..])));

@@ -3,7 +3,7 @@
 //! Source: gdb manual, "ARM Features" and "RISC-V Features"; numbers are those that gdb gives
 //! these registers itself.
 
-use crate::CoreKind;
+use crate::{CoreKind, RegisterValue};
 
 /// One register of a description.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +97,15 @@ pub(crate) fn describe(kind: CoreKind, has: impl Fn(&str) -> bool) -> Descriptio
         text.close();
     }
     text.finish("arm")
+}
+
+/// Finds a register by gdb's name for it, or by the number that other tools call it by.
+pub(crate) fn find<'a>(registers: &'a [RegisterValue], name: &str) -> Option<&'a RegisterValue> {
+    let by = |name: &str| registers.iter().find(|register| register.name == name);
+    by(name).or_else(|| {
+        let number = RISCV[..32].iter().position(|&known| known == name)?;
+        by(&format!("x{number}"))
+    })
 }
 
 #[derive(Default)]

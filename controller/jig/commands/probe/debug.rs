@@ -6,7 +6,8 @@ use std::path::Path;
 use jig_model::post_mortem::PostMortem;
 use jig_model::{Fault, exit};
 use jig_probe::{
-    CoreDump, CoreSnapshot, CoreState, Endpoint, GdbServer, Leave, ResetInto, Symbols, Why, explain,
+    CoreDump, CoreSnapshot, CoreState, GdbEndpoint, GdbServer, Leave, ResetInto, Symbols, Why,
+    explain,
 };
 use jig_rig::console::escape;
 use serde_json::json;
@@ -98,7 +99,7 @@ pub(crate) fn gdb(common: &Common, screen: &Screen, args: GdbArgs) -> Result<u8,
             let halted = port.handle.reset(ResetInto::Halt).await;
             halted.map_err(|error| failed(&error, &port.place))?;
         }
-        let server = GdbServer::start(&Endpoint::Tcp(args.listen), Box::new(port.debuggee()))
+        let server = GdbServer::start(&GdbEndpoint::Tcp(args.listen), Box::new(port.debuggee()))
             .map_err(|error| {
                 Failure::new(Fault::Lab, format!("could not listen on {}: {error}", args.listen))
             })?;

@@ -6,7 +6,7 @@ use super::{
     ARM, ARM_STATUS, ET_CORE, NOTE_OWNER, NOTE_TYPE, NT_GDB_TDESC, NT_PRSTATUS, Note, PT_LOAD,
     PT_NOTE, RISCV, RISCV_STATUS, STATUS_REGISTERS, VERSION, status_names,
 };
-use crate::target_description::describe;
+use crate::target_description::{describe, find};
 use crate::{CoreKind, CoreSnapshot, MemoryRange};
 
 const FILE_HEADER: u32 = 52;
@@ -67,7 +67,7 @@ fn notes(snapshot: &CoreSnapshot) -> io::Result<Vec<u8>> {
     // gdb names the one thread by this number and wants it not to be zero.
     status[24..28].copy_from_slice(&1_u32.to_le_bytes());
     for name in status_names(snapshot.kind) {
-        let value = snapshot.register(&name).unwrap_or(0) as u32;
+        let value = find(&snapshot.registers, &name).map_or(0, |register| register.value) as u32;
         status.extend(value.to_le_bytes());
     }
     let len = if snapshot.kind == CoreKind::Riscv32 { RISCV_STATUS } else { ARM_STATUS };

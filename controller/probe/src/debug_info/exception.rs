@@ -101,3 +101,72 @@ pub(crate) fn exception_name(number: u32) -> String {
 pub(crate) fn is_fault(number: u32) -> bool {
     (3..=7).contains(&number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CoreKind, CoreSnapshot, MemoryRange, RegisterValue};
+
+    const STACK: u32 = 0x2000_0000;
+
+    /// Undoes entry from a stack that holds its own offsets, changed in places.
+    fn unstacked(exc_return: u32, changes: &[(usize, u32)]) -> Context {
+        let mut words: Vec<u32> = (0..64).map(|index| 0x1000 + index).collect();
+        words[7] = 0x0100_0000;
+        for &(index, word) in changes {
+            words[index] = word;
+        }
+        let register = |name: &str, value| RegisterValue { name: name.to_owned(), bits: 32, value };
+        let snapshot = CoreSnapshot {
+            kind: CoreKind::Armv8m,
+            registers: vec![register("pc", 0), register("r4", 4)],
+            memory: vec![MemoryRange {
+                start: STACK.into(),
+                bytes: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+            }],
+        };
+        let handler = Context::innermost(&snapshot).unwrap();
+        let exc_return = ExcReturn::of(exc_return).unwrap();
+        unstack(&handler, exc_return, STACK, Memory::new(&snapshot, None)).unwrap()
+    }
+
+    #[test]
+    fn a_basic_frame_is_eight_words() {
+        let context = unstacked(0xffff_fff9, &[]);
+        assert_eq!(context.get(0), Some(0x1000));
+        assert_eq!(context.get(3), Some(0x1003));
+        assert_eq!(context.get(4), Some(4));
+        assert_eq!(context.get(12), Some(0x1004));
+        assert_eq!(context.lr(), Some(0x1005));
+        assert_eq!(context.pc, 0x1006);
+        assert_eq!(context.sp(), Some(STACK + 0x20));
+    }
+
+    #[test]
+    fn filler_and_floating_point_move_the_stack_pointer() {
+        assert_eq!(unstacked(0xffff_fff9, &[(7, 0x0100_0200)]).sp(), Some(STACK + 0x24));
+        assert_eq!(unstacked(0xffff_ffe9, &[]).sp(), Some(STACK + 0x68));
+        assert_eq!(unstacked(0xffff_ffed, &[(7, 0x0100_0200)]).sp(), Some(STACK + 0x6c));
+    }
+
+    #[test]
+    fn a_secure_frame_holds_the_other_registers_first() {
+        let context = unstacked(0xffff_fff8, &[(0, 0xfefa_125b), (17, 0x0100_0000)]);
+        assert_eq!(context.get(4), Some(0x1002));
+        assert_eq!(context.get(11), Some(0x1009));
+        assert_eq!(context.get(0), Some(0x100a));
+        assert_eq!(context.pc, 0x1010);
+        assert_eq!(context.sp(), Some(STACK + 0x28 + 0x20));
+    }
+
+    #[test]
+    fn only_the_patterns_of_the_manuals_are_exception_returns() {
+        for value in [0xffff_ffe1, 0xffff_ffe9, 0xffff_ffed, 0xffff_fff1, 0xffff_fff9, 0xffff_fffd]
+        {
+            assert!(ExcReturn::of(value).is_some(), "{value:#x}");
+        }
+        for value in [u32::MAX, 0xffff_fffe, 0xffff_ff00, 0xfeff_ffff, 0x0800_0001] {
+            assert!(ExcReturn::of(value).is_none(), "{value:#x}");
+        }
+    }
+}

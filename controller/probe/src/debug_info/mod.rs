@@ -9,6 +9,7 @@ mod cfi;
 mod context;
 mod dead_code;
 mod exception;
+mod names;
 mod search;
 mod symbols;
 mod unwind;

@@ -10,6 +10,9 @@ use crate::thumb::{self, Call, Instruction};
 /// How many words of a stack are searched: stacks of small cores are some KiB.
 const MAX_WORDS: u32 = 16 * 1024;
 
+/// How far below its memory a stack pointer is taken for one that grew out of it.
+const MAX_OVERRUN: u32 = 1024;
+
 /// How long a function may be to be searched for a jump, in bytes.
 const MAX_FUNCTION: u64 = 64 * 1024;
 
@@ -32,6 +35,17 @@ pub(super) fn stacked_frame(
         }
         let frame = unstack(handler, basic, at, memory).ok()?;
         is_plausible(&frame, symbols).then_some((at, frame))
+    })
+}
+
+/// Finds an address in a register that a stack reached by growing out of its memory: just
+/// below memory that is known, and unknown itself. A fault handler that moved to another
+/// stack keeps the old pointer there.
+pub(super) fn overrun_stack(handler: &Context, memory: Memory<'_>) -> Option<u32> {
+    (0..=12).filter_map(|number| handler.get(number)).find(|&at| {
+        let above = memory.first_above(at);
+        // What was to be saved is at most 107 bytes long; the frame it overran by may be more.
+        at % 4 == 0 && above.is_some_and(|above| (1..=MAX_OVERRUN).contains(&(above - at)))
     })
 }
 

@@ -9,6 +9,7 @@ use jig_model::post_mortem::StackFrame;
 
 use super::cfi::UnwindTables;
 use super::dead_code::{Bytes, Reader, Tombstones};
+use super::names::{readable, shorten};
 use crate::MemoryRange;
 
 /// The largest image that is read. Firmware images with debug information are a few MiB,
@@ -21,9 +22,6 @@ const MAX_NESTING: isize = 256;
 
 /// How many inlined calls one address may lie in; compilers stay below 30.
 const MAX_INLINED: usize = 64;
-
-/// The longest name or path that is kept, in bytes.
-const MAX_NAME: usize = 512;
 
 /// Says why an image tells nothing.
 #[derive(Debug, thiserror::Error)]
@@ -241,14 +239,12 @@ impl Symbols {
             while let Ok(Some(frame)) = frames.next()
                 && places.len() < MAX_INLINED
             {
-                let name = frame.function.as_ref().and_then(|name| {
-                    let raw = name.raw_name().ok()?.into_owned();
-                    Some(name.demangle().map_or(raw, std::borrow::Cow::into_owned))
-                });
+                let name = frame.function.as_ref();
+                let name = name.and_then(|name| Some(readable(&name.raw_name().ok()?)));
                 let (file, line) = frame.location.map_or((None, None), |l| (l.file, l.line));
                 places.push(Place {
-                    function: name.map(shorten),
-                    file: file.map(|file| shorten(file.to_owned())),
+                    function: name,
+                    file: file.map(shorten),
                     line: line.filter(|&line| line > 0),
                 });
             }
@@ -267,31 +263,18 @@ impl Symbols {
     }
 }
 
-fn shorten(mut name: String) -> String {
-    if name.len() > MAX_NAME {
-        let mut end = MAX_NAME;
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        name.truncate(end);
-    }
-    name
-}
-
 fn read_functions(file: &object::File<'_>, thumb: u64) -> Vec<Function> {
     let mut functions: Vec<Function> = file
         .symbols()
         .filter(|symbol| symbol.kind() == object::SymbolKind::Text && symbol.is_definition())
         .filter_map(|symbol| {
-            let name =
-                symbol.name().ok().filter(|name| !name.is_empty() && name.len() <= MAX_NAME)?;
+            let name = symbol.name().ok().filter(|name| !name.is_empty())?;
             // Mapping symbols say what kind of code follows; they name nothing.
             if name.starts_with('$') {
                 return None;
             }
             let start = symbol.address() & thumb;
-            let name = addr2line::demangle_auto(name.into(), None).into_owned();
-            Some(Function { start, end: start.checked_add(symbol.size())?, name })
+            Some(Function { start, end: start.checked_add(symbol.size())?, name: readable(name) })
         })
         .collect();
     functions.sort_by(|a, b| a.start.cmp(&b.start).then_with(|| b.end.cmp(&a.end)));

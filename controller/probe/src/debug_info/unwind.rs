@@ -6,7 +6,7 @@ use jig_model::post_mortem::StackFrame;
 
 use super::cfi::CfiError;
 use super::context::{Context, Memory};
-use super::exception::{ExcReturn, exception_name, is_fnc_return, unstack};
+use super::exception::{ExcReturn, exception_name, is_fault, is_fnc_return, unstack};
 use super::search;
 use super::symbols::{Machine, Symbols};
 use crate::CoreSnapshot;
@@ -128,14 +128,25 @@ impl Walk<'_> {
         if self.out.interrupted.is_empty() {
             let found = search::stacked_frame(&handler, self.psp, self.memory, symbols)
                 .or_else(|| search::stacked_frame(&first, self.psp, self.memory, symbols));
-            let Some((at, context)) = found else { return };
-            self.out.limits.push(format!(
-                "the handler moved to another stack: what it interrupted was recognised at \
-                 {at:#010x}, not reached"
-            ));
-            self.enter(first.exception(), None, at, Some(context.clone()));
-            self.follow(context, true);
-        } else if let Some(lost) = self.out.interrupted.last()
+            if let Some((at, context)) = found {
+                self.out.limits.push(format!(
+                    "the handler moved to another stack: what it interrupted was recognised at \
+                     {at:#010x}, not reached"
+                ));
+                self.enter(first.exception(), None, at, Some(context.clone()));
+                self.follow(context, true);
+            } else if is_fault(first.exception())
+                && let Some(at) = search::overrun_stack(&handler, self.memory)
+                    .or_else(|| search::overrun_stack(&first, self.memory))
+            {
+                self.out.limits.push(format!(
+                    "the handler moved to another stack: the one before was recognised at \
+                     {at:#010x}, outside of memory"
+                ));
+                self.enter(first.exception(), None, at, None);
+            }
+        }
+        if let Some(lost) = self.out.interrupted.last()
             && lost.context.is_none()
             && let Some(context) = search::call_on_stack(lost.at, &first, self.memory, symbols)
         {
@@ -200,7 +211,7 @@ impl Walk<'_> {
             return self.by_link_register(context, exact, None);
         };
         if exact && !symbols.is_code(lookup) {
-            return self.from_nowhere(context, symbols);
+            return self.out_of_nowhere(context, symbols);
         }
         match symbols.tables().caller(context, lookup, self.memory) {
             Ok(caller) => self.arrive(context, caller),
@@ -308,7 +319,7 @@ impl Walk<'_> {
     }
 
     /// Takes the caller of something that is no code, so that nothing has been pushed since.
-    fn from_nowhere(&mut self, context: &Context, symbols: &Symbols) -> Result<Step, End> {
+    fn out_of_nowhere(&mut self, context: &Context, symbols: &Symbols) -> Result<Step, End> {
         let pc = context.pc;
         let Some(lr) = context.lr() else {
             return Err(Some(format!("{pc:#010x} is no code of the image")));

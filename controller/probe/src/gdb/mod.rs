@@ -7,6 +7,7 @@
 
 mod arch;
 mod debuggee;
+mod monitor;
 mod probe_debuggee;
 mod server;
 mod session;
@@ -17,4 +18,4 @@ mod wire;
 
 pub use debuggee::Debuggee;
 pub use probe_debuggee::ProbeDebuggee;
-pub use server::{Endpoint, GdbServer, GdbServerError};
+pub use server::{GdbEndpoint, GdbServer, GdbServerError};

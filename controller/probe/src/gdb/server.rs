@@ -15,14 +15,14 @@ use super::wire::{Stream, Wire};
 
 /// Where clients connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum GdbEndpoint {
     /// An address; port 0 asks the system for a free one.
     Tcp(SocketAddr),
     /// A socket in the file system, which must not exist yet.
     Unix(PathBuf),
 }
 
-impl std::fmt::Display for Endpoint {
+impl std::fmt::Display for GdbEndpoint {
     /// Writes it as gdb's `target remote` wants it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -39,7 +39,7 @@ pub enum GdbServerError {
     #[error("listen for gdb on {endpoint}")]
     Listen {
         /// The address.
-        endpoint: Endpoint,
+        endpoint: GdbEndpoint,
         /// What the system says.
         #[source]
         source: io::Error,
@@ -57,15 +57,15 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    fn bind(endpoint: &Endpoint) -> io::Result<Self> {
+    fn bind(endpoint: &GdbEndpoint) -> io::Result<Self> {
         // A client that leaves between poll and accept must not block the thread.
         match endpoint {
-            Endpoint::Tcp(address) => {
+            GdbEndpoint::Tcp(address) => {
                 let listener = TcpListener::bind(address)?;
                 listener.set_nonblocking(true)?;
                 Ok(Self::Tcp(listener))
             }
-            Endpoint::Unix(path) => {
+            GdbEndpoint::Unix(path) => {
                 let listener = UnixListener::bind(path)?;
                 listener.set_nonblocking(true)?;
                 Ok(Self::Unix(listener, path.clone()))
@@ -73,10 +73,10 @@ impl Listener {
         }
     }
 
-    fn endpoint(&self) -> io::Result<Endpoint> {
+    fn endpoint(&self) -> io::Result<GdbEndpoint> {
         match self {
-            Self::Tcp(listener) => listener.local_addr().map(Endpoint::Tcp),
-            Self::Unix(_, path) => Ok(Endpoint::Unix(path.clone())),
+            Self::Tcp(listener) => listener.local_addr().map(GdbEndpoint::Tcp),
+            Self::Unix(_, path) => Ok(GdbEndpoint::Unix(path.clone())),
         }
     }
 
@@ -109,7 +109,7 @@ impl Drop for Listener {
 /// A running server. Dropping it turns its client away and ends its thread.
 #[derive(Debug)]
 pub struct GdbServer {
-    endpoint: Endpoint,
+    endpoint: GdbEndpoint,
     /// Closing it is what ends the thread.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<Box<dyn Debuggee>>>,
@@ -120,7 +120,10 @@ impl GdbServer {
     ///
     /// # Errors
     /// The address cannot be listened on, or the system is out of threads.
-    pub fn start(endpoint: &Endpoint, debuggee: Box<dyn Debuggee>) -> Result<Self, GdbServerError> {
+    pub fn start(
+        endpoint: &GdbEndpoint,
+        debuggee: Box<dyn Debuggee>,
+    ) -> Result<Self, GdbServerError> {
         let refused = |source| GdbServerError::Listen { endpoint: endpoint.clone(), source };
         let listener = Listener::bind(endpoint).map_err(refused)?;
         let endpoint = listener.endpoint().map_err(refused)?;
@@ -133,7 +136,7 @@ impl GdbServer {
     }
 
     /// Returns where clients connect to, with the port that was found.
-    pub fn address(&self) -> &Endpoint {
+    pub fn address(&self) -> &GdbEndpoint {
         &self.endpoint
     }
 

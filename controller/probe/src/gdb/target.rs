@@ -15,7 +15,7 @@ use gdbstub::target::ext::breakpoints::{
     Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, SwBreakpoint, SwBreakpointOps,
 };
 use gdbstub::target::ext::memory_map::{MemoryMap, MemoryMapOps};
-use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, MonitorCmdOps, outputln};
+use gdbstub::target::ext::monitor_cmd::MonitorCmdOps;
 use gdbstub::target::ext::target_description_xml_override::{
     TargetDescriptionXmlOverride, TargetDescriptionXmlOverrideOps,
 };
@@ -23,17 +23,17 @@ use gdbstub::target::{Target, TargetError, TargetResult};
 
 use super::arch::{AnyKind, Core, Number, RegisterFile};
 use super::debuggee::{Debuggee, MemoryKind, MemoryRegion};
-use crate::target_description::{Described, Description, describe};
-use crate::{CoreState, HaltReason, ProbeError, RegisterValue, ResetInto};
+use crate::target_description::{Described, Description, describe, find};
+use crate::{CoreState, HaltReason, ProbeError, RegisterValue};
 
 /// A debuggee during one session.
 pub(super) struct Board<'a> {
-    debuggee: &'a mut dyn Debuggee,
+    pub(super) debuggee: &'a mut dyn Debuggee,
     description: Description,
     memory_map: String,
     breakpoints: BTreeSet<u64>,
     /// Registers since the core last stopped.
-    registers: Option<Vec<RegisterValue>>,
+    pub(super) registers: Option<Vec<RegisterValue>>,
     /// A stop that is to be told without looking at the core.
     stopped: Option<Signal>,
 }
@@ -68,7 +68,15 @@ impl<'a> Board<'a> {
         if let Some(signal) = self.stopped.take() {
             return Ok(Some(signal));
         }
-        Ok(match self.debuggee.state()? {
+        let state = match self.debuggee.state() {
+            Ok(state) => state,
+            // What passes is no reason to end a session; the core is looked at again.
+            Err(error) => match told(error) {
+                TargetError::Fatal(error) => return Err(error),
+                _ => return Ok(None),
+            },
+        };
+        Ok(match state {
             CoreState::Running | CoreState::Sleeping => None,
             CoreState::LockedUp => Some(Signal::SIGABRT),
             CoreState::Halted { reason, .. } => Some(match reason {
@@ -118,7 +126,7 @@ impl<'a> Board<'a> {
 
     fn value(&mut self, described: &Described) -> Result<Option<u128>, ProbeError> {
         let registers = self.registers()?;
-        let get = |name: &str| registers.iter().find(|r| r.name == name).map(|r| r.value);
+        let get = |name: &str| find(registers, name).map(|register| register.value);
         Ok(get(&described.name).or_else(|| {
             let (low, high) = halves(&described.name)?;
             Some(get(&low)? & u128::from(u32::MAX) | get(&high)? << 32)
@@ -133,9 +141,13 @@ impl<'a> Board<'a> {
         if self.value(described).map_err(told)? == Some(value) {
             return Ok(());
         }
-        self.registers = None;
+        let known = self.registers.take();
+        let known = known.as_deref().and_then(|known| find(known, &described.name));
         match halves(&described.name) {
-            None => self.debuggee.write_register(&described.name, value).map_err(told),
+            None => {
+                let name = known.map_or(&described.name, |register| &register.name);
+                self.debuggee.write_register(name, value).map_err(told)
+            }
             Some((low, high)) => {
                 let word = u128::from(u32::MAX);
                 self.debuggee.write_register(&low, value & word).map_err(told)?;
@@ -171,7 +183,7 @@ fn halves(name: &str) -> Option<(String, String)> {
 }
 
 /// Tells an error as a number, or ends the session where no further one could work.
-fn told(error: ProbeError) -> TargetError<ProbeError> {
+pub(super) fn told(error: ProbeError) -> TargetError<ProbeError> {
     // Numbers of errno.h, which clients know by name.
     const EIO: u8 = 5;
     const ENXIO: u8 = 6;
@@ -289,8 +301,19 @@ impl SingleThreadBase for Board<'_> {
     }
 
     fn read_addrs(&mut self, start: u32, data: &mut [u8]) -> TargetResult<usize, Self> {
-        self.debuggee.read(u64::from(start), data).map_err(told)?;
-        Ok(data.len())
+        let start = u64::from(start);
+        match self.debuggee.read(start, data) {
+            Ok(()) => Ok(data.len()),
+            // Up to where memory ends, a client wants what there is.
+            Err(ProbeError::BusFault { address, .. })
+                if (start + 1..start + data.len() as u64).contains(&address) =>
+            {
+                let known = (address - start) as usize;
+                self.debuggee.read(start, &mut data[..known]).map_err(told)?;
+                Ok(known)
+            }
+            Err(error) => Err(told(error)),
+        }
     }
 
     fn write_addrs(&mut self, start: u32, data: &[u8]) -> TargetResult<(), Self> {
@@ -417,46 +440,6 @@ impl TargetDescriptionXmlOverride for Board<'_> {
         match annex {
             b"target.xml" => Ok(part(&self.description.xml, offset, length, buffer)),
             _ => Err(TargetError::NonFatal),
-        }
-    }
-}
-
-impl MonitorCmd for Board<'_> {
-    fn handle_monitor_cmd(
-        &mut self,
-        command: &[u8],
-        mut out: ConsoleOutput<'_>,
-    ) -> Result<(), ProbeError> {
-        let text = String::from_utf8_lossy(command);
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let done = match words.as_slice() {
-            ["reset"] | ["reset", "run"] => self.debuggee.reset(ResetInto::Run),
-            ["reset", "halt"] => self.debuggee.reset(ResetInto::Halt),
-            ["halt"] => self.debuggee.halt(),
-            ["regs"] => self.debuggee.registers().map(|registers| {
-                for RegisterValue { name, bits, value } in registers {
-                    let width = 2 + usize::from(bits / 4);
-                    outputln!(out, "{name:<10} {value:#0width$x}");
-                }
-            }),
-            _ => {
-                outputln!(out, "reset [run]  resets the chip and lets it run");
-                outputln!(out, "reset halt   resets the chip and halts it before its program");
-                outputln!(out, "halt         halts the core");
-                outputln!(out, "regs         shows all registers");
-                return Ok(());
-            }
-        };
-        self.registers = None;
-        match done {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                outputln!(out, "failed to {}: {error}", words.join(" "));
-                match told(error) {
-                    TargetError::Fatal(error) => Err(error),
-                    _ => Ok(()),
-                }
-            }
         }
     }
 }

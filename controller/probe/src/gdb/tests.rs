@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
 use super::debuggee::{MemoryKind, MemoryRegion};
-use super::{Debuggee, Endpoint, GdbServer};
+use super::{Debuggee, GdbEndpoint, GdbServer};
 use crate::core_dump::tests::gdb_functions;
 use crate::debug_info::tests::emulated::{Emulated, M3, fixture};
 use crate::{CoreKind, CoreState, HaltReason, ProbeError, RegisterValue, ResetInto};
@@ -146,17 +146,20 @@ impl Debuggee for Scripted {
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), ProbeError> {
         if LOOP.contains(&address) {
             // Instructions that do nothing.
-            let nop = |at: u64| if at % 2 == 0 { 0x00 } else { 0xbf };
+            let nop = |at: u64| if at.is_multiple_of(2) { 0x00 } else { 0xbf };
             bytes.iter_mut().zip(address..).for_each(|(byte, at)| *byte = nop(at));
             return Ok(());
         }
-        let fault = ProbeError::BusFault { access: "read", address };
-        let Some(offset) = address.checked_sub(RAM.start) else { return Err(fault) };
+        let last = address + bytes.len() as u64;
+        let first_bad = if RAM.contains(&address) { RAM.end } else { address };
+        if !RAM.contains(&address) || last > RAM.end {
+            return Err(ProbeError::BusFault { access: "read", address: first_bad });
+        }
         self.with(|inner| {
-            let end = offset as usize + bytes.len();
-            bytes.copy_from_slice(inner.ram.get(offset as usize..end).ok_or(fault)?);
-            Ok(())
-        })
+            let offset = (address - RAM.start) as usize;
+            bytes.copy_from_slice(&inner.ram[offset..offset + bytes.len()]);
+        });
+        Ok(())
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), ProbeError> {
@@ -216,8 +219,8 @@ impl Debuggee for Scripted {
     }
 }
 
-fn anywhere() -> Endpoint {
-    Endpoint::Tcp("127.0.0.1:0".parse().unwrap())
+fn anywhere() -> GdbEndpoint {
+    GdbEndpoint::Tcp("127.0.0.1:0".parse().unwrap())
 }
 
 fn serve(core: &Scripted) -> GdbServer {
@@ -367,7 +370,7 @@ struct Client(TcpStream);
 
 impl Client {
     fn new(server: &GdbServer) -> Self {
-        let Endpoint::Tcp(address) = server.address() else { panic!() };
+        let GdbEndpoint::Tcp(address) = server.address() else { panic!() };
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         Self(stream)
@@ -438,6 +441,11 @@ fn a_second_client_is_turned_away_and_the_first_stays() {
     assert_eq!(second.receive(), None);
     first.send("m20000000,4");
     assert_eq!(first.receive().as_deref(), Some("00010203"));
+    // Memory that ends within what is asked for is told up to its end.
+    first.send("m200000fe,8");
+    assert_eq!(first.receive().as_deref(), Some("feff"));
+    first.send("m60000000,4");
+    assert_eq!(first.receive().as_deref(), Some("E0e"));
 }
 
 #[test]
@@ -469,7 +477,8 @@ fn stopping_gives_the_core_back_as_it_was_under_a_client() {
     let core = Scripted::new(true);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("gdb.sock");
-    let server = GdbServer::start(&Endpoint::Unix(path.clone()), Box::new(core.clone())).unwrap();
+    let server =
+        GdbServer::start(&GdbEndpoint::Unix(path.clone()), Box::new(core.clone())).unwrap();
     let client = std::os::unix::net::UnixStream::connect(&path).unwrap();
     core.until(|inner| !inner.running);
     let mut debuggee = server.stop().unwrap();

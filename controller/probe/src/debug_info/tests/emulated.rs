@@ -47,10 +47,24 @@ pub(crate) const M4: Machine = Machine {
     ram: (0x2000_0000, 0x1000),
 };
 
+pub(crate) const M33: Machine = Machine {
+    name: "mps2-an505",
+    kind: CoreKind::Armv8m,
+    code: (0x1000_0000, 0x1000),
+    ram: (0x3800_0000, 0x1000),
+};
+pub(crate) const RISCV: Machine = Machine {
+    name: "virt",
+    kind: CoreKind::Riscv32,
+    code: (0x8000_0000, 0x1000),
+    ram: (0x8010_0000, 0x1000),
+};
+
 /// Returns the path of a fixture's image.
 pub(crate) fn fixture(machine: Machine, name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/fixtures");
-    let path = root.join(machine.name).join(format!("{name}.elf"));
+    let board = if machine.kind == CoreKind::Riscv32 { "riscv32-virt" } else { machine.name };
+    let path = root.join(board).join(format!("{name}.elf"));
     assert!(path.exists(), "{} is missing: cargo xtask fixtures", path.display());
     path
 }
@@ -99,8 +113,14 @@ impl Emulated {
         .map(Into::into)
         .chain([elf.into()])
         .collect();
+        let (program, more): (_, &[&str]) = match machine.kind {
+            CoreKind::Riscv32 => ("qemu-system-riscv32", &["-bios", "none", "-m", "16"]),
+            _ => ("qemu-system-arm", &[]),
+        };
+        let mut args: Vec<std::ffi::OsString> = args;
+        args.extend(more.iter().map(Into::into));
         let request = SpawnRequest {
-            program: "qemu-system-arm".into(),
+            program: program.into(),
             args,
             cwd: None,
             stdout: None,
@@ -148,6 +168,12 @@ impl Emulated {
     pub(crate) fn registers(&mut self) -> Vec<RegisterValue> {
         let bytes = decode(&self.ask("g"));
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        if self.machine.kind == CoreKind::Riscv32 {
+            let name = |number| if number == 32 { "pc".to_owned() } else { format!("x{number}") };
+            return (0..33)
+                .map(|n| RegisterValue { name: name(n), bits: 32, value: word(n * 4).into() })
+                .collect();
+        }
         let mut registers: Vec<_> = (0..16)
             .map(|number| {
                 let name = match number {
@@ -168,7 +194,10 @@ impl Emulated {
     /// Takes all of it: registers, code, RAM, system control space.
     pub(crate) fn snapshot(&mut self) -> CoreSnapshot {
         let registers = self.registers();
-        let ranges = [self.machine.code, self.machine.ram, (0xe000_ed00, 0x40)];
+        let mut ranges = vec![self.machine.code, self.machine.ram];
+        if self.machine.kind != CoreKind::Riscv32 {
+            ranges.push((0xe000_ed00, 0x40));
+        }
         let memory = ranges
             .into_iter()
             .map(|(start, len)| MemoryRange { start, bytes: self.read(start, len).unwrap() })

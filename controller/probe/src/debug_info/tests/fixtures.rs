@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::emulated::{Emulated, M0, M3, M4, Machine, address_of, fixture};
+use super::emulated::{Emulated, M0, M3, M4, M33, Machine, RISCV, address_of, fixture};
 use crate::{Symbols, Why, explain, parse_register_dump};
 use jig_model::post_mortem::PostMortem;
 
@@ -26,7 +26,7 @@ fn line(name: &str, text: &str) -> usize {
 
 #[test]
 fn a_bus_fault_names_direction_address_and_line() {
-    for machine in [M0, M3, M4] {
+    for machine in [M0, M3, M4, M33] {
         let story = caught(machine, "fault-bus", "fault_entry", Why::Fault);
         let line = line("fault-bus", "*nothing = 1");
         assert_eq!(
@@ -49,7 +49,7 @@ fn a_bus_fault_names_direction_address_and_line() {
 
 #[test]
 fn a_fault_is_told_after_its_handler_moved_to_another_stack() {
-    for machine in [M0, M3, M4] {
+    for machine in [M0, M3, M4, M33] {
         let story = caught(machine, "fault-bus", "idle", Why::Hang);
         let line = line("fault-bus", "*nothing = 1");
         assert_eq!(
@@ -65,7 +65,7 @@ fn a_fault_is_told_after_its_handler_moved_to_another_stack() {
 
 #[test]
 fn an_undefined_instruction_is_named() {
-    for machine in [M0, M3, M4] {
+    for machine in [M0, M3, M4, M33] {
         let story = caught(machine, "fault-banner", "fault_entry", Why::Fault);
         let line = line("fault-banner", "UNDEFINED_INSTRUCTION()");
         assert_eq!(
@@ -80,7 +80,7 @@ fn an_undefined_instruction_is_named() {
 
 #[test]
 fn a_null_call_names_the_caller_also_if_it_was_a_tail_call() {
-    for machine in [M0, M3, M4] {
+    for machine in [M0, M3, M4, M33] {
         let story = caught(machine, "fault-null-call", "fault_entry", Why::Fault);
         let line = line("fault-null-call", "callback();");
         assert_eq!(
@@ -97,11 +97,12 @@ fn a_null_call_names_the_caller_also_if_it_was_a_tail_call() {
 
 #[test]
 fn an_unaligned_access_names_its_address() {
-    for machine in [M3, M4] {
+    for machine in [M3, M4, M33] {
         let story = caught(machine, "fault-unaligned", "fault_entry", Why::Fault);
         let line = line("fault-unaligned", "print_hex(*odd)");
+        let odd = machine.ram.0 + 0x801;
         let expected = format!(
-            "HardFault: unaligned access reading 0x20000801 in fixture_main (main.c:{line})"
+            "HardFault: unaligned access reading {odd:#010x} in fixture_main (main.c:{line})"
         );
         assert!(story.summary.starts_with(&expected), "{}", story.summary);
     }
@@ -109,11 +110,13 @@ fn an_unaligned_access_names_its_address() {
 
 #[test]
 fn a_stack_overflow_names_the_recursion() {
-    for machine in [M0, M4] {
-        let story = caught(machine, "fault-stack", "fault_entry", Why::Fault);
+    let machines = [M0, M4, M33].into_iter();
+    for (machine, symbol) in machines.flat_map(|m| [(m, "fault_entry"), (m, "idle")]) {
+        let story = caught(machine, "fault-stack", symbol, Why::Fault);
         let line = line("fault-stack", "return always ?");
         assert!(
-            story.summary.starts_with("HardFault: stack overflow: the stack pointer 0x1fff"),
+            story.summary.starts_with("HardFault: stack overflow: the stack pointer 0x")
+                && story.summary.contains(&format!("lies below {:#010x} in", machine.ram.0)),
             "{}",
             story.summary
         );
@@ -125,7 +128,7 @@ fn a_stack_overflow_names_the_recursion() {
 
 #[test]
 fn a_lock_up_is_told_from_the_emulators_last_words() {
-    for machine in [M0, M3, M4] {
+    for machine in [M0, M3, M4, M33] {
         let path = fixture(machine, "lockup");
         let elf = std::fs::read(&path).unwrap();
         let words = Emulated::start(machine, &path).run_to_death();
@@ -144,7 +147,7 @@ fn a_lock_up_is_told_from_the_emulators_last_words() {
 
 #[test]
 fn a_hang_names_where_it_runs() {
-    for machine in [M0, M3, M4] {
+    for machine in [M0, M3, M4, M33] {
         let story = caught(machine, "hang-in-test", "idle", Why::Hang);
         assert!(story.summary.starts_with("running in idle (cortex-m.c:"), "{}", story.summary);
         assert!(story.summary.ends_with(") <- runtime_start"), "{}", story.summary);
@@ -164,4 +167,14 @@ fn without_an_image_there_are_two_addresses_and_a_reason() {
     assert_eq!(story.frames[0].pc, pc);
     assert_eq!(story.summary, format!("running in {pc:#010x} <- {:#010x}", story.frames[1].pc));
     assert!(story.limits.iter().any(|limit| limit.contains("no image")), "{story:#?}");
+}
+
+#[test]
+fn a_risc_v_core_is_walked_by_the_same_tables() {
+    let story = caught(RISCV, "hang-in-test", "uart_put", Why::Hang);
+    assert!(story.summary.starts_with("running in uart_put (ns16550.c:"), "{}", story.summary);
+    let names: Vec<_> = story.frames.iter().filter_map(|f| f.function.as_deref()).collect();
+    assert!(names.ends_with(&["print", "banner", "runtime_start"]), "{names:?}");
+    let story = caught(RISCV, "hang-in-test", "idle", Why::Hang);
+    assert!(story.summary.ends_with(") <- runtime_start"), "{}", story.summary);
 }

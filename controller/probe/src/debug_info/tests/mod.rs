@@ -2,3 +2,5 @@
 
 pub(crate) mod emulated;
 mod fixtures;
+mod hostile;
+mod nested;
