@@ -113,7 +113,8 @@ fn places_on_probes_say_how_they_are_flashed() {
     let bad = workshop.path("bad.toml");
     std::fs::write(
         &bad,
-        "version = 1\n".to_owned() + &place("bench-3", "microbit").replace("0d28:0204", "0d28"),
+        "version = 1\n".to_owned()
+            + &place("bench-3", "microbit").replace("0d28:0204:9900", "0d28"),
     )
     .unwrap();
     let checked = workshop.run(["profile", "check", bad.to_str().unwrap()]);
