@@ -16,6 +16,7 @@ mod cli;
 mod console;
 mod console_loss;
 mod fixtures;
+mod formats;
 mod junit;
 mod linux;
 mod manifest;

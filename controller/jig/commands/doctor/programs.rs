@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_drivers::host::LocalHost;
+use jig_model::profile::Deploy;
 use jig_model::protocol::{CommandEnd, Host as _, NoLedger};
+use jig_model::rig_file::Resource;
 
 use super::{Finding, Level};
 use crate::catalogue::Catalogue;
@@ -22,6 +24,11 @@ const PACKAGES: &[(&str, &str)] = &[
     ("qemu-system-sparc", "qemu-system-sparc"),
     ("qemu-system-i386", "qemu-system-x86"),
     ("qemu-system-x86_64", "qemu-system-x86"),
+    ("openocd", "openocd"),
+    ("avrdude", "avrdude"),
+    ("dfu-util", "dfu-util"),
+    ("esptool", "esptool"),
+    ("fastboot", "fastboot"),
     // Everything rarer, RISC-V among it.
     ("qemu-system-", "qemu-system-misc"),
 ];
@@ -59,7 +66,33 @@ pub(super) fn look(catalogue: &Catalogue) -> Vec<Finding> {
             Finding::bad(program, worst, found, fix(program))
         }
     };
-    found.into_iter().map(finding).collect()
+    found.into_iter().map(finding).chain(flashers(catalogue)).collect()
+}
+
+/// Looks for the flashers of places whose boards name one. Their versions are not asked:
+/// not every flasher takes the question well.
+fn flashers(catalogue: &Catalogue) -> Vec<Finding> {
+    let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for place in &catalogue.rig.places {
+        let profile = catalogue.profiles.get(&place.board);
+        // As `deploy_on` decides, without a copy of what the profile says.
+        let (Some(Deploy::Command(command)), Resource::Probe(_)) =
+            (profile.and_then(|profile| profile.deploy.as_ref()), &place.resource)
+        else {
+            continue;
+        };
+        if let Some(program) = command.argv.first() {
+            users.entry(program).or_default().push(place.name.as_str());
+        }
+    }
+    let finding = |(program, places): (&str, Vec<&str>)| match find(program) {
+        Some(path) => Finding::ok(program, path.display().to_string()),
+        None => {
+            let found = format!("not in PATH; needed to flash {}", places.join(", "));
+            Finding::bad(program, Level::Warning, found, fix(program))
+        }
+    };
+    users.into_iter().map(finding).collect()
 }
 
 fn fix(program: &str) -> String {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jig_model::image::{DeployReport, Image, ImageFormat};
+use jig_model::image::Image;
 use jig_model::plan::{Action, ActionKind, Plan};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
@@ -23,7 +23,7 @@ use super::actions::Actions;
 use super::aftermath;
 use super::board::{Board, EventSink, Line};
 use super::lookout::Lookout;
-use super::post_mortem::{Desk, Explanation, why};
+use super::post_mortem::{explain, image_of};
 use super::watcher::{Progress, Reading, Seen, Watcher};
 use crate::console::{
     Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
@@ -203,7 +203,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         aftermath::hear_out(&board).await;
         aftermath::check_health(&board, &mut actions.protocols.health).await;
     }
-    let explanation = post_mortem(&request, &board, &mut actions, outcome.failure.as_ref()).await;
+    let explanation = explain(&request, &board, &mut actions, outcome.failure.as_ref()).await;
     let off = power_off(&mut actions).await;
     if let (Some(_), Err(error)) = (&outcome.failure, &off) {
         // The verdict has another reason; whoever uses the board next must know all the same.
@@ -279,37 +279,6 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         consoles: closed.lengths,
         syncing: closed.syncing,
     })
-}
-
-/// Finds the image that a deployment put on the board.
-fn image_of<'i>(
-    images: &'i BTreeMap<Option<PathBuf>, Image>,
-    deployed: Option<&DeployReport>,
-) -> Option<&'i Image> {
-    let deployed = deployed?;
-    images.values().find(|image| image.sha256 == deployed.sha256)
-}
-
-/// Lets the debug port, if there is one, explain what went wrong; the board still has its
-/// power and nothing has reset it.
-async fn post_mortem(
-    request: &AttemptRequest<'_>,
-    board: &Board,
-    actions: &mut Actions<'_>,
-    failure: Option<&ActionFailure>,
-) -> Option<Explanation> {
-    let debug = actions.protocols.debug.as_deref_mut()?;
-    let why = why(&board.facts().incidents, failure)?;
-    let image = image_of(request.images, actions.deployed.as_ref());
-    // Other formats name no function and no line.
-    let symbols = image.filter(|image| image.format == ImageFormat::Elf);
-    let desk = Desk {
-        dir: request.dir,
-        attempt: request.attempt,
-        evidence: request.evidence,
-        cancel: &request.cancel,
-    };
-    desk.examine(board, debug, symbols.map(|image| image.path.clone()), why).await
 }
 
 fn bind(request: &AttemptRequest<'_>, board: &Arc<Board>) -> Result<Protocols, DriverError> {

@@ -3,15 +3,19 @@
 //! It explains a verdict and never makes or changes one: a debug port that fails, hangs or
 //! knows nothing leaves a note, and the run ends as it would have ended without it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::post_mortem::{PostMortem, StackFrame};
 use jig_model::protocol::{DebugPort, PostMortemRequest};
 use jig_model::{Cause, Evidence, Fault, RunEvent, Verdict, chain};
 use tokio::time::timeout;
 
+use super::actions::Actions;
 use super::board::Board;
+use super::perform::AttemptRequest;
 use crate::judge::{Incident, IncidentKind};
 use crate::store::{POST_MORTEM_FILE, RunDir};
 use crate::workflow::{ActionFailure, CancelToken};
@@ -33,7 +37,7 @@ const MAX_REGISTERS: usize = 256;
 
 /// Says why it is worth asking the debug port, if it is: the target has faulted, was reset
 /// or stands still, and neither the rig nor somebody's wish to stop is the reason.
-pub(super) fn why(incidents: &[Incident], failure: Option<&ActionFailure>) -> Option<Cause> {
+fn why(incidents: &[Incident], failure: Option<&ActionFailure>) -> Option<Cause> {
     let lost = incidents.iter().any(|incident| matches!(incident.kind, IncidentKind::Lost(_)));
     let failed = failure.map(|failure| failure.cause);
     if lost || failed.is_some_and(|cause| cause.fault() != Some(Fault::Target)) {
@@ -60,13 +64,44 @@ pub(super) fn why(incidents: &[Incident], failure: Option<&ActionFailure>) -> Op
     recognised.or(seen).or(silent)
 }
 
+/// Finds the image that a deployment put on the board.
+pub(super) fn image_of<'i>(
+    images: &'i BTreeMap<Option<PathBuf>, Image>,
+    deployed: Option<&DeployReport>,
+) -> Option<&'i Image> {
+    let deployed = deployed?;
+    images.values().find(|image| image.sha256 == deployed.sha256)
+}
+
+/// Lets the debug port, if there is one, explain what went wrong; the board still has its
+/// power and nothing has reset it.
+pub(super) async fn explain(
+    request: &AttemptRequest<'_>,
+    board: &Board,
+    actions: &mut Actions<'_>,
+    failure: Option<&ActionFailure>,
+) -> Option<Explanation> {
+    let debug = actions.protocols.debug.as_deref_mut()?;
+    let why = why(&board.facts().incidents, failure)?;
+    let image = image_of(request.images, actions.deployed.as_ref());
+    // Other formats name no function and no line.
+    let symbols = image.filter(|image| image.format == ImageFormat::Elf);
+    let desk = Desk {
+        dir: request.dir,
+        attempt: request.attempt,
+        evidence: request.evidence,
+        cancel: &request.cancel,
+    };
+    desk.examine(board, debug, symbols.map(|image| image.path.clone()), why).await
+}
+
 /// Where an attempt's post-mortem is written.
-pub(super) struct Desk<'a> {
-    pub(super) dir: &'a RunDir,
-    pub(super) attempt: u32,
+struct Desk<'a> {
+    dir: &'a RunDir,
+    attempt: u32,
     /// Folder for what drivers leave as evidence.
-    pub(super) evidence: &'a Path,
-    pub(super) cancel: &'a CancelToken,
+    evidence: &'a Path,
+    cancel: &'a CancelToken,
 }
 
 /// What was learned, and the file that holds all of it.
@@ -78,7 +113,7 @@ pub(super) struct Explanation {
 
 impl Desk<'_> {
     /// Asks the debug port and keeps what it tells.
-    pub(super) async fn examine(
+    async fn examine(
         &self,
         board: &Board,
         debug: &mut dyn DebugPort,

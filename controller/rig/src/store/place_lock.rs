@@ -79,7 +79,7 @@ impl fmt::Display for Holder {
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceLockError {
     /// Somebody else has it.
-    #[error("place {place} is in use by {}", by(holder.as_ref()))]
+    #[error("place {place} is in use by {}", by(holder.as_deref()))]
     Held {
         /// The place.
         place: PlaceName,
@@ -101,8 +101,8 @@ impl PlaceLockError {
     }
 }
 
-fn by(holder: Option<&Box<Holder>>) -> String {
-    holder.map_or_else(|| "another process".to_owned(), |holder| holder.to_string())
+fn by(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
 }
 
 /// A place that is held. Dropping it gives it up.
