@@ -231,6 +231,8 @@ impl Watch {
         }
         let (snapshot, why) = match (launch.fault.take(), &mut launch.channels) {
             (Some(fault), _) => (fault, Why::Fault),
+            // Where it stands now says nothing about the boot that is over.
+            (None, Some(_)) if !stands_where_it_failed(request.why) => return Ok(None),
             (None, Some(channels)) => {
                 let stood = channels.gdb.interrupt().map_err(broken);
                 let seen = stood
@@ -247,6 +249,14 @@ impl Watch {
         };
         Ok(Some(told(&snapshot, why, request)))
     }
+}
+
+/// Tells whether a target that failed for this reason is still where it did.
+fn stands_where_it_failed(why: Cause) -> bool {
+    !matches!(
+        why,
+        Cause::UnexpectedReset | Cause::WatchdogReset | Cause::BootLoop | Cause::GuestExit
+    )
 }
 
 /// Forgets what was caught before a reset that the rig asked for: it belongs to a boot that
