@@ -21,6 +21,8 @@
 
 mod attach;
 mod bench;
+#[cfg(test)]
+mod board_tests;
 mod core;
 mod flash;
 mod handle;
