@@ -452,7 +452,8 @@ async fn speed() {
     let (probe, _) = attached().await;
     for r in 0..5 {
         let t = Instant::now();
-        let rep = flash(&probe, &request(&[(0x1_0000, noise(500 + r, 128 * SECTOR))])).await.unwrap();
+        let rep =
+            flash(&probe, &request(&[(0x1_0000, noise(500 + r, 128 * SECTOR))])).await.unwrap();
         let full = t.elapsed();
         let t = Instant::now();
         flash(&probe, &request(&[(0x1_0000, noise(500 + r, 128 * SECTOR))])).await.unwrap();
