@@ -192,7 +192,7 @@ async fn progress_goes_up_in_small_steps_to_the_end() {
     let told = move |progress| sink.lock().unwrap().push(progress);
     let job = request(&[(0x2_0000, bytes)]);
     let report = probe.flash(job, told, Cancel::default()).await.unwrap();
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock().unwrap().clone();
     let mut order: Vec<FlashPhase> = seen.iter().map(|progress| progress.phase).collect();
     order.dedup();
     use FlashPhase::{Compare, Erase, Program, Verify};

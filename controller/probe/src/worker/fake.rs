@@ -142,7 +142,7 @@ fn pulled_out() -> DebugProbeError {
 
 impl FakeProbe {
     /// Counts a transfer, and lets happen what the script says.
-    fn transfer(&mut self) -> Result<(), ArmError> {
+    fn transfer(&mut self, register: RegisterAddress) -> Result<(), ArmError> {
         let script = &self.fake.script;
         let nth = self.fake.transfers.fetch_add(1, Ordering::SeqCst);
         assert!(!script.panics, "the driver met a case that cannot be");
@@ -155,7 +155,9 @@ impl FakeProbe {
             drop(hang.changed.wait_while(over, |over| !*over).unwrap());
             return Err(pulled_out().into());
         }
-        if self.deaf || (script.asleep && !self.was_reset) {
+        // The debug port answers, what is behind it does not: for the port itself probe-rs
+        // waits five seconds at each attempt.
+        if register.is_ap() && (self.deaf || (script.asleep && !self.was_reset)) {
             return Err(DapError::NoAcknowledge.into());
         }
         Ok(())
@@ -168,7 +170,7 @@ impl FakeProbe {
 
 impl RawDapAccess for FakeProbe {
     fn raw_read_register(&mut self, register: RegisterAddress) -> Result<u32, ArmError> {
-        self.transfer()?;
+        self.transfer(register)?;
         if !register.is_ap() {
             return Ok(match register.a2_and_3() {
                 0x0 => 0x0BB1_1477,
@@ -205,7 +207,7 @@ impl RawDapAccess for FakeProbe {
         register: RegisterAddress,
         value: u32,
     ) -> Result<(), ArmError> {
-        self.transfer()?;
+        self.transfer(register)?;
         if !register.is_ap() {
             match register.a2_and_3() {
                 0x4 => self.port.control = value,

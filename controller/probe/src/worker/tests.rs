@@ -242,9 +242,9 @@ impl Server {
             let mut buffer = [0; 4096];
             if greets {
                 // Who are you; what is your clock.
-                client.read(&mut buffer).unwrap();
+                assert!(client.read(&mut buffer).unwrap() > 0);
                 client.write_all(&framed(0, b"probe-rs,v01")).unwrap();
-                client.read(&mut buffer).unwrap();
+                assert!(client.read(&mut buffer).unwrap() > 0);
                 client.write_all(&framed(0, &[0x10, 0x11, 0x12, 0x13])).unwrap();
             }
             let mut sent = 0;
