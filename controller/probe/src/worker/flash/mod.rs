@@ -15,6 +15,8 @@ use std::time::Instant;
 use probe_rs::MemoryInterface;
 use sha2::{Digest, Sha256};
 
+#[cfg(test)]
+pub(crate) use self::algorithm::DISPATCHER;
 use self::algorithm::{Loaded, Purpose};
 pub use self::cancel::Cancel;
 pub(crate) use self::cancel::{Interest, Stop};
@@ -119,8 +121,7 @@ pub(crate) fn erase(
     }
     let mut bytes = 0;
     for (number, sectors) in &jobs {
-        let (core, algorithm) = survey.algorithm(*number)?;
-        let mut loaded = Loaded::load(bench.session(), core, algorithm, pulse)?;
+        let mut loaded = Loaded::load(bench.session(), survey.runner(*number)?, pulse)?;
         loaded.init(Purpose::Erase)?;
         let at_once = *scope == EraseScope::All && loaded.can_erase_all();
         let mut stopped = stop.is_wanted();
@@ -208,9 +209,9 @@ impl Work<'_> {
                 different.push(!(equal && skip_equal));
                 Ok(())
             };
-            let (core, algorithm) = self.survey.algorithm(*number)?;
-            if algorithm.pc_read.is_some() {
-                let mut loaded = Loaded::load(self.bench.session(), core, algorithm, self.pulse)?;
+            let runner = self.survey.runner(*number)?;
+            if runner.algorithm.pc_read.is_some() {
+                let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
                 loaded.init(Purpose::Verify)?;
                 for block in blocks.iter_mut() {
                     examine(block, &mut |at, bytes| loaded.read(at, bytes))?;
@@ -235,11 +236,12 @@ impl Work<'_> {
     /// Erases blocks, then programs them. Returns how many bytes were programmed.
     fn erase_and_program(&mut self, number: usize, blocks: &[Block]) -> Result<u64, ProbeError> {
         self.check_stop()?;
-        let (core, algorithm) = self.survey.algorithm(number)?;
+        let runner = self.survey.runner(number)?;
+        let algorithm = runner.algorithm;
         if !Survey::takes_plain_pages(algorithm) {
             return self.hand_over(blocks);
         }
-        let mut loaded = Loaded::load(self.bench.session(), core, algorithm, self.pulse)?;
+        let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
 
         let sectors = || blocks.iter().flat_map(|block| &block.sectors);
         self.phases.begin(FlashPhase::Erase, sectors().map(|one| one.end - one.start).sum());
@@ -351,11 +353,11 @@ impl Work<'_> {
 
     /// Reads memory that lies in one region.
     fn read_back(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), ProbeError> {
-        let external = self.survey.flash_at(address).map(|number| self.survey.algorithm(number));
-        if let Some((core, algorithm)) = external.transpose()?
-            && algorithm.pc_read.is_some()
+        let served = self.survey.flash_at(address).map(|number| self.survey.runner(number));
+        if let Some(runner) = served.transpose()?
+            && runner.algorithm.pc_read.is_some()
         {
-            let mut loaded = Loaded::load(self.bench.session(), core, algorithm, self.pulse)?;
+            let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
             loaded.init(Purpose::Verify)?;
             let mut here = address;
             for part in bytes.chunks_mut(STEP) {
