@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use super::flash::Means;
 use crate::{
     AttachMode, AttachOptions, Attached, Cancel, CoreKind, CoreState, EraseScope, FlashPhase,
     FlashProgress, FlashReport, FlashRequest, HaltReason, Leave, MemoryWidth, Payload, ProbeError,
@@ -145,17 +146,10 @@ async fn what_does_not_fit_leaves_the_flash_alone() {
 async fn equal_sectors_are_left_alone() {
     let (probe, _) = attached().await;
     let mut bytes = noise(20, 64 * SECTOR);
-    let started = Instant::now();
-    flash(&probe, &request(&[(0x1_0000, noise(21, 64 * SECTOR))])).await.unwrap();
-    let full = started.elapsed();
     flash(&probe, &request(&[(0x1_0000, bytes.clone())])).await.unwrap();
-
-    let started = Instant::now();
     let again = flash(&probe, &request(&[(0x1_0000, bytes.clone())])).await.unwrap();
-    let unchanged = started.elapsed();
     assert_eq!((again.sectors_erased, again.sectors_equal, again.written), (0, 64, 0));
     assert_eq!(again.read_back_sha256, Some(sha256(&bytes)));
-    assert!(unchanged < full / 5, "{unchanged:?} of {full:?}");
 
     bytes[5 * SECTOR + 9] ^= 1;
     let one = flash(&probe, &request(&[(0x1_0000, bytes.clone())])).await.unwrap();
@@ -424,40 +418,38 @@ async fn closing_leaves_the_core_as_asked() {
 
 #[tokio::test]
 #[ignore = "needs a board"]
+async fn every_way_to_program_brings_about_the_same() {
+    let (probe, _) = attached().await;
+    for (round, means) in [(0, Means::Best), (1, Means::Halting), (2, Means::Loader)] {
+        let bytes = noise(90 + round, 5 * SECTOR + 100);
+        let job = request(&[(0x9000, bytes.clone()), (RAM + 0x80, noise(95, 64))]);
+        let report = probe.flash_by(means, job, |_| {}, Cancel::default()).await.unwrap();
+        assert_eq!((report.sectors_erased, report.verified), (6, true), "{means:?}");
+        assert_eq!(probe.read(0x9000, bytes.len()).await.unwrap(), bytes, "{means:?}");
+        let behind = probe.read(0x9000 + bytes.len() as u64, SECTOR - 100).await.unwrap();
+        assert!(behind.iter().all(|byte| *byte == 0xff), "{means:?}");
+    }
+    probe.close(Leave::Running).await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs a board"]
 async fn two_hundred_cycles_leave_nothing_behind() {
     let (probe, _) = attached().await;
     probe.close(Leave::Running).await.unwrap();
-    let before = left_open();
+    let before = open_now();
     for round in 0..200 {
         let (probe, _) = attached().await;
         flash(&probe, &request(&[(0x1000, noise(round, 2 * SECTOR))])).await.unwrap();
         probe.close(Leave::Running).await.unwrap();
     }
-    let after = left_open();
-    assert_eq!(before, after);
+    let after = open_now();
+    // Other tests of this process open some and close them; a leak would be one a cycle.
+    assert!(after.0 < before.0 + 100 && after.1 < before.1 + 100, "{before:?} {after:?}");
 }
 
-/// Counts this process's threads that serve probes, and its open files. Other tests of this
-/// process open some, too: run alone.
-fn left_open() -> (usize, usize) {
-    let names = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    let threads = names.filter(|name| name.starts_with("probe ")).count();
-    (threads, std::fs::read_dir("/proc/self/fd").unwrap().count())
-}
-
-#[tokio::test]
-#[ignore]
-async fn speed() {
-    let (probe, _) = attached().await;
-    for r in 0..5 {
-        let t = Instant::now();
-        let rep =
-            flash(&probe, &request(&[(0x1_0000, noise(500 + r, 128 * SECTOR))])).await.unwrap();
-        let full = t.elapsed();
-        let t = Instant::now();
-        flash(&probe, &request(&[(0x1_0000, noise(500 + r, 128 * SECTOR))])).await.unwrap();
-        eprintln!("full {full:?} again {:?} {:?}", t.elapsed(), rep.phases);
-    }
-    probe.close(Leave::Running).await.unwrap();
+/// Counts this process's threads and open files.
+fn open_now() -> (usize, usize) {
+    let count = |folder| std::fs::read_dir(folder).unwrap().count();
+    (count("/proc/self/task"), count("/proc/self/fd"))
 }

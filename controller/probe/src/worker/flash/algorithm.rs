@@ -36,15 +36,20 @@ const S_LOCKUP: u32 = 1 << 19;
 /// Debug fault status register, and all its bits, which are cleared by writing them.
 const DFSR: (u64, u32) = (0xE000_ED30, 0x1f);
 
-/// How long the small entry points may take; probe-rs grants them as much.
-const SMALL: Duration = Duration::from_secs(2);
+/// How long the small entry points may take, and what every function is granted at least. The
+/// limits of the descriptions are those of silicon; an emulated core on a busy host is slower,
+/// and a chip that is broken is found out a little later.
+const SMALL: Duration = Duration::from_secs(10);
 /// How long reading a page of external flash may take; as in probe-rs.
 const READ: Duration = Duration::from_secs(30);
 
-/// For how long the core is asked without a pause whether it is done: most calls on a fast
-/// or emulated chip are over by then. Later a pause costs less than it saves the bus.
-const EAGER: Duration = Duration::from_millis(2);
-const PAUSE: Duration = Duration::from_micros(200);
+/// How often the core is asked without a pause whether it is done: a fast chip is, and on a
+/// slow wire asking is pause enough.
+const EAGER: u32 = 3;
+/// Then it is left alone for so long; an emulated core gets the host's time.
+const PAUSE: Duration = Duration::from_micros(100);
+/// After how many questions, and again, it is also asked whether it is still alive.
+const ALIVE: u32 = 16;
 
 /// The dispatcher, in Thumb code that every Cortex-M has. It may stand anywhere; the word
 /// behind it is the address of the letter box: function, three arguments, the first of which
@@ -283,20 +288,24 @@ impl<'a> Loaded<'a> {
 
     /// Waits until the function has returned, and returns its result.
     fn result(&mut self, within: Duration) -> Result<u32, FlashError> {
+        let within = within.max(SMALL);
         let started = Instant::now();
+        let mut asked: u32 = 0;
         loop {
             if let Some(result) = self.returned()? {
                 return Ok(result);
             }
             // It answers: the probe is alive, whatever the chip does.
             self.pulse.beat();
-            let elapsed = started.elapsed();
-            if elapsed >= within {
+            if started.elapsed() >= within {
                 self.core.halt(RESET).map_err(FlashError::Core)?;
                 return Err(FlashError::Core(Error::Timeout));
             }
-            if elapsed > EAGER {
+            asked = asked.wrapping_add(1);
+            if asked.is_multiple_of(ALIVE) {
                 self.check_alive()?;
+            }
+            if asked > EAGER {
                 std::thread::sleep(PAUSE);
             }
         }

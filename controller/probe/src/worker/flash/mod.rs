@@ -38,10 +38,22 @@ pub(crate) type Sink = Box<dyn FnMut(FlashProgress) + Send>;
 /// How much is read between two reports of progress.
 const STEP: usize = 4 * 1024;
 
+/// By what means blocks are erased and programmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// The best that chip and algorithm allow; it may be one of the others.
+    Best,
+    /// By an algorithm whose functions are called by halting.
+    Halting,
+    /// By probe-rs' own loader.
+    Loader,
+}
+
 /// Flashes.
 pub(crate) fn flash(
     bench: &mut Bench,
     request: &FlashRequest,
+    means: Means,
     sink: Sink,
     stop: &Stop,
     pulse: &Pulse,
@@ -49,7 +61,8 @@ pub(crate) fn flash(
     let survey = survey(bench.session().target())?;
     let payload = &request.payload;
     let plan = plan(payload, &request.preserve, &survey.areas, &survey.geometries, &survey.chip)?;
-    let mut work = Work { bench, survey: &survey, stop, pulse, phases: Phases::new(sink, pulse) };
+    let phases = Phases::new(sink, pulse);
+    let mut work = Work { bench, survey: &survey, means, stop, pulse, phases };
     let sectors = |blocks: &[Block]| blocks.iter().map(|block| block.sectors.len()).sum::<usize>();
     let all: usize = plan.flash.values().map(|blocks| sectors(blocks)).sum();
 
@@ -179,6 +192,7 @@ pub(crate) fn boot_ram(bench: &mut Bench, payload: &Payload) -> Result<(), Probe
 struct Work<'a> {
     bench: &'a mut Bench,
     survey: &'a Survey,
+    means: Means,
     stop: &'a Stop,
     pulse: &'a Pulse,
     phases: Phases<'a>,
@@ -236,9 +250,12 @@ impl Work<'_> {
     /// Erases blocks, then programs them. Returns how many bytes were programmed.
     fn erase_and_program(&mut self, number: usize, blocks: &[Block]) -> Result<u64, ProbeError> {
         self.check_stop()?;
-        let runner = self.survey.runner(number)?;
+        let mut runner = self.survey.runner(number)?;
         let algorithm = runner.algorithm;
-        if !Survey::takes_plain_pages(algorithm) {
+        if self.means == Means::Halting {
+            runner.room = None;
+        }
+        if self.means == Means::Loader || !Survey::takes_plain_pages(algorithm) {
             return self.hand_over(blocks);
         }
         let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
