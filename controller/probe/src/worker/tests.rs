@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,15 @@ fn request() -> FlashRequest {
 
 async fn flash(probe: &ProbeHandle) -> ProbeError {
     probe.flash(request(), |_| {}, Cancel::default()).await.unwrap_err()
+}
+
+/// Waits until nobody but the test knows the fake: its probe is dropped, its thread has ended.
+async fn released(fake: &Arc<Fake>) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Arc::strong_count(fake) > 1 {
+        assert!(Instant::now() < deadline, "the probe is still held");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
@@ -175,6 +185,7 @@ async fn a_driver_that_hangs_is_given_up_and_cut_off() {
     }
     assert!([&error, &queued].iter().any(|error| matches!(error, ProbeError::Hung { .. })));
     assert!(fake.was_cut());
+    released(&fake).await;
     assert!(matches!(probe.halt().await, Err(ProbeError::Gone)));
     assert!(matches!(probe.clone().close(Leave::Running).await, Err(ProbeError::Gone)));
 }
@@ -185,6 +196,19 @@ async fn a_driver_that_hangs_while_attaching_is_given_up_too() {
     let error = ProbeHandle::attach(fake.source(), options()).await.unwrap_err();
     assert_eq!(error.to_string(), "the probe did not answer to attach within 2 s");
     assert!(fake.was_cut());
+    released(&fake).await;
+}
+
+#[tokio::test]
+async fn the_last_handle_that_is_dropped_ends_the_session() {
+    let fake = Fake::new(Script::default());
+    let (probe, _) = ProbeHandle::attach(fake.source(), options()).await.unwrap();
+    let other = probe.clone();
+    drop(probe);
+    assert_eq!(other.state().await.unwrap(), CoreState::Running);
+    drop(other);
+    released(&fake).await;
+    assert!(!fake.was_cut());
 }
 
 #[tokio::test]

@@ -331,7 +331,11 @@ impl Work<'_> {
         self.check_stop()?;
         let total = ram.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         self.phases.begin(FlashPhase::Load, total);
-        self.bench.halt()?;
+        match self.bench.halt() {
+            // A core that is locked up cannot be halted, only reset.
+            Err(ProbeError::CoreTimeout { .. }) => self.bench.reset(ResetInto::Halt)?,
+            halted => drop(halted?),
+        }
         for (start, bytes) in ram {
             let mut here = *start;
             for chunk in bytes.chunks(STEP) {
