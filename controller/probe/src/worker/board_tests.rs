@@ -19,7 +19,8 @@ use crate::{
 const NEEDS: &str = "names a probe with an nRF51822 behind it";
 
 /// Returns the probe that the tests use. The one place that knows: give them the virtual
-/// probe here, and take `#[ignore]` from the tests.
+/// probe here, and take `#[ignore]` from the tests. A test that asks twice means the same
+/// board; two tests mean two, or run one after the other.
 fn board() -> ProbeSource {
     ProbeSource::Selector(std::env::var("JIG_TEST_PROBE").expect(NEEDS))
 }
