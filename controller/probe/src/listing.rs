@@ -178,6 +178,12 @@ impl Bus {
         Self { devices: "/sys/bus/usb/devices".into(), proc: "/proc".into() }
     }
 
+    /// Another machine's, for tests.
+    #[cfg(test)]
+    pub(crate) fn at(devices: PathBuf, proc: PathBuf) -> Self {
+        Self { devices, proc }
+    }
+
     /// Finds the devices that look like a probe, in the order of their ports.
     pub(crate) fn devices_of(&self, info: &DebugProbeInfo) -> Vec<Device> {
         let Ok(entries) = fs::read_dir(&self.devices) else { return Vec::new() };
@@ -269,7 +275,7 @@ mod tests {
     /// Builds the folders of a machine with two probes without serial numbers, the second of
     /// which another process holds by its HID node.
     fn machine(folder: &Path) -> Bus {
-        let bus = Bus { devices: folder.join("usb"), proc: folder.join("proc") };
+        let bus = Bus::at(folder.join("usb"), folder.join("proc"));
         for (port, number) in [("1-4.2", "7"), ("1-4.1", "12")] {
             let device = bus.devices.join(port);
             let hid = device.join(format!("{port}:1.3/0003:0D28:0204/hidraw/hidraw{number}"));
@@ -313,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_bus_has_no_probes() {
-        let bus = Bus { devices: "/nowhere/usb".into(), proc: "/nowhere/proc".into() };
+        let bus = Bus::at("/nowhere/usb".into(), "/nowhere/proc".into());
         assert!(bus.devices_of(&info(None)).is_empty());
         assert_eq!(holder_of(&info(None), &bus), None);
     }

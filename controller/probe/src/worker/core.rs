@@ -428,7 +428,8 @@ fn check_alignment(width: MemoryWidth, address: u64, len: usize) -> Result<(), P
         MemoryWidth::Half => 2,
         MemoryWidth::Word => 4,
     };
-    if address.checked_add(len as u64).is_none() || address % unit != 0 || len as u64 % unit != 0 {
+    let aligned = address.is_multiple_of(unit) && (len as u64).is_multiple_of(unit);
+    if address.checked_add(len as u64).is_none() || !aligned {
         return Err(ProbeError::BadOption {
             name: "the memory range".to_owned(),
             value: format!("{address:#x}, {len} bytes"),

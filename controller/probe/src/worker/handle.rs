@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::attach::attach;
 use super::bench::{Bench, Flow, Job, Pulse, Shared, serve};
-use super::flash::{self, Cancel, Interest, Stop};
+use super::flash::{self, Cancel, Interest, Means, Stop};
 use super::options::{AttachOptions, Attached};
 use super::selector::Selector;
 use super::source::{Leash, ProbeSource, Resolved};
@@ -156,11 +156,22 @@ impl ProbeHandle {
         progress: impl FnMut(FlashProgress) + Send + 'static,
         cancel: Cancel,
     ) -> Result<FlashReport, ProbeError> {
+        self.flash_by(Means::Best, request, progress, cancel).await
+    }
+
+    /// Flashes by certain means; tests choose them.
+    pub(super) async fn flash_by(
+        &self,
+        means: Means,
+        request: FlashRequest,
+        progress: impl FnMut(FlashProgress) + Send + 'static,
+        cancel: Cancel,
+    ) -> Result<FlashReport, ProbeError> {
         let shared = Arc::clone(&self.shared);
         let stop = Stop { asked: cancel, abandoned: Cancel::default() };
         let _interest = Interest(stop.abandoned.clone());
         self.call("flash", move |bench| {
-            flash::flash(bench, &request, Box::new(progress), &stop, &shared.pulse)
+            flash::flash(bench, &request, means, Box::new(progress), &stop, &shared.pulse)
         })
         .await
     }

@@ -21,13 +21,19 @@
 
 mod attach;
 mod bench;
+#[cfg(test)]
+mod board_tests;
 mod core;
+#[cfg(test)]
+mod fake;
 mod flash;
 mod handle;
 mod options;
 mod relay;
 mod selector;
 mod source;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 pub use flash::Cancel;

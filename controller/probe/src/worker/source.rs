@@ -215,3 +215,107 @@ pub(crate) fn open_local(
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use probe_rs::probe::list::{ProbeListItem, ProbeLister};
+    use probe_rs::probe::{DebugProbe, DebugProbeInfo, ProbeFactory};
+
+    use super::*;
+
+    /// A driver of probes that are there but cannot be opened: the fake at probe-rs' seam
+    /// for what needs several probes, or another program that holds one.
+    #[derive(Debug)]
+    struct Taken;
+
+    impl fmt::Display for Taken {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("taken")
+        }
+    }
+
+    impl ProbeFactory for Taken {
+        fn open(&self, _: &DebugProbeSelector) -> Result<Box<dyn DebugProbe>, DebugProbeError> {
+            Err(ProbeCreationError::CouldNotOpen.into())
+        }
+
+        fn list_probes(&self) -> Vec<ProbeListItem> {
+            Vec::new()
+        }
+    }
+
+    /// Lists probes with these serial numbers.
+    #[derive(Debug)]
+    struct Listed(Vec<Option<&'static str>>);
+
+    impl ProbeLister for Listed {
+        fn open(&self, _: &DebugProbeSelector) -> Result<Probe, DebugProbeError> {
+            Err(ProbeCreationError::NotFound.into())
+        }
+
+        fn list_with_access(&self, wanted: Option<&DebugProbeSelector>) -> Vec<ProbeListItem> {
+            let info = |serial: &Option<&str>| {
+                let serial = serial.map(str::to_owned);
+                DebugProbeInfo::new("a probe", 0x1366, 0x1015, serial, &Taken, None, false)
+            };
+            let infos = self.0.iter().map(info);
+            let matching = infos.filter(|info| wanted.is_none_or(|one| one.matches_probe(info)));
+            matching.map(ProbeListItem::accessible).collect()
+        }
+    }
+
+    fn opened(probes: &[Option<&'static str>], wanted: &str, bus: &Bus) -> String {
+        let lister = Lister::with_lister(Box::new(Listed(probes.to_vec())));
+        open_local(&wanted.parse().unwrap(), &lister, bus).unwrap_err().to_string()
+    }
+
+    /// A machine with two such devices, the second of which another process has open.
+    fn machine(folder: &std::path::Path) -> Bus {
+        for (port, number) in [("3-1", "4"), ("3-2", "5")] {
+            let device = folder.join("usb").join(port);
+            fs::create_dir_all(&device).unwrap();
+            for (name, text) in
+                [("idVendor", "1366"), ("idProduct", "1015"), ("busnum", "3"), ("devnum", number)]
+            {
+                fs::write(device.join(name), text).unwrap();
+            }
+        }
+        fs::create_dir_all(folder.join("proc/99/fd")).unwrap();
+        fs::write(folder.join("proc/99/comm"), "JLinkExe\n").unwrap();
+        std::os::unix::fs::symlink("/dev/bus/usb/003/005", folder.join("proc/99/fd/7")).unwrap();
+        Bus::at(folder.join("usb"), folder.join("proc"))
+    }
+
+    #[test]
+    fn two_probes_without_serial_numbers_are_ambiguous_and_named_by_port() {
+        let folder = tempfile::tempdir().unwrap();
+        let bus = machine(folder.path());
+        assert_eq!(
+            opened(&[None, None], "1366:1015", &bus),
+            "1366:1015 means more than one probe: 1366:1015 at port 3-1, 1366:1015 at port 3-2"
+        );
+    }
+
+    #[test]
+    fn a_probe_that_is_held_names_its_holder() {
+        let folder = tempfile::tempdir().unwrap();
+        let bus = machine(folder.path());
+        assert_eq!(
+            opened(&[None], "1366:1015", &bus),
+            "probe 1366:1015 is held by JLinkExe (pid 99)"
+        );
+        fs::remove_dir_all(folder.path().join("proc")).unwrap();
+        assert_eq!(opened(&[None], "1366:1015", &bus), "1366:1015 could not be opened");
+    }
+
+    #[test]
+    fn a_probe_that_is_not_there_is_named_beside_those_that_are() {
+        let bus = Bus::system();
+        assert_eq!(
+            opened(&[Some("A"), Some("B")], "1366:1015:C", &bus),
+            "there is no probe 1366:1015:C; there are 1366:1015:A, 1366:1015:B"
+        );
+    }
+}

@@ -15,6 +15,8 @@ use std::time::Instant;
 use probe_rs::MemoryInterface;
 use sha2::{Digest, Sha256};
 
+#[cfg(test)]
+pub(crate) use self::algorithm::DISPATCHER;
 use self::algorithm::{Loaded, Purpose};
 pub use self::cancel::Cancel;
 pub(crate) use self::cancel::{Interest, Stop};
@@ -36,10 +38,22 @@ pub(crate) type Sink = Box<dyn FnMut(FlashProgress) + Send>;
 /// How much is read between two reports of progress.
 const STEP: usize = 4 * 1024;
 
+/// By what means blocks are erased and programmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// The best that chip and algorithm allow; it may be one of the others.
+    Best,
+    /// By an algorithm whose functions are called by halting.
+    Halting,
+    /// By probe-rs' own loader.
+    Loader,
+}
+
 /// Flashes.
 pub(crate) fn flash(
     bench: &mut Bench,
     request: &FlashRequest,
+    means: Means,
     sink: Sink,
     stop: &Stop,
     pulse: &Pulse,
@@ -47,7 +61,8 @@ pub(crate) fn flash(
     let survey = survey(bench.session().target())?;
     let payload = &request.payload;
     let plan = plan(payload, &request.preserve, &survey.areas, &survey.geometries, &survey.chip)?;
-    let mut work = Work { bench, survey: &survey, stop, pulse, phases: Phases::new(sink, pulse) };
+    let phases = Phases::new(sink, pulse);
+    let mut work = Work { bench, survey: &survey, means, stop, pulse, phases };
     let sectors = |blocks: &[Block]| blocks.iter().map(|block| block.sectors.len()).sum::<usize>();
     let all: usize = plan.flash.values().map(|blocks| sectors(blocks)).sum();
 
@@ -119,8 +134,7 @@ pub(crate) fn erase(
     }
     let mut bytes = 0;
     for (number, sectors) in &jobs {
-        let (core, algorithm) = survey.algorithm(*number)?;
-        let mut loaded = Loaded::load(bench.session(), core, algorithm, pulse)?;
+        let mut loaded = Loaded::load(bench.session(), survey.runner(*number)?, pulse)?;
         loaded.init(Purpose::Erase)?;
         let at_once = *scope == EraseScope::All && loaded.can_erase_all();
         let mut stopped = stop.is_wanted();
@@ -178,6 +192,7 @@ pub(crate) fn boot_ram(bench: &mut Bench, payload: &Payload) -> Result<(), Probe
 struct Work<'a> {
     bench: &'a mut Bench,
     survey: &'a Survey,
+    means: Means,
     stop: &'a Stop,
     pulse: &'a Pulse,
     phases: Phases<'a>,
@@ -208,9 +223,9 @@ impl Work<'_> {
                 different.push(!(equal && skip_equal));
                 Ok(())
             };
-            let (core, algorithm) = self.survey.algorithm(*number)?;
-            if algorithm.pc_read.is_some() {
-                let mut loaded = Loaded::load(self.bench.session(), core, algorithm, self.pulse)?;
+            let runner = self.survey.runner(*number)?;
+            if runner.algorithm.pc_read.is_some() {
+                let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
                 loaded.init(Purpose::Verify)?;
                 for block in blocks.iter_mut() {
                     examine(block, &mut |at, bytes| loaded.read(at, bytes))?;
@@ -235,11 +250,15 @@ impl Work<'_> {
     /// Erases blocks, then programs them. Returns how many bytes were programmed.
     fn erase_and_program(&mut self, number: usize, blocks: &[Block]) -> Result<u64, ProbeError> {
         self.check_stop()?;
-        let (core, algorithm) = self.survey.algorithm(number)?;
-        if !Survey::takes_plain_pages(algorithm) {
+        let mut runner = self.survey.runner(number)?;
+        let algorithm = runner.algorithm;
+        if self.means == Means::Halting {
+            runner.room = None;
+        }
+        if self.means == Means::Loader || !Survey::takes_plain_pages(algorithm) {
             return self.hand_over(blocks);
         }
-        let mut loaded = Loaded::load(self.bench.session(), core, algorithm, self.pulse)?;
+        let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
 
         let sectors = || blocks.iter().flat_map(|block| &block.sectors);
         self.phases.begin(FlashPhase::Erase, sectors().map(|one| one.end - one.start).sum());
@@ -312,7 +331,11 @@ impl Work<'_> {
         self.check_stop()?;
         let total = ram.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         self.phases.begin(FlashPhase::Load, total);
-        self.bench.halt()?;
+        match self.bench.halt() {
+            // A core that is locked up cannot be halted, only reset.
+            Err(ProbeError::CoreTimeout { .. }) => self.bench.reset(ResetInto::Halt)?,
+            halted => drop(halted?),
+        }
         for (start, bytes) in ram {
             let mut here = *start;
             for chunk in bytes.chunks(STEP) {
@@ -351,11 +374,11 @@ impl Work<'_> {
 
     /// Reads memory that lies in one region.
     fn read_back(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), ProbeError> {
-        let external = self.survey.flash_at(address).map(|number| self.survey.algorithm(number));
-        if let Some((core, algorithm)) = external.transpose()?
-            && algorithm.pc_read.is_some()
+        let served = self.survey.flash_at(address).map(|number| self.survey.runner(number));
+        if let Some(runner) = served.transpose()?
+            && runner.algorithm.pc_read.is_some()
         {
-            let mut loaded = Loaded::load(self.bench.session(), core, algorithm, self.pulse)?;
+            let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
             loaded.init(Purpose::Verify)?;
             let mut here = address;
             for part in bytes.chunks_mut(STEP) {

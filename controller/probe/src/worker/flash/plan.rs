@@ -52,6 +52,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// Returns one past the last address.
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.image.len() as u64
+    }
+
     /// Returns the part that has to be read to know whether the block holds its payload
     /// and what is to be kept.
     pub(crate) fn span(&self) -> Range<usize> {
@@ -180,9 +185,8 @@ impl Block {
     }
 
     fn mark_kept(&mut self, preserve: &[Range<u64>]) -> Result<(), ProbeError> {
-        let end = self.start + self.image.len() as u64;
         for range in preserve {
-            let (from, to) = (range.start.max(self.start), range.end.min(end));
+            let (from, to) = (range.start.max(self.start), range.end.min(self.end()));
             if from >= to {
                 continue;
             }
@@ -322,7 +326,7 @@ mod tests {
     fn one_byte_touches_one_sector_and_programs_one_page() {
         let plan = planned(&[(0x181, &[7])], &[]).unwrap();
         let [block] = plan.flash[&0].as_slice() else { panic!("{plan:?}") };
-        assert_eq!((block.start, &*block.sectors), (0x100, &[0x100..0x200][..]));
+        assert_eq!((block.start, block.sectors.len(), block.end()), (0x100, 1, 0x200));
         assert_eq!(block.span(), 0x81..0x82);
         let pages: Vec<_> = block.pages(0x80, 0xff).collect();
         assert_eq!(pages.len(), 1);
@@ -374,7 +378,7 @@ mod tests {
 
     #[test]
     fn nothing_can_be_both_written_and_kept() {
-        let error = planned(&[(0x100, &[1; 16])], &[0x10f..0x200]).unwrap_err();
+        let error = planned(&[(0x100, &[1; 16])], &[0..0x10, 0x10f..0x200]).unwrap_err();
         assert!(matches!(error, ProbeError::PreserveOverlaps { start: 0x10f, end: 0x110 }));
     }
 

@@ -6,6 +6,7 @@ use probe_rs::Target;
 use probe_rs::config::{MemoryRegion, NvmRegion, RawFlashAlgorithm};
 use probe_rs::flashing::{FlashAlgorithm, FlashError};
 
+use super::algorithm::{ROOM, Runner};
 use super::plan::{Area, AreaKind, Geometry};
 use crate::ProbeError;
 use crate::worker::translate;
@@ -76,16 +77,33 @@ impl Survey {
         Some(self.algorithms.len() - 1)
     }
 
-    /// Returns an algorithm, and the core that runs it.
-    pub(crate) fn algorithm(&self, number: usize) -> Result<(usize, &FlashAlgorithm), ProbeError> {
+    /// Returns an algorithm, and what it runs on.
+    pub(crate) fn runner(&self, number: usize) -> Result<Runner<'_>, ProbeError> {
         let unusable = |what: String| {
             translate::flash(what, FlashError::NoRamDefined { name: self.chip.clone() })
         };
         let one = self.algorithms.get(number).ok_or_else(|| unusable("prepared".to_owned()))?;
         match &one.algorithm {
-            Ok(algorithm) => Ok((one.core, algorithm)),
+            Ok(algorithm) => {
+                Ok(Runner { core: one.core, algorithm, room: self.room_beside(algorithm) })
+            }
             Err(why) => Err(unusable(format!("prepared: {why}"))),
         }
+    }
+
+    /// Finds RAM behind all that an algorithm occupies: its code, its buffers, its stack.
+    fn room_beside(&self, algorithm: &FlashAlgorithm) -> Option<u64> {
+        let ram = |area: &&Area| {
+            area.kind == AreaKind::Ram && area.range.contains(&algorithm.load_address)
+        };
+        let ram = &self.areas.iter().find(ram)?.range;
+        let page = u64::from(algorithm.flash_properties.page_size);
+        let code = algorithm.load_address + 4 * algorithm.instructions.len() as u64;
+        let buffers = algorithm.page_buffers.iter().map(|buffer| buffer + page);
+        let ends = buffers.chain([code, algorithm.stack_top]);
+        let start = ends.filter(|end| (ram.start..=ram.end).contains(end)).max()?;
+        let start = start.next_multiple_of(8);
+        (start + ROOM <= ram.end).then_some(start)
     }
 
     /// Tells whether an algorithm takes pages as they are.
