@@ -215,15 +215,23 @@ async fn a_watcher_can_look_into_a_run_that_hangs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn how_a_debugged_machine_ended_is_told_to_who_asks() {
-    let mut rig = Rig::new();
-    rig.deploy(LOCK_UP).await;
-    let told = rig
-        .blocking(|machine| {
-            let mut channels = machine.launch_halted(AtLaunch::Deployed).unwrap();
-            channels.gdb.resume(super::debug::Packets::default()).unwrap();
-            channels.gdb.wait(Duration::from_secs(60)).unwrap_err();
-            machine.how_it_ended().unwrap()
-        })
-        .await;
-    assert!(matches!(told, Some(BoardEvent::Lockup { .. })), "{told:?}");
+    for code in [LOCK_UP, EXIT] {
+        let mut rig = Rig::new();
+        rig.deploy(code).await;
+        let told = rig
+            .blocking(|machine| {
+                let mut channels = machine.launch_halted(AtLaunch::Deployed).unwrap();
+                channels.gdb.resume(super::debug::Packets::default()).unwrap();
+                let closed = channels.gdb.wait(Duration::from_secs(60)).unwrap_err();
+                assert!(matches!(closed, super::debug::ChannelError::Closed { .. }), "{closed}");
+                machine.how_it_ended().unwrap()
+            })
+            .await;
+        let expected = match told {
+            Some(BoardEvent::Lockup { .. }) => code == LOCK_UP,
+            Some(BoardEvent::TargetExit { code: 7 }) => code == EXIT,
+            _ => false,
+        };
+        assert!(expected, "{told:?}");
+    }
 }

@@ -156,12 +156,21 @@ impl VirtualBoard {
     }
 
     /// Sets what that memory holds; what is not given stays. The core takes new vectors at
-    /// its next reset.
+    /// its next reset, such as that of [`Self::run_free`].
     ///
     /// # Errors
     /// A range lies elsewhere, or the board is lost.
     pub fn set_flash_image(&self, image: &[MemoryRange]) -> Result<(), VirtualBoardError> {
         self.shared.lock().set_program_image(image).map_err(failed)
+    }
+
+    /// Resets the board and lets it run as it does when nobody is attached: what a board
+    /// does that is powered on.
+    ///
+    /// # Errors
+    /// The board is lost.
+    pub fn run_free(&self) -> Result<(), VirtualBoardError> {
+        self.shared.lock().run_free().map_err(failed)
     }
 
     /// Serves the probe to other programs, or to probe-rs in this one, until the handle is

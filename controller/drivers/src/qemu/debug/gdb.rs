@@ -331,6 +331,10 @@ impl Gdb {
             if let Some((body, used)) = unframe(self.stream.arrived()) {
                 let body = body.to_vec();
                 self.stream.take(used);
+                if let Some(b'W' | b'X') = body.first() {
+                    // The program ended, and with it the emulator.
+                    return Err(ChannelError::Closed { channel: NAME });
+                }
                 if self.owed_answers == 0 || Stop::parse(&body).is_some() {
                     return Ok(Some(body));
                 }

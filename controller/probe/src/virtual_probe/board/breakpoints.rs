@@ -47,6 +47,11 @@ impl BreakpointUnit {
         changes
     }
 
+    /// Turns the unit off.
+    pub(super) fn disable(&mut self) {
+        self.enabled = false;
+    }
+
     /// Reads a comparator; 0 if there is none.
     pub(super) fn comparator(&self, index: usize) -> u32 {
         self.comparators.get(index).copied().unwrap_or(0)

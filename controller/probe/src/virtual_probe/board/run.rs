@@ -280,6 +280,14 @@ impl Board {
         if self.in_reset { Ok(()) } else { self.leave_reset() }
     }
 
+    /// Detaches whoever is attached, resets the chip and lets it run.
+    pub(crate) fn run_free(&mut self) -> Result<(), BusError> {
+        self.debug.detach();
+        self.breakpoints.disable();
+        self.in_reset = false;
+        self.reset()
+    }
+
     /// The core is about to execute its first instruction.
     fn leave_reset(&mut self) -> Result<(), BusError> {
         // A debugger that attaches under reset may ask for the vector catch before it

@@ -68,6 +68,12 @@ impl DebugRegisters {
         self.demcr & VC_CORERESET != 0
     }
 
+    /// Forgets what a debugger set.
+    pub(super) fn detach(&mut self) {
+        self.control = 0;
+        self.demcr = 0;
+    }
+
     pub(super) fn set_halted(&mut self, halted: bool) {
         self.control &= !(C_HALT | C_STEP);
         if halted {

@@ -330,6 +330,17 @@ fn an_emulator_that_is_killed_is_an_error_and_no_hang() {
 }
 
 #[test]
+fn an_emulator_that_hangs_is_given_up() {
+    let (bench, mut session) = running(Face::InProcess);
+    let mut core = session.core(0).unwrap();
+    bench.rig.signal(Signal::SIGSTOP);
+    // Its owner notices after five seconds, and the channels' own limit is ten.
+    wait_until(&mut core, "it goes on", |core| core.read_word_32(0).is_err());
+    core.status().unwrap_err();
+    bench.rig.wait_until_off();
+}
+
+#[test]
 fn what_the_flash_holds_moves_to_another_board() {
     let (bench, session) = running(Face::InProcess);
     drop(session);
@@ -341,9 +352,10 @@ fn what_the_flash_holds_moves_to_another_board() {
     bench.board.flash_image().unwrap();
     let other = Bench::new(BOARD, Face::InProcess);
     other.board.set_flash_image(&image).unwrap();
-    let mut session = other.attach();
-    session.core(0).unwrap().reset().unwrap();
+    other.board.run_free().unwrap();
     other.rig.wait_for_text(firmware::PRINTS, 1);
+    let mut session = other.attach();
+    assert_eq!(session.core(0).unwrap().status().unwrap(), CoreStatus::Running);
     let outside = crate::MemoryRange { start: 0x3_fffc, bytes: vec![0; 8] };
     other.board.set_flash_image(&[outside]).unwrap_err();
 }
