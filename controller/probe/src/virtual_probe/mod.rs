@@ -15,6 +15,8 @@ mod opener;
 mod target;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::Rig;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

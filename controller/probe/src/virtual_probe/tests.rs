@@ -13,7 +13,8 @@ use probe_rs::probe::{DebugProbeSelector, Probe};
 use probe_rs::{Core, CoreStatus, MemoryInterface as _, Permissions, Session};
 
 use super::{ServeAt, ServerHandle, VirtualBoard};
-use rig::{PATIENCE, Rig};
+use rig::PATIENCE;
+pub(crate) use rig::Rig;
 
 /// Through which face a test reaches the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! What the worker does with a board, end to end.
 //!
-//! The board is whatever [`board`] says: an nRF51822 with 256 KiB of flash and 16 KiB of RAM.
+//! The board is an emulated one behind the virtual probe: an nRF51822 with 256 KiB of flash and 16 KiB of RAM.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,20 +10,28 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::flash::Means;
+use crate::virtual_probe::Rig;
 use crate::{
     AttachMode, AttachOptions, Attached, Cancel, CoreKind, CoreState, EraseScope, FlashPhase,
     FlashProgress, FlashReport, FlashRequest, HaltReason, Leave, MemoryWidth, Payload, ProbeError,
-    ProbeHandle, ProbeSource, ResetInto, Segment,
+    ProbeHandle, ProbeSource, ResetInto, Segment, VirtualBoard,
 };
 
-/// Why these tests are not part of every run, yet.
-const NEEDS: &str = "names a probe with an nRF51822 behind it";
+std::thread_local! {
+    /// The board of a test, which has a thread of its own.
+    static BOARD: OnceCell<(VirtualBoard, Rig)> = const { OnceCell::new() };
+}
 
-/// Returns the probe that the tests use. The one place that knows: give them the virtual
-/// probe here, and take `#[ignore]` from the tests. A test that asks twice means the same
-/// board; two tests mean two, or run one after the other.
+/// Returns the probe that the tests use: a virtual one. A test that asks twice means the same
+/// board; two tests mean two.
 fn board() -> ProbeSource {
-    ProbeSource::Selector(std::env::var("JIG_TEST_PROBE").expect(NEEDS))
+    // What starts a board blocks, which a test within its runtime must not.
+    let start = || {
+        let rig = Rig::new("microbit");
+        (rig.board(), rig)
+    };
+    let start = || std::thread::spawn(start).join().unwrap();
+    BOARD.with(|board| board.get_or_init(start).0.source().unwrap())
 }
 
 fn options() -> AttachOptions {
@@ -80,7 +89,6 @@ fn looping() -> Vec<u8> {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn attaching_says_what_is_there() {
     let (probe, _) = attached().await;
     flash(&probe, &request(&[(0, looping())])).await.unwrap();
@@ -94,7 +102,6 @@ async fn attaching_says_what_is_there() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn one_byte_one_sector_and_the_whole_flash() {
     let (probe, _) = attached().await;
     for (seed, start, len) in [(1, 0x1001, 1), (2, 0x2000, SECTOR), (3, 0, FLASH as usize)] {
@@ -110,7 +117,6 @@ async fn one_byte_one_sector_and_the_whole_flash() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn holes_stay_what_they_are_or_become_blank() {
     let (probe, _) = attached().await;
     let base = 0x8000;
@@ -132,7 +138,6 @@ async fn holes_stay_what_they_are_or_become_blank() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn what_does_not_fit_leaves_the_flash_alone() {
     let (probe, _) = attached().await;
     flash(&probe, &request(&[(FLASH - 16, vec![1; 16])])).await.unwrap();
@@ -143,7 +148,6 @@ async fn what_does_not_fit_leaves_the_flash_alone() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn equal_sectors_are_left_alone() {
     let (probe, _) = attached().await;
     let mut bytes = noise(20, 64 * SECTOR);
@@ -163,7 +167,6 @@ async fn equal_sectors_are_left_alone() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn preserved_bytes_survive_the_erasure_of_their_sector() {
     let (probe, _) = attached().await;
     let old = noise(30, 2 * SECTOR);
@@ -179,7 +182,6 @@ async fn preserved_bytes_survive_the_erasure_of_their_sector() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn progress_goes_up_in_small_steps_to_the_end() {
     let (probe, _) = attached().await;
     let seen: Arc<std::sync::Mutex<Vec<FlashProgress>>> = Arc::default();
@@ -205,7 +207,6 @@ async fn progress_goes_up_in_small_steps_to_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a board"]
 async fn a_cancelled_flash_can_be_repeated() {
     let (probe, _) = attached().await;
     let mut cancelled = 0;
@@ -232,7 +233,6 @@ async fn a_cancelled_flash_can_be_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a board"]
 async fn an_abandoned_flash_stops_and_the_next_one_works() {
     let (probe, _) = attached().await;
     let (started, waiting) = std::sync::mpsc::channel();
@@ -250,7 +250,6 @@ async fn an_abandoned_flash_stops_and_the_next_one_works() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn erased_flash_is_blank() {
     let (probe, _) = attached().await;
     flash(&probe, &request(&[(0, vec![0; 8 * SECTOR])])).await.unwrap();
@@ -269,7 +268,6 @@ async fn erased_flash_is_blank() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn a_core_is_run_halted_stepped_and_caught() {
     let (probe, _) = attached().await;
     flash(&probe, &request(&[(0, looping())])).await.unwrap();
@@ -302,7 +300,6 @@ async fn a_core_is_run_halted_stepped_and_caught() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn breakpoints_run_out() {
     let (probe, _) = attached().await;
     let mut set = 0;
@@ -318,7 +315,6 @@ async fn breakpoints_run_out() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn registers_and_memory_hold_what_is_written() {
     let (probe, _) = attached().await;
     flash(&probe, &request(&[(0, looping())])).await.unwrap();
@@ -369,7 +365,6 @@ async fn registers_and_memory_hold_what_is_written() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn a_payload_reaches_flash_and_ram() {
     let (probe, _) = attached().await;
     let (rom, ram) = (noise(80, 100), noise(81, 5000));
@@ -384,7 +379,6 @@ async fn a_payload_reaches_flash_and_ram() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn attaching_under_reset_finds_the_core_before_its_first_instruction() {
     let (probe, _) = attached().await;
     flash(&probe, &request(&[(0, looping())])).await.unwrap();
@@ -398,7 +392,6 @@ async fn attaching_under_reset_finds_the_core_before_its_first_instruction() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn closing_leaves_the_core_as_asked() {
     let (probe, _) = attached().await;
     flash(&probe, &request(&[(0, looping())])).await.unwrap();
@@ -418,7 +411,6 @@ async fn closing_leaves_the_core_as_asked() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn every_way_to_program_brings_about_the_same() {
     let (probe, _) = attached().await;
     for (round, means) in [(0, Means::Best), (1, Means::Halting), (2, Means::Loader)] {
@@ -434,7 +426,6 @@ async fn every_way_to_program_brings_about_the_same() {
 }
 
 #[tokio::test]
-#[ignore = "needs a board"]
 async fn two_hundred_cycles_leave_nothing_behind() {
     let (probe, _) = attached().await;
     probe.close(Leave::Running).await.unwrap();

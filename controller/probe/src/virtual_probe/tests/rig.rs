@@ -68,7 +68,7 @@ std::thread_local! {
 }
 
 /// A rig with one board, off.
-pub(super) struct Rig {
+pub(crate) struct Rig {
     pub(super) profile: Arc<BoardProfile>,
     pub(super) machine: Machine,
     pub(super) seen: Arc<Seen>,
@@ -78,7 +78,7 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    pub(super) fn new(board: &str) -> Self {
+    pub(crate) fn new(board: &str) -> Self {
         let profile = Arc::new(profile(board));
         let seen = Arc::new(Seen::default());
         let me = Arc::clone(&seen);
@@ -104,7 +104,7 @@ impl Rig {
     }
 
     /// Puts a virtual probe before the board.
-    pub(super) fn board(&self) -> VirtualBoard {
+    pub(crate) fn board(&self) -> VirtualBoard {
         VirtualBoard::start(self.machine.clone(), &self.profile).unwrap()
     }
 
