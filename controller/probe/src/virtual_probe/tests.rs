@@ -5,7 +5,6 @@ mod firmware;
 mod hostile;
 mod nrf51;
 mod rig;
-mod speed;
 
 use std::time::{Duration, Instant};
 

@@ -8,6 +8,7 @@
 mod capture;
 mod cycle;
 mod peers;
+mod probe;
 mod program;
 mod report;
 mod rounds;
@@ -48,6 +49,7 @@ const MEASUREMENTS: &[(&str, Measure)] = &[
     ("program", program::measure),
     ("cycle", cycle::single),
     ("repeat", cycle::repeated),
+    ("probe", probe::measure),
     ("capture", capture::throughput),
     ("consoles", capture::sixteen),
     ("memory", capture::flat_memory),
@@ -61,7 +63,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     println!("bench: building");
     // Together, so that both are built with the same features of what they share.
     let build = ["build", "--quiet", "--release", "--package", "jig", "--package", "xtask"];
-    process::run(process::cargo(&build).args(["--bin", "jig", "--example", "capture"]))?;
+    process::run(process::cargo(&build).args([
+        "--bin",
+        "jig",
+        "--example",
+        "capture",
+        "--example",
+        "probe",
+    ]))?;
     fixtures::run(&fixtures::Choice::default())?;
     let setting = Setting::prepare()?;
     let before = report::load();

@@ -30,6 +30,8 @@ pub(super) enum Goal {
     Share { least: f64 },
     /// Below an absolute limit.
     Below { limit: f64 },
+    /// At least an absolute limit.
+    AtLeast { limit: f64 },
     /// Nothing; shown for comparison.
     None,
 }
@@ -72,6 +74,7 @@ impl Row {
             Goal::Within { factor, plus } => Some(ours <= factor * floor + plus),
             Goal::Share { least } => Some(ours >= least * floor),
             Goal::Below { limit } => Some(ours < limit),
+            Goal::AtLeast { limit } => Some(ours >= limit),
             Goal::None => None,
         }
     }
@@ -84,6 +87,7 @@ impl std::fmt::Display for Goal {
             Self::Within { factor, plus } => write!(f, "<= {factor:.2}x + {plus:.0}"),
             Self::Share { least } => write!(f, ">= {least:.2}x"),
             Self::Below { limit } => write!(f, "< {limit:.0}"),
+            Self::AtLeast { limit } => write!(f, ">= {limit:.0}"),
             Self::None => write!(f, "-"),
         }
     }

@@ -50,12 +50,15 @@ pub(super) struct Cycle {
 struct Chosen {
     cycle: Vec<Cycle>,
     repeat: Cycle,
+    probe: Cycle,
 }
 
 /// Where and with what is measured.
 pub(super) struct Setting {
     pub(super) cycles: Vec<Cycle>,
     pub(super) repeat: Cycle,
+    /// What is flashed, and echoes.
+    pub(super) probe: Cycle,
     /// The release build's folder.
     target: PathBuf,
     /// Scratch, emptied at each start.
@@ -71,7 +74,7 @@ impl Setting {
             path: "controller/xtask/bench.toml".into(),
             source: Box::new(source),
         };
-        let Chosen { cycle, repeat } = toml::from_str(CHOSEN).map_err(recipe)?;
+        let Chosen { cycle, repeat, probe } = toml::from_str(CHOSEN).map_err(recipe)?;
         let target = target_dir();
         let scratch = target.join("bench/scratch");
         if scratch.exists() {
@@ -81,7 +84,7 @@ impl Setting {
         let plan = scratch.join("plan.toml");
         fs::write(&plan, PLAN).map_err(Failure::io("write", &plan))?;
         let fault_sets = fault_sets()?;
-        Ok(Self { cycles: cycle, repeat, target, scratch, plan, fault_sets })
+        Ok(Self { cycles: cycle, repeat, probe, target, scratch, plan, fault_sets })
     }
 
     /// Returns the folder that keeps the numbers.
@@ -162,7 +165,7 @@ pub(super) fn settle(profile: &BoardProfile) -> Duration {
     profile.limits.settle
 }
 
-fn boards() -> PathBuf {
+pub(super) fn boards() -> PathBuf {
     process::repository().join("board-profiles")
 }
 
