@@ -35,7 +35,7 @@ impl FlashView {
         let size = byte_size(at.total);
         self.line.set(&format!("{} {percent:3} % of {size}", phase_word(at.phase)));
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.plain && *told != Some(at.phase) {
+        if self.plain && at.total > 0 && *told != Some(at.phase) {
             *told = Some(at.phase);
             eprintln!("{} {size}", phase_word(at.phase));
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use jig_model::exit;
-use jig_probe::{Cancel, EraseScope, FlashRequest, Leave, ResetInto};
+use jig_model::{Fault, exit};
+use jig_probe::{Cancel, EraseScope, FlashRequest, Leave, MemoryKind, ResetInto};
 use serde_json::json;
 
 use super::help::failed;
@@ -50,7 +50,12 @@ pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result
 ///
 /// JSON: `{"place","chip","bytes","took"}`.
 pub(crate) fn erase(common: &Common, screen: &Screen, args: EraseArgs) -> Result<u8, Failure> {
-    with_port(common, screen, &args.at, Lasting::Flash, async |port: &Port| {
+    let lasting = if args.range.is_some() { Lasting::Flash } else { Lasting::Nothing };
+    with_port(common, screen, &args.at, lasting, async |port: &Port| {
+        let is_flash = |region: &jig_probe::MemoryRegion| region.kind == MemoryKind::Flash;
+        if !port.attached.memory.iter().any(is_flash) {
+            return no_flash(screen, port, args.range.is_none());
+        }
         let scope = args.range.map_or(EraseScope::All, EraseScope::Range);
         let cancel = Cancel::default();
         port.cancel_on_stop(cancel.clone());
@@ -73,4 +78,20 @@ pub(crate) fn erase(common: &Common, screen: &Screen, args: EraseArgs) -> Result
         }
         Ok((exit::PASS, Leave::Halted))
     })
+}
+
+/// An emulated board without a model of its chip's flash keeps its program in plain memory.
+fn no_flash(screen: &Screen, port: &Port, all: bool) -> Result<(u8, Leave), Failure> {
+    if !all || !port.is_fresh() {
+        let words = format!("{} has no flash that could be erased", port.place);
+        return Err(Failure::new(Fault::Usage, words)
+            .help(format!("its program is in plain memory: jig flash -b {} IMAGE", port.place)));
+    }
+    if screen.json() {
+        screen
+            .out_json(&json!({ "place": port.place, "chip": port.attached.chip, "report": null }));
+    } else {
+        screen.out(&format!("{} has no program any more", port.place));
+    }
+    Ok((exit::PASS, Leave::Halted))
 }

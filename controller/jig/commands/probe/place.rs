@@ -72,6 +72,11 @@ pub(super) async fn hold(
                     .help(format!("in another terminal: jig probe serve -b {}", place.name)));
             }
             let lock = lock(&places, &place.name, wanted.wait, screen).await?;
+            if lasting == Lasting::Nothing {
+                // Also where what was kept cannot be read any more.
+                let flash = places.flash(&place.name);
+                flash.reset(&lock).map_err(|error| Failure::of(error.fault(), &error))?;
+            }
             let board = LocalBoard::start(catalogue, place, profile, lock, Tap::new(false)).await?;
             let bound = ProbeResource::default();
             Ok(Held { bound, described: None, how: How::Local(Box::new(board)) })
@@ -182,7 +187,7 @@ impl LocalBoard {
         let flash = catalogue.places().flash(&place.name);
         let kept = flash.load(&profile.id).map_err(|error| {
             Failure::of(error.fault(), &error)
-                .help(format!("blank it: rm {}", flash.path().display()))
+                .help(format!("blank it: jig erase -b {}", place.name))
         })?;
         if let Some(kept) = kept {
             let set = board.clone();

@@ -26,6 +26,8 @@ use crate::render::{Screen, one_line};
 /// What must outlive the verb for it to make sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lasting {
+    /// Nothing: what is in the flash goes.
+    Nothing,
     /// What is in the flash.
     Flash,
     /// The board itself: its core stands or runs on afterwards.
@@ -46,6 +48,11 @@ impl Port {
     /// Reads an image and checks that it fits the board.
     pub(super) fn payload(&self, name: &str) -> Result<Payload, Failure> {
         payload_of(name, &self.profile)
+    }
+
+    /// Tells whether the board got its power for this verb.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.held.is_fresh()
     }
 
     /// Keeps what an emulated board's flash holds.
