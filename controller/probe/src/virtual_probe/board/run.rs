@@ -51,9 +51,7 @@ impl Board {
         }
         let breakpoints = self.sync_breakpoints()?;
         self.with_gdb(|gdb| gdb.perform(&breakpoints))?;
-        if self.guards.hard_fault == Some(pc) && !self.breakpoints.matches(pc) {
-            self.bare_step(false)?;
-        }
+        self.pass_guard()?;
         self.run_on()
     }
 
@@ -178,16 +176,37 @@ impl Board {
         }
         let stop = self.with_gdb(|gdb| gdb.interrupt())?;
         self.core_moved();
-        if stop != Stop::Interrupted {
-            self.stopped(stop, false)?;
+        self.state = RunState::Halted;
+        if stop != Stop::Interrupted && self.stopped_by_itself(stop)? {
             return work(self);
         }
-        self.state = RunState::Halted;
         let done = work(self);
         if self.state == RunState::Halted && self.channels.is_some() {
+            self.pass_guard()?;
             self.run_on()?;
         }
         done
+    }
+
+    /// Tells whether a stop that came when one was asked for has a reason of its own, and
+    /// notes the reason if so. Without one the core passes through a guard.
+    fn stopped_by_itself(&mut self, stop: Stop) -> Result<bool, BusError> {
+        let before = self.debug.take_causes();
+        let outcome = self.stopped(stop, true);
+        let causes = self.debug.take_causes();
+        let by_itself = causes & !fault_cause::HALTED != 0;
+        self.debug.cause(before | if by_itself { causes } else { 0 });
+        outcome.map(|()| by_itself)
+    }
+
+    /// Steps over the guard at the HardFault handler, if the core stands at it: it would
+    /// stop there again.
+    fn pass_guard(&mut self) -> Result<(), BusError> {
+        let pc = self.general()?[PC];
+        if self.guards.hard_fault == Some(pc) && !self.breakpoints.matches(pc) {
+            self.bare_step(false)?;
+        }
+        Ok(())
     }
 
     /// Finds out why the core stopped, and lets it run on if that was nobody's wish.

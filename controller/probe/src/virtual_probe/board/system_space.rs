@@ -85,6 +85,11 @@ impl DebugRegisters {
         self.dfsr |= cause;
     }
 
+    /// Returns the causes noted so far, and forgets them.
+    pub(super) fn take_causes(&mut self) -> u32 {
+        std::mem::take(&mut self.dfsr)
+    }
+
     pub(super) fn clear_causes(&mut self) {
         self.dfsr = 0;
     }
