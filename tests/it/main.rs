@@ -22,5 +22,8 @@ mod linux;
 mod manifest;
 mod nothing_left;
 mod offline;
+mod probe_verbs;
+mod served;
+mod stranger;
 mod tidy;
 mod workshop;

@@ -10,7 +10,8 @@ use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
 use jig_model::{Fault, PlaceName};
 use jig_probe::{
-    AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, ProbeHandle, ResetInto,
+    AttachMode, AttachOptions, Attached, Cancel, CoreState, Leave, MemoryKind, ProbeHandle,
+    ResetInto,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -50,9 +51,17 @@ impl Port {
         payload_of(name, &self.profile)
     }
 
-    /// Tells whether the board got its power for this verb.
+    /// Tells whether the board got its power for this verb, and stands since.
     pub(super) fn is_fresh(&self) -> bool {
         self.held.is_fresh()
+    }
+
+    /// Says how to leave a core about which a verb failed: as it is.
+    async fn as_it_is(&self) -> Leave {
+        match self.handle.state().await {
+            Ok(CoreState::Halted { .. }) => Leave::Halted,
+            Ok(_) | Err(_) => Leave::Running,
+        }
     }
 
     /// Keeps what an emulated board's flash holds.
@@ -164,7 +173,7 @@ pub(super) fn with_port(
         let port = Port { handle, attached, place: place.name.clone(), profile, held, stops };
         let outcome = async {
             // A board that was just made real takes its vectors from the flash at a reset.
-            if port.held.is_fresh() {
+            if port.is_fresh() {
                 port.handle
                     .reset(ResetInto::Halt)
                     .await
@@ -173,7 +182,10 @@ pub(super) fn with_port(
             act(&port).await
         };
         let outcome = outcome.await;
-        let leave = outcome.as_ref().map_or(Leave::Running, |(_, leave)| *leave);
+        let leave = match &outcome {
+            Ok((_, leave)) => *leave,
+            Err(_) => port.as_it_is().await,
+        };
         // What the verb found out comes first; a board that cannot be let go comes after.
         let closed = port.handle.close(leave).await;
         port.held.release().await;

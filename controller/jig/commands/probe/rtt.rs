@@ -35,7 +35,8 @@ pub(crate) fn rtt(common: &Common, screen: &Screen, args: RttArgs) -> Result<u8,
         let table = table.map_err(|error| Failure::of(Fault::Usage, &error))?.flatten();
         let ram = port.ram();
         let known = elf.as_deref().and_then(RttBlock::address_in);
-        if args.reset {
+        // A board that was just made real has not begun; there is nothing to see but its start.
+        if args.reset || port.is_fresh() {
             let places = ram.clone();
             port.handle
                 .rtt(move |memory| RttBlock::wipe(memory, &places))

@@ -82,11 +82,12 @@ pub(crate) fn probe(
         board.lock.serves(server.selector());
         let chip = profile.chip.as_deref();
         if screen.json() {
+            let described = ChipDescription::of(&profile);
             screen.out_json(&json!({
                 "place": place.name,
                 "selector": server.selector(),
-                "chip": chip,
-                "description": ChipDescription::of(&profile).map(|described| described.text),
+                "chip": described.as_ref().map(|described| described.chip.as_str()).or(chip),
+                "description": described.as_ref().map(|described| described.text.as_str()),
             }));
         } else {
             screen.out(server.selector());

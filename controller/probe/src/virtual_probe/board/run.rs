@@ -22,6 +22,13 @@ const FRAME_ON_PSP: u32 = 1 << 2;
 /// Offset of the return address in an exception's frame.
 const FRAME_PC: u32 = 24;
 
+/// Number of the exception that nothing but itself and a reset can hold off.
+const NMI: u32 = 2;
+/// Largest frame of an exception: 26 words with floating point, and one to align it.
+const FRAME: u32 = 27 * 4;
+
+const ICSR: u32 = 0xe000_ed04;
+const ICSR_NMIPENDSET: u32 = 1 << 31;
 const HFSR: u32 = 0xe000_ed2c;
 const HFSR_DEBUGEVT: u32 = 1 << 31;
 
@@ -94,6 +101,7 @@ impl Board {
             return Ok(());
         }
         self.bare_step(self.debug.masks_interrupts())?;
+        self.wake()?;
         if self.state == RunState::Halted {
             self.debug.cause(fault_cause::HALTED);
         }
@@ -209,6 +217,39 @@ impl Board {
         Ok(())
     }
 
+    /// Wakes a core that stands behind a `WFI`. On a chip a request to halt ends the wait; the
+    /// emulator's core sleeps on, whatever its program counter becomes, and executes no step.
+    ///
+    /// What wakes it in any handler and under any mask is an NMI. It is left at once: the
+    /// registers come back with its frame, and the memory that this was in is put back.
+    fn wake(&mut self) -> Result<(), BusError> {
+        if self.state != RunState::Halted || self.channels.is_none() {
+            return Ok(());
+        }
+        let general = self.general()?;
+        let behind = general[PC].wrapping_sub(2);
+        let bottom = general[SP].wrapping_sub(FRAME);
+        // Without a stack it would lock up, and nothing comes in between in an NMI.
+        if self.instruction(behind)? != Some(WFI)
+            || !self.map.is_memory(bottom, FRAME as usize)
+            || general[XPSR] & EXCEPTION == NMI
+        {
+            return Ok(());
+        }
+        let mut saved = [0; FRAME as usize];
+        self.with_qtest(|qtest| qtest.read_bytes(bottom, &mut saved))?;
+        let pend = (ICSR, Access::Word, ICSR_NMIPENDSET);
+        self.with_qtest(|qtest| qtest.write_each(&[pend]))?;
+        self.bare_step(false)?;
+        let entered = self.general()?;
+        if entered[XPSR] & EXCEPTION == NMI {
+            // The vector may be none; its handler is not executed.
+            self.set_general(XPSR, entered[XPSR] | THUMB)?;
+            self.leave_exception()?;
+        }
+        self.with_qtest(|qtest| qtest.write_bytes(bottom, &saved))
+    }
+
     /// Finds out why the core stopped, and lets it run on if that was nobody's wish.
     fn stopped(&mut self, stop: Stop, halt_requested: bool) -> Result<(), BusError> {
         self.state = RunState::Halted;
@@ -216,7 +257,7 @@ impl Board {
         if stop == Stop::Interrupted {
             self.peeked = Peeked::default();
             self.debug.cause(fault_cause::HALTED);
-            return Ok(());
+            return self.wake();
         }
         let pc = self.general()?[PC];
         if self.guards.trap == Some(pc) {
