@@ -334,6 +334,10 @@ const STEP_PATIENCE: Duration = Duration::from_secs(10);
 /// under the 100 ms a debugger grants a step.
 const WAITING_STEP_PATIENCE: Duration = Duration::from_millis(30);
 
+/// How long a core that may be asleep is given to execute a borrowed instruction: it takes
+/// microseconds, or for ever where nothing may wake it.
+const SLEEPING_STEP_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How long a read of the run state waits for a running core to stop. Debuggers poll it in a
 /// tight loop while a flash algorithm works; waiting here gives the emulator the processor.
 const POLL_PATIENCE: Duration = Duration::from_millis(1);

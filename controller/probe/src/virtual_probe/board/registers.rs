@@ -1,10 +1,11 @@
 //! Core registers: a cache over the stub, and what only an executed instruction can reach.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use jig_drivers::qemu::debug::{Access, Packets};
 
-use super::{Board, BusError, RunState};
+use super::{Board, BusError, RunState, SLEEPING_STEP_PATIENCE, STEP_PATIENCE};
 
 pub(super) const R0: usize = 0;
 pub(super) const SP: usize = 13;
@@ -295,7 +296,16 @@ impl Board {
             reads.extend([sysm::BASEPRI, sysm::FAULTMASK]);
         }
         let code: Vec<[u8; 4]> = reads.iter().map(|&sysm| mrs(sysm)).collect();
-        let values = self.borrow_core(&code, &[])?;
+        let values = match self.borrow_core(&code, &[]) {
+            Ok(values) => values,
+            // Asleep in a handler that nothing may interrupt: only the active stack is known.
+            Err(BusError::Fault) if self.may_sleep()? => {
+                let known = Special { msp: before[SP], ..Special::default() };
+                self.registers.special = Some(known);
+                return Ok(known);
+            }
+            Err(error) => return Err(error),
+        };
         for (sysm, value) in reads.iter().zip(values) {
             match *sysm {
                 sysm::CONTROL => special.control = value,
@@ -354,7 +364,13 @@ impl Board {
         let mut saved = vec![0; code.len() * 4];
         self.with_qtest(|qtest| qtest.read_bytes(scratch, &mut saved))?;
         self.with_qtest(|qtest| qtest.write_bytes(scratch, code.as_flattened()))?;
-        let executed = self.execute_borrowed(scratch, code.len(), inputs);
+        let asleep = self.may_sleep()?;
+        let woken = asleep && self.wake()?;
+        let patience = if asleep { SLEEPING_STEP_PATIENCE } else { STEP_PATIENCE };
+        let executed = self.execute_borrowed(scratch, code.len(), inputs, patience);
+        if woken {
+            self.let_sleep()?;
+        }
         // Put back whatever happened.
         let restored = self.with_qtest(|qtest| qtest.write_bytes(scratch, &saved));
         // Nothing was moved into SP here but by an instruction that was meant to.
@@ -369,6 +385,7 @@ impl Board {
         at: u32,
         count: usize,
         inputs: &[u32],
+        patience: Duration,
     ) -> Result<Vec<u32>, BusError> {
         let xpsr = self.general()?[XPSR];
         self.set_general(XPSR, xpsr & !ICI_IT | THUMB)?;
@@ -379,7 +396,7 @@ impl Board {
             if let Some(&input) = inputs.get(step) {
                 self.set_general(R0, input)?;
             }
-            self.bare_step(true)?;
+            self.step_within(true, patience)?;
             let after = self.general()?;
             if after[PC] != pc + 4 {
                 // It faulted, or memory there does not execute.

@@ -22,6 +22,11 @@ const FRAME_ON_PSP: u32 = 1 << 2;
 /// Offset of the return address in an exception's frame.
 const FRAME_PC: u32 = 24;
 
+/// Interrupt control and state register: pending PendSV, and taking it back.
+const ICSR: u32 = 0xe000_ed04;
+const PENDSVSET: u32 = 1 << 28;
+const PENDSVCLR: u32 = 1 << 27;
+
 const HFSR: u32 = 0xe000_ed2c;
 const HFSR_DEBUGEVT: u32 = 1 << 31;
 
@@ -104,13 +109,44 @@ impl Board {
 
     /// Executes one instruction, breakpoints or not.
     pub(super) fn bare_step(&mut self, masked: bool) -> Result<(), BusError> {
+        let pc = self.general()?[PC];
+        let waits = matches!(self.instruction(pc)?, Some(WFE | WFI));
+        self.step_within(masked, if waits { WAITING_STEP_PATIENCE } else { STEP_PATIENCE })
+    }
+
+    /// Tells whether the core stands behind an instruction that waits for an interrupt, and so
+    /// may still be asleep: then it executes nothing, not even what a debugger wants it to.
+    pub(super) fn may_sleep(&mut self) -> Result<bool, BusError> {
+        let before = self.general()?[PC].wrapping_sub(2);
+        Ok(matches!(self.instruction(before)?, Some(WFE | WFI)))
+    }
+
+    /// Wakes a sleeping core by an interrupt that is not taken: steps leave interrupts out, and
+    /// it is taken back before the core runs. What sleeps must expect to be woken for nothing.
+    /// Returns whether there is anything to take back.
+    pub(super) fn wake(&mut self) -> Result<bool, BusError> {
+        let pending = self.with_qtest(|qtest| qtest.read(ICSR, Access::Word))? & PENDSVSET != 0;
+        if !pending {
+            self.with_qtest(|qtest| qtest.write_each(&[(ICSR, Access::Word, PENDSVSET)]))?;
+        }
+        Ok(!pending)
+    }
+
+    /// Takes back what [`Self::wake`] did.
+    pub(super) fn let_sleep(&mut self) -> Result<(), BusError> {
+        self.with_qtest(|qtest| qtest.write_each(&[(ICSR, Access::Word, PENDSVCLR)]))
+    }
+
+    /// Executes one instruction, for as long as it may take.
+    pub(super) fn step_within(
+        &mut self,
+        masked: bool,
+        patience: Duration,
+    ) -> Result<(), BusError> {
         if self.steps_masked != Some(masked) {
             self.with_gdb(|gdb| gdb.mask_interrupts_in_steps(masked))?;
             self.steps_masked = Some(masked);
         }
-        let pc = self.general()?[PC];
-        let waits = matches!(self.instruction(pc)?, Some(WFE | WFI));
-        let patience = if waits { WAITING_STEP_PATIENCE } else { STEP_PATIENCE };
         let packets = self.flush();
         self.stats.steps += 1;
         self.with_gdb(|gdb| gdb.step(packets, patience)).map(drop)
