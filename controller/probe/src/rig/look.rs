@@ -97,7 +97,12 @@ async fn word(handle: &ProbeHandle, address: u64) -> Result<u32, ProbeError> {
 pub(super) async fn identify(handle: &ProbeHandle, cortex_m: bool) -> Result<String, ProbeError> {
     const CPUID: u64 = 0xe000_ed00;
     if cortex_m {
-        return Ok(format!("the core says CPUID {:#010x}", word(handle, CPUID).await?));
+        match word(handle, CPUID).await {
+            Ok(cpuid) => return Ok(format!("the core says CPUID {cpuid:#010x}")),
+            // A core that is locked up or held in reset may refuse; its debug unit answers.
+            Err(ProbeError::BusFault { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(format!("the core is {:?}", handle.state().await?))
 }
