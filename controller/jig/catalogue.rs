@@ -80,7 +80,7 @@ impl Catalogue {
         Ok(Self { profiles, rig, rig_files, around })
     }
 
-    /// Finds a place and its board.
+    /// Finds a place and its board, with the consoles that it has there.
     pub(crate) fn place(&self, name: &PlaceName) -> Result<(Place, Arc<BoardProfile>), Failure> {
         let place = self.rig.place(name.as_str()).map_err(|unknown| {
             let help = match (self.profiles.keys().any(|b| b.as_str() == name.as_str()), self.rig_files.first()) {
@@ -93,7 +93,7 @@ impl Catalogue {
             Failure::new(Fault::Usage, unknown.to_string()).help(help)
         })?;
         let board = self.profile(&place.board)?;
-        Ok((place.clone(), board))
+        Ok((place.clone(), Arc::new(board.at(&place.resource))))
     }
 
     /// Finds the place that a real probe belongs to, and the chip there.

@@ -8,12 +8,13 @@ use jig_model::Fault;
 use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::protocol::{DriverFactory, Host, ProcessLedger};
 use jig_model::rig_file::Resource;
-use jig_probe::WatchedEmulator;
+use jig_probe::{EmulatedProbeFactory, ProbeBoardFactory, WatchedEmulator};
 
 use crate::failure::Failure;
 
 /// Every driver of this build.
-const FACTORIES: &[&dyn DriverFactory] = &[&WatchedEmulator];
+const FACTORIES: &[&dyn DriverFactory] = 
+    &[&WatchedEmulator, &EmulatedProbeFactory, &ProbeBoardFactory];
 
 /// Finds the driver of a place's board.
 ///

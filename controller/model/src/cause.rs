@@ -107,6 +107,18 @@ causes! {
     EmulatorVanished = "emulator_vanished" => EnvError, Lab;
     /// The emulator is alive but does not answer its monitor.
     EmulatorStuck = "emulator_stuck" => EnvError, Lab;
+    /// The board's debug probe is not there, or cannot be told from another.
+    ProbeMissing = "probe_missing" => EnvError, Lab;
+    /// Another program holds the board's debug probe.
+    ProbeHeld = "probe_held" => EnvError, Lab;
+    /// The debug probe stopped answering.
+    ProbeLost = "probe_lost" => EnvError, Lab;
+    /// The debug probe works, but the chip behind it does not answer.
+    ChipSilent = "chip_silent" => EnvError, Lab;
+    /// The chip refuses debug access until it is erased.
+    ChipProtected = "chip_protected" => EnvError, Lab;
+    /// The board holds another chip than its profile says, or one that nobody knows.
+    WrongChip = "wrong_chip" => EnvError, Lab;
     /// A health check of the rig failed.
     RigUnhealthy = "rig_unhealthy" => EnvError, Lab;
     /// The console's wire broke.

@@ -106,6 +106,14 @@ impl ActionName {
     }
 }
 
+impl ConsoleName {
+    /// Takes a name that this crate makes itself, so nobody could act on a refusal.
+    pub(crate) fn made(text: String) -> Self {
+        debug_assert!(check(&text).is_ok(), "{text:?} is no name");
+        Self(text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

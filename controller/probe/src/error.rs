@@ -195,11 +195,33 @@ fn or_nearest(names: &[String]) -> String {
 }
 
 impl ProbeError {
-    /// Returns the cause a run ends with if nobody cures this.
+    /// Returns the cause a run ends with if nobody cures this, for a deployment.
     pub fn cause(&self) -> Cause {
+        self.cause_during(Cause::DeployFailed)
+    }
+
+    /// Returns the cause a run ends with if nobody cures this: that of the error itself, or
+    /// of what was tried where the error has none.
+    pub fn cause_during(&self, tried: Cause) -> Cause {
         match self {
             Self::Cancelled => Cause::Cancelled,
-            _ => Cause::DeployFailed,
+            Self::NotFound { .. } | Self::Ambiguous { .. } => Cause::ProbeMissing,
+            Self::Held { .. } => Cause::ProbeHeld,
+            Self::ProbeLost { .. } | Self::Hung { .. } | Self::Gone => Cause::ProbeLost,
+            Self::NoTarget { .. } => Cause::ChipSilent,
+            Self::Protected { .. } => Cause::ChipProtected,
+            Self::WrongChip { .. } | Self::UnknownChip { .. } => Cause::WrongChip,
+            Self::DoesNotFit { .. }
+            | Self::VerifyFailed { .. }
+            | Self::FlashFailed { .. }
+            | Self::BusFault { .. }
+            | Self::NotHalted
+            | Self::CoreTimeout { .. }
+            | Self::UnknownRegister { .. }
+            | Self::NoBreakpointLeft { .. }
+            | Self::BadOption { .. }
+            | Self::PreserveOverlaps { .. }
+            | Self::Failed { .. } => tried,
         }
     }
 

@@ -17,6 +17,7 @@ mod gdb;
 mod listing;
 mod post_mortem;
 mod register_dump;
+mod rig;
 mod rtt;
 mod snapshot;
 mod target_description;
@@ -35,6 +36,7 @@ pub use jig_model::image::{Payload, Segment};
 pub use listing::{ProbeInfo, list_probes};
 pub use post_mortem::{Why, explain};
 pub use register_dump::parse_register_dump;
+pub use rig::{EmulatedProbeFactory, ProbeBoardFactory};
 pub use rtt::{
     DefmtDecoder, DefmtError, DefmtItem, DefmtTable, RttBlock, RttChannel, RttError, TargetMemory,
 };

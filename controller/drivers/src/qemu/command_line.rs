@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use jig_model::image::{Image, ImageFormat};
-use jig_model::profile::{ArgPart, BoardProfile, ConsoleKind, Emulation, arg_parts};
+use jig_model::profile::{ArgPart, BoardProfile, ConsoleKind, ConsoleSpec, Emulation, arg_parts};
 use jig_model::rig_file::EmulatorResource;
 
 /// The far ends of what connects the emulator to Jig.
@@ -14,7 +14,7 @@ pub(super) struct FarEnds<'a> {
     pub(super) monitor: i32,
     /// Descriptors of the debug channels, if there are any: gdb stub, qtest, second monitor.
     pub(super) debug: Option<[i32; 3]>,
-    /// Names of the FIFOs, one per console of the profile, in its order.
+    /// Names of the FIFOs, one per console that the emulator carries, in the profile's order.
     pub(super) consoles: Vec<&'a Path>,
 }
 
@@ -23,6 +23,11 @@ pub(super) struct Places<'a> {
     pub(super) image: Option<&'a Image>,
     pub(super) image_set: &'a Path,
     pub(super) ports: &'a BTreeMap<String, u16>,
+}
+
+/// Lists the consoles that the emulator itself carries.
+pub(super) fn own_consoles(profile: &BoardProfile) -> impl Iterator<Item = &ConsoleSpec> {
+    profile.consoles.iter().filter(|console| console.kind != ConsoleKind::Rtt)
 }
 
 /// Builds the argument list.
@@ -44,7 +49,7 @@ pub(super) fn arguments(
     if let Some([gdb, qtest, monitor]) = ends.debug {
         debug_channels(&mut args, gdb, qtest, monitor);
     }
-    for (console, path) in profile.consoles.iter().zip(&ends.consoles) {
+    for (console, path) in own_consoles(profile).zip(&ends.consoles) {
         let id = format!("jig-{}", console.name);
         let mut chardev: OsString = format!("pipe,id={id},path=").into();
         chardev.push(path_text(path, true));
@@ -55,9 +60,10 @@ pub(super) fn arguments(
                 let config = format!("enable=on,target=native,chardev={id}");
                 push(&mut args, &["-semihosting-config", &config]);
             }
+            ConsoleKind::Rtt => {}
         }
     }
-    let has_own = profile.consoles.iter().any(|c| c.kind == ConsoleKind::Semihosting);
+    let has_own = own_consoles(profile).any(|c| c.kind == ConsoleKind::Semihosting);
     if emulation.semihosting && !has_own {
         // Without a console of its own its text would go to the emulator's standard error:
         // a guest could fill the disk there, and forge the emulator's complaints.

@@ -18,7 +18,7 @@ use jig_model::rig_file::EmulatorResource;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
-use super::command_line::{FarEnds, Places, arguments, port_names};
+use super::command_line::{FarEnds, Places, arguments, own_consoles, port_names};
 use super::debug::{ChannelPairs, NearEnds};
 use super::monitor::{Monitor, MonitorError};
 use super::wire::ConsoleEnds;
@@ -77,7 +77,7 @@ impl Instance {
             inherit.extend(far);
             near
         });
-        for console in &context.profile.consoles {
+        for console in own_consoles(&context.profile) {
             let bell = emulation.quirks.poke_after_input.then(|| Arc::clone(&bell));
             let (end, wire) = ConsoleEnds::make(&context.evidence, &console.name, bell)
                 .map_err(failed("make a console's pipes"))?;

@@ -215,7 +215,7 @@ impl Choice for MemoryKind {
 impl Choice for ConsoleKind {
     const WHAT: &'static str = "kind of console";
     const CHOICES: &'static [(&'static str, Self)] =
-        &[("uart", Self::Uart), ("semihosting", Self::Semihosting)];
+        &[("uart", Self::Uart), ("semihosting", Self::Semihosting), ("rtt", Self::Rtt)];
 }
 
 impl Choice for DeployMethod {

@@ -80,9 +80,10 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
             let kind = console.kind?.value;
             let baud = match kind {
                 ConsoleKind::Uart => value_or(console.baud, DEFAULT_BAUD),
-                ConsoleKind::Semihosting => 0,
+                ConsoleKind::Semihosting | ConsoleKind::Rtt => 0,
             };
-            Some(ConsoleSpec { name: console.name?.value, kind, baud })
+            let channel = value_or(console.channel, 0);
+            Some(ConsoleSpec { name: console.name?.value, kind, baud, channel })
         })?,
         emulation: match raw.emulation {
             Some(emulation) => Some(lower_emulation(emulation.value, &memory)?),

@@ -4,6 +4,7 @@
 //! (`checks`), and lowered to [`BoardProfile`], in which nothing is left to check. No file
 //! is opened here.
 
+mod at_place;
 pub(crate) mod checks;
 mod deploy;
 mod fault_sets;

@@ -66,6 +66,8 @@ toml_table! {
         kind: ConsoleKind = required,
         /// Bits per second on real wires; 115200 if missing.
         baud: u32 = optional,
+        /// The number of an RTT console's channel; 0 if missing.
+        channel: u32 = optional,
     }
 
     /// How the board is emulated. Jig adds by itself: the machine, the display (none), the

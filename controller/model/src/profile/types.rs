@@ -84,6 +84,8 @@ pub enum ConsoleKind {
     Uart,
     /// The semihosting output of the processor.
     Semihosting,
+    /// A channel of RTT: rings in the target's RAM that a debug probe empties and fills.
+    Rtt,
 }
 
 /// One console of a board.
@@ -93,8 +95,10 @@ pub struct ConsoleSpec {
     pub name: ConsoleName,
     /// What carries it.
     pub kind: ConsoleKind,
-    /// Bits per second on real wires.
+    /// Bits per second on real wires; 0 where there is no wire.
     pub baud: u32,
+    /// The number of its RTT channel, both up and down; 0 where it has none.
+    pub channel: u32,
 }
 
 /// What is peculiar to an emulated machine.

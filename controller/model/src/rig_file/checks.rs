@@ -83,14 +83,16 @@ fn args(emulator: &RawEmulator, findings: &Findings) {
 fn emulator_deploy(emulator: &RawEmulator, profile: &BoardProfile, findings: &Findings) {
     let Some(deploy) = &emulator.deploy else { return };
     let boots_alone = profile.emulation.as_ref().is_some_and(|e| e.image_set.is_some());
+    let has_debug_port = profile.emulation.as_ref().is_some_and(|e| e.debug.is_some());
     let (message, help) = match deploy.value {
         _ if boots_alone => (
             format!("board {} boots its own image set and takes no image", profile.id),
             "remove the line".to_owned(),
         ),
-        EmulatorDeploy::Probe if profile.chip.is_none() => (
-            format!("a probe has to know the chip, and board {} names none", profile.id),
-            format!("add `chip` to {}, or write `deploy = \"loader\"`", profile.origin),
+        // What it describes is all a virtual probe has to know; a chip's name is not needed.
+        EmulatorDeploy::Probe if !has_debug_port => (
+            format!("no debug port is described for the emulated board {}", profile.id),
+            format!("add `[emulation.debug]` to {}, or write `deploy = \"loader\"`", profile.origin),
         ),
         EmulatorDeploy::Probe | EmulatorDeploy::Loader => return,
     };

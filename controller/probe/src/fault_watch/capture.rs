@@ -137,7 +137,7 @@ fn process_stack(
 }
 
 /// Chooses what to copy of a region.
-fn windows(start: u64, end: u64, stacks: &[u32]) -> Vec<(u64, u64)> {
+pub(crate) fn windows(start: u64, end: u64, stacks: &[u32]) -> Vec<(u64, u64)> {
     if end - start <= WHOLE {
         return vec![(start, end)];
     }

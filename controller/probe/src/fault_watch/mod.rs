@@ -18,4 +18,6 @@
 mod capture;
 mod watch;
 
+pub(crate) use capture::windows;
 pub use watch::WatchedEmulator;
+pub(crate) use watch::{stands_where_it_failed, told};

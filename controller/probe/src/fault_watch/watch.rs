@@ -252,7 +252,7 @@ impl Watch {
 }
 
 /// Tells whether a target that failed for this reason is still where it did.
-fn stands_where_it_failed(why: Cause) -> bool {
+pub(crate) fn stands_where_it_failed(why: Cause) -> bool {
     !matches!(
         why,
         Cause::UnexpectedReset | Cause::WatchdogReset | Cause::BootLoop | Cause::GuestExit
@@ -270,7 +270,7 @@ fn forget_before_reset(launch: &mut Launch) -> Result<(), ChannelError> {
 }
 
 /// Explains a snapshot and leaves it as a core dump.
-fn told(snapshot: &CoreSnapshot, why: Why, request: &PostMortemRequest) -> PostMortem {
+pub(crate) fn told(snapshot: &CoreSnapshot, why: Why, request: &PostMortemRequest) -> PostMortem {
     let symbols = request.image.as_deref().map(symbols_of);
     let (symbols, trouble) = match symbols {
         Some(Ok(symbols)) => (Some(symbols), None),

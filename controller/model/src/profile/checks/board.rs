@@ -205,7 +205,42 @@ pub(super) fn baud_rates_are_sane(subject: &Subject<'_>, check: &'static str) {
                 format!("{} bits per second is no usual rate", baud.value),
                 format!("use {} to {}", BAUD_RANGE.start(), BAUD_RANGE.end()),
             ),
+            ConsoleKind::Rtt => subject.findings.add(
+                check,
+                baud.at(),
+                "an rtt console has no baud rate",
+                "remove the line",
+            ),
             ConsoleKind::Uart => {}
+        }
+    }
+}
+
+/// Most RTT channels that are looked at; no library of RTT offers as many.
+const CHANNELS: u32 = 64;
+
+pub(super) fn channels_belong_to_rtt(subject: &Subject<'_>, check: &'static str) {
+    let mut seen = std::collections::BTreeSet::new();
+    for console in subject.consoles() {
+        let Some(kind) = &console.value.kind else { continue };
+        let number = console.value.channel.as_ref();
+        if kind.value != ConsoleKind::Rtt {
+            if let Some(number) = number {
+                let message = "only an rtt console has a channel";
+                let help = "remove the line, or write `kind = \"rtt\"`";
+                subject.findings.add(check, number.at(), message, help);
+            }
+            continue;
+        }
+        let place = number.map_or(kind.at(), |number| number.at());
+        let value = number.map_or(0, |number| number.value);
+        if value >= CHANNELS {
+            let message = format!("there is no rtt channel {value}");
+            let help = format!("use 0 to {}", CHANNELS - 1);
+            subject.findings.add(check, place, message, help);
+        } else if !seen.insert(value) {
+            let message = format!("two consoles are rtt channel {value}");
+            subject.findings.add(check, place, message, "give each a channel of its own");
         }
     }
 }
@@ -218,7 +253,7 @@ pub(super) fn semihosting_consoles_have_semihosting(subject: &Subject<'_>, check
     for console in subject.consoles() {
         let Some(kind) = &console.value.kind else { continue };
         match kind.value {
-            ConsoleKind::Uart => continue,
+            ConsoleKind::Uart | ConsoleKind::Rtt => continue,
             ConsoleKind::Semihosting => found += 1,
         }
         if !offered {

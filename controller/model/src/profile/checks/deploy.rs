@@ -26,7 +26,10 @@ pub(super) fn method_fits_the_board(subject: &Subject<'_>, check: &'static str) 
     let Some(method) = subject.deploy().and_then(|deploy| deploy.method.as_ref()) else { return };
     let emulation = subject.raw.emulation.as_ref().map(|emulation| &emulation.value);
     let (message, help) = match (method.value, emulation) {
-        (DeployMethod::Probe, _) if subject.raw.chip.is_none() => (
+        // What `[emulation.debug]` describes is all that a virtual probe has to know.
+        (DeployMethod::Probe, emulation)
+            if subject.raw.chip.is_none() && emulation.is_none_or(|e| e.debug.is_none()) =>
+        (
             "a probe has to know the chip, and the profile names none",
             "add `chip = \"...\"`, by the name probe-rs knows it by",
         ),

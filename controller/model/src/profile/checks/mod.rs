@@ -39,6 +39,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::no-console", board::a_console_exists),
     ("profile::console-name", board::console_names_are_unique),
     ("profile::baud", board::baud_rates_are_sane),
+    ("profile::channel", board::channels_belong_to_rtt),
     ("profile::semihosting", board::semihosting_consoles_have_semihosting),
     ("profile::program", emulation::program_is_a_plain_name),
     ("profile::machine", emulation::machine_is_a_plain_word),

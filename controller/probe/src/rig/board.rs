@@ -1,0 +1,600 @@
+//! The owner of one board behind a probe, and the handles that speak for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::event::BoardEvent;
+use jig_model::image::{DeployReport, Image};
+use jig_model::post_mortem::PostMortem;
+use jig_model::protocol::{
+    BoxFuture, CheckReport, DebugPort, DriverError, Flasher, HealthCheck, Power, PowerState,
+    PostMortemRequest, Reset, SharedSink,
+};
+use jig_model::{Cause, chain};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use super::consoles::Consoles;
+use super::deployed::{Deployed, without};
+use super::look::{catch_faults, copy, identify, is_cortex_m, look, stands_at_fault};
+use super::seat::{Seat, failed};
+use crate::fault_watch::{stands_where_it_failed, told};
+use crate::{
+    Attached, Cancel, CoreSnapshot, CoreState, FlashPhase, FlashProgress, FlashRequest, Payload,
+    ProbeError, ProbeHandle, ResetInto, RttBlock, RttError, Why,
+};
+
+/// How often a running core is looked at: a fault has to be noticed within the 50 ms for
+/// which boards are watched after their report, and a look costs one read.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// How many faults of a boot the core is stopped at; later ones run through undisturbed.
+const MOST_FAULTS: u32 = 3;
+
+const CHECK: &str = "probe-answers";
+
+/// What the owner is asked for.
+pub(super) enum Order {
+    On(Reply<()>),
+    Off(Reply<()>),
+    Status(Reply<PowerState>),
+    Reset(Reply<()>),
+    Deploy(Image, Reply<DeployReport>),
+    /// Somebody else has put an image on the board.
+    Deployed(Image, Reply<()>),
+    Check(Reply<String>),
+    Explain(PostMortemRequest, Reply<Option<PostMortem>>),
+}
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, DriverError>>;
+
+/// Speaks for the board.
+#[derive(Clone)]
+pub(super) struct BoardHandle {
+    pub(super) orders: mpsc::Sender<Order>,
+    /// The cause a run ends with when the board does not answer.
+    pub(super) silent: Cause,
+}
+
+impl BoardHandle {
+    pub(super) async fn ask<T>(
+        &self,
+        order: impl FnOnce(Reply<T>) -> Order,
+    ) -> Result<T, DriverError> {
+        let gone = || DriverError::new(Cause::InternalError, "the board's owner has ended");
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(order(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+impl Power for BoardHandle {
+    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::On))
+    }
+    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::Off))
+    }
+    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
+        Box::pin(self.ask(Order::Status))
+    }
+}
+
+impl Reset for BoardHandle {
+    fn reset(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::Reset))
+    }
+}
+
+impl Flasher for BoardHandle {
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
+        let image = image.clone();
+        Box::pin(self.ask(|reply| Order::Deploy(image, reply)))
+    }
+}
+
+impl DebugPort for BoardHandle {
+    fn post_mortem<'a>(
+        &'a mut self,
+        request: &'a PostMortemRequest,
+    ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>> {
+        let request = request.clone();
+        Box::pin(self.ask(|reply| Order::Explain(request, reply)))
+    }
+}
+
+impl HealthCheck for BoardHandle {
+    fn cause(&self) -> Cause {
+        self.silent
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        Box::pin(async {
+            let (ok, detail) = match self.ask(Order::Check).await {
+                Ok(detail) => (true, detail),
+                Err(error) => (false, chain(&error)),
+            };
+            CheckReport { check: CHECK.to_owned(), ok, detail }
+        })
+    }
+}
+
+pub(super) struct Owner {
+    seat: Seat,
+    sink: SharedSink,
+    consoles: Consoles,
+    image: Option<Deployed>,
+    live: Option<Live>,
+}
+
+/// A board that has power.
+struct Live {
+    handle: ProbeHandle,
+    attached: Attached,
+    cortex_m: bool,
+    /// When to look at the core again; never once nothing more is to be learned.
+    look_at: Option<Instant>,
+    /// The first fault of this boot, copied where it happened.
+    fault: Option<CoreSnapshot>,
+    faults: u32,
+    lock_up_told: bool,
+    /// The probe or the board has gone.
+    gone: bool,
+}
+
+enum Wake {
+    Order(Option<Order>),
+    Pump,
+    Look,
+}
+
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Owner {
+    pub(super) fn new(seat: Seat, sink: SharedSink, consoles: Consoles) -> Self {
+        Self { seat, sink, consoles, image: None, live: None }
+    }
+
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
+        let bell = self.consoles.bell();
+        loop {
+            let wake = match self.live.as_ref().filter(|live| !live.gone) {
+                None => Wake::Order(inbox.recv().await),
+                Some(live) => {
+                    let (look_at, due) = (live.look_at, self.consoles.due());
+                    tokio::select! {
+                        // Nothing below takes long, so nothing above can starve it.
+                        biased;
+                        order = inbox.recv() => Wake::Order(order),
+                        () = at(look_at) => Wake::Look,
+                        () = at(due) => Wake::Pump,
+                        () = bell.notified(), if due.is_some() => Wake::Pump,
+                    }
+                }
+            };
+            let done = match wake {
+                Wake::Order(Some(order)) => {
+                    self.obey(order).await;
+                    Ok(())
+                }
+                Wake::Order(None) => break,
+                Wake::Pump => self.pump().await,
+                Wake::Look => self.look().await,
+            };
+            if let Err(error) = done {
+                self.lose(error).await;
+            }
+        }
+        self.off().await;
+    }
+
+    async fn obey(&mut self, order: Order) {
+        // A caller that has gone away needs no answer, so failed replies are nothing.
+        match order {
+            Order::On(reply) => drop(reply.send(self.on().await)),
+            Order::Off(reply) => {
+                self.off().await;
+                drop(reply.send(Ok(())));
+            }
+            Order::Status(reply) => drop(reply.send(Ok(self.state()))),
+            Order::Reset(reply) => drop(reply.send(self.reset().await)),
+            Order::Deploy(image, mut reply) => {
+                let done = self.deploy(&image, &mut reply).await;
+                drop(reply.send(done));
+            }
+            Order::Deployed(image, reply) => drop(reply.send(self.learn(&image).await.map(drop))),
+            Order::Check(reply) => drop(reply.send(self.check().await)),
+            Order::Explain(request, reply) => drop(reply.send(self.explain(request).await)),
+        }
+    }
+
+    fn state(&self) -> PowerState {
+        let on = self.live.is_some() && !self.seat.ended();
+        if on { PowerState::On } else { PowerState::Off }
+    }
+
+    async fn on(&mut self) -> Result<(), DriverError> {
+        if self.state() == PowerState::On {
+            return Ok(());
+        }
+        self.off().await;
+        if !self.seat.has_program() {
+            let message = "the board has no image to boot: deploy one first";
+            return Err(DriverError::new(Cause::PowerFailed, message));
+        }
+        let (handle, attached) = self.seat.open().await?;
+        match self.boot(&handle, &attached).await {
+            Ok(()) => {
+                self.live = Some(Live::new(handle, attached));
+                Ok(())
+            }
+            Err(error) => {
+                self.consoles.end();
+                self.seat.cut(handle, attached, &self.sink).await;
+                Err(failed(error, Cause::PowerFailed, "let the board run"))
+            }
+        }
+    }
+
+    /// Resets the board, tells that it has power, and lets it run.
+    async fn boot(&mut self, handle: &ProbeHandle, attached: &Attached) -> Result<(), ProbeError> {
+        if !self.seat.forgets() {
+            stop(handle).await?;
+        }
+        self.to_first_instruction(handle, attached, self.seat.forgets()).await?;
+        self.consoles.attach(&self.sink);
+        self.seat.show_on(&self.sink);
+        handle.run().await
+    }
+
+    /// Brings the core to its first instruction, with no ring of an earlier boot in RAM.
+    async fn to_first_instruction(
+        &mut self,
+        handle: &ProbeHandle,
+        attached: &Attached,
+        blank: bool,
+    ) -> Result<(), ProbeError> {
+        let ram = without(&self.seat.ram(attached), self.image.as_ref());
+        let known = self.image.as_ref().and_then(|image| image.control_block);
+        if !blank {
+            wipe(handle, known, ram.clone()).await?;
+        }
+        handle.reset(ResetInto::Halt).await?;
+        if is_cortex_m(attached) {
+            catch_faults(handle, true).await?;
+        }
+        // What is read clears what the debugger's own reset and halt have left.
+        handle.state().await?;
+        self.consoles.begin(known, ram);
+        Ok(())
+    }
+
+    async fn off(&mut self) {
+        let Some(mut live) = self.live.take() else { return };
+        if !live.gone && !self.seat.ended() {
+            // What happened since the last look belongs to the run.
+            let last = async {
+                self.look_at(&mut live).await?;
+                stop(&live.handle).await?;
+                self.consoles.empty(&live.handle).await
+            };
+            if let Err(error) = last.await {
+                tracing::debug!(%error, "the board was not stopped in order");
+            }
+        }
+        self.consoles.end();
+        self.sink.drained().await;
+        if live.gone && !matches!(self.seat, Seat::Emulated(_)) {
+            // A session that is broken is not kept, and there is nothing to wait for.
+            return;
+        }
+        self.seat.cut(live.handle, live.attached, &self.sink).await;
+    }
+
+    /// Resets so that no byte of the old boot can be taken for one of the new: the core
+    /// stands still while its rings and consoles are emptied.
+    async fn reset(&mut self) -> Result<(), DriverError> {
+        let ended = self.seat.ended();
+        let Some(mut live) = self.live.take_if(|_| !ended) else {
+            let message = "reset: the board has no power (power it on first)";
+            return Err(DriverError::new(Cause::PowerFailed, message));
+        };
+        let done = async {
+            if live.gone {
+                return Err(ProbeError::Gone);
+            }
+            stop(&live.handle).await?;
+            self.consoles.empty(&live.handle).await?;
+            self.sink.drained().await;
+            self.to_first_instruction(&live.handle, &live.attached, false).await?;
+            let reason = "asked for".to_owned();
+            self.sink.event(BoardEvent::Reset { by_target: false, reason });
+            live.begin();
+            live.handle.run().await
+        };
+        let done = done.await;
+        self.live = Some(live);
+        let Err(error) = done else { return Ok(()) };
+        let cause = error.cause_during(Cause::PowerFailed);
+        let words = chain(&error);
+        self.lose(error).await;
+        Err(DriverError::new(cause, format!("reset the board: {words}")))
+    }
+
+    /// Takes in what an image says of itself; returns what it loads.
+    async fn learn(&mut self, image: &Image) -> Result<Payload, DriverError> {
+        let image = Deployed::read(image).await?;
+        self.consoles.speaks(&image);
+        let payload = image.payload.clone();
+        self.image = Some(image);
+        Ok(payload)
+    }
+
+    /// Flashes a board; it stays without power.
+    async fn deploy(
+        &mut self,
+        image: &Image,
+        reply: &mut Reply<DeployReport>,
+    ) -> Result<DeployReport, DriverError> {
+        let began = Instant::now();
+        self.off().await;
+        let payload = self.learn(image).await?;
+        let (handle, attached) = self.seat.open().await?;
+        let request =
+            FlashRequest { payload, verify: true, preserve: Vec::new(), skip_equal: true };
+        let cancel = Cancel::default();
+        let mut progress = Progress::new(Arc::clone(&self.sink));
+        let flashed = async {
+            stop(&handle).await?;
+            let mut flashing = std::pin::pin!(handle.flash(
+                request,
+                move |at| progress.show(at),
+                cancel.clone()
+            ));
+            tokio::select! {
+                biased;
+                done = &mut flashing => return done,
+                // Nobody waits for it any more: stop between two sectors.
+                () = reply.closed() => cancel.cancel(),
+            }
+            flashing.await
+        };
+        let flashed = flashed.await;
+        let kept = match &flashed {
+            Ok(_) => self.seat.keep().await,
+            Err(_) => Ok(()),
+        };
+        // A program in flash must not begin before the board is powered.
+        let stood = handle.reset(ResetInto::Halt).await;
+        if let Err(error) = stood {
+            tracing::debug!(%error, "the core was not reset after the deployment");
+        }
+        self.seat.cut(handle, attached, &self.sink).await;
+        let report = flashed
+            .map_err(|error| failed(error, Cause::DeployFailed, "flash the board"))?;
+        kept?;
+        Ok(DeployReport {
+            method: "probe".to_owned(),
+            image: image.name.clone(),
+            sha256: image.sha256.clone(),
+            build_id: image.build_id.clone(),
+            bytes: report.bytes,
+            verified: report.verified,
+            read_back_sha256: report.read_back_sha256,
+            skipped_sectors: report.sectors_equal,
+            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    async fn check(&mut self) -> Result<String, DriverError> {
+        let Some(live) = self.live.as_ref().filter(|_| !self.seat.ended()) else {
+            return Ok("off".to_owned());
+        };
+        let identified = identify(&live.handle, live.cortex_m).await;
+        identified.map_err(|error| failed(error, Cause::ProbeLost, "ask the core what it is"))
+    }
+
+    async fn pump(&mut self) -> Result<(), ProbeError> {
+        match &self.live {
+            Some(live) => self.consoles.pump(&live.handle).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), ProbeError> {
+        let Some(mut live) = self.live.take() else { return Ok(()) };
+        let looked = self.look_at(&mut live).await;
+        live.look_at = live.look_at.map(|_| Instant::now() + LOOK);
+        self.live = Some(live);
+        looked
+    }
+
+    async fn look_at(&mut self, live: &mut Live) -> Result<(), ProbeError> {
+        if live.look_at.is_none() {
+            return Ok(());
+        }
+        let seen = look(&live.handle, live.cortex_m).await?;
+        if seen.was_reset && !self.seat.resets_are_told() {
+            let reason = "the core was reset (S_RESET_ST)".to_owned();
+            self.sink.event(BoardEvent::Reset { by_target: true, reason });
+            self.consoles.begin_again();
+        }
+        if seen.locked_up && !std::mem::replace(&mut live.lock_up_told, true) {
+            // An emulator that has ended over it was heard already.
+            if !self.seat.ended() {
+                let detail = "the core is locked up (S_LOCKUP)".to_owned();
+                self.sink.event(BoardEvent::Lockup { detail });
+            }
+        } else if seen.halted && !seen.locked_up {
+            self.halted(live).await?;
+        }
+        Ok(())
+    }
+
+    /// The core stands although nobody here has stopped it.
+    async fn halted(&mut self, live: &mut Live) -> Result<(), ProbeError> {
+        if !stands_at_fault(&live.handle).await? {
+            tracing::warn!("the core stands at a breakpoint of its program");
+            live.look_at = None;
+            return Ok(());
+        }
+        if live.fault.is_none() {
+            live.fault = Some(copy(&live.handle, &self.seat.ram(&live.attached)).await?);
+        }
+        live.faults += 1;
+        if live.faults >= MOST_FAULTS && live.cortex_m {
+            catch_faults(&live.handle, false).await?;
+        }
+        live.handle.run().await
+    }
+
+    /// The probe failed: say so, unless the board has ended and that was told.
+    async fn lose(&mut self, error: ProbeError) {
+        let Some(live) = &mut self.live else { return };
+        if std::mem::replace(&mut live.gone, true) {
+            return;
+        }
+        if self.seat.has_ended().await {
+            self.consoles.end();
+            return;
+        }
+        let cause = error.cause_during(Cause::ProbeLost);
+        self.sink.event(BoardEvent::Lost { cause, detail: chain(&error) });
+    }
+
+    async fn explain(
+        &mut self,
+        request: PostMortemRequest,
+    ) -> Result<Option<PostMortem>, DriverError> {
+        let Some(live) = &mut self.live else { return Ok(None) };
+        live.look_at = None;
+        let (snapshot, why) = match live.fault.take() {
+            Some(fault) => (fault, Why::Fault),
+            None if live.gone || !stands_where_it_failed(request.why) => return Ok(None),
+            None => {
+                let ram = self.seat.ram(&live.attached);
+                let stands = async {
+                    let locked_up = live.handle.state().await? == CoreState::LockedUp;
+                    live.handle.halt().await?;
+                    let why = if locked_up { Why::LockUp } else { Why::Hang };
+                    Ok((copy(&live.handle, &ram).await?, why))
+                };
+                let stands = stands.await;
+                stands.map_err(|error: ProbeError| {
+                    failed(error, Cause::ProbeLost, "look into the board")
+                })?
+            }
+        };
+        // Reading an image's debug information takes a while and blocks.
+        let told = tokio::task::spawn_blocking(move || told(&snapshot, why, &request)).await;
+        told.map(Some).map_err(|error| {
+            DriverError::new(Cause::InternalError, "explain the fault").with_source(error)
+        })
+    }
+}
+
+impl Live {
+    fn new(handle: ProbeHandle, attached: Attached) -> Self {
+        let cortex_m = is_cortex_m(&attached);
+        let look_at = Some(Instant::now() + LOOK);
+        Self {
+            handle,
+            attached,
+            cortex_m,
+            look_at,
+            fault: None,
+            faults: 0,
+            lock_up_told: false,
+            gone: false,
+        }
+    }
+
+    /// A new boot begins.
+    fn begin(&mut self) {
+        self.look_at = Some(Instant::now() + LOOK);
+        self.fault = None;
+        self.faults = 0;
+        self.lock_up_told = false;
+    }
+}
+
+/// Stops a core; one that does not stop is reset next, so that is no failure yet.
+async fn stop(handle: &ProbeHandle) -> Result<(), ProbeError> {
+    match handle.halt().await {
+        Err(ProbeError::CoreTimeout { .. }) | Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Wipes control blocks of an earlier boot: where one is known to be, else wherever one is.
+async fn wipe(
+    handle: &ProbeHandle,
+    known: Option<u64>,
+    ram: Vec<std::ops::Range<u64>>,
+) -> Result<(), ProbeError> {
+    let places = match known {
+        Some(address) => {
+            let holds = |range: &std::ops::Range<u64>| range.contains(&address);
+            if !ram.iter().any(holds) {
+                return Ok(());
+            }
+            vec![address..address.saturating_add(32)]
+        }
+        None => ram,
+    };
+    match handle.rtt(move |memory| RttBlock::wipe(memory, &places)).await {
+        Err(RttError::Memory(ProbeError::BusFault { address, .. })) => {
+            tracing::debug!(address, "RAM cannot be looked through");
+            Ok(())
+        }
+        Err(RttError::Memory(error)) => Err(error),
+        Ok(_) | Err(RttError::Corrupted { .. } | RttError::NoChannel { .. }) => Ok(()),
+    }
+}
+
+/// Makes percentages of the phases of a deployment.
+struct Progress {
+    sink: SharedSink,
+    told: Option<u8>,
+}
+
+/// Steps in which progress is told: a record holds twenty of them for a deployment.
+const STEP: u8 = 5;
+
+impl Progress {
+    fn new(sink: SharedSink) -> Self {
+        Self { sink, told: None }
+    }
+
+    fn show(&mut self, at: FlashProgress) {
+        let percent = percent(at);
+        let due = self.told.is_none_or(|told| percent >= told.saturating_add(STEP));
+        if due || (percent == 100 && self.told != Some(100)) {
+            self.told = Some(percent);
+            self.sink.event(BoardEvent::Deploying { percent });
+        }
+    }
+}
+
+/// Weighs the phases as they take time on common chips; each may be left out.
+fn percent(at: FlashProgress) -> u8 {
+    let (from, to) = match at.phase {
+        FlashPhase::Compare => (0, 10),
+        FlashPhase::Erase => (10, 40),
+        FlashPhase::Program | FlashPhase::Load => (40, 90),
+        FlashPhase::Verify => (90, 100),
+    };
+    let part = match at.total {
+        0 => to - from,
+        total => at.done.min(total).saturating_mul(to - from) / total,
+    };
+    u8::try_from(from + part).unwrap_or(100)
+}

@@ -1,0 +1,108 @@
+//! A look at a running core: locked up, reset by itself, stopped at a fault.
+
+use std::ops::Range;
+
+use crate::fault_watch::windows;
+use crate::{
+    Attached, CoreKind, CoreSnapshot, CoreState, HaltReason, MemoryWidth, ProbeError, ProbeHandle,
+};
+
+/// Debug halting control and status register: ARMv7-M manual C1.6.2.
+const DHCSR: u64 = 0xe000_edf0;
+const S_HALT: u32 = 1 << 17;
+const S_LOCKUP: u32 = 1 << 19;
+/// The core was reset since this register was read last.
+const S_RESET_ST: u32 = 1 << 25;
+
+/// Debug exception and monitor control register: ARMv7-M manual C1.6.5.
+const DEMCR: u64 = 0xe000_edfc;
+/// Halt at the entry of HardFault.
+const VC_HARDERR: u32 = 1 << 10;
+
+const EXCEPTION: u128 = 0x1ff;
+const HARD_FAULT: u128 = 3;
+
+/// What a look found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) locked_up: bool,
+    pub(super) was_reset: bool,
+    pub(super) halted: bool,
+}
+
+/// Tells whether a core has the registers that are used here.
+pub(super) fn is_cortex_m(attached: &Attached) -> bool {
+    matches!(attached.core, Some(CoreKind::Armv6m | CoreKind::Armv7m | CoreKind::Armv8m))
+}
+
+/// Looks once, at the cost of one read on Cortex-M.
+pub(super) async fn look(handle: &ProbeHandle, cortex_m: bool) -> Result<Seen, ProbeError> {
+    if cortex_m {
+        let status = word(handle, DHCSR).await?;
+        return Ok(Seen {
+            locked_up: status & S_LOCKUP != 0,
+            was_reset: status & S_RESET_ST != 0,
+            halted: status & S_HALT != 0,
+        });
+    }
+    let state = handle.state().await?;
+    Ok(Seen {
+        locked_up: state == CoreState::LockedUp,
+        was_reset: false,
+        halted: matches!(state, CoreState::Halted { .. }),
+    })
+}
+
+/// Chooses whether the core stops at the entry of HardFault.
+pub(super) async fn catch_faults(handle: &ProbeHandle, catch: bool) -> Result<(), ProbeError> {
+    let before = word(handle, DEMCR).await?;
+    let after = if catch { before | VC_HARDERR } else { before & !VC_HARDERR };
+    handle.write_as(MemoryWidth::Word, DEMCR, after.to_le_bytes().to_vec()).await
+}
+
+/// Tells whether a core that stands does so because of a fault.
+pub(super) async fn stands_at_fault(handle: &ProbeHandle) -> Result<bool, ProbeError> {
+    match handle.state().await? {
+        CoreState::Halted { reason: HaltReason::VectorCatch, .. } => Ok(true),
+        // Several reasons at once: an earlier one was never cleared.
+        CoreState::Halted { reason: HaltReason::Unknown, .. } => {
+            let registers = handle.registers().await?;
+            let xpsr = registers.iter().find(|register| register.name == "xpsr");
+            Ok(xpsr.is_some_and(|xpsr| xpsr.value & EXCEPTION == HARD_FAULT))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Copies what explains where a halted core stands: all of small RAM, of large RAM where data
+/// and stacks are.
+pub(super) async fn copy(
+    handle: &ProbeHandle,
+    ram: &[Range<u64>],
+) -> Result<CoreSnapshot, ProbeError> {
+    let registers = handle.registers().await?;
+    let stacks = registers.iter().filter(|one| matches!(&*one.name, "sp" | "msp" | "psp"));
+    let stacks: Vec<u32> = stacks.filter_map(|one| u32::try_from(one.value).ok()).collect();
+    let wanted = ram.iter().flat_map(|range| windows(range.start, range.end, &stacks));
+    handle.snapshot(wanted.map(|(start, end)| start..end).collect()).await
+}
+
+async fn word(handle: &ProbeHandle, address: u64) -> Result<u32, ProbeError> {
+    let bytes = handle.read_as(MemoryWidth::Word, address, 4).await?;
+    let bytes: [u8; 4] = bytes.try_into().unwrap_or_default();
+    Ok(u32::from_le_bytes(bytes))
+}
+
+/// Reads what the core says it is: CPUID, or what it does where it has none.
+pub(super) async fn identify(handle: &ProbeHandle, cortex_m: bool) -> Result<String, ProbeError> {
+    const CPUID: u64 = 0xe000_ed00;
+    if cortex_m {
+        match word(handle, CPUID).await {
+            Ok(cpuid) => return Ok(format!("the core says CPUID {cpuid:#010x}")),
+            // A core that is locked up or held in reset may refuse; its debug unit answers.
+            Err(ProbeError::BusFault { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(format!("the core is {:?}", handle.state().await?))
+}

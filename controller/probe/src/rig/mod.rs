@@ -1,0 +1,33 @@
+//! Boards behind a debug probe as a rig drives them: power, reset, deployment, consoles.
+//!
+//! A real board and an emulated one are the same type here ([`board`]); what differs is the
+//! [`seat`] they sit on. Refuses policy: it knows no plan and no verdict.
+//!
+//! # Design
+//! *One owner.* A task holds the session and does one thing at a time: what it is asked for,
+//! emptying and filling the rings of RTT, and a look at the core's state 40 times a second.
+//!
+//! *Power of a board whose power nobody switches.* `on` attaches, resets and lets the core
+//! run; `off` halts it, so that nothing of the program runs, and keeps the session aside
+//! ([`parked`]) for the next `on`, because to close a session lets the core run. RAM
+//! therefore survives such a power cycle. Where the profile deploys by a program of its own,
+//! that program needs the probe: then `off` lets go of it, and the core runs on unwatched.
+//!
+//! *Faults are caught on their way.* The core halts at the entry of HardFault, is copied and
+//! let run on within a look, so that the firmware's own handler still tells its story.
+//!
+//! *What a target leaves in its rings dies with its RAM.* They are emptied before a reset and
+//! before the power is taken; an emulated board whose program ends the emulator takes along
+//! what it printed by RTT in the last milliseconds.
+
+mod board;
+mod consoles;
+mod deployed;
+mod factory;
+mod look;
+mod parked;
+mod seat;
+mod sink;
+mod wire;
+
+pub use factory::{EmulatedProbeFactory, ProbeBoardFactory};

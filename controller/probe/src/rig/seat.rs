@@ -1,0 +1,248 @@
+//! What a board sits on: a probe of this lab, or an emulator with a virtual one.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use jig_drivers::qemu::Machine;
+use jig_model::Cause;
+use jig_model::event::BoardEvent;
+use jig_model::profile::{BoardProfile, MemoryKind as ProfileMemory};
+use jig_model::protocol::{DriverError, Power, PowerState, SharedSink};
+use tokio::task::spawn_blocking;
+
+use super::parked::{self, Parked};
+use super::sink::EmulatorSink;
+use crate::{
+    AttachOptions, Attached, Leave, MemoryKind, MemoryRange, ProbeError, ProbeHandle, ProbeSource,
+    VirtualBoard, VirtualBoardError,
+};
+
+/// What a board sits on.
+pub(super) enum Seat {
+    Real(RealSeat),
+    Emulated(Box<EmulatedSeat>),
+}
+
+/// A probe of this lab.
+pub(super) struct RealSeat {
+    pub(super) selector: String,
+    pub(super) options: AttachOptions,
+    /// Whether another program needs the probe while the board is off.
+    pub(super) lets_go: bool,
+}
+
+/// An emulator with a virtual probe.
+pub(super) struct EmulatedSeat {
+    pub(super) machine: Machine,
+    /// The emulator's own power: it waits for the end of the process.
+    pub(super) power: Box<dyn Power>,
+    pub(super) profile: Arc<BoardProfile>,
+    pub(super) seen: Arc<EmulatorSink>,
+    /// What the flash holds while there is no emulator.
+    pub(super) kept: Option<Vec<MemoryRange>>,
+    pub(super) board: Option<VirtualBoard>,
+}
+
+/// Makes a driver's error of a probe's.
+pub(super) fn failed(error: ProbeError, tried: Cause, what: &str) -> DriverError {
+    DriverError::new(error.cause_during(tried), what).with_source(error)
+}
+
+impl Seat {
+    /// Opens a session with a board that has power; the core may run.
+    pub(super) async fn open(&mut self) -> Result<(ProbeHandle, Attached), DriverError> {
+        let (handle, attached) = match self {
+            Self::Real(seat) => seat.open().await?,
+            Self::Emulated(seat) => seat.open().await?,
+        };
+        for failure in &attached.failures {
+            tracing::warn!(probe = attached.probe, failure, "an attempt to attach failed");
+        }
+        if attached.attempts > 1 {
+            let (attempts, method) = (attached.attempts, attached.method.words());
+            tracing::warn!(probe = attached.probe, attempts, method, "attached after all");
+        }
+        Ok((handle, attached))
+    }
+
+    /// Takes the power, or what comes nearest to it; the core stands.
+    pub(super) async fn cut(&mut self, handle: ProbeHandle, attached: Attached, sink: &SharedSink) {
+        match self {
+            Self::Real(seat) => {
+                seat.cut(handle, attached).await;
+                sink.event(BoardEvent::Power { state: PowerState::Off });
+            }
+            Self::Emulated(seat) => seat.cut(Some(handle)).await,
+        }
+    }
+
+    /// Keeps what was deployed for the time without power.
+    pub(super) async fn keep(&mut self) -> Result<(), DriverError> {
+        match self {
+            Self::Real(_) => Ok(()),
+            Self::Emulated(seat) => seat.keep().await,
+        }
+    }
+
+    /// Tells whether there is anything to boot, as far as anybody can know.
+    pub(super) fn has_program(&self) -> bool {
+        match self {
+            Self::Real(_) => true,
+            Self::Emulated(seat) => seat.kept.is_some(),
+        }
+    }
+
+    /// Tells the rig that the board has power.
+    pub(super) fn show_on(&self, sink: &SharedSink) {
+        match self {
+            Self::Real(_) => sink.event(BoardEvent::Power { state: PowerState::On }),
+            Self::Emulated(seat) => seat.seen.show_on(),
+        }
+    }
+
+    /// Tells whether the board has ended by itself, and the rig was told how.
+    pub(super) fn ended(&self) -> bool {
+        match self {
+            Self::Real(_) => false,
+            Self::Emulated(seat) => seat.seen.ended(),
+        }
+    }
+
+    /// Finds out whether the board has ended by itself, after its probe failed.
+    pub(super) async fn has_ended(&mut self) -> bool {
+        let Self::Emulated(seat) = self else { return false };
+        let machine = seat.machine.clone();
+        // The rig is told by the emulator's owner.
+        let _ = spawn_blocking(move || machine.how_it_ended()).await;
+        seat.seen.ended()
+    }
+
+    /// Tells whether somebody else reports resets of the target.
+    pub(super) fn resets_are_told(&self) -> bool {
+        matches!(self, Self::Emulated(_))
+    }
+
+    /// Tells whether RAM is blank when the power comes.
+    pub(super) fn forgets(&self) -> bool {
+        matches!(self, Self::Emulated(_))
+    }
+
+    /// Lists where a program has its data.
+    pub(super) fn ram(&self, attached: &Attached) -> Vec<Range<u64>> {
+        match self {
+            Self::Real(_) => {
+                let ram = attached.memory.iter().filter(|region| region.kind == MemoryKind::Ram);
+                ram.map(|region| region.start..region.end).collect()
+            }
+            // The chip description has RAM where the program lives, too.
+            Self::Emulated(seat) => {
+                let spec = seat.profile.emulation.as_ref().and_then(|e| e.debug.as_ref());
+                let program = spec.map_or(&[][..], |spec| &spec.program);
+                let ram = seat.profile.memory.iter().filter(|region| {
+                    region.kind == ProfileMemory::Ram
+                        && !program.iter().any(|other| other.start == region.start)
+                });
+                ram.map(|region| region.start..region.start.saturating_add(region.size)).collect()
+            }
+        }
+    }
+}
+
+impl RealSeat {
+    async fn open(&self) -> Result<(ProbeHandle, Attached), DriverError> {
+        if let Some(parked) = parked::take(&self.selector, &self.options) {
+            if parked.handle.state().await.is_ok() {
+                return Ok((parked.handle, parked.attached));
+            }
+            tracing::warn!(probe = self.selector, "the session is broken; attaching anew");
+            // What is broken says no good-bye that could be waited for.
+            let _ = parked.handle.close(Leave::Running).await;
+        }
+        let source = ProbeSource::Selector(self.selector.clone());
+        let attached = ProbeHandle::attach(source, self.options.clone()).await;
+        attached.map_err(|error| failed(error, Cause::ChipSilent, "attach to the board"))
+    }
+
+    async fn cut(&self, handle: ProbeHandle, attached: Attached) {
+        if self.lets_go {
+            if let Err(error) = handle.close(Leave::Running).await {
+                tracing::warn!(%error, "the probe was not let go in order");
+            }
+        } else {
+            let (selector, options) = (self.selector.clone(), self.options.clone());
+            parked::park(Parked { selector, options, handle, attached });
+        }
+    }
+}
+
+impl EmulatedSeat {
+    async fn open(&mut self) -> Result<(ProbeHandle, Attached), DriverError> {
+        self.seen.launches();
+        let opened = self.launch().await;
+        if opened.is_err() {
+            self.cut(None).await;
+        }
+        opened
+    }
+
+    async fn launch(&mut self) -> Result<(ProbeHandle, Attached), DriverError> {
+        let (machine, profile) = (self.machine.clone(), Arc::clone(&self.profile));
+        let board = blocking(move || VirtualBoard::start(machine, &profile)).await?;
+        let board = self.board.insert(board.map_err(refused)?);
+        if let Some(kept) = self.kept.clone() {
+            let board = board.clone();
+            blocking(move || board.set_flash_image(&kept)).await?.map_err(refused)?;
+        }
+        let source = board.source().map_err(refused)?;
+        let attached = ProbeHandle::attach(source, AttachOptions::default()).await;
+        attached.map_err(|error| failed(error, Cause::EmulatorStuck, "attach to the board"))
+    }
+
+    async fn keep(&mut self) -> Result<(), DriverError> {
+        let Some(board) = self.board.clone() else { return Ok(()) };
+        let image = blocking(move || board.flash_image()).await?.map_err(refused)?;
+        self.kept = Some(image);
+        Ok(())
+    }
+
+    async fn cut(&mut self, handle: Option<ProbeHandle>) {
+        if let Some(board) = self.board.take() {
+            let was_kept = self.kept.is_some();
+            // First the power: a session that is closed lets the core run.
+            let image = blocking(move || {
+                board.power_off();
+                board.flash_image().ok().filter(|_| was_kept)
+            });
+            if let Ok(Some(image)) = image.await {
+                self.kept = Some(image);
+            }
+        }
+        if let Some(handle) = handle {
+            // The board has gone, so this cannot go well; it ends the session's thread.
+            let _ = handle.close(Leave::Running).await;
+        }
+        // Whoever held the board has asked for this too, without waiting. It is waited for
+        // now, or a late order would hit the next launch.
+        if let Err(error) = self.power.off().await {
+            tracing::warn!(%error, "the emulated board was not switched off");
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, DriverError> {
+    spawn_blocking(job).await.map_err(|error| {
+        DriverError::new(Cause::InternalError, "use the emulated board").with_source(error)
+    })
+}
+
+fn refused(error: VirtualBoardError) -> DriverError {
+    match error {
+        VirtualBoardError::Launch(error) => error,
+        other => {
+            DriverError::new(Cause::EmulatorRefused, "put a probe before the emulated board")
+                .with_source(other)
+        }
+    }
+}
