@@ -13,7 +13,7 @@ use jig_probe::{EmulatedProbeFactory, ProbeBoardFactory, WatchedEmulator};
 use crate::failure::Failure;
 
 /// Every driver of this build.
-const FACTORIES: &[&dyn DriverFactory] = 
+const FACTORIES: &[&dyn DriverFactory] =
     &[&WatchedEmulator, &EmulatedProbeFactory, &ProbeBoardFactory];
 
 /// Finds the driver of a place's board.

@@ -7,8 +7,8 @@ use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
 use jig_model::post_mortem::PostMortem;
 use jig_model::protocol::{
-    BoxFuture, CheckReport, DebugPort, DriverError, Flasher, HealthCheck, Power, PowerState,
-    PostMortemRequest, Reset, SharedSink,
+    BoxFuture, CheckReport, DebugPort, DriverError, Flasher, HealthCheck, PostMortemRequest, Power,
+    PowerState, Reset, SharedSink,
 };
 use jig_model::{Cause, chain};
 use tokio::sync::{mpsc, oneshot};
@@ -354,11 +354,8 @@ impl Owner {
         let mut progress = Progress::new(Arc::clone(&self.sink));
         let flashed = async {
             stop(&handle).await?;
-            let mut flashing = std::pin::pin!(handle.flash(
-                request,
-                move |at| progress.show(at),
-                cancel.clone()
-            ));
+            let mut flashing =
+                std::pin::pin!(handle.flash(request, move |at| progress.show(at), cancel.clone()));
             tokio::select! {
                 biased;
                 done = &mut flashing => return done,
@@ -378,8 +375,8 @@ impl Owner {
             tracing::debug!(%error, "the core was not reset after the deployment");
         }
         self.seat.cut(handle, attached, &self.sink).await;
-        let report = flashed
-            .map_err(|error| failed(error, Cause::DeployFailed, "flash the board"))?;
+        let report =
+            flashed.map_err(|error| failed(error, Cause::DeployFailed, "flash the board"))?;
         kept?;
         Ok(DeployReport {
             method: "probe".to_owned(),
