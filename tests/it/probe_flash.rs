@@ -189,7 +189,7 @@ fn what_cannot_be_flashed_leaves_the_flash_alone() {
     );
     refused("large.bin@0x30000000", 2, &["does not fit board microbit"]);
     refused("large.bin", 2, &["large.bin@0x8000"]);
-    refused("large.bin@zero", 2, &["is no address"]);
+    refused("large.bin@0xzz", 2, &["is no address"]);
     let foreign = elf("riscv32-virt", "silent");
     refused(&foreign, 2, &["it is built for", "but board microbit is"]);
     let far = elf("netduinoplus2", "unity-pass");
