@@ -24,7 +24,7 @@ const THROWS: usize = 3;
 
 /// A fixture that fails some milliseconds behind its end marker. A busy machine may let its
 /// emulator wait for longer than boards are watched, so here they are watched for longer.
-const FAILS_LATE: &str = "fault-after-ok";
+pub(crate) const FAILS_LATE: &str = "fault-after-ok";
 
 macro_rules! boards {
     ($($test:ident = $board:literal,)+) => {
@@ -137,7 +137,7 @@ fn run(workshop: &Workshop, entry: &Entry) -> Result<(Ran, String), String> {
 
 /// Puts a profile of the board into the workshop that differs in its time to settle. It
 /// costs nothing: what is watched for ends the wait.
-fn watch_for_long(workshop: &Workshop, board: &str) {
+pub(crate) fn watch_for_long(workshop: &Workshop, board: &str) {
     let file = format!("board-profiles/{board}.toml");
     let mut text = fs::read_to_string(repository().join(&file)).unwrap();
     assert!(!text.contains("settle"), "{board} has a time of its own");

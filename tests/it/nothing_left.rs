@@ -7,12 +7,13 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use jig_model::{Cause, VerdictKind};
 use jig_rig::store::{RunRecord, RunState};
 use nix::sys::signal::{Signal, kill};
 
+use crate::dice::Dice;
 use crate::manifest::{elf, entry};
 use crate::workshop::{Ran, Slot, Started, Workshop, name_of, ran, until};
 
@@ -22,25 +23,6 @@ const GONE: Duration = Duration::from_secs(30);
 
 /// How many kills have to land while jig is alive.
 const KILLS: usize = 50;
-
-/// Xorshift*: a few lines are all the chance that is needed here.
-struct Dice(u64);
-
-impl Dice {
-    fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
-        let seed = std::env::var("JIG_TEST_SEED").map_or(u64::from(now), |s| s.parse().unwrap());
-        eprintln!("moments are thrown with JIG_TEST_SEED={seed}");
-        Self(seed.wrapping_mul(2).wrapping_add(1))
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % limit
-    }
-}
 
 /// A firmware that never ends by itself, on a board that is quick to start.
 fn endless() -> Vec<String> {

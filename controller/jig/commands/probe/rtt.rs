@@ -22,6 +22,9 @@ const APPEARS_WITHIN: Duration = Duration::from_secs(10);
 /// delay, and a hundredth of what a probe can do.
 const REST: Duration = Duration::from_millis(2);
 
+/// How much of what is typed is kept ready: more than the ring of a target takes at once.
+const STRIDE: usize = 4 << 10;
+
 /// Shows a channel, and sends what is typed to it.
 pub(crate) fn rtt(common: &Common, screen: &Screen, args: RttArgs) -> Result<u8, Failure> {
     with_port(common, screen, &args.at, Lasting::Flash, async |port: &Port| {
@@ -126,6 +129,7 @@ async fn converse(
     let mut to_send: Vec<u8> = Vec::new();
     loop {
         let (up, bytes) = (block.clone(), std::mem::take(&mut to_send));
+        let had = bytes.len();
         let moved = port.handle.rtt(move |memory| {
             let mut got = Vec::new();
             up.read(memory, channel, &mut got)?;
@@ -133,6 +137,7 @@ async fn converse(
             Ok((got, bytes[sent..].to_vec()))
         });
         let (got, rest) = moved.await.map_err(|error| told(&error, port))?;
+        let idle = got.is_empty() && rest.len() == had;
         to_send = rest;
         match &mut decoder {
             Some(decoder) => {
@@ -149,19 +154,26 @@ async fn converse(
         if screen.closed() {
             return Ok(());
         }
-        if got.is_empty() {
+        while to_send.len() < STRIDE
+            && let Ok(line) = typed.try_recv()
+        {
+            to_send.extend_from_slice(&line);
+        }
+        if idle && to_send.len() < STRIDE {
             if let Ok(Some(line)) = timeout_at(Instant::now() + REST, typed.recv()).await {
                 to_send.extend_from_slice(&line);
             } else if typed.is_closed() {
                 sleep(REST).await;
             }
+        } else if idle {
+            sleep(REST).await;
         }
     }
 }
 
 /// Reads lines of standard input on a thread of its own, which ends with the process.
 fn lines() -> mpsc::Receiver<Vec<u8>> {
-    let (lines, receiver) = mpsc::channel(16);
+    let (lines, receiver) = mpsc::channel(64);
     std::thread::spawn(move || {
         let mut input = std::io::stdin().lock();
         let mut line = Vec::new();
