@@ -76,6 +76,21 @@ impl Rig {
         self.protocols.flasher.as_mut().unwrap().deploy(&image).await.unwrap();
     }
 
+    /// Lets the deployed program run, shown to a watcher that lets it go at once.
+    async fn watched(&mut self) -> super::debug::DebugChannels {
+        let (launches, mut launched) = tokio::sync::mpsc::unbounded_channel();
+        let show = move |launch: super::Launched| drop(launches.send(launch));
+        self.machine.watch(Box::new(show)).await.unwrap();
+        let taken = async {
+            let super::Launched { channels, ready } = launched.recv().await.unwrap();
+            ready.go();
+            channels
+        };
+        let (channels, on) = tokio::join!(taken, self.protocols.power.as_mut().unwrap().on());
+        on.unwrap();
+        channels
+    }
+
     /// Does something that blocks.
     async fn blocking<T: Send + 'static>(
         &self,
@@ -128,7 +143,6 @@ async fn a_halted_machine_is_in_the_debuggers_hands() {
             channels.gdb.registers::<17>().unwrap_err();
             channels.qtest.read(0, Access::Word).unwrap_err();
             assert_eq!(machine.how_it_ended().unwrap(), None);
-            assert!(machine.take_channels().unwrap().is_none());
         }
     })
     .await;
@@ -158,14 +172,12 @@ async fn a_debugger_keeps_others_from_resetting_the_board() {
     drop(channels);
 }
 
-/// Runs a program beside silent channels, taken or not; returns how it ended.
+/// Runs a program beside channels that are silent or let go; returns how it ended.
 async fn end_of_a_run(code: &[u16], take: bool) -> Vec<BoardEvent> {
     let mut rig = Rig::new();
     rig.deploy(code).await;
-    rig.blocking(|machine| machine.offer_channels(true).unwrap()).await;
-    rig.protocols.power.as_mut().unwrap().on().await.unwrap();
-    let channels =
-        if take { rig.blocking(|machine| machine.take_channels().unwrap()).await } else { None };
+    let channels = rig.watched().await;
+    let channels = take.then_some(channels);
     let told = rig.seen.end().await;
     drop(channels);
     told
@@ -183,13 +195,13 @@ async fn silent_channels_do_not_disturb_how_a_run_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn resets_beside_silent_channels_never_fill_them() {
+async fn resets_never_fill_channels_that_are_drained() {
     let mut rig = Rig::new();
     rig.deploy(SPIN).await;
-    rig.blocking(|machine| machine.offer_channels(true).unwrap()).await;
-    rig.protocols.power.as_mut().unwrap().on().await.unwrap();
+    let mut channels = rig.watched().await;
     for _ in 0..400 {
         rig.protocols.reset.as_mut().unwrap().reset().await.unwrap();
+        channels.gdb.drain().unwrap();
     }
     assert_eq!(rig.protocols.power.as_mut().unwrap().status().await.unwrap(), PowerState::On);
     rig.protocols.power.as_mut().unwrap().off().await.unwrap();
@@ -199,12 +211,10 @@ async fn resets_beside_silent_channels_never_fill_them() {
 async fn a_watcher_can_look_into_a_run_that_hangs() {
     let mut rig = Rig::new();
     rig.deploy(SPIN).await;
-    rig.blocking(|machine| machine.offer_channels(true).unwrap()).await;
-    rig.protocols.power.as_mut().unwrap().on().await.unwrap();
+    let mut channels = rig.watched().await;
     rig.protocols.reset.as_mut().unwrap().reset().await.unwrap();
     let pc = rig
-        .blocking(|machine| {
-            let mut channels = machine.take_channels().unwrap().unwrap();
+        .blocking(move |_| {
             channels.gdb.drain().unwrap();
             assert_eq!(channels.gdb.interrupt().unwrap(), Stop::Interrupted);
             channels.gdb.registers::<17>().unwrap()[15]

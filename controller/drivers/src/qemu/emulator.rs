@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::command_line::loads;
-use super::debug::{ChannelPairs, DebugChannels};
+use super::debug::{ChannelPairs, DebugChannels, NearEnds};
 use super::ending::{Facts, classify};
 use super::instance::{ANSWER, Instance};
 use super::machine::{AtLaunch, Launched, Machine, Ready, Watcher};
@@ -63,7 +63,6 @@ impl QemuFactory {
             image: None,
             instance: None,
             launches: 0,
-            offers_channels: false,
             watcher: None,
             last_end: None,
         };
@@ -91,10 +90,6 @@ pub(super) enum Order {
     Check(oneshot::Sender<CheckReport>),
     /// Launches anew, halted, with debug channels.
     LaunchHalted(AtLaunch, Reply<DebugChannels>),
-    /// Whether launches that run at once have debug channels too.
-    OfferChannels(bool, Reply<()>),
-    /// Gives away the channels of the running machine, if it has any left.
-    TakeChannels(Reply<Option<DebugChannels>>),
     /// Shows each launch that runs at once to somebody before it runs.
     Watch(Watcher, Reply<()>),
     /// How the last launch ended by itself; asked by somebody who saw a channel close.
@@ -198,7 +193,6 @@ struct Owner {
     image: Option<Image>,
     instance: Option<Running>,
     launches: u32,
-    offers_channels: bool,
     watcher: Option<Watcher>,
     /// What the end of the last instance meant, if it ended by itself.
     last_end: Option<BoardEvent>,
@@ -281,11 +275,6 @@ impl Owner {
             Order::Deploy(image, reply) => drop(reply.send(self.deploy(image).await)),
             Order::Check(reply) => drop(reply.send(self.check().await)),
             Order::LaunchHalted(what, reply) => drop(reply.send(self.launch_halted(what).await)),
-            Order::OfferChannels(offer, reply) => {
-                self.offers_channels = offer;
-                drop(reply.send(Ok(())));
-            }
-            Order::TakeChannels(reply) => drop(reply.send(self.take_channels())),
             Order::Watch(watcher, reply) => {
                 self.watcher = Some(watcher);
                 drop(reply.send(Ok(())));
@@ -324,8 +313,7 @@ impl Owner {
                 format!("board {} has no image to boot: deploy one first", self.context.profile.id),
             ));
         }
-        let channels = self.offers_channels || self.watcher.is_some();
-        let mut instance = self.launch(AtLaunch::Deployed, channels).await?;
+        let mut instance = self.launch(AtLaunch::Deployed, self.watcher.is_some()).await?;
         self.show_to_watcher(&mut instance).await;
         match instance.release().await {
             Ok(()) => {}
@@ -367,7 +355,7 @@ impl Owner {
     /// gone, or takes too long, is done without: it only explains what happens anyway.
     async fn show_to_watcher(&mut self, instance: &mut Instance) {
         let Some(watcher) = &mut self.watcher else { return };
-        let Some(Ok(channels)) = instance.debug.take().map(|near| near.into_channels()) else {
+        let Some(Ok(channels)) = instance.debug.take().map(NearEnds::into_channels) else {
             return;
         };
         let (ready, is_ready) = oneshot::channel();
@@ -377,18 +365,20 @@ impl Owner {
 
     async fn launch_halted(&mut self, what: AtLaunch) -> Result<DebugChannels, DriverError> {
         self.power_off().await;
-        let instance = self.launch(what, true).await?;
+        let mut instance = self.launch(what, true).await?;
+        let channels = match instance.debug.take().map(NearEnds::into_channels) {
+            Some(Ok(channels)) => channels,
+            Some(Err(error)) => {
+                let message = "use the debug channels";
+                return Err(DriverError::new(Cause::EmulatorStuck, message).with_source(error));
+            }
+            None => {
+                let message = "the debug channels are gone";
+                return Err(DriverError::new(Cause::EmulatorVanished, message));
+            }
+        };
         self.instance = Some(Running::new(instance, true));
-        let nothing = || DriverError::new(Cause::EmulatorVanished, "the debug channels are gone");
-        self.take_channels()?.ok_or_else(nothing)
-    }
-
-    fn take_channels(&mut self) -> Result<Option<DebugChannels>, DriverError> {
-        let near = self.instance.as_mut().and_then(|running| running.instance.debug.take());
-        near.map(|near| near.into_channels()).transpose().map_err(|error| {
-            let message = "use the debug channels";
-            DriverError::new(Cause::EmulatorStuck, message).with_source(error)
-        })
+        Ok(channels)
     }
 
     /// Says what the end was. Who asks has seen a channel close, so if the process has not
@@ -525,7 +515,6 @@ impl Owner {
 
     async fn feel_pulse(&mut self) {
         let Some(running) = &mut self.instance else { return };
-        running.drain_channels();
         let Some(pulse) = &mut running.pulse else {
             match running.instance.monitor.ask("query-status", ANSWER).await {
                 Ok(id) => running.pulse = Some(Pulse { id, asked: Instant::now(), missed: 0 }),
@@ -590,20 +579,12 @@ impl Running {
             |event: &MachineEvent| matches!(event, MachineEvent::Reset { by_guest: false, .. });
         monitor.wait_for("system_reset", ANSWER, by_host).await?;
         // What the target did before belongs to the boot before.
-        self.drain_channels();
         for event in self.instance.monitor.take_early() {
             self.hear(Arrival::Event(event), context);
         }
         let reason = "asked for".to_owned();
         context.sink.event(BoardEvent::Reset { by_target: false, reason });
         self.instance.monitor.call("cont", ANSWER).await.map(drop)
-    }
-
-    /// Keeps debug channels that nobody has taken from filling.
-    fn drain_channels(&self) {
-        if let Some(near) = &self.instance.debug {
-            near.drain();
-        }
     }
 
     /// Takes in what the monitor said before it closed.

@@ -64,28 +64,10 @@ impl Machine {
         self.ask(|reply| Order::LaunchHalted(what, reply))
     }
 
-    /// Chooses whether launches that run at once have debug channels too; they have none
-    /// unless this was called. The channels wait for [`Self::take_channels`] and disturb
-    /// nothing meanwhile, however often the machine is reset.
-    ///
-    /// # Errors
-    /// The owner has ended.
-    pub fn offer_channels(&self, offer: bool) -> Result<(), DriverError> {
-        self.ask(|reply| Order::OfferChannels(offer, reply))
-    }
-
-    /// Takes the channels of a running machine; nothing if it is off, was launched without,
-    /// or they were taken. Who holds them for long calls [`super::debug::Gdb::drain`] now and
-    /// then: each stop of the machine is told there.
-    ///
-    /// # Errors
-    /// The owner has ended.
-    pub fn take_channels(&self) -> Result<Option<DebugChannels>, DriverError> {
-        self.ask(Order::TakeChannels)
-    }
-
     /// Shows each later launch that runs at once to a watcher, before its first instruction.
-    /// The watcher is called on the owner's task: it hands the launch on and returns.
+    /// The watcher is called on the owner's task: it hands the launch on and returns. Who keeps
+    /// the channels for long calls [`super::debug::Gdb::drain`] now and then: each stop of the
+    /// machine is told there, and it waits for a reader once the socket is full.
     ///
     /// # Errors
     /// The owner has ended.

@@ -181,7 +181,8 @@ impl Watch {
         let Some(channels) = &mut launch.channels else { return false };
         let outcome = match channels.gdb.wait(LOOK) {
             // Somebody else stopped the machine, and will let it go.
-            Ok(None | Some(Stop::Interrupted | Stop::Other)) => Ok(()),
+            Ok(Some(Stop::Interrupted | Stop::Other)) => Ok(()),
+            Ok(None) => forget_before_reset(launch),
             Ok(Some(Stop::Trapped)) => self.catch(launch),
             Err(error) => Err(error),
         };

@@ -21,11 +21,9 @@ mod monitor;
 mod qtest;
 mod stream;
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-
-use nix::sys::socket::{MsgFlags, recv};
 
 pub use gdb::{Gdb, GdbStats, Packets, Stop};
 pub use monitor::{DebugMonitor, ResetSeen};
@@ -71,17 +69,6 @@ impl ChannelPairs {
 pub(super) struct NearEnds([UnixStream; 3]);
 
 impl NearEnds {
-    /// Throws away what the emulator says while nobody has taken the channels. It tells each
-    /// stop of the machine, and would wait for a reader once the sockets are full.
-    pub(super) fn drain(&self) {
-        let mut chunk = [0; 4096];
-        for socket in &self.0 {
-            // An end is told elsewhere.
-            let fd = socket.as_raw_fd();
-            while recv(fd, &mut chunk, MsgFlags::MSG_DONTWAIT).is_ok_and(|count| count > 0) {}
-        }
-    }
-
     /// Makes clients of the sockets. Says nothing to the emulator yet.
     pub(super) fn into_channels(self) -> Result<DebugChannels, ChannelError> {
         let [gdb, qtest, monitor] = self.0;
