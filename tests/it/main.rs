@@ -22,5 +22,6 @@ mod linux;
 mod manifest;
 mod nothing_left;
 mod offline;
+mod probe_runs;
 mod tidy;
 mod workshop;
