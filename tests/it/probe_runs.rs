@@ -117,8 +117,8 @@ fn deployed_by_probe(workshop: &Workshop) -> Result<(), String> {
     if report["method"] != "probe" || report["verified"] != true || !read_back {
         return Err(format!("the deployment was {report}"));
     }
-    let done = events.iter().filter(|event| event["what"] == "deploying");
-    if done.last().is_none_or(|event| event["percent"] != 100) {
+    let mut done = events.iter().filter(|event| event["what"] == "deploying");
+    if done.next_back().is_none_or(|event| event["percent"] != 100) {
         return Err("the deployment did not tell of its end".to_owned());
     }
     Ok(())

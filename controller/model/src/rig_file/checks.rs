@@ -92,7 +92,10 @@ fn emulator_deploy(emulator: &RawEmulator, profile: &BoardProfile, findings: &Fi
         // What it describes is all a virtual probe has to know; a chip's name is not needed.
         EmulatorDeploy::Probe if !has_debug_port => (
             format!("no debug port is described for the emulated board {}", profile.id),
-            format!("add `[emulation.debug]` to {}, or write `deploy = \"loader\"`", profile.origin),
+            format!(
+                "add `[emulation.debug]` to {}, or write `deploy = \"loader\"`",
+                profile.origin
+            ),
         ),
         EmulatorDeploy::Probe | EmulatorDeploy::Loader => return,
     };

@@ -15,9 +15,7 @@ use tokio::time::Instant;
 
 use super::deployed::Deployed;
 use super::wire::{NearEnd, pair};
-use crate::{
-    DefmtDecoder, DefmtItem, ProbeError, ProbeHandle, RttBlock, RttError, TargetMemory,
-};
+use crate::{DefmtDecoder, DefmtItem, ProbeError, ProbeHandle, RttBlock, RttError, TargetMemory};
 
 /// How long rings are left alone that were empty, at first and at most: short enough for a
 /// conversation, and rare enough for a probe on a slow bus.

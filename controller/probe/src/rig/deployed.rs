@@ -69,11 +69,8 @@ mod tests {
     #[test]
     fn what_an_image_loads_is_left_out() {
         let segment = |start: u64, len: usize| Segment { start, bytes: vec![0; len] };
-        let image = |segments| Deployed {
-            payload: Payload { segments },
-            control_block: None,
-            elf: None,
-        };
+        let image =
+            |segments| Deployed { payload: Payload { segments }, control_block: None, elf: None };
         let ram = [0x100..0x200, 0x300..0x400];
         assert_eq!(without(&ram, None), ram);
         let two = image(vec![segment(0x80, 0x90), segment(0x340, 0x10)]);

@@ -240,9 +240,7 @@ async fn blocking<T: Send + 'static>(
 fn refused(error: VirtualBoardError) -> DriverError {
     match error {
         VirtualBoardError::Launch(error) => error,
-        other => {
-            DriverError::new(Cause::EmulatorRefused, "put a probe before the emulated board")
-                .with_source(other)
-        }
+        other => DriverError::new(Cause::EmulatorRefused, "put a probe before the emulated board")
+            .with_source(other),
     }
 }

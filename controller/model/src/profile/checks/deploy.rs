@@ -29,10 +29,12 @@ pub(super) fn method_fits_the_board(subject: &Subject<'_>, check: &'static str) 
         // What `[emulation.debug]` describes is all that a virtual probe has to know.
         (DeployMethod::Probe, emulation)
             if subject.raw.chip.is_none() && emulation.is_none_or(|e| e.debug.is_none()) =>
-        (
-            "a probe has to know the chip, and the profile names none",
-            "add `chip = \"...\"`, by the name probe-rs knows it by",
-        ),
+        {
+            (
+                "a probe has to know the chip, and the profile names none",
+                "add `chip = \"...\"`, by the name probe-rs knows it by",
+            )
+        }
         (DeployMethod::EmulatorLoader | DeployMethod::ImageSet, None) => {
             ("the board is not emulated", "add `[emulation]`, or use another method")
         }

@@ -138,11 +138,7 @@ impl Board {
     }
 
     /// Executes one instruction, for as long as it may take.
-    pub(super) fn step_within(
-        &mut self,
-        masked: bool,
-        patience: Duration,
-    ) -> Result<(), BusError> {
+    pub(super) fn step_within(&mut self, masked: bool, patience: Duration) -> Result<(), BusError> {
         if self.steps_masked != Some(masked) {
             self.with_gdb(|gdb| gdb.mask_interrupts_in_steps(masked))?;
             self.steps_masked = Some(masked);
