@@ -26,21 +26,8 @@ pub(crate) fn factory(
 ) -> Result<&'static dyn DriverFactory, Failure> {
     let kind = kind(profile, resource);
     FACTORIES.iter().copied().find(|factory| factory.kind() == kind).ok_or_else(|| {
-        let board = &profile.id;
-        let (message, help) = match resource {
-            Resource::Probe(probe) => (
-                format!(
-                    "board {board} hangs on debug probe {}, and this build drives none",
-                    probe.selector
-                ),
-                "bind an emulated board: [place.emulator]",
-            ),
-            Resource::Emulator(_) => (
-                format!("board {board} is deployed by a virtual probe, and this build has none"),
-                "load the image as the emulator starts: [place.emulator] deploy = \"loader\"",
-            ),
-        };
-        Failure::new(Fault::Profile, message).help(help)
+        let message = format!("this build has no driver {kind:?} for board {}", profile.id);
+        Failure::new(Fault::Bug, message)
     })
 }
 

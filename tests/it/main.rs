@@ -27,6 +27,7 @@ mod probe_faults;
 mod probe_flash;
 mod probe_gdb;
 mod probe_rtt;
+mod probe_runs;
 mod probe_verbs;
 mod served;
 mod stranger;

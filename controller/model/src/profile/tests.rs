@@ -57,7 +57,7 @@ memory = [
     { name = "flash", kind = "flash", start = 0, size = "1K" },
     { name = "ram", kind = "ram", start = 0x400, size = 1024 },
 ]
-console = [{ name = "uart0", kind = "uart", baud = 9600 }, { name = "sh", kind = "semihosting" }]
+console = [{ name = "uart0", kind = "uart", baud = 9600 }, { name = "sh", kind = "semihosting" }, { name = "log", kind = "rtt", channel = 2 }]
 fault = [{ name = "own", pattern = 'OWN!', cause = "hang" }]
 [emulation]
 program = "qemu-system-arm"
@@ -148,6 +148,15 @@ const SLIPS: &[(&str, &str, &str, &str)] = &[
     ("\"sh\"", "\"uart0\"", "profile::console-name", "\"uart0\""),
     ("baud = 9600", "baud = 1", "profile::baud", "1"),
     ("\"semihosting\" }", "\"semihosting\", baud = 9600 }", "profile::baud", "9600"),
+    ("channel = 2", "baud = 9600", "profile::baud", "9600"),
+    ("channel = 2", "channel = 64", "profile::channel", "64"),
+    ("\"rtt\", channel = 2", "\"uart\", channel = 2", "profile::channel", "2"),
+    (
+        "channel = 2 }",
+        "channel = 2 }, { name = \"m\", kind = \"rtt\", channel = 2 }",
+        "profile::channel",
+        "2",
+    ),
     ("semihosting = true", "semihosting = false", "profile::semihosting", "\"semihosting\""),
     ("semihosting = true", "semihosting = 1", "document::wrong-type", "1"),
     ("\"qemu-system-arm\"", "\"/bin/qemu\"", "profile::program", "\"/bin/qemu\""),
@@ -243,7 +252,7 @@ fn every_slip_is_found_alone_and_in_its_place() {
 
 #[test]
 fn every_check_can_fail() {
-    let no_console = GOOD.replacen("console = [{ name = \"uart0\", kind = \"uart\", baud = 9600 }, { name = \"sh\", kind = \"semihosting\" }]", "console = []", 1);
+    let no_console = GOOD.replacen("console = [{ name = \"uart0\", kind = \"uart\", baud = 9600 }, { name = \"sh\", kind = \"semihosting\" }, { name = \"log\", kind = \"rtt\", channel = 2 }]", "console = []", 1);
     let problems = parse(&no_console).unwrap_err();
     assert_eq!(problems.list[0].check, "profile::no-console", "{problems}");
     let nothing_boots = GOOD

@@ -78,7 +78,8 @@ impl Power for WatchedPower {
         Box::pin(async {
             if let Some(messages) = self.messages.take() {
                 // A watch that has ended lets the machine go by dropping the launch.
-                let show = move |launched| drop(messages.send(Message::Launched(launched)));
+                let show =
+                    move |launched| drop(messages.send(Message::Launched(Box::new(launched))));
                 self.machine.watch(Box::new(show)).await?;
             }
             self.inner.on().await
@@ -97,7 +98,7 @@ impl Power for WatchedPower {
 type Answer = Result<Option<PostMortem>, DriverError>;
 
 enum Message {
-    Launched(Launched),
+    Launched(Box<Launched>),
     Asked(PostMortemRequest, oneshot::Sender<Answer>),
 }
 
@@ -145,7 +146,7 @@ impl Watch {
                 false => inbox.recv().map_err(|_| TryRecvError::Disconnected),
             };
             match message {
-                Ok(Message::Launched(launched)) => launch = Some(self.begin(launched)),
+                Ok(Message::Launched(launched)) => launch = Some(self.begin(*launched)),
                 // Who asked may have lost patience.
                 Ok(Message::Asked(request, reply)) => {
                     drop(reply.send(self.answer(launch.as_mut(), &request)));

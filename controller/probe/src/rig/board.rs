@@ -1,4 +1,4 @@
-//! The owner of one board behind a probe, and the handles that speak for it.
+//! The owner of one board behind a probe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,22 +6,21 @@ use std::time::Duration;
 use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
 use jig_model::post_mortem::PostMortem;
-use jig_model::protocol::{
-    BoxFuture, CheckReport, DebugPort, DriverError, Flasher, HealthCheck, PostMortemRequest, Power,
-    PowerState, Reset, SharedSink,
-};
+use jig_model::protocol::{DriverError, PostMortemRequest, PowerState, SharedSink};
 use jig_model::{Cause, chain};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::consoles::Consoles;
 use super::deployed::{Deployed, without};
+use super::handle::{Order, Reply};
 use super::look::{catch_faults, copy, identify, is_cortex_m, look, stands_at_fault};
+use super::progress::Progress;
 use super::seat::{Seat, failed};
 use crate::fault_watch::{stands_where_it_failed, told};
 use crate::{
-    Attached, Cancel, CoreSnapshot, CoreState, FlashPhase, FlashProgress, FlashRequest, Payload,
-    ProbeError, ProbeHandle, ResetInto, RttBlock, RttError, Why,
+    Attached, Cancel, CoreSnapshot, CoreState, FlashRequest, Payload, ProbeError, ProbeHandle,
+    ResetInto, RttBlock, RttError, Why,
 };
 
 /// How often a running core is looked at: a fault has to be noticed within the 50 ms for
@@ -30,97 +29,6 @@ const LOOK: Duration = Duration::from_millis(25);
 
 /// How many faults of a boot the core is stopped at; later ones run through undisturbed.
 const MOST_FAULTS: u32 = 3;
-
-const CHECK: &str = "probe-answers";
-
-/// What the owner is asked for.
-pub(super) enum Order {
-    On(Reply<()>),
-    Off(Reply<()>),
-    Status(Reply<PowerState>),
-    Reset(Reply<()>),
-    Deploy(Image, Reply<DeployReport>),
-    /// Somebody else has put an image on the board.
-    Deployed(Image, Reply<()>),
-    Check(Reply<String>),
-    Explain(PostMortemRequest, Reply<Option<PostMortem>>),
-}
-
-pub(super) type Reply<T> = oneshot::Sender<Result<T, DriverError>>;
-
-/// Speaks for the board.
-#[derive(Clone)]
-pub(super) struct BoardHandle {
-    pub(super) orders: mpsc::Sender<Order>,
-    /// The cause a run ends with when the board does not answer.
-    pub(super) silent: Cause,
-}
-
-impl BoardHandle {
-    pub(super) async fn ask<T>(
-        &self,
-        order: impl FnOnce(Reply<T>) -> Order,
-    ) -> Result<T, DriverError> {
-        let gone = || DriverError::new(Cause::InternalError, "the board's owner has ended");
-        let (reply, answer) = oneshot::channel();
-        self.orders.send(order(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
-    }
-}
-
-impl Power for BoardHandle {
-    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::On))
-    }
-    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::Off))
-    }
-    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
-        Box::pin(self.ask(Order::Status))
-    }
-}
-
-impl Reset for BoardHandle {
-    fn reset(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::Reset))
-    }
-}
-
-impl Flasher for BoardHandle {
-    fn deploy<'a>(
-        &'a mut self,
-        image: &'a Image,
-    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
-        let image = image.clone();
-        Box::pin(self.ask(|reply| Order::Deploy(image, reply)))
-    }
-}
-
-impl DebugPort for BoardHandle {
-    fn post_mortem<'a>(
-        &'a mut self,
-        request: &'a PostMortemRequest,
-    ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>> {
-        let request = request.clone();
-        Box::pin(self.ask(|reply| Order::Explain(request, reply)))
-    }
-}
-
-impl HealthCheck for BoardHandle {
-    fn cause(&self) -> Cause {
-        self.silent
-    }
-
-    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
-        Box::pin(async {
-            let (ok, detail) = match self.ask(Order::Check).await {
-                Ok(detail) => (true, detail),
-                Err(error) => (false, chain(&error)),
-            };
-            CheckReport { check: CHECK.to_owned(), ok, detail }
-        })
-    }
-}
 
 pub(super) struct Owner {
     seat: Seat,
@@ -249,14 +157,14 @@ impl Owner {
         if !self.seat.forgets() {
             stop(handle).await?;
         }
-        self.to_first_instruction(handle, attached, self.seat.forgets()).await?;
+        self.ready(handle, attached, self.seat.forgets()).await?;
         self.consoles.attach(&self.sink);
         self.seat.show_on(&self.sink);
         handle.run().await
     }
 
     /// Brings the core to its first instruction, with no ring of an earlier boot in RAM.
-    async fn to_first_instruction(
+    async fn ready(
         &mut self,
         handle: &ProbeHandle,
         attached: &Attached,
@@ -314,7 +222,7 @@ impl Owner {
             stop(&live.handle).await?;
             self.consoles.empty(&live.handle).await?;
             self.sink.drained().await;
-            self.to_first_instruction(&live.handle, &live.attached, false).await?;
+            self.ready(&live.handle, &live.attached, false).await?;
             let reason = "asked for".to_owned();
             self.sink.event(BoardEvent::Reset { by_target: false, reason });
             live.begin();
@@ -531,19 +439,20 @@ async fn stop(handle: &ProbeHandle) -> Result<(), ProbeError> {
     }
 }
 
+/// Bytes that are looked at for a control block whose address is known: more than its head.
+const BLOCK_ID: u64 = 32;
+
 /// Wipes control blocks of an earlier boot: where one is known to be, else wherever one is.
 async fn wipe(
     handle: &ProbeHandle,
     known: Option<u64>,
     ram: Vec<std::ops::Range<u64>>,
 ) -> Result<(), ProbeError> {
-    let places = match known {
+    let places: Vec<_> = match known {
+        // Nowhere, if the image loads it there.
         Some(address) => {
-            let holds = |range: &std::ops::Range<u64>| range.contains(&address);
-            if !ram.iter().any(holds) {
-                return Ok(());
-            }
-            vec![address..address.saturating_add(32)]
+            let there = ram.into_iter().filter(|range| range.contains(&address));
+            there.map(|_| address..address.saturating_add(BLOCK_ID)).collect()
         }
         None => ram,
     };
@@ -555,43 +464,4 @@ async fn wipe(
         Err(RttError::Memory(error)) => Err(error),
         Ok(_) | Err(RttError::Corrupted { .. } | RttError::NoChannel { .. }) => Ok(()),
     }
-}
-
-/// Makes percentages of the phases of a deployment.
-struct Progress {
-    sink: SharedSink,
-    told: Option<u8>,
-}
-
-/// Steps in which progress is told: a record holds twenty of them for a deployment.
-const STEP: u8 = 5;
-
-impl Progress {
-    fn new(sink: SharedSink) -> Self {
-        Self { sink, told: None }
-    }
-
-    fn show(&mut self, at: FlashProgress) {
-        let percent = percent(at);
-        let due = self.told.is_none_or(|told| percent >= told.saturating_add(STEP));
-        if due || (percent == 100 && self.told != Some(100)) {
-            self.told = Some(percent);
-            self.sink.event(BoardEvent::Deploying { percent });
-        }
-    }
-}
-
-/// Weighs the phases as they take time on common chips; each may be left out.
-fn percent(at: FlashProgress) -> u8 {
-    let (from, to) = match at.phase {
-        FlashPhase::Compare => (0, 10),
-        FlashPhase::Erase => (10, 40),
-        FlashPhase::Program | FlashPhase::Load => (40, 90),
-        FlashPhase::Verify => (90, 100),
-    };
-    let part = match at.total {
-        0 => to - from,
-        total => at.done.min(total).saturating_mul(to - from) / total,
-    };
-    u8::try_from(from + part).unwrap_or(100)
 }

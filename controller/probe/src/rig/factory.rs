@@ -13,8 +13,9 @@ use jig_model::protocol::{
 use jig_model::rig_file::{ProbeResource, Resource, WireProtocol};
 use tokio::sync::mpsc;
 
-use super::board::{BoardHandle, Order, Owner};
+use super::board::Owner;
 use super::consoles::Consoles;
+use super::handle::{BoardHandle, Order};
 use super::seat::{EmulatedSeat, RealSeat, Seat};
 use super::sink::EmulatorSink;
 use crate::{AttachMode, AttachOptions, Protocol};

@@ -1,0 +1,101 @@
+//! What others hold of a board: the protocols, each an order to its owner.
+
+use jig_model::image::{DeployReport, Image};
+use jig_model::post_mortem::PostMortem;
+use jig_model::protocol::{
+    BoxFuture, CheckReport, DebugPort, DriverError, Flasher, HealthCheck, PostMortemRequest, Power,
+    PowerState, Reset,
+};
+use jig_model::{Cause, chain};
+use tokio::sync::{mpsc, oneshot};
+
+const CHECK: &str = "probe-answers";
+
+/// What the owner is asked for.
+pub(super) enum Order {
+    On(Reply<()>),
+    Off(Reply<()>),
+    Status(Reply<PowerState>),
+    Reset(Reply<()>),
+    Deploy(Image, Reply<DeployReport>),
+    /// Somebody else has put an image on the board.
+    Deployed(Image, Reply<()>),
+    Check(Reply<String>),
+    Explain(PostMortemRequest, Reply<Option<PostMortem>>),
+}
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, DriverError>>;
+
+/// Speaks for the board.
+#[derive(Clone)]
+pub(super) struct BoardHandle {
+    pub(super) orders: mpsc::Sender<Order>,
+    /// The cause a run ends with when the board does not answer.
+    pub(super) silent: Cause,
+}
+
+impl BoardHandle {
+    pub(super) async fn ask<T>(
+        &self,
+        order: impl FnOnce(Reply<T>) -> Order,
+    ) -> Result<T, DriverError> {
+        let gone = || DriverError::new(Cause::InternalError, "the board's owner has ended");
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(order(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+impl Power for BoardHandle {
+    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::On))
+    }
+    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::Off))
+    }
+    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
+        Box::pin(self.ask(Order::Status))
+    }
+}
+
+impl Reset for BoardHandle {
+    fn reset(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::Reset))
+    }
+}
+
+impl Flasher for BoardHandle {
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
+        let image = image.clone();
+        Box::pin(self.ask(|reply| Order::Deploy(image, reply)))
+    }
+}
+
+impl DebugPort for BoardHandle {
+    fn post_mortem<'a>(
+        &'a mut self,
+        request: &'a PostMortemRequest,
+    ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>> {
+        let request = request.clone();
+        Box::pin(self.ask(|reply| Order::Explain(request, reply)))
+    }
+}
+
+impl HealthCheck for BoardHandle {
+    fn cause(&self) -> Cause {
+        self.silent
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        Box::pin(async {
+            let (ok, detail) = match self.ask(Order::Check).await {
+                Ok(detail) => (true, detail),
+                Err(error) => (false, chain(&error)),
+            };
+            CheckReport { check: CHECK.to_owned(), ok, detail }
+        })
+    }
+}

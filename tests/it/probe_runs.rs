@@ -1,0 +1,381 @@
+//! Runs on boards that a debug probe deploys, resets and looks into: emulated ones with a
+//! virtual probe in the same process, and one behind a selector, as a real board is.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::manifest::{Entry, elf, entry};
+use crate::workshop::{Ran, Slot, Started, Workshop, name_of, ran, until};
+
+/// Far beyond what a loss takes to be noticed, also on a busy machine, and far below what an
+/// unnoticed one would take.
+const BOUND: Duration = Duration::from_secs(120);
+
+/// Fixtures that are judged by what a probe must not spoil: reports, faults, lock-ups, hangs,
+/// resets, exits, input.
+const FIXTURES: &[&str] = &[
+    "hang-in-test",
+    "unity-pass",
+    "unity-fail",
+    "unity-exit",
+    "tap13-pass",
+    "tap-fail",
+    "fault-bus",
+    "fault-null-call",
+    "lockup",
+    "self-reset",
+    "exit-one",
+    "silent",
+    "shell-talk",
+    "stale-report",
+    "rtt-report",
+];
+
+/// A rig with an emulated board that is deployed by its virtual probe.
+fn emulated(workshop: &Workshop, board: &str) {
+    let rig = format!(
+        "version = 1\n\n[[place]]\nname = \"desk\"\nboard = \"{board}\"\n\n\
+         [place.emulator]\ndeploy = \"probe\"\n"
+    );
+    workshop.write("rig.toml", rig);
+}
+
+/// A board that another process serves, and a rig that has it as a real one.
+struct Served {
+    server: Started,
+    _slot: Slot,
+}
+
+impl Served {
+    fn start(workshop: &Workshop, board: &str) -> Self {
+        let slot = Slot::take();
+        let mut command = workshop.jig(["probe", "serve", "--json", "-b", board]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut server = Started::of(&mut command);
+        let mut lines = BufReader::new(server.child().stdout.take().unwrap()).lines();
+        let told: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        let selector = told["selector"].as_str().unwrap();
+        let rig = format!(
+            "version = 1\n\n[[place]]\nname = \"bench\"\nboard = \"{board}\"\n\n\
+             [place.probe]\nselector = \"{selector}\"\n"
+        );
+        workshop.write("rig.toml", rig);
+        Self { server, _slot: slot }
+    }
+}
+
+/// Reads the events of a run so far; the last line may be half written.
+fn events(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("events.jsonl")).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Waits until the only run of a workshop has a board that runs.
+fn boots(workshop: &Workshop) {
+    until("a boot", || {
+        let dirs = workshop.run_dirs();
+        let run = dirs.first()?;
+        events(run).into_iter().find(|event| event["event"] == "boot").map(drop)
+    });
+}
+
+fn check(board: &str, fixture: &str) -> Result<(), String> {
+    let Entry { verdict, cause, timeout_s, .. } = entry(board, fixture);
+    let workshop = Workshop::new();
+    emulated(&workshop, board);
+    let mut command = workshop.jig(["--json"]);
+    match entry(board, fixture).plan() {
+        Some(plan) => command.arg("test").arg(plan).arg("--image").arg(elf(board, fixture)),
+        None => command
+            .arg("run")
+            .arg(elf(board, fixture))
+            .args(["--timeout", &format!("{timeout_s}s")]),
+    };
+    command.args(["-b", "desk"]);
+    let slot = Slot::take();
+    let ran = ran(&mut command)?;
+    drop(slot);
+    let document = ran.json()?;
+    let found = (&document["verdict"]["kind"], &document["verdict"]["cause"]);
+    if found != (&Value::from(verdict.as_str()), &Value::from(cause.as_str())) {
+        return Err(format!("{found:?} instead of {verdict} ({cause}): {ran}"));
+    }
+    deployed_by_probe(&workshop).map_err(|why| format!("{why}: {ran}"))
+}
+
+fn deployed_by_probe(workshop: &Workshop) -> Result<(), String> {
+    let run = workshop.run_dirs().pop().ok_or("no run")?;
+    let events = events(&run);
+    let report = events.iter().find(|e| e["event"] == "deployed").ok_or("nothing was deployed")?;
+    let read_back = report["read_back_sha256"].as_str().is_some_and(|sha| sha.len() == 64);
+    if report["method"] != "probe" || report["verified"] != true || !read_back {
+        return Err(format!("the deployment was {report}"));
+    }
+    let mut done = events.iter().filter(|event| event["what"] == "deploying");
+    if done.next_back().is_none_or(|event| event["percent"] != 100) {
+        return Err("the deployment did not tell of its end".to_owned());
+    }
+    Ok(())
+}
+
+fn whole_board(board: &str) {
+    let failures: Vec<String> = FIXTURES
+        .iter()
+        .filter_map(|fixture| check(board, fixture).err().map(|why| format!("{fixture}: {why}")))
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_modelled_flash_gets_the_verdicts_of_the_loader() {
+    whole_board("microbit");
+}
+
+#[test]
+fn a_plain_flash_gets_the_verdicts_of_the_loader() {
+    whole_board("netduinoplus2");
+}
+
+#[test]
+fn a_board_without_a_chip_name_is_deployed_by_what_describes_it() {
+    check("mps2-an385", "unity-pass").unwrap();
+}
+
+#[test]
+fn faults_are_explained_where_they_happened() {
+    for board in ["microbit", "netduinoplus2"] {
+        let workshop = Workshop::new();
+        emulated(&workshop, board);
+        let _slot = Slot::take();
+        let ran = workshop.run(["run", "-b", "desk", &elf(board, "fault-bus")]);
+        ran.says(1, &["cause: fault_banner", "bus fault writing 0x60000000", "(main.c:14)"]);
+        let core = workshop.run_dirs()[0].join("artefacts/attempt-1/target.core");
+        assert!(fs::metadata(core).unwrap().len() > 0x4000, "{ran}");
+    }
+}
+
+#[test]
+fn a_log_in_frames_is_decoded_and_kept() {
+    let workshop = Workshop::new();
+    emulated(&workshop, "microbit");
+    let _slot = Slot::take();
+    let plan = workshop.write(
+        "plan.toml",
+        "version = 1\nname = \"log\"\ngoal = \"the log is read\"\n\
+         timeout = \"5m\"\n[[stage]]\nname = \"s\"\n\
+         [[stage.step]]\nname = \"s\"\ngoal = \"g\"\nactions = [{ deploy = true }, \
+         { power = \"cycle\" }, { expect = 'cannot open config', console = \"rtt0\" }]\n",
+    );
+    let plan = plan.to_str().unwrap();
+    let image = elf("microbit", "defmt-log");
+    workshop.run(["test", "-b", "desk", plan, "--image", &image]).says(0, &[]);
+    let run = workshop.run_dirs().pop().unwrap();
+    let shown = fs::read_to_string(run.join("consoles/1/rtt0.raw")).unwrap();
+    assert_eq!(
+        shown.lines().collect::<Vec<_>>(),
+        [
+            "INFO  boot 7",
+            "WARN  voltage is 3300 mV",
+            "[2 bytes are no defmt frame]",
+            "ERROR cannot open config.bin"
+        ]
+    );
+    let frames = fs::read(run.join("artefacts/attempt-1/rtt0.defmt")).unwrap();
+    assert_eq!(frames.iter().filter(|&&byte| byte == 0).count(), 4, "{frames:?}");
+}
+
+/// Talks to a program by RTT, resets it, and talks to the next boot.
+const TALK: &str = r#"
+version = 1
+name = "talk"
+goal = "the program echoes, before a reset and after"
+timeout = "5m"
+[[stage]]
+name = "talk"
+[[stage.step]]
+name = "talk"
+goal = "it echoes"
+actions = [
+  { deploy = true },
+  { power = "cycle" },
+  { expect = '^rtt-echo ready', console = "rtt0", timeout = "60s" },
+  { send = "first\n", console = "rtt0" },
+  { expect = '^first', console = "rtt0", timeout = "60s" },
+  { reset = true },
+  { expect = '^rtt-echo ready', console = "rtt0", timeout = "60s" },
+  { send = "second\n", console = "rtt0" },
+  { expect = '^second', reject = ['^first'], console = "rtt0", timeout = "60s" },
+  { power = "off" },
+  { power = "on" },
+  { expect = '^rtt-echo ready', console = "rtt0", timeout = "60s" },
+]
+"#;
+
+fn talks(workshop: &Workshop, place: &str) {
+    let plan = workshop.write("talk.toml", TALK);
+    let image = elf("microbit", "rtt-echo");
+    let args = ["test", "-b", place, plan.to_str().unwrap(), "--image", &image];
+    workshop.run(args).says(0, &[]);
+    let run = workshop.run_dirs().pop().unwrap();
+    let raw = fs::read_to_string(run.join("consoles/1/rtt0.raw")).unwrap();
+    assert_eq!(raw, "rtt-echo ready\nfirst\nrtt-echo ready\nsecond\nrtt-echo ready\n");
+    let boots = events(&run).into_iter().filter(|event| event["event"] == "boot");
+    let offsets: Vec<_> = boots.map(|event| event["offset"].as_u64().unwrap()).collect();
+    assert_eq!(offsets.len(), 3, "{offsets:?}");
+    if place == "bench" {
+        assert_eq!(offsets, [0, 21, 43]);
+    }
+}
+
+#[test]
+fn rtt_carries_both_ways_over_resets() {
+    let workshop = Workshop::new();
+    emulated(&workshop, "microbit");
+    let slot = Slot::take();
+    talks(&workshop, "desk");
+    drop(slot);
+    let workshop = Workshop::new();
+    let _served = Served::start(&workshop, "microbit");
+    talks(&workshop, "bench");
+}
+
+#[test]
+fn a_board_behind_a_selector_is_flashed_and_reports_by_rtt() {
+    let workshop = Workshop::new();
+    let _served = Served::start(&workshop, "microbit");
+    let image = elf("microbit", "rtt-report");
+    let ran = workshop.run(["run", "-b", "bench", "--json", "--repeat", "3", &image]);
+    let document = ran.says(0, &[]).json().unwrap();
+    assert_eq!(document["verdict"]["cause"], "passed", "{ran}");
+    assert_eq!(document["verdict"]["tests"]["cases"].as_array().unwrap().len(), 3, "{ran}");
+    deployed_by_probe(&workshop).unwrap();
+    let run = workshop.run_dirs().pop().unwrap();
+    for attempt in 1..=3 {
+        let consoles = fs::read_dir(run.join(format!("consoles/{attempt}"))).unwrap();
+        let mut names: Vec<_> =
+            consoles.map(|entry| name_of(&entry.unwrap().path()).to_owned()).collect();
+        names.retain(|name| name.ends_with(".raw"));
+        assert_eq!(names, ["rtt0.raw"]);
+        let raw = fs::read_to_string(run.join(format!("consoles/{attempt}/rtt0.raw"))).unwrap();
+        assert!(raw.starts_with("jig-fixture rtt-report by RTT\nTAP version 13\n"), "{raw}");
+    }
+    let skipped = events(&run).into_iter().filter(|event| event["event"] == "deployed");
+    let skipped: Vec<_> = skipped.map(|event| event["skipped_sectors"].as_u64().unwrap()).collect();
+    assert_eq!(skipped[0], 0);
+    assert!(skipped[1] > 0 && skipped[2] > 0, "what is there already is left alone: {skipped:?}");
+}
+
+#[test]
+fn what_goes_wrong_behind_a_selector_is_named() {
+    let workshop = Workshop::new();
+    let _served = Served::start(&workshop, "microbit");
+    for (fixture, code, words) in [
+        ("lockup", 1, "cause: lockup"),
+        ("self-reset", 1, "cause: unexpected_reset"),
+        ("fault-bus", 4, "bus fault writing 0x60000000 in fixture_main (main.c:14)"),
+        ("rtt-report", 0, "3 tests passed"),
+    ] {
+        let image = elf("microbit", fixture);
+        workshop.run(["run", "-b", "bench", "--timeout", "5s", &image]).says(code, &[words]);
+    }
+}
+
+/// Starts a run that goes on until somebody ends it.
+fn endless(workshop: &Workshop, place: &str) -> Started {
+    let image = elf("microbit", "rtt-echo");
+    let args = ["--json", "run", "-b", place, "--timeout", "1h", "--until", "never", &image];
+    let mut command = workshop.jig(args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Started::of(&mut command)
+}
+
+fn lost(ran: &Ran, causes: &[&str]) {
+    ran.says(75, &[]);
+    let document = ran.json().unwrap();
+    let cause = document["verdict"]["cause"].as_str().unwrap();
+    assert_eq!(document["verdict"]["kind"], "env_error", "{ran}");
+    assert!(causes.contains(&cause), "{cause}: {ran}");
+}
+
+#[test]
+fn a_probe_that_vanishes_in_a_run_is_the_labs_fault() {
+    let workshop = Workshop::new();
+    let served = Served::start(&workshop, "microbit");
+    let run = endless(&workshop, "bench");
+    boots(&workshop);
+    let began = Instant::now();
+    served.server.signal(Signal::SIGKILL);
+    let ran = run.finish();
+    assert!(began.elapsed() < BOUND, "it took {:?}: {ran}", began.elapsed());
+    lost(&ran, &["probe_lost"]);
+    drop(served);
+    // The next run cannot even begin.
+    let image = elf("microbit", "rtt-echo");
+    lost(&workshop.run(["--json", "run", "-b", "bench", &image]), &["probe_missing"]);
+}
+
+#[test]
+fn an_emulated_board_that_vanishes_is_the_labs_fault() {
+    let workshop = Workshop::new();
+    emulated(&workshop, "microbit");
+    let _slot = Slot::take();
+    let run = endless(&workshop, "desk");
+    boots(&workshop);
+    let emulator = until("an emulator", || workshop.emulators().pop());
+    nix::sys::signal::kill(emulator, Signal::SIGKILL).unwrap();
+    lost(&run.finish(), &["emulator_killed"]);
+    workshop.nothing_lives(BOUND).unwrap();
+}
+
+#[test]
+fn two_runs_take_turns_at_a_probe() {
+    let workshop = Workshop::new();
+    let _served = Served::start(&workshop, "microbit");
+    let first = endless(&workshop, "bench");
+    boots(&workshop);
+    let said = workshop.path("second.stderr");
+    let mut command = workshop.jig(["run", "-b", "bench", &elf("microbit", "rtt-report")]);
+    command.stdout(Stdio::null()).stderr(File::create(&said).unwrap());
+    let second = Started::of(&mut command);
+    let who = until("the second one's word", || {
+        let text = fs::read_to_string(&said).unwrap();
+        text.contains("waiting for place bench, in use by").then_some(text)
+    });
+    assert!(who.contains("run -b bench") && who.contains("pid "), "{who}");
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.finish().code(), 130);
+    assert_eq!(second.finish().code(), 0, "{}", fs::read_to_string(&said).unwrap());
+}
+
+#[test]
+fn it_is_a_runner_for_cargo() {
+    let workshop = Workshop::new();
+    emulated(&workshop, "microbit");
+    let _slot = Slot::take();
+    // As cargo lays it out and calls it: no ending, the path last, the package as folder.
+    let folder = workshop.path("target/thumbv6m-none-eabi/debug");
+    fs::create_dir_all(&folder).unwrap();
+    for (fixture, code) in [("unity-pass", 0), ("unity-fail", 1)] {
+        fs::copy(elf("microbit", fixture), folder.join("app")).unwrap();
+        let runner = ["run", "-b", "desk", "target/thumbv6m-none-eabi/debug/app"];
+        let mut command = workshop.jig(runner);
+        command.env("CARGO_PKG_NAME", "app").env("CARGO_MANIFEST_DIR", workshop.path(""));
+        ran(&mut command).unwrap().says(code, &[]);
+    }
+}
+
+#[test]
+fn places_are_checked_before_anything_runs() {
+    let workshop = Workshop::new();
+    emulated(&workshop, "riscv32-virt");
+    let ran = workshop.run(["boards"]);
+    ran.says(3, &["no debug port is described", "[emulation.debug]"]);
+    emulated(&workshop, "mps2-an385");
+    workshop.run(["boards"]).says(0, &[]);
+}
