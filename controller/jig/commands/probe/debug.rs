@@ -98,11 +98,11 @@ fn around_stacks(ram: Vec<Range<u64>>, registers: &[RegisterValue]) -> Vec<Range
     ram.into_iter().flat_map(choose).collect()
 }
 
+/// Chooses what to copy of the RAM, knowing the registers.
+type Choice<'a> = dyn Fn(Vec<Range<u64>>, &[RegisterValue]) -> Vec<Range<u64>> + 'a;
+
 /// Copies a core's registers and the memory that is wanted of it, and leaves it as it was.
-async fn look(
-    port: &Port,
-    wanted: &dyn Fn(Vec<Range<u64>>, &[RegisterValue]) -> Vec<Range<u64>>,
-) -> Result<(CoreSnapshot, Leave), Failure> {
+async fn look(port: &Port, wanted: &Choice<'_>) -> Result<(CoreSnapshot, Leave), Failure> {
     let told = |error| failed(&error, &port.place);
     let runs = match port.handle.state().await.map_err(told)? {
         CoreState::Running | CoreState::Sleeping => true,
