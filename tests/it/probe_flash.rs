@@ -227,6 +227,7 @@ fn flash_killed_at_any_moment() {
     flashed(&workshop, &["0.bin@0"]);
     let mut takes = began.elapsed();
     let mut landed = 0;
+    let mut met = 0;
     for throw in 0..KILLS * 4 {
         let image = format!("{}.bin@0", (throw + 1) % images.len());
         let mut command = workshop.jig(["flash", "-b", "microbit", &image]);
@@ -234,6 +235,7 @@ fn flash_killed_at_any_moment() {
         // This is no wait for anything: the moment is what is thrown.
         let moment = Duration::from_micros(dice.below((takes.as_micros() as u64).max(1)));
         std::thread::sleep(moment);
+        met += usize::from(!workshop.emulators().is_empty());
         child.kill().unwrap();
         match child.wait().unwrap().signal() {
             Some(9) => landed += 1,
@@ -248,6 +250,7 @@ fn flash_killed_at_any_moment() {
         }
     }
     assert_eq!(landed, KILLS, "kills that met a living flasher");
+    assert!(met > 0, "no kill met an emulator");
     // The flash is whole whatever it holds: one of the images, or what was before.
     let kept = read(&workshop, 0, images[0].len());
     assert!(images.contains(&kept), "the flash holds half an image");
@@ -276,6 +279,21 @@ fn flash_asked_to_stop() {
     }
     workshop.nothing_lives(DEADLINE).unwrap();
     flashed(&workshop, &["all.bin@0"]);
+}
+
+#[test]
+fn the_emulator_is_gone_under_a_debugger() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let served = Served::start(&workshop, "microbit", &[]);
+    let emulators = workshop.emulators();
+    let [emulator] = emulators.as_slice() else { panic!("one emulator runs: {emulators:?}") };
+    nix::sys::signal::kill(*emulator, Signal::SIGKILL).unwrap();
+    workshop.write("new.bin", noise(SECTOR, 14));
+    let lost = served.verb(&["flash"], &["new.bin@0"]);
+    assert_eq!(lost.code(), 75, "the rig is to blame: {lost}");
+    served.stop().says(0, &[]);
+    flashed(&workshop, &["new.bin@0"]);
 }
 
 /// What a process has: threads, open files, resident memory in KiB.

@@ -1,12 +1,11 @@
 //! A witness who knows nothing of Jig: GDB sees through `jig gdb` what Jig's verbs see.
 
-use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 
 use crate::manifest::elf;
-use crate::served::{Served, bytes_of};
+use crate::served::{Served, bytes_of, first_line};
 use crate::workshop::{Ran, Slot, Started, Workshop, ran};
 
 /// A GDB server; killed when dropped.
@@ -21,10 +20,7 @@ impl Gdb {
         let mut command = workshop.jig(["gdb", "-b", board]);
         command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut server = Started::of(&mut command);
-        let mut address = String::new();
-        let out = server.child().stdout.take().unwrap();
-        BufReader::new(out).read_line(&mut address).unwrap();
-        let address = address.trim_end().to_owned();
+        let (address, _) = first_line(&mut server);
         if address.is_empty() {
             panic!("nothing listens: {}", server.finish());
         }

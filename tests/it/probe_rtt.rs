@@ -42,8 +42,7 @@ fn everything_that_is_sent_comes_back() {
     let sent = lines(ECHOED);
     let copy = sent.clone();
     let writer = thread::spawn(move || input.write_all(copy.as_bytes()));
-    // The child is killed if this takes too long: `Started` is in this frame, and a panic of
-    // the watcher below ends the pipe.
+    // If this takes too long the child is told to end, which ends both threads.
     let due = READY.len() + sent.len();
     let (done, end) = std::sync::mpsc::channel();
     let reader = thread::spawn(move || {
@@ -78,7 +77,7 @@ fn defmt_is_decoded_and_a_broken_frame_is_a_gap() {
         let image = elf(board, "defmt-log");
         workshop.run(["flash", "-b", board, &image]).says(0, &[]);
         // The board is switched on for the verb, so it shows the program from its start.
-        let mut command = workshop.jig(["rtt", "-b", board, "--elf", &image]);
+        let mut command = workshop.jig(["rtt", "-b", board, "--elf", &image, "--timeout", "5m"]);
         let mut rtt = Started::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let mut out = std::io::BufReader::new(rtt.child().stdout.take().unwrap());
         let mut said = Vec::new();

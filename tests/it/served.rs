@@ -1,7 +1,7 @@
 //! An emulated board that `jig probe serve` keeps running, for the verbs that need one.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{ChildStdout, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -26,16 +26,11 @@ impl<'w> Served<'w> {
         let mut command = workshop.jig(["probe", "serve", "-b", board]);
         command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut server = Started::of(&mut command);
-        let out = server.child().stdout.take().unwrap();
+        let (selector, mut out) = first_line(&mut server);
         let printed = Arc::new(Mutex::new(Vec::new()));
-        let (told, first) = mpsc::channel();
         let kept = Arc::clone(&printed);
         // Ends with the server, which is killed at the latest when this is dropped.
         thread::spawn(move || {
-            let mut out = BufReader::new(out);
-            let mut line = Vec::new();
-            let _ = out.read_until(b'\n', &mut line);
-            let _ = told.send(String::from_utf8_lossy(&line).trim_end().to_owned());
             loop {
                 let some = match out.fill_buf() {
                     Ok([]) | Err(_) => return,
@@ -45,7 +40,6 @@ impl<'w> Served<'w> {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).extend(some);
             }
         });
-        let selector = first.recv_timeout(DEADLINE).expect("a first line");
         if selector.is_empty() {
             panic!("nothing is served: {}", server.finish());
         }
@@ -97,6 +91,21 @@ impl<'w> Served<'w> {
         self.workshop.nothing_lives(DEADLINE).unwrap();
         ran
     }
+}
+
+/// Waits for the first line that a child prints, which is empty if it ends without one; the
+/// rest is in the reader.
+pub(crate) fn first_line(child: &mut Started) -> (String, BufReader<ChildStdout>) {
+    let out = child.child().stdout.take().unwrap();
+    let (told, first) = mpsc::channel();
+    thread::spawn(move || {
+        let mut out = BufReader::new(out);
+        let mut line = Vec::new();
+        let _ = out.read_until(b'\n', &mut line);
+        let _ = told.send((String::from_utf8_lossy(&line).trim_end().to_owned(), out));
+    });
+    // Whoever fails here drops the child, which kills it and so ends the thread.
+    first.recv_timeout(DEADLINE).expect("a first line")
 }
 
 /// Reads bytes of memory out of the JSON of `jig mem read`.

@@ -31,7 +31,7 @@ pub(crate) struct Workshop {
 impl Workshop {
     pub(crate) fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("jig-it-").tempdir().unwrap();
-        for folder in ["home", "work"] {
+        for folder in ["home", "tmp", "work"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
         Self { dir }
@@ -62,10 +62,10 @@ impl Workshop {
         for name in ["CACHE", "CONFIG", "DATA", "STATE"] {
             command.env(format!("XDG_{name}_HOME"), home.join(name));
         }
-        // Only what finds programs and temporary folders comes from outside.
-        for name in ["PATH", "TMPDIR"] {
-            command.envs(std::env::var_os(name).map(|value| (name, value)));
-        }
+        // Only what finds programs comes from outside. What is left behind by a process that
+        // was killed goes with this place, and marks what it started as this place's.
+        command.env("TMPDIR", self.dir.path().join("tmp"));
+        command.envs(std::env::var_os("PATH").map(|value| ("PATH", value)));
         command.arg("--runs").arg(self.runs()).args(args).stdin(Stdio::null());
         command
     }
