@@ -378,4 +378,6 @@ fn places_are_checked_before_anything_runs() {
     ran.says(3, &["no debug port is described", "[emulation.debug]"]);
     emulated(&workshop, "mps2-an385");
     workshop.run(["boards"]).says(0, &[]);
+    // Its flash is blank at the start of each run.
+    workshop.run(["run", "-b", "desk"]).says(2, &["image"]);
 }

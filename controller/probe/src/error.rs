@@ -253,3 +253,32 @@ impl ProbeError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_rig_names_its_own_cause_and_any_other_what_was_tried() {
+        let name = || "20b7:9db1".to_owned();
+        let source = || "x".into();
+        for (error, cause) in [
+            (ProbeError::NotFound { selector: name(), present: vec![] }, Cause::ProbeMissing),
+            (ProbeError::Ambiguous { selector: name(), matching: vec![] }, Cause::ProbeMissing),
+            (ProbeError::Held { selector: name(), holder: name() }, Cause::ProbeHeld),
+            (ProbeError::ProbeLost { during: name(), source: source() }, Cause::ProbeLost),
+            (ProbeError::Hung { during: name(), within: Duration::ZERO }, Cause::ProbeLost),
+            (ProbeError::Gone, Cause::ProbeLost),
+            (ProbeError::NoTarget { attempts: 4, source: source() }, Cause::ChipSilent),
+            (ProbeError::Protected { erases: name() }, Cause::ChipProtected),
+            (ProbeError::WrongChip { expected: name(), found: name() }, Cause::WrongChip),
+            (ProbeError::UnknownChip { name: name(), nearest: vec![] }, Cause::WrongChip),
+            (ProbeError::Cancelled, Cause::Cancelled),
+            (ProbeError::NotHalted, Cause::PowerFailed),
+            (ProbeError::Failed { what: name(), source: source() }, Cause::PowerFailed),
+        ] {
+            assert_eq!(error.cause_during(Cause::PowerFailed), cause, "{error}");
+        }
+        assert_eq!(ProbeError::NotHalted.cause(), Cause::DeployFailed);
+    }
+}

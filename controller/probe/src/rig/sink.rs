@@ -82,3 +82,62 @@ impl BoardSink for EmulatorSink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jig_model::Cause;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<BoardEvent>>);
+
+    impl BoardSink for Heard {
+        fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
+        fn drained(&self) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn event(&self, event: BoardEvent) {
+            self.0.lock().unwrap().push(event);
+        }
+    }
+
+    fn power(state: PowerState) -> BoardEvent {
+        BoardEvent::Power { state }
+    }
+
+    fn reset(by_target: bool) -> BoardEvent {
+        BoardEvent::Reset { by_target, reason: "x".to_owned() }
+    }
+
+    #[test]
+    fn a_rig_hears_of_the_power_it_asked_for_and_of_what_the_target_does() {
+        let heard = Arc::new(Heard::default());
+        let sink = EmulatorSink::new(Arc::clone(&heard) as _);
+        let lost = BoardEvent::Lost { cause: Cause::EmulatorKilled, detail: "killed".to_owned() };
+        // A deployment: launched, reset, lost, switched off.
+        sink.launches();
+        for event in [power(PowerState::On), reset(false), reset(true), lost.clone()] {
+            sink.event(event);
+        }
+        assert!(!sink.ended());
+        sink.event(power(PowerState::Off));
+        assert!(sink.ended());
+        // A boot.
+        sink.launches();
+        assert!(!sink.ended());
+        sink.event(power(PowerState::On));
+        sink.event(reset(false));
+        sink.show_on();
+        let exit = BoardEvent::TargetExit { code: 3 };
+        for event in [reset(false), reset(true), exit.clone(), power(PowerState::Off)] {
+            sink.event(event);
+        }
+        // Whoever makes sure says it again.
+        sink.event(power(PowerState::Off));
+        let wanted = [lost, power(PowerState::On), reset(true), exit, power(PowerState::Off)];
+        assert_eq!(*heard.0.lock().unwrap(), wanted);
+    }
+}

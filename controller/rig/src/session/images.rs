@@ -85,10 +85,12 @@ pub(super) fn read(
     board: &BoardProfile,
     resource: &Resource,
 ) -> Result<ReadImages, ImagesError> {
-    // Flash keeps what an earlier run has put there.
-    let boots_alone = match board.deploy_on(resource) {
-        Deploy::ImageSet | Deploy::Probe | Deploy::Command(_) => true,
-        Deploy::EmulatorLoader => false,
+    // The flash of a real board keeps what an earlier run has put there; an emulated one is
+    // blank at the start of each run.
+    let boots_alone = match (board.deploy_on(resource), resource) {
+        (Deploy::ImageSet | Deploy::Command(_), _) => true,
+        (Deploy::Probe, Resource::Probe(_)) => true,
+        (Deploy::Probe, Resource::Emulator(_)) | (Deploy::EmulatorLoader, _) => false,
     };
     let takes_images = !board.memory.is_empty();
     let name = || board.id.to_string();
