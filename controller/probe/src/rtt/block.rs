@@ -389,8 +389,8 @@ mod tests {
         ram
     }
 
-    fn ram_range() -> [Range<u64>; 1] {
-        [RAM..RAM + 0x9000]
+    fn ram_range() -> [Range<u64>; 2] {
+        [RAM..RAM + 0x9000, 0..0]
     }
 
     #[test]
@@ -481,7 +481,7 @@ mod tests {
             let mut ram = Ram(vec![0; 0x1000]);
             ram.write(RAM, &bytes).unwrap();
             ram.write(RAM, &ID[..at.min(16)]).unwrap();
-            if let Ok(Some(block)) = RttBlock::find(&mut ram, &[RAM..RAM + 0x1000]) {
+            if let Ok(Some(block)) = RttBlock::find(&mut ram, &[0..0, RAM..RAM + 0x1000]) {
                 let mut got = Vec::new();
                 let _ = block.read(&mut ram, 0, &mut got);
                 let _ = block.write(&mut ram, 0, b"x");
