@@ -7,8 +7,8 @@ use std::path::Path;
 use jig_model::post_mortem::PostMortem;
 use jig_model::{Fault, exit};
 use jig_probe::{
-    CoreDump, CoreSnapshot, CoreState, GdbEndpoint, GdbServer, Leave, RegisterValue, ResetInto,
-    Symbols, Why, explain,
+    CoreDump, CoreSnapshot, CoreState, GdbEndpoint, GdbServer, Leave, ResetInto, Symbols, Why,
+    explain,
 };
 use jig_rig::console::escape;
 use serde_json::json;
@@ -38,7 +38,7 @@ pub(crate) fn backtrace(common: &Common, screen: &Screen, args: BtArgs) -> Resul
     };
     let at = ProbeTarget { target: Target { board }, probe: args.probe };
     with_port(common, screen, &at, Lasting::Board, async |port: &Port| {
-        let (snapshot, leave) = look(port, &around_stacks).await?;
+        let (snapshot, leave) = look(port, None).await?;
         show(screen, &explain(&snapshot, symbols.as_ref(), Why::Fault));
         Ok((exit::PASS, leave))
     })
@@ -47,11 +47,8 @@ pub(crate) fn backtrace(common: &Common, screen: &Screen, args: BtArgs) -> Resul
 /// Saves registers and memory. A running core is stopped for it.
 pub(crate) fn dump(common: &Common, screen: &Screen, args: DumpArgs) -> Result<u8, Failure> {
     with_port(common, screen, &args.at, Lasting::Board, async |port: &Port| {
-        let wanted = |ram: Vec<Range<u64>>, _: &[RegisterValue]| match args.memory.as_slice() {
-            [] => ram,
-            named => named.to_vec(),
-        };
-        let (snapshot, leave) = look(port, &wanted).await?;
+        let memory = if args.memory.is_empty() { port.ram() } else { args.memory };
+        let (snapshot, leave) = look(port, Some(memory)).await?;
         let written = fs::File::create(&args.output)
             .and_then(|file| CoreDump::write(&snapshot, &mut std::io::BufWriter::new(file)));
         written.map_err(|error| {
@@ -75,34 +72,12 @@ pub(crate) fn dump(common: &Common, screen: &Screen, args: DumpArgs) -> Result<u
     })
 }
 
-/// Chooses what a backtrace needs of the RAM: all of small regions, the start of large ones,
-/// where handlers have stacks of their own, and what lies around the stack pointers. A probe
-/// carries some 100 KiB a second.
-fn around_stacks(ram: Vec<Range<u64>>, registers: &[RegisterValue]) -> Vec<Range<u64>> {
-    const SMALL: u64 = 256 << 10;
-    const START: u64 = 64 << 10;
-    const BELOW: u64 = 1 << 10;
-    const ABOVE: u64 = 64 << 10;
-    let stacks = registers.iter().filter(|one| matches!(&*one.name, "sp" | "msp" | "psp"));
-    let stacks: Vec<u64> = stacks.filter_map(|one| u64::try_from(one.value).ok()).collect();
-    let choose = |region: Range<u64>| {
-        if region.end - region.start <= SMALL {
-            return vec![region];
-        }
-        let near = stacks.iter().filter(|sp| region.contains(sp)).map(|sp| {
-            sp.saturating_sub(BELOW).max(region.start)..sp.saturating_add(ABOVE).min(region.end)
-        });
-        let start = region.start..region.start + START;
-        std::iter::once(start).chain(near).collect()
-    };
-    ram.into_iter().flat_map(choose).collect()
-}
-
-/// Chooses what to copy of the RAM, knowing the registers.
-type Choice<'a> = dyn Fn(Vec<Range<u64>>, &[RegisterValue]) -> Vec<Range<u64>> + 'a;
-
-/// Copies a core's registers and the memory that is wanted of it, and leaves it as it was.
-async fn look(port: &Port, wanted: &Choice<'_>) -> Result<(CoreSnapshot, Leave), Failure> {
+/// Copies a core's registers and memory, and leaves it as it was; what a backtrace needs, if
+/// no memory is named.
+async fn look(
+    port: &Port,
+    memory: Option<Vec<Range<u64>>>,
+) -> Result<(CoreSnapshot, Leave), Failure> {
     let told = |error| failed(&error, &port.place);
     let runs = match port.handle.state().await.map_err(told)? {
         CoreState::Running | CoreState::Sleeping => true,
@@ -111,11 +86,10 @@ async fn look(port: &Port, wanted: &Choice<'_>) -> Result<(CoreSnapshot, Leave),
     if runs {
         port.handle.halt().await.map_err(told)?;
     }
-    let copied = async {
-        let registers = port.handle.registers().await?;
-        port.handle.snapshot(wanted(port.ram(), &registers)).await
+    let snapshot = match memory {
+        Some(memory) => port.handle.snapshot(memory).await,
+        None => port.handle.snapshot_of_stacks(&port.ram()).await,
     };
-    let snapshot = copied.await;
     if runs {
         port.handle.run().await.map_err(told)?;
     }
@@ -184,20 +158,5 @@ fn show(screen: &Screen, found: &PostMortem) {
     }
     for line in found.status.iter().chain(&found.limits) {
         screen.out(&paint.paint(Style::Dim, &one_line(line)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_backtrace_copies_little_of_large_memories() {
-        let sp = |value| RegisterValue { name: "sp".to_owned(), bits: 32, value };
-        let ram = vec![0..0x4000, 0x2000_0000..0x2040_0000];
-        let near_top = around_stacks(ram.clone(), &[sp(0x203f_ff00)]);
-        let expected = [0..0x4000, 0x2000_0000..0x2001_0000, 0x203f_fb00..0x2040_0000];
-        assert_eq!(near_top, expected);
-        assert_eq!(around_stacks(ram, &[sp(u128::MAX)]).len(), 2);
     }
 }

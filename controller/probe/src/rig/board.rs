@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::consoles::Consoles;
 use super::deployed::{Deployed, without};
 use super::handle::{Order, Reply};
-use super::look::{catch_faults, copy, identify, is_cortex_m, look, stands_at_fault};
+use super::look::{catch_faults, identify, is_cortex_m, look, stands_at_fault};
 use super::progress::Progress;
 use super::seat::{Seat, failed};
 use crate::fault_watch::{stands_where_it_failed, told};
@@ -352,7 +352,8 @@ impl Owner {
             return Ok(());
         }
         if live.fault.is_none() {
-            live.fault = Some(copy(&live.handle, &self.seat.ram(&live.attached)).await?);
+            live.fault =
+                Some(live.handle.snapshot_of_stacks(&self.seat.ram(&live.attached)).await?);
         }
         live.faults += 1;
         if live.faults >= MOST_FAULTS && live.cortex_m {
@@ -390,7 +391,7 @@ impl Owner {
                     let locked_up = live.handle.state().await? == CoreState::LockedUp;
                     live.handle.halt().await?;
                     let why = if locked_up { Why::LockUp } else { Why::Hang };
-                    Ok((copy(&live.handle, &ram).await?, why))
+                    Ok((live.handle.snapshot_of_stacks(&ram).await?, why))
                 };
                 let stands = stands.await;
                 stands.map_err(|error: ProbeError| {

@@ -1,11 +1,6 @@
 //! A look at a running core: locked up, reset by itself, stopped at a fault.
 
-use std::ops::Range;
-
-use crate::fault_watch::windows;
-use crate::{
-    Attached, CoreKind, CoreSnapshot, CoreState, HaltReason, MemoryWidth, ProbeError, ProbeHandle,
-};
+use crate::{Attached, CoreKind, CoreState, HaltReason, MemoryWidth, ProbeError, ProbeHandle};
 
 /// Debug halting control and status register: ARMv7-M manual C1.6.2.
 const DHCSR: u64 = 0xe000_edf0;
@@ -72,19 +67,6 @@ pub(super) async fn stands_at_fault(handle: &ProbeHandle) -> Result<bool, ProbeE
         }
         _ => Ok(false),
     }
-}
-
-/// Copies what explains where a halted core stands: all of small RAM, of large RAM where data
-/// and stacks are.
-pub(super) async fn copy(
-    handle: &ProbeHandle,
-    ram: &[Range<u64>],
-) -> Result<CoreSnapshot, ProbeError> {
-    let registers = handle.registers().await?;
-    let stacks = registers.iter().filter(|one| matches!(&*one.name, "sp" | "msp" | "psp"));
-    let stacks: Vec<u32> = stacks.filter_map(|one| u32::try_from(one.value).ok()).collect();
-    let wanted = ram.iter().flat_map(|range| windows(range.start, range.end, &stacks));
-    handle.snapshot(wanted.map(|(start, end)| start..end).collect()).await
 }
 
 async fn word(handle: &ProbeHandle, address: u64) -> Result<u32, ProbeError> {

@@ -16,6 +16,7 @@ use super::flash::{self, Cancel, Interest, Means, Stop};
 use super::options::{AttachOptions, Attached};
 use super::selector::Selector;
 use super::source::{Leash, ProbeSource, Resolved};
+use crate::fault_watch::windows;
 use crate::{
     CoreSnapshot, CoreState, EraseReport, EraseScope, FlashProgress, FlashReport, FlashRequest,
     Payload, ProbeError, RegisterValue, ResetInto, RttError, TargetMemory, listing,
@@ -300,6 +301,19 @@ impl ProbeHandle {
     pub async fn snapshot(&self, memory: Vec<Range<u64>>) -> Result<CoreSnapshot, ProbeError> {
         let shared = Arc::clone(&self.shared);
         self.call("snapshot", move |bench| bench.snapshot(&memory, &shared.pulse)).await
+    }
+
+    /// Copies what explains where a halted core stands: its registers, all of small RAM, and of
+    /// large RAM where data and stacks are. A probe carries some 100 KiB a second.
+    ///
+    /// # Errors
+    /// [`ProbeError::NotHalted`].
+    pub async fn snapshot_of_stacks(&self, ram: &[Range<u64>]) -> Result<CoreSnapshot, ProbeError> {
+        let registers = self.registers().await?;
+        let stacks = registers.iter().filter(|one| matches!(&*one.name, "sp" | "msp" | "psp"));
+        let stacks: Vec<u32> = stacks.filter_map(|one| u32::try_from(one.value).ok()).collect();
+        let wanted = ram.iter().flat_map(|range| windows(range.start, range.end, &stacks));
+        self.snapshot(wanted.map(|(start, end)| start..end).collect()).await
     }
 
     /// Works on RTT channels: the job runs on the probe's thread, with the target's memory.
