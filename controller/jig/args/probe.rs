@@ -17,27 +17,40 @@ pub(crate) struct ProbeTarget {
     pub(crate) probe: ProbeOptions,
 }
 
-/// How to get at a chip; wins over the rig file.
+/// How to get at a chip. Wins over the `PROBE_RS_*` variables, and those over the rig file;
+/// an emulated board is not what they mean.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeOptions {
-    /// Probe to use, VID:PID[:SERIAL] (see: jig probes)
-    #[arg(long, value_name = "SELECTOR", env = "PROBE_RS_PROBE")]
+    /// Probe to use, VID:PID[:SERIAL] (see: jig probes) [env: PROBE_RS_PROBE]
+    #[arg(long, value_name = "SELECTOR")]
     pub(crate) probe: Option<String>,
-    /// Chip, if not the one of the board's profile
-    #[arg(long, value_name = "NAME", env = "PROBE_RS_CHIP")]
+    /// Chip, if not the one of the board's profile [env: PROBE_RS_CHIP]
+    #[arg(long, value_name = "NAME")]
     pub(crate) chip: Option<String>,
-    /// Speed of the wire
-    #[arg(long, value_name = "KHZ", env = "PROBE_RS_SPEED")]
+    /// Speed of the wire [env: PROBE_RS_SPEED]
+    #[arg(long, value_name = "KHZ")]
     pub(crate) speed: Option<u32>,
-    /// Attach while the chip is held in reset
-    #[arg(long, env = "PROBE_RS_CONNECT_UNDER_RESET")]
+    /// Protocol of the wire [env: PROBE_RS_PROTOCOL]
+    #[arg(long, value_enum)]
+    pub(crate) protocol: Option<WireProtocol>,
+    /// Attach while the chip is held in reset [env: PROBE_RS_CONNECT_UNDER_RESET]
+    #[arg(long)]
     pub(crate) under_reset: bool,
-    /// Unlock a protected chip, which erases it
-    #[arg(long, env = "PROBE_RS_ALLOW_ERASE_ALL")]
+    /// Unlock a protected chip, which erases it [env: PROBE_RS_ALLOW_ERASE_ALL]
+    #[arg(long)]
     pub(crate) allow_unlock: bool,
     /// Wait this long for somebody else who uses the board
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
     pub(crate) wait: Duration,
+}
+
+/// Protocols of a debug wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WireProtocol {
+    /// Two wires
+    Swd,
+    /// Four wires
+    Jtag,
 }
 
 /// Arguments of `jig flash`.

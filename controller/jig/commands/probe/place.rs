@@ -19,7 +19,6 @@ use tokio::task::spawn_blocking;
 
 use super::port::Lasting;
 use super::tap::Tap;
-use crate::args::ProbeOptions;
 use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
@@ -38,15 +37,25 @@ enum How {
     Local(Box<LocalBoard>),
 }
 
+/// What somebody wants of a place.
+pub(super) struct Wish {
+    /// A probe other than the place's own.
+    pub(super) selector: Option<String>,
+    /// How long to wait for somebody else who has it.
+    pub(super) wait: Duration,
+    /// What must outlive the verb.
+    pub(super) lasting: Lasting,
+}
+
 /// Gets hold of a place.
 pub(super) async fn hold(
     catalogue: &Catalogue,
     screen: &Screen,
     place: &Place,
     profile: &Arc<BoardProfile>,
-    wanted: &ProbeOptions,
-    lasting: Lasting,
+    wish: Wish,
 ) -> Result<Held, Failure> {
+    let Wish { selector: wanted, wait, lasting } = wish;
     let places = catalogue.places();
     let described = ChipDescription::of(profile);
     let served = |selector| Held {
@@ -54,11 +63,11 @@ pub(super) async fn hold(
         described: described.clone(),
         how: How::Selector { selector, _lock: None },
     };
-    match (&wanted.probe, &place.resource) {
-        (Some(selector), Resource::Emulator(_)) => Ok(served(selector.clone())),
-        (wish, Resource::Probe(bound)) => {
-            let lock = lock(&places, &place.name, wanted.wait, screen).await?;
-            let selector = wish.clone().unwrap_or_else(|| bound.selector.clone());
+    match (wanted, &place.resource) {
+        (Some(selector), Resource::Emulator(_)) => Ok(served(selector)),
+        (wanted, Resource::Probe(bound)) => {
+            let lock = lock(&places, &place.name, wait, screen).await?;
+            let selector = wanted.unwrap_or_else(|| bound.selector.clone());
             let how = How::Selector { selector, _lock: Some(lock) };
             Ok(Held { bound: bound.clone(), described: None, how })
         }
@@ -71,7 +80,7 @@ pub(super) async fn hold(
                 return Err(Failure::new(Fault::Usage, words)
                     .help(format!("in another terminal: jig probe serve -b {}", place.name)));
             }
-            let lock = lock(&places, &place.name, wanted.wait, screen).await?;
+            let lock = lock(&places, &place.name, wait, screen).await?;
             if lasting == Lasting::Nothing {
                 // Also where what was kept cannot be read any more.
                 let flash = places.flash(&place.name);

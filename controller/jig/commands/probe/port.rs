@@ -8,18 +8,19 @@ use std::sync::Arc;
 use jig_model::exit::CANCELLED;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
+use jig_model::rig_file::Resource;
 use jig_model::{Fault, PlaceName};
 use jig_probe::{
     AttachMode, AttachOptions, Attached, Cancel, CoreState, Leave, MemoryKind, ProbeHandle,
-    ResetInto,
+    Protocol, ResetInto, options_from_env,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::debug::symbols_of;
 use super::help::failed;
-use super::place::{Held, hold};
-use crate::args::{Common, ProbeOptions, ProbeTarget};
+use super::place::{Held, Wish, hold};
+use crate::args::{Common, ProbeOptions, ProbeTarget, WireProtocol};
 use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
@@ -147,8 +148,10 @@ pub(super) fn with_port(
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let stops = stops().map_err(|error| Failure::of(Fault::Bug, &error))?;
-        let held = hold(&catalogue, screen, &place, &profile, &at.probe, lasting).await?;
-        let options = attach_options(&held, &at.probe, &profile);
+        let (selector, mut options) = wishes(&at.probe, &place.resource)?;
+        let wish = Wish { selector, wait: at.probe.wait, lasting };
+        let held = hold(&catalogue, screen, &place, &profile, wish).await?;
+        held.complete(&mut options, &profile);
         let attached = match held.source() {
             Ok(source) => ProbeHandle::attach(source, options).await,
             Err(failure) => {
@@ -198,19 +201,31 @@ pub(super) fn with_port(
     outcome
 }
 
-fn attach_options(held: &Held, wanted: &ProbeOptions, profile: &BoardProfile) -> AttachOptions {
-    let mut options = AttachOptions {
-        chip: wanted.chip.clone(),
-        speed_khz: wanted.speed,
-        mode: match wanted.under_reset {
-            true => AttachMode::UnderReset,
-            false => AttachMode::Auto,
-        },
-        allow_unlock: wanted.allow_unlock,
-        ..AttachOptions::default()
+/// Says what somebody wishes: by arguments, else by the environment. The environment means
+/// the probe on the desk, never an emulated board.
+fn wishes(
+    said: &ProbeOptions,
+    resource: &Resource,
+) -> Result<(Option<String>, AttachOptions), Failure> {
+    let lookup = |name: &str| match resource {
+        Resource::Probe(_) => std::env::var(name).ok(),
+        Resource::Emulator(_) => None,
     };
-    held.complete(&mut options, profile);
-    options
+    let (selector, mut options) =
+        options_from_env(lookup).map_err(|error| Failure::of(error.fault(), &error))?;
+    options.chip = said.chip.clone().or(options.chip);
+    options.speed_khz = said.speed.or(options.speed_khz);
+    options.protocol = said.protocol.map_or(options.protocol, |protocol| {
+        Some(match protocol {
+            WireProtocol::Swd => Protocol::Swd,
+            WireProtocol::Jtag => Protocol::Jtag,
+        })
+    });
+    if said.under_reset {
+        options.mode = AttachMode::UnderReset;
+    }
+    options.allow_unlock |= said.allow_unlock;
+    Ok((said.probe.clone().or(selector), options))
 }
 
 /// Listens for signals: the first asks the verb to end, the second ends this process.
