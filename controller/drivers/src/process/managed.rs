@@ -98,9 +98,7 @@ impl ManagedProcess {
     ) -> Result<Self, SpawnError> {
         let program = request.program.to_string_lossy().into_owned();
         let (started_tx, started) = oneshot::channel();
-        let (ending_tx, ending) = watch::channel(None);
-        let reaped = Arc::new(Mutex::new(false));
-        let warden = Warden { request, ledger, ending: ending_tx, reaped: Arc::clone(&reaped) };
+        let warden = Warden { request, ledger };
         let refused = |source| SpawnError::Refused { program: program.clone(), source };
         std::thread::Builder::new()
             .name("jig-warden".to_owned())
@@ -108,7 +106,7 @@ impl ManagedProcess {
             .spawn(move || warden.run(started_tx))
             .map_err(refused)?;
         match started.await {
-            Ok(Ok(pid)) => Ok(Self { pid, ending, reaped }),
+            Ok(Ok(process)) => Ok(process),
             Ok(Err(source)) if source.kind() == io::ErrorKind::NotFound => {
                 Err(SpawnError::NotFound { program })
             }
@@ -169,13 +167,11 @@ impl Drop for ManagedProcess {
 struct Warden {
     request: SpawnRequest,
     ledger: Arc<dyn ProcessLedger>,
-    ending: watch::Sender<Option<Ending>>,
-    reaped: Arc<Mutex<bool>>,
 }
 
 impl Warden {
-    fn run(self, started: oneshot::Sender<io::Result<Pid>>) {
-        let Self { request, ledger, ending, reaped } = self;
+    fn run(self, started: oneshot::Sender<io::Result<ManagedProcess>>) {
+        let Self { request, ledger } = self;
         let mut command = Command::new(&request.program);
         command.args(&request.args).stdin(Stdio::null()).process_group(0);
         command.stdout(request.stdout.map_or_else(Stdio::null, Stdio::from));
@@ -200,10 +196,12 @@ impl Warden {
         drop(command);
         drop(request.inherit);
         ledger.started(pid.as_raw(), &request.what);
-        if started.send(Ok(pid)).is_err() {
-            // Whoever asked has gone away: nobody will ever stop this child but us.
-            let _ = killpg(pid, Signal::SIGKILL);
-        }
+        let (ending, ended) = watch::channel(None);
+        let reaped = Arc::new(Mutex::new(false));
+        let process = ManagedProcess { pid, ending: ended, reaped: Arc::clone(&reaped) };
+        // Whoever asked may have gone away, before this or before taking it: wherever the
+        // handle is dropped, the child is killed.
+        drop(started.send(Ok(process)));
         let status = wait_and_reap(pid, &reaped);
         ledger.ended(pid.as_raw());
         let _ = ending.send(Some(status));
@@ -263,6 +261,35 @@ mod tests {
         let error =
             ManagedProcess::spawn(request("no-such-program-x", &[]), Arc::new(NoLedger)).await;
         assert!(matches!(error, Err(SpawnError::NotFound { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_child_that_nobody_took_over_is_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pid");
+        let script = format!("echo $$ > {}.new; mv {0}.new {0}; sleep 600", path.display());
+        let mut asked =
+            Box::pin(ManagedProcess::spawn(request("sh", &["-c", &script]), Arc::new(NoLedger)));
+        // Polled once, so that the child is started, and never again.
+        assert!(poll_once(asked.as_mut()).is_pending());
+        let pid = loop {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => break text.trim().to_owned(),
+                Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        };
+        drop(asked);
+        let gone = async {
+            while std::path::Path::new("/proc").join(&pid).exists() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
+    }
+
+    /// Polls a future once.
+    fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> std::task::Poll<F::Output> {
+        future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()))
     }
 
     #[tokio::test]
