@@ -200,7 +200,8 @@ async fn progress_goes_up_in_small_steps_to_the_end() {
         assert_eq!(steps[0].done, 0);
         assert_eq!(steps.last().unwrap().done, steps[0].total, "{phase:?}");
         for two in steps.windows(2) {
-            assert!((1..=8192).contains(&(two[1].done - two[0].done)), "{two:?}");
+            // Sixteen calls make a lot at most, and none takes more than a sector here.
+            assert!((1..=16 * 1024).contains(&(two[1].done - two[0].done)), "{two:?}");
         }
     }
     probe.close(Leave::Running).await.unwrap();
@@ -214,7 +215,7 @@ async fn a_cancelled_flash_can_be_repeated() {
         let bytes = noise(100 + round, 24 * SECTOR);
         let cancel = Cancel::default();
         // Stops after as many reports of progress as the round says: anywhere in any phase.
-        let stop_after = u64::from(round.wrapping_mul(7919) % 130);
+        let stop_after = u64::from(round.wrapping_mul(7919) % 20);
         let (told, canceller) = (AtomicU64::new(0), cancel.clone());
         let sink = move |_| {
             if told.fetch_add(1, Ordering::Relaxed) == stop_after {

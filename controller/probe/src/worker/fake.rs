@@ -341,8 +341,8 @@ struct FakeCore {
     catch: u32,
     halted: bool,
     result: u32,
-    /// Where the running core looks for the address of a function to call.
-    letter_box: Option<u32>,
+    /// Where the running core looks for the address of a slot with a function to call.
+    mail_box: Option<u32>,
 }
 
 impl FakeCore {
@@ -354,7 +354,7 @@ impl FakeCore {
             catch: 0,
             halted: false,
             result,
-            letter_box: None,
+            mail_box: None,
         };
         core.registers[16] = 1 << 24;
         core
@@ -399,8 +399,10 @@ impl FakeCore {
             _ => {
                 let old = self.read(address)?;
                 self.words.insert(address, old & !mask | value & mask);
-                if self.letter_box == Some(address) && !self.halted && value != 0 {
-                    self.words.insert(address, 0);
+                if self.mail_box == Some(address) && !self.halted && value != 0 {
+                    // The slot stays where the first call failed.
+                    let left = if self.result == 0 { 0 } else { value };
+                    self.words.insert(address, left);
                     self.words.insert(address + 4, self.result);
                 }
             }
@@ -416,7 +418,7 @@ impl FakeCore {
         let dispatches = (0u32..).step_by(4).zip(DISPATCHER);
         let dispatches =
             { dispatches }.all(|(at, code)| word(counter.wrapping_add(at)) == Some(code));
-        self.letter_box = if dispatches { word(counter + 0x1c) } else { None };
+        self.mail_box = if dispatches { word(counter + 0x2c) } else { None };
         // A function whose return address holds a breakpoint has returned.
         let back = self.registers[14] & !1;
         let word = self.words.get(&(back & !3)).copied().unwrap_or(0);

@@ -6,16 +6,19 @@
 //! and its entry points are probe-rs' (`FlashAlgorithm`); what is here is how the entry points
 //! are called. There are three ways, and the first that is possible is taken:
 //!
-//! - *By letter box*, on Cortex-M: the core runs a [dispatcher](DISPATCHER) of seven words
-//!   beside the algorithm, and never halts between calls. A call is three words of arguments
-//!   and one of address, written while it runs; it is over when the address reads as zero. On
-//!   a wire where each word costs the same this is a fifth of the traffic of a halting call.
+//! - *By queue*, on Cortex-M: the core works off [lists of calls](super::call_queue), and never
+//!   halts between them.
 //! - *By halting*, on Cortex-M where RAM has no room for that: registers, run, and a wait for
 //!   the breakpoint that the return address leads to, by the debug registers directly.
 //!   probe-rs' `run` steps first in case the core stands on a breakpoint, and its `status`
 //!   reads memory to recognise semihosting, which cost more than the call.
 //! - *By probe-rs' means* on every other core.
+//!
+//! Calls come in lots, and a lot takes little time, whatever the chip: how many calls it holds
+//! follows from how long the last ones took. So a request to stop is heard soon. While the
+//! core works on one lot the next is carried to the other buffer, where there are two.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use probe_rs::flashing::{FlashAlgorithm, FlashError};
@@ -25,12 +28,13 @@ use super::super::attach::RESET;
 use super::super::bench::Pulse;
 use super::super::core::{is_cortex_m, kind_of};
 use super::super::translate;
+use super::call_queue::{self, Call, CallQueue, Progress};
 use crate::ProbeError;
 
 /// Debug halting control and status register: ARMv6-M manual C1.6.3.
-const DHCSR: u64 = 0xE000_EDF0;
+pub(super) const DHCSR: u64 = 0xE000_EDF0;
 /// Its key, and `C_DEBUGEN`: lets the core run.
-const GO: u32 = 0xA05F_0001;
+pub(super) const GO: u32 = 0xA05F_0001;
 const S_HALT: u32 = 1 << 17;
 const S_LOCKUP: u32 = 1 << 19;
 /// Debug fault status register, and all its bits, which are cleared by writing them.
@@ -51,39 +55,14 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// After how many questions, and again, it is also asked whether it is still alive.
 const ALIVE: u32 = 16;
 
-/// The dispatcher, in Thumb code that every Cortex-M has. It may stand anywhere; the word
-/// behind it is the address of the letter box: function, three arguments, the first of which
-/// becomes the result.
-///
-/// ```text
-/// 00  ldr  r4, [pc, #24]    ; the letter box
-/// 02  ldr  r5, [r4]         ; a function?
-/// 04  cmp  r5, #0
-/// 06  beq  02
-/// 08  ldr  r0, [r4, #4]
-/// 0a  ldr  r1, [r4, #8]
-/// 0c  ldr  r2, [r4, #12]
-/// 0e  blx  r5
-/// 10  ldr  r4, [pc, #8]
-/// 12  str  r0, [r4, #4]     ; the result, and only then
-/// 14  movs r5, #0
-/// 16  str  r5, [r4]         ; that it is there
-/// 18  b    02
-/// 1a  nop
-/// ```
-pub(crate) const DISPATCHER: [u32; 7] =
-    [0x6825_4c06, 0xd0fc_2d00, 0x68a1_6860, 0x47a8_68e2, 0x6060_4c02, 0x6025_2500, 0xbf00_e7f3];
-
-/// Where the letter box is behind the start of the dispatcher, and where both end.
-const LETTER_BOX: u64 = 0x20;
-/// How much RAM the dispatcher takes, its letter box included.
-pub(crate) const ROOM: u64 = LETTER_BOX + 0x10;
+/// How long a lot should take.
+const LOT: Duration = Duration::from_millis(50);
 
 /// How functions of the algorithm are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// By the letter box at this address.
-    LetterBox(u64),
+    /// By a queue in RAM.
+    Queue(CallQueue),
     /// By halting, with the debug registers of Cortex-M.
     Halting,
     /// By probe-rs' means.
@@ -98,12 +77,12 @@ pub(crate) enum Purpose {
     Verify = 3,
 }
 
-/// An algorithm, the core that runs it, and RAM for the dispatcher, if there is any.
-#[derive(Clone, Copy)]
+/// An algorithm, the core that runs it, and RAM that neither uses.
+#[derive(Clone)]
 pub(crate) struct Runner<'a> {
     pub(crate) core: usize,
     pub(crate) algorithm: &'a FlashAlgorithm,
-    pub(crate) room: Option<u64>,
+    pub(crate) room: Range<u64>,
 }
 
 /// A core with a flash algorithm in its RAM.
@@ -113,8 +92,10 @@ pub(crate) struct Loaded<'a> {
     pulse: &'a Pulse,
     way: Way,
     thumb: bool,
-    /// The page that is being programmed.
-    programming: Option<u64>,
+    /// How long one call of a lot has taken at best.
+    pace: Option<Duration>,
+    /// The tray, or page buffer, that is carried to next.
+    tray: usize,
 }
 
 impl<'a> Loaded<'a> {
@@ -137,9 +118,10 @@ impl<'a> Loaded<'a> {
             return Err(translate::flash(what, FlashError::FlashAlgorithmNotLoaded));
         }
         let thumb = core.instruction_set().map_err(failed)? == InstructionSet::Thumb2;
-        let way = match room {
+        let page = algorithm.flash_properties.page_size;
+        let way = match CallQueue::within(&room, page) {
             _ if !is_cortex_m(kind_of(core.core_type())) => Way::Generic,
-            Some(start) => Way::LetterBox(start + LETTER_BOX),
+            Some(queue) => Way::Queue(queue),
             None => Way::Halting,
         };
         // The registers that every call relies on.
@@ -147,39 +129,68 @@ impl<'a> Loaded<'a> {
         let (base, stack) = (registers.core_register(9).id(), core.stack_pointer().id());
         core.write_core_reg(base, algorithm.static_base).map_err(failed)?;
         core.write_core_reg(stack, algorithm.stack_top).map_err(failed)?;
-        if let Way::LetterBox(letter_box) = way {
-            dispatch(&mut core, letter_box).map_err(failed)?;
+        if let Way::Queue(queue) = way {
+            queue.begin(&mut core).map_err(failed)?;
         }
         pulse.beat();
-        Ok(Self { core, algorithm, pulse, way, thumb, programming: None })
+        Ok(Self { core, algorithm, pulse, way, thumb, pace: None, tray: 0 })
     }
 
     /// Prepares the algorithm for a purpose.
     pub(crate) fn init(&mut self, purpose: Purpose) -> Result<(), ProbeError> {
         let Some(entry) = self.algorithm.pc_init else { return Ok(()) };
         let flash = self.algorithm.flash_properties.address_range.start;
-        self.call(entry, &[flash, 0, purpose as u64])
-            .and_then(|()| self.result(SMALL))
-            .and_then(|code| succeeded("init", code))
-            .map_err(|error| translate::flash("prepared".to_owned(), error))
+        let call = Call { entry, arguments: [flash, 0, purpose as u64], page: None };
+        self.pace = None;
+        self.single(call, "init", SMALL, || "prepared".to_owned())
     }
 
     /// Ends what the algorithm was prepared for.
     pub(crate) fn uninit(&mut self, purpose: Purpose) -> Result<(), ProbeError> {
         let Some(entry) = self.algorithm.pc_uninit else { return Ok(()) };
-        self.call(entry, &[purpose as u64])
-            .and_then(|()| self.result(SMALL))
-            .and_then(|code| succeeded("uninit", code))
-            .map_err(|error| translate::flash("finished".to_owned(), error))
+        let call = Call { entry, arguments: [purpose as u64, 0, 0], page: None };
+        self.single(call, "uninit", SMALL, || "finished".to_owned())
     }
 
-    /// Erases a sector.
-    pub(crate) fn erase_sector(&mut self, address: u64) -> Result<(), ProbeError> {
+    /// Erases sectors. Before each lot `go_on` is told how many bytes of flash were erased
+    /// since it was asked last, and says whether to go on. Returns whether all were erased.
+    pub(crate) fn erase_sectors(
+        &mut self,
+        sectors: &[Range<u64>],
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<bool, ProbeError> {
         let within = self.algorithm.flash_properties.erase_sector_timeout;
-        self.call(self.algorithm.pc_erase_sector, &[address])
-            .and_then(|()| self.result(Duration::from_millis(within.into())))
-            .and_then(|code| succeeded("erase_sector", code))
-            .map_err(|error| translate::flash(format!("erased at {address:#x}"), error))
+        let call = |sector: &Range<u64>| Call {
+            entry: self.algorithm.pc_erase_sector,
+            arguments: [sector.start, 0, 0],
+            page: None,
+        };
+        let calls: Vec<Call<'_>> = sectors.iter().map(call).collect();
+        let each = Each { name: "erase_sector", done: "erased", within };
+        let mut sizes = sectors.iter().map(|sector| sector.end - sector.start);
+        self.all(&calls, &each, &mut |count| go_on(sizes.by_ref().take(count).sum()))
+    }
+
+    /// Programs pages; `done` is told how many bytes were programmed since the last time.
+    pub(crate) fn program_pages(
+        &mut self,
+        pages: &[(u64, &[u8])],
+        done: &mut dyn FnMut(u64),
+    ) -> Result<(), ProbeError> {
+        let within = self.algorithm.flash_properties.program_page_timeout;
+        let entry = self.algorithm.pc_program_page;
+        let mut calls = Vec::with_capacity(pages.len());
+        for (address, bytes) in pages {
+            let arguments = [*address, bytes.len() as u64, 0];
+            calls.push(Call { entry, arguments, page: Some(bytes) });
+        }
+        let each = Each { name: "program_page", done: "programmed", within };
+        let mut sizes = pages.iter().map(|(_, bytes)| bytes.len() as u64);
+        let told = &mut |count| {
+            done(sizes.by_ref().take(count).sum());
+            true
+        };
+        self.all(&calls, &each, told).map(drop)
     }
 
     /// Tells whether the algorithm can erase the whole chip at once.
@@ -192,42 +203,8 @@ impl<'a> Loaded<'a> {
         /// As in probe-rs; the largest chips take half of it.
         const ALL: Duration = Duration::from_secs(40);
         let Some(entry) = self.algorithm.pc_erase_all else { return Ok(()) };
-        self.call(entry, &[])
-            .and_then(|()| self.result(ALL))
-            .and_then(|code| succeeded("chip_erase", code))
-            .map_err(|error| translate::flash("erased".to_owned(), error))
-    }
-
-    /// Starts to program a page; the one before is waited for. While the core programs from
-    /// one buffer the next page is carried to the other, where there are two.
-    pub(crate) fn program_page(&mut self, address: u64, bytes: &[u8]) -> Result<(), ProbeError> {
-        let what = || format!("programmed at {address:#x}");
-        let page = u64::from(self.algorithm.flash_properties.page_size).max(1);
-        let buffers = &self.algorithm.page_buffers;
-        let nth = (address / page) as usize % buffers.len().max(1);
-        let Some(buffer) = buffers.get(nth).copied() else {
-            return Err(translate::flash(what(), FlashError::FlashAlgorithmNotLoaded));
-        };
-        // Two pages apart share a buffer.
-        let free = buffers.len() > 1 && self.programming == address.checked_sub(page);
-        if !free {
-            self.finish_page()?;
-        }
-        self.core.write(buffer, bytes).map_err(|error| translate::flash_core(what(), error))?;
-        self.finish_page()?;
-        self.call(self.algorithm.pc_program_page, &[address, bytes.len() as u64, buffer])
-            .map_err(|error| translate::flash(what(), error))?;
-        self.programming = Some(address);
-        Ok(())
-    }
-
-    /// Waits until the page that is being programmed is done.
-    pub(crate) fn finish_page(&mut self) -> Result<(), ProbeError> {
-        let Some(address) = self.programming.take() else { return Ok(()) };
-        let within = self.algorithm.flash_properties.program_page_timeout;
-        self.result(Duration::from_millis(within.into()))
-            .and_then(|code| succeeded("program_page", code))
-            .map_err(|error| translate::flash(format!("programmed at {address:#x}"), error))
+        let call = Call { entry, ..Call::default() };
+        self.single(call, "chip_erase", ALL, || "erased".to_owned())
     }
 
     /// Reads flash that is not in the address space, by the algorithm.
@@ -244,28 +221,136 @@ impl<'a> Loaded<'a> {
         let page = self.algorithm.flash_properties.page_size.max(1) as usize;
         let mut here = address;
         for part in bytes.chunks_mut(page) {
-            self.call(entry, &[here, part.len() as u64, buffer])
-                .and_then(|()| self.result(READ))
-                .and_then(|code| succeeded("read_flash", code))
-                .map_err(failed)?;
+            let arguments = [here, part.len() as u64, buffer];
+            let call = Call { entry, arguments, page: None };
+            self.single(call, "read_flash", READ, || format!("read at {address:#x}"))?;
             self.core.read(buffer, part).map_err(|error| failed(FlashError::Core(error)))?;
             here += part.len() as u64;
         }
         Ok(())
     }
 
-    /// Lets the core run a function of the algorithm.
-    fn call(&mut self, entry: u64, arguments: &[u64]) -> Result<(), FlashError> {
-        if let Way::LetterBox(letter_box) = self.way {
-            let mut words = [0; 3];
-            for (word, argument) in words.iter_mut().zip(arguments) {
-                *word = *argument as u32;
+    /// Makes one call and waits for it.
+    fn single(
+        &mut self,
+        call: Call<'_>,
+        name: &str,
+        within: Duration,
+        what: impl Fn() -> String,
+    ) -> Result<(), ProbeError> {
+        let failed = |error| translate::flash(what(), error);
+        let started = self.carry(&[call]).and_then(|()| self.start(&[call])).map_err(failed)?;
+        match self.wait(started, 1, within).map_err(failed)? {
+            None => Ok(()),
+            Some((_, error_code)) => {
+                Err(failed(FlashError::RoutineCallFailed { name: name.to_owned(), error_code }))
             }
-            // The address last, in an access of its own: the core looks at it all the time.
-            self.core.write_32(letter_box + 4, &words).map_err(FlashError::Core)?;
-            self.core.write_word_32(letter_box, entry as u32 | 1).map_err(FlashError::Run)?;
-            return self.core.flush().map_err(FlashError::Run);
         }
+    }
+
+    /// Makes calls lot by lot. `told` learns how many calls are done since the last time, and
+    /// says whether to go on; returns whether all were made.
+    fn all(
+        &mut self,
+        calls: &[Call<'_>],
+        each: &Each,
+        told: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool, ProbeError> {
+        let mut rest = calls;
+        let mut under_way: Option<(&[Call<'_>], Started)> = None;
+        let mut go_on = told(0);
+        while go_on && !rest.is_empty() {
+            let (lot, behind) = rest.split_at(self.lot(rest));
+            let failed = |error| translate::flash(each.what(lot, 0), error);
+            // With one buffer the lot before has to be done first.
+            if self.buffers() < 2 {
+                go_on = self.finish(under_way.take(), each, told)?;
+            }
+            self.carry(lot).map_err(failed)?;
+            go_on &= self.finish(under_way.take(), each, told)?;
+            if go_on {
+                under_way = Some((lot, self.start(lot).map_err(failed)?));
+                rest = behind;
+            }
+        }
+        self.finish(under_way, each, told)?;
+        Ok(rest.is_empty())
+    }
+
+    /// Waits for a lot, if there is one under way, and tells that it is done.
+    fn finish(
+        &mut self,
+        under_way: Option<(&[Call<'_>], Started)>,
+        each: &Each,
+        told: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool, ProbeError> {
+        let Some((lot, started)) = under_way else { return Ok(true) };
+        let within = Duration::from_millis(each.within.into());
+        let count = u32::try_from(lot.len()).unwrap_or(u32::MAX);
+        match self.wait(started, count, within * count) {
+            Ok(None) => Ok(told(lot.len())),
+            Ok(Some((nth, error_code))) => {
+                let error =
+                    FlashError::RoutineCallFailed { name: each.name.to_owned(), error_code };
+                Err(translate::flash(each.what(lot, nth), error))
+            }
+            Err(error) => Err(translate::flash(each.what(lot, 0), error)),
+        }
+    }
+
+    /// Returns how many of some calls make the next lot.
+    fn lot(&self, calls: &[Call<'_>]) -> usize {
+        let Way::Queue(queue) = self.way else { return 1 };
+        let pages = calls.first().is_some_and(|call| call.page.is_some());
+        let most = if pages { queue.pages } else { call_queue::MOST };
+        // The first is alone: it tells how long they take.
+        let fit = self.pace.map_or(1, |pace| LOT.as_micros() / pace.as_micros().max(1));
+        usize::try_from(fit).unwrap_or(most).clamp(1, most).min(calls.len())
+    }
+
+    fn buffers(&self) -> usize {
+        match self.way {
+            Way::Queue(_) => 2,
+            Way::Halting | Way::Generic => self.algorithm.page_buffers.len(),
+        }
+    }
+
+    /// Brings a lot to where the core takes it from, while it may be busy with another.
+    fn carry(&mut self, calls: &[Call<'_>]) -> Result<(), FlashError> {
+        self.tray = self.tray.wrapping_add(1);
+        if let Way::Queue(queue) = self.way {
+            return queue.carry(&mut self.core, self.tray, calls).map_err(FlashError::Core);
+        }
+        let Some(page) = calls.iter().find_map(|call| call.page) else { return Ok(()) };
+        let buffer = self.buffer().ok_or(FlashError::FlashAlgorithmNotLoaded)?;
+        self.core.write(buffer, page).map_err(FlashError::Core)
+    }
+
+    /// Returns the buffer of the page that was carried last.
+    fn buffer(&self) -> Option<u64> {
+        let buffers = &self.algorithm.page_buffers;
+        buffers.get(self.tray.checked_rem(buffers.len())?).copied()
+    }
+
+    /// Lets the core do what was carried last.
+    fn start(&mut self, calls: &[Call<'_>]) -> Result<Started, FlashError> {
+        let started = Started { at: Instant::now(), tray: self.tray };
+        if let Way::Queue(queue) = self.way {
+            queue.start(&mut self.core, self.tray).map_err(FlashError::Run)?;
+            return Ok(started);
+        }
+        for call in calls {
+            let mut arguments = call.arguments;
+            if let (Some(_), Some(buffer)) = (call.page, self.buffer()) {
+                arguments[2] = buffer;
+            }
+            self.run(call.entry, arguments)?;
+        }
+        Ok(started)
+    }
+
+    /// Lets a halted core run one function.
+    fn run(&mut self, entry: u64, arguments: [u64; 3]) -> Result<(), FlashError> {
         let registers = self.core.registers();
         // In Thumb state a return address is odd.
         let back = self.algorithm.load_address + u64::from(self.thumb);
@@ -286,18 +371,35 @@ impl<'a> Loaded<'a> {
         }
     }
 
-    /// Waits until the function has returned, and returns its result.
-    fn result(&mut self, within: Duration) -> Result<u32, FlashError> {
+    /// Waits until all calls of a lot have returned. Returns the one that failed and its
+    /// result, if one did.
+    fn wait(
+        &mut self,
+        started: Started,
+        calls: u32,
+        within: Duration,
+    ) -> Result<Option<(usize, u32)>, FlashError> {
         let within = within.max(SMALL);
-        let started = Instant::now();
+
+        if let (Way::Queue(_), Some(pace)) = (self.way, self.pace) {
+            // Asking earlier would only disturb, on an emulated core above all.
+            let sure = (pace * calls / 4 * 3).min(LOT);
+            std::thread::sleep(sure.saturating_sub(started.at.elapsed()));
+        }
         let mut asked: u32 = 0;
         loop {
-            if let Some(result) = self.returned()? {
-                return Ok(result);
+            match self.look(started.tray)? {
+                Progress::Busy => {}
+                Progress::Done => {
+                    let took = started.at.elapsed() / calls.max(1);
+                    self.pace = Some(self.pace.map_or(took, |pace| pace.min(took)));
+                    return Ok(None);
+                }
+                Progress::Failed { nth, code } => return Ok(Some((nth, code))),
             }
             // It answers: the probe is alive, whatever the chip does.
             self.pulse.beat();
-            if started.elapsed() >= within {
+            if started.at.elapsed() >= within {
                 self.core.halt(RESET).map_err(FlashError::Core)?;
                 return Err(FlashError::Core(Error::Timeout));
             }
@@ -311,14 +413,11 @@ impl<'a> Loaded<'a> {
         }
     }
 
-    /// Returns the function's result, if it has returned.
-    fn returned(&mut self) -> Result<Option<u32>, FlashError> {
+    /// Looks how the core is getting on.
+    fn look(&mut self, tray: usize) -> Result<Progress, FlashError> {
         let halted = match self.way {
-            Way::LetterBox(letter_box) => {
-                let mut words = [0; 2];
-                self.core.read_32(letter_box, &mut words).map_err(FlashError::Core)?;
-                let [function, result] = words;
-                return Ok((function == 0).then_some(result));
+            Way::Queue(queue) => {
+                return queue.look(&mut self.core, tray).map_err(FlashError::Core);
             }
             Way::Halting => self.debug_status()? & S_HALT != 0,
             Way::Generic => {
@@ -332,18 +431,21 @@ impl<'a> Loaded<'a> {
             }
         };
         if !halted {
-            return Ok(None);
+            return Ok(Progress::Busy);
         }
         let register = self.core.registers().result_register(0).id();
         let value: u64 = self.core.read_core_reg(register).map_err(FlashError::Core)?;
-        Ok(Some(value as u32))
+        Ok(match value as u32 {
+            0 => Progress::Done,
+            code => Progress::Failed { nth: 0, code },
+        })
     }
 
     /// Fails if the core has locked up, or has halted where it should not.
     fn check_alive(&mut self) -> Result<(), FlashError> {
         let status = match self.way {
             Way::Generic => return Ok(()),
-            Way::Halting | Way::LetterBox(_) => self.debug_status()?,
+            Way::Halting | Way::Queue(_) => self.debug_status()?,
         };
         if status & S_LOCKUP != 0 {
             return Err(FlashError::UnexpectedCoreStatus { status: CoreStatus::LockedUp });
@@ -362,7 +464,7 @@ impl<'a> Loaded<'a> {
 
 impl Drop for Loaded<'_> {
     fn drop(&mut self) {
-        if let Way::LetterBox(_) = self.way {
+        if let Way::Queue(_) = self.way {
             // A probe that cannot even do this says so at the next request.
             let _ = self.core.halt(RESET);
         } else if self.way == Way::Halting {
@@ -372,21 +474,27 @@ impl Drop for Loaded<'_> {
     }
 }
 
-/// Writes the dispatcher in front of its letter box, and lets a halted core run it.
-fn dispatch(core: &mut Core<'_>, letter_box: u64) -> Result<(), Error> {
-    let start = letter_box - LETTER_BOX;
-    let mut words = DISPATCHER.to_vec();
-    words.push(letter_box as u32);
-    words.extend([0; 4]);
-    core.write_32(start, &words)?;
-    core.write_core_reg(core.program_counter().id(), start)?;
-    core.write_word_32(DHCSR, GO)?;
-    core.flush()
+/// What the calls of a list have in common.
+struct Each {
+    /// Name of the function, as in CMSIS.
+    name: &'static str,
+    /// What a call does to flash.
+    done: &'static str,
+    /// How long one may take, in ms.
+    within: u32,
 }
 
-fn succeeded(name: &str, error_code: u32) -> Result<(), FlashError> {
-    match error_code {
-        0 => Ok(()),
-        _ => Err(FlashError::RoutineCallFailed { name: name.to_owned(), error_code }),
+impl Each {
+    /// Says what a call of a lot was to do.
+    fn what(&self, lot: &[Call<'_>], nth: usize) -> String {
+        let address = lot.get(nth).map_or(0, |call| call.arguments[0]);
+        format!("{} at {address:#x}", self.done)
     }
+}
+
+/// A lot that the core works on.
+#[derive(Debug, Clone, Copy)]
+struct Started {
+    at: Instant,
+    tray: usize,
 }

@@ -4,6 +4,7 @@
 //! phases and between sectors.
 
 mod algorithm;
+mod call_queue;
 mod cancel;
 mod phases;
 mod plan;
@@ -15,9 +16,9 @@ use std::time::Instant;
 use probe_rs::MemoryInterface;
 use sha2::{Digest, Sha256};
 
-#[cfg(test)]
-pub(crate) use self::algorithm::DISPATCHER;
 use self::algorithm::{Loaded, Purpose};
+#[cfg(test)]
+pub(crate) use self::call_queue::DISPATCHER;
 pub use self::cancel::Cancel;
 pub(crate) use self::cancel::{Interest, Stop};
 use self::phases::Phases;
@@ -142,14 +143,12 @@ pub(crate) fn erase(
             loaded.erase_all()?;
             bytes += sectors.iter().map(|sector| sector.end - sector.start).sum::<u64>();
         }
-        for sector in sectors.iter().filter(|_| !at_once) {
-            stopped = stop.is_wanted();
-            if stopped {
-                break;
-            }
-            loaded.erase_sector(sector.start)?;
-            bytes += sector.end - sector.start;
-            pulse.beat();
+        if !at_once {
+            stopped = !loaded.erase_sectors(sectors, &mut |erased| {
+                bytes += erased;
+                pulse.beat();
+                !stop.is_wanted()
+            })?;
         }
         loaded.uninit(Purpose::Erase)?;
         if stopped {
@@ -253,7 +252,7 @@ impl Work<'_> {
         let mut runner = self.survey.runner(number)?;
         let algorithm = runner.algorithm;
         if self.means == Means::Halting {
-            runner.room = None;
+            runner.room = 0..0;
         }
         if self.means == Means::Loader || !Survey::takes_plain_pages(algorithm) {
             return self.hand_over(blocks);
@@ -263,15 +262,12 @@ impl Work<'_> {
         let sectors = || blocks.iter().flat_map(|block| &block.sectors);
         self.phases.begin(FlashPhase::Erase, sectors().map(|one| one.end - one.start).sum());
         loaded.init(Purpose::Erase)?;
-        let mut stopped = false;
-        for sector in sectors() {
-            stopped = self.stop.is_wanted();
-            if stopped {
-                break;
-            }
-            loaded.erase_sector(sector.start)?;
-            self.phases.advance(sector.end - sector.start);
-        }
+        let (stop, phases) = (self.stop, &mut self.phases);
+        let all: Vec<Range<u64>> = sectors().cloned().collect();
+        let mut stopped = !loaded.erase_sectors(&all, &mut |erased| {
+            phases.advance(erased);
+            !stop.is_wanted()
+        })?;
         loaded.uninit(Purpose::Erase)?;
         self.phases.end();
         if stopped || self.stop.is_wanted() {
@@ -291,13 +287,13 @@ impl Work<'_> {
             if stopped {
                 break;
             }
-            for (address, bytes) in block.pages(page, erased) {
-                loaded.program_page(address, bytes)?;
-                written += bytes.len() as u64;
-                self.phases.advance(bytes.len() as u64);
-            }
+            let pages: Vec<(u64, &[u8])> = block.pages(page, erased).collect();
+            let phases = &mut self.phases;
+            loaded.program_pages(&pages, &mut |bytes| {
+                written += bytes;
+                phases.advance(bytes);
+            })?;
         }
-        loaded.finish_page()?;
         loaded.uninit(Purpose::Program)?;
         self.phases.end();
         if stopped { Err(ProbeError::Cancelled) } else { Ok(written) }

@@ -6,7 +6,7 @@ use probe_rs::Target;
 use probe_rs::config::{MemoryRegion, NvmRegion, RawFlashAlgorithm};
 use probe_rs::flashing::{FlashAlgorithm, FlashError};
 
-use super::algorithm::{ROOM, Runner};
+use super::algorithm::Runner;
 use super::plan::{Area, AreaKind, Geometry};
 use crate::ProbeError;
 use crate::worker::translate;
@@ -85,14 +85,15 @@ impl Survey {
         let one = self.algorithms.get(number).ok_or_else(|| unusable("prepared".to_owned()))?;
         match &one.algorithm {
             Ok(algorithm) => {
-                Ok(Runner { core: one.core, algorithm, room: self.room_beside(algorithm) })
+                let room = self.room_beside(algorithm).unwrap_or_default();
+                Ok(Runner { core: one.core, algorithm, room })
             }
             Err(why) => Err(unusable(format!("prepared: {why}"))),
         }
     }
 
     /// Finds RAM behind all that an algorithm occupies: its code, its buffers, its stack.
-    fn room_beside(&self, algorithm: &FlashAlgorithm) -> Option<u64> {
+    fn room_beside(&self, algorithm: &FlashAlgorithm) -> Option<Range<u64>> {
         let ram = |area: &&Area| {
             area.kind == AreaKind::Ram && area.range.contains(&algorithm.load_address)
         };
@@ -102,8 +103,7 @@ impl Survey {
         let buffers = algorithm.page_buffers.iter().map(|buffer| buffer + page);
         let ends = buffers.chain([code, algorithm.stack_top]);
         let start = ends.filter(|end| (ram.start..=ram.end).contains(end)).max()?;
-        let start = start.next_multiple_of(8);
-        (start + ROOM <= ram.end).then_some(start)
+        Some(start..ram.end)
     }
 
     /// Tells whether an algorithm takes pages as they are.
