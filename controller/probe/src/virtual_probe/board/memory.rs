@@ -81,6 +81,9 @@ impl Board {
 
     fn read_bus(&mut self, address: u32, access: Access, out: &mut [u8]) -> Result<(), BusError> {
         self.settle()?;
+        if self.channels.is_none() && self.recall_program(address, out) {
+            return Ok(());
+        }
         let kind = self.kind(address, out.len())?;
         if kind == RegionKind::Memory && out.len() > access.bytes() {
             return self.with_qtest(|qtest| qtest.read_bytes(address, out));

@@ -65,6 +65,19 @@ impl Board {
         self.program.model == FlashModel::Plain && self.program.holds(start, len)
     }
 
+    /// Reads program memory as it was last seen, for a core whose lock-up took the emulator:
+    /// a reset brings this back. Tells whether all of it is program memory.
+    pub(super) fn recall_program(&self, start: u32, out: &mut [u8]) -> bool {
+        let found = self.program.regions.iter().find_map(|(first, region)| {
+            let from = start.checked_sub(*first)? as usize;
+            region.get(from..from.checked_add(out.len())?)
+        });
+        found.is_some_and(|bytes| {
+            out.copy_from_slice(bytes);
+            true
+        })
+    }
+
     /// Takes note of a debugger's write. Flash with a controller decides by itself what it
     /// holds, and is read.
     pub(super) fn note_program_write(&mut self, start: u32, bytes: &[u8]) {

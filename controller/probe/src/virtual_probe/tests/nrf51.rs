@@ -245,6 +245,11 @@ fn a_lock_up_is_seen_and_cured_by_a_reset() {
                 core.status().unwrap() == CoreStatus::LockedUp
             });
             core.read_word_32(firmware::COUNTER).unwrap_err();
+            // Flash is read as a reset will find it.
+            let program = firmware::bytes(firmware::NRF51);
+            let mut read = vec![0; program.len()];
+            core.read(0, &mut read).unwrap();
+            assert_eq!(read, program);
             core.halt(HALT).unwrap();
             // It was in its fault handler.
             let at = pc(&mut core);
