@@ -23,6 +23,7 @@ mod linux;
 mod manifest;
 mod nothing_left;
 mod offline;
+mod probe_chance;
 mod probe_faults;
 mod probe_flash;
 mod probe_gdb;
