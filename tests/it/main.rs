@@ -24,6 +24,7 @@ mod manifest;
 mod nothing_left;
 mod offline;
 mod probe_chance;
+mod probe_endurance;
 mod probe_faults;
 mod probe_flash;
 mod probe_gdb;
