@@ -28,6 +28,7 @@ mod probe_endurance;
 mod probe_faults;
 mod probe_flash;
 mod probe_gdb;
+mod probe_gone;
 mod probe_rtt;
 mod probe_runs;
 mod probe_verbs;

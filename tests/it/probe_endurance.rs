@@ -25,7 +25,7 @@ const SECTOR: usize = 1 << 10;
 
 /// What allocators may still move by. A copy of the chip's flash, or of the descriptions of
 /// all chips, kept in each cycle would be more than ten times as much.
-const SETTLES: u64 = 4 << 10;
+const SETTLES: u64 = 2 << 10;
 
 /// How long a thread may take to end that has nothing left to do.
 const ENDS: Duration = Duration::from_secs(60);
