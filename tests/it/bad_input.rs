@@ -62,6 +62,12 @@ fn images_for_other_boards() {
 
 /// Builds the smallest ELF file that asks for memory from address 0 on.
 fn elf_of(memory: u32) -> Vec<u8> {
+    elf_with(&[(0, memory)])
+}
+
+/// Builds an ELF file whose segments ask for memory at addresses: first four bytes each, then
+/// blank.
+fn elf_with(segments: &[(u32, u32)]) -> Vec<u8> {
     let (header, program, code) = (52_u16, 32_u16, [0_u8; 4]);
     let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     let half = |file: &mut Vec<u8>, value: u16| file.extend(value.to_le_bytes());
@@ -73,16 +79,34 @@ fn elf_of(memory: u32) -> Vec<u8> {
     word(&mut file, header.into()); // program headers follow at once
     word(&mut file, 0); // no section headers
     word(&mut file, 0x0500_0000); // EABI 5
-    for value in [header, program, 1, 40, 0, 0] {
+    for value in [header, program, segments.len() as u16, 40, 0, 0] {
         half(&mut file, value);
     }
-    let offset = u32::from(header + program);
-    let segment = [1, offset, 0, 0, code.len() as u32, memory, 7, 4];
-    for value in segment {
-        word(&mut file, value);
+    let behind = u32::from(header) + segments.len() as u32 * u32::from(program);
+    for (nth, &(address, memory)) in segments.iter().enumerate() {
+        let offset = behind + nth as u32 * code.len() as u32;
+        for value in [1, offset, address, address, code.len() as u32, memory, 7, 4] {
+            word(&mut file, value);
+        }
     }
-    file.extend(code);
+    segments.iter().for_each(|_| file.extend(code));
     file
+}
+
+#[test]
+fn images_whose_parts_overlap() {
+    let workshop = Workshop::new();
+    workshop.write("over.elf", elf_with(&[(0x100, 4), (0x200, 4), (0x102, 4)]));
+    // The sum of a record's bytes is zero. The second one begins in the middle of the first.
+    workshop.write("over.hex", ":0400000001020304F2\n:0400020001020304F0\n:00000001FF\n");
+    let overlap = "two of its parts overlap";
+    for verb in ["flash", "run"] {
+        let hex = workshop.run([verb, "-b", "microbit", "over.hex"]);
+        hex.says(2, &["over.hex", overlap, "line 1 (0x0..0x4) and line 2 (0x2..0x6)"]);
+        let elf = workshop.run([verb, "-b", "microbit", "over.elf"]);
+        elf.says(2, &["over.elf", overlap, "(0x100..0x104) and segment 2 (0x102..0x106)"]);
+    }
+    assert!(workshop.run_dirs().is_empty());
 }
 
 #[test]

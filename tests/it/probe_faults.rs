@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use jig_model::post_mortem::PostMortem;
 use serde_json::Value;
 
 use crate::fixtures::{FAILS_LATE, watch_for_long};
-use crate::manifest::{Entry, entries, entry, repository};
-use crate::workshop::{Slot, Workshop};
+use crate::manifest::{Entry, elf, entries, entry, repository};
+use crate::workshop::{Slot, Workshop, ran};
 
 const BOARDS: [&str; 3] = ["microbit", "mps2-an385", "netduinoplus2"];
 
@@ -174,6 +175,47 @@ fn people_are_told_in_one_line() {
     );
     let ran = workshop.run(["run", "-b", "mps2-an385", &image]);
     ran.says(1, &["explained:", &told]);
+}
+
+/// What a backtrace says without debug information, and why it says no more.
+#[test]
+fn images_whose_debug_information_is_unreadable_give_addresses_and_say_why() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let image = elf("mps2-an385", "fault-bus");
+    workshop.run(["run", "-b", "mps2-an385", &image]).says(1, &[]);
+    let core = workshop.run_dirs()[0].join("artefacts/attempt-1/target.core");
+    let core = core.display().to_string();
+    let junk = workshop.write("junk", [0xff; 3000]).display().to_string();
+    let spoilt = workshop.path("spoilt.elf").display().to_string();
+    let trace = |spoil: &str, section: &str| {
+        let mut objcopy = Command::new("arm-none-eabi-objcopy");
+        objcopy.args([spoil, section, &image, &spoilt]).stdin(Stdio::null());
+        ran(&mut objcopy).unwrap().says(0, &[]);
+        let told = workshop.run(["--json", "bt", "--core", &core, "--elf", &spoilt]);
+        told.says(0, &[]);
+        let told = told.json().unwrap();
+        let limits = told["limits"].as_array().unwrap().clone();
+        let limits: Vec<String> = limits.iter().map(|l| l.as_str().unwrap().to_owned()).collect();
+        (told["frames"].as_array().unwrap().clone(), limits)
+    };
+    for section in [".debug_info", ".debug_abbrev", ".debug_line"] {
+        let (frames, limits) = trace("--update-section", &format!("{section}={junk}"));
+        let why = "the image's debug information is unreadable (";
+        assert!(limits.iter().any(|limit| limit.starts_with(why)), "{section}: {limits:?}");
+        let [fault, caller, ..] = frames.as_slice() else { panic!("{section}: {frames:?}") };
+        assert_eq!(fault["function"], "fault_entry", "{section}");
+        assert_eq!(caller["function"], "fixture_main", "{section}");
+        assert!(caller["pc"].as_u64() > Some(0) && caller["line"].is_null(), "{caller}");
+    }
+    let (frames, limits) = trace("--update-section", &format!(".debug_frame={junk}"));
+    assert!(limits.iter().any(|limit| limit.contains(".debug_frame is unreadable")), "{limits:?}");
+    assert!(frames[1]["line"].as_u64() > Some(0), "lines are there: {frames:?}");
+    let (_, limits) = trace("--remove-section", ".debug_info");
+    assert!(limits.iter().any(|l| l.contains("has no debug information")), "{limits:?}");
+    // Whatever is wrong, an image that is none is refused.
+    let none = workshop.run(["bt", "--core", &core, "--elf", &junk]);
+    none.says(2, &["no names can be read from", "is not a readable ELF file"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Flashing: images of every size and kind, images that cannot be, interruptions, endurance.
+//! Flashing: images of every size and kind, images that cannot be, interruptions.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::dice::Dice;
 use crate::manifest::elf;
-use crate::served::{Served, bytes_of};
+use crate::served::Served;
 use crate::workshop::{DEADLINE, Ran, Slot, Workshop};
 
 const FLASH: usize = 256 << 10;
@@ -20,9 +20,6 @@ const SECTOR: usize = 1 << 10;
 
 /// How many kills have to meet a living flasher.
 const KILLS: usize = 50;
-
-/// How many images one server is given.
-const CYCLES: usize = 100;
 
 fn flash(workshop: &Workshop, args: &[&str]) -> Ran {
     let verb = ["--json", "flash", "-b", "microbit"];
@@ -294,42 +291,4 @@ fn the_emulator_is_gone_under_a_debugger() {
     assert_eq!(lost.code(), 75, "the rig is to blame: {lost}");
     served.stop().says(0, &[]);
     flashed(&workshop, &["new.bin@0"]);
-}
-
-/// What a process has: threads, open files, resident memory in KiB.
-fn possessions(pid: u32) -> (usize, usize, u64) {
-    let count = |what: &str| fs::read_dir(format!("/proc/{pid}/{what}")).unwrap().count();
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    (count("task"), count("fd"), rss.trim().trim_end_matches(" kB").trim().parse().unwrap())
-}
-
-#[test]
-fn a_server_that_flashes_for_long_grows_nothing() {
-    let _slot = Slot::take();
-    let workshop = Workshop::new();
-    let images = [noise(8 << 10, 12), noise(8 << 10, 13)];
-    for (nth, bytes) in images.iter().enumerate() {
-        workshop.write(&format!("{nth}.bin"), bytes);
-    }
-    let mut served = Served::start(&workshop, "microbit", &[]);
-    let mut after_some = None;
-    for cycle in 0..CYCLES {
-        let image = format!("{}.bin@0x1000", cycle % 2);
-        served.verb(&["flash"], &[&image, "--quiet"]).says(0, &[]);
-        if cycle + 1 == CYCLES / 4 {
-            after_some = Some(possessions(served.pid()));
-        }
-    }
-    let (threads, files, rss) = after_some.unwrap();
-    let (threads_now, files_now, rss_now) = possessions(served.pid());
-    // A thread of a connection may be on its way out; a leak would be one of each a cycle.
-    let few = CYCLES / 8;
-    assert!(threads_now < threads + few, "{threads} threads became {threads_now}");
-    assert!(files_now < files + few, "{files} open files became {files_now}");
-    // Allocators settle within a few mebibytes; a copy of the flash a cycle would be 18.
-    assert!(rss_now < rss + (8 << 10), "{rss} KiB became {rss_now} KiB");
-    let last = served.json(&["mem", "read"], &["0x1000", "8K"]);
-    assert!(bytes_of(&last) == images[(CYCLES - 1) % 2]);
-    served.stop().says(0, &[]);
 }

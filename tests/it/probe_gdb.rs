@@ -9,14 +9,15 @@ use crate::served::{Served, bytes_of, first_line};
 use crate::workshop::{Ran, Slot, Started, Workshop, ran};
 
 /// A GDB server; killed when dropped.
-struct Gdb {
+pub(crate) struct Gdb {
     server: Started,
-    address: String,
+    /// Where it listens.
+    pub(crate) address: String,
     image: String,
 }
 
 impl Gdb {
-    fn start(workshop: &Workshop, board: &str, more: &[&str]) -> Self {
+    pub(crate) fn start(workshop: &Workshop, board: &str, more: &[&str]) -> Self {
         let mut command = workshop.jig(["gdb", "-b", board]);
         command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut server = Started::of(&mut command);
@@ -39,7 +40,7 @@ impl Gdb {
         told
     }
 
-    fn stop(self) {
+    pub(crate) fn stop(self) {
         self.server.signal(Signal::SIGINT);
         self.server.finish().says(0, &[]);
     }

@@ -11,7 +11,7 @@ use crate::served::Served;
 use crate::workshop::{Slot, Started, Workshop};
 
 /// How much is sent, and comes back.
-const ECHOED: usize = 256 << 10;
+const ECHOED: usize = 1 << 20;
 
 const READY: &str = "rtt-echo ready\n";
 

@@ -286,6 +286,20 @@ fn what_goes_wrong_behind_a_selector_is_named() {
     }
 }
 
+/// The wait for a report ends a second behind the reset, and says why; that is no second reset.
+#[test]
+fn a_reset_behind_a_selector_is_counted_once() {
+    let workshop = Workshop::new();
+    let _served = Served::start(&workshop, "microbit");
+    let image = elf("microbit", "self-reset");
+    let ran = workshop.run(["run", "-b", "bench", "--timeout", "60s", &image]);
+    ran.says(1, &["cause: unexpected_reset", "the target reset itself once, unasked"]);
+    let events = events(&workshop.run_dirs().pop().unwrap());
+    let resets = events.iter().filter(|event| event["what"] == "reset");
+    let by_target = resets.filter(|event| event["by_target"] == true).count();
+    assert_eq!(by_target, 1, "{events:?}");
+}
+
 /// Starts a run that goes on until somebody ends it.
 fn endless(workshop: &Workshop, place: &str) -> Started {
     let image = elf("microbit", "rtt-echo");

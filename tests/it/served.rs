@@ -84,6 +84,11 @@ impl<'w> Served<'w> {
         registers["registers"][0]["value"].as_u64().unwrap()
     }
 
+    /// Sends the server a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.server.signal(signal);
+    }
+
     /// Asks the server to end, and waits for its end and that of all it started.
     pub(crate) fn stop(self) -> Ran {
         self.server.signal(Signal::SIGINT);

@@ -9,11 +9,11 @@ use crate::manifest::elf;
 use crate::served::{Served, bytes_of};
 use crate::workshop::{Slot, Workshop, ran};
 
-/// Returns the program. Cargo builds the examples of all packages with `cargo test
-/// --workspace`, beside the folder that this test lies in.
-fn stranger() -> PathBuf {
+/// Returns an example. Cargo builds those of all packages with `cargo test --workspace`,
+/// beside the folder that this test lies in.
+pub(crate) fn example(name: &str) -> PathBuf {
     let path = std::env::current_exe().unwrap();
-    let path = path.parent().unwrap().with_file_name("examples").join("stranger");
+    let path = path.parent().unwrap().with_file_name("examples").join(name);
     assert!(path.is_file(), "{} is missing: cargo build --workspace --examples", path.display());
     path
 }
@@ -36,7 +36,7 @@ fn a_stranger_uses_an_emulated_board() {
         let symbols = Symbols::load(&std::fs::read(&image).unwrap()).unwrap();
         let function = |name: &str| symbols.address_of(name).unwrap() & !1;
         let (start, breakpoint) = (function("reset_handler"), function("uart_put"));
-        let mut command = Command::new(stranger());
+        let mut command = Command::new(example("stranger"));
         command.args([&served.selector, about["chip"].as_str().unwrap(), &image, "20002000"]);
         command.arg(format!("{breakpoint:x}")).args(description).stdin(Stdio::null());
         let told = ran(&mut command).unwrap();

@@ -46,6 +46,7 @@ pub(super) struct UnwindTables {
     eh_entries: Vec<Entry>,
     bases: BaseAddresses,
     machine: Machine,
+    unreadable: Vec<String>,
 }
 
 impl UnwindTables {
@@ -62,9 +63,19 @@ impl UnwindTables {
         let mut eh_frame = EhFrame::from(Bytes::new(eh_frame, LittleEndian));
         eh_frame.set_address_size(4);
         let bases = BaseAddresses::default().set_eh_frame(eh_frame_address).set_text(text_address);
-        let debug_entries = index(&debug_frame, &bases, code_at_zero);
-        let eh_entries = index(&eh_frame, &bases, code_at_zero);
-        Self { debug_frame, eh_frame, debug_entries, eh_entries, bases, machine }
+        let (debug_entries, debug_error) = index(&debug_frame, &bases, code_at_zero);
+        let (eh_entries, eh_error) = index(&eh_frame, &bases, code_at_zero);
+        let unreadable = [(".debug_frame", debug_error), (".eh_frame", eh_error)];
+        let unreadable = unreadable.into_iter().filter_map(|(name, error)| {
+            Some(format!("the image's unwind information in {name} is unreadable ({})", error?))
+        });
+        let unreadable = unreadable.collect();
+        Self { debug_frame, eh_frame, debug_entries, eh_entries, bases, machine, unreadable }
+    }
+
+    /// Says what of them could not be read.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = &str> {
+        self.unreadable.iter().map(String::as_str)
     }
 
     /// Tells whether any entry speaks of the address.
@@ -209,12 +220,26 @@ fn index<S: UnwindSection<Bytes>>(
     section: &S,
     bases: &BaseAddresses,
     code_at_zero: bool,
-) -> Vec<Entry> {
-    let mut found = Vec::new();
+) -> (Vec<Entry>, Option<gimli::Error>) {
+    let (mut found, mut broken) = (Vec::new(), None);
     let mut entries = section.entries(bases);
-    while let Ok(Some(entry)) = entries.next() {
-        let CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
+    loop {
+        let entry = match entries.next() {
+            Ok(Some(CieOrFde::Fde(partial))) => partial.parse(S::cie_from_offset),
+            Ok(Some(CieOrFde::Cie(_))) => continue,
+            Ok(None) => break,
+            Err(error) => {
+                broken.get_or_insert(error);
+                break;
+            }
+        };
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                broken.get_or_insert(error);
+                continue;
+            }
+        };
         let start = entry.initial_address();
         let end = start.saturating_add(entry.len());
         if start < end && (start != 0 || code_at_zero) {
@@ -222,7 +247,7 @@ fn index<S: UnwindSection<Bytes>>(
         }
     }
     found.sort_by_key(|entry| entry.start);
-    found
+    (found, broken)
 }
 
 /// Adds as the core does. Offsets that do not fit a word are nonsense of the same kind as

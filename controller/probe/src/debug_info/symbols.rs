@@ -150,7 +150,17 @@ impl Symbols {
             file.section_by_name(".text").map_or(0, |section| section.address()),
         );
         let lines = read_lines(&mut section, code_at_zero);
-        let lines = lines.map_err(|limit| limits.push(limit)).ok();
+        limits.extend(tables.unreadable().map(str::to_owned));
+        let lines = match lines {
+            Ok((lines, lacks)) => {
+                limits.extend(lacks);
+                Some(lines)
+            }
+            Err(limit) => {
+                limits.push(limit);
+                None
+            }
+        };
         Ok(Self {
             machine,
             entry: file.entry() & thumb,
@@ -319,39 +329,75 @@ fn constant_memory(file: &object::File<'_>, mut budget: usize) -> Vec<MemoryRang
         .collect()
 }
 
+/// Reads the lines of an image, and says what they lack; or why there are none.
 fn read_lines(
     section: &mut impl FnMut(&str) -> Arc<[u8]>,
     code_at_zero: bool,
-) -> Result<addr2line::Context<Reader>, String> {
+) -> Result<(addr2line::Context<Reader>, Option<String>), String> {
     let sections = gimli::DwarfSections::load(|id: SectionId| {
         let bytes = Bytes::new(section(id.name()), LittleEndian);
         Ok::<_, std::convert::Infallible>((id, bytes))
     });
     let Ok(sections) = sections;
     let plain = sections.borrow(|(_, bytes)| Reader::new(bytes.clone(), Tombstones::none()));
-    let units = survey(&plain)?;
+    let Survey { units, broken } = survey(&plain)?;
+    let unreadable = |error| format!("debug information is unreadable ({error}): no source lines");
     if units.is_empty() {
-        return Err("the image has no debug information: no source lines".to_owned());
+        return Err(match broken {
+            Some(error) => format!("the image's {}", unreadable(error)),
+            None => "the image has no debug information: no source lines".to_owned(),
+        });
     }
+    let lacks = broken.map(|error| format!("some of the image's {}", unreadable(error)));
     let dwarf = if code_at_zero {
         plain
     } else {
         let units = Arc::from(units);
         sections.borrow(|(id, bytes)| Reader::new(bytes.clone(), Tombstones::of(*id, &units)))
     };
-    addr2line::Context::from_dwarf(dwarf)
-        .map_err(|error| format!("the image's debug information is unreadable: {error}"))
+    match addr2line::Context::from_dwarf(dwarf) {
+        Ok(context) => Ok((context, lacks)),
+        Err(error) => Err(format!("the image's {}", unreadable(error))),
+    }
 }
 
-/// Walks all entries once without recursion, and returns where in the section each unit
-/// describes itself. What cannot be read ends the walk of its unit: the reader below us stops
-/// there too.
-fn survey(dwarf: &gimli::Dwarf<Reader>) -> Result<Vec<std::ops::Range<usize>>, String> {
+/// What a walk through all debug information found.
+struct Survey {
+    /// Where in the section each unit describes itself.
+    units: Vec<std::ops::Range<usize>>,
+    /// The first thing that could not be read.
+    broken: Option<gimli::Error>,
+}
+
+/// Walks all entries once without recursion. What cannot be read ends the walk of its unit:
+/// the reader below us stops there too.
+fn survey(dwarf: &gimli::Dwarf<Reader>) -> Result<Survey, String> {
     let mut units = Vec::new();
+    let mut broken = None;
     let mut headers = dwarf.units();
-    while let Ok(Some(header)) = headers.next() {
-        let Ok(unit) = dwarf.unit(header) else { continue };
-        let Ok(mut entries) = unit.entries_raw(None) else { continue };
+    loop {
+        let header = match headers.next() {
+            Ok(Some(header)) => header,
+            Ok(None) => break,
+            Err(error) => {
+                broken.get_or_insert(error);
+                break;
+            }
+        };
+        let unit = match dwarf.unit(header) {
+            Ok(unit) => unit,
+            Err(error) => {
+                broken.get_or_insert(error);
+                continue;
+            }
+        };
+        let mut entries = match unit.entries_raw(None) {
+            Ok(entries) => entries,
+            Err(error) => {
+                broken.get_or_insert(error);
+                continue;
+            }
+        };
         let mut first = true;
         while !entries.is_empty() {
             if entries.next_depth() > MAX_NESTING {
@@ -362,12 +408,16 @@ fn survey(dwarf: &gimli::Dwarf<Reader>) -> Result<Vec<std::ops::Range<usize>>, S
             let start = entries.next_offset();
             match entries.read_abbreviation() {
                 Ok(Some(abbreviation)) => {
-                    if entries.skip_attributes(abbreviation.attributes()).is_err() {
+                    if let Err(error) = entries.skip_attributes(abbreviation.attributes()) {
+                        broken.get_or_insert(error);
                         break;
                     }
                 }
                 Ok(None) => {}
-                Err(_) => break,
+                Err(error) => {
+                    broken.get_or_insert(error);
+                    break;
+                }
             }
             if std::mem::take(&mut first) {
                 let in_section = |offset: gimli::UnitOffset| {
@@ -382,5 +432,5 @@ fn survey(dwarf: &gimli::Dwarf<Reader>) -> Result<Vec<std::ops::Range<usize>>, S
         }
     }
     units.sort_by_key(|unit| unit.start);
-    Ok(units)
+    Ok(Survey { units, broken })
 }

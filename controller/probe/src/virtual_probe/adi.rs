@@ -262,6 +262,9 @@ pub(crate) mod tests {
 
         fn range(&mut self, address: u32, len: usize) -> Result<&mut [u8], BusError> {
             self.accesses += 1;
+            if self.memory.is_empty() {
+                return Err(BusError::Lost("it has no memory left".to_owned()));
+            }
             let start = address as usize;
             self.memory.get_mut(start..start + len).ok_or(BusError::Fault)
         }

@@ -5,8 +5,10 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use jig_model::Cause;
+use nix::sys::signal::{Signal, kill};
 use sha2::{Digest, Sha256};
 
 use super::flash::Means;
@@ -14,7 +16,7 @@ use crate::virtual_probe::Rig;
 use crate::{
     AttachMode, AttachOptions, Attached, Cancel, CoreKind, CoreState, EraseScope, FlashPhase,
     FlashProgress, FlashReport, FlashRequest, HaltReason, Leave, MemoryWidth, Payload, ProbeError,
-    ProbeHandle, ProbeSource, ResetInto, Segment, VirtualBoard,
+    ProbeHandle, ProbeSource, ResetInto, Segment, ServeAt, VirtualBoard,
 };
 
 std::thread_local! {
@@ -41,6 +43,10 @@ fn options() -> AttachOptions {
 async fn attached() -> (ProbeHandle, Attached) {
     ProbeHandle::attach(board(), options()).await.unwrap()
 }
+
+/// How long a loss may take to be noticed, on a busy machine: the deadline of a session is
+/// 20 s without a sign of life.
+const NOTICED: Duration = Duration::from_secs(60);
 
 const FLASH: u64 = 0x4_0000;
 const SECTOR: usize = 0x400;
@@ -248,6 +254,96 @@ async fn an_abandoned_flash_stops_and_the_next_one_works() {
     let report = flash(&probe, &request(&[(0, noise(61, SECTOR))])).await.unwrap();
     assert!(report.verified);
     probe.close(Leave::Running).await.unwrap();
+}
+
+/// Calls something once, when half of the flash is programmed.
+fn halfway(hit: impl FnOnce() + Send + 'static) -> impl FnMut(FlashProgress) + Send + 'static {
+    let mut hit = Some(hit);
+    move |progress| {
+        let half = progress.phase == FlashPhase::Program && progress.done * 2 >= progress.total;
+        if half && let Some(hit) = hit.take() {
+            hit();
+        }
+    }
+}
+
+/// Starts a board of its own, which a test can take away.
+async fn mortal() -> (VirtualBoard, Rig) {
+    let start = || {
+        let rig = Rig::new("microbit");
+        (rig.board(), rig)
+    };
+    tokio::task::spawn_blocking(start).await.unwrap()
+}
+
+/// Ends a board and its rig, which a test within its runtime must not.
+async fn bury(mortal: (VirtualBoard, Rig)) {
+    tokio::task::spawn_blocking(move || drop(mortal)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_emulator_that_dies_while_it_is_programmed_is_a_lost_probe() {
+    for served in [false, true] {
+        let (board, rig) = mortal().await;
+        let server = served.then(|| board.serve(ServeAt::Unix(rig.path("probe"))).unwrap());
+        let source = || match &server {
+            Some(server) => ProbeSource::Selector(server.selector().to_owned()),
+            None => board.source().unwrap(),
+        };
+        let (probe, _) = ProbeHandle::attach(source(), options()).await.unwrap();
+        let emulator = rig.emulator();
+        let hit = halfway(move || kill(emulator, Signal::SIGKILL).unwrap());
+        let job = request(&[(0, noise(200, 64 * SECTOR))]);
+        let began = Instant::now();
+        let error = probe.flash(job, hit, Cancel::default()).await.unwrap_err();
+        assert!(matches!(error, ProbeError::ProbeLost { .. }), "served: {served}: {error:?}");
+        assert!(began.elapsed() < NOTICED, "{:?}", began.elapsed());
+        assert_eq!(error.cause(), Cause::ProbeLost);
+        assert!(probe.read(RAM, 4).await.is_err());
+        let _ = probe.close(Leave::Running).await;
+        drop(server);
+
+        // The same machine, started again: its flash is what a new chip's is.
+        let (board, rig) = tokio::task::spawn_blocking(move || {
+            drop(board);
+            rig.wait_until_off();
+            (rig.board(), rig)
+        })
+        .await
+        .unwrap();
+        let again = ProbeHandle::attach(board.source().unwrap(), options()).await;
+        let (probe, _) = again.unwrap();
+        let report = flash(&probe, &request(&[(0, noise(201, 8 * SECTOR))])).await.unwrap();
+        assert_eq!(report.read_back_sha256, Some(sha256(&noise(201, 8 * SECTOR))));
+        probe.close(Leave::Running).await.unwrap();
+        bury((board, rig)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_goes_while_it_is_used_to_program_is_a_lost_probe() {
+    let (board, rig) = mortal().await;
+    let server = board.serve(ServeAt::Unix(rig.path("probe"))).unwrap();
+    let source = ProbeSource::Selector(server.selector().to_owned());
+    let (probe, _) = ProbeHandle::attach(source, options()).await.unwrap();
+    // Ends with its handle, and cuts the connection.
+    let hit = halfway(move || drop(server));
+    let job = request(&[(0, noise(202, 64 * SECTOR))]);
+    let began = Instant::now();
+    let error = probe.flash(job, hit, Cancel::default()).await.unwrap_err();
+    assert!(matches!(error, ProbeError::ProbeLost { .. }), "{error:?}");
+    assert!(began.elapsed() < NOTICED, "{:?}", began.elapsed());
+    let _ = probe.close(Leave::Running).await;
+
+    // The chip was left in the middle of it, and is flashed through the next server.
+    let server = board.serve(ServeAt::Unix(rig.path("again"))).unwrap();
+    let source = ProbeSource::Selector(server.selector().to_owned());
+    let (probe, _) = ProbeHandle::attach(source, options()).await.unwrap();
+    let report = flash(&probe, &request(&[(0, noise(203, 64 * SECTOR))])).await.unwrap();
+    assert_eq!(report.read_back_sha256, Some(sha256(&noise(203, 64 * SECTOR))));
+    probe.close(Leave::Running).await.unwrap();
+    drop(server);
+    bury((board, rig)).await;
 }
 
 #[tokio::test]

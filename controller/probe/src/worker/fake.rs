@@ -48,6 +48,8 @@ pub(crate) struct Fake {
     script: Script,
     pub(crate) opened: AtomicUsize,
     pub(crate) transfers: AtomicUsize,
+    /// Whether the probe is pulled out at the moment.
+    pub(crate) pulled_out: AtomicBool,
     hang: Hang,
 }
 
@@ -90,7 +92,7 @@ impl OpenProbe for FakeOpener {
 
     fn open(&mut self) -> Result<Probe, DebugProbeError> {
         let nth = self.0.opened.fetch_add(1, Ordering::SeqCst);
-        if self.0.script.pulled_out_after.is_some_and(|after| self.0.count() >= after) {
+        if self.0.is_pulled_out(self.0.count()) {
             return Err(ProbeCreationError::NotFound.into());
         }
         Ok(Probe::new(FakeProbe {
@@ -115,6 +117,12 @@ impl OpenProbe for FakeOpener {
 impl Fake {
     fn count(&self) -> usize {
         self.transfers.load(Ordering::SeqCst)
+    }
+
+    /// Tells whether the probe is out after so many transfers.
+    fn is_pulled_out(&self, count: usize) -> bool {
+        self.pulled_out.load(Ordering::SeqCst)
+            || self.script.pulled_out_after.is_some_and(|after| count >= after)
     }
 }
 
@@ -147,7 +155,7 @@ impl FakeProbe {
         let script = &self.fake.script;
         let nth = self.fake.transfers.fetch_add(1, Ordering::SeqCst);
         assert!(!script.panics, "the driver met a case that cannot be");
-        if self.fake.was_cut() || script.pulled_out_after.is_some_and(|after| nth >= after) {
+        if self.fake.was_cut() || self.fake.is_pulled_out(nth) {
             return Err(pulled_out().into());
         }
         if script.hangs_after.is_some_and(|after| nth >= after) {

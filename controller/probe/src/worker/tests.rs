@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use jig_model::{Cause, Fault};
+
 use super::fake::{Fake, Script};
 use crate::{
-    AttachMethod, AttachMode, AttachOptions, Cancel, CoreState, FlashRequest, Leave, Payload,
-    ProbeError, ProbeHandle, ProbeSource, Segment,
+    AttachMethod, AttachMode, AttachOptions, Cancel, CoreState, FlashPhase, FlashProgress,
+    FlashRequest, Leave, Payload, ProbeError, ProbeHandle, ProbeSource, Segment,
 };
 
 /// Long enough for every step of a sound attach on a busy machine; the tests in which
@@ -134,6 +136,39 @@ async fn a_probe_pulled_out_is_lost_wherever_that_happens() {
         let again = ProbeHandle::attach(fake.source(), options()).await.unwrap_err();
         assert!(matches!(again, ProbeError::NotFound { .. }), "{again}");
     }
+}
+
+#[tokio::test]
+async fn a_probe_pulled_out_while_it_programs_is_the_labs_fault_and_works_when_it_is_back() {
+    let fake = Fake::new(Script::default());
+    let (probe, _) = ProbeHandle::attach(fake.source(), options()).await.unwrap();
+    let (handle, mut phases) = (Arc::clone(&fake), Vec::new());
+    let (told, seen) = std::sync::mpsc::channel();
+    let pull = move |progress: FlashProgress| {
+        phases.push(progress.phase);
+        let half = progress.phase == FlashPhase::Program && progress.done * 2 >= progress.total;
+        if half && !handle.pulled_out.swap(true, Ordering::SeqCst) {
+            let _ = told.send(std::mem::take(&mut phases));
+        }
+    };
+    let began = Instant::now();
+    let error = probe.flash(request(), pull, Cancel::default()).await.unwrap_err();
+    assert!(matches!(error, ProbeError::ProbeLost { .. }), "{error:?}");
+    assert_eq!((error.fault(), error.cause()), (Fault::Lab, Cause::ProbeLost));
+    // Nothing hung: an error that comes at once needs no deadline.
+    assert!(began.elapsed() < DEADLINE * 5, "{:?}", began.elapsed());
+    let phases = seen.recv().unwrap();
+    assert!(phases.contains(&FlashPhase::Erase) && !phases.contains(&FlashPhase::Verify));
+    assert!(probe.close(Leave::Running).await.is_err());
+    let out = ProbeHandle::attach(fake.source(), options()).await.unwrap_err();
+    assert!(matches!(out, ProbeError::NotFound { .. }), "{out}");
+
+    // Back in its socket it goes through all phases; only the fake's flash takes nothing.
+    fake.pulled_out.store(false, Ordering::SeqCst);
+    let (probe, attached) = ProbeHandle::attach(fake.source(), options()).await.unwrap();
+    assert_eq!(attached.attempts, 1);
+    assert!(matches!(flash(&probe).await, ProbeError::VerifyFailed { address: 0x1000, .. }));
+    probe.close(Leave::Running).await.unwrap();
 }
 
 #[tokio::test]

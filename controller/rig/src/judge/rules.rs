@@ -194,7 +194,10 @@ fn unasked_reset(seen: &Observation) -> Option<Verdict> {
         matches!(kind, IncidentKind::Reset | IncidentKind::Recognised(Cause::UnexpectedReset))
     };
     let first = incident(seen, wanted)?;
-    let count = seen.incidents.iter().filter(|incident| wanted(&incident.kind)).count();
+    let count = |kind| seen.incidents.iter().filter(|incident| incident.kind == kind).count();
+    // What a wait made of resets, or a console showed of them, are no further ones.
+    let recognised = count(IncidentKind::Recognised(Cause::UnexpectedReset));
+    let count = count(IncidentKind::Reset).max(recognised);
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
     let summary = format!("the target reset itself {times}, unasked");
     Some(by_incident(first, Cause::UnexpectedReset, summary))
@@ -502,6 +505,22 @@ mod tests {
                 }
                 assert_eq!(IncidentKind::Recognised(judge(&seen).cause), first.kind);
             }
+        }
+    }
+
+    #[test]
+    fn a_reset_that_has_two_witnesses_is_one_reset() {
+        let recognised = IncidentKind::Recognised(Cause::UnexpectedReset);
+        for (resets, witnesses, times) in
+            [(1, 0, "once"), (0, 1, "once"), (1, 1, "once"), (2, 0, "2 times"), (2, 1, "2 times")]
+        {
+            let mut seen = green();
+            let kinds = std::iter::repeat_n(IncidentKind::Reset, resets)
+                .chain(std::iter::repeat_n(recognised.clone(), witnesses));
+            seen.incidents = kinds.map(incident).collect();
+            let verdict = judge(&seen);
+            assert_eq!(verdict.cause, Cause::UnexpectedReset);
+            assert_eq!(verdict.summary, format!("the target reset itself {times}, unasked"));
         }
     }
 

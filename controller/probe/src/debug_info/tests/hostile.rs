@@ -127,6 +127,30 @@ fn a_cut_image_is_refused_or_tells_less() {
 }
 
 #[test]
+fn what_cannot_be_read_is_told_apart_from_what_is_not_there() {
+    let (good, snapshot) = &CORES[1];
+    assert_eq!(Symbols::load(good).unwrap().limits(), [""; 0]);
+    let lines = "the image's debug information is unreadable (";
+    for (name, value, says) in [
+        (".debug_info", 0xff, lines),
+        (".debug_abbrev", 0xff, lines),
+        (".debug_line", 0xff, lines),
+        (".debug_frame", 0x7f, "the image's unwind information in .debug_frame is unreadable ("),
+    ] {
+        let mut elf = good.clone();
+        let range = section(&elf, name);
+        elf[range].fill(value);
+        let symbols = Symbols::load(&elf).unwrap();
+        let [limit] = symbols.limits() else { panic!("{name}: {:?}", symbols.limits()) };
+        assert!(limit.starts_with(says), "{name}: {limit}");
+        let story = explain(snapshot, Some(&symbols), Why::Hang);
+        assert!(story.limits.contains(limit), "{story:#?}");
+        assert_eq!(story.frames[0].function.as_deref(), Some("idle"), "{name}: {story:#?}");
+        assert_eq!(story.frames[0].line.is_some(), name == ".debug_frame", "{name}");
+    }
+}
+
+#[test]
 fn what_is_no_image_is_named() {
     assert!(matches!(Symbols::load(b"firmware"), Err(SymbolsError::NotElf(_))));
     let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();

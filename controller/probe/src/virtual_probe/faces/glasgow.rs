@@ -52,11 +52,19 @@ pub(super) struct Endpoints<B> {
     /// Beginnings of commands whose rest has not come: shorter than a command each.
     root_rest: Vec<u8>,
     swd_rest: Vec<u8>,
+    lost: bool,
 }
 
 impl<B: Bus> Endpoints<B> {
     pub(super) fn new(port: DebugPort<B>) -> Self {
-        Self { port, posted: 0, divisor: 0, root_rest: Vec::new(), swd_rest: Vec::new() }
+        let (root_rest, swd_rest) = (Vec::new(), Vec::new());
+        Self { port, posted: 0, divisor: 0, root_rest, swd_rest, lost: false }
+    }
+
+    /// Tells whether an access has found the board gone. The protocol has no word for that, and
+    /// a fault, its only refusal, would blame the target.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// Gives the debug port back, as the next client finds it.
@@ -132,7 +140,8 @@ impl<B: Bus> Endpoints<B> {
             };
             match done {
                 Ok(used) => at += used,
-                Err(_) => {
+                Err(error) => {
+                    self.lost |= matches!(error, BusError::Lost(_));
                     answer.push(swd::FAULT);
                     // The client knows no way to clear it.
                     self.port.clear_sticky();
@@ -288,6 +297,19 @@ mod tests {
         let mut expected = vec![SWD, swd::WRITTEN];
         expected.extend(&data(&[0, 0x1312_1110])[1..]);
         assert_eq!(endpoints.packet(&packet).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_board_that_is_gone_is_no_fault() {
+        let mut endpoints = endpoints();
+        let mut packet = vec![SWD];
+        packet.extend(write(TAR, 0x1000));
+        packet.push(READ_DRW);
+        endpoints.packet(&packet);
+        assert!(!endpoints.is_lost(), "a fault passes");
+        endpoints.port.bus().memory.clear();
+        endpoints.packet(&packet);
+        assert!(endpoints.is_lost());
     }
 
     proptest! {

@@ -28,6 +28,9 @@ const MAX_BACKLOG: usize = 4 << 20;
 
 const CHUNK: usize = 64 << 10;
 
+/// An end of frame, and an empty frame, which no client can decode.
+const NO_FRAME: [u8; 2] = [0, 0];
+
 /// How long to look for the next packet before sleeping. A client that is at work sends one
 /// some 20 us after each answer, and a sleep and a wake-up would double that.
 const SPIN: Duration = Duration::from_micros(60);
@@ -163,8 +166,13 @@ fn attend<B: Bus>(
             let packet = &received[used..used + len];
             used += len + 1;
             let answer = cobs::decode(packet).and_then(|packet| endpoints.packet(&packet));
-            if let Some(answer) = answer {
-                cobs::encode(&answer, &mut answers);
+            match answer {
+                // The client's driver keeps a frame that it cannot decode, and fails from then
+                // on. It is not turned away: published clients wait for ever for more from a
+                // server that has gone.
+                Some(_) if endpoints.is_lost() => answers.extend(NO_FRAME),
+                Some(answer) => cobs::encode(&answer, &mut answers),
+                None => {}
             }
             if answers.len() > MAX_BACKLOG && !send(&mut client, &mut answers, stopped)? {
                 return Ok(());

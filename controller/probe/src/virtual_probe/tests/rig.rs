@@ -108,7 +108,8 @@ impl Rig {
         VirtualBoard::start(self.machine.clone(), &self.profile).unwrap()
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    /// Returns a path in the rig's folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
@@ -128,14 +129,18 @@ impl Rig {
         }
     }
 
+    /// Returns the emulator that runs.
+    pub(crate) fn emulator(&self) -> Pid {
+        Pid::from_raw(*self.seen.running.lock().unwrap().last().expect("no emulator runs"))
+    }
+
     /// Sends a signal to the emulator that runs.
     pub(super) fn signal(&self, signal: Signal) {
-        let pid = *self.seen.running.lock().unwrap().last().expect("no emulator runs");
-        kill(Pid::from_raw(pid), signal).unwrap();
+        kill(self.emulator(), signal).unwrap();
     }
 
     /// Waits until no emulator runs.
-    pub(super) fn wait_until_off(&self) {
+    pub(crate) fn wait_until_off(&self) {
         let deadline = Instant::now() + PATIENCE;
         let mut running = self.seen.running.lock().unwrap();
         while !running.is_empty() {

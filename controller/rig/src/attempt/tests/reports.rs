@@ -141,6 +141,9 @@ async fn resets_by_the_target_are_told_apart() {
     let three = vec![reset_by_target(), reset_by_target(), reset_by_target()];
     assert_eq!(judged(three).await, (Fail, Cause::BootLoop));
     assert_eq!(judged(vec![reset_by_target()]).await, (Fail, Cause::UnexpectedReset));
+    let once = Bench::new(vec![vec![print("x\n"), reset_by_target()]]);
+    let end = once.perform(&plan(BOOT_AND_WAIT)).await.unwrap();
+    assert_eq!(end.verdict.summary, "the target reset itself once, unasked");
     let watchdog = Beat::Event(BoardEvent::Watchdog { action: "reset".to_owned() });
     let bitten = vec![watchdog, reset_by_target()];
     assert_eq!(judged(bitten).await, (Fail, Cause::WatchdogReset));
