@@ -18,6 +18,7 @@ use super::look::{catch_faults, identify, is_cortex_m, look, stands_at_fault};
 use super::progress::Progress;
 use super::seat::{Seat, failed};
 use crate::fault_watch::{stands_where_it_failed, told};
+use crate::post_mortem::Since;
 use crate::{
     Attached, Cancel, CoreSnapshot, CoreState, FlashRequest, Payload, ProbeError, ProbeHandle,
     ResetInto, RttBlock, RttError, Why,
@@ -138,7 +139,7 @@ impl Owner {
             let message = "the board has no image to boot: deploy one first";
             return Err(DriverError::new(Cause::PowerFailed, message));
         }
-        let (handle, attached) = self.seat.open().await?;
+        let (handle, attached) = self.seat.open(&self.sink).await?;
         match self.boot(&handle, &attached).await {
             Ok(()) => {
                 self.live = Some(Live::new(handle, attached));
@@ -255,7 +256,7 @@ impl Owner {
         let began = Instant::now();
         self.off().await;
         let payload = self.learn(image).await?;
-        let (handle, attached) = self.seat.open().await?;
+        let (handle, attached) = self.seat.open(&self.sink).await?;
         let request =
             FlashRequest { payload, verify: true, preserve: Vec::new(), skip_equal: true };
         let cancel = Cancel::default();
@@ -382,8 +383,19 @@ impl Owner {
     ) -> Result<Option<PostMortem>, DriverError> {
         let Some(live) = &mut self.live else { return Ok(None) };
         live.look_at = None;
+        let mut since = Since::Standing;
         let (snapshot, why) = match live.fault.take() {
-            Some(fault) => (fault, Why::Fault),
+            Some(fault) => {
+                since = if self.seat.ended() && request.why == Cause::Lockup {
+                    Since::LockedUp
+                } else if live.gone || self.seat.ended() || !stands_where_it_failed(request.why) {
+                    Since::Standing
+                } else {
+                    let now = since_fault(&live.handle).await;
+                    now.map_err(|error| failed(error, Cause::ProbeLost, "look into the board"))?
+                };
+                (fault, Why::Fault)
+            }
             None if live.gone || !stands_where_it_failed(request.why) => return Ok(None),
             None => {
                 let ram = self.seat.ram(&live.attached);
@@ -401,7 +413,7 @@ impl Owner {
         };
         // Reading an image's debug information takes a while and blocks.
         let told = tokio::task::spawn_blocking(move || told(&snapshot, why, &request)).await;
-        told.map(Some).map_err(|error| {
+        told.map(|told| Some(since.continue_story(told))).map_err(|error| {
             DriverError::new(Cause::InternalError, "explain the fault").with_source(error)
         })
     }
@@ -429,6 +441,19 @@ impl Live {
         self.fault = None;
         self.faults = 0;
         self.lock_up_told = false;
+    }
+}
+
+/// Looks what became of a core after its fault was caught; it stands afterwards.
+async fn since_fault(handle: &ProbeHandle) -> Result<Since, ProbeError> {
+    if handle.state().await? == CoreState::LockedUp {
+        return Ok(Since::LockedUp);
+    }
+    match handle.halt().await {
+        Ok(_) => Ok(Since::of(&handle.snapshot(Vec::new()).await?)),
+        // A core that does not stop, asleep or held, tells no more than was caught.
+        Err(ProbeError::CoreTimeout { .. }) => Ok(Since::Standing),
+        Err(error) => Err(error),
     }
 }
 

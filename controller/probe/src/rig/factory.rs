@@ -18,7 +18,7 @@ use super::consoles::Consoles;
 use super::handle::{BoardHandle, Order};
 use super::seat::{EmulatedSeat, RealSeat, Seat};
 use super::sink::EmulatorSink;
-use crate::{AttachMode, AttachOptions, Protocol};
+use crate::{AttachMode, AttachOptions, ProbeSource, Protocol};
 
 /// Offers real boards behind debug probes.
 ///
@@ -46,6 +46,10 @@ impl DriverFactory for ProbeBoardFactory {
         let by_program = matches!(deploy, Deploy::Command(_));
         let seat = RealSeat {
             selector: probe.selector.clone(),
+            source: {
+                let selector = probe.selector.clone();
+                Box::new(move || ProbeSource::Selector(selector.clone()))
+            },
             options: options(probe, &context.profile),
             lets_go: by_program,
         };

@@ -30,6 +30,8 @@ mod parked;
 mod progress;
 mod seat;
 mod sink;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use factory::{EmulatedProbeFactory, ProbeBoardFactory};

@@ -25,7 +25,7 @@ mod bench;
 mod board_tests;
 mod core;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 mod flash;
 mod handle;
 mod options;
