@@ -28,6 +28,9 @@ use crate::{
 /// which boards are watched after their report, and a look costs one read.
 const LOOK: Duration = Duration::from_millis(25);
 
+/// How soon it is looked at again while its program calls its host and waits for the answer.
+const SOON: Duration = Duration::from_millis(1);
+
 /// How many faults of a boot the core is stopped at; later ones run through undisturbed.
 const MOST_FAULTS: u32 = 3;
 
@@ -46,6 +49,8 @@ struct Live {
     cortex_m: bool,
     /// When to look at the core again; never once nothing more is to be learned.
     look_at: Option<Instant>,
+    /// How long the core is left alone after the next look.
+    rest: Duration,
     /// The first fault of this boot, copied where it happened.
     fault: Option<CoreSnapshot>,
     faults: u32,
@@ -148,20 +153,21 @@ impl Owner {
             Err(error) => {
                 self.consoles.end();
                 self.seat.cut(handle, attached, &self.sink).await;
-                Err(failed(error, Cause::PowerFailed, "let the board run"))
+                Err(error)
             }
         }
     }
 
     /// Resets the board, tells that it has power, and lets it run.
-    async fn boot(&mut self, handle: &ProbeHandle, attached: &Attached) -> Result<(), ProbeError> {
+    async fn boot(&mut self, handle: &ProbeHandle, attached: &Attached) -> Result<(), DriverError> {
+        let told = |error| failed(error, Cause::PowerFailed, "let the board run");
         if !self.seat.forgets() {
-            stop(handle).await?;
+            stop(handle).await.map_err(told)?;
         }
-        self.ready(handle, attached, self.seat.forgets()).await?;
-        self.consoles.attach(&self.sink);
+        self.ready(handle, attached, self.seat.forgets()).await.map_err(told)?;
+        self.consoles.attach(&self.sink)?;
         self.seat.show_on(&self.sink);
-        handle.run().await
+        handle.run().await.map_err(told)
     }
 
     /// Brings the core to its first instruction, with no ring of an earlier boot in RAM.
@@ -193,6 +199,7 @@ impl Owner {
             let last = async {
                 self.look_at(&mut live).await?;
                 stop(&live.handle).await?;
+                self.consoles.arrived().await;
                 self.consoles.empty(&live.handle).await
             };
             if let Err(error) = last.await {
@@ -221,6 +228,7 @@ impl Owner {
                 return Err(ProbeError::Gone);
             }
             stop(&live.handle).await?;
+            self.consoles.arrived().await;
             self.consoles.empty(&live.handle).await?;
             self.sink.drained().await;
             self.ready(&live.handle, &live.attached, false).await?;
@@ -318,7 +326,8 @@ impl Owner {
     async fn look(&mut self) -> Result<(), ProbeError> {
         let Some(mut live) = self.live.take() else { return Ok(()) };
         let looked = self.look_at(&mut live).await;
-        live.look_at = live.look_at.map(|_| Instant::now() + LOOK);
+        live.look_at = live.look_at.map(|_| Instant::now() + live.rest);
+        live.rest = (live.rest * 2).min(LOOK);
         self.live = Some(live);
         looked
     }
@@ -347,6 +356,9 @@ impl Owner {
 
     /// The core stands although nobody here has stopped it.
     async fn halted(&mut self, live: &mut Live) -> Result<(), ProbeError> {
+        if live.cortex_m && self.serve_calls(live).await? {
+            return Ok(());
+        }
         if !stands_at_fault(&live.handle).await? {
             tracing::warn!("the core stands at a breakpoint of its program");
             live.look_at = None;
@@ -361,6 +373,29 @@ impl Owner {
             catch_faults(&live.handle, false).await?;
         }
         live.handle.run().await
+    }
+
+    /// Answers a program that calls its host; tells whether that is why the core stood.
+    async fn serve_calls(&mut self, live: &mut Live) -> Result<bool, ProbeError> {
+        match self.consoles.hosts() {
+            None => return Ok(false),
+            Some(true) => {}
+            Some(false) => {
+                live.rest = SOON;
+                return Ok(true);
+            }
+        }
+        let hosted = live.handle.semihost().await?;
+        self.consoles.hosted(&hosted.text);
+        live.rest = SOON;
+        if let Some(code) = hosted.exit {
+            live.look_at = None;
+            self.consoles.arrived().await;
+            self.consoles.empty(&live.handle).await?;
+            self.sink.drained().await;
+            self.sink.event(BoardEvent::TargetExit { code });
+        }
+        Ok(hosted.calls > 0)
     }
 
     /// The probe failed: say so, unless the board has ended and that was told.
@@ -428,6 +463,7 @@ impl Live {
             attached,
             cortex_m,
             look_at,
+            rest: LOOK,
             fault: None,
             faults: 0,
             lock_up_told: false,

@@ -32,6 +32,7 @@ mod seat;
 mod sink;
 #[cfg(test)]
 mod tests;
+mod tty;
 mod wire;
 
 pub use factory::{EmulatedProbeFactory, ProbeBoardFactory};

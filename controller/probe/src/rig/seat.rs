@@ -29,6 +29,8 @@ pub(super) struct RealSeat {
     /// Names the probe anew for each session.
     pub(super) source: Box<dyn Fn() -> ProbeSource + Send + Sync>,
     pub(super) options: AttachOptions,
+    /// Where a program has its data, where the chip's description tells it worse.
+    pub(super) ram: Option<Vec<Range<u64>>>,
     /// Whether another program needs the probe while the board is off.
     pub(super) lets_go: bool,
 }
@@ -132,22 +134,26 @@ impl Seat {
     /// Lists where a program has its data.
     pub(super) fn ram(&self, attached: &Attached) -> Vec<Range<u64>> {
         match self {
+            Self::Real(RealSeat { ram: Some(ram), .. }) => ram.clone(),
             Self::Real(_) => {
                 let ram = attached.memory.iter().filter(|region| region.kind == MemoryKind::Ram);
                 ram.map(|region| region.start..region.end).collect()
             }
-            // The chip description has RAM where the program lives, too.
-            Self::Emulated(seat) => {
-                let spec = seat.profile.emulation.as_ref().and_then(|e| e.debug.as_ref());
-                let program = spec.map_or(&[][..], |spec| &spec.program);
-                let ram = seat.profile.memory.iter().filter(|region| {
-                    region.kind == ProfileMemory::Ram
-                        && !program.iter().any(|other| other.start == region.start)
-                });
-                ram.map(|region| region.start..region.start.saturating_add(region.size)).collect()
-            }
+            Self::Emulated(seat) => data_memory(&seat.profile),
         }
     }
+}
+
+/// Lists where a program of an emulated board has its data. Its chip description has RAM
+/// where the program lives, too.
+pub(super) fn data_memory(profile: &BoardProfile) -> Vec<Range<u64>> {
+    let spec = profile.emulation.as_ref().and_then(|emulation| emulation.debug.as_ref());
+    let program = spec.map_or(&[][..], |spec| &spec.program);
+    let ram = profile.memory.iter().filter(|region| {
+        region.kind == ProfileMemory::Ram
+            && !program.iter().any(|other| other.start == region.start)
+    });
+    ram.map(|region| region.start..region.start.saturating_add(region.size)).collect()
 }
 
 /// Tells of attempts that failed, where there were any.

@@ -50,9 +50,10 @@ fn board(fake: &Arc<Fake>, sink: SharedSink) -> (BoardHandle, tempfile::TempDir)
         selector: "fake".to_owned(),
         source: Box::new(move || source.source()),
         options: AttachOptions::default(),
+        ram: None,
         lets_go: true,
     };
-    let consoles = Consoles::new(&profile(), folder.path().to_owned());
+    let consoles = Consoles::new(&profile(), None, folder.path().to_owned());
     let (orders, inbox) = mpsc::channel(4);
     tokio::spawn(Owner::new(Seat::Real(seat), sink, consoles).run(inbox));
     (BoardHandle { orders, silent: Cause::ProbeLost }, folder)

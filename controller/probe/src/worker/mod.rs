@@ -31,6 +31,7 @@ mod handle;
 mod options;
 mod relay;
 mod selector;
+mod semihost;
 mod source;
 #[cfg(test)]
 mod tests;
