@@ -46,7 +46,7 @@ const WRONGS: [Wrong; 8] = [
     // What led to it: the fault that the handler was called for.
     Wrong(
         "lockup",
-        "HardFault: undefined instruction 0xde00 in ",
+        "lock-up after HardFault: undefined instruction 0xde00 in ",
         "fixture_main",
         Some("UNDEFINED_INSTRUCTION();"),
     ),

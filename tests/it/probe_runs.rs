@@ -2,15 +2,22 @@
 //! virtual probe in the same process, and one behind a selector, as a real board is.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::signal::Signal;
+use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 use serde_json::Value;
 
 use crate::manifest::{Entry, elf, entry};
+use crate::served::first_line;
 use crate::workshop::{Ran, Slot, Started, Workshop, name_of, ran, until};
 
 /// Far beyond what a loss takes to be noticed, also on a busy machine, and far below what an
@@ -261,7 +268,8 @@ fn a_board_behind_a_selector_is_flashed_and_reports_by_rtt() {
         let mut names: Vec<_> =
             consoles.map(|entry| name_of(&entry.unwrap().path()).to_owned()).collect();
         names.retain(|name| name.ends_with(".raw"));
-        assert_eq!(names, ["rtt0.raw"]);
+        names.sort();
+        assert_eq!(names, ["rtt0.raw", "semihosting.raw"]);
         let raw = fs::read_to_string(run.join(format!("consoles/{attempt}/rtt0.raw"))).unwrap();
         assert!(raw.starts_with("jig-fixture rtt-report by RTT\nTAP version 13\n"), "{raw}");
     }
@@ -276,13 +284,19 @@ fn what_goes_wrong_behind_a_selector_is_named() {
     let workshop = Workshop::new();
     let _served = Served::start(&workshop, "microbit");
     for (fixture, code, words) in [
-        ("lockup", 1, "cause: lockup"),
-        ("self-reset", 1, "cause: unexpected_reset"),
-        ("fault-bus", 4, "bus fault writing 0x60000000 in fixture_main (main.c:14)"),
-        ("rtt-report", 0, "3 tests passed"),
+        ("lockup", 1, ["cause: lockup", "lock-up after HardFault: undefined instruction 0xde00"]),
+        ("self-reset", 1, ["cause: unexpected_reset", "the target reset itself"]),
+        // Its console is a wire that nobody has connected here.
+        (
+            "fault-bus",
+            1,
+            ["cause: core_fault", "bus fault writing 0x60000000 in fixture_main (main.c:14)"],
+        ),
+        ("silent", 4, ["cause: no_output", "running in idle"]),
+        ("rtt-report", 0, ["3 tests passed", "PASS bench"]),
     ] {
         let image = elf("microbit", fixture);
-        workshop.run(["run", "-b", "bench", "--timeout", "5s", &image]).says(code, &[words]);
+        workshop.run(["run", "-b", "bench", "--timeout", "5s", &image]).says(code, &words);
     }
 }
 
@@ -298,6 +312,147 @@ fn a_reset_behind_a_selector_is_counted_once() {
     let resets = events.iter().filter(|event| event["what"] == "reset");
     let by_target = resets.filter(|event| event["by_target"] == true).count();
     assert_eq!(by_target, 1, "{events:?}");
+}
+
+#[test]
+fn boards_whose_chip_nobody_knows_are_described_behind_a_selector() {
+    for board in ["mps2-an385", "netduinoplus2"] {
+        let workshop = Workshop::new();
+        let _served = Served::start(&workshop, board);
+        let ran = workshop.run(["run", "-b", "bench", &elf(board, "rtt-report")]);
+        ran.says(0, &["PASS bench 3 tests passed"]);
+        deployed_by_probe(&workshop).unwrap_or_else(|why| panic!("{why}: {ran}"));
+        let ran = workshop.run(["run", "-b", "bench", "--timeout", "5s", &elf(board, "fault-bus")]);
+        ran.says(1, &["cause: core_fault", "bus fault writing 0x60000000 in fixture_main"]);
+        // The verbs know it, too.
+        workshop.run(["reset", "-b", "bench"]).says(0, &[]);
+    }
+}
+
+const HOSTED: &str = r#"
+version = 1
+name = "hosted"
+goal = "the program reports by semihosting"
+timeout = "5m"
+[[stage]]
+name = "s"
+[[stage.step]]
+name = "s"
+goal = "it passes"
+actions = [{ deploy = true }, { power = "cycle" },
+           { wait_for_results = true, console = "semihosting" }]
+"#;
+
+#[test]
+fn semihosting_is_a_console_behind_a_probe() {
+    for board in ["microbit", "mps2-an385"] {
+        let workshop = Workshop::new();
+        let _served = Served::start(&workshop, board);
+        let plan = workshop.write("plan.toml", HOSTED);
+        let image = elf(board, "semihosting-report");
+        let args = ["test", "-b", "bench", plan.to_str().unwrap(), "--image", &image];
+        let ran = workshop.run(args);
+        ran.says(0, &["PASS bench 3 tests passed"]);
+        let run = workshop.run_dirs().pop().unwrap();
+        let shown = fs::read_to_string(run.join("consoles/1/semihosting.raw")).unwrap();
+        assert_eq!(
+            shown,
+            "jig-fixture semihosting-report by semihosting\nTAP version 13\n1..3\n\
+             ok 1 - whole texts\nok 2 - byte by byte\nok 3 - by a file\n"
+        );
+        let exits = events(&run).into_iter().filter(|event| event["what"] == "target_exit");
+        let codes: Vec<_> = exits.map(|event| event["code"].as_i64().unwrap()).collect();
+        assert_eq!(codes, [0], "{ran}");
+
+        let image = elf(board, "exit-one");
+        workshop.run(["run", "-b", "bench", &image]).says(1, &["cause: guest_exit", "code 1"]);
+    }
+}
+
+/// A served board whose UART comes out of a pseudo-terminal, as of a USB adapter.
+struct Wired {
+    _server: Started,
+    _slot: Slot,
+    /// The far end; the adapter is pulled out when this is taken.
+    far: Arc<Mutex<Option<File>>>,
+    tty: PathBuf,
+}
+
+impl Wired {
+    fn start(workshop: &Workshop) -> Self {
+        let slot = Slot::take();
+        // No child may inherit the far end: it would keep the wire alive.
+        let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let master = posix_openpt(flags).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let tty = PathBuf::from(ptsname_r(&master).unwrap());
+        let near = File::options().read(true).write(true).open(&tty).unwrap();
+        let mut settings = tcgetattr(&near).unwrap();
+        cfmakeraw(&mut settings);
+        tcsetattr(&near, SetArg::TCSANOW, &settings).unwrap();
+        let far = Arc::new(Mutex::new(Some(File::from(OwnedFd::from(master)))));
+        let mut command = workshop.jig(["probe", "serve", "-b", "microbit"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut server = Started::of(&mut command);
+        let (selector, mut out) = first_line(&mut server);
+        let wire = Arc::clone(&far);
+        // Ends with the server, which is killed at the latest when this is dropped.
+        thread::spawn(move || {
+            let mut some = [0; 256];
+            while let Ok(count @ 1..) = out.read(&mut some) {
+                if let Some(far) = wire.lock().unwrap().as_mut() {
+                    far.write_all(&some[..count]).unwrap();
+                }
+            }
+        });
+        let rig = format!(
+            "version = 1\n\n[[place]]\nname = \"bench\"\nboard = \"microbit\"\n\n\
+             [place.probe]\nselector = \"{selector}\"\n\n\
+             [[place.console]]\nname = \"uart0\"\ntty = \"{}\"\n",
+            tty.display()
+        );
+        workshop.write("rig.toml", rig);
+        Self { _server: server, _slot: slot, far, tty }
+    }
+}
+
+#[test]
+fn a_serial_port_is_a_console_beside_a_probe() {
+    let workshop = Workshop::new();
+    let _wired = Wired::start(&workshop);
+    for (fixture, code, words) in
+        [("unity-pass", 0, "PASS bench 3 tests passed"), ("fault-bus", 1, "cause: fault_banner")]
+    {
+        let image = elf("microbit", fixture);
+        let ran = workshop.run(["run", "-b", "bench", "--timeout", "60s", &image]);
+        ran.says(code, &[words]);
+        let run = workshop.run_dirs().pop().unwrap();
+        let raw = fs::read_to_string(run.join("consoles/1/uart0.raw")).unwrap();
+        assert!(raw.starts_with(&format!("jig-fixture {fixture} on microbit\n")), "{raw}");
+    }
+}
+
+#[test]
+fn a_serial_port_that_vanishes_is_the_labs_fault() {
+    let workshop = Workshop::new();
+    let wired = Wired::start(&workshop);
+    let run = endless(&workshop, "bench");
+    boots(&workshop);
+    let far = wired.far.lock().unwrap().take().unwrap();
+    (&far).write_all(b"\nlast words\n").unwrap();
+    let dir = workshop.run_dirs().pop().unwrap();
+    let raw = dir.join("consoles/1/uart0.raw");
+    until("the last words", || fs::read_to_string(&raw).ok()?.contains("last words").then_some(()));
+    drop(far);
+    let ran = run.finish();
+    lost(&ran, &["console_lost"]);
+    let document = ran.json().unwrap();
+    let summary = document["verdict"]["summary"].as_str().unwrap();
+    assert!(summary.contains(wired.tty.to_str().unwrap()), "{summary}");
+    // The next run cannot even begin.
+    let image = elf("microbit", "rtt-echo");
+    lost(&workshop.run(["--json", "run", "-b", "bench", &image]), &["console_lost"]);
 }
 
 /// Starts a run that goes on until somebody ends it.

@@ -49,6 +49,9 @@ pub(crate) fn verdict_text(record: &RunRecord, paint: Paint) -> String {
     for remark in verdict.tests.remarks.iter().take(MAX_EVIDENCE) {
         let _ = writeln!(text, "  remark: {}", clipped(remark));
     }
+    for note in verdict.notes.iter().take(MAX_EVIDENCE) {
+        let _ = writeln!(text, "  note: {}", clipped(note));
+    }
     if verdict.kind == VerdictKind::Pass {
         return text;
     }
@@ -204,6 +207,14 @@ mod tests {
         assert_eq!(shown(verdict), "PASS bench-1 1 test passed, 1 skipped (1.23 s)\n");
         let met = Verdict::of(Cause::ExpectationsMet, "every expectation was met");
         assert_eq!(shown(met), "PASS bench-1: every expectation was met (1.23 s)\n");
+    }
+
+    #[test]
+    fn what_the_rig_had_to_do_is_noted() {
+        let mut verdict = Verdict::of(Cause::ExpectationsMet, "met");
+        verdict.notes.push("the probe answered at the 2nd attach\x1b".to_owned());
+        let note = "\n  note: the probe answered at the 2nd attach\\x1b\n";
+        assert!(shown(verdict).ends_with(note));
     }
 
     #[test]

@@ -57,6 +57,8 @@ causes! {
     SummaryFailed = "summary_failed" => Fail, Target;
     /// A fault banner of the firmware's handler was seen.
     FaultBanner = "fault_banner" => Fail, Target;
+    /// The debug port found the processor in a fault that no console tells of.
+    CoreFault = "core_fault" => Fail, Target;
     /// The processor locked up: a fault inside the fault handler.
     Lockup = "lockup" => Fail, Target;
     /// The operating system of the target panicked.

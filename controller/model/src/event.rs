@@ -26,6 +26,15 @@ pub enum BoardEvent {
         /// Address and port on this host.
         address: String,
     },
+    /// A debug probe found its target, though not at the first attempt.
+    Attached {
+        /// How often it was tried, the last one included.
+        attempts: u32,
+        /// The way that worked, in words.
+        method: String,
+        /// What each attempt that failed said, in order.
+        failures: Vec<String>,
+    },
     /// The processor was reset.
     Reset {
         /// Whether the target did it itself (also by a watchdog).

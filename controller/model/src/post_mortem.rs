@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Cause;
+
 /// Explains where a target stands and why, from its registers, its memory and its image.
 ///
 /// Every name in it comes from the image's debug information: hostile text.
@@ -25,6 +27,10 @@ pub struct PostMortem {
     pub registers: Vec<(String, u64)>,
     /// The core dump's file, below the run's directory.
     pub core: Option<PathBuf>,
+    /// What the core's own state proves of this boot: `core_fault` or `lockup`. Nothing where
+    /// it merely stands somewhere, or took a fault that it got over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proves: Option<Cause>,
 }
 
 /// One function call on the stack.

@@ -71,6 +71,9 @@ pub struct Verdict {
     pub evidence: Vec<Evidence>,
     /// The test cases as the target reported them; empty where it reported none.
     pub tests: TestReport,
+    /// What the rig had to do beside, such as attaching twice; decides nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Verdict {
@@ -82,6 +85,7 @@ impl Verdict {
             summary: summary.into(),
             evidence: Vec::new(),
             tests: TestReport::default(),
+            notes: Vec::new(),
         }
     }
 }

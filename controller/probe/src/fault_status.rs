@@ -130,6 +130,13 @@ impl FaultStatus {
         self.cfsr.is_some_and(|cfsr| cfsr & bits != 0)
     }
 
+    /// Tells whether a fault was taken that nobody has cleared since the last reset.
+    pub(crate) fn tells_of_fault(&self) -> bool {
+        let escalated = hfsr::VECTTBL | hfsr::FORCED;
+        self.cfsr.is_some_and(|cfsr| cfsr != 0)
+            || self.hfsr.is_some_and(|hfsr| hfsr & escalated != 0)
+    }
+
     /// Returns the address of a data access that the bus refused, if the core kept it.
     pub(crate) fn bus_address(&self) -> Option<u32> {
         self.bfar.filter(|_| self.has(cfsr::BFARVALID))

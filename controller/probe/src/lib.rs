@@ -19,6 +19,7 @@ mod post_mortem;
 mod register_dump;
 mod rig;
 mod rtt;
+mod semihosting;
 mod snapshot;
 mod target_description;
 mod thumb;

@@ -1,11 +1,12 @@
 //! The story of a core that stands still: one line, and what it rests on.
 
+use jig_model::Cause;
 use jig_model::post_mortem::{PostMortem, StackFrame};
 
 use crate::debug_info::{Memory, Symbols, Unwound, exception_name, is_fault, unwind};
 use crate::diagnosis::{exception_sentences, fault_at, in_fault_handler, lost_frame};
 use crate::fault_status::FaultStatus;
-use crate::{CoreKind, CoreSnapshot};
+use crate::{CoreKind, CoreSnapshot, RegisterValue};
 
 /// How many callers the summary names: one line.
 const MAX_CALLERS: usize = 8;
@@ -42,6 +43,11 @@ pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> 
 
     let handler = arm && in_fault_handler(innermost);
     let fault = if handler { first_fault(&unwound, &status, memory, symbols) } else { None };
+    let proves = match why {
+        Why::LockUp => Some(Cause::Lockup),
+        Why::Fault | Why::Hang => handler.then_some(Cause::CoreFault),
+    };
+    let mut before = None;
     let (kind, what, from) = match why {
         Why::LockUp => {
             // The instruction that locked it up is the one it stands at; the status
@@ -49,9 +55,8 @@ pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> 
             let standing = innermost
                 .filter(|context| arm && context.pc < LOCKED_UP)
                 .and_then(|context| fault_at(context, &FaultStatus::default(), memory, symbols));
-            if let Some((what, from)) = &fault {
-                sentences.push(format!("before: {}", line_of(what, &unwound.frames[*from..])));
-            }
+            before = fault.map(|(what, from)| line_of(&what, &unwound.frames[from..]));
+            sentences.extend(before.iter().map(|line| format!("before: {line}")));
             ("lock-up".to_owned(), standing, 0)
         }
         Why::Fault | Why::Hang if handler => {
@@ -65,7 +70,10 @@ pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> 
         Why::Fault => ("halted".to_owned(), None, 0),
         Why::Hang => ("running".to_owned(), None, 0),
     };
-    let summary = summarize(&kind, what.as_deref(), &unwound.frames[from..], symbols);
+    let mut summary = summarize(&kind, what.as_deref(), &unwound.frames[from..], symbols);
+    if let Some(before) = before {
+        summary = format!("{summary}; after {before}");
+    }
     PostMortem {
         summary,
         kind,
@@ -78,7 +86,54 @@ pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> 
             .map(|register| (register.name.clone(), register.value as u64))
             .collect(),
         core: None,
+        proves,
     }
+}
+
+/// What has become of a core since a fault of it was caught on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// It is in the fault still, or came to its end in it.
+    Standing,
+    /// It locked up.
+    LockedUp,
+    /// It got over it.
+    WentOn,
+}
+
+impl Since {
+    /// Tells where a core is that stands now: one that left its fault handler and has cleared
+    /// what the fault left in its status registers got over the fault.
+    pub(crate) fn of(now: &CoreSnapshot) -> Self {
+        let in_fault = exception_of(&now.registers).is_some_and(is_fault);
+        match in_fault || FaultStatus::read(now).tells_of_fault() {
+            true => Self::Standing,
+            false => Self::WentOn,
+        }
+    }
+
+    /// Tells the story of the fault that was caught, as it went on.
+    pub(crate) fn continue_story(self, mut story: PostMortem) -> PostMortem {
+        match self {
+            Self::Standing => {}
+            Self::LockedUp => {
+                story.summary = format!("lock-up after {}", story.summary);
+                "lock-up".clone_into(&mut story.kind);
+                story.proves = Some(Cause::Lockup);
+            }
+            Self::WentOn => {
+                story.limits.push("the firmware got over this fault and went on".to_owned());
+                story.proves = None;
+            }
+        }
+        story
+    }
+}
+
+/// Returns the number of the exception that a core executes, where it has such numbers.
+pub(crate) fn exception_of(registers: &[RegisterValue]) -> Option<u32> {
+    let xpsr = registers.iter().find(|register| register.name == "xpsr")?;
+    Some((xpsr.value & 0x1ff) as u32)
 }
 
 /// Finds what the innermost fault handler was entered for, and the index of the first frame

@@ -1,6 +1,6 @@
 //! A tty as a wire: raw and never blocking.
 
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 use jig_model::protocol::Wire;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
+use nix::sys::termios::{
+    BaudRate, ControlFlags, FlushArg, SetArg, cfmakeraw, cfsetspeed, tcflush, tcgetattr, tcsetattr,
+};
 use tokio::io::Interest;
 
 use crate::descriptor::Descriptor;
@@ -25,6 +27,20 @@ pub enum TtyError {
         /// Why.
         #[source]
         source: io::Error,
+    },
+    /// Somebody else has it.
+    #[error("{} is in use by another program", path.display())]
+    Taken {
+        /// The device.
+        path: PathBuf,
+    },
+    /// No serial port is asked for such a speed here.
+    #[error("{} cannot be set to {baud} baud", path.display())]
+    Speed {
+        /// The device.
+        path: PathBuf,
+        /// Bits per second.
+        baud: u32,
     },
     /// It is no terminal, or does not take the settings.
     #[error("set {} to raw mode", path.display())]
@@ -50,6 +66,19 @@ impl TtyWire {
     /// # Errors
     /// The device cannot be opened, or is no terminal.
     pub fn open(path: &Path) -> Result<Self, TtyError> {
+        Self::set_up(path, None)
+    }
+
+    /// Opens a serial port as [`open`](Self::open) does, at a speed in bits per second, for
+    /// this process alone. What has arrived before is dropped.
+    ///
+    /// # Errors
+    /// Also: somebody else has it, or the speed is none that terminals know.
+    pub fn open_port(path: &Path, baud: u32) -> Result<Self, TtyError> {
+        Self::set_up(path, Some(baud))
+    }
+
+    fn set_up(path: &Path, baud: Option<u32>) -> Result<Self, TtyError> {
         let opening = |source| TtyError::Open { path: path.to_owned(), source };
         // Without O_NONBLOCK a port that waits for its carrier would block the open itself.
         let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -60,10 +89,52 @@ impl TtyWire {
             |errno: Errno| TtyError::Settings { path: path.to_owned(), source: errno.into() };
         let mut settings = tcgetattr(&file).map_err(refused)?;
         cfmakeraw(&mut settings);
+        if let Some(baud) = baud {
+            // Works among programs that ask; TIOCEXCL would not stop a privileged one either.
+            file.try_lock().map_err(|error| match error {
+                TryLockError::WouldBlock => TtyError::Taken { path: path.to_owned() },
+                TryLockError::Error(source) => opening(source),
+            })?;
+            let speed =
+                speed(baud).ok_or_else(|| TtyError::Speed { path: path.to_owned(), baud })?;
+            cfsetspeed(&mut settings, speed).map_err(refused)?;
+            settings.control_flags |= ControlFlags::CLOCAL | ControlFlags::CREAD;
+        }
         tcsetattr(&file, SetArg::TCSANOW, &settings).map_err(refused)?;
+        if baud.is_some() {
+            tcflush(&file, FlushArg::TCIFLUSH).map_err(refused)?;
+        }
         let interest = Interest::READABLE | Interest::WRITABLE;
         Ok(Self { tty: Descriptor::new(file.into(), interest).map_err(opening)? })
     }
+}
+
+/// Returns a speed as terminals name it.
+fn speed(baud: u32) -> Option<BaudRate> {
+    Some(match baud {
+        1200 => BaudRate::B1200,
+        2400 => BaudRate::B2400,
+        4800 => BaudRate::B4800,
+        9600 => BaudRate::B9600,
+        19_200 => BaudRate::B19200,
+        38_400 => BaudRate::B38400,
+        57_600 => BaudRate::B57600,
+        115_200 => BaudRate::B115200,
+        230_400 => BaudRate::B230400,
+        460_800 => BaudRate::B460800,
+        500_000 => BaudRate::B500000,
+        576_000 => BaudRate::B576000,
+        921_600 => BaudRate::B921600,
+        1_000_000 => BaudRate::B1000000,
+        1_152_000 => BaudRate::B1152000,
+        1_500_000 => BaudRate::B1500000,
+        2_000_000 => BaudRate::B2000000,
+        2_500_000 => BaudRate::B2500000,
+        3_000_000 => BaudRate::B3000000,
+        3_500_000 => BaudRate::B3500000,
+        4_000_000 => BaudRate::B4000000,
+        _ => return None,
+    })
 }
 
 impl Wire for TtyWire {
@@ -108,6 +179,29 @@ mod tests {
         assert_eq!(&three, b"x\ny");
         drop(target);
         assert_eq!(poll_fn(|cx| wire.poll_read(cx, &mut [0; 8])).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_port_has_one_owner_its_speed_and_nothing_from_before() {
+        let pty = openpty(None, None).unwrap();
+        let path = ttyname(&pty.slave).unwrap();
+        let mut target = File::from(pty.master);
+        // Raw before anything is written, or the line discipline would hold it back.
+        drop(TtyWire::open(&path).unwrap());
+        target.write_all(b"stale").unwrap();
+        let mut wire = TtyWire::open_port(&path, 9600).unwrap();
+        let settings = tcgetattr(&pty.slave).unwrap();
+        assert_eq!(nix::sys::termios::cfgetospeed(&settings), BaudRate::B9600);
+        target.write_all(b"new").unwrap();
+        let mut buf = [0; 16];
+        let n = poll_fn(|cx| wire.poll_read(cx, &mut buf)).await.unwrap();
+        assert_eq!(&buf[..n], b"new");
+        let error = TtyWire::open_port(&path, 9600).unwrap_err();
+        assert!(matches!(error, TtyError::Taken { .. }), "{error}");
+        drop(wire);
+        let error = TtyWire::open_port(&path, 12_345).unwrap_err();
+        assert!(error.to_string().ends_with("cannot be set to 12345 baud"), "{error}");
+        assert!(TtyWire::open_port(&path, 115_200).is_ok());
     }
 
     #[tokio::test]

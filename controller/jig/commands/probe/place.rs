@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jig_drivers::qemu::QemuFactory;
 use jig_model::image::Segment;
-use jig_model::profile::BoardProfile;
+use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BindContext, NoLedger, Protocols};
 use jig_model::rig_file::{Place, ProbeResource, Resource};
 use jig_model::{BoardId, Fault, PlaceName};
@@ -69,7 +69,8 @@ pub(super) async fn hold(
             let lock = lock(&places, &place.name, wait, screen).await?;
             let selector = wanted.unwrap_or_else(|| bound.selector.clone());
             let how = How::Selector { selector, _lock: Some(lock) };
-            Ok(Held { bound: bound.clone(), described: None, how })
+            let described = ChipDescription::at_place(profile, bound);
+            Ok(Held { bound: bound.clone(), described, how })
         }
         (None, Resource::Emulator(_)) => {
             if let Some(selector) = selector_of(&places, &place.name)? {
@@ -171,6 +172,7 @@ impl LocalBoard {
             Failure::new(Fault::Lab, format!("could not make a folder for the board: {error}"))
         })?;
         let images = Catalogue::images_dir();
+        let profile = &Arc::new(for_debuggers(profile));
         let context = BindContext {
             profile: Arc::clone(profile),
             resource: place.resource.clone(),
@@ -247,6 +249,17 @@ async fn blocking<T: Send + 'static>(
     job: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
     spawn_blocking(job).await.map_err(|error| Failure::of(Fault::Bug, &error))
+}
+
+/// Returns a board whose semihosting is left to whoever debugs it, as on a chip: the emulator
+/// would answer the calls itself, and nobody would see them.
+fn for_debuggers(profile: &BoardProfile) -> BoardProfile {
+    let mut profile = profile.clone();
+    profile.consoles.retain(|console| console.kind != ConsoleKind::Semihosting);
+    if let Some(emulation) = &mut profile.emulation {
+        emulation.semihosting = false;
+    }
+    profile
 }
 
 /// Takes a place for this process, and says who has it while it waits.

@@ -113,6 +113,10 @@ fn board(event: &BoardEvent) -> String {
         BoardEvent::Power { state: PowerState::On } => "power on".to_owned(),
         BoardEvent::Power { state: PowerState::Off } => "power off".to_owned(),
         BoardEvent::Deploying { percent } => format!("{percent} % deployed"),
+        BoardEvent::Attached { attempts, method, failures } => {
+            let failed = failures.join("; ");
+            format!("the probe answered at attempt {attempts} ({method}); before: {failed}")
+        }
         BoardEvent::Forwarded { port, address } => format!("port {port} is at {address}"),
         BoardEvent::Reset { by_target: true, reason } => format!("reset itself ({reason})"),
         BoardEvent::Reset { by_target: false, reason } => format!("was reset ({reason})"),

@@ -7,16 +7,21 @@ use crate::rig_file::Resource;
 impl BoardProfile {
     /// Returns the board with the consoles that it has at a place, in the profile's order.
     ///
-    /// Behind a debug probe there are the RTT consoles; one of channel 0 is added where the
-    /// profile has none, so that any board works out of the box. An emulated board that a
-    /// virtual probe deploys has these and the emulator's own. Without a probe nobody empties
+    /// Behind a debug probe there are the RTT consoles, semihosting, and the serial ports that
+    /// the place has a wire to. An RTT console of channel 0 is added where the profile has
+    /// none, so that any board works out of the box; before semihosting, which stops the core
+    /// and which few programs use. An emulated board that a virtual probe deploys has RTT and
+    /// the emulator's own. Without a probe nobody empties
     /// a target's rings, so there are no RTT consoles then, unless there would be none at all.
     pub fn at(&self, resource: &Resource) -> Self {
         let is_rtt = |console: &ConsoleSpec| console.kind == ConsoleKind::Rtt;
         let mut board = self.clone();
         let has_probe = match resource {
-            Resource::Probe(_) => {
-                board.consoles.retain(is_rtt);
+            Resource::Probe(probe) => {
+                board.consoles.retain(|console| match console.kind {
+                    ConsoleKind::Rtt | ConsoleKind::Semihosting => true,
+                    ConsoleKind::Uart => probe.wire(&console.name).is_some(),
+                });
                 true
             }
             Resource::Emulator(_) => self.deploy_on(resource) == Deploy::Probe,
@@ -26,13 +31,14 @@ impl BoardProfile {
                 board.consoles.retain(|console| !is_rtt(console));
             }
         } else if !board.consoles.iter().any(is_rtt) {
-            let added = free_name(&board.consoles);
-            board.consoles.push(ConsoleSpec {
-                name: added,
-                kind: ConsoleKind::Rtt,
-                baud: 0,
-                channel: 0,
-            });
+            let name = free_name(&board.consoles);
+            let added = ConsoleSpec { name, kind: ConsoleKind::Rtt, baud: 0, channel: 0 };
+            let is_hosted = |console: &ConsoleSpec| console.kind == ConsoleKind::Semihosting;
+            let place = match resource {
+                Resource::Probe(_) => board.consoles.iter().position(is_hosted),
+                Resource::Emulator(_) => None,
+            };
+            board.consoles.insert(place.unwrap_or(board.consoles.len()), added);
         }
         board
     }
@@ -50,7 +56,7 @@ fn free_name(consoles: &[ConsoleSpec]) -> ConsoleName {
 mod tests {
     use super::*;
     use crate::profile::tests::shipped;
-    use crate::rig_file::{EmulatorDeploy, EmulatorResource, ProbeResource};
+    use crate::rig_file::{ConsoleWire, EmulatorDeploy, EmulatorResource, ProbeResource, WireEnd};
 
     fn names(board: &BoardProfile) -> Vec<&str> {
         board.consoles.iter().map(|console| console.name.as_str()).collect()
@@ -66,7 +72,15 @@ mod tests {
         });
         let mut board = shipped().into_iter().find(|p| p.consoles.len() == 2).unwrap();
         let own = names(&board).join(" ");
-        assert_eq!(names(&board.at(&real)), ["rtt0"]);
+        assert_eq!(names(&board.at(&real)), ["rtt0", "semihosting"]);
+        let wired = Resource::Probe(ProbeResource {
+            wires: vec![ConsoleWire {
+                console: board.consoles[0].name.clone(),
+                end: WireEnd::Tty("/dev/ttyUSB0".to_owned()),
+            }],
+            ..ProbeResource::default()
+        });
+        assert_eq!(names(&board.at(&wired)), ["uart0", "rtt0", "semihosting"]);
         assert_eq!(names(&board.at(&loaded)).join(" "), own);
         assert_eq!(names(&board.at(&probed)).join(" "), format!("{own} rtt0"));
 
@@ -77,7 +91,7 @@ mod tests {
             channel: 3,
         };
         board.consoles.insert(0, log);
-        assert_eq!(names(&board.at(&real)), ["log"]);
+        assert_eq!(names(&board.at(&real)), ["log", "semihosting"]);
         assert_eq!(board.at(&real).consoles[0].channel, 3);
         assert_eq!(names(&board.at(&loaded)).join(" "), own);
         assert_eq!(names(&board.at(&probed)).join(" "), format!("log {own}"));

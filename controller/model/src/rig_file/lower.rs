@@ -5,8 +5,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::raw::{RawPlace, RawRig, RawRuns};
-use super::{EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, checks};
+use super::raw::{RawPlace, RawRig, RawRuns, RawWire};
+use super::{
+    ConsoleWire, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, WireEnd, checks,
+};
 use crate::document::{Findings, Located, document_schema, open};
 use crate::profile::BoardProfile;
 use crate::{PlaceName, Problems};
@@ -136,6 +138,15 @@ fn check_name(place: &RawPlace, origin: &str, earlier: &mut Earlier, findings: &
 
 /// Lowers what the checks have passed; `None` only where something was reported.
 fn lower_place(raw: RawPlace, origin: &str) -> Option<Place> {
+    let wires = raw.console.map(|list| list.value).unwrap_or_default();
+    let wires: Vec<Option<ConsoleWire>> = wires
+        .into_iter()
+        .map(|wire| {
+            let RawWire { name, tty } = wire.value;
+            Some(ConsoleWire { console: name?.value, end: WireEnd::Tty(tty?.value) })
+        })
+        .collect();
+    let wires = wires.into_iter().collect::<Option<Vec<_>>>()?;
     let resource = match (raw.emulator, raw.probe) {
         (Some(emulator), None) => {
             let args = emulator.value.args.map(|args| args.value).unwrap_or_default();
@@ -153,6 +164,7 @@ fn lower_place(raw: RawPlace, origin: &str) -> Option<Place> {
                 protocol: probe.protocol.map(|protocol| protocol.value),
                 under_reset: probe.under_reset.is_some_and(|under| under.value),
                 port: probe.port.map(|port| port.value),
+                wires,
             })
         }
         (Some(_), Some(_)) | (None, None) => return None,

@@ -14,8 +14,8 @@ mod types;
 
 pub use lower::RigText;
 pub use types::{
-    EmulatorDeploy, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage,
-    UnknownPlace, WireProtocol,
+    ConsoleWire, EmulatorDeploy, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage,
+    UnknownPlace, WireEnd, WireProtocol,
 };
 
 #[cfg(test)]

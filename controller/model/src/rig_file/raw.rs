@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::document::{ByteSize, Located};
 use crate::rig_file::{EmulatorDeploy, WireProtocol};
 use crate::toml_table;
-use crate::{BoardId, PlaceName};
+use crate::{BoardId, ConsoleName, PlaceName};
 
 toml_table! {
     /// A rig file: the places of a rig, and where runs are kept.
@@ -28,6 +28,16 @@ toml_table! {
         emulator: RawEmulator = optional,
         /// Says that the board is real, and which debug probe it hangs on.
         probe: RawProbe = optional,
+        /// Wires to consoles of a real board, beside its debug probe.
+        console: Vec<Located<RawWire>> = optional,
+    }
+
+    /// A wire to a console of a real board. Each kind of wire is a key of its own; one is given.
+    pub(super) struct RawWire {
+        /// The console, as the board's profile names it.
+        name: ConsoleName = required,
+        /// A serial port of this host, by its path: best one of /dev/serial/by-id/.
+        tty: String = optional,
     }
 
     /// An emulated board.

@@ -190,3 +190,54 @@ fn without_a_rig_file_each_emulable_board_is_a_place() {
     let problems = Rig::parse([file], &profiles).unwrap_err();
     assert_eq!(problems[0].list[0].check, "rig::not-emulable");
 }
+
+const WIRED: &str = r#"
+version = 1
+[[place]]
+name = "desk"
+board = "microbit"
+[place.probe]
+selector = "0d28:0204"
+[[place.console]]
+name = "uart0"
+tty = "/dev/ttyACM0"
+"#;
+
+#[test]
+fn a_console_of_a_real_board_has_a_wire() {
+    let rig = parse(&[("rig.toml", WIRED)]).unwrap();
+    let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
+    let wire = WireEnd::Tty("/dev/ttyACM0".to_owned());
+    assert_eq!(probe.wire(&"uart0".parse().unwrap()), Some(&wire));
+    assert_eq!(probe.wire(&"uart1".parse().unwrap()), None);
+}
+
+#[test]
+fn slips_of_wires_are_found_in_their_place() {
+    let text = |old: &str, new: &str| problems(&WIRED.replace(old, new));
+    let found = |check, caret: &str| vec![(check, caret.to_owned())];
+    assert_eq!(text("\"uart0\"", "\"uart7\""), found("rig::unknown-console", "\"uart7\""));
+    let hosted = text("\"uart0\"", "\"semihosting\"");
+    assert_eq!(hosted, found("rig::console-kind", "\"semihosting\""));
+    let relative = text("\"/dev/ttyACM0\"", "\"ttyACM0\"");
+    assert_eq!(relative, found("rig::console-tty", "\"ttyACM0\""));
+    let nowhere = text("tty = \"/dev/ttyACM0\"", "");
+    assert_eq!(nowhere, found("rig::console-wire", "\"uart0\""));
+    let again = format!("{WIRED}[[place.console]]\nname = \"uart0\"\ntty = \"/dev/ttyACM0\"\n");
+    let checks: Vec<_> = problems(&again).into_iter().map(|(check, _)| check).collect();
+    assert_eq!(checks, ["rig::console-twice", "rig::console-tty"]);
+    let emulated = text("[place.probe]\nselector = \"0d28:0204\"", "[place.emulator]");
+    assert_eq!(emulated.iter().map(|(check, _)| *check).collect::<Vec<_>>(), ["rig::console"]);
+}
+
+#[test]
+fn a_board_that_is_described_as_it_is_emulated_needs_no_chip_behind_a_probe() {
+    let text = WIRED.replace("\"microbit\"", "\"mps2-an385\"");
+    let rig = parse(&[("rig.toml", &text)]).unwrap();
+    let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
+    assert!(probe.chip.is_none() && !probe.is_served());
+    let text = text.replace("0d28:0204", "20b7:9db1:unix:/run/board");
+    let rig = parse(&[("rig.toml", &text)]).unwrap();
+    let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
+    assert!(probe.is_served());
+}

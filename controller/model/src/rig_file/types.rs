@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::document::did_you_mean;
 use crate::profile::BoardProfile;
-use crate::{BoardId, PlaceName};
+use crate::{BoardId, ConsoleName, PlaceName};
 
 /// A rig: what there is to run on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -75,12 +75,41 @@ pub struct ProbeResource {
     pub under_reset: bool,
     /// Path of the serial port that a flasher is told.
     pub port: Option<String>,
+    /// Wires to consoles of the board, each console once.
+    pub wires: Vec<ConsoleWire>,
+}
+
+/// A wire to a console of a real board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConsoleWire {
+    /// The console, as the board's profile names it.
+    pub console: ConsoleName,
+    /// What it is connected to.
+    pub end: WireEnd,
+}
+
+/// Where a console's wire ends at this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireEnd {
+    /// At a serial port, by the path of its device.
+    Tty(String),
 }
 
 impl ProbeResource {
     /// Returns the probe's serial number, if the selector names one.
     pub fn serial(&self) -> Option<&str> {
         self.selector.splitn(3, ':').nth(2).filter(|serial| !serial.is_empty())
+    }
+
+    /// Tells whether the probe is one that a program offers by a socket, not by USB.
+    pub fn is_served(&self) -> bool {
+        self.serial().is_some_and(|at| at.starts_with("unix:") || at.starts_with("tcp:"))
+    }
+
+    /// Returns where a console's wire ends, if it has one here.
+    pub fn wire(&self, console: &ConsoleName) -> Option<&WireEnd> {
+        self.wires.iter().find(|wire| wire.console == *console).map(|wire| &wire.end)
     }
 }
 

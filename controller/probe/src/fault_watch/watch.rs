@@ -20,6 +20,7 @@ use jig_model::protocol::{
 use tokio::sync::oneshot;
 
 use super::capture::{capture, fault_handlers};
+use crate::post_mortem::Since;
 use crate::{CoreDump, CoreSnapshot, Symbols, Why, explain, parse_register_dump};
 
 /// How often the thread looks whether somebody asks, while the machine runs.
@@ -232,7 +233,10 @@ impl Watch {
             launch.channels = None;
         }
         let (snapshot, why) = match (launch.fault.take(), &mut launch.channels) {
-            (Some(fault), _) => (fault, Why::Fault),
+            (Some(fault), _) => {
+                let since = self.since(launch, request.why);
+                return Ok(Some(since.continue_story(told(&fault, Why::Fault, request))));
+            }
             // Where it stands now says nothing about the boot that is over.
             (None, Some(_)) if !stands_where_it_failed(request.why) => return Ok(None),
             (None, Some(channels)) => {
@@ -250,6 +254,24 @@ impl Watch {
             },
         };
         Ok(Some(told(&snapshot, why, request)))
+    }
+
+    /// Looks what became of the machine after its fault was caught; it stands afterwards.
+    fn since(&self, launch: &mut Launch, why: Cause) -> Since {
+        if let Some(channels) = &mut launch.channels {
+            if !stands_where_it_failed(why) {
+                return Since::Standing;
+            }
+            let stood = channels.gdb.interrupt();
+            if let Ok(now) = stood.and_then(|_| capture(channels, &self.profile, &self.spec)) {
+                return Since::of(&now);
+            }
+            launch.channels = None;
+        }
+        match self.machine.how_it_ended() {
+            Ok(Some(BoardEvent::Lockup { .. })) => Since::LockedUp,
+            _ => Since::Standing,
+        }
     }
 }
 

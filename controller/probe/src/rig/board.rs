@@ -18,6 +18,7 @@ use super::look::{catch_faults, identify, is_cortex_m, look, stands_at_fault};
 use super::progress::Progress;
 use super::seat::{Seat, failed};
 use crate::fault_watch::{stands_where_it_failed, told};
+use crate::post_mortem::Since;
 use crate::{
     Attached, Cancel, CoreSnapshot, CoreState, FlashRequest, Payload, ProbeError, ProbeHandle,
     ResetInto, RttBlock, RttError, Why,
@@ -26,6 +27,9 @@ use crate::{
 /// How often a running core is looked at: a fault has to be noticed within the 50 ms for
 /// which boards are watched after their report, and a look costs one read.
 const LOOK: Duration = Duration::from_millis(25);
+
+/// How soon it is looked at again while its program calls its host and waits for the answer.
+const SOON: Duration = Duration::from_millis(1);
 
 /// How many faults of a boot the core is stopped at; later ones run through undisturbed.
 const MOST_FAULTS: u32 = 3;
@@ -45,6 +49,8 @@ struct Live {
     cortex_m: bool,
     /// When to look at the core again; never once nothing more is to be learned.
     look_at: Option<Instant>,
+    /// How long the core is left alone after the next look.
+    rest: Duration,
     /// The first fault of this boot, copied where it happened.
     fault: Option<CoreSnapshot>,
     faults: u32,
@@ -138,7 +144,7 @@ impl Owner {
             let message = "the board has no image to boot: deploy one first";
             return Err(DriverError::new(Cause::PowerFailed, message));
         }
-        let (handle, attached) = self.seat.open().await?;
+        let (handle, attached) = self.seat.open(&self.sink).await?;
         match self.boot(&handle, &attached).await {
             Ok(()) => {
                 self.live = Some(Live::new(handle, attached));
@@ -147,20 +153,21 @@ impl Owner {
             Err(error) => {
                 self.consoles.end();
                 self.seat.cut(handle, attached, &self.sink).await;
-                Err(failed(error, Cause::PowerFailed, "let the board run"))
+                Err(error)
             }
         }
     }
 
     /// Resets the board, tells that it has power, and lets it run.
-    async fn boot(&mut self, handle: &ProbeHandle, attached: &Attached) -> Result<(), ProbeError> {
+    async fn boot(&mut self, handle: &ProbeHandle, attached: &Attached) -> Result<(), DriverError> {
+        let told = |error| failed(error, Cause::PowerFailed, "let the board run");
         if !self.seat.forgets() {
-            stop(handle).await?;
+            stop(handle).await.map_err(told)?;
         }
-        self.ready(handle, attached, self.seat.forgets()).await?;
-        self.consoles.attach(&self.sink);
+        self.ready(handle, attached, self.seat.forgets()).await.map_err(told)?;
+        self.consoles.attach(&self.sink)?;
         self.seat.show_on(&self.sink);
-        handle.run().await
+        handle.run().await.map_err(told)
     }
 
     /// Brings the core to its first instruction, with no ring of an earlier boot in RAM.
@@ -192,6 +199,7 @@ impl Owner {
             let last = async {
                 self.look_at(&mut live).await?;
                 stop(&live.handle).await?;
+                self.consoles.arrived().await;
                 self.consoles.empty(&live.handle).await
             };
             if let Err(error) = last.await {
@@ -220,6 +228,7 @@ impl Owner {
                 return Err(ProbeError::Gone);
             }
             stop(&live.handle).await?;
+            self.consoles.arrived().await;
             self.consoles.empty(&live.handle).await?;
             self.sink.drained().await;
             self.ready(&live.handle, &live.attached, false).await?;
@@ -255,7 +264,7 @@ impl Owner {
         let began = Instant::now();
         self.off().await;
         let payload = self.learn(image).await?;
-        let (handle, attached) = self.seat.open().await?;
+        let (handle, attached) = self.seat.open(&self.sink).await?;
         let request =
             FlashRequest { payload, verify: true, preserve: Vec::new(), skip_equal: true };
         let cancel = Cancel::default();
@@ -317,7 +326,8 @@ impl Owner {
     async fn look(&mut self) -> Result<(), ProbeError> {
         let Some(mut live) = self.live.take() else { return Ok(()) };
         let looked = self.look_at(&mut live).await;
-        live.look_at = live.look_at.map(|_| Instant::now() + LOOK);
+        live.look_at = live.look_at.map(|_| Instant::now() + live.rest);
+        live.rest = (live.rest * 2).min(LOOK);
         self.live = Some(live);
         looked
     }
@@ -346,6 +356,9 @@ impl Owner {
 
     /// The core stands although nobody here has stopped it.
     async fn halted(&mut self, live: &mut Live) -> Result<(), ProbeError> {
+        if live.cortex_m && self.serve_calls(live).await? {
+            return Ok(());
+        }
         if !stands_at_fault(&live.handle).await? {
             tracing::warn!("the core stands at a breakpoint of its program");
             live.look_at = None;
@@ -360,6 +373,29 @@ impl Owner {
             catch_faults(&live.handle, false).await?;
         }
         live.handle.run().await
+    }
+
+    /// Answers a program that calls its host; tells whether that is why the core stood.
+    async fn serve_calls(&mut self, live: &mut Live) -> Result<bool, ProbeError> {
+        match self.consoles.hosts() {
+            None => return Ok(false),
+            Some(true) => {}
+            Some(false) => {
+                live.rest = SOON;
+                return Ok(true);
+            }
+        }
+        let hosted = live.handle.semihost().await?;
+        self.consoles.hosted(&hosted.text);
+        live.rest = SOON;
+        if let Some(code) = hosted.exit {
+            live.look_at = None;
+            self.consoles.arrived().await;
+            self.consoles.empty(&live.handle).await?;
+            self.sink.drained().await;
+            self.sink.event(BoardEvent::TargetExit { code });
+        }
+        Ok(hosted.calls > 0)
     }
 
     /// The probe failed: say so, unless the board has ended and that was told.
@@ -382,8 +418,19 @@ impl Owner {
     ) -> Result<Option<PostMortem>, DriverError> {
         let Some(live) = &mut self.live else { return Ok(None) };
         live.look_at = None;
+        let mut since = Since::Standing;
         let (snapshot, why) = match live.fault.take() {
-            Some(fault) => (fault, Why::Fault),
+            Some(fault) => {
+                since = if self.seat.ended() && request.why == Cause::Lockup {
+                    Since::LockedUp
+                } else if live.gone || self.seat.ended() || !stands_where_it_failed(request.why) {
+                    Since::Standing
+                } else {
+                    let now = since_fault(&live.handle).await;
+                    now.map_err(|error| failed(error, Cause::ProbeLost, "look into the board"))?
+                };
+                (fault, Why::Fault)
+            }
             None if live.gone || !stands_where_it_failed(request.why) => return Ok(None),
             None => {
                 let ram = self.seat.ram(&live.attached);
@@ -401,7 +448,7 @@ impl Owner {
         };
         // Reading an image's debug information takes a while and blocks.
         let told = tokio::task::spawn_blocking(move || told(&snapshot, why, &request)).await;
-        told.map(Some).map_err(|error| {
+        told.map(|told| Some(since.continue_story(told))).map_err(|error| {
             DriverError::new(Cause::InternalError, "explain the fault").with_source(error)
         })
     }
@@ -416,6 +463,7 @@ impl Live {
             attached,
             cortex_m,
             look_at,
+            rest: LOOK,
             fault: None,
             faults: 0,
             lock_up_told: false,
@@ -429,6 +477,19 @@ impl Live {
         self.fault = None;
         self.faults = 0;
         self.lock_up_told = false;
+    }
+}
+
+/// Looks what became of a core after its fault was caught; it stands afterwards.
+async fn since_fault(handle: &ProbeHandle) -> Result<Since, ProbeError> {
+    if handle.state().await? == CoreState::LockedUp {
+        return Ok(Since::LockedUp);
+    }
+    match handle.halt().await {
+        Ok(_) => Ok(Since::of(&handle.snapshot(Vec::new()).await?)),
+        // A core that does not stop, asleep or held, tells no more than was caught.
+        Err(ProbeError::CoreTimeout { .. }) => Ok(Since::Standing),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The RTT consoles of a board: between a target's rings and the wires of captures.
+//! The consoles of a board behind a probe: RTT, between a target's rings and the wires of
+//! captures; semihosting, whose text the owner of the board hands in; and serial ports.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -9,11 +10,13 @@ use std::time::Duration;
 
 use jig_model::ConsoleName;
 use jig_model::profile::{BoardProfile, ConsoleKind};
-use jig_model::protocol::SharedSink;
+use jig_model::protocol::{DriverError, SharedSink};
+use jig_model::rig_file::{ProbeResource, WireEnd};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::deployed::Deployed;
+use super::tty::Port;
 use super::wire::{NearEnd, pair};
 use crate::{DefmtDecoder, DefmtItem, ProbeError, ProbeHandle, RttBlock, RttError, TargetMemory};
 
@@ -31,9 +34,16 @@ const LONG_SCAN: Duration = Duration::from_millis(500);
 /// How defmt's own writers call their channel.
 const DEFMT: &str = "defmt";
 
-/// All RTT consoles of a board.
+/// How long bytes may be under way that a serial port has sent: most adapters hand on what
+/// they have every 16 ms (FTDI, AN232B-04), and a hardware FIFO of 16 bytes takes 1.4 ms at
+/// 115200 baud.
+const UNDER_WAY: Duration = Duration::from_millis(20);
+
+/// All consoles of a board that its probe's owner serves.
 pub(super) struct Consoles {
     lines: Vec<Line>,
+    hosted: Option<Hosted>,
+    ports: Vec<Port>,
     evidence: PathBuf,
     bell: Arc<Notify>,
     decoder: Option<DefmtDecoder>,
@@ -41,6 +51,12 @@ pub(super) struct Consoles {
     rest: Duration,
     /// When to look at the rings again.
     due: Instant,
+}
+
+/// The console of a program that prints by semihosting.
+struct Hosted {
+    name: ConsoleName,
+    near: Option<NearEnd>,
 }
 
 struct Line {
@@ -88,7 +104,19 @@ struct Moved {
 }
 
 impl Consoles {
-    pub(super) fn new(profile: &BoardProfile, evidence: PathBuf) -> Self {
+    /// Takes the RTT consoles of a board; of a real one also semihosting, which an emulator
+    /// serves itself, and the serial ports that its place names.
+    pub(super) fn new(
+        profile: &BoardProfile,
+        real: Option<&ProbeResource>,
+        evidence: PathBuf,
+    ) -> Self {
+        let of_kind = |kind| profile.consoles.iter().filter(move |console| console.kind == kind);
+        let hosted = real.and_then(|_| of_kind(ConsoleKind::Semihosting).next());
+        let ports = of_kind(ConsoleKind::Uart).filter_map(|console| {
+            let WireEnd::Tty(path) = real?.wire(&console.name)?;
+            Some(Port::new(console.name.clone(), path.into(), console.baud))
+        });
         let lines = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Rtt);
         let lines = lines.map(|console| Line {
             name: console.name.clone(),
@@ -100,6 +128,8 @@ impl Consoles {
         });
         Self {
             lines: lines.collect(),
+            hosted: hosted.map(|console| Hosted { name: console.name.clone(), near: None }),
+            ports: ports.collect(),
             evidence,
             bell: Arc::default(),
             decoder: None,
@@ -125,11 +155,45 @@ impl Consoles {
     }
 
     /// Hands new wires to the rig.
-    pub(super) fn attach(&mut self, sink: &SharedSink) {
+    ///
+    /// # Errors
+    /// A serial port cannot be opened.
+    pub(super) fn attach(&mut self, sink: &SharedSink) -> Result<(), DriverError> {
+        for port in &mut self.ports {
+            let wire = port.open()?;
+            sink.attach(&port.console, wire);
+        }
+        if let Some(hosted) = &mut self.hosted {
+            let (near, far) = pair(Arc::clone(&self.bell));
+            near.set_deaf(Some("semihosting takes no input here".to_owned()));
+            hosted.near = Some(near);
+            sink.attach(&hosted.name, far);
+        }
         for line in &mut self.lines {
             let (near, far) = pair(Arc::clone(&self.bell));
             line.near = Some(near);
             sink.attach(&line.name, far);
+        }
+        Ok(())
+    }
+
+    /// Tells whether a program may print by semihosting, and somebody keeps up with it.
+    pub(super) fn hosts(&self) -> Option<bool> {
+        let near = self.hosted.as_ref()?.near.as_ref()?;
+        Some(near.has_room())
+    }
+
+    /// Takes what a program printed by semihosting.
+    pub(super) fn hosted(&self, text: &[u8]) {
+        if let Some(near) = self.hosted.as_ref().and_then(|hosted| hosted.near.as_ref()) {
+            near.put(text);
+        }
+    }
+
+    /// Lets arrive what a core that stands has sent by serial ports.
+    pub(super) async fn arrived(&self) {
+        if !self.ports.is_empty() {
+            tokio::time::sleep(UNDER_WAY).await;
         }
     }
 
@@ -159,6 +223,10 @@ impl Consoles {
         for near in self.lines.iter_mut().filter_map(|line| line.near.take()) {
             near.end();
         }
+        if let Some(near) = self.hosted.as_mut().and_then(|hosted| hosted.near.take()) {
+            near.end();
+        }
+        self.ports.iter_mut().for_each(Port::end);
     }
 
     /// Tells of a frame that will never be complete.

@@ -16,14 +16,14 @@ use tokio::sync::mpsc;
 use super::board::Owner;
 use super::consoles::Consoles;
 use super::handle::{BoardHandle, Order};
-use super::seat::{EmulatedSeat, RealSeat, Seat};
+use super::seat::{EmulatedSeat, RealSeat, Seat, data_memory};
 use super::sink::EmulatorSink;
-use crate::{AttachMode, AttachOptions, Protocol};
+use crate::{AttachMode, AttachOptions, ChipDescription, ProbeSource, Protocol};
 
 /// Offers real boards behind debug probes.
 ///
-/// Their consoles are RTT channels. What power means for them is said in this module's
-/// parent.
+/// Their consoles are RTT channels, semihosting and the serial ports that the place names.
+/// What power means for them is said in this module's parent.
 pub struct ProbeBoardFactory;
 
 /// Offers emulated boards behind virtual probes: the same board, driven by the same code.
@@ -43,10 +43,16 @@ impl DriverFactory for ProbeBoardFactory {
             return Err(DriverError::new(Cause::ProbeMissing, message));
         };
         let deploy = context.profile.deploy_on(&context.resource);
+        let described = ChipDescription::at_place(&context.profile, probe);
         let by_program = matches!(deploy, Deploy::Command(_));
         let seat = RealSeat {
             selector: probe.selector.clone(),
-            options: options(probe, &context.profile),
+            source: {
+                let selector = probe.selector.clone();
+                Box::new(move || ProbeSource::Selector(selector.clone()))
+            },
+            ram: described.is_some().then(|| data_memory(&context.profile)),
+            options: options(probe, &context.profile, described),
             lets_go: by_program,
         };
         let handle = start(Seat::Real(seat), &context, Cause::ProbeLost);
@@ -88,7 +94,11 @@ impl DriverFactory for EmulatedProbeFactory {
 
 /// Starts a board's owner; it ends with its last handle.
 fn start(seat: Seat, context: &BindContext, silent: Cause) -> BoardHandle {
-    let consoles = Consoles::new(&context.profile, context.evidence.clone());
+    let real = match &context.resource {
+        Resource::Probe(probe) => Some(probe),
+        Resource::Emulator(_) => None,
+    };
+    let consoles = Consoles::new(&context.profile, real, context.evidence.clone());
     let (orders, inbox) = mpsc::channel(4);
     tokio::spawn(Owner::new(seat, Arc::clone(&context.sink), consoles).run(inbox));
     BoardHandle { orders, silent }
@@ -105,9 +115,18 @@ fn protocols(handle: &BoardHandle) -> Protocols {
     }
 }
 
-fn options(probe: &ProbeResource, profile: &BoardProfile) -> AttachOptions {
+fn options(
+    probe: &ProbeResource,
+    profile: &BoardProfile,
+    described: Option<ChipDescription>,
+) -> AttachOptions {
+    let (chip, chip_description) = match described {
+        Some(described) => (Some(described.chip), Some(described.text)),
+        None => (probe.chip.clone().or_else(|| profile.chip.clone()), None),
+    };
     AttachOptions {
-        chip: probe.chip.clone().or_else(|| profile.chip.clone()),
+        chip,
+        chip_description,
         speed_khz: probe.speed_khz,
         protocol: probe.protocol.map(|protocol| match protocol {
             WireProtocol::Swd => Protocol::Swd,

@@ -30,6 +30,9 @@ mod parked;
 mod progress;
 mod seat;
 mod sink;
+#[cfg(test)]
+mod tests;
+mod tty;
 mod wire;
 
 pub use factory::{EmulatedProbeFactory, ProbeBoardFactory};

@@ -26,7 +26,11 @@ pub(super) enum Seat {
 /// A probe of this lab.
 pub(super) struct RealSeat {
     pub(super) selector: String,
+    /// Names the probe anew for each session.
+    pub(super) source: Box<dyn Fn() -> ProbeSource + Send + Sync>,
     pub(super) options: AttachOptions,
+    /// Where a program has its data, where the chip's description tells it worse.
+    pub(super) ram: Option<Vec<Range<u64>>>,
     /// Whether another program needs the probe while the board is off.
     pub(super) lets_go: bool,
 }
@@ -50,19 +54,19 @@ pub(super) fn failed(error: ProbeError, tried: Cause, what: &str) -> DriverError
 
 impl Seat {
     /// Opens a session with a board that has power; the core may run.
-    pub(super) async fn open(&mut self) -> Result<(ProbeHandle, Attached), DriverError> {
-        let (handle, attached) = match self {
-            Self::Real(seat) => seat.open().await?,
-            Self::Emulated(seat) => seat.open().await?,
-        };
-        for failure in &attached.failures {
-            tracing::warn!(probe = attached.probe, failure, "an attempt to attach failed");
+    /// The rig is told of attempts to attach that failed before one worked.
+    pub(super) async fn open(
+        &mut self,
+        sink: &SharedSink,
+    ) -> Result<(ProbeHandle, Attached), DriverError> {
+        match self {
+            Self::Real(seat) => seat.open(sink).await,
+            Self::Emulated(seat) => {
+                let (handle, attached) = seat.open().await?;
+                tell_retries(&attached, sink);
+                Ok((handle, attached))
+            }
         }
-        if attached.attempts > 1 {
-            let (attempts, method) = (attached.attempts, attached.method.words());
-            tracing::warn!(probe = attached.probe, attempts, method, "attached after all");
-        }
-        Ok((handle, attached))
     }
 
     /// Takes the power, or what comes nearest to it; the core stands.
@@ -130,26 +134,41 @@ impl Seat {
     /// Lists where a program has its data.
     pub(super) fn ram(&self, attached: &Attached) -> Vec<Range<u64>> {
         match self {
+            Self::Real(RealSeat { ram: Some(ram), .. }) => ram.clone(),
             Self::Real(_) => {
                 let ram = attached.memory.iter().filter(|region| region.kind == MemoryKind::Ram);
                 ram.map(|region| region.start..region.end).collect()
             }
-            // The chip description has RAM where the program lives, too.
-            Self::Emulated(seat) => {
-                let spec = seat.profile.emulation.as_ref().and_then(|e| e.debug.as_ref());
-                let program = spec.map_or(&[][..], |spec| &spec.program);
-                let ram = seat.profile.memory.iter().filter(|region| {
-                    region.kind == ProfileMemory::Ram
-                        && !program.iter().any(|other| other.start == region.start)
-                });
-                ram.map(|region| region.start..region.start.saturating_add(region.size)).collect()
-            }
+            Self::Emulated(seat) => data_memory(&seat.profile),
         }
     }
 }
 
+/// Lists where a program of an emulated board has its data. Its chip description has RAM
+/// where the program lives, too.
+pub(super) fn data_memory(profile: &BoardProfile) -> Vec<Range<u64>> {
+    let spec = profile.emulation.as_ref().and_then(|emulation| emulation.debug.as_ref());
+    let program = spec.map_or(&[][..], |spec| &spec.program);
+    let ram = profile.memory.iter().filter(|region| {
+        region.kind == ProfileMemory::Ram
+            && !program.iter().any(|other| other.start == region.start)
+    });
+    ram.map(|region| region.start..region.start.saturating_add(region.size)).collect()
+}
+
+/// Tells of attempts that failed, where there were any.
+fn tell_retries(attached: &Attached, sink: &SharedSink) {
+    if attached.attempts > 1 {
+        sink.event(BoardEvent::Attached {
+            attempts: attached.attempts,
+            method: attached.method.words().to_owned(),
+            failures: attached.failures.clone(),
+        });
+    }
+}
+
 impl RealSeat {
-    async fn open(&self) -> Result<(ProbeHandle, Attached), DriverError> {
+    async fn open(&self, sink: &SharedSink) -> Result<(ProbeHandle, Attached), DriverError> {
         if let Some(parked) = parked::take(&self.selector, &self.options) {
             if parked.handle.state().await.is_ok() {
                 return Ok((parked.handle, parked.attached));
@@ -158,9 +177,11 @@ impl RealSeat {
             // What is broken says no good-bye that could be waited for.
             let _ = parked.handle.close(Leave::Running).await;
         }
-        let source = ProbeSource::Selector(self.selector.clone());
-        let attached = ProbeHandle::attach(source, self.options.clone()).await;
-        attached.map_err(|error| failed(error, Cause::ChipSilent, "attach to the board"))
+        let attached = ProbeHandle::attach((self.source)(), self.options.clone()).await;
+        let (handle, attached) =
+            attached.map_err(|error| failed(error, Cause::ChipSilent, "attach to the board"))?;
+        tell_retries(&attached, sink);
+        Ok((handle, attached))
     }
 
     async fn cut(&self, handle: ProbeHandle, attached: Attached) {

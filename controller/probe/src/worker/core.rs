@@ -21,7 +21,7 @@ use crate::{
 const HALT: Duration = Duration::from_millis(500);
 
 /// How long probe-rs waits for a step.
-const STEP: Duration = Duration::from_millis(100);
+pub(crate) const STEP: Duration = Duration::from_millis(100);
 
 /// How much is read or written between two signs of life.
 pub(crate) const CHUNK: usize = 16 * 1024;
@@ -88,7 +88,10 @@ impl Bench {
     pub(crate) fn state(&mut self) -> Result<CoreState, ProbeError> {
         let mut core = self.core()?;
         let failed = |error| translate::failed("reading the core's state", error);
-        Ok(match core.status().map_err(failed)? {
+        // It fails where a program calls its host with a parameter that points nowhere, but
+        // not a second time.
+        let status = core.status().or_else(|_| core.status());
+        Ok(match status.map_err(failed)? {
             CoreStatus::Running | CoreStatus::Unknown => CoreState::Running,
             CoreStatus::LockedUp => CoreState::LockedUp,
             CoreStatus::Sleeping => CoreState::Sleeping,

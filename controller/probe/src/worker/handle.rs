@@ -15,6 +15,7 @@ use super::bench::{Bench, Flow, Job, Pulse, Shared, serve};
 use super::flash::{self, Cancel, Interest, Means, Stop};
 use super::options::{AttachOptions, Attached};
 use super::selector::Selector;
+use super::semihost::Semihosted;
 use super::source::{Leash, ProbeSource, Resolved};
 use crate::fault_watch::windows;
 use crate::{
@@ -329,6 +330,12 @@ impl ProbeHandle {
             .await?
     }
 
+    /// Answers the calls by semihosting that the core stands at, if it does.
+    pub(crate) async fn semihost(&self) -> Result<Semihosted, ProbeError> {
+        let shared = Arc::clone(&self.shared);
+        self.call("serve semihosting", move |bench| bench.semihost(&shared.pulse)).await
+    }
+
     /// Closes the session, for all handles, and waits until its thread has ended.
     pub async fn close(self, leave: Leave) -> Result<(), ProbeError> {
         let shared = Arc::clone(&self.shared);
@@ -423,9 +430,9 @@ impl ProbeHandle {
 }
 
 /// The target's memory, as a session reaches it.
-struct BenchMemory<'b> {
-    bench: &'b mut Bench,
-    pulse: &'b Pulse,
+pub(super) struct BenchMemory<'b> {
+    pub(super) bench: &'b mut Bench,
+    pub(super) pulse: &'b Pulse,
 }
 
 impl TargetMemory for BenchMemory<'_> {

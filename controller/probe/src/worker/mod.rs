@@ -25,12 +25,13 @@ mod bench;
 mod board_tests;
 mod core;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 mod flash;
 mod handle;
 mod options;
 mod relay;
 mod selector;
+mod semihost;
 mod source;
 #[cfg(test)]
 mod tests;

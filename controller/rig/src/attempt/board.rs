@@ -49,6 +49,20 @@ pub(super) struct Facts {
     pub(super) forgiven: Option<usize>,
     /// The code that the target ended this boot with, if it did.
     pub(super) exit: Option<i32>,
+    /// What the rig had to do beside.
+    pub(super) notes: Vec<String>,
+}
+
+/// Writes an ordinal number.
+fn nth(number: u32) -> String {
+    let ending = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }
 
 impl Facts {
@@ -181,6 +195,10 @@ impl BoardSink for Board {
                 }
             }
             BoardEvent::Deploying { .. } => {}
+            BoardEvent::Attached { attempts, method, .. } => {
+                let note = format!("the probe answered at the {} attach ({method})", nth(attempts));
+                self.facts().notes.push(note);
+            }
             BoardEvent::Forwarded { port, address } => {
                 self.facts().forwards.insert(port, address);
             }

@@ -203,7 +203,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         aftermath::hear_out(&board).await;
         aftermath::check_health(&board, &mut actions.protocols.health).await;
     }
-    let explanation = explain(&request, &board, &mut actions, outcome.failure.as_ref()).await;
+    let post_mortem = explain(&request, &board, &mut actions, outcome.failure.as_ref()).await;
     let off = power_off(&mut actions).await;
     if let (Some(_), Err(error)) = (&outcome.failure, &off) {
         // The verdict has another reason; whoever uses the board next must know all the same.
@@ -267,13 +267,11 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             // The firmware may announce itself elsewhere than where its tests report.
             printed: seen.printed.or_else(|| others.into_iter().find_map(|other| other.printed)),
         },
+        post_mortem,
+        notes: std::mem::take(&mut board.facts().notes),
     };
-    let mut verdict = judge(&observation);
-    if let Some(explanation) = explanation {
-        explanation.add_to(&mut verdict);
-    }
     Ok(AttemptEnd {
-        verdict,
+        verdict: judge(&observation),
         workflow: Some(outcome.record),
         boots,
         consoles: closed.lengths,

@@ -1,7 +1,7 @@
 //! What a debug port tells of a target that has gone wrong, before its power is taken.
 //!
-//! It explains a verdict and never makes or changes one: a debug port that fails, hangs or
-//! knows nothing leaves a note, and the run ends as it would have ended without it.
+//! What it finds is part of what was observed, and judged with the rest. A debug port that
+//! fails, hangs or knows nothing leaves a note, and the run ends as without it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use std::time::Duration;
 use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::post_mortem::{PostMortem, StackFrame};
 use jig_model::protocol::{DebugPort, PostMortemRequest};
-use jig_model::{Cause, Evidence, Fault, RunEvent, Verdict, chain};
+use jig_model::{Cause, Fault, RunEvent, chain};
 use tokio::time::timeout;
 
 use super::actions::Actions;
 use super::board::Board;
 use super::perform::AttemptRequest;
-use crate::judge::{Incident, IncidentKind};
+use crate::judge::{Finding, Incident, IncidentKind, Passage};
 use crate::store::{POST_MORTEM_FILE, RunDir};
 use crate::workflow::{ActionFailure, CancelToken};
 
@@ -80,7 +80,7 @@ pub(super) async fn explain(
     board: &Board,
     actions: &mut Actions<'_>,
     failure: Option<&ActionFailure>,
-) -> Option<Explanation> {
+) -> Option<Finding> {
     let debug = actions.protocols.debug.as_deref_mut()?;
     let why = why(&board.facts().incidents, failure)?;
     let image = image_of(request.images, actions.deployed.as_ref());
@@ -104,13 +104,6 @@ struct Desk<'a> {
     cancel: &'a CancelToken,
 }
 
-/// What was learned, and the file that holds all of it.
-pub(super) struct Explanation {
-    summary: String,
-    file: String,
-    len: u64,
-}
-
 impl Desk<'_> {
     /// Asks the debug port and keeps what it tells.
     async fn examine(
@@ -119,7 +112,7 @@ impl Desk<'_> {
         debug: &mut dyn DebugPort,
         image: Option<PathBuf>,
         why: Cause,
-    ) -> Option<Explanation> {
+    ) -> Option<Finding> {
         let core = self.evidence.join("target.core");
         let request = PostMortemRequest { image, core, why };
         let asked = tokio::select! {
@@ -137,7 +130,7 @@ impl Desk<'_> {
             Err(error) => Err(error),
         };
         match kept {
-            Ok(explanation) => Some(explanation),
+            Ok(finding) => Some(finding),
             Err(error) => {
                 let text = format!("why the target failed could not be looked into: {error}");
                 board.emit(RunEvent::Note { text });
@@ -146,16 +139,17 @@ impl Desk<'_> {
         }
     }
 
-    fn keep(&self, board: &Board, report: PostMortem) -> Result<Explanation, String> {
+    fn keep(&self, board: &Board, report: PostMortem) -> Result<Finding, String> {
         let path = self.dir.post_mortem_path(self.attempt);
         let file = self.dir.relative(&path).unwrap_or_else(|| POST_MORTEM_FILE.to_owned());
-        let summary = report.summary.clone();
-        let text = serde_json::to_vec_pretty(&report).map_err(|error| error.to_string())?;
-        let written = std::fs::write(&path, &text);
+        let (summary, proves) = (report.summary.clone(), report.proves);
+        let json = serde_json::to_vec_pretty(&report).map_err(|error| error.to_string())?;
+        let written = std::fs::write(&path, &json);
         // What was learned is in the event even where the disk took no file.
         board.emit(RunEvent::PostMortem { artefact: file.clone(), report });
         written.map_err(|error| format!("write {}: {error}", path.display()))?;
-        Ok(Explanation { summary, file, len: text.len() as u64 })
+        let passage = Passage { file, start: 0, end: json.len() as u64, text: summary };
+        Ok(Finding { proves, passage })
     }
 
     /// Cuts what names out of an image's debug information may have blown up, and makes
@@ -191,18 +185,5 @@ fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
         Some((at, _)) => format!("{} [...]", &text[..at]),
-    }
-}
-
-impl Explanation {
-    /// Adds what was learned to a verdict that blames the target; its kind and cause stay.
-    pub(super) fn add_to(self, verdict: &mut Verdict) {
-        if verdict.cause.fault() != Some(Fault::Target) {
-            return;
-        }
-        verdict.summary = format!("{}; {}", verdict.summary.trim_end(), self.summary);
-        let evidence = Evidence { file: self.file, start: 0, end: self.len, note: self.summary };
-        // The deciding passage stays the first one.
-        verdict.evidence.insert(verdict.evidence.len().min(1), evidence);
     }
 }

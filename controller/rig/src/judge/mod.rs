@@ -8,6 +8,7 @@ mod observation;
 mod rules;
 
 pub use observation::{
-    Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, PrintedId, ReadBack,
+    Finding, Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, PrintedId,
+    ReadBack,
 };
 pub use rules::judge;

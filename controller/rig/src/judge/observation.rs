@@ -133,6 +133,19 @@ pub struct Observation {
     pub restarts: u32,
     /// Which image ran.
     pub identity: Identity,
+    /// What the debug port found at the end, if it was asked and found something.
+    pub post_mortem: Option<Finding>,
+    /// What the rig had to do beside; decides nothing.
+    pub notes: Vec<String>,
+}
+
+/// What a debug port found out about a target that had gone wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The cause that the core's own state proves, if it proves one.
+    pub proves: Option<Cause>,
+    /// The file that holds all of it, with the one-line story as text.
+    pub passage: Passage,
 }
 
 impl Observation {

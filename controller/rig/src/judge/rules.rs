@@ -26,6 +26,7 @@ const RULES: &[(&str, Rule)] = &[
     ("failed-case", failed_case),
     ("claimed-failures", claimed_failures),
     ("bad-exit", bad_exit),
+    ("core-fault", core_fault),
     ("bytes-lost", bytes_lost),
     ("silent", silent),
     ("failed-action", failed_action),
@@ -44,6 +45,13 @@ const RULES: &[(&str, Rule)] = &[
 /// Each awaited report of an earlier boot must hold up like the last one: a proven failure
 /// in any of them decides, else the last boot, else what an earlier one leaves open.
 pub fn judge(seen: &Observation) -> Verdict {
+    let mut verdict = judge_boots(seen);
+    explain(seen, &mut verdict);
+    verdict.notes.clone_from(&seen.notes);
+    verdict
+}
+
+fn judge_boots(seen: &Observation) -> Verdict {
     let last = judge_boot(seen);
     if seen.earlier.is_empty() || !matches!(last.kind, Pass | Flaky | Inconclusive) {
         return last;
@@ -56,6 +64,7 @@ pub fn judge(seen: &Observation) -> Verdict {
             // These speak of the last boot alone.
             failure: None,
             identity: Identity::default(),
+            post_mortem: None,
             ..seen.clone()
         })
     });
@@ -77,6 +86,19 @@ fn judge_boot(seen: &Observation) -> Verdict {
     let mut verdict = decided.unwrap_or_else(|| passed(seen));
     verdict.tests = seen.report.clone();
     verdict
+}
+
+/// Adds what the debug port found to a verdict that blames the target.
+fn explain(seen: &Observation, verdict: &mut Verdict) {
+    let Some(finding) = &seen.post_mortem else { return };
+    let blamed = verdict.cause.fault() == Some(jig_model::Fault::Target);
+    if !blamed || verdict.evidence.iter().any(|known| known.file == finding.passage.file) {
+        return;
+    }
+    verdict.summary = format!("{}; {}", verdict.summary.trim_end(), finding.passage.text);
+    // The deciding passage stays the first one.
+    let second = verdict.evidence.len().min(1);
+    verdict.evidence.insert(second, finding.passage.evidence());
 }
 
 fn verdict(cause: Cause, summary: impl Into<String>, evidence: Vec<Evidence>) -> Verdict {
@@ -249,6 +271,16 @@ fn bad_exit(seen: &Observation) -> Option<Verdict> {
         }
         _ => None,
     })
+}
+
+/// A core that stands in a fault has failed, whether or not a console says so. What consoles
+/// tell, and what a target ended by, comes before: it names the failure more closely.
+fn core_fault(seen: &Observation) -> Option<Verdict> {
+    let finding = seen.post_mortem.as_ref()?;
+    let proven =
+        finding.proves.filter(|cause| matches!(cause, Cause::CoreFault | Cause::Lockup))?;
+    let summary = finding.passage.text.clone();
+    Some(verdict(proven, summary, vec![finding.passage.evidence()]))
 }
 
 fn silent(seen: &Observation) -> Option<Verdict> {

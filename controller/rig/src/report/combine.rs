@@ -7,6 +7,8 @@ use super::text::{cut, one_line};
 
 /// Most causes that a summary lists.
 const MAX_CAUSES: usize = 4;
+/// Most notes of all attempts together.
+const MAX_NOTES: usize = 16;
 /// Longest case name in a summary.
 const MAX_CASE: usize = 80;
 
@@ -26,8 +28,15 @@ const MAX_CASE: usize = 80;
 /// | passed ones only | pass | the last one's | proven every time |
 ///
 /// A rig failure thus never makes a run flaky. Evidence and cases are those of the
-/// deciding attempt. A single attempt is returned as it is.
+/// deciding attempt, notes those of all. A single attempt is returned as it is.
 pub fn combine(attempts: &[Verdict]) -> Verdict {
+    let mut verdict = deciding(attempts);
+    let notes = attempts.iter().flat_map(|attempt| &attempt.notes);
+    verdict.notes = notes.take(MAX_NOTES).cloned().collect();
+    verdict
+}
+
+fn deciding(attempts: &[Verdict]) -> Verdict {
     use VerdictKind::{Cancelled, EnvError, Fail, Flaky, Inconclusive, Pass};
     let first = |kind| attempts.iter().find(|verdict| verdict.kind == kind);
     match attempts {
@@ -149,6 +158,15 @@ mod tests {
         // 6 + 21 + 56 multisets of six kinds.
         assert_eq!(seen, 83);
         assert_eq!(combine(&[]).kind, VerdictKind::Inconclusive);
+    }
+
+    #[test]
+    fn notes_of_every_attempt_are_kept_and_bounded() {
+        let mut noted = verdict(VerdictKind::Pass);
+        noted.notes.push("attached twice".to_owned());
+        let attempts = [verdict(VerdictKind::Fail), noted.clone(), noted.clone()];
+        assert_eq!(combine(&attempts).notes, ["attached twice", "attached twice"]);
+        assert_eq!(combine(&vec![noted; 100]).notes.len(), MAX_NOTES);
     }
 
     #[test]

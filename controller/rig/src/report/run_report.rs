@@ -79,8 +79,8 @@ pub fn settle(verdict: Verdict) -> Verdict {
     } else {
         return verdict;
     };
-    let tests = verdict.tests;
-    Verdict { evidence: verdict.evidence, tests, ..Verdict::of(cause, summary) }
+    let Verdict { evidence, tests, notes, .. } = verdict;
+    Verdict { evidence, tests, notes, ..Verdict::of(cause, summary) }
 }
 
 /// Bounds a verdict and makes its texts harmless.
@@ -95,7 +95,7 @@ fn clip(verdict: Verdict) -> Verdict {
         case.name = one_line(&cut(&case.name, MAX_NAME));
         case.message = case.message.take().map(|text| lines(&cut(&text, MAX_TEXT)));
     }
-    for remark in &mut verdict.tests.remarks {
+    for remark in verdict.tests.remarks.iter_mut().chain(&mut verdict.notes) {
         *remark = one_line(&cut(remark, MAX_NAME));
     }
     verdict

@@ -177,6 +177,7 @@ fn told() -> PostMortem {
         limits: Vec::new(),
         registers: vec![("pc".to_owned(), 0x4e)],
         core: None,
+        proves: None,
     }
 }
 
@@ -241,6 +242,59 @@ async fn every_end_that_leaves_a_question_is_asked_about() {
         let banner = why == Cause::FaultBanner && rich.asked() == [Cause::Lockup];
         assert!(banner || rich.asked() == [why], "{why}: {:?}", rich.asked());
         assert!(end.verdict.summary.ends_with(&told().summary), "{}", end.verdict.summary);
+    }
+}
+
+#[tokio::test]
+async fn a_fault_that_no_console_tells_of_is_the_targets() {
+    let proves = |proves| Answer::Tells(Box::new(PostMortem { proves, ..told() }));
+    let misses = "{ power = 'cycle' }, { expect = ['never'], timeout = '50ms' }";
+    let waits = "{ power = 'cycle' }, { wait_for_results = true, timeout = '50ms' }";
+    let fault = Some(Cause::CoreFault);
+    let reset = vec![reset_by_target(), reset_by_target(), reset_by_target()];
+    for (beats, actions, proven, verdict) in [
+        (vec![], misses, fault, (Fail, Cause::CoreFault)),
+        (vec![], waits, fault, (Fail, Cause::CoreFault)),
+        (vec![print("x\n")], waits, fault, (Fail, Cause::CoreFault)),
+        (vec![Beat::Gap], misses, fault, (Fail, Cause::CoreFault)),
+        (vec![], waits, Some(Cause::Lockup), (Fail, Cause::Lockup)),
+        // What a core merely stands at proves nothing, and no driver makes a pass.
+        (vec![], waits, None, (Inconclusive, Cause::NoOutput)),
+        (vec![], waits, Some(Cause::Passed), (Inconclusive, Cause::NoOutput)),
+        (vec![], waits, Some(Cause::ProbeLost), (Inconclusive, Cause::NoOutput)),
+        // What is told elsewhere names it more closely.
+        (vec![print(FAULT)], waits, fault, (Fail, Cause::FaultBanner)),
+        (reset, waits, fault, (Fail, Cause::BootLoop)),
+    ] {
+        let rich = Rich::new(Bench::new(vec![beats]), proves(proven));
+        let (end, ..) = rich.perform(&plan(actions)).await;
+        let found = (end.verdict.kind, end.verdict.cause);
+        assert_eq!(found, verdict, "{actions} {proven:?}");
+        let pointers = end.verdict.evidence.iter();
+        let pointers = pointers.filter(|one| one.file == "consoles/1/post-mortem.json");
+        assert_eq!(pointers.count(), 1, "{:?}", end.verdict);
+        assert_eq!(end.verdict.summary.matches(&told().summary).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn attaching_twice_is_noted_and_changes_nothing() {
+    let attached = |attempts| {
+        let failures = vec!["attach to the running target: no answer".to_owned()];
+        let method = "attach under reset".to_owned();
+        Beat::Event(BoardEvent::Attached { attempts, method, failures })
+    };
+    for (report, verdict) in [(GREEN, (Pass, Cause::Passed)), (RED, (Fail, Cause::TestFailed))] {
+        let bench = Bench::new(vec![vec![attached(2), print(report)]]);
+        let end = bench.perform(&plan(BOOT_AND_WAIT)).await.unwrap();
+        assert_eq!((end.verdict.kind, end.verdict.cause), verdict);
+        let note = "the probe answered at the 2nd attach (attach under reset)";
+        assert_eq!(end.verdict.notes, [note]);
+        let events = bench.seen.events.lock().unwrap();
+        let told = events.iter().filter(|event| {
+            matches!(event, RunEvent::Board(BoardEvent::Attached { attempts: 2, .. }))
+        });
+        assert_eq!(told.count(), 1);
     }
 }
 

@@ -1,0 +1,98 @@
+//! What a run is told of a probe that does not answer at once: with a fake at probe-rs' seam.
+
+use std::sync::{Arc, Mutex};
+
+use jig_model::event::BoardEvent;
+use jig_model::profile::{BoardProfile, FaultSets};
+use jig_model::protocol::{BoardSink, BoxFuture, PowerState, SharedSink, Wire};
+use jig_model::{Cause, ConsoleName};
+use tokio::sync::mpsc;
+
+use super::board::Owner;
+use super::consoles::Consoles;
+use super::handle::{BoardHandle, Order};
+use super::seat::{RealSeat, Seat};
+use crate::AttachOptions;
+use crate::worker::fake::{Fake, Script};
+
+const PROFILE: &str = r#"
+version = 1
+id = "fake"
+title = "A board behind a fake probe"
+arch = "arm"
+chip = "nRF51822_xxAA"
+console = [{ name = "log", kind = "rtt" }]
+"#;
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<BoardEvent>>);
+
+impl BoardSink for Heard {
+    fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+    fn event(&self, event: BoardEvent) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+fn profile() -> BoardProfile {
+    let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|bad| panic!("{}", bad[0]));
+    BoardProfile::parse("fake.toml", PROFILE, &sets).unwrap_or_else(|bad| panic!("{bad}"))
+}
+
+/// Starts the owner of a board behind a fake probe.
+fn board(fake: &Arc<Fake>, sink: SharedSink) -> (BoardHandle, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Arc::clone(fake);
+    let seat = RealSeat {
+        selector: "fake".to_owned(),
+        source: Box::new(move || source.source()),
+        options: AttachOptions::default(),
+        ram: None,
+        lets_go: true,
+    };
+    let consoles = Consoles::new(&profile(), None, folder.path().to_owned());
+    let (orders, inbox) = mpsc::channel(4);
+    tokio::spawn(Owner::new(Seat::Real(seat), sink, consoles).run(inbox));
+    (BoardHandle { orders, silent: Cause::ProbeLost }, folder)
+}
+
+#[tokio::test]
+async fn a_run_is_told_that_the_first_attach_failed() {
+    for (deaf, attempts) in [(0, None), (1, Some(2))] {
+        let fake = Fake::new(Script { deaf, ..Script::default() });
+        let heard = Arc::new(Heard::default());
+        let (board, _folder) = board(&fake, Arc::clone(&heard) as _);
+        board.ask(Order::On).await.unwrap();
+        board.ask(Order::Off).await.unwrap();
+        let events = heard.0.lock().unwrap().clone();
+        let told: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                BoardEvent::Attached { attempts, method, failures } => {
+                    Some((*attempts, method.as_str(), failures.len(), failures[0].clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        match attempts {
+            None => assert_eq!(told, []),
+            Some(attempts) => {
+                let [(times, method, failures, why)] = told.as_slice() else {
+                    panic!("{events:?}")
+                };
+                assert_eq!(
+                    (*times, *method, *failures),
+                    (attempts, "attach to the running target", 1)
+                );
+                assert!(why.contains("did not respond"), "{why}");
+            }
+        }
+        let power = |state| BoardEvent::Power { state };
+        let ends = events.iter().filter(|event| matches!(event, BoardEvent::Power { .. }));
+        let ends: Vec<_> = ends.cloned().collect();
+        assert_eq!(ends, [power(PowerState::On), power(PowerState::Off)], "{events:?}");
+    }
+}
