@@ -209,7 +209,7 @@ fn hit_while_deploying(workshop: &Workshop, image: &str, hit: impl FnOnce()) -> 
 /// Deploys images in turns until a hit meets a deployment, and checks the cause.
 fn until_deployment_met(what: &str, cause: &str, mut attempt: impl FnMut(&str) -> Option<Value>) {
     let mut images = ["0.bin@0", "1.bin@0"].into_iter().cycle().take(TRIES);
-    let met = images.find_map(|image| attempt(image));
+    let met = images.find_map(&mut attempt);
     let verdict = met.unwrap_or_else(|| panic!("{what}: all {TRIES} came too late"));
     assert_eq!(verdict["cause"], cause, "{what}: {verdict}");
 }
