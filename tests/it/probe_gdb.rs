@@ -1,7 +1,10 @@
 //! A witness who knows nothing of Jig: GDB sees through `jig gdb` what Jig's verbs see.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use jig_model::{Cause, Fault};
+use jig_probe::{AttachOptions, ProbeError, ProbeHandle, ProbeSource};
 use nix::sys::signal::Signal;
 
 use crate::manifest::elf;
@@ -148,4 +151,33 @@ fn gdb_breaks_steps_resets_and_detaches() {
     assert!(next.out().contains(" in section .text"), "{next}");
     gdb.stop();
     workshop.nothing_lives(crate::workshop::DEADLINE).unwrap();
+}
+
+/// The verbs give up after 20 s; a client of one second is told the same.
+#[test]
+fn who_has_a_served_board_is_named_to_the_next() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let image = elf("microbit", "unity-pass");
+    let mut served = Served::start(&workshop, "microbit", &["--image", &image]);
+    served.prints("\nOK\n");
+    let gdb = Gdb::start(&workshop, "microbit", &[]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = AttachOptions {
+        chip: Some("nRF51822_xxAA".to_owned()),
+        deadline: Duration::from_secs(1),
+        ..AttachOptions::default()
+    };
+    let source = ProbeSource::Selector(served.selector.clone());
+    let error = runtime.block_on(ProbeHandle::attach(source, options)).unwrap_err();
+    let ProbeError::Held { selector, holder } = &error else { panic!("{error:?}") };
+    assert_eq!(*selector, served.selector);
+    assert!(holder.starts_with("another client of jig"), "{holder}");
+    assert!(holder.contains(&format!("pid {}", served.pid())), "{holder}");
+    assert_eq!((error.fault(), error.cause()), (Fault::Lab, Cause::ProbeHeld));
+    // The first has noticed nothing, and the next is served when it leaves.
+    gdb.executes(&["info symbol $pc", "detach"]);
+    gdb.stop();
+    served.verb(&["regs"], &["pc"]).says(0, &[]);
+    served.stop().says(0, &[]);
 }
