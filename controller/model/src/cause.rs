@@ -61,6 +61,8 @@ causes! {
     CoreFault = "core_fault" => Fail, Target;
     /// The processor locked up: a fault inside the fault handler.
     Lockup = "lockup" => Fail, Target;
+    /// The firmware did what its board cannot execute, and that ended the board.
+    TargetAborted = "target_aborted" => Fail, Target;
     /// The operating system of the target panicked.
     GuestPanic = "guest_panic" => Fail, Target;
     /// A watchdog reset the target.

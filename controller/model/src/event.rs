@@ -67,6 +67,11 @@ pub enum BoardEvent {
         /// The driver's words (register dump); may hold hostile bytes.
         detail: String,
     },
+    /// The target did what its board cannot execute, and that ended the board.
+    Aborted {
+        /// The driver's words; may hold hostile bytes.
+        detail: String,
+    },
     /// The rig lost the board.
     Lost {
         /// The cause that makes.

@@ -26,12 +26,22 @@ pub(super) struct Facts<'a> {
 /// standard error, its semihosting has a console of its own.)
 const LOCKUP: &str = "Lockup";
 
+/// How QEMU begins the line that says why it aborts over what a guest did, such as an unknown
+/// semihosting call; the registers follow. A failed assertion of its own begins with the
+/// program's name or `ERROR`, and has none.
+const ABORT: &str = "qemu: ";
+/// How registers begin: of 32-bit Arm, 64-bit Arm, RISC-V. (QEMU 7.2, `cpu_dump_state`.)
+const REGISTERS: [&str; 3] = ["R00=", " PC=", " pc "];
+
 /// Names what an unasked-for end was.
 pub(super) fn classify(facts: &Facts<'_>) -> BoardEvent {
     let lost = |cause, detail: String| BoardEvent::Lost { cause, detail };
     match facts.ending {
         Ending::Signalled(Signal::SIGABRT) if facts.stderr.contains(LOCKUP) => {
             BoardEvent::Lockup { detail: facts.stderr.trim().to_owned() }
+        }
+        Ending::Signalled(Signal::SIGABRT) if let Some(detail) = aborted(facts.stderr) => {
+            BoardEvent::Aborted { detail }
         }
         Ending::Signalled(signal) => {
             let said = said(facts.stderr);
@@ -62,6 +72,14 @@ fn complains(facts: &Facts<'_>) -> bool {
     errors.filter_map(|rest| rest.strip_prefix(": ")).any(|rest| !rest.starts_with("warning:"))
 }
 
+/// Finds why the emulator aborted over what the guest did, and the registers behind it.
+fn aborted(stderr: &str) -> Option<String> {
+    let start = stderr.find(ABORT).filter(|at| *at == 0 || stderr[..*at].ends_with('\n'))?;
+    let (_, said) = stderr.split_at(start);
+    let registers = said.lines().skip(1).any(|line| REGISTERS.iter().any(|r| line.starts_with(r)));
+    registers.then(|| said.trim().trim_start_matches(ABORT).to_owned())
+}
+
 /// Quotes the last line of standard error, if there is one.
 fn said(stderr: &str) -> String {
     match stderr.trim().lines().next_back() {
@@ -85,6 +103,19 @@ mod tests {
             ..facts(Ending::Signalled(Signal::SIGABRT))
         };
         assert!(matches!(classify(&lockup), BoardEvent::Lockup { .. }));
+
+        let call = Facts {
+            stderr: "Timer with period zero\nqemu: Unsupported SemiHosting SWI 0x99\nR00=0",
+            ..facts(Ending::Signalled(Signal::SIGABRT))
+        };
+        let BoardEvent::Aborted { detail } = classify(&call) else { panic!("the rig's") };
+        assert_eq!(detail, "Unsupported SemiHosting SWI 0x99\nR00=0");
+        let own = Facts {
+            stderr: "qemu-system-arm: hw/sd/sd.c:297: Assertion `x' failed.",
+            ..facts(Ending::Signalled(Signal::SIGABRT))
+        };
+        let own = classify(&own);
+        assert!(matches!(own, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));
 
         let killed = classify(&facts(Ending::Signalled(Signal::SIGKILL)));
         assert!(matches!(killed, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));

@@ -124,6 +124,7 @@ fn board(event: &BoardEvent) -> String {
         BoardEvent::GuestPanic { detail } => format!("the target panicked: {detail}"),
         BoardEvent::TargetExit { code } => format!("the target ended with exit code {code}"),
         BoardEvent::Lockup { detail } => format!("the processor locked up: {detail}"),
+        BoardEvent::Aborted { detail } => format!("ended by what it cannot execute: {detail}"),
         BoardEvent::Lost { cause, detail } => format!("lost ({cause}): {detail}"),
     }
 }

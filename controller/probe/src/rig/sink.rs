@@ -76,6 +76,7 @@ impl BoardSink for EmulatorSink {
             BoardEvent::Reset { by_target: true, .. }
             | BoardEvent::Watchdog { .. }
             | BoardEvent::GuestPanic { .. }
+            | BoardEvent::Aborted { .. }
             | BoardEvent::TargetExit { .. }
             | BoardEvent::Lockup { .. } => self.state().on,
         };

@@ -219,6 +219,9 @@ impl BoardSink for Board {
             BoardEvent::Lockup { detail } => {
                 self.incident(IncidentKind::Lockup, self.here(detail));
             }
+            BoardEvent::Aborted { detail } => {
+                self.incident(IncidentKind::Aborted, self.here(detail));
+            }
             BoardEvent::Lost { cause, detail } => {
                 self.incident(IncidentKind::Lost(cause), self.here(detail));
             }

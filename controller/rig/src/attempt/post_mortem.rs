@@ -50,6 +50,7 @@ fn why(incidents: &[Incident], failure: Option<&ActionFailure>) -> Option<Cause>
     });
     let seen = incidents.iter().find_map(|incident| match incident.kind {
         IncidentKind::Lockup => Some(Cause::Lockup),
+        IncidentKind::Aborted => Some(Cause::TargetAborted),
         IncidentKind::GuestPanic => Some(Cause::GuestPanic),
         IncidentKind::Watchdog => Some(Cause::WatchdogReset),
         IncidentKind::Reset => Some(Cause::UnexpectedReset),

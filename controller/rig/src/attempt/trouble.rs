@@ -69,6 +69,7 @@ fn fatal(incident: &Incident) -> Option<ActionFailure> {
     let cause = match incident.kind {
         IncidentKind::Lost(cause) | IncidentKind::Recognised(cause) => cause,
         IncidentKind::Lockup => Cause::Lockup,
+        IncidentKind::Aborted => Cause::TargetAborted,
         IncidentKind::GuestPanic => Cause::GuestPanic,
         IncidentKind::Watchdog => Cause::WatchdogReset,
         // An exit may be the good end of a report; the action that waits for it decides.

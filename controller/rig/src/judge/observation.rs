@@ -46,6 +46,8 @@ pub enum IncidentKind {
     Lost(Cause),
     /// The processor locked up.
     Lockup,
+    /// The target did what its board cannot execute.
+    Aborted,
     /// A recogniser named a cause on a console.
     Recognised(Cause),
     /// The driver saw the target's operating system panic.

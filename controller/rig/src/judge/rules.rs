@@ -190,6 +190,11 @@ fn crash(seen: &Observation) -> Option<Verdict> {
         let summary = format!("the processor locked up: {line}");
         return Some(by_incident(lockup, Cause::Lockup, summary));
     }
+    if let Some(aborted) = incident(seen, |kind| *kind == IncidentKind::Aborted) {
+        let line = aborted.passage.text.lines().next().unwrap_or_default();
+        let summary = format!("the target did what its board cannot execute: {line}");
+        return Some(by_incident(aborted, Cause::TargetAborted, summary));
+    }
     let panic = incident(seen, |kind| *kind == IncidentKind::GuestPanic)?;
     Some(by_incident(panic, Cause::GuestPanic, "the target's operating system panicked"))
 }
@@ -437,6 +442,7 @@ mod tests {
                 o.incidents.push(incident(IncidentKind::Recognised(Cause::FaultBanner)));
             }),
             (Cause::Lockup, |o| o.incidents.push(incident(IncidentKind::Lockup))),
+            (Cause::TargetAborted, |o| o.incidents.push(incident(IncidentKind::Aborted))),
             (Cause::GuestPanic, |o| o.incidents.push(incident(IncidentKind::GuestPanic))),
             (Cause::WatchdogReset, |o| o.incidents.push(incident(IncidentKind::Watchdog))),
             (Cause::BootLoop, |o| {
