@@ -12,3 +12,4 @@ pub(crate) mod profile;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod session;
+mod turn;

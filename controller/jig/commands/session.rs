@@ -8,10 +8,11 @@ use jig_model::rig_file::Resource;
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
 use jig_rig::session::{Bench, Observer, SessionRequest};
-use jig_rig::store::{Holder, PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, SweptOutcome};
+use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, SweptOutcome};
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::turn;
 use crate::args::Common;
 use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
@@ -87,25 +88,19 @@ pub(crate) fn session(
 /// in a loop of runs, short enough for a person who forgot a debugger.
 const TURN: Duration = Duration::from_secs(30);
 
-/// Takes a place for this process, and says who has it while it has to wait.
+/// Takes a place for a run, unless somebody asks to stop first.
 pub(crate) async fn hold(
     places: &Places,
     place: &PlaceName,
     cancel: &CancelToken,
     screen: &Screen,
 ) -> Result<PlaceLock, Failure> {
-    let waiting = |holder: Option<&Holder>| {
-        let who = holder.map_or_else(|| "another process".to_owned(), Holder::to_string);
-        screen.say(&format!("waiting for place {place}, in use by {}", escape(who.as_bytes())));
-    };
     tokio::select! {
         biased;
         () = cancel.cancelled() => {
             Err(Failure::new(Fault::Cancelled, format!("gave up waiting for place {place}")))
         }
-        taken = places.lock_within(place, TURN, waiting) => taken.map_err(|error| {
-            Failure::new(error.fault(), escape(chain(&error).as_bytes()).to_string())
-        }),
+        taken = turn::take(places, place, TURN, screen) => taken.map_err(|e| turn::refused(&e)),
     }
 }
 

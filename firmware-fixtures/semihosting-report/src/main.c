@@ -5,6 +5,7 @@
 #define SYS_WRITE0 0x04
 #define SYS_WRITE 0x05
 #define SYS_READ 0x06
+#define SYS_CLOCK 0x10
 #define MODE_WRITE 4u
 #define NOWHERE 0x60000000u
 
@@ -66,11 +67,15 @@ FIXTURE_MAIN
     by_text("ok 1 - whole texts\n");
     by_bytes("ok 2 - byte by byte\n");
     by_file(console, "ok 3 - by a file\n");
-    /* What a debugger must survive: the emulator serves these, too. */
+    /* What a debugger must survive. The emulator does; it would not survive an operation that
+     * it does not know. */
     uint32_t nowhere[3] = {console, NOWHERE, 4};
     call(SYS_WRITE, nowhere);
+    call(SYS_WRITE, (const void *)NOWHERE);
+    call(SYS_OPEN, (const void *)NOWHERE);
     char input[4];
     uint32_t reads[3] = {open_file(":tt", 0), (uint32_t)input, 0};
     call(SYS_READ, reads);
+    call(SYS_CLOCK, (const void *)NOWHERE);
     semihosting_exit(0);
 }

@@ -12,11 +12,11 @@ use jig_model::protocol::{BindContext, NoLedger, Protocols};
 use jig_model::rig_file::{Place, ProbeResource, Resource};
 use jig_model::{BoardId, Fault, PlaceName};
 use jig_probe::{AttachOptions, ChipDescription, MemoryRange, ProbeSource, VirtualBoard};
-use jig_rig::console::escape;
-use jig_rig::store::{FlashFile, Holder, PlaceLock, PlaceLockError, Places};
+use jig_rig::store::{FlashFile, PlaceLock, PlaceLockError, Places};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
+use super::super::turn;
 use super::port::Lasting;
 use super::tap::Tap;
 use crate::catalogue::Catalogue;
@@ -262,20 +262,15 @@ fn for_debuggers(profile: &BoardProfile) -> BoardProfile {
     profile
 }
 
-/// Takes a place for this process, and says who has it while it waits.
+/// Takes a place for a verb.
 pub(super) async fn lock(
     places: &Places,
     place: &PlaceName,
     wait: Duration,
     screen: &Screen,
 ) -> Result<PlaceLock, Failure> {
-    let waiting = |holder: Option<&Holder>| {
-        let who = holder.map_or_else(|| "another process".to_owned(), Holder::to_string);
-        screen.say(&format!("waiting for place {place}, in use by {}", escape(who.as_bytes())));
-    };
-    places.lock_within(place, wait, waiting).await.map_err(|error| {
-        let words = escape(chain(&error).as_bytes()).to_string();
-        let failure = Failure::new(error.fault(), words);
+    turn::take(places, place, wait, screen).await.map_err(|error| {
+        let failure = turn::refused(&error);
         match error {
             PlaceLockError::Held { .. } => failure.help("wait for it with --wait 30s"),
             PlaceLockError::Store(_) => failure,

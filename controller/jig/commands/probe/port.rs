@@ -171,7 +171,8 @@ pub(super) fn with_port(
         }
         if attached.attempts > 1 {
             let words = attached.method.words();
-            screen.say(&format!("attached at attempt {} ({words})", attached.attempts));
+            let attempts = attached.attempts;
+            screen.say(&format!("the probe answered at attempt {attempts} ({words})"));
         }
         let port = Port { handle, attached, place: place.name.clone(), profile, held, stops };
         let outcome = async {

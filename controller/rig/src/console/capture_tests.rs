@@ -1,7 +1,5 @@
 //! What the capture owes its wires: every byte, in order, whatever the disk does.
 
-use std::collections::VecDeque;
-use std::io::Read as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
@@ -14,63 +12,8 @@ use super::super::follow::{Follow, FollowError};
 use super::super::log::{GapReason, RecordKind, Sink};
 use super::super::queue::LIMIT;
 use super::super::read::LogReader;
+use super::super::test_wire::Target;
 use super::*;
-
-/// The target's end of an in-memory wire.
-#[derive(Clone, Default)]
-struct Target(Arc<Mutex<Line>>);
-
-#[derive(Default)]
-struct Line {
-    output: VecDeque<u8>,
-    input: Vec<u8>,
-    /// How much input the target takes.
-    appetite: usize,
-    ended: bool,
-    broken: bool,
-    wakers: Vec<Waker>,
-}
-
-impl Target {
-    fn print(&self, bytes: &[u8]) {
-        self.change(|line| line.output.extend(bytes));
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Line)) {
-        let mut line = self.0.lock().unwrap();
-        change(&mut line);
-        line.wakers.drain(..).for_each(Waker::wake);
-    }
-}
-
-impl Wire for Target {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut line = self.0.lock().unwrap();
-        if !line.output.is_empty() {
-            return Poll::Ready(line.output.read(buf));
-        }
-        if line.broken {
-            return Poll::Ready(Err(io::Error::other("unplugged")));
-        }
-        if line.ended {
-            return Poll::Ready(Ok(0));
-        }
-        line.wakers.push(cx.waker().clone());
-        Poll::Pending
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let mut line = self.0.lock().unwrap();
-        let n = bytes.len().min(line.appetite).min(3);
-        if n == 0 {
-            line.wakers.push(cx.waker().clone());
-            return Poll::Pending;
-        }
-        line.appetite -= n;
-        line.input.extend(&bytes[..n]);
-        Poll::Ready(Ok(n))
-    }
-}
 
 fn clock() -> Arc<dyn Clock> {
     let ticks = AtomicU64::new(0);
@@ -96,7 +39,7 @@ fn bench() -> Bench {
 #[tokio::test]
 async fn everything_is_on_disk_after_a_drain_and_after_the_end() {
     let Bench { console, handle, paths, _folder } = bench();
-    let target = Target::default();
+    let target = Target::picky();
     target.print(b"first");
     handle.attach(Box::new(target.clone())).unwrap();
     assert_eq!(handle.drained().await.unwrap(), 5);
@@ -115,7 +58,7 @@ async fn everything_is_on_disk_after_a_drain_and_after_the_end() {
 #[tokio::test]
 async fn the_log_goes_on_over_power_cycles_with_marks() {
     let Bench { console, handle, paths, _folder } = bench();
-    let (one, two) = (Target::default(), Target::default());
+    let (one, two) = (Target::picky(), Target::picky());
     one.print(b"one");
     handle.attach(Box::new(one.clone())).unwrap();
     handle.drained().await.unwrap();
@@ -166,7 +109,7 @@ fn noise(len: usize) -> Vec<u8> {
 async fn a_flood_arrives_complete_whatever_the_followers_do() {
     let Bench { console, handle, paths, _folder } = bench();
     let megabyte = noise(1 << 20);
-    let target = Target::default();
+    let target = Target::picky();
     handle.attach(Box::new(target.clone())).unwrap();
     // Never reads on: it must not hold anything up.
     let mut stuck = handle.follow(0, 0).unwrap();
@@ -200,17 +143,17 @@ async fn a_flood_arrives_complete_whatever_the_followers_do() {
 async fn a_send_is_whole_and_an_abandoned_one_holds_nobody_up() {
     let Bench { console, handle, paths: _, _folder } = bench();
     assert!(matches!(handle.send(*b"x").await, Err(ConsoleError::Detached)));
-    let target = Target::default();
+    let target = Target::picky();
     handle.attach(Box::new(target.clone())).unwrap();
     target.change(|line| line.appetite = 10);
     handle.send(*b"hello").await.unwrap();
-    assert_eq!(target.0.lock().unwrap().input, b"hello");
+    assert_eq!(target.taken(), b"hello");
     // Takes five of ten bytes and then no more.
     let stuck = handle.send(*b"0123456789");
     assert!(tokio::time::timeout(Duration::from_secs(1), stuck).await.is_err());
     target.change(|line| line.appetite = 100);
     handle.send(*b"next").await.unwrap();
-    assert_eq!(target.0.lock().unwrap().input, b"hello01234next");
+    assert_eq!(target.taken(), b"hello01234next");
     // Output still flows while the target does not read.
     target.change(|line| line.appetite = 0);
     let stuck = tokio::spawn({
@@ -263,7 +206,7 @@ async fn a_full_disk_is_told_and_the_wire_still_drained() {
     let log = LogWriter::over(Box::new(raw), Box::new(index_sink)).unwrap();
     let console = Console::over(log, &raw_path, clock()).unwrap();
     let handle = console.handle().clone();
-    let target = Target::default();
+    let target = Target::picky();
     handle.attach(Box::new(target.clone())).unwrap();
     target.print(b"kept");
     assert_eq!(handle.drained().await.unwrap(), 4);
@@ -316,10 +259,10 @@ async fn a_stalled_disk_holds_the_wire_up_only_beyond_the_limit() {
     let index = Full { room: usize::MAX, kept: Arc::default() };
     let log = LogWriter::over(Box::new(Stalled(Arc::clone(&gate))), Box::new(index)).unwrap();
     let console = Console::over(log, Path::new("/nowhere"), clock()).unwrap();
-    let target = Target::default();
+    let target = Target::picky();
     target.print(&vec![b'x'; ALL]);
     console.handle().attach(Box::new(target.clone())).unwrap();
-    let taken = || ALL - target.0.lock().unwrap().output.len();
+    let taken = || ALL - target.left();
     // The wire is read although nothing can be written.
     while taken() < LIMIT - CHUNK {
         tokio::task::yield_now().await;
@@ -338,7 +281,7 @@ async fn a_stalled_disk_holds_the_wire_up_only_beyond_the_limit() {
 #[tokio::test]
 async fn dropping_the_console_closes_the_log_in_order() {
     let Bench { console, handle, paths: _, _folder } = bench();
-    let target = Target::default();
+    let target = Target::picky();
     target.print(b"bytes");
     handle.attach(Box::new(target)).unwrap();
     drop(console);
@@ -385,7 +328,7 @@ fn has_room(queue: &Queue) -> bool {
 #[tokio::test]
 async fn a_wait_right_behind_a_power_on_does_not_see_the_end_before() {
     let Bench { console, handle, paths: _, _folder } = bench();
-    let (one, two) = (Target::default(), Target::default());
+    let (one, two) = (Target::picky(), Target::picky());
     one.change(|line| line.ended = true);
     handle.attach(Box::new(one)).unwrap();
     handle.state().wait_for(|s| s.ended.is_some()).await.unwrap();
@@ -402,7 +345,7 @@ async fn a_wait_right_behind_a_power_on_does_not_see_the_end_before() {
     let mut waiting = follower.clone();
     let revived = tokio::spawn(async move { waiting.revived().await });
     tokio::task::yield_now().await;
-    handle.attach(Box::new(Target::default())).unwrap();
+    handle.attach(Box::new(Target::picky())).unwrap();
     assert!(revived.await.unwrap());
     console.close().await;
     assert!(!follower.revived().await);
@@ -484,7 +427,7 @@ async fn the_end_of_a_log_is_told_before_its_sync_and_the_syncs_failure_after() 
     let index = Full { room: usize::MAX, kept: Arc::default() };
     let log = LogWriter::over(Box::new(Unsyncable(signs)), Box::new(index)).unwrap();
     let console = Console::over(log, Path::new("/nowhere"), clock()).unwrap();
-    let target = Target::default();
+    let target = Target::picky();
     console.handle().attach(Box::new(target.clone())).unwrap();
     target.print(b"OK");
     let (state, syncing) = console.end().await;

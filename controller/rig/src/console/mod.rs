@@ -21,6 +21,8 @@ mod read;
 mod recognise;
 mod scan;
 mod search;
+#[cfg(test)]
+pub(crate) mod test_wire;
 
 pub use capture::{Console, Syncing};
 pub use clock::{Clock, Stamp, UnderWay};

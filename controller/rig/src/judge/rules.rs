@@ -393,7 +393,7 @@ fn passed(seen: &Observation) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Gap, Passage, PrintedId, ReadBack};
+    use crate::judge::{Finding, Gap, Heard, Passage, PrintedId, ReadBack};
     use crate::workflow::ActionFailure;
     use jig_model::VerdictKind;
     use jig_model::result::{ResultFormat, TestCase};
@@ -422,6 +422,30 @@ mod tests {
         Incident { kind, passage: Passage::default() }
     }
 
+    fn finding(proves: Cause) -> Finding {
+        Finding { proves: Some(proves), passage: Passage::default() }
+    }
+
+    #[test]
+    fn what_a_debug_port_finds_comes_behind_the_rig_and_what_the_target_said() {
+        let fault = Some(finding(Cause::CoreFault));
+        let seen = || Observation { post_mortem: fault.clone(), ..green() };
+        for (cause, what) in [
+            (Cause::ProbeLost, IncidentKind::Lost(Cause::ProbeLost)),
+            (Cause::FaultBanner, IncidentKind::Recognised(Cause::FaultBanner)),
+            (Cause::WatchdogReset, IncidentKind::Watchdog),
+            (Cause::GuestExit, IncidentKind::Exit(3)),
+            (Cause::CoreFault, IncidentKind::Exit(0)),
+        ] {
+            let incidents = vec![incident(what)];
+            assert_eq!(judge(&Observation { incidents, ..seen() }).cause, cause);
+        }
+        // An earlier boot's report is judged by itself.
+        let heard = Heard { output: green().output, report: green().report };
+        let earlier = Observation { earlier: vec![heard], ..seen() };
+        assert_eq!(judge(&earlier).cause, Cause::CoreFault);
+    }
+
     #[test]
     fn a_complete_green_report_passes() {
         let verdict = judge(&green());
@@ -442,6 +466,8 @@ mod tests {
                 o.incidents.push(incident(IncidentKind::Recognised(Cause::FaultBanner)));
             }),
             (Cause::Lockup, |o| o.incidents.push(incident(IncidentKind::Lockup))),
+            (Cause::CoreFault, |o| o.post_mortem = Some(finding(Cause::CoreFault))),
+            (Cause::Lockup, |o| o.post_mortem = Some(finding(Cause::Lockup))),
             (Cause::TargetAborted, |o| o.incidents.push(incident(IncidentKind::Aborted))),
             (Cause::GuestPanic, |o| o.incidents.push(incident(IncidentKind::GuestPanic))),
             (Cause::WatchdogReset, |o| o.incidents.push(incident(IncidentKind::Watchdog))),

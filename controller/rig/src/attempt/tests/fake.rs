@@ -1,10 +1,8 @@
 //! A board that plays a script at each boot, and everything else an attempt needs.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use jig_model::event::BoardEvent;
@@ -13,13 +11,14 @@ use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
     BindContext, BoxFuture, CommandEnd, DriverError, DriverFactory, Flasher, Host, NoLedger, Power,
-    PowerState, Protocols, Reset, SharedSink, Wire,
+    PowerState, Protocols, Reset, SharedSink,
 };
 use jig_model::rig_file::{EmulatorResource, Resource};
 use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
 use tokio::task::JoinSet;
 
 use crate::attempt::{AttemptEnd, AttemptError, AttemptRequest, EventSink, Lookout, perform};
+use crate::console::test_wire::Target;
 use crate::console::{Clock, ConsoleHandle, GapReason, Stamp, UnderWay};
 use crate::store::{LiveRun, NewRun, RunStore, SystemClock};
 use crate::workflow::CancelToken;
@@ -137,64 +136,6 @@ impl Call {
             Self::Fails(cause) => Err(DriverError::new(cause, "as scripted")),
             Self::Hangs => std::future::pending().await,
         }
-    }
-}
-
-#[derive(Default)]
-struct Line {
-    output: VecDeque<u8>,
-    input: Vec<u8>,
-    ended: bool,
-    broken: bool,
-    deaf: bool,
-    wakers: Vec<Waker>,
-}
-
-/// The target's end of a wire in memory.
-#[derive(Clone, Default)]
-struct Target(Arc<Mutex<Line>>);
-
-impl Target {
-    fn change<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
-        let mut line = self.0.lock().unwrap();
-        let result = change(&mut line);
-        line.wakers.drain(..).for_each(Waker::wake);
-        result
-    }
-
-    async fn input(&self, count: usize) {
-        std::future::poll_fn(|cx| {
-            let mut line = self.0.lock().unwrap();
-            line.wakers.push(cx.waker().clone());
-            if line.input.len() >= count { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
-}
-
-impl Wire for Target {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut line = self.0.lock().unwrap();
-        if !line.output.is_empty() {
-            return Poll::Ready(line.output.read(buf));
-        }
-        if line.broken {
-            return Poll::Ready(Err(io::Error::other("unplugged")));
-        }
-        if line.ended {
-            return Poll::Ready(Ok(0));
-        }
-        line.wakers.push(cx.waker().clone());
-        Poll::Pending
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.0.lock().unwrap().deaf {
-            self.0.lock().unwrap().wakers.push(cx.waker().clone());
-            return Poll::Pending;
-        }
-        self.change(|line| line.input.extend_from_slice(bytes));
-        Poll::Ready(Ok(bytes.len()))
     }
 }
 
@@ -471,7 +412,9 @@ impl Power for FakeBoard {
             let deaf = self.bench.deaf;
             fake.targets = fake.consoles.iter().map(|_| Target::default()).collect();
             for (name, target) in fake.consoles.iter().zip(&fake.targets) {
-                target.change(|line| line.deaf = deaf);
+                if deaf {
+                    target.change(|line| line.appetite = 0);
+                }
                 fake.sink.attach(name, Box::new(target.clone()));
             }
             fake.sink.event(BoardEvent::Power { state: PowerState::On });
