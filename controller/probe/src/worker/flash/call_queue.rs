@@ -102,7 +102,7 @@ impl CallQueue {
     pub(crate) fn within(room: &Range<u64>, page: u32) -> Option<Self> {
         let page = u64::from(page.max(1)).next_multiple_of(4);
         let start = room.start.next_multiple_of(8);
-        let tray = room.end.checked_sub(start + TRAYS)? / 2 & !7;
+        let tray = (room.end.checked_sub(start + TRAYS)? / 2) & !7;
         let pages = (tray.checked_sub(SLOTS)? / page).min(MOST as u64);
         (pages > 0).then_some(Self {
             start,
