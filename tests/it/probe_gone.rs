@@ -103,7 +103,7 @@ fn a_served_emulator_that_dies_while_it_is_programmed_is_the_labs_fault() {
         let flashing = Flashing::start(&workshop, &["all.bin@0", "--all"]);
         kill(workshop.emulators().pop()?, Signal::SIGKILL).ok()?;
         let ran = flashing.hit(Instant::now());
-        served.stop().says(0, &[]);
+        served.ended().says(75, &["the emulated board microbit is gone: emulator_killed"]);
         ran
     });
     let served = Served::start(&workshop, "microbit", &[]);
@@ -260,7 +260,7 @@ fn a_deployment_whose_probe_vanishes_is_the_labs_fault() {
             let emulator = workshop.emulators().pop();
             emulator.map(|emulator| kill(emulator, Signal::SIGKILL));
         });
-        served.stop().says(0, &[]);
+        served.ended().says(75, &["is gone"]);
         verdict
     });
     let served = serve();

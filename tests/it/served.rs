@@ -92,6 +92,11 @@ impl<'w> Served<'w> {
     /// Asks the server to end, and waits for its end and that of all it started.
     pub(crate) fn stop(self) -> Ran {
         self.server.signal(Signal::SIGINT);
+        self.ended()
+    }
+
+    /// Waits for the server's end and that of all it started.
+    pub(crate) fn ended(self) -> Ran {
         let ran = self.server.finish();
         self.workshop.nothing_lives(DEADLINE).unwrap();
         ran

@@ -226,6 +226,7 @@ fn wishes(
         options.mode = AttachMode::UnderReset;
     }
     options.allow_unlock |= said.allow_unlock;
+    options.wait = said.wait;
     Ok((said.probe.clone().or(selector), options))
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn probe(
         let places = catalogue.places();
         let lock = lock(&places, &place.name, wait, screen).await?;
         let tap = Tap::new(!screen.json() && !screen.quiet());
+        let lost = tap.lost();
         let mut board = LocalBoard::start(&catalogue, &place, &profile, lock, tap).await?;
         let served = async {
             let payload = image.map(|image| payload_of(&image, &profile)).transpose()?;
@@ -103,14 +104,24 @@ pub(crate) fn probe(
         if let Err(error) = runs.await {
             tracing::warn!(error = chain(&error), "the board was served, but does not run");
         }
-        let _ = stops.wait_for(|stop| *stop).await;
+        let lost = tokio::select! {
+            _ = stops.wait_for(|stop| *stop) => None,
+            words = lost => Some(words),
+        };
         drop(server);
         // A board whose program ended it keeps what was flashed before.
         if let Err(failure) = board.keep().await {
             tracing::warn!(error = failure.message, "what the flash holds now was not kept");
         }
         Box::new(board).release().await;
-        Ok(exit::PASS)
+        match lost {
+            None => Ok(exit::PASS),
+            Some(words) => {
+                let words = format!("the emulated board {} is gone: {words}", place.name);
+                Err(Failure::new(Fault::Lab, words)
+                    .help(format!("serve it anew: jig probe serve -b {}", place.name)))
+            }
+        }
     });
     runtime.shutdown_background();
     outcome

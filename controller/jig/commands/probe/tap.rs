@@ -9,6 +9,7 @@ use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
 use jig_model::protocol::{BoardSink, BoxFuture, Wire};
 use jig_rig::console::{Escaper, escape};
+use tokio::sync::watch;
 
 /// Bytes taken at once.
 const STRIDE: usize = 16 << 10;
@@ -19,6 +20,7 @@ const STRIDE: usize = 16 << 10;
 #[derive(Clone)]
 pub(super) struct Tap {
     shown: bool,
+    lost: watch::Sender<Option<String>>,
     lines: Arc<Mutex<Vec<Arc<Mutex<Line>>>>>,
 }
 
@@ -31,7 +33,19 @@ struct Line {
 impl Tap {
     /// Shows on standard output what the board prints, escaped; or nothing.
     pub(super) fn new(shown: bool) -> Self {
-        Self { shown, lines: Arc::default() }
+        Self { shown, lost: watch::Sender::new(None), lines: Arc::default() }
+    }
+
+    /// Waits until the rig loses the board; returns the driver's words, escaped.
+    pub(super) fn lost(&self) -> impl Future<Output = String> + Send + use<> {
+        let mut lost = self.lost.subscribe();
+        async move {
+            let words = lost.wait_for(Option::is_some).await.map(|words| words.clone());
+            match words {
+                Ok(words) => words.unwrap_or_default(),
+                Err(_) => std::future::pending().await,
+            }
+        }
     }
 
     /// Takes what there is; ready when the wire has ended.
@@ -84,7 +98,8 @@ impl BoardSink for Tap {
             BoardEvent::Lockup { .. } => tracing::info!("the core locked up"),
             BoardEvent::Lost { cause, detail } => {
                 let detail = escape(detail.as_bytes());
-                tracing::warn!(%cause, %detail, "the board was lost");
+                tracing::debug!(%cause, %detail, "the board was lost");
+                self.lost.send_replace(Some(format!("{cause}: {detail}")));
             }
             BoardEvent::TargetExit { code } => tracing::info!(code, "the firmware has ended"),
             _ => {}

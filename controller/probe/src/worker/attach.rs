@@ -64,13 +64,14 @@ pub(crate) fn attach(
     for method in ladder(options.mode, options.attempts) {
         if attempts > 0 {
             std::thread::sleep(PAUSE);
+            pulse.beat();
         }
         if leash.is_cut() {
             return Err(ProbeError::Gone);
         }
         attempts += 1;
-        pulse.beat();
         let probe = open(source, options, leash)?;
+        pulse.beat();
         match by(method, probe, target.clone(), options, registry) {
             Ok(session) => {
                 let attached = Attached {

@@ -14,7 +14,7 @@ use super::attach::attach;
 use super::bench::{Bench, Flow, Job, Pulse, Shared, serve};
 use super::flash::{self, Cancel, Interest, Means, Stop};
 use super::options::{AttachOptions, Attached};
-use super::selector::Selector;
+use super::selector::{Address, Selector};
 use super::semihost::Semihosted;
 use super::source::{Leash, ProbeSource, Resolved};
 use crate::fault_watch::windows;
@@ -93,7 +93,7 @@ impl ProbeHandle {
         });
         let (requests, received) = mpsc::channel::<Job>();
         let (answer, answered) = oneshot::channel();
-        let deadline = options.deadline;
+        let (deadline, wait) = (options.deadline, options.wait);
         let (worker, mut source) = (Arc::clone(&shared), source);
         let thread = Builder::new().name(format!("probe {name}")).spawn(move || {
             let attached = catch_unwind(AssertUnwindSafe(|| {
@@ -123,9 +123,11 @@ impl ProbeHandle {
         })?;
         let handle =
             Self { requests, shared, deadline, thread: Arc::new(Mutex::new(Some(thread))) };
-        // Looked up before the wire is cut, while the other client can still be seen.
-        let holder = || remote.as_ref().and_then(listing::other_client);
-        match handle.watch("attach", answered, holder).await {
+        let answer = match remote {
+            Some(address) => handle.queue(&address, answered, wait).await,
+            None => handle.watch("attach", answered).await,
+        };
+        match answer {
             Ok(attached) => Ok((handle, attached)),
             Err(error) => {
                 if !matches!(error, ProbeError::Hung { .. } | ProbeError::Held { .. }) {
@@ -398,7 +400,7 @@ impl ProbeHandle {
             flow
         });
         self.requests.send(job).map_err(|_| ProbeError::Gone)?;
-        self.watch(during, answered, || None).await
+        self.watch(during, answered).await
     }
 
     /// Waits for an answer as long as the worker shows that it is alive.
@@ -406,7 +408,6 @@ impl ProbeHandle {
         &self,
         during: &str,
         mut answered: oneshot::Receiver<Result<T, ProbeError>>,
-        holder: impl FnOnce() -> Option<String>,
     ) -> Result<T, ProbeError> {
         let asked = Instant::now();
         loop {
@@ -419,13 +420,47 @@ impl ProbeHandle {
             if Instant::from_std(self.shared.pulse.last()).max(asked) > alive {
                 continue;
             }
-            let holder = holder();
             self.shared.give_up();
-            return Err(match holder {
-                Some(holder) => ProbeError::Held { selector: self.shared.name.clone(), holder },
-                None => ProbeError::Hung { during: during.to_owned(), within: self.deadline },
-            });
+            return Err(ProbeError::Hung { during: during.to_owned(), within: self.deadline });
         }
+    }
+
+    /// Waits for the answer to an attach at a remote probe: as long as may be while another
+    /// client is served there, and then as for every answer.
+    async fn queue<T>(
+        &self,
+        address: &Address,
+        mut answered: oneshot::Receiver<Result<T, ProbeError>>,
+        wait: Duration,
+    ) -> Result<T, ProbeError> {
+        /// How often it is looked who is served.
+        const LOOK: Duration = Duration::from_millis(100);
+        /// A client that is leaving takes so long.
+        const LEAVING: Duration = Duration::from_secs(1);
+        let asked = Instant::now();
+        let mut alone = asked;
+        while Instant::from_std(self.shared.pulse.last()) <= asked {
+            if let Ok(answer) = tokio::time::timeout(LOOK, &mut answered).await {
+                return answer.unwrap_or(Err(ProbeError::Gone));
+            }
+            // Looked up before the wire is cut, while the other client can still be seen.
+            let error = match listing::other_client(address) {
+                Some(holder) if asked.elapsed() >= wait.max(LEAVING) => {
+                    ProbeError::Held { selector: self.shared.name.clone(), holder }
+                }
+                None if alone.elapsed() >= self.deadline => {
+                    ProbeError::Hung { during: "attach".to_owned(), within: self.deadline }
+                }
+                None => continue,
+                Some(_) => {
+                    alone = Instant::now();
+                    continue;
+                }
+            };
+            self.shared.give_up();
+            return Err(error);
+        }
+        self.watch("attach", answered).await
     }
 }
 

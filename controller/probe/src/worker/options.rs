@@ -36,6 +36,8 @@ pub struct AttachOptions {
     pub allow_unlock: bool,
     /// How long the probe may show no sign of progress before it is given up.
     pub deadline: Duration,
+    /// How long to wait for another client of a remote probe, which serves one at a time.
+    pub wait: Duration,
 }
 
 impl Default for AttachOptions {
@@ -49,6 +51,7 @@ impl Default for AttachOptions {
             attempts: ATTEMPTS,
             allow_unlock: false,
             deadline: DEADLINE,
+            wait: Duration::ZERO,
         }
     }
 }

@@ -154,6 +154,8 @@ fn attend<B: Bus>(
                 if Instant::now() < spin_until {
                     std::thread::yield_now();
                 } else if !ready(client.as_fd(), PollFlags::POLLIN, stopped)? {
+                    // What it reads before the end; alone, the end would not end its waiting.
+                    let _ = client.write(&NO_FRAME);
                     return Ok(());
                 }
                 continue;
