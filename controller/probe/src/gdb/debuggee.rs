@@ -4,33 +4,15 @@ use std::ops::Range;
 
 use crate::{CoreKind, CoreState, ProbeError, RegisterValue, ResetInto};
 
-/// What kind of memory a range of addresses is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryKind {
-    /// It can be written at any time: breakpoints may be put there as instructions.
-    Ram,
-    /// It is written by erasing and programming only.
-    Flash,
-}
-
-/// A range of addresses and what is there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryRegion {
-    /// The addresses.
-    pub range: Range<u64>,
-    /// What is there.
-    pub kind: MemoryKind,
-}
-
 /// One core, as a debugger uses it. Calls block until they are done or have failed, and each
 /// has a bound of its own.
 pub trait Debuggee: Send {
     /// Returns what kind of core it is. Never changes.
     fn kind(&self) -> CoreKind;
 
-    /// Returns the memories of the chip, for the debugger to choose breakpoints by. What is
-    /// not listed counts as RAM: registers of peripherals are there.
-    fn memory_map(&self) -> Vec<MemoryRegion>;
+    /// Returns where the chip's flash is, which is written by erasing and programming only.
+    /// Breakpoints may be put anywhere else as instructions.
+    fn flash(&self) -> Vec<Range<u64>>;
 
     /// Tells what the core is doing.
     ///

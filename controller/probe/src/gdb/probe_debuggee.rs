@@ -1,9 +1,11 @@
 //! A session of the worker as what the gdb server drives.
 
+use std::ops::Range;
+
 use tokio::runtime::Handle;
 
-use super::debuggee::{Debuggee, MemoryKind, MemoryRegion};
-use crate::worker::{Attached, MemoryKind as ChipMemory, ProbeHandle};
+use super::debuggee::Debuggee;
+use crate::worker::{Attached, MemoryKind, ProbeHandle};
 use crate::{CoreKind, CoreState, ProbeError, RegisterValue, ResetInto};
 
 /// Drives a board through its probe's worker, from the server's thread.
@@ -11,25 +13,19 @@ pub struct ProbeDebuggee {
     handle: ProbeHandle,
     runtime: Handle,
     kind: CoreKind,
-    memory: Vec<MemoryRegion>,
+    flash: Vec<Range<u64>>,
 }
 
 impl ProbeDebuggee {
     /// Shares a session; to be made within the runtime that the session belongs to.
     pub fn new(handle: ProbeHandle, attached: &Attached) -> Self {
-        let memory = attached.memory.iter().map(|region| MemoryRegion {
-            range: region.start..region.end,
-            kind: match region.kind {
-                ChipMemory::Flash => MemoryKind::Flash,
-                ChipMemory::Ram | ChipMemory::Other => MemoryKind::Ram,
-            },
-        });
+        let flash = attached.memory.iter().filter(|region| region.kind == MemoryKind::Flash);
         Self {
             handle,
             runtime: Handle::current(),
             // Where the chip's description does not say, the common registers are right.
             kind: attached.core.unwrap_or(CoreKind::Armv7m),
-            memory: memory.collect(),
+            flash: flash.map(|region| region.start..region.end).collect(),
         }
     }
 }
@@ -39,8 +35,8 @@ impl Debuggee for ProbeDebuggee {
         self.kind
     }
 
-    fn memory_map(&self) -> Vec<MemoryRegion> {
-        self.memory.clone()
+    fn flash(&self) -> Vec<Range<u64>> {
+        self.flash.clone()
     }
 
     fn state(&mut self) -> Result<CoreState, ProbeError> {

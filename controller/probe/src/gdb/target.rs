@@ -1,6 +1,7 @@
 //! A debuggee as the protocol library asks for it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use gdbstub::common::Signal;
 use gdbstub::target::ext::base::BaseOps;
@@ -22,7 +23,7 @@ use gdbstub::target::ext::target_description_xml_override::{
 use gdbstub::target::{Target, TargetError, TargetResult};
 
 use super::arch::{AnyKind, Core, Number, RegisterFile};
-use super::debuggee::{Debuggee, MemoryKind, MemoryRegion};
+use super::debuggee::Debuggee;
 use crate::target_description::{Described, Description, describe, find};
 use crate::{CoreState, HaltReason, ProbeError, RegisterValue};
 
@@ -47,7 +48,7 @@ impl<'a> Board<'a> {
         let known = registers.as_deref().unwrap_or(&[]);
         let description =
             describe(debuggee.kind(), |name| known.iter().any(|register| register.name == name));
-        let memory_map = memory_map_xml(debuggee.memory_map());
+        let memory_map = memory_map_xml(debuggee.flash());
         Ok(Self {
             debuggee,
             description,
@@ -212,9 +213,9 @@ pub(super) fn told(error: ProbeError) -> TargetError<ProbeError> {
 
 /// Writes the memory map. With one, gdb refuses to touch what it does not list, so all that
 /// is not flash is listed as RAM: peripherals are there.
-fn memory_map_xml(mut regions: Vec<MemoryRegion>) -> String {
-    regions.retain(|region| region.kind == MemoryKind::Flash && !region.range.is_empty());
-    regions.sort_by_key(|region| region.range.start);
+fn memory_map_xml(mut flash: Vec<Range<u64>>) -> String {
+    flash.retain(|range| !range.is_empty());
+    flash.sort_by_key(|range| range.start);
     let mut text = "<?xml version=\"1.0\"?><memory-map>".to_owned();
     let mut add = |kind: &str, start: u64, end: u64| {
         if start < end {
@@ -225,7 +226,7 @@ fn memory_map_xml(mut regions: Vec<MemoryRegion>) -> String {
         }
     };
     let mut at = 0;
-    for MemoryRegion { range, .. } in regions {
+    for range in flash {
         let end = range.end.min(1 << 32);
         add("ram", at, range.start.max(at));
         add("rom", range.start.max(at), end);

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write as _};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
-use super::debuggee::{MemoryKind, MemoryRegion};
 use super::{Debuggee, GdbEndpoint, GdbServer};
 use crate::core_dump::tests::gdb_functions;
 use crate::debug_info::tests::emulated::{Emulated, M3, fixture};
@@ -102,11 +102,8 @@ impl Debuggee for Scripted {
         CoreKind::Armv7m
     }
 
-    fn memory_map(&self) -> Vec<MemoryRegion> {
-        vec![
-            MemoryRegion { range: 0..0x1_0000, kind: MemoryKind::Flash },
-            MemoryRegion { range: RAM, kind: MemoryKind::Ram },
-        ]
+    fn flash(&self) -> Vec<Range<u64>> {
+        std::iter::once(0..0x1_0000).collect()
     }
 
     fn state(&mut self) -> Result<CoreState, ProbeError> {
@@ -503,8 +500,8 @@ impl Debuggee for Behind {
         self.0.machine.kind
     }
 
-    fn memory_map(&self) -> Vec<MemoryRegion> {
-        vec![MemoryRegion { range: 0..0x40_0000, kind: MemoryKind::Flash }]
+    fn flash(&self) -> Vec<Range<u64>> {
+        std::iter::once(0..0x40_0000).collect()
     }
 
     fn state(&mut self) -> Result<CoreState, ProbeError> {
