@@ -23,6 +23,8 @@ mod linux;
 mod manifest;
 mod nothing_left;
 mod offline;
+mod power;
+mod power_lab;
 mod probe_faults;
 mod probe_flash;
 mod probe_gdb;

@@ -250,7 +250,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Takes a place for this process, and says who has it while it waits.
-pub(super) async fn lock(
+pub(in crate::commands) async fn lock(
     places: &Places,
     place: &PlaceName,
     wait: Duration,
