@@ -25,6 +25,7 @@ mod nothing_left;
 mod offline;
 mod power;
 mod power_lab;
+mod power_wire;
 mod probe_faults;
 mod probe_flash;
 mod probe_gdb;

@@ -15,7 +15,7 @@ const PROGRAM: &str = "gap = \"0ms\"\n[power.command]\nset = [\"./pdu\", \"set\"
 const PDU: &str = "#!/bin/sh\n\
     date +%s%N >> calls\n\
     case $1 in\n\
-    set) echo $3 > outlet-$2 ;;\n\
+    set) echo $3 > outlet-$2; echo $2 $3 >> sets ;;\n\
     get) echo state: $(cat outlet-$2) ;;\n\
     esac\n\
     date +%s%N >> calls\n";
@@ -117,7 +117,7 @@ fn places_on_one_outlet_are_not_switched_under_each_other() {
     busy.finish();
     // With --force it goes ahead although the other place is held.
     program(&lab, PDU);
-    let holder = lab.workshop.path("../home/jig/places/b.lock");
+    let holder = lab.workshop.path("../home/STATE/jig/places/b.lock");
     assert!(holder.is_file(), "{holder:?}");
     let file = fs::OpenOptions::new().read(true).write(true).open(holder).unwrap();
     file.lock().unwrap();
@@ -372,4 +372,39 @@ fn pdudaemon_switches() {
     assert_eq!(ran.out(), "a: unknown (outlet 3 of pdu, it cannot be asked)\n");
     lab.declare(&device("other"), &[("a", "3")]);
     lab.power(&["-b", "a", "on"]).says(75, &["it knows no device \"other\""]);
+}
+
+/// The board is an emulated one that another process serves, so the outlet switches nothing
+/// that the run could see; but it is told what a real one would be told, and when.
+#[test]
+fn a_run_on_a_real_board_switches_its_outlet() {
+    let slot = Slot::take();
+    let lab = Lab::new(PROGRAM, &[]);
+    program(&lab, PDU);
+    let served = Served::start(&lab.workshop, "microbit", &[]);
+    let rig = format!(
+        "version = 1\n[[power]]\nname = \"pdu\"\noff_time = \"10ms\"\n{PROGRAM}\n\
+         [[place]]\nname = \"a\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
+         power = {{ device = \"pdu\", outlet = \"3\" }}\n\
+         [[place]]\nname = \"b\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
+         power = {{ device = \"pdu\", outlet = \"4\" }}\n",
+        served.selector
+    );
+    lab.workshop.write("rig.toml", rig);
+    let image = crate::manifest::elf("microbit", "rtt-report");
+    let run = |place: &str| lab.workshop.run(["run", "-b", place, &image, "--timeout", "60s"]);
+    let ran = run("a");
+    ran.says(0, &[]);
+    assert_eq!(outlet(&lab, "3"), "off", "a run ends with the power off: {ran}");
+    let sets = fs::read_to_string(lab.workshop.path("sets")).unwrap();
+    // Power to flash the board, a power cycle to boot it, and the power cut at the end.
+    assert!(sets.contains("3 on\n3 off\n3 on\n3 off\n") && sets.ends_with("3 off\n"), "{sets}");
+    assert!(!lab.workshop.path("outlet-4").exists());
+    // A device that refuses is the rig's failure, and the firmware's never.
+    program(&lab, "#!/bin/sh\n[ $1 = get ] && echo off\nexit 0\n");
+    let lied = run("b");
+    lied.says(75, &["outlet 4 of pdu was switched on, but still says the contrary"]);
+    assert!(lied.err().contains("power_lied"), "{lied}");
+    drop(served);
+    drop(slot);
 }

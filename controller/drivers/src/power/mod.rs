@@ -16,20 +16,31 @@
 //! *Secrets* are read when a device is opened, are never arguments of a program, and print
 //! as `***`.
 
+mod binding;
 mod command;
 mod device;
 mod error;
+mod gpio;
 mod http;
+mod ipmi;
 mod judge;
+mod line;
+mod manual;
+mod modbus;
 mod open;
 mod outlet_power;
 mod outlets;
 mod pdudaemon;
 mod program;
+mod redfish;
+mod relay;
 mod secret;
+mod snmp;
 mod template;
+mod usb_hub;
 mod web;
 
+pub use binding::OutletFactory;
 pub use device::Device;
 pub use error::PowerError;
 pub use open::{AskHuman, NobodyToAsk, PowerContext, open};

@@ -7,8 +7,16 @@ use jig_model::power::{PowerDevice, PowerDriver};
 use jig_model::protocol::{BoxFuture, ProcessLedger};
 
 use super::command::CommandOutlets;
+use super::gpio::GpioOutlets;
 use super::http::HttpOutlets;
+use super::ipmi::IpmiOutlets;
+use super::manual::ManualOutlets;
+use super::modbus::ModbusOutlets;
 use super::pdudaemon::PduDaemonOutlets;
+use super::redfish::RedfishOutlets;
+use super::relay::RelayOutlets;
+use super::snmp::SnmpOutlets;
+use super::usb_hub::UsbHubOutlets;
 use super::{Device, Outlets, PowerError};
 
 /// Asks a person to do something.
@@ -55,9 +63,15 @@ pub fn open(about: &PowerDevice, context: &PowerContext) -> Result<Device, Power
         }
         PowerDriver::Http(http) => Box::new(HttpOutlets::new(http)?),
         PowerDriver::PduDaemon(daemon) => Box::new(PduDaemonOutlets::new(daemon)?),
-        other => {
-            let why = format!("this build has no driver {:?}", other.kind());
-            return Err(PowerError::unusable(about.name.to_string(), why));
+        PowerDriver::Relay(relay) => Box::new(RelayOutlets(relay)),
+        PowerDriver::Modbus(modbus) => Box::new(ModbusOutlets(modbus)),
+        PowerDriver::Snmp(snmp) => Box::new(SnmpOutlets::new(snmp)?),
+        PowerDriver::Redfish(redfish) => Box::new(RedfishOutlets::new(&redfish)?),
+        PowerDriver::Ipmi(ipmi) => Box::new(IpmiOutlets::new(ipmi, Arc::clone(&context.ledger))?),
+        PowerDriver::Gpio(gpio) => Box::new(GpioOutlets::new(&gpio)),
+        PowerDriver::UsbHub(hub) => Box::new(UsbHubOutlets::new(hub, context.sysfs.clone())),
+        PowerDriver::Manual(manual) => {
+            Box::new(ManualOutlets::new(manual, Arc::clone(&context.human)))
         }
     };
     Ok(Device::start(about, outlets, &context.locks))

@@ -12,9 +12,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use jig_drivers::power::{Confirmation, OutletPower, PowerContext, PowerError, open};
+use jig_drivers::power::{
+    Confirmation, OutletFactory, OutletPower, PowerContext, PowerError, open,
+};
 use jig_model::power::{BlastRadius, PlacePower, PowerDevice};
-use jig_model::protocol::{NoLedger, PowerState};
+use jig_model::protocol::{DriverFactory, NoLedger, PowerState};
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{DeviceName, Fault, PlaceName, exit};
 use jig_rig::store::Places;
@@ -184,6 +186,32 @@ async fn carry_out(
     let line = format!("{}: {word} ({})", switch.place, about.join(", "));
     screen.out(&one_line(&line));
     Ok(exit::PASS)
+}
+
+/// What switches the power of a place in a run.
+pub(crate) struct InRun {
+    device: PowerDevice,
+    outlet: PlacePower,
+    context: PowerContext,
+    /// The other places that lose their power with this one: a run holds them, too.
+    pub(crate) also: Vec<PlaceName>,
+}
+
+impl InRun {
+    /// Finds what switches a place, if anything does.
+    pub(crate) fn of(catalogue: &Catalogue, place: &PlaceName) -> Option<Self> {
+        let place = catalogue.rig.place(place.as_str()).ok()?;
+        let (outlet, radius) = (place.power.clone()?, catalogue.rig.blast_radius(place)?);
+        let device = catalogue.rig.power_device(&outlet.device)?.clone();
+        let context = context(catalogue.places().root());
+        Some(Self { device, outlet, context, also: radius.also })
+    }
+
+    /// Puts the outlet before a board's own power.
+    pub(crate) fn before<'a>(&self, board: &'a dyn DriverFactory) -> OutletFactory<'a> {
+        let (device, outlet) = (self.device.clone(), self.outlet.clone());
+        OutletFactory { board, device, outlet, context: self.context.clone() }
+    }
 }
 
 /// Returns what devices need of this host.

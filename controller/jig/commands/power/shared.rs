@@ -16,8 +16,15 @@ pub(super) async fn hold(
     switch: &Switch<'_>,
     args: &PowerArgs,
 ) -> Result<Vec<PlaceLock>, Failure> {
-    let mut held = vec![lock(places, switch.place, args.wait, screen).await?];
-    for other in &switch.radius.also {
+    let mut held = Vec::new();
+    // In one order for all, so that no two wait for each other.
+    let mut names: Vec<&PlaceName> = switch.radius.also.iter().chain([switch.place]).collect();
+    names.sort();
+    for other in names {
+        if other == switch.place {
+            held.push(lock(places, other, args.wait, screen).await?);
+            continue;
+        }
         match one(places, screen, other, args).await {
             Ok(lock) => held.push(lock),
             Err(error @ PlaceLockError::Held { .. }) if args.force => {

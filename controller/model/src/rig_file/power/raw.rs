@@ -276,7 +276,7 @@ impl FromToml for Secret {
                     let message = format!("`{}` names no variable", node.key());
                     node.refuse(super::SECRET, message, HOW);
                 }
-                fits.then(|| Self(SecretSource::Env(env.value)))
+                fits.then_some(Self(SecretSource::Env(env.value)))
             }
             (None, Some(file)) => {
                 let fits = file.value.starts_with('/') || file.value.starts_with("~/");
