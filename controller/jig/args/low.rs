@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use jig_model::pattern::Pattern;
 use jig_model::{BoardId, ConsoleName, PlaceName};
 
+use super::power::PowerArgs;
 use super::probe::{
     BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
     RegsArgs, ResetArgs, RttArgs, StepArgs,
@@ -79,6 +80,8 @@ pub(crate) enum Command {
     Console(ConsoleArgs),
     /// List board profiles and places, and where each came from
     Boards,
+    /// Switch a board's power, or ask for it
+    Power(PowerArgs),
     /// List debug probes, real and virtual, and who uses them
     Probes,
     /// Put an image on a board

@@ -1,7 +1,9 @@
 //! The command line: parsed here ([`low`]), given meaning in [`crate::commands`].
 
 mod low;
+mod power;
 mod probe;
 
 pub(crate) use low::*;
+pub(crate) use power::*;
 pub(crate) use probe::*;

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod machine;
 pub(crate) mod manual;
 pub(crate) mod plan;
+pub(crate) mod power;
 pub(crate) mod probe;
 pub(crate) mod profile;
 pub(crate) mod run;

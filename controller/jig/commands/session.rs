@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::exit::CANCELLED;
+use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::Resource;
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
@@ -12,6 +13,7 @@ use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, Swep
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::power::InRun;
 use super::turn;
 use crate::args::Common;
 use crate::catalogue::Catalogue;
@@ -44,6 +46,9 @@ pub(crate) fn session(
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
     let factory = wire_up::factory(&request.profile, &request.resource)?;
+    let outlet = InRun::of(catalogue, &request.place);
+    let powered = outlet.as_ref().map(|outlet| outlet.before(factory));
+    let factory = powered.as_ref().map_or(factory, |powered| powered as &dyn DriverFactory);
     let image_sets = Catalogue::images_dir();
     let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -54,13 +59,17 @@ pub(crate) fn session(
     let record = runtime.block_on(async {
         let cancel = CancelToken::new();
         stop_on_signals(cancel.clone()).map_err(bug)?;
-        // An emulated board is a new one for each run; of a real one there is one.
-        let _lock = match &request.resource {
-            Resource::Probe(_) => {
-                Some(hold(&catalogue.places(), &request.place, &cancel, screen).await?)
+        // An emulated board is a new one for each run; of a real one there is one. With it go
+        // those that lose their power together with it, in one order for all runs.
+        let mut held = Vec::new();
+        if matches!(request.resource, Resource::Probe(_)) {
+            let also = outlet.iter().flat_map(|outlet| &outlet.also);
+            let mut places: Vec<&PlaceName> = also.chain([&request.place]).collect();
+            places.sort();
+            for place in places {
+                held.push(hold(&catalogue.places(), place, &cancel, screen).await?);
             }
-            Resource::Emulator(_) => None,
-        };
+        }
         beside(cancel.clone())?;
         let bench = Bench {
             store: &store,

@@ -131,6 +131,10 @@ causes! {
     DeployFailed = "deploy_failed" => EnvError, Lab;
     /// The board could not be powered as asked.
     PowerFailed = "power_failed" => EnvError, Lab;
+    /// What switches the board's power did not answer.
+    PowerUnreachable = "power_unreachable" => EnvError, Lab;
+    /// What switches the board's power says that it did, but the power stayed as it was.
+    PowerLied = "power_lied" => EnvError, Lab;
     /// The run's record or logs could not be written.
     StorageFailed = "storage_failed" => EnvError, Lab;
     /// A host command could not be started at all.

@@ -86,6 +86,10 @@ name! {
     PlaceName
 }
 name! {
+    /// Names a device that places of a rig may share, such as a power strip.
+    DeviceName
+}
+name! {
     /// Names one console of a board, such as `uart0`.
     ConsoleName
 }

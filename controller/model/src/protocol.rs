@@ -74,6 +74,24 @@ pub trait Power: Send {
     fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>>;
     /// Asks whether the board has power.
     fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>>;
+    /// Takes the power away, waits, and gives it back. What waits for nothing else waits
+    /// `off_time`, or as long as the place says; an emulated board forgets at once.
+    fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {
+        let _ = off_time;
+        Box::pin(async move {
+            self.off().await?;
+            self.on().await
+        })
+    }
+}
+
+/// Tells by another way than the switch whether a board has power: a second outlet that only
+/// reads, a console's silence, a debug port that answers.
+pub trait PowerWitness: Send {
+    /// Returns who it is, for messages: `hub port 1-1.4/2`.
+    fn name(&self) -> String;
+    /// Looks once; nothing if it cannot tell now.
+    fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>>;
 }
 
 /// Resets a running board without taking its power: RAM survives.

@@ -263,7 +263,7 @@ fn for_debuggers(profile: &BoardProfile) -> BoardProfile {
 }
 
 /// Takes a place for a verb.
-pub(super) async fn lock(
+pub(in crate::commands) async fn lock(
     places: &Places,
     place: &PlaceName,
     wait: Duration,

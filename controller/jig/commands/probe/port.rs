@@ -127,7 +127,7 @@ pub(super) fn payload_of(name: &str, profile: &BoardProfile) -> Result<Payload, 
 }
 
 /// Makes the runtime of a verb.
-pub(super) fn runtime() -> Result<Runtime, Failure> {
+pub(in crate::commands) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -231,7 +231,7 @@ fn wishes(
 }
 
 /// Listens for signals: the first asks the verb to end, the second ends this process.
-pub(super) fn stops() -> std::io::Result<watch::Receiver<bool>> {
+pub(in crate::commands) fn stops() -> std::io::Result<watch::Receiver<bool>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (sender, receiver) = watch::channel(false);
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {

@@ -12,7 +12,7 @@ use super::{ByteSize, Located, Node};
 use crate::pattern::Pattern;
 use crate::profile::{Arch, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind};
 use crate::rig_file::{EmulatorDeploy, WireProtocol};
-use crate::{ActionName, BoardId, ConsoleName, PlaceName};
+use crate::{ActionName, BoardId, ConsoleName, DeviceName, PlaceName};
 
 const BAD_VALUE: &str = "document::bad-value";
 
@@ -164,7 +164,7 @@ macro_rules! names {
         }
     )+};
 }
-names! { ActionName BoardId ConsoleName PlaceName }
+names! { ActionName BoardId ConsoleName DeviceName PlaceName }
 
 /// A word out of a closed list.
 pub trait Choice: Copy + 'static {

@@ -1,5 +1,6 @@
 //! What must hold of a place beyond the types of its values.
 
+use super::power::{Devices, RawPlacePower, check_outlet};
 use super::raw::{RawEmulator, RawPlace, RawProbe, RawWire};
 use super::{EmulatorDeploy, ProbeResource};
 use crate::ConsoleName;
@@ -11,9 +12,18 @@ use crate::profile::{ArgPart, BoardProfile, ConsoleKind, Deploy, DeployPart, arg
 const SPEED_RANGE: std::ops::RangeInclusive<u32> = 1..=100_000;
 
 /// Runs every check of a place.
-pub(super) fn run(place: &Located<RawPlace>, profiles: &[BoardProfile], findings: &Findings) {
+pub(super) fn run(
+    place: &Located<RawPlace>,
+    devices: &Devices,
+    profiles: &[BoardProfile],
+    findings: &Findings,
+) {
     one_resource(place, findings);
     let place = &place.value;
+    if let Some(power) = &place.power {
+        power_of_emulator(place, power, findings);
+        check_outlet(power, devices, findings);
+    }
     let profile = place.board.as_ref().and_then(|board| {
         let found = profiles.iter().find(|profile| profile.id == board.value);
         if found.is_none() {
@@ -53,6 +63,13 @@ fn one_resource(place: &Located<RawPlace>, findings: &Findings) {
     let help = "give one of the two: `[place.emulator]` for an emulated board, \
                 `[place.probe]` with a `selector` for a real one";
     findings.add("rig::resource", place.at(), message, help);
+}
+
+fn power_of_emulator(place: &RawPlace, power: &Located<RawPlacePower>, findings: &Findings) {
+    if place.emulator.is_some() {
+        let message = "the power of an emulated board is its emulator";
+        findings.add("rig::power-emulated", power.at(), message, "remove the table");
+    }
 }
 
 fn emulable(place: &RawPlace, profile: &BoardProfile, findings: &Findings) {

@@ -5,13 +5,16 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::power::{Devices, RawPower};
 use super::raw::{RawPlace, RawRig, RawRuns, RawWire};
 use super::{
-    ConsoleWire, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, WireEnd, checks,
+    ConsoleWire, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, WireEnd,
+    checks, power,
 };
 use crate::document::{Findings, Located, document_schema, open};
+use crate::power::PowerDevice;
 use crate::profile::BoardProfile;
-use crate::{PlaceName, Problems};
+use crate::{DeviceName, PlaceName, Problems};
 
 const KIND: &str = "rig file";
 const VERSION: u32 = 1;
@@ -37,8 +40,17 @@ pub struct RigText<'a> {
 struct Earlier {
     /// Each place, and the file it stands in.
     places: BTreeMap<PlaceName, String>,
+    /// Each power device, and the file it stands in.
+    power: BTreeMap<DeviceName, String>,
     /// The file that says where runs are kept.
     runs: Option<String>,
+}
+
+/// What one file says.
+struct Said {
+    places: Vec<Place>,
+    power: Vec<PowerDevice>,
+    runs: Option<RunStorage>,
 }
 
 impl Rig {
@@ -50,16 +62,19 @@ impl Rig {
         files: impl IntoIterator<Item = RigText<'a>>,
         profiles: &[BoardProfile],
     ) -> Result<Self, Vec<Problems>> {
-        let mut rig = Self { places: Vec::new(), runs: RunStorage::default() };
+        let files: Vec<RigText<'_>> = files.into_iter().collect();
+        let devices = all_devices(&files);
+        let mut rig = Self { places: Vec::new(), power: Vec::new(), runs: RunStorage::default() };
         let mut earlier = Earlier::default();
         let mut problems = Vec::new();
         for file in files {
-            match parse_file(file, profiles, &mut earlier) {
-                Ok((places, runs)) => {
+            match parse_file(file, &devices, profiles, &mut earlier) {
+                Ok(Said { places, power, runs }) => {
                     rig.places.extend(places);
+                    rig.power.extend(power);
                     rig.runs = runs.unwrap_or(rig.runs);
                 }
-                Err(bad) => problems.push(bad),
+                Err(bad) => problems.push(without_secrets(bad)),
             }
         }
         if problems.is_empty() { Ok(rig) } else { Err(problems) }
@@ -71,11 +86,36 @@ impl Rig {
     }
 }
 
+/// Looks what power devices there are, because a place may stand in an earlier file than the
+/// device it names. What is wrong with them is found when their own file is read.
+fn all_devices(files: &[RigText<'_>]) -> Devices {
+    let raw = files
+        .iter()
+        .filter_map(|file| open::<RawRig>(KIND, VERSION, file.text, &Findings::new())?.value.power);
+    let list: Vec<_> = raw.flat_map(|list| list.value).collect();
+    power::devices(list.iter().map(|power| &power.value))
+}
+
+/// Blanks out secrets that somebody has written into the file: what is reported is shown,
+/// logged and pasted.
+fn without_secrets(mut problems: Problems) -> Problems {
+    for problem in problems.list.iter().filter(|problem| problem.check == power::SECRET) {
+        let Some(span) = problem.span.clone() else { continue };
+        if let Some(secret) = problems.source.get(span.clone()) {
+            let blank: String =
+                secret.bytes().map(|b| if b == b'\n' { '\n' } else { '*' }).collect();
+            problems.source.replace_range(span, &blank);
+        }
+    }
+    problems
+}
+
 fn parse_file(
     RigText { origin, text }: RigText<'_>,
+    devices: &Devices,
     profiles: &[BoardProfile],
     earlier: &mut Earlier,
-) -> Result<(Vec<Place>, Option<RunStorage>), Problems> {
+) -> Result<Said, Problems> {
     let findings = Findings::new();
     let raw = open::<RawRig>(KIND, VERSION, text, &findings);
     let lowered = raw.and_then(|raw| {
@@ -88,11 +128,24 @@ fn parse_file(
             .into_iter()
             .map(|place| {
                 check_name(&place.value, origin, earlier, &findings);
-                checks::run(&place, profiles, &findings);
-                lower_place(place.value, origin)
+                checks::run(&place, devices, profiles, &findings);
+                lower_place(place.value, devices, origin)
             })
             .collect();
-        Some((places.into_iter().collect::<Option<Vec<Place>>>()?, runs))
+        let list = raw.value.power.map(|list| list.value).unwrap_or_default();
+        let power: Vec<Option<PowerDevice>> = list
+            .iter()
+            .map(|device| {
+                check_device_name(&device.value, origin, earlier, &findings);
+                power::check_device(device, &findings);
+                power::lower_device(&device.value, origin)
+            })
+            .collect();
+        Some(Said {
+            places: places.into_iter().collect::<Option<_>>()?,
+            power: power.into_iter().collect::<Option<_>>()?,
+            runs,
+        })
     });
     findings.finish(KIND, origin, text, lowered)
 }
@@ -136,8 +189,24 @@ fn check_name(place: &RawPlace, origin: &str, earlier: &mut Earlier, findings: &
     }
 }
 
+fn check_device_name(device: &RawPower, origin: &str, earlier: &mut Earlier, findings: &Findings) {
+    let Some(name) = &device.name else { return };
+    if let Some(other) = earlier.power.insert(name.value.clone(), origin.to_owned()) {
+        findings.add(
+            "rig::power-twice",
+            name.at(),
+            format!(
+                "power device {:?} of {origin} is also declared in {}",
+                name.value.as_str(),
+                which(&other, origin)
+            ),
+            "rename or remove one of the two",
+        );
+    }
+}
+
 /// Lowers what the checks have passed; `None` only where something was reported.
-fn lower_place(raw: RawPlace, origin: &str) -> Option<Place> {
+fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> {
     let wires = raw.console.map(|list| list.value).unwrap_or_default();
     let wires: Vec<Option<ConsoleWire>> = wires
         .into_iter()
@@ -169,10 +238,16 @@ fn lower_place(raw: RawPlace, origin: &str) -> Option<Place> {
         }
         (Some(_), Some(_)) | (None, None) => return None,
     };
+    let power = match raw.power {
+        Some(power) => Some(power::lower_outlet(power.value, devices)?),
+        None => None,
+    };
     Some(Place {
         name: raw.name?.value,
         board: raw.board?.value,
         resource,
+        power,
+        hub: raw.hub.map(|hub| hub.value),
         origin: origin.to_owned(),
     })
 }

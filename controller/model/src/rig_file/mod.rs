@@ -2,13 +2,15 @@
 //!
 //! A place binds a board profile to the resource that makes it real: an emulator, or a
 //! debug probe on a real board. Each kind is a table of its own below `[[place]]`, so that
-//! a new kind is a new key and an unknown one is an unknown key.
+//! a new kind is a new key and an unknown one is an unknown key. What places may share stands
+//! beside them: power devices in `[[power]]`, of which a place names one and an outlet.
 //!
 //! Refuses to look anything up: texts and their origins are handed in, the main file first
 //! and drop-ins after it.
 
 mod checks;
 mod lower;
+mod power;
 mod raw;
 mod types;
 

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use super::power::{RawPlacePower, RawPower};
 use crate::document::{ByteSize, Located};
 use crate::rig_file::{EmulatorDeploy, WireProtocol};
 use crate::toml_table;
-use crate::{BoardId, ConsoleName, PlaceName};
+use crate::{BoardId, ConsoleName, DeviceName, PlaceName};
 
 toml_table! {
     /// A rig file: the places of a rig, and where runs are kept.
@@ -14,6 +15,8 @@ toml_table! {
         version: u32 = required,
         /// The places.
         place: Vec<Located<RawPlace>> = optional,
+        /// The devices that switch the power of places.
+        power: Vec<Located<RawPower>> = optional,
         /// Where runs are kept, and for how long.
         runs: RawRuns = optional,
     }
@@ -28,6 +31,10 @@ toml_table! {
         emulator: RawEmulator = optional,
         /// Says that the board is real, and which debug probe it hangs on.
         probe: RawProbe = optional,
+        /// What switches the power of a real board.
+        power: RawPlacePower = optional,
+        /// The hub that it hangs on with others: any name that they share.
+        hub: DeviceName = optional,
         /// Wires to consoles of a real board, beside its debug probe.
         console: Vec<Located<RawWire>> = optional,
     }

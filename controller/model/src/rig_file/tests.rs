@@ -82,9 +82,9 @@ fn slips_are_found_in_their_place() {
         assert!(found.contains(&(check, caret.to_owned())), "{bad}: {found:?}");
     }
     // A kind of resource that this version does not know.
-    let power = problems(&DROP_IN.replace("emulator = {}", "power = {}"));
-    assert_eq!(power[0], ("rig::resource", "[[place]]".to_owned()));
-    assert_eq!(power[1], ("document::unknown-key", "power".to_owned()));
+    let robot = problems(&DROP_IN.replace("emulator = {}", "robot = {}"));
+    assert_eq!(robot[0], ("rig::resource", "[[place]]".to_owned()));
+    assert_eq!(robot[1], ("document::unknown-key", "robot".to_owned()));
 }
 
 const REAL: &str = r#"

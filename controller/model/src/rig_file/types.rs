@@ -6,14 +6,17 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::document::did_you_mean;
+use crate::power::{PlacePower, PowerDevice};
 use crate::profile::BoardProfile;
-use crate::{BoardId, ConsoleName, PlaceName};
+use crate::{BoardId, ConsoleName, DeviceName, PlaceName};
 
 /// A rig: what there is to run on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rig {
     /// The places, in the order of the files. Names are unique.
     pub places: Vec<Place>,
+    /// The devices that switch the power of places. Names are unique.
+    pub power: Vec<PowerDevice>,
     /// Where runs are kept.
     pub runs: RunStorage,
 }
@@ -27,6 +30,10 @@ pub struct Place {
     pub board: BoardId,
     /// What makes it real.
     pub resource: Resource,
+    /// What switches its power, if anything does. An emulated board has its emulator.
+    pub power: Option<PlacePower>,
+    /// The hub that it hangs on with others.
+    pub hub: Option<DeviceName>,
     /// Where it was declared: a path, or the profile's origin.
     pub origin: String,
 }
@@ -157,11 +164,13 @@ impl Rig {
                 name,
                 board: profile.id.clone(),
                 resource: Resource::Emulator(EmulatorResource::default()),
+                power: None,
+                hub: None,
                 origin: profile.origin.clone(),
             })
         };
         let places = profiles.into_iter().filter_map(place).collect();
-        Self { places, runs: RunStorage::default() }
+        Self { places, power: Vec::new(), runs: RunStorage::default() }
     }
 
     /// Finds a place by its name.

@@ -1,0 +1,118 @@
+//! The outlet of a place in a run: it is switched together with the board.
+//!
+//! # Design
+//! A board behind a probe has a power of its own kind: its core is halted, or let run. With
+//! an outlet, off is that and then a power cut, so RAM is gone; on is the outlet and then the
+//! board. A board without power cannot be flashed, so a deployment gives it power first, and
+//! leaves it there: the power-on that follows finds it so, and a cycle cuts it all the same.
+
+use jig_model::image::{DeployReport, Image};
+use jig_model::power::{PlacePower, PowerDevice};
+use jig_model::protocol::{
+    BindContext, BoxFuture, DriverError, DriverFactory, Flasher, Power, PowerState, Protocols,
+};
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+use super::{OutletPower, PowerContext, open};
+
+/// Offers the boards of another driver, with an outlet as their power.
+pub struct OutletFactory<'a> {
+    /// The driver of the board itself.
+    pub board: &'a dyn DriverFactory,
+    /// The device.
+    pub device: PowerDevice,
+    /// The outlet.
+    pub outlet: PlacePower,
+    /// What the device needs of its surroundings.
+    pub context: PowerContext,
+}
+
+impl DriverFactory for OutletFactory<'_> {
+    fn kind(&self) -> &'static str {
+        self.board.kind()
+    }
+
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        let mut around = self.context.clone();
+        around.ledger = Arc::clone(&context.ledger);
+        let device = open(&self.device, &around)?;
+        let outlet = OutletPower::new(device, &self.device, &self.outlet);
+        let outlet = Arc::new(Mutex::new(outlet));
+        let board = self.board.bind(context)?;
+        let power = BoardOnOutlet { board: board.power, outlet: Arc::clone(&outlet) };
+        let flasher = board
+            .flasher
+            .map(|flasher| Box::new(PoweredFlasher { flasher, outlet }) as Box<dyn Flasher>);
+        Ok(Protocols { power: Some(Box::new(power)), flasher, ..board })
+    }
+}
+
+/// One outlet, which the power and the flasher of a board share.
+type Shared = Arc<Mutex<OutletPower>>;
+
+struct BoardOnOutlet {
+    board: Option<Box<dyn Power>>,
+    outlet: Shared,
+}
+
+impl Power for BoardOnOutlet {
+    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(async {
+            self.outlet.lock().await.on().await?;
+            match &mut self.board {
+                Some(board) => board.on().await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(async {
+            // Whatever became of the board, its power goes.
+            let stopped = match &mut self.board {
+                Some(board) => board.off().await,
+                None => Ok(()),
+            };
+            self.outlet.lock().await.off().await?;
+            stopped
+        })
+    }
+
+    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
+        Box::pin(async { self.outlet.lock().await.status().await })
+    }
+
+    fn cycle(
+        &mut self,
+        off_time: Option<std::time::Duration>,
+    ) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(async move {
+            if let Some(board) = &mut self.board {
+                board.off().await?;
+            }
+            self.outlet.lock().await.cycle(off_time).await?;
+            match &mut self.board {
+                Some(board) => board.on().await,
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+struct PoweredFlasher {
+    flasher: Box<dyn Flasher>,
+    outlet: Shared,
+}
+
+impl Flasher for PoweredFlasher {
+    fn deploy<'a>(
+        &'a mut self,
+        image: &'a Image,
+    ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
+        Box::pin(async {
+            self.outlet.lock().await.on().await?;
+            self.flasher.deploy(image).await
+        })
+    }
+}

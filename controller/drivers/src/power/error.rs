@@ -1,0 +1,148 @@
+//! Why power could not be switched.
+
+use std::io;
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::protocol::{DriverError, PowerState};
+
+use super::SecretError;
+use crate::process::SpawnError;
+
+/// Says why a power device could not do as asked. Always the lab's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum PowerError {
+    /// It did not answer in time.
+    #[error("{what} did not answer within {within:?}")]
+    TimedOut {
+        /// What was awaited.
+        what: String,
+        /// How long.
+        within: Duration,
+    },
+    /// It cannot be reached.
+    #[error("reach {what}")]
+    Unreachable {
+        /// The device.
+        what: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It understood and said no.
+    #[error("{what} refused: {why}")]
+    Refused {
+        /// The device.
+        what: String,
+        /// In its own words, or in those of its protocol.
+        why: String,
+    },
+    /// Its answer makes no sense.
+    #[error("{what} answered nonsense: {said}")]
+    Garbage {
+        /// The device.
+        what: String,
+        /// What it said, quoted and cut short.
+        said: String,
+    },
+    /// It was told, and goes on saying the contrary.
+    #[error("{what} was switched {asked}, but still says the contrary after {within:?}")]
+    Lied {
+        /// The outlet.
+        what: String,
+        /// What it was told.
+        asked: &'static str,
+        /// How long it had.
+        within: Duration,
+    },
+    /// Somebody else sees the contrary of what the device says.
+    #[error("{what} was switched {asked}, but {witness} sees the contrary after {within:?}")]
+    Contradicted {
+        /// The outlet.
+        what: String,
+        /// What it was told.
+        asked: &'static str,
+        /// Who sees that.
+        witness: String,
+        /// How long it had.
+        within: Duration,
+    },
+    /// Another process uses it without end.
+    #[error("{what} was in use by other processes for {within:?}")]
+    Busy {
+        /// The device.
+        what: String,
+        /// How long.
+        within: Duration,
+    },
+    /// A secret cannot be had.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// A program cannot be started.
+    #[error(transparent)]
+    Program(#[from] SpawnError),
+    /// Something of this host that it needs cannot be used.
+    #[error("use {what}")]
+    Unusable {
+        /// What.
+        what: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl PowerError {
+    /// Returns the cause that a run ends with over this.
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Busy { .. } => {
+                Cause::PowerUnreachable
+            }
+            Self::Lied { .. } | Self::Contradicted { .. } => Cause::PowerLied,
+            Self::Refused { .. }
+            | Self::Garbage { .. }
+            | Self::Secret(_)
+            | Self::Program(_)
+            | Self::Unusable { .. } => Cause::PowerFailed,
+        }
+    }
+
+    /// Takes what a device said and nobody understands. At most 120 bytes of it are kept.
+    pub(super) fn garbage(what: impl Into<String>, said: &[u8]) -> Self {
+        Self::Garbage { what: what.into(), said: quote(said) }
+    }
+
+    pub(super) fn refused(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Refused { what: what.into(), why: why.into() }
+    }
+
+    pub(super) fn unusable(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Unusable { what: what.into(), source: source.into() }
+    }
+}
+
+impl From<PowerError> for DriverError {
+    fn from(error: PowerError) -> Self {
+        DriverError::new(error.cause(), jig_model::chain(&error))
+    }
+}
+
+/// Quotes what a device said: escaped, and cut short.
+pub(super) fn quote(said: &[u8]) -> String {
+    const MOST: usize = 120;
+    let shown = said.get(..MOST).unwrap_or(said).escape_ascii();
+    let more = if said.len() > MOST { "..." } else { "" };
+    format!("\"{shown}{more}\"")
+}
+
+/// Returns a state as a word.
+pub(super) fn word(state: PowerState) -> &'static str {
+    match state {
+        PowerState::On => "on",
+        PowerState::Off => "off",
+    }
+}

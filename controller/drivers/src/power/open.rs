@@ -1,0 +1,78 @@
+//! From the description of a device to the device.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jig_model::power::{PowerDevice, PowerDriver};
+use jig_model::protocol::{BoxFuture, ProcessLedger};
+
+use super::command::CommandOutlets;
+use super::gpio::GpioOutlets;
+use super::http::HttpOutlets;
+use super::ipmi::IpmiOutlets;
+use super::manual::ManualOutlets;
+use super::modbus::ModbusOutlets;
+use super::pdudaemon::PduDaemonOutlets;
+use super::redfish::RedfishOutlets;
+use super::relay::RelayOutlets;
+use super::snmp::SnmpOutlets;
+use super::usb_hub::UsbHubOutlets;
+use super::{Device, Outlets, PowerError};
+
+/// Asks a person to do something.
+pub trait AskHuman: Send + Sync {
+    /// Asks, and returns when they say that it is done. Dropping the future takes the
+    /// question back.
+    ///
+    /// # Errors
+    /// Says why nobody can be asked, or that they said no.
+    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<(), String>>;
+}
+
+/// There is nobody to ask.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NobodyToAsk;
+
+impl AskHuman for NobodyToAsk {
+    fn ask<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Err("there is no terminal to ask on".to_owned()) })
+    }
+}
+
+/// What devices need of their surroundings.
+#[derive(Clone)]
+pub struct PowerContext {
+    /// Folder in which processes of this user meet; created if it is missing.
+    pub locks: PathBuf,
+    /// Where child processes are accounted for.
+    pub ledger: Arc<dyn ProcessLedger>,
+    /// Who is asked where a person switches.
+    pub human: Arc<dyn AskHuman>,
+    /// Where the kernel shows its devices: `/sys`.
+    pub sysfs: PathBuf,
+}
+
+/// Opens a device: reads its secrets, and touches nothing else. Call within a tokio runtime.
+///
+/// # Errors
+/// A secret cannot be had, or a pattern or a certificate cannot be used.
+pub fn open(about: &PowerDevice, context: &PowerContext) -> Result<Device, PowerError> {
+    let outlets: Box<dyn Outlets> = match about.driver.clone() {
+        PowerDriver::Command(command) => {
+            Box::new(CommandOutlets::new(command, Arc::clone(&context.ledger))?)
+        }
+        PowerDriver::Http(http) => Box::new(HttpOutlets::new(http)?),
+        PowerDriver::PduDaemon(daemon) => Box::new(PduDaemonOutlets::new(daemon)?),
+        PowerDriver::Relay(relay) => Box::new(RelayOutlets(relay)),
+        PowerDriver::Modbus(modbus) => Box::new(ModbusOutlets(modbus)),
+        PowerDriver::Snmp(snmp) => Box::new(SnmpOutlets::new(snmp)?),
+        PowerDriver::Redfish(redfish) => Box::new(RedfishOutlets::new(&redfish)?),
+        PowerDriver::Ipmi(ipmi) => Box::new(IpmiOutlets::new(ipmi, Arc::clone(&context.ledger))?),
+        PowerDriver::Gpio(gpio) => Box::new(GpioOutlets::new(&gpio)),
+        PowerDriver::UsbHub(hub) => Box::new(UsbHubOutlets::new(hub, context.sysfs.clone())),
+        PowerDriver::Manual(manual) => {
+            Box::new(ManualOutlets::new(manual, Arc::clone(&context.human)))
+        }
+    };
+    Ok(Device::start(about, outlets, &context.locks))
+}

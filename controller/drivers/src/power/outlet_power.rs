@@ -1,0 +1,179 @@
+//! An outlet as the power of a board.
+
+use std::time::Duration;
+
+use jig_model::power::{PlacePower, PowerDevice};
+use jig_model::protocol::{BoxFuture, DriverError, Power, PowerState, PowerWitness};
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+
+use super::error::word;
+use super::{Device, PowerError};
+
+/// Pause between two looks at a device that has not settled: ten looks a second cost little,
+/// and the device's own gap may make it longer.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long a witness may take to see what the device has confirmed: a console falls silent
+/// and a hub notices within a second.
+const WITNESS: Duration = Duration::from_secs(5);
+
+/// How it is known that an outlet did as it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confirmation {
+    /// The device took the command, and has no way to tell more.
+    Accepted,
+    /// The device was read back.
+    ReadBack,
+    /// Somebody else has seen it, too.
+    Witnessed,
+}
+
+/// The power of a board that hangs on an outlet.
+pub struct OutletPower {
+    device: Device,
+    outlet: String,
+    settle: Duration,
+    off_time: Duration,
+    witness: Option<Box<dyn PowerWitness>>,
+    /// Since when it is off, if it was switched off here and not on again.
+    off_since: Option<Instant>,
+}
+
+impl OutletPower {
+    /// Makes the power of a place from its outlet.
+    pub fn new(device: Device, about: &PowerDevice, place: &PlacePower) -> Self {
+        Self {
+            device,
+            outlet: place.outlet.clone(),
+            settle: about.settle,
+            off_time: place.off_time.unwrap_or(about.off_time),
+            witness: None,
+            off_since: None,
+        }
+    }
+
+    /// Adds somebody who sees the board's power by another way.
+    pub fn with_witness(mut self, witness: Box<dyn PowerWitness>) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
+    /// Returns how long the board stays off in a cycle.
+    pub fn off_time(&self) -> Duration {
+        self.off_time
+    }
+
+    fn what(&self) -> String {
+        match self.outlet.as_str() {
+            "" => self.device.name().to_string(),
+            outlet => format!("outlet {outlet} of {}", self.device.name()),
+        }
+    }
+
+    /// Reads the state, if the device or the witness can tell.
+    ///
+    /// # Errors
+    /// The device cannot be asked.
+    pub async fn read(&mut self) -> Result<Option<PowerState>, PowerError> {
+        self.device.read(&self.outlet).await
+    }
+
+    /// Switches and makes sure; what is off stays off for its time before it is on again.
+    ///
+    /// # Errors
+    /// The device cannot be reached, refuses, or is seen to lie.
+    pub async fn switch(&mut self, state: PowerState) -> Result<Confirmation, PowerError> {
+        if state == PowerState::On
+            && let Some(since) = self.off_since
+        {
+            sleep((since + self.off_time).saturating_duration_since(Instant::now())).await;
+        }
+        self.device.set(&self.outlet, state).await?;
+        let mut confirmed = self.confirm(state).await?;
+        if self.testify(state).await? {
+            confirmed = Confirmation::Witnessed;
+        }
+        self.off_since = (state == PowerState::Off).then(Instant::now);
+        Ok(confirmed)
+    }
+
+    /// Switches off, waits, and switches on again.
+    ///
+    /// # Errors
+    /// As [`OutletPower::switch`]. The board may be left without power.
+    pub async fn cycle_for(&mut self, off_time: Duration) -> Result<Confirmation, PowerError> {
+        self.switch(PowerState::Off).await?;
+        if let Some(since) = self.off_since.take() {
+            sleep((since + off_time).saturating_duration_since(Instant::now())).await;
+        }
+        self.switch(PowerState::On).await
+    }
+
+    async fn confirm(&mut self, state: PowerState) -> Result<Confirmation, PowerError> {
+        let end = Instant::now() + self.settle;
+        loop {
+            // Whether the time was over is asked before the device is, so that a slow answer
+            // still counts.
+            let last = Instant::now() >= end;
+            match self.device.read(&self.outlet).await? {
+                None => return Ok(Confirmation::Accepted),
+                Some(seen) if seen == state => return Ok(Confirmation::ReadBack),
+                Some(_) if last => {
+                    let (what, asked) = (self.what(), word(state));
+                    return Err(PowerError::Lied { what, asked, within: self.settle });
+                }
+                Some(_) => sleep(LOOK.min(self.settle)).await,
+            }
+        }
+    }
+
+    /// Asks the witness, if there is one; tells whether it has seen the state.
+    async fn testify(&mut self, state: PowerState) -> Result<bool, PowerError> {
+        let what = self.what();
+        let Some(witness) = &mut self.witness else { return Ok(false) };
+        let end = Instant::now() + WITNESS;
+        loop {
+            let last = Instant::now() >= end;
+            let name = witness.name();
+            let seen = witness
+                .look()
+                .await
+                .map_err(|error| PowerError::unusable(format!("the witness {name}"), error))?;
+            match seen {
+                None => return Ok(false),
+                Some(seen) if seen == state => return Ok(true),
+                Some(_) if last => {
+                    let (witness, asked) = (name, word(state));
+                    return Err(PowerError::Contradicted { what, asked, witness, within: WITNESS });
+                }
+                Some(_) => sleep(LOOK).await,
+            }
+        }
+    }
+}
+
+impl Power for OutletPower {
+    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(async { self.switch(PowerState::On).await.map(drop).map_err(Into::into) })
+    }
+
+    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(async { self.switch(PowerState::Off).await.map(drop).map_err(Into::into) })
+    }
+
+    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
+        Box::pin(async {
+            let known = self.read().await?;
+            // Of a device that cannot tell, the last command is what is known.
+            let told = if self.off_since.is_some() { PowerState::Off } else { PowerState::On };
+            Ok(known.unwrap_or(told))
+        })
+    }
+
+    fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {
+        let off_time = off_time.unwrap_or(self.off_time);
+        Box::pin(async move { self.cycle_for(off_time).await.map(drop).map_err(Into::into) })
+    }
+}

@@ -1,0 +1,245 @@
+//! Tests of the owner of a device and of an outlet as power, with a device of memory.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::power::{ManualPower, PlacePower, PowerDevice, PowerDriver};
+use jig_model::protocol::{BoxFuture, DriverError, NoLedger, Power, PowerState, PowerWitness};
+use tokio::time::Instant;
+
+use super::*;
+
+/// How a device of memory behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Good,
+    /// Shows the new state only after this many questions.
+    Slow(u32),
+    /// Takes every command and carries out none.
+    Lies,
+    /// Cannot be asked.
+    Blind,
+    /// Never answers.
+    Deaf,
+}
+
+#[derive(Debug)]
+struct Memory {
+    mood: Mood,
+    state: PowerState,
+    pending: Option<(PowerState, u32)>,
+    /// When each command came, and which.
+    log: Vec<(Instant, &'static str)>,
+}
+
+#[derive(Clone)]
+struct Fake(Arc<Mutex<Memory>>);
+
+impl Outlets for Fake {
+    fn what(&self) -> String {
+        "a device of memory".to_owned()
+    }
+
+    fn set<'a>(&'a self, _: &'a str, to: PowerState) -> BoxFuture<'a, Result<(), PowerError>> {
+        let mood = {
+            let mut memory = self.0.lock().unwrap();
+            memory.log.push((Instant::now(), error::word(to)));
+            match memory.mood {
+                Mood::Good | Mood::Blind => memory.state = to,
+                Mood::Slow(asks) => memory.pending = Some((to, asks)),
+                Mood::Lies | Mood::Deaf => {}
+            }
+            memory.mood
+        };
+        Box::pin(async move {
+            if mood == Mood::Deaf {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        })
+    }
+
+    fn read<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<PowerState>, PowerError>> {
+        let mut memory = self.0.lock().unwrap();
+        memory.log.push((Instant::now(), "read"));
+        if let Some((to, asks)) = memory.pending {
+            memory.pending = asks.checked_sub(1).map(|asks| (to, asks));
+            if memory.pending.is_none() {
+                memory.state = to;
+            }
+        }
+        let seen = (memory.mood != Mood::Blind).then_some(memory.state);
+        Box::pin(async move { Ok(seen) })
+    }
+}
+
+fn about(driver: PowerDriver) -> PowerDevice {
+    PowerDevice {
+        name: "pdu".parse().unwrap(),
+        driver,
+        gap: Duration::ZERO,
+        off_time: Duration::from_secs(7),
+        timeout: Duration::from_secs(3),
+        settle: Duration::from_secs(5),
+        origin: "rig.toml".to_owned(),
+    }
+}
+
+fn place(off_time: Option<Duration>) -> PlacePower {
+    PlacePower { device: "pdu".parse().unwrap(), outlet: "3".to_owned(), off_time }
+}
+
+fn board(mood: Mood, locks: &Path) -> (OutletPower, Fake) {
+    let memory = Memory { mood, state: PowerState::On, pending: None, log: Vec::new() };
+    let fake = Fake(Arc::new(Mutex::new(memory)));
+    let about = about(PowerDriver::Manual(ManualPower { hint: None }));
+    let device = Device::start(&about, Box::new(fake.clone()), locks);
+    (OutletPower::new(device, &about, &place(None)), fake)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_switched_is_read_back() {
+    let locks = tempfile::tempdir().unwrap();
+    let (mut power, fake) = board(Mood::Good, locks.path());
+    assert_eq!(power.switch(PowerState::Off).await.unwrap(), Confirmation::ReadBack);
+    assert_eq!(power.status().await.unwrap(), PowerState::Off);
+    fake.0.lock().unwrap().mood = Mood::Slow(12);
+    assert_eq!(power.switch(PowerState::On).await.unwrap(), Confirmation::ReadBack);
+    assert_eq!(fake.0.lock().unwrap().state, PowerState::On);
+    fake.0.lock().unwrap().mood = Mood::Blind;
+    assert_eq!(power.switch(PowerState::Off).await.unwrap(), Confirmation::Accepted);
+    // Of a device that cannot be asked, the last command is what is known.
+    assert_eq!(power.status().await.unwrap(), PowerState::Off);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_lies_or_is_silent_is_the_labs_fault() {
+    let locks = tempfile::tempdir().unwrap();
+    let (mut power, _) = board(Mood::Lies, locks.path());
+    let began = Instant::now();
+    let error = power.off().await.unwrap_err();
+    assert_eq!(error.cause, Cause::PowerLied);
+    assert_eq!(
+        error.message,
+        "outlet 3 of pdu was switched off, but still says the contrary after 5s"
+    );
+    assert!((5..7).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+
+    let (mut power, _) = board(Mood::Deaf, locks.path());
+    let error = power.off().await.unwrap_err();
+    assert_eq!(error.cause, Cause::PowerUnreachable);
+    assert_eq!(error.message, "pdu (a device of memory) did not answer within 3s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_board_stays_off_for_its_time() {
+    let locks = tempfile::tempdir().unwrap();
+    let (mut power, fake) = board(Mood::Good, locks.path());
+    let between = |fake: &Fake| {
+        let log = std::mem::take(&mut fake.0.lock().unwrap().log);
+        let at = |word| log.iter().find(|(_, w)| *w == word).unwrap().0;
+        at("on") - at("off")
+    };
+    power.cycle(None).await.unwrap();
+    assert!((7..8).contains(&between(&fake).as_secs()));
+    power.cycle(Some(Duration::from_secs(30))).await.unwrap();
+    // Longer than the device says, but not both after each other.
+    assert!((30..31).contains(&between(&fake).as_secs()));
+    // Also where somebody switches off and on by two calls.
+    power.off().await.unwrap();
+    power.on().await.unwrap();
+    assert!((7..8).contains(&between(&fake).as_secs()));
+    // On twice waits for nothing.
+    let began = Instant::now();
+    power.on().await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+struct Seen(Option<PowerState>);
+
+impl PowerWitness for Seen {
+    fn name(&self) -> String {
+        "the hub port".to_owned()
+    }
+    fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>> {
+        Box::pin(async { Ok(self.0) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_witness_is_believed_more_than_the_device() {
+    let locks = tempfile::tempdir().unwrap();
+    for (seen, wanted) in [
+        (Some(PowerState::Off), Ok(Confirmation::Witnessed)),
+        (None, Ok(Confirmation::ReadBack)),
+        (Some(PowerState::On), Err(Cause::PowerLied)),
+    ] {
+        let (power, _) = board(Mood::Good, locks.path());
+        let mut power = power.with_witness(Box::new(Seen(seen)));
+        let got = power.switch(PowerState::Off).await;
+        assert_eq!(got.map_err(|error| error.cause()), wanted);
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_was_begun_is_carried_to_its_end() {
+    let locks = tempfile::tempdir().unwrap();
+    let (power, fake) = board(Mood::Good, locks.path());
+    let lock = locks.path().join("pdu.power");
+    {
+        // The lock is held, so that the command waits; then its caller goes away.
+        let file = std::fs::File::create(&lock).unwrap();
+        file.lock().unwrap();
+        let mut power = power;
+        let mut switch = Box::pin(power.switch(PowerState::Off));
+        let waits = tokio::time::timeout(Duration::from_millis(50), switch.as_mut()).await;
+        assert!(waits.is_err());
+    }
+    while fake.0.lock().unwrap().state == PowerState::On {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+struct Person(Result<(), String>, Arc<Mutex<Vec<String>>>);
+
+impl AskHuman for Person {
+    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        self.1.lock().unwrap().push(question.to_owned());
+        let answer = self.0.clone();
+        Box::pin(async move {
+            match answer {
+                Err(why) if why == "asleep" => std::future::pending().await,
+                answer => answer,
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_asked_and_waited_for() {
+    let locks = tempfile::tempdir().unwrap();
+    let hint = Some("under the desk".to_owned());
+    let mut about = about(PowerDriver::Manual(ManualPower { hint }));
+    about.timeout = Duration::from_millis(100);
+    let off = async |human: Arc<dyn AskHuman>| {
+        let context = PowerContext {
+            locks: locks.path().to_owned(),
+            ledger: Arc::new(NoLedger),
+            human,
+            sysfs: "/sys".into(),
+        };
+        let device = open(&about, &context).unwrap();
+        OutletPower::new(device, &about, &place(None)).switch(PowerState::Off).await
+    };
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let good = Arc::new(Person(Ok(()), Arc::clone(&asked)));
+    assert_eq!(off(good).await.unwrap(), Confirmation::Accepted);
+    assert_eq!(*asked.lock().unwrap(), ["switch 3 (under the desk) off"]);
+    let asleep = Arc::new(Person(Err("asleep".to_owned()), asked));
+    let why = off(asleep).await.unwrap_err().to_string();
+    assert_eq!(why, "pdu (the person at the terminal) did not answer within 100ms");
+    let why = off(Arc::new(NobodyToAsk)).await.unwrap_err().to_string();
+    assert!(why.contains("no terminal to ask on"), "{why}");
+}

@@ -1,0 +1,78 @@
+//! `jig power --explain`: what would be switched, how, and who shares it.
+
+use jig_model::exit;
+use serde_json::json;
+
+use super::{Switch, lock_of, shared};
+use crate::catalogue::Catalogue;
+use crate::failure::Failure;
+use crate::render::{Screen, one_line};
+
+/// Explains how a place's power is switched. Touches no device.
+///
+/// JSON: `{"place","device","driver","outlet","about","declared_in","gap_ms","timeout_ms",
+/// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"hub","hub_neighbours","lock"}`;
+/// `about` is the device as it is understood, and names secrets only by where they are kept.
+pub(super) fn explain(
+    catalogue: &Catalogue,
+    screen: &Screen,
+    switch: &Switch<'_>,
+) -> Result<u8, Failure> {
+    let places = catalogue.places();
+    let device = switch.device;
+    let others = shared::holders(&places, &switch.radius.also)?;
+    let (place, _) = catalogue.place(switch.place)?;
+    let neighbours = catalogue.rig.hub_neighbours(&place);
+    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let lock = lock_of(&places, &device.name);
+    if screen.json() {
+        let shared: Vec<_> =
+            others.iter().map(|(place, who)| json!({ "place": place, "in_use_by": who })).collect();
+        screen.out_json(&json!({
+            "place": switch.place,
+            "device": device.name,
+            "driver": device.driver.kind(),
+            "outlet": switch.power.outlet,
+            "about": device.driver,
+            "declared_in": device.origin,
+            "gap_ms": ms(device.gap),
+            "timeout_ms": ms(device.timeout),
+            "settle_ms": ms(device.settle),
+            "off_ms": ms(switch.off_time()),
+            "shared_with": shared,
+            "hub": place.hub,
+            "hub_neighbours": neighbours,
+            "lock": lock,
+        }));
+        return Ok(exit::PASS);
+    }
+    let line = |what: &str, words: String| screen.out(&format!("{what:<11} {}", one_line(&words)));
+    line("place", switch.place.to_string());
+    line(
+        "switched by",
+        format!(
+            "{}, a {} device of {}",
+            switch.outlet(),
+            device.driver.kind(),
+            catalogue.near(&device.origin)
+        ),
+    );
+    if others.is_empty() {
+        line("shared with", "nobody".to_owned());
+    }
+    for (other, who) in &others {
+        let state = who.as_ref().map_or("free now".to_owned(), |who| format!("in use by {who}"));
+        line("shared with", format!("{other}: {state}"));
+    }
+    if let Some(hub) = &place.hub {
+        let others = if neighbours.is_empty() { "nobody".into() } else { super::list(&neighbours) };
+        line("hub", format!("{hub}, with {others}"));
+    }
+    line("off time", format!("{:?} in a cycle", switch.off_time()));
+    line("gap", format!("{:?} between commands to {}", device.gap, device.name));
+    line(
+        "patience",
+        format!("{:?} for an answer, {:?} until it reads back", device.timeout, device.settle),
+    );
+    Ok(exit::PASS)
+}

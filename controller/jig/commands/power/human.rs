@@ -1,0 +1,47 @@
+//! Asking the person at the terminal to switch something.
+
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+
+use jig_drivers::power::AskHuman;
+use jig_model::protocol::BoxFuture;
+use tokio::task::spawn_blocking;
+
+use crate::render::one_line;
+
+/// Most of an answer that is read: enter, or a word of refusal.
+const MAX_ANSWER: u64 = 256;
+
+/// The person at the terminal.
+pub(super) struct Terminal;
+
+impl AskHuman for Terminal {
+    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            if !std::io::stdin().is_terminal() {
+                return Err("a person must switch it, and there is no terminal to ask on \
+                            (run this on one, or give the place another power device)"
+                    .to_owned());
+            }
+            let question = format!("{} - press enter when it is done ", one_line(question));
+            {
+                let mut err = std::io::stderr().lock();
+                // A terminal that takes no text cannot be asked on either; the answer tells.
+                let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
+            }
+            // Nothing can take back a read of a terminal; the thread ends with the process.
+            let answer = spawn_blocking(|| {
+                let mut line = String::new();
+                std::io::stdin().lock().take(MAX_ANSWER).read_line(&mut line).map(|_| line)
+            });
+            match answer.await {
+                Ok(Ok(line)) if line.is_empty() => {
+                    Err("the terminal was closed instead of an answer".to_owned())
+                }
+                Ok(Ok(line)) if line.trim().is_empty() => Ok(()),
+                Ok(Ok(_)) => Err("the answer was not just the enter key: taken as no".to_owned()),
+                Ok(Err(error)) => Err(format!("the terminal cannot be read: {error}")),
+                Err(error) => Err(format!("the terminal cannot be read: {error}")),
+            }
+        })
+    }
+}

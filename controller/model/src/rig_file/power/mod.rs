@@ -1,0 +1,29 @@
+//! Power devices and outlets in a rig file: as they are written, checked and lowered.
+
+mod checks;
+mod lower;
+mod raw;
+
+use std::collections::BTreeMap;
+
+pub(super) use checks::{check_device, check_outlet};
+pub(super) use lower::{lower_device, lower_outlet};
+pub(super) use raw::{RawPlacePower, RawPower};
+
+use crate::DeviceName;
+use crate::power::OutletRule;
+
+/// The check that refuses a secret; whoever reports it blanks it out.
+pub(super) const SECRET: &str = "rig::secret";
+
+/// The power devices of all files, and how they call their outlets, where that is known.
+pub(super) type Devices = BTreeMap<DeviceName, Option<OutletRule>>;
+
+/// Returns what a list of devices tells to the places that use them.
+pub(super) fn devices<'a>(list: impl IntoIterator<Item = &'a RawPower>) -> Devices {
+    let rule = |power: &RawPower| {
+        let name = power.name.as_ref()?.value.clone();
+        Some((name, lower_device(power, "").map(|device| device.driver.outlets())))
+    };
+    list.into_iter().filter_map(rule).collect()
+}
