@@ -1,12 +1,16 @@
 //! Power by programs, web interfaces and pdudaemon; who shares an outlet; emulated boards.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
 use std::time::Instant;
 
-use crate::power_lab::{Asked, Counterpart, Lab, Web, free_port, json_answer, until_listens};
+use nix::sys::signal::Signal;
+
+use crate::power_lab::{Asked, Counterpart, Lab, Web, free_address, json_answer, until_listens};
 use crate::served::Served;
-use crate::workshop::{Ran, Slot, Workshop, until};
+use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
 
 const PROGRAM: &str = "gap = \"0ms\"\n[power.command]\nset = [\"./pdu\", \"set\", \"{outlet}\", \
                        \"{state}\"]\nstatus = [\"./pdu\", \"get\", \"{outlet}\"]";
@@ -328,10 +332,10 @@ fn a_web_interface_that_answers_nonsense_is_survived() {
 
 #[test]
 fn a_device_that_is_not_there_or_hangs_is_given_up_in_time() {
-    let port = free_port();
-    let device = format!("[power.http]\nurl = \"http://127.0.0.1:{port}\"\npreset = \"tasmota\"");
+    let nobody = free_address();
+    let device = format!("[power.http]\nurl = \"http://{nobody}\"\npreset = \"tasmota\"");
     let lab = Lab::new(&device, &[("a", "1")]);
-    lab.power(&["-b", "a", "on"]).says(75, &["reach http://127.0.0.1", "Connection refused"]);
+    lab.power(&["-b", "a", "on"]).says(75, &["reach http://127.", "Connection refused"]);
     // Accepts, and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
@@ -347,24 +351,23 @@ fn a_device_that_is_not_there_or_hangs_is_given_up_in_time() {
 fn pdudaemon_switches() {
     let lab = Lab::new("[power.pdudaemon]\nurl = \"http://x\"\nhostname = \"y\"", &[]);
     let folder = lab.workshop.path("");
-    // The port may be taken by another test between the look and the start: try again.
-    let (_daemon, port) = until("a pdudaemon that listens", || {
-        let port = free_port();
-        let config = serde_json::json!({
-            "daemon": { "hostname": "127.0.0.1", "port": port, "listener": "http", "logging_level": "DEBUG" },
-            "pdus": { "bench": {
-                "driver": "localcmdline", "retries": 1,
-                "cmd_on": "echo on > outlet-%s", "cmd_off": "echo off > outlet-%s",
-            } },
-        });
-        lab.workshop.write("pdudaemon.conf", config.to_string());
-        let daemon =
-            Counterpart::start("/usr/sbin/pdudaemon", &["--conf", "pdudaemon.conf"], &folder);
-        until_listens(port);
-        Some((daemon, port))
+    let address = free_address();
+    let config = serde_json::json!({
+        "daemon": {
+            "hostname": address.ip().to_string(), "port": address.port(), "listener": "http",
+            "logging_level": "DEBUG",
+        },
+        "pdus": { "bench": {
+            "driver": "localcmdline", "retries": 1,
+            "cmd_on": "echo on > outlet-%s", "cmd_off": "echo off > outlet-%s",
+        } },
     });
+    lab.workshop.write("pdudaemon.conf", config.to_string());
+    let args = ["--conf", "pdudaemon.conf"];
+    let _daemon = Counterpart::start("/usr/sbin/pdudaemon", &args, &folder);
+    until_listens(address);
     let device = |host: &str| {
-        format!("[power.pdudaemon]\nurl = \"http://127.0.0.1:{port}\"\nhostname = \"{host}\"")
+        format!("[power.pdudaemon]\nurl = \"http://{address}\"\nhostname = \"{host}\"")
     };
     lab.declare(&device("bench"), &[("a", "3")]);
     lab.switches(&[], "accepted", || outlet(&lab, "3"));
@@ -407,4 +410,105 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     assert!(lied.err().contains("power_lied"), "{lied}");
     drop(served);
     drop(slot);
+}
+
+/// A plug that speaks HTTPS, with a certificate of its own making.
+const TLS_PLUG: &str = r#"
+import http.server, ssl, sys
+class Plug(http.server.BaseHTTPRequestHandler):
+    on = True
+    def do_GET(self):
+        if self.path.endswith("turn=on") or self.path.endswith("turn=off"):
+            Plug.on = self.path.endswith("on")
+        good = self.headers.get("Authorization") == "Basic YWRtaW46aHVudGVyMg=="
+        body = b'{"ison":%s}' % (b"true" if Plug.on else b"false")
+        self.send_response(200 if good else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert.pem", "key.pem")
+server = http.server.HTTPServer((sys.argv[1], int(sys.argv[2])), Plug)
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"#;
+
+#[test]
+fn an_encrypted_plug_is_believed_as_the_rig_file_says() {
+    let lab = Lab::new("[power.manual]", &[]);
+    let (folder, address) = (lab.workshop.path(""), free_address());
+    let mut openssl = std::process::Command::new("openssl");
+    openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+    openssl.args(["-nodes", "-days", "2", "-subj", "/CN=plug", "-keyout", "key.pem"]);
+    openssl.args(["-out", "cert.pem", "-addext", &format!("subjectAltName=IP:{}", address.ip())]);
+    let made = openssl.current_dir(&folder).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    lab.workshop.write("plug.py", TLS_PLUG);
+    let args = ["plug.py", &address.ip().to_string(), &address.port().to_string()];
+    let _plug = Counterpart::start("/usr/bin/python3", &args, &folder);
+    until_listens(address);
+    let device = |more: &str| {
+        format!(
+            "gap = \"1ms\"\n[power.http]\nurl = \"https://{address}\"\npreset = \"shelly-gen1\"\n\
+             password = {{ env = \"PLUG\" }}\n{more}"
+        )
+    };
+    let own = format!("ca = \"{}\"", lab.workshop.path("cert.pem").display());
+    let (secret, a) = ([("PLUG", "hunter2")], [("a", "0")]);
+    for more in ["insecure = true", &own] {
+        lab.declare(&device(more), &a);
+        for (action, state) in [("off", "off"), ("on", "on")] {
+            let ran = lab.power_with(&["-b", "a", action, "--json"], &secret);
+            ran.says(0, &[]);
+            assert_eq!(ran.json().unwrap()["state"], state, "{ran}");
+        }
+    }
+    lab.power_with(&["-b", "a", "on"], &[("PLUG", "x")]).says(75, &["does not believe"]);
+    lab.declare(&device(""), &a);
+    lab.power_with(&["-b", "a", "on"], &secret).says(75, &["reach https://", "certificate"]);
+    // Somebody else's certificate, for the same address.
+    openssl.args(["-keyout", "other.key", "-out", "other.pem"]);
+    assert!(openssl.output().unwrap().status.success());
+    lab.declare(&device(&own.replace("cert.pem", "other.pem")), &a);
+    lab.power_with(&["-b", "a", "on"], &secret).says(75, &["reach https://", "certificate"]);
+    lab.workshop.write("empty.pem", "");
+    lab.declare(&device(&own.replace("cert.pem", "empty.pem")), &a);
+    lab.power_with(&["-b", "a", "on"], &secret).says(75, &["empty.pem: there is none"]);
+}
+
+#[test]
+fn a_signal_ends_a_command_and_what_it_started() {
+    let lab = Lab::new(PROGRAM, &[("a", "3")]);
+    program(&lab, "#!/bin/sh\ntouch busy\nsleep 600\n");
+    let mut jig = lab.workshop.jig(["power", "-b", "a", "on"]);
+    jig.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = Started::of(&mut jig);
+    until("a busy program", || lab.workshop.path("busy").exists().then_some(()));
+    started.signal(Signal::SIGINT);
+    let ran = started.finish();
+    ran.says(130, &["a may be on or off now", "jig power -b a status"]);
+    lab.workshop.nothing_lives(DEADLINE).unwrap();
+}
+
+#[test]
+fn a_person_is_asked_on_the_terminal() {
+    let device = "timeout = \"60s\"\n[power.manual]\nhint = \"under the desk\"";
+    let lab = Lab::new(device, &[("a", "plug-3")]);
+    for (answer, code, words) in [
+        ("\n", 0, "switch plug-3 (under the desk) off - press enter when it is done"),
+        ("no\n", 75, "taken as no"),
+        ("\x04", 75, "the terminal was closed"),
+    ] {
+        let pty = nix::pty::openpty(None, None).unwrap();
+        let mut terminal = fs::File::from(pty.master);
+        terminal.write_all(answer.as_bytes()).unwrap();
+        let mut jig = lab.workshop.jig(["power", "-b", "a", "off"]);
+        let ran = crate::workshop::ran(jig.stdin(Stdio::from(pty.slave))).unwrap();
+        ran.says(code, &[words]);
+    }
+    let late = Lab::new(&device.replace("60s", "200ms"), &[("a", "plug-3")]);
+    let pty = nix::pty::openpty(None, None).unwrap();
+    let mut jig = late.workshop.jig(["power", "-b", "a", "off"]);
+    let ran = crate::workshop::ran(jig.stdin(Stdio::from(pty.slave))).unwrap();
+    ran.says(75, &["the person at the terminal) did not answer within 200ms"]);
 }

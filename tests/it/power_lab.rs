@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -80,10 +80,14 @@ impl Lab {
     }
 }
 
-/// Returns a port that nobody listens on now. Another program may take it before it is used;
-/// who starts a server on it tries again then.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// Returns an address that nobody listens on. The host part is of this call alone, so no other
+/// test takes the port before a program listens there.
+pub(crate) fn free_address() -> SocketAddrV4 {
+    static CALLS: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let host = Ipv4Addr::new(127, CALLS.fetch_add(1, Ordering::SeqCst), high, low.max(1));
+    let port = TcpListener::bind((host, 0)).unwrap().local_addr().unwrap().port();
+    SocketAddrV4::new(host, port)
 }
 
 /// A program that stands for a device. It dies with the test, also if the test is killed.
@@ -106,8 +110,8 @@ impl Counterpart {
 }
 
 /// Waits until a TCP port answers.
-pub(crate) fn until_listens(port: u16) {
-    until("a listening port", || TcpStream::connect(("127.0.0.1", port)).ok());
+pub(crate) fn until_listens(address: SocketAddrV4) {
+    until("a listening port", || TcpStream::connect(address).ok());
 }
 
 /// One request to a [`Web`]: the first line without the version, and the whole head and body.

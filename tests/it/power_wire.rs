@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
+use std::net::SocketAddrV4;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use std::thread;
 use nix::pty::openpty;
 use nix::unistd::ttyname;
 
-use crate::power_lab::{Asked, Counterpart, Lab, Web, free_port, json_answer, until_listens};
+use crate::power_lab::{Asked, Counterpart, Lab, Web, free_address, json_answer, until_listens};
 use crate::workshop::until;
 
 /// A serial port whose other end is a function: it gets bytes and returns what to answer.
@@ -123,18 +124,18 @@ class Coils(ModbusSequentialDataBlock):
             file.write("".join("1" if v else "0" for v in self.values))
 
 unit = ModbusSlaveContext(co=Coils(0, [False] * 16), zero_mode=True)
-StartTcpServer(context=ModbusServerContext(slaves=unit, single=True), address=("127.0.0.1", int(sys.argv[1])))
+StartTcpServer(context=ModbusServerContext(slaves=unit, single=True), address=(sys.argv[1], int(sys.argv[2])))
 "#;
 
 #[test]
 fn a_modbus_coil_switches_by_tcp() {
     let lab = Lab::new("[power.manual]", &[]);
     lab.workshop.write("server.py", MODBUS_SERVER);
-    let port = free_port();
-    let args = ["server.py", &port.to_string()];
+    let address = free_address();
+    let args = ["server.py", &address.ip().to_string(), &address.port().to_string()];
     let _server = Counterpart::start("/usr/bin/python3", &args, &lab.workshop.path(""));
-    until_listens(port);
-    let device = format!("gap = \"1ms\"\n[power.modbus]\naddress = \"127.0.0.1:{port}\"\nunit = 1");
+    until_listens(address);
+    let device = format!("gap = \"1ms\"\n[power.modbus]\naddress = \"{address}\"\nunit = 1");
     lab.declare(&device, &[("a", "5"), ("b", "99")]);
     lab.switches(&[], "read-back", || {
         let coils = fs::read_to_string(lab.workshop.path("coils")).unwrap();
@@ -222,13 +223,13 @@ while True:
 "#;
 
 /// Starts an agent and waits until it answers.
-fn agent(lab: &Lab) -> (Counterpart, u16) {
+fn agent(lab: &Lab) -> (Counterpart, SocketAddrV4) {
     let folder = lab.workshop.path("");
     lab.workshop.write("outlets.py", SNMP_SCRIPT);
     lab.workshop.write("outlet-3", "1");
-    let port = free_port();
+    let address = free_address();
     let config = format!(
-        "agentAddress udp:127.0.0.1:{port}\n\
+        "agentAddress udp:{address}\n\
          rwcommunity hunter2 127.0.0.1\n\
          createUser jig SHA-256 \"hunter2-auth\" AES \"hunter2-privacy\"\n\
          rwuser jig authPriv\n\
@@ -252,7 +253,7 @@ fn agent(lab: &Lab) -> (Counterpart, u16) {
     // An independent client tells when it is there.
     until("an agent that answers", || {
         let mut get = std::process::Command::new("snmpget");
-        let peer = format!("127.0.0.1:{port}");
+        let peer = address.to_string();
         get.args([
             "-v2c",
             "-c",
@@ -264,7 +265,7 @@ fn agent(lab: &Lab) -> (Counterpart, u16) {
         ]);
         get.env("MIBS", "").output().unwrap().status.success().then_some(())
     });
-    (counterpart, port)
+    (counterpart, address)
 }
 
 fn outlet_3(lab: &Lab) -> String {
@@ -275,11 +276,11 @@ fn outlet_3(lab: &Lab) -> String {
 #[test]
 fn an_snmp_outlet_switches_with_every_version() {
     let lab = Lab::new("[power.manual]", &[]);
-    let (_agent, port) = agent(&lab);
+    let (_agent, address) = agent(&lab);
     let device = |more: &str| {
         format!(
             "gap = \"1ms\"\nsettle = \"200ms\"\ntimeout = \"60s\"\n[power.snmp]\n\
-             address = \"127.0.0.1:{port}\"\npreset = \"apc\"\n{more}"
+             address = \"{address}\"\npreset = \"apc\"\n{more}"
         )
     };
     let places = [("a", "3"), ("b", "4")];
@@ -291,7 +292,7 @@ fn an_snmp_outlet_switches_with_every_version() {
         lab.declare(&device(more), &places);
         lab.switches(&secrets, "read-back", || outlet_3(&lab));
         let none = lab.power_with(&["-b", "b", "on"], &secrets);
-        none.says(75, &["the SNMP agent at 127.0.0.1", "refused"]);
+        none.says(75, &["the SNMP agent at 127.", "refused"]);
     }
     // Wrong secrets: silence, or a refusal.
     let bad = [("C", "hunter3"), ("A", "hunter3-auth"), ("P", "hunter2-privacy")];
@@ -339,7 +340,7 @@ fn an_snmp_agent_that_answers_nonsense_is_survived() {
 }
 
 /// A controller for `ipmi_sim`; its chassis is a script that keeps the state in a file.
-fn controller(lab: &Lab) -> (Counterpart, u16) {
+fn controller(lab: &Lab) -> (Counterpart, SocketAddrV4) {
     let folder = lab.workshop.path("");
     let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\nshift\n\
                   if [ \"$1\" = get ]; then echo \"power:$(cat chassis)\"; exit; fi\n\
@@ -349,10 +350,10 @@ fn controller(lab: &Lab) -> (Counterpart, u16) {
     lab.workshop.write("chassis", "1\n");
     lab.workshop.write("sim.emu", "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02\nsel_enable 0x20 1000 0x0a\nmc_enable 0x20\n");
     fs::create_dir(lab.workshop.path("state")).unwrap();
-    // UDP: whether the port is free is seen by binding it.
-    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = free_address();
+    let (host, port) = (address.ip(), address.port());
     let config = format!(
-        "name \"bmc\"\nset_working_mc 0x20\n  startlan 1\n    addr 127.0.0.1 {port}\n    \
+        "name \"bmc\"\nset_working_mc 0x20\n  startlan 1\n    addr {host} {port}\n    \
          priv_limit admin\n    allowed_auths_callback none md2 md5 straight\n    \
          allowed_auths_user none md2 md5 straight\n    allowed_auths_operator none md2 md5 straight\n    \
          allowed_auths_admin none md2 md5 straight\n    guid a123456789abcdefa123456789abcdef\n  endlan\n  \
@@ -363,15 +364,15 @@ fn controller(lab: &Lab) -> (Counterpart, u16) {
     );
     lab.workshop.write("lan.conf", config);
     let args = ["-c", "lan.conf", "-f", "sim.emu", "-s", "state", "-n"];
-    (Counterpart::start("ipmi_sim", &args, &folder), port)
+    (Counterpart::start("ipmi_sim", &args, &folder), address)
 }
 
 #[test]
 fn an_ipmi_controller_switches() {
     let lab = Lab::new("[power.manual]", &[]);
-    let (_controller, port) = controller(&lab);
+    let (_controller, address) = controller(&lab);
     let device = format!(
-        "gap = \"1ms\"\ntimeout = \"60s\"\n[power.ipmi]\naddress = \"127.0.0.1:{port}\"\n\
+        "gap = \"1ms\"\ntimeout = \"60s\"\n[power.ipmi]\naddress = \"{address}\"\n\
          user = \"jig\"\npassword = {{ env = \"BMC\" }}"
     );
     lab.declare(&device, &[("a", "")]);
@@ -387,8 +388,8 @@ fn an_ipmi_controller_switches() {
     let ran = lab.power_with(&["-b", "a", "off", "-vvv"], &[("BMC", "hunter3")]);
     ran.says(75, &["ipmitool refused"]);
     assert!(!format!("{ran}").contains("hunter"), "{ran}");
-    let other = free_port();
-    let device = device.replace(&port.to_string(), &other.to_string()).replace("60s", "300ms");
+    let nobody = free_address().to_string();
+    let device = device.replace(&address.to_string(), &nobody).replace("60s", "300ms");
     lab.declare(&device, &[("a", "")]);
     lab.power_with(&["-b", "a", "on"], &secret).says(75, &["did not answer within 300ms"]);
 }

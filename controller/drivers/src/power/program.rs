@@ -5,11 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jig_model::protocol::ProcessLedger;
 use nix::fcntl::OFlag;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
+use tokio::time::timeout;
 
 use super::PowerError;
 use super::error::quote;
@@ -17,6 +19,10 @@ use crate::process::{Ending, ManagedProcess, SpawnRequest};
 
 /// Most that a program may say. A state is a word; 64 KiB are a broken program.
 const MAX_OUTPUT: usize = 64 << 10;
+
+/// How long the output may stay open after the program has ended. Only a child that left its
+/// group can hold it, and has nothing to say.
+const REST: Duration = Duration::from_millis(500);
 
 /// Runs a program to its end and returns what it said; it must end with code 0.
 ///
@@ -54,9 +60,17 @@ pub(super) async fn run(
                 n => said.extend_from_slice(&bytes[..n]),
             },
             ending = process.ended() => {
-                // Its group is gone; what it said is in the pipe.
-                while let Ok(n) = near.try_read(&mut bytes) && n > 0 && said.len() <= MAX_OUTPUT {
-                    said.extend_from_slice(&bytes[..n]);
+                // Its group is gone; what it said is in the pipe, up to its end.
+                let rest = async {
+                    while let Ok(n) = near.read(&mut bytes).await
+                        && n > 0
+                        && said.len() <= MAX_OUTPUT
+                    {
+                        said.extend_from_slice(&bytes[..n]);
+                    }
+                };
+                if timeout(REST, rest).await.is_err() {
+                    tracing::debug!(program, "somebody still holds its output");
                 }
                 break ending;
             }

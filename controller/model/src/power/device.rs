@@ -156,7 +156,7 @@ pub enum TlsTrust {
     /// Those that this host believes.
     #[default]
     System,
-    /// Those that are signed by one of this PEM file.
+    /// Those of this PEM file, and those that one of them has signed.
     File(PathBuf),
     /// Any: who listens in learns the password.
     Anything,

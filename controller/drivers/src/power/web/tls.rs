@@ -1,9 +1,11 @@
 //! Encryption, and which certificates are believed.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use jig_model::power::TlsTrust;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
@@ -28,9 +30,11 @@ pub(super) fn connector(trust: &TlsTrust) -> Result<TlsConnector, PowerError> {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Anything(provider)))
             .with_no_client_auth(),
-        TlsTrust::System | TlsTrust::File(_) => {
-            config.with_root_certificates(roots(trust)?).with_no_client_auth()
-        }
+        TlsTrust::System => config.with_root_certificates(of_this_host()).with_no_client_auth(),
+        TlsTrust::File(path) => config
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Known::read(path, provider)?))
+            .with_no_client_auth(),
     };
     Ok(TlsConnector::from(Arc::new(config)))
 }
@@ -41,28 +45,84 @@ pub(super) fn name(host: &str) -> Result<ServerName<'static>, PowerError> {
         .map_err(|error| PowerError::unusable(format!("the host name {host:?}"), error))
 }
 
-fn roots(trust: &TlsTrust) -> Result<RootCertStore, PowerError> {
+fn of_this_host() -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    match trust {
-        TlsTrust::File(path) => {
-            let what = || format!("the certificates in {}", path.display());
-            let unusable = |error| PowerError::unusable(what(), error);
-            let mut found = 0;
-            for certificate in CertificateDer::pem_file_iter(path).map_err(unusable)? {
-                let certificate = certificate.map_err(unusable)?;
-                roots.add(certificate).map_err(|error| PowerError::unusable(what(), error))?;
-                found += 1;
-            }
-            if found == 0 {
-                return Err(PowerError::unusable(what(), "there is none"));
-            }
+    // A host may have certificates that nobody can parse; the others count.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+/// Believes the certificates of a file, and those that they have signed.
+///
+/// Most small devices come with a certificate that they have signed themselves, and that
+/// claims to be an authority, too; the rules of the web refuse it as a server's, however
+/// well it is known.
+#[derive(Debug)]
+struct Known {
+    certificates: Vec<CertificateDer<'static>>,
+    signed: Arc<WebPkiServerVerifier>,
+}
+
+impl Known {
+    fn read(path: &Path, provider: Arc<CryptoProvider>) -> Result<Self, PowerError> {
+        let what = || format!("the certificates in {}", path.display());
+        let unusable = |error| PowerError::unusable(what(), error);
+        let certificates = CertificateDer::pem_file_iter(path)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(unusable)?;
+        if certificates.is_empty() {
+            return Err(PowerError::unusable(what(), "there is none"));
         }
-        TlsTrust::System | TlsTrust::Anything => {
-            // A host may have certificates that nobody can parse; the others count.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let mut roots = RootCertStore::empty();
+        for certificate in &certificates {
+            let added = roots.add(certificate.clone());
+            added.map_err(|error| PowerError::unusable(what(), error))?;
         }
+        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|error| PowerError::unusable(what(), error))?;
+        Ok(Self { certificates, signed })
     }
-    Ok(roots)
+}
+
+impl ServerCertVerifier for Known {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        more: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        // The very certificate that somebody has put into the file: its name and its dates
+        // say less than that.
+        if self.certificates.iter().any(|known| known == certificate) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        self.signed.verify_server_cert(certificate, more, name, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signed.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signed.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
 }
 
 /// Believes any certificate, as the rig file says; signatures are still checked.

@@ -97,7 +97,8 @@ toml_table! {
         user: String = optional,
         /// The password.
         password: Secret = optional,
-        /// PEM file with the certificates that are believed; those of this host if missing.
+        /// PEM file with the certificates that are believed, or have signed those that are; as
+        /// this host believes if missing.
         ca: String = optional,
         /// Whether any certificate is believed; false if missing.
         insecure: bool = optional,
@@ -109,7 +110,8 @@ toml_table! {
         url: String = required,
         /// The device, as the daemon's configuration names it.
         hostname: String = required,
-        /// PEM file with the certificates that are believed; those of this host if missing.
+        /// PEM file with the certificates that are believed, or have signed those that are; as
+        /// this host believes if missing.
         ca: String = optional,
         /// Whether any certificate is believed; false if missing.
         insecure: bool = optional,
@@ -181,7 +183,8 @@ toml_table! {
         user: String = optional,
         /// The password.
         password: Secret = optional,
-        /// PEM file with the certificates that are believed; those of this host if missing.
+        /// PEM file with the certificates that are believed, or have signed those that are; as
+        /// this host believes if missing.
         ca: String = optional,
         /// Whether any certificate is believed; false if missing.
         insecure: bool = optional,
