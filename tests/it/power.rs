@@ -512,3 +512,26 @@ fn a_person_is_asked_on_the_terminal() {
     let ran = crate::workshop::ran(jig.stdin(Stdio::from(pty.slave))).unwrap();
     ran.says(75, &["the person at the terminal) did not answer within 200ms"]);
 }
+
+#[test]
+fn a_witness_sees_what_the_device_only_claims() {
+    let lab = Lab::new(PROGRAM, &[]);
+    program(&lab, PDU);
+    let rig = format!(
+        "version = 1\n[[power]]\nname = \"pdu\"\n{PROGRAM}\n[[power]]\nname = \"eye\"\n\
+         command = {{ set = [\"false\", \"{{state}}\"], status = [\"cat\", \"{{outlet}}\"] }}\n\
+         [[place]]\nname = \"a\"\nboard = \"microbit\"\nprobe = {{ selector = \"1:2\" }}\n\
+         power = {{ device = \"pdu\", outlet = \"3\", off_time = \"1ms\", \
+         witness = {{ device = \"eye\", outlet = \"seen\" }} }}\n"
+    );
+    lab.workshop.write("rig.toml", rig);
+    lab.workshop.write("seen", "off\n");
+    let off = lab.power(&["-b", "a", "off"]);
+    off.says(0, &[]);
+    assert_eq!(off.out(), "a: off (outlet 3 of pdu, witnessed)\n");
+    // The wires of two outlets were swapped: the device does as told, and the board stays off.
+    let words =
+        "outlet 3 of pdu was switched on, but outlet seen of eye sees the contrary after 5s";
+    lab.power(&["-b", "a", "on"]).says(75, &[words]);
+    assert!(lab.power(&["--explain", "a"]).out().contains("witness     outlet seen of eye"));
+}

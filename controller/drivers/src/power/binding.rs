@@ -14,15 +14,15 @@ use jig_model::protocol::{
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-use super::{OutletPower, PowerContext, open};
+use super::{OutletPower, PowerContext, open_outlet};
 
 /// Offers the boards of another driver, with an outlet as their power.
 pub struct OutletFactory<'a> {
     /// The driver of the board itself.
     pub board: &'a dyn DriverFactory,
-    /// The device.
-    pub device: PowerDevice,
-    /// The outlet.
+    /// The devices of the rig.
+    pub devices: &'a [PowerDevice],
+    /// The outlet, and the witness beside it.
     pub outlet: PlacePower,
     /// What the device needs of its surroundings.
     pub context: PowerContext,
@@ -36,8 +36,7 @@ impl DriverFactory for OutletFactory<'_> {
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
         let mut around = self.context.clone();
         around.ledger = Arc::clone(&context.ledger);
-        let device = open(&self.device, &around)?;
-        let outlet = OutletPower::new(device, &self.device, &self.outlet);
+        let outlet = open_outlet(&self.outlet, self.devices, &around)?;
         let outlet = Arc::new(Mutex::new(outlet));
         let board = self.board.bind(context)?;
         let power = BoardOnOutlet { board: board.power, outlet: Arc::clone(&outlet) };

@@ -43,8 +43,8 @@ mod web;
 pub use binding::OutletFactory;
 pub use device::Device;
 pub use error::PowerError;
-pub use open::{AskHuman, NobodyToAsk, PowerContext, open};
-pub use outlet_power::{Confirmation, OutletPower};
+pub use open::{AskHuman, NobodyToAsk, PowerContext, open, open_outlet};
+pub use outlet_power::{Confirmation, OutletPower, OutletWitness};
 pub use outlets::Outlets;
 pub use secret::{Secret, SecretError};
 

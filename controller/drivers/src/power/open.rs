@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jig_model::power::{PowerDevice, PowerDriver};
+use jig_model::DeviceName;
+use jig_model::power::{PlacePower, PowerDevice, PowerDriver};
 use jig_model::protocol::{BoxFuture, ProcessLedger};
 
 use super::command::CommandOutlets;
@@ -17,7 +18,7 @@ use super::redfish::RedfishOutlets;
 use super::relay::RelayOutlets;
 use super::snmp::SnmpOutlets;
 use super::usb_hub::UsbHubOutlets;
-use super::{Device, Outlets, PowerError};
+use super::{Device, OutletPower, OutletWitness, Outlets, PowerError};
 
 /// Asks a person to do something.
 pub trait AskHuman: Send + Sync {
@@ -75,4 +76,25 @@ pub fn open(about: &PowerDevice, context: &PowerContext) -> Result<Device, Power
         }
     };
     Ok(Device::start(about, outlets, &context.locks))
+}
+
+/// Opens what a place says of its power: its outlet, and the witness beside it. `devices` are
+/// those of the rig. Call within a tokio runtime.
+///
+/// # Errors
+/// As [`open`], or a device is not among those of the rig.
+pub fn open_outlet(
+    place: &PlacePower,
+    devices: &[PowerDevice],
+    context: &PowerContext,
+) -> Result<OutletPower, PowerError> {
+    let find = |name: &DeviceName| {
+        let found = devices.iter().find(|device| device.name == *name);
+        found.ok_or_else(|| PowerError::unusable(name.to_string(), "the rig has no such device"))
+    };
+    let about = find(&place.device)?;
+    let power = OutletPower::new(open(about, context)?, about, place);
+    let Some(witness) = &place.witness else { return Ok(power) };
+    let device = open(find(&witness.device)?, context)?;
+    Ok(power.with_witness(Box::new(OutletWitness::new(device, witness))))
 }

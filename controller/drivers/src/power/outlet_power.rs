@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jig_model::power::{PlacePower, PowerDevice};
+use jig_model::power::{PlacePower, PlaceWitness, PowerDevice};
 use jig_model::protocol::{BoxFuture, DriverError, Power, PowerState, PowerWitness};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
@@ -66,10 +66,7 @@ impl OutletPower {
     }
 
     fn what(&self) -> String {
-        match self.outlet.as_str() {
-            "" => self.device.name().to_string(),
-            outlet => format!("outlet {outlet} of {}", self.device.name()),
-        }
+        named(&self.outlet, &self.device)
     }
 
     /// Reads the state, if the device or the witness can tell.
@@ -151,6 +148,37 @@ impl OutletPower {
                 Some(_) => sleep(LOOK).await,
             }
         }
+    }
+}
+
+/// An outlet of another device, which is only read.
+pub struct OutletWitness {
+    device: Device,
+    outlet: String,
+}
+
+impl OutletWitness {
+    /// Makes a witness of an outlet.
+    pub fn new(device: Device, witness: &PlaceWitness) -> Self {
+        Self { device, outlet: witness.outlet.clone() }
+    }
+}
+
+impl PowerWitness for OutletWitness {
+    fn name(&self) -> String {
+        named(&self.outlet, &self.device)
+    }
+
+    fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>> {
+        Box::pin(async { self.device.read(&self.outlet).await.map_err(Into::into) })
+    }
+}
+
+/// Names an outlet for people.
+fn named(outlet: &str, device: &Device) -> String {
+    match outlet {
+        "" => device.name().to_string(),
+        outlet => format!("outlet {outlet} of {}", device.name()),
     }
 }
 

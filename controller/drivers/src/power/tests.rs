@@ -88,7 +88,7 @@ fn about(driver: PowerDriver) -> PowerDevice {
 }
 
 fn place(off_time: Option<Duration>) -> PlacePower {
-    PlacePower { device: "pdu".parse().unwrap(), outlet: "3".to_owned(), off_time }
+    PlacePower { device: "pdu".parse().unwrap(), outlet: "3".to_owned(), off_time, witness: None }
 }
 
 fn board(mood: Mood, locks: &Path) -> (OutletPower, Fake) {

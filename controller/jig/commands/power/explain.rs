@@ -11,7 +11,8 @@ use crate::render::{Screen, one_line};
 /// Explains how a place's power is switched. Touches no device.
 ///
 /// JSON: `{"place","device","driver","outlet","about","declared_in","gap_ms","timeout_ms",
-/// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"hub","hub_neighbours","lock"}`;
+/// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"witness","hub","hub_neighbours",
+/// "lock"}`;
 /// `about` is the device as it is understood, and names secrets only by where they are kept.
 pub(super) fn explain(
     catalogue: &Catalogue,
@@ -40,6 +41,7 @@ pub(super) fn explain(
             "settle_ms": ms(device.settle),
             "off_ms": ms(switch.off_time()),
             "shared_with": shared,
+            "witness": switch.power.witness,
             "hub": place.hub,
             "hub_neighbours": neighbours,
             "lock": lock,
@@ -63,6 +65,13 @@ pub(super) fn explain(
     for (other, who) in &others {
         let state = who.as_ref().map_or("free now".to_owned(), |who| format!("in use by {who}"));
         line("shared with", format!("{other}: {state}"));
+    }
+    if let Some(witness) = &switch.power.witness {
+        let outlet = match witness.outlet.as_str() {
+            "" => String::new(),
+            outlet => format!("outlet {outlet} of "),
+        };
+        line("witness", format!("{outlet}{}", witness.device));
     }
     if let Some(hub) = &place.hub {
         let others = if neighbours.is_empty() { "nobody".into() } else { super::list(&neighbours) };

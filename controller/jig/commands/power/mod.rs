@@ -12,9 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use jig_drivers::power::{
-    Confirmation, OutletFactory, OutletPower, PowerContext, PowerError, open,
-};
+use jig_drivers::power::{Confirmation, OutletFactory, PowerContext, PowerError, open_outlet};
 use jig_model::power::{BlastRadius, PlacePower, PowerDevice};
 use jig_model::protocol::{DriverFactory, NoLedger, PowerState};
 use jig_model::rig_file::{Place, Resource};
@@ -34,6 +32,7 @@ struct Switch<'c> {
     place: &'c PlaceName,
     power: &'c PlacePower,
     device: &'c PowerDevice,
+    devices: &'c [PowerDevice],
     radius: BlastRadius,
 }
 
@@ -73,7 +72,8 @@ fn switch_of<'c>(catalogue: &'c Catalogue, place: &'c Place) -> Result<Switch<'c
     let radius = catalogue.rig.blast_radius(place).ok_or_else(bare)?;
     // A rig file whose place names a device that there is not is refused when it is read.
     let device = catalogue.rig.power_device(&power.device).ok_or_else(bare)?;
-    Ok(Switch { place: &place.name, power, device, radius })
+    let devices = &catalogue.rig.power;
+    Ok(Switch { place: &place.name, power, device, devices, radius })
 }
 
 impl Switch<'_> {
@@ -134,8 +134,7 @@ async fn carry_out(
     let began = Instant::now();
     let context = context(places.root());
     let failed = |error: PowerError| failure(&error, switch);
-    let device = open(switch.device, &context).map_err(failed)?;
-    let mut power = OutletPower::new(device, switch.device, switch.power);
+    let mut power = open_outlet(switch.power, switch.devices, &context).map_err(failed)?;
     let off_time = args.off_time.unwrap_or_else(|| switch.off_time());
     let (state, confirmation) = match action {
         PowerAction::Status => (power.read().await.map_err(failed)?, None),
@@ -189,28 +188,27 @@ async fn carry_out(
 }
 
 /// What switches the power of a place in a run.
-pub(crate) struct InRun {
-    device: PowerDevice,
+pub(crate) struct InRun<'c> {
+    devices: &'c [PowerDevice],
     outlet: PlacePower,
     context: PowerContext,
     /// The other places that lose their power with this one: a run holds them, too.
     pub(crate) also: Vec<PlaceName>,
 }
 
-impl InRun {
+impl<'c> InRun<'c> {
     /// Finds what switches a place, if anything does.
-    pub(crate) fn of(catalogue: &Catalogue, place: &PlaceName) -> Option<Self> {
+    pub(crate) fn of(catalogue: &'c Catalogue, place: &PlaceName) -> Option<Self> {
         let place = catalogue.rig.place(place.as_str()).ok()?;
         let (outlet, radius) = (place.power.clone()?, catalogue.rig.blast_radius(place)?);
-        let device = catalogue.rig.power_device(&outlet.device)?.clone();
         let context = context(catalogue.places().root());
-        Some(Self { device, outlet, context, also: radius.also })
+        Some(Self { devices: &catalogue.rig.power, outlet, context, also: radius.also })
     }
 
     /// Puts the outlet before a board's own power.
-    pub(crate) fn before<'a>(&self, board: &'a dyn DriverFactory) -> OutletFactory<'a> {
-        let (device, outlet) = (self.device.clone(), self.outlet.clone());
-        OutletFactory { board, device, outlet, context: self.context.clone() }
+    pub(crate) fn before<'a>(&'a self, board: &'a dyn DriverFactory) -> OutletFactory<'a> {
+        let (devices, outlet) = (self.devices, self.outlet.clone());
+        OutletFactory { board, devices, outlet, context: self.context.clone() }
     }
 }
 

@@ -16,6 +16,17 @@ pub struct PlacePower {
     pub outlet: String,
     /// How long the board stays off in a power cycle, if not as the device says.
     pub off_time: Option<Duration>,
+    /// An outlet of another device that sees the same power, and is only read.
+    pub witness: Option<PlaceWitness>,
+}
+
+/// What sees the power of a place beside what switches it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlaceWitness {
+    /// The device.
+    pub device: DeviceName,
+    /// Its outlet; empty where the device has only one.
+    pub outlet: String,
 }
 
 /// How a kind of device calls its outlets.

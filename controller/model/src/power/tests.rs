@@ -179,6 +179,18 @@ fn slips_are_found_in_their_place() {
         ),
         ("\"hub\", outlet = \"2\"", "\"hub\"", "rig::power-outlet", "{ device = \"hub\" }"),
         ("device = \"ipmi\"", "device = \"ipmi\", outlet = \"1\"", "rig::power-outlet", "\"1\""),
+        (
+            "device = \"ipmi\"",
+            "device = \"ipmi\", witness = { device = \"hub\" }",
+            "rig::power-outlet",
+            "{ device = \"hub\" }",
+        ),
+        (
+            "device = \"ipmi\"",
+            "device = \"ipmi\", witness = { device = \"ipmi\" }",
+            "rig::power-witness",
+            "\"ipmi\"",
+        ),
         ("device = \"ipmi\"", "device = \"ipmi\", off_time = \"0s\"", "rig::power-time", "\"0s\""),
     ] {
         let text = every_kind();

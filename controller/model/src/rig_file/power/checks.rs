@@ -1,10 +1,11 @@
 //! What must hold of power devices and outlets beyond the types of their values.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use super::raw::{RawHttp, RawModbus, RawPlacePower, RawPower, RawSnmp};
 use super::{Devices, SECRET};
+use crate::DeviceName;
 use crate::document::{Findings, Located, did_you_mean};
 use crate::power::{
     OutletRule, PowerPart, SnmpVersion, WebAddress, WebAddressError, host_and_port, power_parts,
@@ -109,7 +110,28 @@ pub(in super::super) fn check_outlet(
 ) {
     let raw = &power.value;
     within(&raw.off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
-    let Some(device) = &raw.device else { return };
+    named(&raw.device, &raw.outlet, power.at(), devices, findings);
+    let Some(witness) = &raw.witness else { return };
+    let other = &witness.value;
+    named(&other.device, &other.outlet, witness.at(), devices, findings);
+    if let (Some(device), Some(same)) = (&raw.device, &other.device)
+        && device.value == same.value
+    {
+        let message = "what switches the power cannot be its own witness";
+        let help = "name another device, or remove the witness: the outlet is read back anyway";
+        findings.add("rig::power-witness", same.at(), message, help);
+    }
+}
+
+/// Checks that a device is there, and has such an outlet.
+fn named(
+    device: &Option<Located<DeviceName>>,
+    outlet: &Option<Located<String>>,
+    at: Option<Range<usize>>,
+    devices: &Devices,
+    findings: &Findings,
+) {
+    let Some(device) = device else { return };
     let Some(rule) = devices.get(&device.value) else {
         let message = format!("there is no power device {:?}", device.value.as_str());
         let help = match devices.is_empty() {
@@ -120,7 +142,7 @@ pub(in super::super) fn check_outlet(
     };
     // What is wrong with the device itself was reported there.
     let Some(rule) = rule else { return };
-    match &raw.outlet {
+    match outlet {
         Some(outlet) if !rule.fits(&outlet.value) => {
             let message = format!("this is no outlet of {}", device.value);
             findings.add("rig::power-outlet", outlet.at(), message, rule.help());
@@ -128,7 +150,7 @@ pub(in super::super) fn check_outlet(
         None if *rule != OutletRule::One => {
             let message = format!("which outlet of {}?", device.value);
             let help = format!("add `outlet = \"...\"`; {}", rule.help());
-            findings.add("rig::power-outlet", power.at(), message, help);
+            findings.add("rig::power-outlet", at, message, help);
         }
         Some(_) | None => {}
     }

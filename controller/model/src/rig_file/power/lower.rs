@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::raw::{RawHttp, RawModbus, RawPlacePower, RawPower, RawSnmp, Secret};
+use super::raw::{RawHttp, RawModbus, RawPlacePower, RawPower, RawSnmp, RawWitness, Secret};
+use crate::DeviceName;
 use crate::document::Located;
 use crate::pattern::Pattern;
 use crate::power::{
     CommandPower, GpioPower, HttpAuth, HttpCall, HttpFacts, HttpMethod, HttpPower, IpmiPower,
     ManualPower, ModbusLink, ModbusPower, OutletRule, Parity, PduDaemonPower, PlacePower,
-    PowerDevice, PowerDriver, RedfishPower, RelayPower, SecretSource, SerialLine, SnmpAuth,
-    SnmpFacts, SnmpPower, SnmpPrivacy, SnmpSecurity, SnmpVersion, TlsTrust, UsbHubPower,
+    PlaceWitness, PowerDevice, PowerDriver, RedfishPower, RelayPower, SecretSource, SerialLine,
+    SnmpAuth, SnmpFacts, SnmpPower, SnmpPrivacy, SnmpSecurity, SnmpVersion, TlsTrust, UsbHubPower,
     host_and_port,
 };
 
@@ -77,9 +78,26 @@ pub(in super::super) fn lower_outlet(
     devices: &super::Devices,
 ) -> Option<PlacePower> {
     let device = raw.device?.value;
-    let outlet = raw.outlet.map(|outlet| outlet.value).unwrap_or_default();
-    // One outlet has one name, or two places on it would not know of each other.
-    let outlet = match devices.get(&device) {
+    let outlet = outlet_of(&device, raw.outlet, devices);
+    let witness = match raw.witness {
+        Some(witness) => {
+            let RawWitness { device, outlet } = witness.value;
+            let device = device?.value;
+            Some(PlaceWitness { outlet: outlet_of(&device, outlet, devices), device })
+        }
+        None => None,
+    };
+    Some(PlacePower { device, outlet, off_time: raw.off_time.map(|time| time.value), witness })
+}
+
+/// Gives an outlet its one name, or two places on it would not know of each other.
+fn outlet_of(
+    device: &DeviceName,
+    outlet: Option<Located<String>>,
+    devices: &super::Devices,
+) -> String {
+    let outlet = outlet.map(|outlet| outlet.value).unwrap_or_default();
+    match devices.get(device) {
         Some(Some(OutletRule::Numbers(_) | OutletRule::Dotted)) => {
             let plain = |part: &str| match part.trim_start_matches('0') {
                 "" => "0".to_owned(),
@@ -88,8 +106,7 @@ pub(in super::super) fn lower_outlet(
             outlet.split('.').map(plain).collect::<Vec<_>>().join(".")
         }
         _ => outlet,
-    };
-    Some(PlacePower { device, outlet, off_time: raw.off_time.map(|time| time.value) })
+    }
 }
 
 fn text(value: &Option<Located<String>>) -> Option<String> {

@@ -230,6 +230,17 @@ toml_table! {
         outlet: String = optional,
         /// How long the board stays off in a power cycle; as the device says if missing.
         off_time: Duration = optional,
+        /// What else sees whether the board has power: the port of a hub that it hangs on, a
+        /// program that looks.
+        witness: RawWitness = optional,
+    }
+
+    /// An outlet that is only read, of a device other than the one that switches.
+    pub(in super::super) struct RawWitness {
+        /// The device, by its name: one of `[[power]]`.
+        device: DeviceName = required,
+        /// Its outlet, in the device's own words; missing where it has only one.
+        outlet: String = optional,
     }
 }
 
