@@ -5,10 +5,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::raw::{RawPlace, RawRig, RawRuns, RawWire};
-use super::{
-    ConsoleWire, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, WireEnd, checks,
-};
+use super::raw::{RawPlace, RawRig, RawRuns};
+use super::{EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, checks, wires};
 use crate::document::{Findings, Located, document_schema, open};
 use crate::profile::BoardProfile;
 use crate::{PlaceName, Problems};
@@ -39,6 +37,8 @@ struct Earlier {
     places: BTreeMap<PlaceName, String>,
     /// The file that says where runs are kept.
     runs: Option<String>,
+    /// What the wires of each place end at.
+    wires: wires::Claims,
 }
 
 impl Rig {
@@ -89,6 +89,7 @@ fn parse_file(
             .map(|place| {
                 check_name(&place.value, origin, earlier, &findings);
                 checks::run(&place, profiles, &findings);
+                wires::claim(&place.value, (origin, text), &mut earlier.wires, &findings);
                 lower_place(place.value, origin)
             })
             .collect();
@@ -138,15 +139,7 @@ fn check_name(place: &RawPlace, origin: &str, earlier: &mut Earlier, findings: &
 
 /// Lowers what the checks have passed; `None` only where something was reported.
 fn lower_place(raw: RawPlace, origin: &str) -> Option<Place> {
-    let wires = raw.console.map(|list| list.value).unwrap_or_default();
-    let wires: Vec<Option<ConsoleWire>> = wires
-        .into_iter()
-        .map(|wire| {
-            let RawWire { name, tty } = wire.value;
-            Some(ConsoleWire { console: name?.value, end: WireEnd::Tty(tty?.value) })
-        })
-        .collect();
-    let wires = wires.into_iter().collect::<Option<Vec<_>>>()?;
+    let wires = wires::lower(raw.console)?;
     let resource = match (raw.emulator, raw.probe) {
         (Some(emulator), None) => {
             let args = emulator.value.args.map(|args| args.value).unwrap_or_default();

@@ -11,6 +11,7 @@ mod checks;
 mod lower;
 mod raw;
 mod types;
+mod wires;
 
 pub use lower::RigText;
 pub use types::{
