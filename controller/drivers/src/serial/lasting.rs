@@ -45,6 +45,8 @@ pub struct LastingWire {
     state: State,
     /// When the time of the loss under way is over.
     deadline: Option<Instant>,
+    /// How long to wait before a port is opened that did not stay.
+    pause: Duration,
     news: Option<WireNews>,
 }
 
@@ -69,7 +71,7 @@ impl LastingWire {
                 let why = chain(&error);
                 tracing::warn!(port = port.address(), why, ?within, "waiting for a serial port");
                 let deadline = Instant::now() + within;
-                until_open(port.clone(), deadline, within, false).await?
+                until_open(port.clone(), (PAUSE, deadline), within, false).await?
             }
             Err(_) => {
                 let address = port.address().to_owned();
@@ -77,7 +79,7 @@ impl LastingWire {
             }
         };
         let state = State::Up { wire, since: Instant::now() };
-        Ok(Self { port, within, state, deadline: None, news: None })
+        Ok(Self { port, within, state, deadline: None, pause: Duration::ZERO, news: None })
     }
 
     fn lose(&mut self, why: String) {
@@ -86,13 +88,25 @@ impl LastingWire {
             State::Up { since, .. } => now.duration_since(*since) >= STEADY,
             State::Down(_) | State::Gone(_) => false,
         };
-        let deadline = self.deadline.filter(|_| !steady).unwrap_or(now + self.within);
+        let deadline = match self.deadline.filter(|_| !steady) {
+            Some(deadline) => {
+                self.pause = (self.pause * 2).clamp(PAUSE, LONG_PAUSE);
+                deadline
+            }
+            None => {
+                self.pause = Duration::ZERO;
+                now + self.within
+            }
+        };
         self.deadline = Some(deadline);
         tracing::warn!(port = self.port.address(), why, "a serial port is lost; waiting for it");
-        let opening = until_open(self.port.clone(), deadline, self.within, true);
         // The old wire is dropped first: it holds the port's lock.
-        self.state = State::Gone(String::new());
-        self.state = State::Down(Box::pin(opening));
+        self.state = State::Gone("comes back only to go".to_owned());
+        if now < deadline {
+            let when = (self.pause, deadline);
+            let opening = until_open(self.port.clone(), when, self.within, true);
+            self.state = State::Down(Box::pin(opening));
+        }
         self.news = Some(WireNews::Lost(format!("{} {why}", self.port.address())));
     }
 
@@ -179,15 +193,16 @@ impl Wire for LastingWire {
 
 /// Tries until a port is open, or the time is over, or waiting is pointless.
 ///
-/// `steal_passes` says that a port somebody else has may be free in a moment: whoever looks at
+/// The first try comes after a pause. `steal_passes` says that a port somebody else has may be free in a moment: whoever looks at
 /// every new device, such as a modem manager, takes a fresh one for a while.
 async fn until_open(
     port: SerialPort,
-    deadline: Instant,
+    (first, deadline): (Duration, Instant),
     within: Duration,
     steal_passes: bool,
 ) -> Result<Box<dyn Wire>, SerialError> {
     let (mut pause, mut last) = (PAUSE, None);
+    sleep_until(deadline.min(Instant::now() + first)).await;
     loop {
         match timeout_at(deadline, port.open()).await {
             Ok(Ok(wire)) => return Ok(wire),

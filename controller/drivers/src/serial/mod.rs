@@ -21,6 +21,8 @@ mod port;
 mod rfc2217;
 mod socket;
 mod telnet;
+#[cfg(test)]
+mod tests;
 mod tty;
 
 pub use lasting::LastingWire;

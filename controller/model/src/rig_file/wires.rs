@@ -131,7 +131,7 @@ fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let host = match bare {
-        Some(v6) => v6.parse::<std::net::Ipv6Addr>().is_ok(),
+        Some(v6) => v6.parse::<core::net::Ipv6Addr>().is_ok(),
         // The longest name there is (RFC 1035).
         None => {
             let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
