@@ -141,7 +141,7 @@ fn who_has_taken_a_port_is_named() {
     let verdict = ran.json().unwrap()["verdict"].clone();
     assert_eq!(verdict["cause"], "console_lost", "{verdict}");
     let summary = verdict["summary"].as_str().unwrap();
-    assert!(summary.contains(&format!("in use by sleep (pid {pid})")), "{summary}");
+    assert!(summary.contains(&format!("in use by sleep (pid {pid})")), "{ran}");
 }
 
 #[test]

@@ -6,11 +6,16 @@ use std::path::Path;
 
 use nix::sys::stat::{major, minor};
 
+/// How often the list of locks is looked through before a lock counts as nobody's.
+const LOOKS: u32 = 5;
+
 /// Names the process that holds a file's lock, such as `minicom (pid 4711)`, if that is to be
 /// found out.
 pub(super) fn holder(path: &Path) -> Option<String> {
     let file = fs::metadata(path).ok()?;
-    let pid = pid_in(&fs::read_to_string("/proc/locks").ok()?, file.dev(), file.ino())?;
+    // The list is read piece by piece: a lock that goes meanwhile makes the kernel skip one.
+    let look = || pid_in(&fs::read_to_string("/proc/locks").ok()?, file.dev(), file.ino());
+    let pid = (0..LOOKS).find_map(|_| look())?;
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     // A process may call itself anything.
     let name: String = name.trim().chars().filter(|c| !c.is_control()).take(32).collect();

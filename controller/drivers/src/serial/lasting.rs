@@ -5,7 +5,8 @@
 //! prints meanwhile is gone, and nobody knows how much. So the wire tells of each loss and
 //! return ([`WireNews`]), whoever keeps the log writes both into it, and whoever judges knows.
 //! Nothing is retried for ever: a loss ends the wire when its time is over, and a port that
-//! comes back only to go again does not get new time.
+//! comes back only to go again does not get new time. A tty that is named by a number is not
+//! waited for at all, because the kernel gives the number to the next device.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -43,6 +44,8 @@ pub struct LastingWire {
     port: SerialPort,
     within: Duration,
     state: State,
+    /// What comes back under the port's name is the same port.
+    returns: bool,
     /// When the time of the loss under way is over.
     deadline: Option<Instant>,
     /// How long to wait before a port is opened that did not stay.
@@ -79,10 +82,17 @@ impl LastingWire {
             }
         };
         let state = State::Up { wire, since: Instant::now() };
-        Ok(Self { port, within, state, deadline: None, pause: Duration::ZERO, news: None })
+        let returns = port.keeps_its_name();
+        Ok(Self { port, within, state, returns, deadline: None, pause: Duration::ZERO, news: None })
     }
 
     fn lose(&mut self, why: String) {
+        if !self.returns {
+            let hint = "not waited for: its name may come back with another device behind it; \
+                        use one of /dev/serial/by-id/";
+            self.state = State::Gone(format!("{why} ({hint})"));
+            return;
+        }
         let now = Instant::now();
         let steady = match &self.state {
             State::Up { since, .. } => now.duration_since(*since) >= STEADY,

@@ -94,6 +94,15 @@ impl SerialPort {
         self.end.address()
     }
 
+    /// Tells whether what comes back under this name is the same port: a link by id or by path
+    /// is, and so is an address. Ask while it is there.
+    pub(super) fn keeps_its_name(&self) -> bool {
+        match &self.end {
+            WireEnd::Tty(path) => Path::new(path).is_symlink(),
+            WireEnd::Tcp(_) | WireEnd::Rfc2217(_) | WireEnd::Unix(_) => true,
+        }
+    }
+
     /// Opens it once. Takes as long as a server takes to answer: whoever calls sets an end.
     ///
     /// # Errors

@@ -124,26 +124,29 @@ mod tests {
         Ok(buf[..count].to_vec())
     }
 
-    /// A pseudo-terminal, and a console's wire to it that is soon given up.
-    fn terminal() -> (File, Port, String) {
+    /// A pseudo-terminal with a name of its own, and a console's wire to it that is soon given up.
+    fn terminal() -> (File, Port, String, tempfile::TempDir) {
         // No emulator of another test may inherit the far end: it would keep the wire alive.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let master = posix_openpt(flags).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
-        let path = ptsname_r(&master).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("by-id");
+        std::os::unix::fs::symlink(ptsname_r(&master).unwrap(), &link).unwrap();
+        let path = link.to_str().unwrap().to_owned();
         let wire = ConsoleWire {
             console: "uart0".parse().unwrap(),
             end: WireEnd::Tty(path.clone()),
             baud: None,
             timeout: Some(Duration::from_millis(100)),
         };
-        (File::from(OwnedFd::from(master)), Port::new(&wire, 115_200), path)
+        (File::from(OwnedFd::from(master)), Port::new(&wire, 115_200), path, folder)
     }
 
     #[tokio::test]
     async fn an_end_that_was_asked_for_comes_behind_the_bytes() {
-        let (mut target, mut port, _) = terminal();
+        let (mut target, mut port, _, _folder) = terminal();
         let mut wire = port.open().await.unwrap();
         target.write_all(b"last words").unwrap();
         port.end();
@@ -161,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_end_that_nobody_has_asked_for_is_told_and_then_a_loss() {
-        let (target, mut port, path) = terminal();
+        let (target, mut port, path, _folder) = terminal();
         let mut wire = port.open().await.unwrap();
         drop(target);
         let told = |wire: &mut dyn Wire, cx: &mut Context<'_>| {
@@ -181,7 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_loss_is_told_before_an_end_that_was_asked_for_meanwhile() {
-        let (target, mut port, _) = terminal();
+        let (target, mut port, _, _folder) = terminal();
         let mut wire = port.open().await.unwrap();
         drop(target);
         port.end();
