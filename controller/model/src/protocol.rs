@@ -162,6 +162,22 @@ pub trait Wire: Send {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>>;
     /// Writes some of the bytes; returns how many.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+    /// Tells what has happened to the wire itself, each thing once. Asked for whenever a read
+    /// was `Pending`: it lies behind all bytes read so far and before those still to come.
+    fn news(&mut self) -> Option<WireNews> {
+        None
+    }
+}
+
+/// What has happened to a wire that goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WireNews {
+    /// The other end has gone, in these words, and is waited for: bytes may be missing here.
+    Lost(String),
+    /// The other end is back.
+    Back,
+    /// A receiver on the way had no room: this many bytes are missing here, if known.
+    Overrun(Option<u64>),
 }
 
 /// Takes over wires and events of a board while its driver runs it.

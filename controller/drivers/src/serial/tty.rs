@@ -1,19 +1,21 @@
 //! A tty as a wire: raw and never blocking.
 
-use std::fs::{OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 
 use jig_model::protocol::Wire;
-use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::termios::{
-    BaudRate, ControlFlags, FlushArg, SetArg, cfmakeraw, cfsetspeed, tcflush, tcgetattr, tcsetattr,
+use nix::sys::stat::major;
+use rustix::termios::{
+    ControlModes, OptionalActions, QueueSelector, ioctl_tiocexcl, tcflush, tcgetattr, tcsetattr,
 };
 use tokio::io::Interest;
 
+use super::holder::holder;
+use super::is_close;
 use crate::descriptor::Descriptor;
 
 /// Says why a tty cannot be used.
@@ -29,18 +31,22 @@ pub enum TtyError {
         source: io::Error,
     },
     /// Somebody else has it.
-    #[error("{} is in use by another program", path.display())]
+    #[error("{} is in use by {}", path.display(), by.as_deref().unwrap_or("another program"))]
     Taken {
         /// The device.
         path: PathBuf,
+        /// Who, if that is known.
+        by: Option<String>,
     },
-    /// No serial port is asked for such a speed here.
-    #[error("{} cannot be set to {baud} baud", path.display())]
+    /// The port does not do such a speed.
+    #[error("{} cannot be set to {baud} baud, only to {got}", path.display())]
     Speed {
         /// The device.
         path: PathBuf,
         /// Bits per second.
         baud: u32,
+        /// What it does instead.
+        got: u32,
     },
     /// It is no terminal, or does not take the settings.
     #[error("set {} to raw mode", path.display())]
@@ -72,8 +78,11 @@ impl TtyWire {
     /// Opens a serial port as [`open`](Self::open) does, at a speed in bits per second, for
     /// this process alone. What has arrived before is dropped.
     ///
+    /// DTR and RTS are left as they are, as far as that is for a program to say: they do not
+    /// drop when the port is closed, so only the first opening after a plug-in may raise them.
+    ///
     /// # Errors
-    /// Also: somebody else has it, or the speed is none that terminals know.
+    /// Also: somebody else has it, or the port does not do the speed.
     pub fn open_port(path: &Path, baud: u32) -> Result<Self, TtyError> {
         Self::set_up(path, Some(baud))
     }
@@ -84,57 +93,53 @@ impl TtyWire {
         let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(flags.bits());
-        let file = options.open(path).map_err(opening)?;
-        let refused =
-            |errno: Errno| TtyError::Settings { path: path.to_owned(), source: errno.into() };
+        let taken = || TtyError::Taken { path: path.to_owned(), by: holder(path) };
+        let file = options.open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => taken(),
+            _ => opening(error),
+        })?;
+        let refused = |errno: rustix::io::Errno| TtyError::Settings {
+            path: path.to_owned(),
+            source: errno.into(),
+        };
         let mut settings = tcgetattr(&file).map_err(refused)?;
-        cfmakeraw(&mut settings);
+        settings.make_raw();
         if let Some(baud) = baud {
-            // Works among programs that ask; TIOCEXCL would not stop a privileged one either.
             file.try_lock().map_err(|error| match error {
-                TryLockError::WouldBlock => TtyError::Taken { path: path.to_owned() },
+                TryLockError::WouldBlock => taken(),
                 TryLockError::Error(source) => opening(source),
             })?;
-            let speed =
-                speed(baud).ok_or_else(|| TtyError::Speed { path: path.to_owned(), baud })?;
-            cfsetspeed(&mut settings, speed).map_err(refused)?;
-            settings.control_flags |= ControlFlags::CLOCAL | ControlFlags::CREAD;
+            exclude_others(&file).map_err(opening)?;
+            settings.set_speed(baud).map_err(refused)?;
+            settings.control_modes |= ControlModes::CLOCAL | ControlModes::CREAD;
+            // A board's console has neither a carrier to hang up nor lines to hold it off.
+            settings.control_modes -= ControlModes::HUPCL | ControlModes::CRTSCTS;
         }
-        tcsetattr(&file, SetArg::TCSANOW, &settings).map_err(refused)?;
-        if baud.is_some() {
-            tcflush(&file, FlushArg::TCIFLUSH).map_err(refused)?;
+        tcsetattr(&file, OptionalActions::Now, &settings).map_err(refused)?;
+        if let Some(baud) = baud {
+            let got = tcgetattr(&file).map_err(refused)?.output_speed();
+            if !is_close(baud, got) {
+                return Err(TtyError::Speed { path: path.to_owned(), baud, got });
+            }
+            tcflush(&file, QueueSelector::IFlush).map_err(refused)?;
         }
         let interest = Interest::READABLE | Interest::WRITABLE;
         Ok(Self { tty: Descriptor::new(file.into(), interest).map_err(opening)? })
     }
 }
 
-/// Returns a speed as terminals name it.
-fn speed(baud: u32) -> Option<BaudRate> {
-    Some(match baud {
-        1200 => BaudRate::B1200,
-        2400 => BaudRate::B2400,
-        4800 => BaudRate::B4800,
-        9600 => BaudRate::B9600,
-        19_200 => BaudRate::B19200,
-        38_400 => BaudRate::B38400,
-        57_600 => BaudRate::B57600,
-        115_200 => BaudRate::B115200,
-        230_400 => BaudRate::B230400,
-        460_800 => BaudRate::B460800,
-        500_000 => BaudRate::B500000,
-        576_000 => BaudRate::B576000,
-        921_600 => BaudRate::B921600,
-        1_000_000 => BaudRate::B1000000,
-        1_152_000 => BaudRate::B1152000,
-        1_500_000 => BaudRate::B1500000,
-        2_000_000 => BaudRate::B2000000,
-        2_500_000 => BaudRate::B2500000,
-        3_000_000 => BaudRate::B3000000,
-        3_500_000 => BaudRate::B3500000,
-        4_000_000 => BaudRate::B4000000,
-        _ => return None,
-    })
+/// The slaves of pseudo-terminals (Documentation/admin-guide/devices.txt of Linux).
+const PTY_SLAVES: std::ops::RangeInclusive<u64> = 136..=143;
+
+/// Keeps programs out that do not ask for the lock; privileged ones get in all the same.
+///
+/// A pseudo-terminal stays closed to others as long as its other end is open, also when this
+/// process has died, so the lock alone has to do there.
+fn exclude_others(port: &File) -> io::Result<()> {
+    if !PTY_SLAVES.contains(&major(port.metadata()?.rdev())) {
+        ioctl_tiocexcl(port)?;
+    }
+    Ok(())
 }
 
 impl Wire for TtyWire {
@@ -191,16 +196,22 @@ mod tests {
         target.write_all(b"stale").unwrap();
         let mut wire = TtyWire::open_port(&path, 9600).unwrap();
         let settings = tcgetattr(&pty.slave).unwrap();
-        assert_eq!(nix::sys::termios::cfgetospeed(&settings), BaudRate::B9600);
+        assert_eq!(settings.output_speed(), 9600);
+        // Closing it must not pull DTR.
+        assert!(!settings.control_modes.contains(ControlModes::HUPCL), "{settings:?}");
         target.write_all(b"new").unwrap();
         let mut buf = [0; 16];
         let n = poll_fn(|cx| wire.poll_read(cx, &mut buf)).await.unwrap();
         assert_eq!(&buf[..n], b"new");
         let error = TtyWire::open_port(&path, 9600).unwrap_err();
         assert!(matches!(error, TtyError::Taken { .. }), "{error}");
+        let holder = format!("(pid {})", std::process::id());
+        assert!(error.to_string().ends_with(&holder), "{error}");
         drop(wire);
-        let error = TtyWire::open_port(&path, 12_345).unwrap_err();
-        assert!(error.to_string().ends_with("cannot be set to 12345 baud"), "{error}");
+        // No speed that terminals have a name for.
+        let wire = TtyWire::open_port(&path, 74_880).unwrap();
+        assert_eq!(tcgetattr(&pty.slave).unwrap().output_speed(), 74_880);
+        drop(wire);
         assert!(TtyWire::open_port(&path, 115_200).is_ok());
     }
 

@@ -77,6 +77,8 @@ mod tests {
             wires: vec![ConsoleWire {
                 console: board.consoles[0].name.clone(),
                 end: WireEnd::Tty("/dev/ttyUSB0".to_owned()),
+                baud: None,
+                timeout: None,
             }],
             ..ProbeResource::default()
         });

@@ -34,7 +34,7 @@ pub(super) const SETTLE_RANGE: RangeInclusive<Duration> =
 pub(super) const WAIT_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(3600);
 /// From the slowest modem to the fastest USB serial adapters.
-pub(super) const BAUD_RANGE: RangeInclusive<u32> = 50..=12_000_000;
+pub(crate) const BAUD_RANGE: RangeInclusive<u32> = 50..=12_000_000;
 
 impl Default for Limits {
     fn default() -> Self {

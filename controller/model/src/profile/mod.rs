@@ -8,7 +8,7 @@ mod at_place;
 pub(crate) mod checks;
 mod deploy;
 mod fault_sets;
-mod limits;
+pub(crate) mod limits;
 mod lower;
 mod placeholder;
 mod raw;

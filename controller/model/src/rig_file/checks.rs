@@ -1,12 +1,11 @@
 //! What must hold of a place beyond the types of its values.
 
 use super::power::{Devices, RawPlacePower, check_outlet};
-use super::raw::{RawEmulator, RawPlace, RawProbe, RawWire};
-use super::{EmulatorDeploy, ProbeResource};
-use crate::ConsoleName;
+use super::raw::{RawEmulator, RawPlace, RawProbe};
+use super::{EmulatorDeploy, ProbeResource, wires};
 use crate::document::{Findings, Located, did_you_mean};
 use crate::profile::checks::emulator_args;
-use crate::profile::{ArgPart, BoardProfile, ConsoleKind, Deploy, DeployPart, arg_parts};
+use crate::profile::{ArgPart, BoardProfile, Deploy, DeployPart, arg_parts};
 
 /// From what the slowest adapters can do to beyond the fastest (SWD at 50 MHz).
 const SPEED_RANGE: std::ops::RangeInclusive<u32> = 1..=100_000;
@@ -43,7 +42,7 @@ pub(super) fn run(
             emulator_deploy(&emulator.value, profile, findings);
         }
     }
-    wires(place, profile, findings);
+    wires::check(place, profile, findings);
     if let Some(probe) = &place.probe {
         selector(&probe.value, findings);
         words(&probe.value, findings);
@@ -174,64 +173,6 @@ fn chip(probe: &Located<RawProbe>, profile: &BoardProfile, findings: &Findings) 
         let message = format!("a probe has to know the chip, and board {} names none", profile.id);
         let help = format!("add `chip` here or to {}", profile.origin);
         findings.add("rig::probe-chip", probe.at(), message, help);
-    }
-}
-
-/// A console of the board has at most one wire, and no serial port carries two.
-fn wires(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings) {
-    let Some(list) = &place.console else { return };
-    if place.emulator.is_some() {
-        let message = "an emulated board has its consoles without a wire";
-        findings.add("rig::console", list.at(), message, "remove `[[place.console]]`");
-        return;
-    }
-    for (index, wire) in list.value.iter().enumerate() {
-        let earlier = &list.value[..index];
-        let wire = &wire.value;
-        if let Some(name) = &wire.name {
-            if let Some(profile) = profile {
-                on_the_board(name, profile, findings);
-            }
-            let same =
-                |other: &&RawWire| other.name.as_ref().is_some_and(|n| n.value == name.value);
-            if earlier.iter().map(|other| &other.value).any(|other| same(&other)) {
-                let message = format!("console {} has a wire already", name.value);
-                findings.add("rig::console-twice", name.at(), message, "keep one of the two");
-            }
-            if wire.tty.is_none() {
-                let message = format!("nothing says where the wire of {} ends", name.value);
-                let help = "add `tty = \"/dev/serial/by-id/...\"`";
-                findings.add("rig::console-wire", name.at(), message, help);
-            }
-        }
-        let Some(tty) = &wire.tty else { continue };
-        if !tty.value.starts_with('/') || tty.value.contains('\0') {
-            let help = "name the device by its whole path, best one of /dev/serial/by-id/";
-            findings.add("rig::console-tty", tty.at(), "this names no serial port", help);
-        }
-        let same = |other: &RawWire| other.tty.as_ref().is_some_and(|t| t.value == tty.value);
-        if earlier.iter().any(|other| same(&other.value)) {
-            let message = "this serial port carries another console already";
-            findings.add("rig::console-tty", tty.at(), message, "give each console its own");
-        }
-    }
-}
-
-fn on_the_board(name: &Located<ConsoleName>, profile: &BoardProfile, findings: &Findings) {
-    let uarts = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Uart);
-    match profile.consoles.iter().find(|console| console.name == name.value) {
-        Some(console) if console.kind == ConsoleKind::Uart => {}
-        Some(_) => {
-            let message = format!("console {} of board {} has no wire", name.value, profile.id);
-            let help = "only consoles of kind \"uart\" have one: the probe carries the others";
-            findings.add("rig::console-kind", name.at(), message, help);
-        }
-        None => findings.add(
-            "rig::unknown-console",
-            name.at(),
-            format!("board {} has no console {}", profile.id, name.value),
-            did_you_mean(name.value.as_str(), uarts.map(|console| console.name.as_str())),
-        ),
     }
 }
 

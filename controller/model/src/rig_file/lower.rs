@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::power::{Devices, RawPower};
-use super::raw::{RawPlace, RawRig, RawRuns, RawWire};
+use super::raw::{RawPlace, RawRig, RawRuns};
 use super::{
-    ConsoleWire, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, WireEnd,
-    checks, power,
+    EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, checks, power, wires,
 };
 use crate::document::{Findings, Located, document_schema, open};
 use crate::power::PowerDevice;
@@ -44,6 +43,8 @@ struct Earlier {
     power: BTreeMap<DeviceName, String>,
     /// The file that says where runs are kept.
     runs: Option<String>,
+    /// What the wires of each place end at.
+    wires: wires::Claims,
 }
 
 /// What one file says.
@@ -129,6 +130,7 @@ fn parse_file(
             .map(|place| {
                 check_name(&place.value, origin, earlier, &findings);
                 checks::run(&place, devices, profiles, &findings);
+                wires::claim(&place.value, (origin, text), &mut earlier.wires, &findings);
                 lower_place(place.value, devices, origin)
             })
             .collect();
@@ -207,15 +209,7 @@ fn check_device_name(device: &RawPower, origin: &str, earlier: &mut Earlier, fin
 
 /// Lowers what the checks have passed; `None` only where something was reported.
 fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> {
-    let wires = raw.console.map(|list| list.value).unwrap_or_default();
-    let wires: Vec<Option<ConsoleWire>> = wires
-        .into_iter()
-        .map(|wire| {
-            let RawWire { name, tty } = wire.value;
-            Some(ConsoleWire { console: name?.value, end: WireEnd::Tty(tty?.value) })
-        })
-        .collect();
-    let wires = wires.into_iter().collect::<Option<Vec<_>>>()?;
+    let wires = wires::lower(raw.console)?;
     let resource = match (raw.emulator, raw.probe) {
         (Some(emulator), None) => {
             let args = emulator.value.args.map(|args| args.value).unwrap_or_default();

@@ -13,6 +13,7 @@ mod lower;
 mod power;
 mod raw;
 mod types;
+mod wires;
 
 pub use lower::RigText;
 pub use types::{

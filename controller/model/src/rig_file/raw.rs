@@ -45,6 +45,18 @@ toml_table! {
         name: ConsoleName = required,
         /// A serial port of this host, by its path: best one of /dev/serial/by-id/.
         tty: String = optional,
+        /// A server that passes the bytes of a serial port on as they are, as "HOST:PORT".
+        tcp: String = optional,
+        /// A server that speaks RFC 2217 (telnet with control of the port), as "HOST:PORT".
+        rfc2217: String = optional,
+        /// A socket of this host that passes the bytes on as they are, by its path.
+        unix: String = optional,
+        /// Speed in bits per second, any that the port can do; the profile's if missing. Only
+        /// of a `tty` or `rfc2217`.
+        baud: u32 = optional,
+        /// How long to wait for the other end: to be there when the board gets power, and to
+        /// come back when it goes away in a run; "10s" if missing.
+        timeout: Duration = optional,
     }
 
     /// An emulated board.

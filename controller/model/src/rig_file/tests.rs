@@ -207,8 +207,9 @@ tty = "/dev/ttyACM0"
 fn a_console_of_a_real_board_has_a_wire() {
     let rig = parse(&[("rig.toml", WIRED)]).unwrap();
     let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
-    let wire = WireEnd::Tty("/dev/ttyACM0".to_owned());
-    assert_eq!(probe.wire(&"uart0".parse().unwrap()), Some(&wire));
+    let wire = probe.wire(&"uart0".parse().unwrap()).unwrap();
+    assert_eq!(wire.end, WireEnd::Tty("/dev/ttyACM0".to_owned()));
+    assert_eq!((wire.baud, wire.timeout), (None, None));
     assert_eq!(probe.wire(&"uart1".parse().unwrap()), None);
 }
 
@@ -228,6 +229,62 @@ fn slips_of_wires_are_found_in_their_place() {
     assert_eq!(checks, ["rig::console-twice", "rig::console-tty"]);
     let emulated = text("[place.probe]\nselector = \"0d28:0204\"", "[place.emulator]");
     assert_eq!(emulated.iter().map(|(check, _)| *check).collect::<Vec<_>>(), ["rig::console"]);
+}
+
+#[test]
+fn a_wire_ends_at_one_of_four_kinds_of_things() {
+    let end = |line: &str| {
+        let text = WIRED.replace("tty = \"/dev/ttyACM0\"", line);
+        let rig = parse(&[("rig.toml", &text)]).unwrap();
+        let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
+        probe.wires[0].clone()
+    };
+    let wire = end("rfc2217 = 'lab-1.example:3001'\nbaud = 74880\ntimeout = '1m'");
+    assert_eq!(wire.end, WireEnd::Rfc2217("lab-1.example:3001".to_owned()));
+    assert_eq!((wire.baud, wire.timeout), (Some(74_880), Some(Duration::from_secs(60))));
+    assert_eq!(end("tcp = '[::1]:20'").end, WireEnd::Tcp("[::1]:20".to_owned()));
+    assert_eq!(end("unix = '/run/x'").end, WireEnd::Unix("/run/x".to_owned()));
+
+    let found = |line: &str| problems(&WIRED.replace("tty = \"/dev/ttyACM0\"", line));
+    for (line, check, caret) in [
+        ("tcp = 'host'", "rig::console-address", "'host'"),
+        ("tcp = ':1'", "rig::console-address", "':1'"),
+        ("tcp = 'host:0'", "rig::console-address", "'host:0'"),
+        ("tcp = 'host:65536'", "rig::console-address", "'host:65536'"),
+        ("tcp = 'host:+1'", "rig::console-address", "'host:+1'"),
+        ("tcp = '::1:20'", "rig::console-address", "'::1:20'"),
+        ("rfc2217 = 'ho st:1'", "rig::console-address", "'ho st:1'"),
+        ("unix = 'x'", "rig::console-unix", "'x'"),
+        ("tty = '/dev/x'\ntcp = 'h:1'", "rig::console-wire", "'h:1'"),
+        ("tcp = 'h:1'\nbaud = 9600", "rig::console-baud", "9600"),
+        ("tty = '/dev/x'\nbaud = 0", "rig::console-baud", "0"),
+        ("tty = '/dev/x'\ntimeout = '11m'", "rig::console-timeout", "'11m'"),
+    ] {
+        assert_eq!(found(line), [(check, caret.to_owned())], "{line}");
+    }
+}
+
+#[test]
+fn two_places_that_claim_one_wire_are_both_named() {
+    let other = WIRED.replace("\"desk\"", "\"bench\"");
+    let problems = parse(&[("rig.toml", WIRED), ("rig.toml.d/b.toml", &other)]).unwrap_err();
+    let problem = &problems[0].list[0];
+    assert_eq!(problem.check, "rig::wire-twice");
+    let words = "serial port /dev/ttyACM0 belongs to place \"desk\" at rig.toml:10";
+    assert_eq!(
+        (problem.message.as_str(), problems[0].origin.as_str()),
+        (words, "rig.toml.d/b.toml")
+    );
+    assert_eq!(&other[problem.span.clone().unwrap()], "\"/dev/ttyACM0\"");
+    // The same within one file, and with the port of another place's flasher.
+    let both = format!("{WIRED}{}", other.replace("version = 1\n", ""));
+    assert_eq!(self::problems(&both), [("rig::wire-twice", "\"/dev/ttyACM0\"".to_owned())]);
+    let flasher = other.replace("[[place.console]]\nname = \"uart0\"\ntty", "port");
+    let problems = parse(&[("a", WIRED), ("b", &flasher)]).unwrap_err();
+    assert_eq!(problems[0].list[0].check, "rig::wire-twice");
+    // A flasher may share the port of its own board.
+    let own = WIRED.replace("selector", "port = \"/dev/ttyACM0\"\nselector");
+    assert!(parse(&[("rig.toml", &own)]).is_ok());
 }
 
 #[test]

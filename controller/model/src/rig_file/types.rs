@@ -1,5 +1,6 @@
 //! The lowered rig: every place has a board that exists and a resource that fits.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -93,14 +94,49 @@ pub struct ConsoleWire {
     pub console: ConsoleName,
     /// What it is connected to.
     pub end: WireEnd,
+    /// Speed in bits per second, where it is not the profile's.
+    pub baud: Option<u32>,
+    /// How long the other end may take to be there and to come back, if the place says so.
+    pub timeout: Option<Duration>,
 }
 
 /// Where a console's wire ends at this host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WireEnd {
     /// At a serial port, by the path of its device.
     Tty(String),
+    /// At a server that passes bytes on as they are: `HOST:PORT`.
+    Tcp(String),
+    /// At a server that speaks RFC 2217: `HOST:PORT`.
+    Rfc2217(String),
+    /// At a socket of this host, by its path.
+    Unix(String),
+}
+
+impl WireEnd {
+    /// Returns the kind, as rig files name it.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Tty(_) => "tty",
+            Self::Tcp(_) => "tcp",
+            Self::Rfc2217(_) => "rfc2217",
+            Self::Unix(_) => "unix",
+        }
+    }
+
+    /// Returns the path or address.
+    pub fn address(&self) -> &str {
+        match self {
+            Self::Tty(at) | Self::Tcp(at) | Self::Rfc2217(at) | Self::Unix(at) => at,
+        }
+    }
+}
+
+impl fmt::Display for WireEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.address())
+    }
 }
 
 impl ProbeResource {
@@ -114,9 +150,9 @@ impl ProbeResource {
         self.serial().is_some_and(|at| at.starts_with("unix:") || at.starts_with("tcp:"))
     }
 
-    /// Returns where a console's wire ends, if it has one here.
-    pub fn wire(&self, console: &ConsoleName) -> Option<&WireEnd> {
-        self.wires.iter().find(|wire| wire.console == *console).map(|wire| &wire.end)
+    /// Returns a console's wire, if it has one here.
+    pub fn wire(&self, console: &ConsoleName) -> Option<&ConsoleWire> {
+        self.wires.iter().find(|wire| wire.console == *console)
     }
 }
 

@@ -169,7 +169,7 @@ impl Owner {
             stop(handle).await.map_err(told)?;
         }
         self.ready(handle, attached, self.seat.forgets()).await.map_err(told)?;
-        self.consoles.attach(&self.sink)?;
+        self.consoles.attach(&self.sink).await?;
         self.seat.show_on(&self.sink);
         handle.run().await.map_err(told)
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jig_model::ConsoleName;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{DriverError, SharedSink};
-use jig_model::rig_file::{ProbeResource, WireEnd};
+use jig_model::rig_file::ProbeResource;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -113,10 +113,8 @@ impl Consoles {
     ) -> Self {
         let of_kind = |kind| profile.consoles.iter().filter(move |console| console.kind == kind);
         let hosted = real.and_then(|_| of_kind(ConsoleKind::Semihosting).next());
-        let ports = of_kind(ConsoleKind::Uart).filter_map(|console| {
-            let WireEnd::Tty(path) = real?.wire(&console.name)?;
-            Some(Port::new(console.name.clone(), path.into(), console.baud))
-        });
+        let ports = of_kind(ConsoleKind::Uart)
+            .filter_map(|console| Some(Port::new(real?.wire(&console.name)?, console.baud)));
         let lines = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Rtt);
         let lines = lines.map(|console| Line {
             name: console.name.clone(),
@@ -157,10 +155,10 @@ impl Consoles {
     /// Hands new wires to the rig.
     ///
     /// # Errors
-    /// A serial port cannot be opened.
-    pub(super) fn attach(&mut self, sink: &SharedSink) -> Result<(), DriverError> {
+    /// A serial port cannot be opened in its time.
+    pub(super) async fn attach(&mut self, sink: &SharedSink) -> Result<(), DriverError> {
         for port in &mut self.ports {
-            let wire = port.open()?;
+            let wire = port.open().await?;
             sink.attach(&port.console, wire);
         }
         if let Some(hosted) = &mut self.hosted {

@@ -1,20 +1,25 @@
-//! The wire of a console that is a serial port of this host, beside the board's probe.
+//! The wire of a console that is a serial port, beside the board's probe.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use jig_drivers::serial::TtyWire;
-use jig_model::protocol::{DriverError, Wire};
+use jig_drivers::serial::{LastingWire, SerialPort};
+use jig_model::protocol::{DriverError, Wire, WireNews};
+use jig_model::rig_file::ConsoleWire;
 use jig_model::{Cause, ConsoleName};
+
+/// How long a port is waited for where the place does not say: an adapter is found within two
+/// seconds of its plug-in, a server on the network restarts within ten.
+const WITHIN: Duration = Duration::from_secs(10);
 
 /// A console that a place has a serial port for.
 pub(super) struct Port {
     pub(super) console: ConsoleName,
-    pub(super) path: PathBuf,
-    pub(super) baud: u32,
+    serial: SerialPort,
+    within: Duration,
     near: Option<Arc<End>>,
 }
 
@@ -26,25 +31,33 @@ struct End {
 }
 
 struct PortWire {
-    tty: TtyWire,
+    wire: LastingWire,
     end: Arc<End>,
-    path: PathBuf,
+    /// What was found out when the end was asked for; told before it.
+    news: Option<WireNews>,
 }
 
 impl Port {
-    pub(super) fn new(console: ConsoleName, path: PathBuf, baud: u32) -> Self {
-        Self { console, path, baud, near: None }
+    /// Takes a wire of a place, and the speed of its console in the profile.
+    pub(super) fn new(wire: &ConsoleWire, baud: u32) -> Self {
+        Self {
+            console: wire.console.clone(),
+            serial: SerialPort::new(wire.end.clone(), wire.baud.unwrap_or(baud)),
+            within: wire.timeout.unwrap_or(WITHIN),
+            near: None,
+        }
     }
 
-    /// Opens the port.
-    pub(super) fn open(&mut self) -> Result<Box<dyn Wire>, DriverError> {
-        let tty = TtyWire::open_port(&self.path, self.baud).map_err(|error| {
+    /// Opens the port, waiting for one that is not there yet.
+    pub(super) async fn open(&mut self) -> Result<Box<dyn Wire>, DriverError> {
+        let opened = LastingWire::open(self.serial.clone(), self.within).await;
+        let wire = opened.map_err(|error| {
             let message = format!("connect console {}", self.console);
             DriverError::new(Cause::ConsoleLost, message).with_source(error)
         })?;
         let end = Arc::<End>::default();
         self.near = Some(Arc::clone(&end));
-        Ok(Box::new(PortWire { tty, end, path: self.path.clone() }))
+        Ok(Box::new(PortWire { wire, end, news: None }))
     }
 
     /// Ends the wire, behind what is still in it.
@@ -58,24 +71,25 @@ impl Port {
     }
 }
 
-impl PortWire {
-    /// Makes an error of an end that nobody here has asked for.
-    fn gone(&self, why: &str) -> io::Error {
-        io::Error::new(io::ErrorKind::NotConnected, format!("{} {why}", self.path.display()))
-    }
-}
-
 impl Wire for PortWire {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         *self.end.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
-        let read = self.tty.poll_read(cx, buf);
+        let read = self.wire.poll_read(cx, buf);
         let ended = self.end.ended.load(Ordering::Acquire);
         match read {
             Poll::Ready(Ok(count)) if count > 0 || buf.is_empty() => Poll::Ready(Ok(count)),
-            Poll::Pending if !ended => Poll::Pending,
+            Poll::Pending if ended => {
+                self.news = self.news.take().or_else(|| self.wire.news());
+                match self.news {
+                    Some(_) => {
+                        cx.waker().wake_by_ref();
+                        Poll::Pending
+                    }
+                    None => Poll::Ready(Ok(0)),
+                }
+            }
             _ if ended => Poll::Ready(Ok(0)),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(self.gone(&format!("failed: {error}")))),
-            Poll::Ready(Ok(_)) | Poll::Pending => Poll::Ready(Err(self.gone("has hung up"))),
+            other => other,
         }
     }
 
@@ -83,7 +97,11 @@ impl Wire for PortWire {
         if self.end.ended.load(Ordering::Acquire) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        self.tty.poll_write(cx, bytes)
+        self.wire.poll_write(cx, bytes)
+    }
+
+    fn news(&mut self) -> Option<WireNews> {
+        self.news.take().or_else(|| self.wire.news())
     }
 }
 
@@ -94,6 +112,7 @@ mod tests {
     use std::io::Write as _;
     use std::os::fd::OwnedFd;
 
+    use jig_model::rig_file::WireEnd;
     use nix::fcntl::OFlag;
     use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 
@@ -105,17 +124,30 @@ mod tests {
         Ok(buf[..count].to_vec())
     }
 
-    #[tokio::test]
-    async fn an_end_that_was_asked_for_comes_behind_the_bytes_and_any_other_is_a_loss() {
+    /// A pseudo-terminal with a name of its own, and a console's wire to it that is soon given up.
+    fn terminal() -> (File, Port, String, tempfile::TempDir) {
         // No emulator of another test may inherit the far end: it would keep the wire alive.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let master = posix_openpt(flags).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
-        let path = PathBuf::from(ptsname_r(&master).unwrap());
-        let mut target = File::from(OwnedFd::from(master));
-        let mut port = Port::new("uart0".parse().unwrap(), path.clone(), 115_200);
-        let mut wire = port.open().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("by-id");
+        std::os::unix::fs::symlink(ptsname_r(&master).unwrap(), &link).unwrap();
+        let path = link.to_str().unwrap().to_owned();
+        let wire = ConsoleWire {
+            console: "uart0".parse().unwrap(),
+            end: WireEnd::Tty(path.clone()),
+            baud: None,
+            timeout: Some(Duration::from_millis(100)),
+        };
+        (File::from(OwnedFd::from(master)), Port::new(&wire, 115_200), path, folder)
+    }
+
+    #[tokio::test]
+    async fn an_end_that_was_asked_for_comes_behind_the_bytes() {
+        let (mut target, mut port, _, _folder) = terminal();
+        let mut wire = port.open().await.unwrap();
         target.write_all(b"last words").unwrap();
         port.end();
         assert_eq!(read(&mut *wire).await.unwrap(), b"last words");
@@ -123,18 +155,46 @@ mod tests {
         drop(wire);
 
         // Asked while somebody waits.
-        let mut wire = port.open().unwrap();
+        let mut wire = port.open().await.unwrap();
         let waits = tokio::spawn(async move { read(&mut *wire).await });
         tokio::task::yield_now().await;
         port.end();
         assert_eq!(waits.await.unwrap().unwrap(), b"");
+    }
 
-        let mut wire = port.open().unwrap();
+    #[tokio::test]
+    async fn an_end_that_nobody_has_asked_for_is_told_and_then_a_loss() {
+        let (target, mut port, path, _folder) = terminal();
+        let mut wire = port.open().await.unwrap();
         drop(target);
+        let told = |wire: &mut dyn Wire, cx: &mut Context<'_>| {
+            assert!(wire.poll_read(cx, &mut [0; 8]).is_pending());
+            wire.news().map_or(Poll::Pending, Poll::Ready)
+        };
+        let news = poll_fn(|cx| told(&mut *wire, cx)).await;
+        assert_eq!(news, WireNews::Lost(format!("{path} has hung up")));
         let error = read(&mut *wire).await.unwrap_err().to_string();
-        assert!(error.starts_with(path.to_str().unwrap()), "{error}");
+        assert!(error.starts_with(&format!("{path} does not come back: ")), "{error}");
         drop(wire);
-        let error = port.open().map(drop).unwrap_err();
+        let error = port.open().await.map(drop).unwrap_err();
         assert_eq!((error.cause, &*error.message), (Cause::ConsoleLost, "connect console uart0"));
+        let chain = jig_model::chain(&error);
+        assert!(chain.contains(&format!("{path} was not there within 100ms")), "{chain}");
+    }
+
+    #[tokio::test]
+    async fn a_loss_is_told_before_an_end_that_was_asked_for_meanwhile() {
+        let (target, mut port, _, _folder) = terminal();
+        let mut wire = port.open().await.unwrap();
+        drop(target);
+        port.end();
+        let mut told = None;
+        let count = poll_fn(|cx| {
+            let read = wire.poll_read(cx, &mut [0; 8]);
+            told = told.take().or_else(|| wire.news());
+            read
+        });
+        assert_eq!(count.await.unwrap(), 0);
+        assert!(matches!(told, Some(WireNews::Lost(_))), "{told:?}");
     }
 }

@@ -26,8 +26,8 @@ use super::lookout::Lookout;
 use super::post_mortem::{explain, image_of};
 use super::watcher::{Progress, Reading, Seen, Watcher};
 use crate::console::{
-    Console, ConsoleHandle, FollowError, LogError, LogPaths, LogReader, LogState, PatternSetError,
-    RecordKind, Syncing,
+    Console, ConsoleHandle, FollowError, GapReason, LogError, LogPaths, LogReader, LogState,
+    PatternSetError, RecordKind, Syncing,
 };
 use crate::judge::{
     Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, ReadBack, judge,
@@ -440,18 +440,37 @@ impl Closed {
             let kind = IncidentKind::Lost(Cause::StorageFailed);
             self.incidents.push(Incident { kind, passage });
         }
+        if let Some(why) = &state.away {
+            let text = format!("the console's wire did not come back: {why}");
+            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
+            let kind = IncidentKind::Lost(Cause::ConsoleLost);
+            self.incidents.push(Incident { kind, passage });
+        }
         if state.gaps == 0 {
             return;
         }
         let Ok(reader) = LogReader::open(paths) else { return };
-        let gaps = reader.records().filter_map(|record| match record.kind {
-            RecordKind::Gap { lost, reason } => {
-                let text = reason.as_str().to_owned();
-                let (start, end) = (record.offset, record.offset);
-                Some(Gap { passage: Passage { file: file.clone(), start, end, text }, lost })
+        let mut gaps = Vec::new();
+        // The time since which the wire's other end has been away.
+        let mut away = None;
+        for record in reader.records() {
+            match record.kind {
+                RecordKind::Gap { lost, reason } => {
+                    let text = reason.as_str().to_owned();
+                    let (start, end) = (record.offset, record.offset);
+                    away = (reason == GapReason::Wire).then_some(record.stamp.mono_ns);
+                    let passage = Passage { file: file.clone(), start, end, text };
+                    gaps.push(Gap { passage, lost });
+                }
+                RecordKind::Attached => {
+                    if let (Some(since), Some(gap)) = (away.take(), gaps.last_mut()) {
+                        let time = Duration::from_nanos(record.stamp.mono_ns.saturating_sub(since));
+                        gap.passage.text = format!("wire, away for {:.3} s", time.as_secs_f64());
+                    }
+                }
+                _ => {}
             }
-            _ => None,
-        });
+        }
         self.gaps.extend(gaps);
     }
 }

@@ -300,6 +300,9 @@ impl Watcher {
         let facts = self.board.facts();
         let powered = facts.power == Some(PowerState::On) && !facts.switching;
         drop(facts);
+        if let Some(text) = self.wire.away(state) {
+            self.board.emit(RunEvent::Note { text: format!("console {}: {text}", self.console) });
+        }
         if let Some((cause, text)) = self.wire.look(state, powered, Instant::now()) {
             let passage = Passage { file: self.file(), start: state.len, end: state.len, text };
             self.board.incident(IncidentKind::Lost(cause), passage);

@@ -14,9 +14,21 @@ pub(super) struct WireWatch {
     /// The wire, by its number, whose loss was told.
     lost: Option<u32>,
     ended: Option<Instant>,
+    /// The wire's other end was told to be away.
+    away: bool,
 }
 
 impl WireWatch {
+    /// Tells of another end that has gone for now or is back, once each.
+    pub(super) fn away(&mut self, state: &LogState) -> Option<String> {
+        let was = std::mem::replace(&mut self.away, state.away.is_some());
+        match &state.away {
+            Some(why) if !was => Some(format!("{why}; bytes may be missing; waiting for it")),
+            None if was && state.attached => Some("the wire is back".to_owned()),
+            Some(_) | None => None,
+        }
+    }
+
     /// Looks at the state of a log; returns what has failed, once each.
     ///
     /// `powered` says that the driver believes the board to be on: then a wire that ends

@@ -18,14 +18,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use jig_model::protocol::Wire;
+use jig_model::protocol::{Wire, WireNews};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::clock::Clock;
 use super::disk::{self, LogState, WireEnd};
 use super::handle::{CONTROLS, ConsoleError, ConsoleHandle, Control, WRITES, Write};
-use super::log::{LogError, LogPaths, LogWriter};
+use super::log::{GapReason, LogError, LogPaths, LogWriter};
 use super::queue::{CHUNK, Entry, Queue};
 
 /// How much a drain reads at most: more than any kernel holds for a wire, so only a target
@@ -234,10 +234,25 @@ impl ConsoleActor {
     /// Takes one chunk: all there is, up to the buffer's size.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(wire) = &mut self.wire else { return Poll::Pending };
-        let (mut filled, mut end) = (0, None);
+        let (mut filled, mut end, mut told) = (0, None, false);
         while let Some(room) = self.buf.get_mut(filled..).filter(|room| !room.is_empty()) {
             match wire.poll_read(cx, room) {
-                Poll::Pending => break,
+                Poll::Pending => {
+                    let Some(news) = wire.news() else { break };
+                    let stamp = self.clock.stamp();
+                    if filled > 0 {
+                        let bytes = self.buf[..std::mem::take(&mut filled)].to_vec();
+                        self.queue.push(Entry::Bytes(stamp, bytes));
+                    }
+                    self.queue.push(match news {
+                        WireNews::Lost(why) => Entry::Lost(stamp, why),
+                        WireNews::Back => Entry::Back(stamp),
+                        WireNews::Overrun(lost) => Entry::Gap(stamp, lost, GapReason::Overrun),
+                    });
+                    // A wire that has nothing but news must not keep the runtime's thread.
+                    told = true;
+                    break;
+                }
                 Poll::Ready(Ok(0)) => end = Some(WireEnd::Closed),
                 Poll::Ready(Ok(n)) => filled += n.min(room.len()),
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -254,7 +269,7 @@ impl ConsoleActor {
         if let Some(end) = end {
             self.detach(end);
         }
-        if filled > 0 || ended { Poll::Ready(()) } else { Poll::Pending }
+        if filled > 0 || ended || told { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn detach(&mut self, end: WireEnd) {

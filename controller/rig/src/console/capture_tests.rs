@@ -436,3 +436,69 @@ async fn the_end_of_a_log_is_told_before_its_sync_and_the_syncs_failure_after() 
     let state = syncing.done().await;
     assert_eq!(state.error.as_deref(), Some("the disk is gone"));
 }
+
+#[tokio::test]
+async fn what_happens_to_a_wire_stands_where_it_happened() {
+    let Bench { console, handle, paths, _folder } = bench();
+    let target = Target::picky();
+    target.print(b"one");
+    target.change(|line| line.news.push_back(WireNews::Lost("x has hung up".to_owned())));
+    handle.attach(Box::new(target.clone())).unwrap();
+    assert_eq!(handle.drained().await.unwrap(), 3);
+    let away = handle.state().borrow().clone();
+    assert_eq!(
+        (away.away.as_deref(), away.attached, away.ended),
+        (Some("x has hung up"), true, None)
+    );
+    target.change(|line| line.news.push_back(WireNews::Back));
+    handle.drained().await.unwrap();
+    target.print(b"two");
+    target.change(|line| line.news.push_back(WireNews::Overrun(Some(5))));
+    target.change(|line| line.ended = true);
+    let state = console.close().await;
+    assert_eq!((state.away, state.gaps, state.lost, state.wires), (None, 2, 5, 1));
+    let log = LogReader::open(&paths).unwrap();
+    let records: Vec<_> = log.records().map(|r| (r.offset, r.kind)).collect();
+    let wanted = [
+        (0, RecordKind::Attached),
+        (0, RecordKind::Bytes(3)),
+        (3, RecordKind::Gap { lost: None, reason: GapReason::Wire }),
+        (3, RecordKind::Attached),
+        (3, RecordKind::Bytes(3)),
+        (6, RecordKind::Gap { lost: Some(5), reason: GapReason::Overrun }),
+        (6, RecordKind::Detached),
+    ];
+    assert_eq!(records, wanted);
+}
+
+#[tokio::test]
+async fn nine_stuck_readers_of_ten_hold_up_neither_the_wire_nor_the_tenth() {
+    let Bench { console, handle, paths: _, _folder } = bench();
+    let target = Target::picky();
+    handle.attach(Box::new(target.clone())).unwrap();
+    // Each has begun to read and reads no more.
+    let mut stuck: Vec<_> = (0..9).map(|_| handle.follow(0, 0).unwrap()).collect();
+    target.print(b"x");
+    for follower in &mut stuck {
+        assert!(matches!(follower.next(&mut [0; 1]).await.unwrap(), Follow::Bytes { len: 1, .. }));
+    }
+    let mut tenth = handle.follow(1, 0).unwrap();
+    let total = 2 * LIMIT;
+    let (mut sent, mut seen, mut buf) = (0, 0, vec![0; CHUNK]);
+    while seen < total {
+        if sent < total && target.left() == 0 {
+            target.print(&vec![b'y'; CHUNK]);
+            sent += CHUNK;
+        }
+        match tenth.next(&mut buf).await.unwrap() {
+            Follow::Bytes { len, .. } => seen += len,
+            Follow::Ended { .. } => panic!("ended at {seen}"),
+        }
+    }
+    // And the others have lost nothing.
+    for follower in &mut stuck {
+        assert_eq!(follower.cursor(), 1);
+        assert!(matches!(follower.next(&mut buf).await.unwrap(), Follow::Bytes { offset: 1, .. }));
+    }
+    assert_eq!(console.close().await.len, total as u64 + 1);
+}

@@ -32,6 +32,8 @@ pub struct LogState {
     pub ended: Option<WireEnd>,
     /// How the first wire that broke did. It stays, so that nobody can look too late.
     pub broken: Option<Arc<str>>,
+    /// What took the wire's other end away that has not come back, in the driver's words.
+    pub away: Option<Arc<str>>,
     /// Boot boundaries marked so far.
     pub boots: u32,
     /// Gaps so far.
@@ -84,7 +86,10 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
             log.record(*stamp, RecordKind::Gap { lost: *lost, reason: *reason })
         }
         Entry::Boot(stamp) => log.record(*stamp, RecordKind::Boot),
-        Entry::Attached(stamp) => log.record(*stamp, RecordKind::Attached),
+        Entry::Lost(stamp, _) => {
+            log.record(*stamp, RecordKind::Gap { lost: None, reason: GapReason::Wire })
+        }
+        Entry::Attached(stamp) | Entry::Back(stamp) => log.record(*stamp, RecordKind::Attached),
         Entry::Ended(stamp, _) => log.record(*stamp, RecordKind::Detached),
         Entry::Sent(stamp, len) => log.record(*stamp, RecordKind::Sent(*len)),
         Entry::Ack(_) => Ok(()),
@@ -113,7 +118,13 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
                 s.wire_start = len;
                 s.attached = true;
                 s.ended = None;
+                s.away = None;
             }
+            Entry::Lost(_, why) => {
+                s.gaps += 1;
+                s.away = Some(why.into());
+            }
+            Entry::Back(_) => s.away = None,
             Entry::Ended(_, end) => {
                 s.attached = false;
                 if let WireEnd::Broken(error) = &end {

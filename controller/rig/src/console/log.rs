@@ -55,7 +55,8 @@ pub enum GapReason {
     Storage,
     /// The device or its driver dropped them.
     Overrun,
-    /// The wire broke while the target may have been printing.
+    /// The wire's other end went away while the target may have been printing: from this
+    /// record's time to that of the next [`RecordKind::Attached`].
     Wire,
 }
 
@@ -96,7 +97,7 @@ pub enum RecordKind {
     },
     /// What follows belongs to a new boot.
     Boot,
-    /// A wire was attached.
+    /// A wire was attached, or its other end came back.
     Attached,
     /// The wire ended.
     Detached,

@@ -33,6 +33,10 @@ pub(super) enum Entry {
     Boot(Stamp),
     Attached(Stamp),
     Ended(Stamp, WireEnd),
+    /// The wire goes on, but its other end has gone for now.
+    Lost(Stamp, String),
+    /// The other end is back.
+    Back(Stamp),
     Sent(Stamp, u64),
     /// Answered with the log's length once everything before is on disk.
     Ack(oneshot::Sender<u64>),
@@ -46,6 +50,8 @@ impl Entry {
             | Self::Boot(_)
             | Self::Attached(_)
             | Self::Ended(..)
+            | Self::Lost(..)
+            | Self::Back(_)
             | Self::Sent(..)
             | Self::Ack(_) => ENTRY_COST,
         }

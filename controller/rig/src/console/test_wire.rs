@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use jig_model::protocol::Wire;
+use jig_model::protocol::{Wire, WireNews};
 
 /// The target's end, which is also the wire. Clones are the same one.
 #[derive(Clone)]
@@ -20,6 +20,8 @@ pub(crate) struct Line {
     bite: usize,
     pub(crate) ended: bool,
     pub(crate) broken: bool,
+    /// What the wire tells of itself behind the output.
+    pub(crate) news: VecDeque<WireNews>,
     wakers: Vec<Waker>,
 }
 
@@ -44,6 +46,7 @@ impl Target {
             bite,
             ended: false,
             broken: false,
+            news: VecDeque::new(),
             wakers: Vec::new(),
         })))
     }
@@ -87,6 +90,10 @@ impl Wire for Target {
         if !line.output.is_empty() {
             return Poll::Ready(line.output.read(buf));
         }
+        if !line.news.is_empty() {
+            line.wakers.push(cx.waker().clone());
+            return Poll::Pending;
+        }
         if line.broken {
             return Poll::Ready(Err(io::Error::other("unplugged")));
         }
@@ -108,5 +115,9 @@ impl Wire for Target {
         line.input.extend(&bytes[..count]);
         line.wakers.drain(..).for_each(Waker::wake);
         Poll::Ready(Ok(count))
+    }
+
+    fn news(&mut self) -> Option<WireNews> {
+        self.0.lock().unwrap().news.pop_front()
     }
 }

@@ -1,0 +1,233 @@
+//! A wire that outlasts its port: one that goes away is opened again.
+//!
+//! # Design
+//! Adapters reset, cables move, servers restart; a run need not end for it. But what a target
+//! prints meanwhile is gone, and nobody knows how much. So the wire tells of each loss and
+//! return ([`WireNews`]), whoever keeps the log writes both into it, and whoever judges knows.
+//! Nothing is retried for ever: a loss ends the wire when its time is over, and a port that
+//! comes back only to go again does not get new time. A tty that is named by a number is not
+//! waited for at all, because the kernel gives the number to the next device.
+
+use std::io;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use jig_model::chain;
+use jig_model::protocol::{BoxFuture, Wire, WireNews};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::port::{SerialError, SerialPort};
+
+/// How long to wait between two tries, at first and at most: a replugged adapter is back
+/// within a second, and a try costs next to nothing.
+const PAUSE: Duration = Duration::from_millis(20);
+const LONG_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a port has to stay before its next loss is another one. A server that lets one in
+/// only to say that the port is taken hangs up at once.
+const STEADY: Duration = Duration::from_secs(2);
+
+type Opening = BoxFuture<'static, Result<Box<dyn Wire>, SerialError>>;
+
+enum State {
+    Up {
+        wire: Box<dyn Wire>,
+        since: Instant,
+    },
+    Down(Opening),
+    /// For good, in these words.
+    Gone(String),
+}
+
+/// A wire to a serial port that may go away for a while.
+pub struct LastingWire {
+    port: SerialPort,
+    within: Duration,
+    state: State,
+    /// What comes back under the port's name is the same port.
+    returns: bool,
+    /// When the time of the loss under way is over.
+    deadline: Option<Instant>,
+    /// How long to wait before a port is opened that did not stay.
+    pause: Duration,
+    news: Option<WireNews>,
+}
+
+impl std::fmt::Debug for LastingWire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LastingWire").field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+impl LastingWire {
+    /// Opens a port, waiting for one that is not there yet; `within` bounds this wait and
+    /// that for its return after each loss. Call within a tokio runtime.
+    ///
+    /// # Errors
+    /// The port did not come in time, is not free, or not as it should be.
+    pub async fn open(port: SerialPort, within: Duration) -> Result<Self, SerialError> {
+        let first = tokio::time::timeout(within, port.open()).await;
+        let wire = match first {
+            Ok(Ok(wire)) => wire,
+            Ok(Err(error)) if !error.may_pass() => return Err(error),
+            Ok(Err(error)) => {
+                let why = chain(&error);
+                tracing::warn!(port = port.address(), why, ?within, "waiting for a serial port");
+                let deadline = Instant::now() + within;
+                until_open(port.clone(), (PAUSE, deadline), within, false).await?
+            }
+            Err(_) => {
+                let address = port.address().to_owned();
+                return Err(SerialError::Late { address, within, source: None });
+            }
+        };
+        let state = State::Up { wire, since: Instant::now() };
+        let returns = port.keeps_its_name();
+        Ok(Self { port, within, state, returns, deadline: None, pause: Duration::ZERO, news: None })
+    }
+
+    fn lose(&mut self, why: String) {
+        if !self.returns {
+            let hint = "not waited for: its name may come back with another device behind it; \
+                        use one of /dev/serial/by-id/";
+            self.state = State::Gone(format!("{why} ({hint})"));
+            return;
+        }
+        let now = Instant::now();
+        let steady = match &self.state {
+            State::Up { since, .. } => now.duration_since(*since) >= STEADY,
+            State::Down(_) | State::Gone(_) => false,
+        };
+        let deadline = match self.deadline.filter(|_| !steady) {
+            Some(deadline) => {
+                self.pause = (self.pause * 2).clamp(PAUSE, LONG_PAUSE);
+                deadline
+            }
+            None => {
+                self.pause = Duration::ZERO;
+                now + self.within
+            }
+        };
+        self.deadline = Some(deadline);
+        tracing::warn!(port = self.port.address(), why, "a serial port is lost; waiting for it");
+        // The old wire is dropped first: it holds the port's lock.
+        self.state = State::Gone("comes back only to go".to_owned());
+        if now < deadline {
+            let when = (self.pause, deadline);
+            let opening = until_open(self.port.clone(), when, self.within, true);
+            self.state = State::Down(Box::pin(opening));
+        }
+        self.news = Some(WireNews::Lost(format!("{} {why}", self.port.address())));
+    }
+
+    /// Moves a port that is away on; ready once it is up again or gone for good.
+    fn poll_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let State::Down(opening) = &mut self.state else { return Poll::Ready(()) };
+        match ready!(opening.as_mut().poll(cx)) {
+            Ok(wire) => {
+                tracing::info!(port = self.port.address(), "a serial port is back");
+                self.state = State::Up { wire, since: Instant::now() };
+                self.news = Some(WireNews::Back);
+            }
+            Err(error) => {
+                self.state = State::Gone(format!("does not come back: {}", chain(&error)));
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn gone(&self, why: &str) -> io::Error {
+        let address = self.port.address();
+        io::Error::new(io::ErrorKind::NotConnected, format!("{address} {why}"))
+    }
+}
+
+impl Wire for LastingWire {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            if self.news.is_some() {
+                // To be asked for first.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            match &mut self.state {
+                State::Up { wire, .. } => match ready!(wire.poll_read(cx, buf)) {
+                    Ok(count) if count > 0 || buf.is_empty() => return Poll::Ready(Ok(count)),
+                    Ok(_) => self.lose("has hung up".to_owned()),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => self.lose(format!("failed: {error}")),
+                },
+                State::Down(_) => ready!(self.poll_up(cx)),
+                State::Gone(why) => {
+                    let why = why.clone();
+                    return Poll::Ready(Err(self.gone(&why)));
+                }
+            }
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            match &mut self.state {
+                // That it is back is told before anything is sent.
+                State::Up { .. } if self.news.is_some() => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                State::Up { wire, .. } => match ready!(wire.poll_write(cx, bytes)) {
+                    Ok(count) if count > 0 || bytes.is_empty() => return Poll::Ready(Ok(count)),
+                    Ok(_) => self.lose("takes no bytes".to_owned()),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => self.lose(format!("failed: {error}")),
+                },
+                State::Down(_) if self.news.is_some() => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                State::Down(_) => ready!(self.poll_up(cx)),
+                State::Gone(why) => {
+                    let why = why.clone();
+                    return Poll::Ready(Err(self.gone(&why)));
+                }
+            }
+        }
+    }
+
+    fn news(&mut self) -> Option<WireNews> {
+        match (&mut self.news, &mut self.state) {
+            (None, State::Up { wire, .. }) => wire.news(),
+            (news, _) => news.take(),
+        }
+    }
+}
+
+/// Tries until a port is open, or the time is over, or waiting is pointless.
+///
+/// The first try comes after a pause. `steal_passes` says that a port somebody else has may be free in a moment: whoever looks at
+/// every new device, such as a modem manager, takes a fresh one for a while.
+async fn until_open(
+    port: SerialPort,
+    (first, deadline): (Duration, Instant),
+    within: Duration,
+    steal_passes: bool,
+) -> Result<Box<dyn Wire>, SerialError> {
+    let (mut pause, mut last) = (PAUSE, None);
+    sleep_until(deadline.min(Instant::now() + first)).await;
+    loop {
+        match timeout_at(deadline, port.open()).await {
+            Ok(Ok(wire)) => return Ok(wire),
+            Ok(Err(error)) if error.may_pass() || (steal_passes && error.is_taken()) => {
+                last = Some(Box::new(error));
+            }
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {}
+        }
+        let now = Instant::now();
+        if now >= deadline {
+            let address = port.address().to_owned();
+            return Err(SerialError::Late { address, within, source: last });
+        }
+        sleep_until(deadline.min(now + pause)).await;
+        pause = (pause * 2).min(LONG_PAUSE);
+    }
+}

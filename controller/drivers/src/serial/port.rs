@@ -1,0 +1,121 @@
+//! A serial port, wherever it is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jig_model::protocol::Wire;
+use jig_model::rig_file::WireEnd;
+
+use super::rfc2217::Rfc2217Wire;
+use super::socket::SocketWire;
+use super::tty::{TtyError, TtyWire};
+
+/// Says why a serial port cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SerialError {
+    /// A tty of this host is not as it should be.
+    #[error(transparent)]
+    Tty(#[from] TtyError),
+    /// Nobody answers, or stops to.
+    #[error("connect to {address}")]
+    Connect {
+        /// The address or path.
+        address: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The server does not do what a console needs.
+    #[error("{address} {why}")]
+    Refused {
+        /// The address.
+        address: String,
+        /// What it does or does not, with no subject.
+        why: String,
+    },
+    /// It took too long.
+    #[error("{address} was not there within {within:?}")]
+    Late {
+        /// The address or path.
+        address: String,
+        /// How long it was waited for.
+        within: Duration,
+        /// What the last try said, if one was over.
+        #[source]
+        source: Option<Box<SerialError>>,
+    },
+}
+
+impl SerialError {
+    /// Tells whether this may be another thing in a moment: what is not there may come.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Tty(TtyError::Open { source, .. }) => is_absence(source),
+            // A device that goes while it is set up.
+            Self::Tty(TtyError::Settings { source, .. }) => {
+                matches!(source.raw_os_error(), Some(nix::libc::EIO | nix::libc::ENODEV))
+            }
+            Self::Tty(TtyError::Taken { .. } | TtyError::Speed { .. }) => false,
+            Self::Connect { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
+            Self::Refused { .. } | Self::Late { .. } => false,
+        }
+    }
+
+    /// Tells whether somebody else has the port.
+    pub(super) fn is_taken(&self) -> bool {
+        matches!(self, Self::Tty(TtyError::Taken { .. }))
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || matches!(
+            error.raw_os_error(),
+            Some(nix::libc::ENXIO | nix::libc::ENODEV | nix::libc::EIO)
+        )
+}
+
+/// A serial port that can be opened, and opened again.
+#[derive(Debug, Clone)]
+pub struct SerialPort {
+    end: WireEnd,
+    baud: u32,
+}
+
+impl SerialPort {
+    /// Names a port; `baud` is its speed in bits per second, where somebody here can set it.
+    pub fn new(end: WireEnd, baud: u32) -> Self {
+        Self { end, baud }
+    }
+
+    /// Returns the path or address.
+    pub fn address(&self) -> &str {
+        self.end.address()
+    }
+
+    /// Tells whether what comes back under this name is the same port: a link by id or by path
+    /// is, and so is an address. Ask while it is there.
+    pub(super) fn keeps_its_name(&self) -> bool {
+        match &self.end {
+            WireEnd::Tty(path) => Path::new(path).is_symlink(),
+            WireEnd::Tcp(_) | WireEnd::Rfc2217(_) | WireEnd::Unix(_) => true,
+        }
+    }
+
+    /// Opens it once. Takes as long as a server takes to answer: whoever calls sets an end.
+    ///
+    /// # Errors
+    /// The port is not there, not free, or not as it should be.
+    pub async fn open(&self) -> Result<Box<dyn Wire>, SerialError> {
+        let connect = |source| SerialError::Connect { address: self.address().to_owned(), source };
+        Ok(match &self.end {
+            WireEnd::Tty(path) => Box::new(TtyWire::open_port(Path::new(path), self.baud)?),
+            WireEnd::Tcp(address) => Box::new(SocketWire::tcp(address).await.map_err(connect)?),
+            WireEnd::Unix(path) => {
+                Box::new(SocketWire::unix(&PathBuf::from(path)).await.map_err(connect)?)
+            }
+            WireEnd::Rfc2217(address) => Box::new(Rfc2217Wire::open(address, self.baud).await?),
+        })
+    }
+}

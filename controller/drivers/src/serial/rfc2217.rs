@@ -1,0 +1,145 @@
+//! A serial port behind a server that speaks RFC 2217, as a wire.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll, Waker, ready};
+
+use jig_model::protocol::{Wire, WireNews};
+
+use super::socket::SocketWire;
+use super::telnet::{Said, Telnet, escape, hello, set_up};
+use super::{SerialError, is_close};
+
+/// How much is read or written at once.
+const CHUNK: usize = 16 << 10;
+
+/// How much a port may print before its server has answered. A port that is already chatting
+/// fills this in minutes; a server that only chats is none.
+const MOST_BEFORE: usize = 1 << 20;
+
+/// A port of a server.
+#[derive(Debug)]
+pub(super) struct Rfc2217Wire {
+    socket: SocketWire,
+    telnet: Telnet,
+    /// Bytes of the port that nobody has read yet.
+    ready: VecDeque<u8>,
+    /// Bytes to the server that it has not taken yet.
+    out: Vec<u8>,
+    /// Overruns that nobody has heard of yet; several at one place are one.
+    overrun: bool,
+    suspended: bool,
+    /// Who waits to send.
+    writer: Option<Waker>,
+}
+
+impl Rfc2217Wire {
+    /// Connects to `HOST:PORT`, and sets the port's speed; returns when the server has said
+    /// that it has done so. Bytes that come before belong to the port all the same.
+    pub(super) async fn open(address: &str, baud: u32) -> Result<Self, SerialError> {
+        let connect = |source| SerialError::Connect { address: address.to_owned(), source };
+        let refused = |why: String| SerialError::Refused { address: address.to_owned(), why };
+        let socket = SocketWire::tcp(address).await.map_err(connect)?;
+        let mut wire = Self {
+            socket,
+            telnet: Telnet::default(),
+            ready: VecDeque::new(),
+            out: hello(),
+            overrun: false,
+            suspended: false,
+            writer: None,
+        };
+        loop {
+            let said = poll_fn(|cx| wire.poll_server(cx)).await.map_err(connect)?;
+            for said in said.ok_or_else(|| connect(io::ErrorKind::ConnectionReset.into()))? {
+                match said {
+                    Said::Controls => wire.out.extend(set_up(baud)),
+                    Said::Refuses(why) => return Err(refused(why.to_owned())),
+                    Said::Baud(got) if is_close(baud, got) => return Ok(wire),
+                    Said::Baud(got) => {
+                        return Err(refused(format!("sets {got} baud instead of {baud}")));
+                    }
+                    Said::Overrun | Said::Suspended(_) => {}
+                }
+            }
+            if wire.ready.len() > MOST_BEFORE {
+                return Err(refused("does not answer".to_owned()));
+            }
+        }
+    }
+
+    /// Sends what is to be sent, and takes what the server has sent; nothing at its end.
+    fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<Said>>>> {
+        // A server that does not take it is still listened to.
+        if let Poll::Ready(sent) = self.poll_flush(cx) {
+            sent?;
+        }
+        let mut some = [0; CHUNK];
+        let count = ready!(self.socket.poll_read(cx, &mut some))?;
+        if count == 0 {
+            return Poll::Ready(Ok(None));
+        }
+        let (mut port, mut said) = (Vec::new(), Vec::new());
+        self.telnet.feed(&some[..count], &mut port, &mut self.out, &mut said);
+        self.ready.extend(port);
+        for said in &said {
+            match said {
+                Said::Overrun => self.overrun = true,
+                Said::Suspended(now) => {
+                    self.suspended = *now;
+                    self.writer.take_if(|_| !now).into_iter().for_each(Waker::wake);
+                }
+                Said::Controls | Said::Refuses(_) | Said::Baud(_) => {}
+            }
+        }
+        Poll::Ready(Ok(Some(said)))
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.out.is_empty() {
+            match ready!(self.socket.poll_write(cx, &self.out))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => drop(self.out.drain(..count)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Wire for Rfc2217Wire {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            if buf.is_empty() || !self.ready.is_empty() {
+                return Poll::Ready(io::Read::read(&mut self.ready, buf));
+            }
+            if self.overrun {
+                // To be asked for first.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if ready!(self.poll_server(cx))?.is_none() {
+                return Poll::Ready(Ok(0));
+            }
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_flush(cx))?;
+        if self.suspended {
+            self.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let count = bytes.len().min(CHUNK);
+        escape(&bytes[..count], &mut self.out);
+        // What the server does not take at once goes with the next read or write.
+        if let Poll::Ready(sent) = self.poll_flush(cx) {
+            sent?;
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    fn news(&mut self) -> Option<WireNews> {
+        std::mem::take(&mut self.overrun).then_some(WireNews::Overrun(None))
+    }
+}

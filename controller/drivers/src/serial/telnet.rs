@@ -1,0 +1,250 @@
+//! Telnet (RFC 854) with control of a serial port (RFC 2217), the client's side. Pure.
+//!
+//! Whatever the server says, what is kept is bounded: an option is refused once, and a
+//! sub-negotiation longer than any that means something is cut.
+
+const IAC: u8 = 255;
+const DONT: u8 = 254;
+const DO: u8 = 253;
+const WONT: u8 = 252;
+const WILL: u8 = 251;
+const SB: u8 = 250;
+const SE: u8 = 240;
+
+/// Options: eight bits as they are (RFC 856), no go-ahead (RFC 858), the port (RFC 2217).
+const BINARY: u8 = 0;
+const NO_GO_AHEAD: u8 = 3;
+const COM_PORT: u8 = 44;
+
+/// Commands to the port (RFC 2217, 3); the server's answer is 100 more.
+const SET_BAUDRATE: u8 = 1;
+const SET_DATASIZE: u8 = 2;
+const SET_PARITY: u8 = 3;
+const SET_STOPSIZE: u8 = 4;
+const SET_LINESTATE_MASK: u8 = 10;
+const ANSWER: u8 = 100;
+const NOTIFY_LINESTATE: u8 = 106;
+const FLOW_SUSPEND: u8 = 108;
+const FLOW_RESUME: u8 = 109;
+
+/// Bit of the line's state: the receiver had no room.
+const OVERRUN: u8 = 2;
+
+/// The longest sub-negotiation that is understood has seven bytes.
+const MOST_SUB: usize = 64;
+
+/// What a server has said beside the port's bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It lets the port be controlled.
+    Controls,
+    /// It does not do what a console needs.
+    Refuses(&'static str),
+    /// The port has this speed now, in bits per second.
+    Baud(u32),
+    /// The port's receiver had no room.
+    Overrun,
+    /// Nothing may be sent (or again may).
+    Suspended(bool),
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Data,
+    Command,
+    Option(u8),
+    Sub,
+    SubCommand,
+}
+
+/// Takes a server's bytes apart.
+#[derive(Debug, Default)]
+pub(super) struct Telnet {
+    state: State,
+    sub: Vec<u8>,
+    /// What was refused: `DO` and `WILL` of each option.
+    refused: Vec<(u8, u8)>,
+}
+
+/// Returns what a client says first.
+pub(super) fn hello() -> Vec<u8> {
+    let wishes =
+        [(WILL, COM_PORT), (DO, BINARY), (WILL, BINARY), (DO, NO_GO_AHEAD), (WILL, NO_GO_AHEAD)];
+    wishes.into_iter().flat_map(|(verb, option)| [IAC, verb, option]).collect()
+}
+
+/// Returns what sets up a port: its speed, 8N1, and that overruns are to be told. Modem lines
+/// are not spoken of.
+pub(super) fn set_up(baud: u32) -> Vec<u8> {
+    let mut bytes = command(SET_BAUDRATE, &baud.to_be_bytes());
+    for (what, value) in
+        [(SET_DATASIZE, 8), (SET_PARITY, 1), (SET_STOPSIZE, 1), (SET_LINESTATE_MASK, OVERRUN)]
+    {
+        bytes.extend(command(what, &[value]));
+    }
+    bytes
+}
+
+fn command(what: u8, value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![IAC, SB, COM_PORT, what];
+    escape(value, &mut bytes);
+    bytes.extend([IAC, SE]);
+    bytes
+}
+
+/// Writes bytes of the port so that none is taken for a command.
+pub(super) fn escape(bytes: &[u8], out: &mut Vec<u8>) {
+    for &byte in bytes {
+        out.push(byte);
+        if byte == IAC {
+            out.push(IAC);
+        }
+    }
+}
+
+impl Telnet {
+    /// Takes bytes of the server: those of the port go to `port`, what has to be answered to
+    /// `answer`.
+    pub(super) fn feed(
+        &mut self,
+        bytes: &[u8],
+        port: &mut Vec<u8>,
+        answer: &mut Vec<u8>,
+        said: &mut Vec<Said>,
+    ) {
+        for &byte in bytes {
+            self.state = match (std::mem::take(&mut self.state), byte) {
+                (State::Data, IAC) => State::Command,
+                (State::Data, byte) => {
+                    port.push(byte);
+                    State::Data
+                }
+                (State::Command, IAC) => {
+                    port.push(IAC);
+                    State::Data
+                }
+                (State::Command, verb @ (DO | DONT | WILL | WONT)) => State::Option(verb),
+                (State::Command, SB) => {
+                    self.sub.clear();
+                    State::Sub
+                }
+                // Breaks, attention and the like mean nothing to a client.
+                (State::Command, _) => State::Data,
+                (State::Option(verb), option) => {
+                    self.option(verb, option, answer, said);
+                    State::Data
+                }
+                (State::Sub, IAC) => State::SubCommand,
+                (State::Sub, byte) | (State::SubCommand, byte @ IAC) => {
+                    if self.sub.len() < MOST_SUB {
+                        self.sub.push(byte);
+                    }
+                    State::Sub
+                }
+                (State::SubCommand, SE) => {
+                    said.extend(self.told());
+                    State::Data
+                }
+                (State::SubCommand, _) => State::Sub,
+            };
+        }
+    }
+
+    fn option(&mut self, verb: u8, option: u8, answer: &mut Vec<u8>, said: &mut Vec<Said>) {
+        match (verb, option) {
+            (DO, COM_PORT) => said.push(Said::Controls),
+            (DONT, COM_PORT) => said.push(Said::Refuses("does not speak RFC 2217")),
+            (DONT | WONT, BINARY) => {
+                said.push(Said::Refuses("does not pass bytes on as they are"));
+            }
+            // Each was asked for, so this is the answer; a server may announce its own part.
+            (DO | WILL, BINARY | NO_GO_AHEAD) | (WILL, COM_PORT) | (DONT | WONT, _) => {}
+            (verb, option) => {
+                if !self.refused.contains(&(verb, option)) {
+                    self.refused.push((verb, option));
+                    answer.extend([IAC, if verb == DO { WONT } else { DONT }, option]);
+                }
+            }
+        }
+    }
+
+    fn told(&self) -> Option<Said> {
+        Some(match self.sub[..] {
+            [COM_PORT, what, a, b, c, d] if what == SET_BAUDRATE + ANSWER => {
+                Said::Baud(u32::from_be_bytes([a, b, c, d]))
+            }
+            [COM_PORT, NOTIFY_LINESTATE, state] if state & OVERRUN != 0 => Said::Overrun,
+            [COM_PORT, FLOW_SUSPEND] => Said::Suspended(true),
+            [COM_PORT, FLOW_RESUME] => Said::Suspended(false),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds bytes in pieces of a size; returns the port's bytes, the answer and what was said.
+    fn fed(bytes: &[u8], size: usize) -> (Vec<u8>, Vec<u8>, Vec<Said>) {
+        let (mut port, mut answer, mut said) = (Vec::new(), Vec::new(), Vec::new());
+        let mut telnet = Telnet::default();
+        for piece in bytes.chunks(size) {
+            telnet.feed(piece, &mut port, &mut answer, &mut said);
+        }
+        (port, answer, said)
+    }
+
+    #[test]
+    fn bytes_and_commands_are_told_apart_however_they_are_cut() {
+        let mut bytes = b"a\r\n\xff\xffb".to_vec();
+        bytes.extend([
+            IAC, DO, COM_PORT, IAC, WILL, BINARY, IAC, WILL, 1, IAC, WILL, 1, IAC, DO, 24,
+        ]);
+        // 65280 baud has a byte that must be doubled.
+        bytes.extend([IAC, SB, COM_PORT, 101, 0, 0, IAC, IAC, 0, IAC, SE]);
+        bytes
+            .extend([IAC, SB, COM_PORT, 106, 0x60, IAC, SE, IAC, SB, COM_PORT, 106, 0x62, IAC, SE]);
+        bytes.extend([
+            IAC, 241, b'c', IAC, SB, COM_PORT, 108, IAC, SE, IAC, SB, COM_PORT, 109, IAC, SE,
+        ]);
+        bytes.extend([IAC, DONT, COM_PORT, IAC, WONT, BINARY]);
+        for size in 1..bytes.len() {
+            let (port, answer, said) = fed(&bytes, size);
+            assert_eq!(port, b"a\r\n\xffbc");
+            assert_eq!(answer, [IAC, DONT, 1, IAC, WONT, 24]);
+            assert_eq!(said[..3], [Said::Controls, Said::Baud(65_280), Said::Overrun]);
+            assert_eq!(said[3..5], [Said::Suspended(true), Said::Suspended(false)]);
+            assert!(matches!(said[5..], [Said::Refuses(_), Said::Refuses(_)]), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_sent_is_escaped() {
+        let mut out = Vec::new();
+        escape(b"\xff\0\xff", &mut out);
+        assert_eq!(out, b"\xff\xff\0\xff\xff");
+        let set_up = set_up(65_280);
+        assert_eq!(set_up[..11], [IAC, SB, COM_PORT, 1, 0, 0, IAC, IAC, 0, IAC, SE]);
+        // No command to the modem lines.
+        assert!(!set_up.windows(3).any(|three| three == [SB, COM_PORT, 5]));
+        assert_eq!(fed(&hello(), 1).2, []);
+    }
+
+    #[test]
+    fn a_hostile_server_takes_no_memory() {
+        let mut telnet = Telnet::default();
+        let (mut port, mut answer, mut said) = (Vec::new(), Vec::new(), Vec::new());
+        telnet.feed(&[IAC, SB], &mut port, &mut answer, &mut said);
+        telnet.feed(&[b'x'; 1 << 16], &mut port, &mut answer, &mut said);
+        assert!(telnet.sub.len() == MOST_SUB && port.is_empty());
+        telnet.feed(&[IAC, SE], &mut port, &mut answer, &mut said);
+        for round in 0..=u16::MAX {
+            let option = round.to_be_bytes()[1];
+            telnet.feed(&[IAC, WILL, option], &mut port, &mut answer, &mut said);
+        }
+        assert!(telnet.refused.len() <= 256 && answer.len() <= 3 * 256);
+        assert!(said.is_empty() && port.is_empty());
+    }
+}

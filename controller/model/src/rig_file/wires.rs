@@ -1,0 +1,227 @@
+//! The wires to consoles of real boards: what must hold of them, and what they become.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::raw::{RawPlace, RawWire};
+use super::{ConsoleWire, WireEnd};
+use crate::document::{Findings, Located, did_you_mean};
+use crate::profile::limits::BAUD_RANGE;
+use crate::profile::{BoardProfile, ConsoleKind};
+use crate::{ConsoleName, PlaceName};
+
+/// Less than this is less than a USB adapter takes to be found again; over ten minutes nobody
+/// takes a run for alive.
+const TIMEOUT_RANGE: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(600);
+
+/// How much a kernel takes as the path of a socket, without the zero behind it (unix(7)).
+const MOST_SOCKET_PATH: usize = 107;
+
+const WHOLE_PATH: &str = "name the device by its whole path, best one of /dev/serial/by-id/ or \
+                          /dev/serial/by-path/";
+
+/// Where each wire of the rig ends: the place that has it, and the file and line that say so.
+pub(super) type Claims = BTreeMap<WireEnd, (PlaceName, String)>;
+
+/// Checks the wires of a place by themselves: a console of the board has at most one, and no
+/// end carries two.
+pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings) {
+    let Some(list) = &place.console else { return };
+    if place.emulator.is_some() {
+        let message = "an emulated board has its consoles without a wire";
+        findings.add("rig::console", list.at(), message, "remove `[[place.console]]`");
+        return;
+    }
+    for (index, wire) in list.value.iter().enumerate() {
+        let earlier = &list.value[..index];
+        let wire = &wire.value;
+        if let Some(name) = &wire.name {
+            if let Some(profile) = profile {
+                on_the_board(name, profile, findings);
+            }
+            let same =
+                |other: &&RawWire| other.name.as_ref().is_some_and(|n| n.value == name.value);
+            if earlier.iter().map(|other| &other.value).any(|other| same(&other)) {
+                let message = format!("console {} has a wire already", name.value);
+                findings.add("rig::console-twice", name.at(), message, "keep one of the two");
+            }
+        }
+        for end in ends(wire) {
+            sound(&end, findings);
+            let taken = earlier.iter().flat_map(|other| ends(&other.value));
+            if { taken }.any(|other| other.value == end.value) {
+                let message = format!("{} carries another console already", what(&end.value));
+                let help = "give each console its own";
+                findings.add(check_name(&end.value), end.at(), message, help);
+            }
+        }
+        one_end(wire, findings);
+        settings(wire, findings);
+    }
+}
+
+/// Returns the ends that a wire names: one, if all is well.
+fn ends(wire: &RawWire) -> Vec<Located<WireEnd>> {
+    let of = |text: &Option<Located<String>>, end: fn(String) -> WireEnd| {
+        text.clone().map(|text| text.map(end))
+    };
+    let all = [
+        of(&wire.tty, WireEnd::Tty),
+        of(&wire.tcp, WireEnd::Tcp),
+        of(&wire.rfc2217, WireEnd::Rfc2217),
+        of(&wire.unix, WireEnd::Unix),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn one_end(wire: &RawWire, findings: &Findings) {
+    let named = ends(wire);
+    match (&named[..], &wire.name) {
+        ([_], _) => {}
+        ([], Some(name)) => {
+            let message = format!("nothing says where the wire of {} ends", name.value);
+            let help = "add `tty = \"/dev/serial/by-id/...\"`, or one of `tcp`, `rfc2217`, `unix`";
+            findings.add("rig::console-wire", name.at(), message, help);
+        }
+        ([], None) => {}
+        ([_, second, ..], _) => {
+            let keys: Vec<&str> = named.iter().map(|end| end.value.key()).collect();
+            let message = format!("a wire has one end, but {} are given", keys.join(" and "));
+            findings.add("rig::console-wire", second.at(), message, "keep one of them");
+        }
+    }
+}
+
+/// Names an end to a reader.
+fn what(end: &WireEnd) -> String {
+    match end {
+        WireEnd::Tty(path) => format!("serial port {path}"),
+        WireEnd::Tcp(address) | WireEnd::Rfc2217(address) => format!("port {address}"),
+        WireEnd::Unix(path) => format!("socket {path}"),
+    }
+}
+
+fn check_name(end: &WireEnd) -> &'static str {
+    match end {
+        WireEnd::Tty(_) => "rig::console-tty",
+        WireEnd::Tcp(_) | WireEnd::Rfc2217(_) => "rig::console-address",
+        WireEnd::Unix(_) => "rig::console-unix",
+    }
+}
+
+fn sound(end: &Located<WireEnd>, findings: &Findings) {
+    let is_path = |path: &str| path.starts_with('/') && !path.contains('\0');
+    let (message, help) = match &end.value {
+        WireEnd::Tty(path) if !is_path(path) => ("this names no serial port", WHOLE_PATH),
+        WireEnd::Tcp(address) | WireEnd::Rfc2217(address) if !is_address(address) => {
+            ("this is no address", "write \"HOST:PORT\", such as \"192.0.2.7:3001\"")
+        }
+        WireEnd::Unix(path) if !is_path(path) || path.len() > MOST_SOCKET_PATH => {
+            ("this names no socket", "name it by its whole path, of at most 107 bytes")
+        }
+        _ => return,
+    };
+    findings.add(check_name(&end.value), end.at(), message, help);
+}
+
+/// Tells whether a text is a host and a port.
+fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = match bare {
+        Some(v6) => v6.parse::<core::net::Ipv6Addr>().is_ok(),
+        // The longest name there is (RFC 1035).
+        None => {
+            let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+            (1..=253).contains(&host.len()) && host.chars().all(fits)
+        }
+    };
+    host && port.chars().all(|c| c.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|p| p > 0)
+}
+
+fn settings(wire: &RawWire, findings: &Findings) {
+    if let Some(baud) = &wire.baud {
+        if wire.tty.is_none() && wire.rfc2217.is_none() {
+            let message = "nobody here can set the speed behind a raw connection";
+            let help = "remove the line, or use `rfc2217` if the server speaks it";
+            findings.add("rig::console-baud", baud.at(), message, help);
+        } else if !BAUD_RANGE.contains(&baud.value) {
+            let message = format!("{} baud is no speed of a serial port", baud.value);
+            let help = format!("use {} to {}", BAUD_RANGE.start(), BAUD_RANGE.end());
+            findings.add("rig::console-baud", baud.at(), message, help);
+        }
+    }
+    if let Some(timeout) = wire.timeout.as_ref().filter(|t| !TIMEOUT_RANGE.contains(&t.value)) {
+        let message = "a wire cannot be waited for that short or long";
+        findings.add("rig::console-timeout", timeout.at(), message, "use \"100ms\" to \"10m\"");
+    }
+}
+
+fn on_the_board(name: &Located<ConsoleName>, profile: &BoardProfile, findings: &Findings) {
+    let uarts = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Uart);
+    match profile.consoles.iter().find(|console| console.name == name.value) {
+        Some(console) if console.kind == ConsoleKind::Uart => {}
+        Some(_) => {
+            let message = format!("console {} of board {} has no wire", name.value, profile.id);
+            let help = "only consoles of kind \"uart\" have one: the probe carries the others";
+            findings.add("rig::console-kind", name.at(), message, help);
+        }
+        None => findings.add(
+            "rig::unknown-console",
+            name.at(),
+            format!("board {} has no console {}", profile.id, name.value),
+            did_you_mean(name.value.as_str(), uarts.map(|console| console.name.as_str())),
+        ),
+    }
+}
+
+/// Checks that no other place, of this or an earlier file, has an end of this place.
+///
+/// Only names are compared: two links to one device are met when it is opened, which takes a
+/// lock.
+pub(super) fn claim(
+    place: &RawPlace,
+    (origin, text): (&str, &str),
+    claims: &mut Claims,
+    findings: &Findings,
+) {
+    let Some(name) = &place.name else { return };
+    let wires = place.console.iter().flat_map(|list| &list.value);
+    let consoles = wires.flat_map(|wire| ends(&wire.value));
+    // The port a flasher talks to may be a console of the same place, but of no other.
+    let port = place.probe.iter().filter_map(|probe| probe.value.port.clone());
+    for end in consoles.chain(port.map(|port| port.map(WireEnd::Tty))) {
+        match claims.get(&end.value) {
+            Some((other, at)) if *other != name.value => findings.add(
+                "rig::wire-twice",
+                end.at(),
+                format!("{} belongs to place \"{other}\" at {at}", what(&end.value)),
+                format!("give place \"{}\" another one, or remove one of the two", name.value),
+            ),
+            Some(_) => {}
+            None => {
+                let before = text.get(..end.span.start).unwrap_or_default();
+                let line = before.matches('\n').count() + 1;
+                claims.insert(end.value, (name.value.clone(), format!("{origin}:{line}")));
+            }
+        }
+    }
+}
+
+/// Lowers what the checks have passed; `None` only where something was reported.
+pub(super) fn lower(wires: Option<Located<Vec<Located<RawWire>>>>) -> Option<Vec<ConsoleWire>> {
+    let wires = wires.map(|list| list.value).unwrap_or_default();
+    let lowered = wires.into_iter().map(|wire| {
+        let wire = wire.value;
+        let end = ends(&wire).pop()?.value;
+        Some(ConsoleWire {
+            console: wire.name?.value,
+            end,
+            baud: wire.baud.map(|baud| baud.value),
+            timeout: wire.timeout.map(|timeout| timeout.value),
+        })
+    });
+    lowered.collect()
+}
