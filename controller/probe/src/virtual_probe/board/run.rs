@@ -221,23 +221,30 @@ impl Board {
     /// emulator's core sleeps on, whatever its program counter becomes, and executes no step.
     ///
     /// What wakes it in any handler and under any mask is an NMI. It is left at once: the
-    /// registers come back with its frame, and the memory that this was in is put back.
+    /// registers come back with its frame. That is below the scratch memory, because the
+    /// program's stack may point nowhere, and the memory is put back.
     fn wake(&mut self) -> Result<(), BusError> {
         if self.state != RunState::Halted || self.channels.is_none() {
             return Ok(());
         }
         let general = self.general()?;
         let behind = general[PC].wrapping_sub(2);
-        let bottom = general[SP].wrapping_sub(FRAME);
-        // Without a stack it would lock up, and nothing comes in between in an NMI.
-        if self.instruction(behind)? != Some(WFI)
-            || !self.map.is_memory(bottom, FRAME as usize)
-            || general[XPSR] & EXCEPTION == NMI
-        {
+        // Nothing comes in between in an NMI.
+        if self.instruction(behind)? != Some(WFI) || general[XPSR] & EXCEPTION == NMI {
             return Ok(());
         }
+        let stack = self.spec.scratch & !7;
+        let bottom = stack.wrapping_sub(FRAME);
         let mut saved = [0; FRAME as usize];
         self.with_qtest(|qtest| qtest.read_bytes(bottom, &mut saved))?;
+        self.set_general(SP, stack)?;
+        let woken = self.pass_nmi();
+        self.with_qtest(|qtest| qtest.write_bytes(bottom, &saved))?;
+        self.set_general(SP, general[SP])?;
+        woken
+    }
+
+    fn pass_nmi(&mut self) -> Result<(), BusError> {
         let pend = (ICSR, Access::Word, ICSR_NMIPENDSET);
         self.with_qtest(|qtest| qtest.write_each(&[pend]))?;
         self.bare_step(false)?;
@@ -247,7 +254,7 @@ impl Board {
             self.set_general(XPSR, entered[XPSR] | THUMB)?;
             self.leave_exception()?;
         }
-        self.with_qtest(|qtest| qtest.write_bytes(bottom, &saved))
+        Ok(())
     }
 
     /// Finds out why the core stopped, and lets it run on if that was nobody's wish.

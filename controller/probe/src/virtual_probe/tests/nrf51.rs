@@ -288,6 +288,33 @@ fn a_blank_chip_locks_up_and_can_be_flashed() {
     }
 }
 
+/// A sleeping core is woken before it can be asked for some registers, whatever its stack.
+#[test]
+fn a_core_that_sleeps_without_a_stack_tells_its_registers() {
+    /// `wfi`, and back to it.
+    const SLEEPS: u32 = 0xe7fd_bf30;
+    const RAM: u64 = 0x2000_0000;
+    /// CONTROL and the masks, which only the core itself can read.
+    const SPECIAL: u16 = 20;
+    for face in FACES {
+        let (_bench, mut session) = running(face);
+        let mut core = session.core(0).unwrap();
+        core.halt(HALT).unwrap();
+        core.write_word_32(RAM, SLEEPS).unwrap();
+        for stack in [RAM + 8, 0x6000_0000, RAM + 0x3ff8] {
+            core.write_core_reg(13_u16, stack as u32).unwrap();
+            core.write_core_reg(15_u16, RAM as u32).unwrap();
+            for _ in 0..4 {
+                core.run().unwrap();
+                core.halt(HALT).unwrap();
+                assert_eq!(core.read_core_reg::<u32>(SPECIAL).unwrap(), 0);
+                assert_eq!(core.read_core_reg::<u32>(13_u16).unwrap(), stack as u32);
+                assert!((RAM..RAM + 4).contains(&pc(&mut core)));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_reset_by_the_program_is_told() {
     for face in FACES {
