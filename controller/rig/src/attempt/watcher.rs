@@ -300,7 +300,7 @@ impl Watcher {
         let facts = self.board.facts();
         let powered = facts.power == Some(PowerState::On) && !facts.switching;
         drop(facts);
-        if let Some(text) = self.wire.away(state) {
+        for text in self.wire.away(state) {
             self.board.emit(RunEvent::Note { text: format!("console {}: {text}", self.console) });
         }
         if let Some((cause, text)) = self.wire.look(state, powered, Instant::now()) {

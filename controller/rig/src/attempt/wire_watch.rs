@@ -16,17 +16,24 @@ pub(super) struct WireWatch {
     ended: Option<Instant>,
     /// The wire's other end was told to be away.
     away: bool,
+    /// How many of its losses were noticed.
+    losses: u32,
 }
 
 impl WireWatch {
-    /// Tells of another end that has gone for now or is back, once each.
-    pub(super) fn away(&mut self, state: &LogState) -> Option<String> {
-        let was = std::mem::replace(&mut self.away, state.away.is_some());
-        match &state.away {
-            Some(why) if !was => Some(format!("{why}; bytes may be missing; waiting for it")),
-            None if was && state.attached => Some("the wire is back".to_owned()),
-            Some(_) | None => None,
+    /// Tells of another end that has gone for now or is back, once each, even if it was back
+    /// before anybody looked.
+    pub(super) fn away(&mut self, state: &LogState) -> Vec<String> {
+        let mut told = Vec::new();
+        let lost = state.losses > std::mem::replace(&mut self.losses, state.losses);
+        if lost && let Some(why) = &state.loss {
+            told.push(format!("{why}; bytes may be missing; waiting for it"));
+            self.away = true;
         }
+        if state.away.is_none() && std::mem::take(&mut self.away) && state.attached {
+            told.push("the wire is back".to_owned());
+        }
+        told
     }
 
     /// Looks at the state of a log; returns what has failed, once each.
@@ -67,6 +74,21 @@ impl WireWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wire_that_is_back_before_anybody_looks_is_told_of_all_the_same() {
+        let mut watch = WireWatch::default();
+        let up = LogState { attached: true, ..LogState::default() };
+        assert!(watch.away(&up).is_empty());
+        let back = LogState { losses: 1, loss: Some("x".into()), ..up.clone() };
+        let told = watch.away(&back);
+        assert_eq!(told, ["x; bytes may be missing; waiting for it", "the wire is back"]);
+        assert!(watch.away(&back).is_empty());
+        let away = LogState { losses: 2, away: Some("y".into()), loss: Some("y".into()), ..up };
+        assert_eq!(watch.away(&away), ["y; bytes may be missing; waiting for it"]);
+        assert!(watch.away(&away).is_empty());
+        assert_eq!(watch.away(&LogState { away: None, ..away }), ["the wire is back"]);
+    }
 
     #[test]
     fn each_failure_is_told_once_and_a_closed_wire_only_in_time() {

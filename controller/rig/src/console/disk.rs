@@ -34,6 +34,11 @@ pub struct LogState {
     pub broken: Option<Arc<str>>,
     /// What took the wire's other end away that has not come back, in the driver's words.
     pub away: Option<Arc<str>>,
+    /// What took it away last, and how often that has happened: these stay, because it may be
+    /// back before anybody looks.
+    pub loss: Option<Arc<str>>,
+    /// See `loss`.
+    pub losses: u32,
     /// Boot boundaries marked so far.
     pub boots: u32,
     /// Gaps so far.
@@ -122,7 +127,9 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
             }
             Entry::Lost(_, why) => {
                 s.gaps += 1;
-                s.away = Some(why.into());
+                s.losses += 1;
+                s.loss = Some(why.into());
+                s.away = s.loss.clone();
             }
             Entry::Back(_) => s.away = None,
             Entry::Ended(_, end) => {
