@@ -381,11 +381,11 @@ impl<'a> Loaded<'a> {
     ) -> Result<Option<(usize, u32)>, FlashError> {
         let within = within.max(SMALL);
 
-        if let (Way::Queue(_), Some(pace)) = (self.way, self.pace) {
-            // Asking earlier would only disturb, on an emulated core above all.
-            let sure = (pace * calls / 4 * 3).min(LOT);
-            std::thread::sleep(sure.saturating_sub(started.at.elapsed()));
-        }
+        // Asking earlier or more often would only disturb, on an emulated core above all. Half
+        // of the time: a lot that seemed to take long must not make the next ones do so.
+        let expected = self.pace.map_or(Duration::ZERO, |pace| pace * calls).min(LOT);
+        std::thread::sleep((expected / 2).saturating_sub(started.at.elapsed()));
+        let pause = (expected / 16).max(PAUSE);
         let mut asked: u32 = 0;
         loop {
             match self.look(started.tray)? {
@@ -408,7 +408,7 @@ impl<'a> Loaded<'a> {
                 self.check_alive()?;
             }
             if asked > EAGER {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(pause);
             }
         }
     }
