@@ -6,6 +6,7 @@
 pub mod attempt;
 pub mod console;
 pub mod judge;
+pub mod keeper;
 pub mod report;
 pub mod results;
 pub mod session;

@@ -8,6 +8,7 @@
 //! Refuses to look anything up: texts and their origins are handed in, the main file first
 //! and drop-ins after it.
 
+mod capture;
 mod checks;
 mod lower;
 mod power;
@@ -17,8 +18,8 @@ mod wires;
 
 pub use lower::RigText;
 pub use types::{
-    ConsoleWire, EmulatorDeploy, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage,
-    UnknownPlace, WireEnd, WireProtocol,
+    CaptureLimits, ConsoleWire, EmulatorDeploy, EmulatorResource, KeeperSeat, Place, ProbeResource,
+    Resource, Rig, RunStorage, UnknownPlace, WireEnd, WireProtocol,
 };
 
 #[cfg(test)]

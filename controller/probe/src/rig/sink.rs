@@ -72,6 +72,7 @@ impl BoardSink for EmulatorSink {
             BoardEvent::Lost { .. } => true,
             BoardEvent::Forwarded { .. }
             | BoardEvent::Deploying { .. }
+            | BoardEvent::TakenOver { .. }
             | BoardEvent::Attached { .. } => true,
             BoardEvent::Reset { by_target: true, .. }
             | BoardEvent::Watchdog { .. }

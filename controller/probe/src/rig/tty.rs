@@ -140,6 +140,7 @@ mod tests {
             end: WireEnd::Tty(path.clone()),
             baud: None,
             timeout: Some(Duration::from_millis(100)),
+            keeper: None,
         };
         (File::from(OwnedFd::from(master)), Port::new(&wire, 115_200), path, folder)
     }

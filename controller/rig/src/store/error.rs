@@ -150,15 +150,15 @@ impl StoreError {
         }
     }
 
-    pub(super) fn reading(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
         Self::Read { path: path.to_owned(), source }
     }
 
-    pub(super) fn encoding(path: &Path, source: serde_json::Error) -> Self {
+    pub(crate) fn encoding(path: &Path, source: serde_json::Error) -> Self {
         Self::Encode { path: path.to_owned(), source }
     }
 
-    pub(super) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
+    pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.into() }
     }
 }

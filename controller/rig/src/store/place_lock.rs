@@ -132,6 +132,11 @@ impl Places {
         self.root.join(format!("{place}.{ending}"))
     }
 
+    /// Returns the folder of what a place's consoles print between runs.
+    pub fn consoles(&self, place: &PlaceName) -> PathBuf {
+        self.path(place, "consoles")
+    }
+
     /// Returns the file of a place's persistent flash.
     pub fn flash(&self, place: &PlaceName) -> FlashFile {
         FlashFile::new(self.path(place, "flash"), place.clone())
