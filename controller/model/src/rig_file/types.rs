@@ -112,6 +112,8 @@ pub struct KeeperSeat {
     pub socket: PathBuf,
     /// The place that the wire belongs to.
     pub place: PlaceName,
+    /// Who asks, for people.
+    pub by: String,
 }
 
 /// Where a console's wire ends at this host.
