@@ -13,6 +13,7 @@ use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, Swep
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::lab::{RigLab, Spares};
 use super::power::InRun;
 use super::turn;
 use crate::args::Common;
@@ -49,6 +50,10 @@ pub(crate) fn session(
     let outlet = InRun::of(catalogue, &request.place);
     let powered = outlet.as_ref().map(|outlet| outlet.before(factory));
     let factory = powered.as_ref().map_or(factory, |powered| powered as &dyn DriverFactory);
+    let spares = Spares::of(catalogue, &request.place)?;
+    let powered_spares = spares.powered(catalogue)?;
+    let spare = spares.seats(catalogue, &powered_spares)?;
+    let (lab, places) = (RigLab::new(catalogue), catalogue.places());
     let image_sets = Catalogue::images_dir();
     let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -64,16 +69,20 @@ pub(crate) fn session(
         let mut held = Vec::new();
         if matches!(request.resource, Resource::Probe(_)) {
             let also = outlet.iter().flat_map(|outlet| &outlet.also);
-            let mut places: Vec<&PlaceName> = also.chain([&request.place]).collect();
-            places.sort();
-            for place in places {
-                held.push(hold(&catalogue.places(), place, &cancel, screen).await?);
+            let mut names: Vec<&PlaceName> = also.chain([&request.place]).collect();
+            names.sort();
+            for place in names {
+                held.push(hold(&places, place, &cancel, screen).await?);
             }
         }
         beside(cancel.clone())?;
         let bench = Bench {
             store: &store,
             factory,
+            outlet: outlet.is_some(),
+            spare: &spare,
+            lab: &lab,
+            places: Some(&places),
             host: &wire_up::host,
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
