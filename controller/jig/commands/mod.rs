@@ -11,6 +11,7 @@ pub(crate) mod plan;
 pub(crate) mod power;
 pub(crate) mod probe;
 pub(crate) mod profile;
+pub(crate) mod recover;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod session;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::exit::CANCELLED;
+use jig_model::profile::BoardProfile;
 use jig_model::protocol::DriverFactory;
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
 use jig_rig::session::{Bench, Observer, SessionRequest};
@@ -43,14 +44,32 @@ pub(crate) fn session(
     beside: impl FnOnce(CancelToken) -> Result<(), Failure>,
     shown: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
+    let (place, profile) = catalogue.place(&request.place)?;
+    on_bench(common, catalogue, screen, (&place, &profile), shown, async |bench, cancel| {
+        beside(cancel.clone())?;
+        jig_rig::session::run(request, bench, observer, cancel)
+            .await
+            .map_err(|error| Failure::of(error.fault(), &error))
+    })
+}
+
+/// Does what is recorded as a run, on a bench of a place and the rig round it.
+pub(crate) fn on_bench(
+    common: &Common,
+    catalogue: &Catalogue,
+    screen: &Screen,
+    (place, profile): (&Place, &Arc<BoardProfile>),
+    shown: impl FnOnce(),
+    work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
+) -> Result<Outcome, Failure> {
     let store = RunStore::new(catalogue.runs_dir(common));
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
-    let factory = wire_up::factory(&request.profile, &request.resource)?;
-    let outlet = InRun::of(catalogue, &request.place);
+    let factory = wire_up::factory(profile, &place.resource)?;
+    let outlet = InRun::of(catalogue, &place.name);
     let powered = outlet.as_ref().map(|outlet| outlet.before(factory));
     let factory = powered.as_ref().map_or(factory, |powered| powered as &dyn DriverFactory);
-    let spares = Spares::of(catalogue, &request.place)?;
+    let spares = Spares::of(catalogue, &place.name)?;
     let powered_spares = spares.powered(catalogue)?;
     let spare = spares.seats(catalogue, &powered_spares)?;
     let (lab, places) = (RigLab::new(catalogue), catalogue.places());
@@ -67,15 +86,14 @@ pub(crate) fn session(
         // An emulated board is a new one for each run; of a real one there is one. With it go
         // those that lose their power together with it, in one order for all runs.
         let mut held = Vec::new();
-        if matches!(request.resource, Resource::Probe(_)) {
+        if matches!(place.resource, Resource::Probe(_)) {
             let also = outlet.iter().flat_map(|outlet| &outlet.also);
-            let mut names: Vec<&PlaceName> = also.chain([&request.place]).collect();
+            let mut names: Vec<&PlaceName> = also.chain([&place.name]).collect();
             names.sort();
             for place in names {
                 held.push(hold(&places, place, &cancel, screen).await?);
             }
         }
-        beside(cancel.clone())?;
         let bench = Bench {
             store: &store,
             factory,
@@ -87,9 +105,7 @@ pub(crate) fn session(
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
         };
-        jig_rig::session::run(request, &bench, observer, cancel)
-            .await
-            .map_err(|error| Failure::of(error.fault(), &error))
+        work(&bench, cancel).await
     });
     shown();
     let record = record?;

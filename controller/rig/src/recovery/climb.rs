@@ -62,6 +62,7 @@ pub async fn climb(
     bedside.tell(RecoveryEvent::Began { cause, ladder: rungs.to_vec(), within_ms: millis(within) });
     let mut cured_by = None;
     let mut cancelled = false;
+    let mut found = false;
     let mut detail = "no step of the ladder can be taken at this place".to_owned();
     for rung in rungs.iter().filter(|rung| rung.skip.is_none()) {
         if Instant::now() >= end {
@@ -70,21 +71,26 @@ pub async fn climb(
         }
         let since = Instant::now();
         bedside.tell(RecoveryEvent::Step { step: rung.step });
-        let proof = tokio::select! {
+        let taken = tokio::select! {
             biased;
             () = cancel.cancelled() => {
                 cancelled = true;
-                Proof { ok: false, detail: "somebody asked to stop".to_owned() }
+                Taken { asked: true, proof: no("somebody asked to stop") }
             }
-            proof = take(rung, end, bedside) => proof,
+            taken = take(rung, end, bedside) => taken,
         };
+        let Taken { asked, proof } = taken;
         bedside.tell(RecoveryEvent::Proof {
             step: rung.step,
             ok: proof.ok,
             detail: proof.detail.clone(),
             took_ms: millis(since.elapsed()),
         });
-        detail = proof.detail;
+        if asked || !found {
+            // What the rig says of itself tells more than that a step could not be taken.
+            detail = proof.detail;
+            found |= asked;
+        }
         if proof.ok {
             cured_by = Some(rung.step);
         }
@@ -97,24 +103,36 @@ pub async fn climb(
     Climbed { cured_by, detail, took, cancelled }
 }
 
+/// A step that was taken.
+struct Taken {
+    /// Whether the rig was asked for a proof.
+    asked: bool,
+    proof: Proof,
+}
+
+fn no(detail: impl Into<String>) -> Proof {
+    Proof { ok: false, detail: detail.into() }
+}
+
 /// Takes one step and asks for its proof.
-async fn take(rung: &Rung, end: Instant, bedside: &mut dyn Bedside) -> Proof {
+async fn take(rung: &Rung, end: Instant, bedside: &mut dyn Bedside) -> Taken {
     let step = rung.step;
     let until = end.min(Instant::now() + Duration::from_millis(rung.budget_ms));
     let done = match timeout_at(until, bedside.act(step)).await {
         Ok(Ok(done)) => done,
-        Ok(Err(why)) => return Proof { ok: false, detail: why },
-        Err(_) => return Proof { ok: false, detail: format!("{step} took too long") },
+        Ok(Err(why)) => return Taken { asked: false, proof: no(why) },
+        Err(_) => return Taken { asked: false, proof: no(format!("{step} took too long")) },
     };
     if step == RecoveryStep::OutOfService {
         // The end of the ladder: it hides the fault and cures nothing.
-        return Proof { ok: false, detail: done };
+        return Taken { asked: false, proof: no(done) };
     }
     let until = end.min(Instant::now() + PROOF);
-    match timeout_at(until, bedside.prove(step)).await {
+    let proof = match timeout_at(until, bedside.prove(step)).await {
         Ok(proof) => Proof { detail: format!("{done}; {}", proof.detail), ..proof },
-        Err(_) => Proof { ok: false, detail: format!("{done}; the proof took too long") },
-    }
+        Err(_) => no(format!("{done}; the proof took too long")),
+    };
+    Taken { asked: true, proof }
 }
 
 #[cfg(test)]

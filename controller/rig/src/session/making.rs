@@ -9,25 +9,26 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use jig_model::image::Image;
 use jig_model::plan::Plan;
 use jig_model::protocol::ProcessLedger;
+use jig_model::recovery::Rung;
 use jig_model::rig_file::Resource;
 use jig_model::{Cause, Purpose, RunEvent, Verdict, VerdictKind};
 
 use super::bedside::Nurse;
 use super::images::{self, ReadImage};
-use super::lab::Seat;
+use super::lab::{Lab, Seat};
 use super::ledger::{RunClock, RunEvents, RunLedger};
+use super::recover::rungs;
 use super::run::{Bench, Observer};
 use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, Lookout, perform};
 use crate::console::Syncing;
 use crate::recovery::{
-    Climbed, LONGEST, Means, Suspicion, canary_plan, climb, declared_plan, ladder, repeatable,
-    suspicion,
+    Climbed, LONGEST, Means, Suspicion, canary_plan, climb, declared_plan, repeatable, suspicion,
 };
 use crate::store::{AttemptRecord, BootRecord, KnownFormat, LiveRun, Passed, StoreError};
 use crate::workflow::CancelToken;
@@ -113,24 +114,20 @@ impl Making<'_> {
         }
     }
 
-    /// Climbs the ladder.
-    pub(super) async fn repair(&mut self, cause: Cause) -> Climbed {
-        let rungs = ladder(&self.seat.profile.recovery, &self.means());
-        let within = self.seat.profile.recovery.within;
-        let cancel = self.cancel.clone();
-        climb(cause, &rungs, within, &mut Nurse { making: self }, &cancel).await
+    /// Repairs the rig.
+    async fn repair(&mut self, cause: Cause) -> Climbed {
+        let (rungs, within) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
+        self.climb(cause, &rungs, within).await
     }
 
-    pub(super) fn means(&self) -> Means {
-        let emulated = matches!(self.seat.resource, Resource::Emulator(_));
-        let spare = self.bench.spare.iter().filter(|seat| seat.place != self.seat.place);
-        Means {
-            emulated,
-            outlet: self.seat.outlet,
-            known_good: emulated || self.seat.canary.is_some(),
-            hub: self.bench.lab.has_hub(&self.seat.place),
-            equivalents: spare.map(|seat| seat.place.clone()).collect(),
-        }
+    pub(super) async fn climb(
+        &mut self,
+        cause: Cause,
+        rungs: &[Rung],
+        within: Duration,
+    ) -> Climbed {
+        let cancel = self.cancel.clone();
+        climb(cause, rungs, within, &mut Nurse { making: self }, &cancel).await
     }
 
     /// Runs the known-good image on the same place, in the same way.
@@ -306,6 +303,19 @@ impl Making<'_> {
         // Without the folder the driver fails to write there, and says so.
         let _ = std::fs::create_dir_all(&evidence);
         evidence
+    }
+}
+
+/// Says what a place can be repaired with.
+pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means {
+    let emulated = matches!(seat.resource, Resource::Emulator(_));
+    let spare = spare.iter().filter(|spare| spare.place != seat.place);
+    Means {
+        emulated,
+        outlet: seat.outlet,
+        known_good: emulated || seat.canary.is_some(),
+        hub: lab.has_hub(&seat.place),
+        equivalents: spare.map(|spare| spare.place.clone()).collect(),
     }
 }
 

@@ -8,10 +8,12 @@ mod images;
 mod lab;
 mod ledger;
 mod making;
+mod recover;
 mod run;
 #[cfg(test)]
 mod tests;
 
 pub use images::{ImagesError, UnreadableImage};
 pub use lab::{Lab, NoLab, Seat};
+pub use recover::{RecoverRequest, recover, rungs};
 pub use run::{Bench, Observer, SessionError, SessionRequest, run};

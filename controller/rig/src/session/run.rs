@@ -56,6 +56,7 @@ pub struct SessionRequest {
 }
 
 /// What runs happen on.
+#[derive(Clone, Copy)]
 pub struct Bench<'a> {
     /// Where runs are kept.
     pub store: &'a RunStore,

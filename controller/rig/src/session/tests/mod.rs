@@ -1,5 +1,7 @@
 //! Runs on a scripted board: attempts, storage that fails, requests that do not fit.
 
+mod cures;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
