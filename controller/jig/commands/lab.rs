@@ -9,7 +9,7 @@ use jig_model::rig_file::Resource;
 use jig_rig::session::{Lab, Seat};
 use jig_rig::store::PlaceLock;
 
-use super::power::InRun;
+use super::power::{InRun, cycle_hub};
 use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::wire_up;
@@ -122,12 +122,26 @@ impl Lab for RigLab<'_> {
         })
     }
 
-    fn has_hub(&self, _place: &PlaceName) -> bool {
-        false
+    fn has_hub(&self, place: &PlaceName) -> bool {
+        let rig = &self.catalogue.rig;
+        rig.place(place.as_str()).is_ok_and(|place| rig.hub_of(place).is_some())
     }
 
     fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
-        Box::pin(async move { Err(format!("nothing switches the hub of {place}")) })
+        Box::pin(async move {
+            let rig = &self.catalogue.rig;
+            let place = rig.place(place.as_str()).map_err(|error| error.to_string())?;
+            let Some(hub) = rig.hub_of(place) else {
+                return Err(format!("nothing switches the hub of {}", place.name));
+            };
+            // Held until the hub is back: nobody loses a board under a test.
+            let mut others = rig.hub_neighbours(place);
+            others.sort();
+            let places = self.catalogue.places();
+            let held: Result<Vec<_>, _> = others.iter().map(|o| places.try_lock(o)).collect();
+            let _held = held.map_err(|error| format!("hub {}: {}", hub.name, chain(&error)))?;
+            cycle_hub(self.catalogue, hub).await
+        })
     }
 
     fn host_checks(&self) -> Vec<Box<dyn HealthCheck>> {

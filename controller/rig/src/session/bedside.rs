@@ -7,7 +7,7 @@ use jig_model::protocol::{BoxFuture, CheckReport, DriverError, HealthCheck, Powe
 use jig_model::recovery::{RecoveryEvent, RecoveryStep};
 use jig_model::rig_file::Resource;
 use jig_model::{PlaceName, RunEvent, chain};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::making::{Control, Making};
 use crate::attempt::{AttemptError, BindRequest, Bound, EventSink};
@@ -15,6 +15,13 @@ use crate::recovery::{Bedside, Proof};
 
 /// How long one check may take; each has its own, shorter limit.
 const CHECK: Duration = Duration::from_secs(20);
+
+/// How long the devices on a hub may take to be there again: the kernel gives a port that does
+/// not answer three tries of five seconds.
+const ENUMERATION: Duration = Duration::from_secs(15);
+
+/// Pause between two looks for them.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Takes the steps for a run.
 pub(super) struct Nurse<'m, 'a> {
@@ -65,7 +72,9 @@ impl Nurse<'_, '_> {
                 self.cycle(Some(off)).await
             }
             RecoveryStep::HubCycle => {
-                self.making.bench.lab.cycle_hub(&self.making.seat.place).await
+                let done = self.making.bench.lab.cycle_hub(&self.making.seat.place).await?;
+                self.comes_back().await;
+                Ok(done)
             }
             RecoveryStep::FailOver => self.fail_over().await,
             RecoveryStep::OutOfService => Err("no step of the ladder was proven to help".into()),
@@ -137,6 +146,21 @@ impl Nurse<'_, '_> {
             None => "the board's power was cycled".to_owned(),
             Some(time) => format!("the board's power was cycled, off for {time:?}"),
         })
+    }
+
+    /// Waits until what hangs on a hub is there again, if it comes at all: the proof that
+    /// follows tells.
+    async fn comes_back(&mut self) {
+        let resource = self.making.seat.resource.clone();
+        let until = Instant::now() + ENUMERATION;
+        while Instant::now() < until {
+            let Ok(mut bound) = self.bind(&resource) else { return };
+            let reports = examine(&mut bound.protocols.health).await;
+            if bound.end().await.is_ok() && verdict_of(&reports).is_ok() {
+                return;
+            }
+            sleep(LOOK).await;
+        }
     }
 
     /// Moves the run to the first equivalent place that is free.
