@@ -151,6 +151,10 @@ impl Flasher for EmulatorHandle {
 }
 
 impl HealthCheck for EmulatorHandle {
+    fn name(&self) -> String {
+        CHECK.to_owned()
+    }
+
     fn cause(&self) -> Cause {
         Cause::EmulatorStuck
     }
