@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod console;
+pub mod health;
 pub mod judge;
 pub mod report;
 pub mod results;
