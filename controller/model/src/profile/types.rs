@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Deploy;
+use super::{Deploy, HealthSpec};
 use crate::pattern::Pattern;
 use crate::{BoardId, Cause, ConsoleName};
 
@@ -266,6 +266,8 @@ pub struct BoardProfile {
     pub faults: Vec<FaultSignature>,
     /// Limits.
     pub limits: Limits,
+    /// What shows that a place of it is well.
+    pub health: HealthSpec,
     /// Where the profile came from: a path, or `built-in NAME`.
     pub origin: String,
 }

@@ -63,6 +63,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::stage-port", emulation::banner_ports_are_forwarded),
     ("profile::stage-timeout", board::stage_times_are_sane),
     ("profile::limits", board::limits_are_sane),
+    ("profile::health", board::health_is_sane),
 ];
 
 /// Runs every check.
