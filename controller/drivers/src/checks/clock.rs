@@ -45,7 +45,7 @@ pub fn clock(
     not_before: SystemTime,
     sources: ClockSources,
 ) -> Box<dyn HealthCheck> {
-    Look::new("clock", Cause::RigUnhealthy, move || look(&record, skew, not_before, &sources))
+    Look::boxed("clock", Cause::RigUnhealthy, move || look(&record, skew, not_before, &sources))
 }
 
 /// One look at both clocks.

@@ -31,11 +31,11 @@ pub fn console(name: &ConsoleName, end: &WireEnd) -> Box<dyn HealthCheck> {
     match end {
         WireEnd::Tty(path) => {
             let path = PathBuf::from(path);
-            Look::new(name, Cause::ConsoleLost, move || tty(&path, &proc()))
+            Look::boxed(name, Cause::ConsoleLost, move || tty(&path, &proc()))
         }
         WireEnd::Unix(path) => {
             let path = PathBuf::from(path);
-            Look::new(name, Cause::ConsoleLost, move || socket(&path))
+            Look::boxed(name, Cause::ConsoleLost, move || socket(&path))
         }
         WireEnd::Tcp(address) | WireEnd::Rfc2217(address) => {
             Box::new(Accepts { name, address: address.clone() })

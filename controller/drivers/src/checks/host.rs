@@ -12,17 +12,17 @@ use super::{Look, Seen, bytes, proc};
 
 /// Checks that so many bytes can still be written below a folder, which need not exist yet.
 pub fn free_disk(folder: PathBuf, least: u64) -> Box<dyn HealthCheck> {
-    Look::new("free-disk", Cause::StorageFailed, move || disk(&folder, least))
+    Look::boxed("free-disk", Cause::StorageFailed, move || disk(&folder, least))
 }
 
 /// Checks that programs can still get so many bytes of memory.
 pub fn free_memory(least: u64) -> Box<dyn HealthCheck> {
-    Look::new("free-memory", Cause::RigUnhealthy, move || memory(&proc(), least))
+    Look::boxed("free-memory", Cause::RigUnhealthy, move || memory(&proc(), least))
 }
 
 /// Checks that this process, and the system as a whole, can open so many more files.
 pub fn free_handles(least: u64) -> Box<dyn HealthCheck> {
-    Look::new("free-handles", Cause::RigUnhealthy, move || {
+    Look::boxed("free-handles", Cause::RigUnhealthy, move || {
         let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| e.to_string())?;
         handles(&proc(), limit, least)
     })
@@ -38,7 +38,7 @@ fn disk(folder: &Path, least: u64) -> Seen {
     if about.files() > 0 && about.files_available() == 0 {
         return Err(format!("no further file fits on the disk of {}", at.display()));
     }
-    let free = u64::from(about.blocks_available()).saturating_mul(u64::from(about.fragment_size()));
+    let free = about.blocks_available().saturating_mul(about.fragment_size());
     let words = format!("{} free below {}", bytes(free), at.display());
     if free < least { Err(format!("only {words}, {} needed", bytes(least))) } else { Ok(words) }
 }

@@ -36,7 +36,7 @@ struct Look {
 }
 
 impl Look {
-    fn new(
+    fn boxed(
         name: impl Into<String>,
         cause: Cause,
         look: impl Fn() -> Seen + Send + Sync + 'static,
