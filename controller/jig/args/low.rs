@@ -365,6 +365,12 @@ pub(crate) enum MachineCommand {
         #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
         format: MachineFormat,
     },
+    /// The health of a place
+    Health {
+        /// Form
+        #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
+        format: MachineFormat,
+    },
 }
 
 /// Forms of a state machine.
