@@ -7,6 +7,7 @@
 mod descriptor;
 pub mod flasher;
 pub mod host;
+pub mod inject;
 pub mod power;
 pub mod process;
 pub mod qemu;

@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use jig_model::pattern::Pattern;
 use jig_model::{BoardId, ConsoleName, PlaceName};
 
+use super::inject::{FaultArgs, InjectArgs};
 use super::power::PowerArgs;
 use super::probe::{
     BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
@@ -125,6 +126,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<RunsCommand>,
     },
+    /// Tell the faults that `--inject` makes a rig fail by
+    Inject(InjectArgs),
     /// Say what is missing on this host and the command that fixes it
     Doctor,
     /// Print a state machine
@@ -167,6 +170,8 @@ pub(crate) struct RunArgs {
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
 }
 
 /// Arguments of `jig test`.
@@ -182,6 +187,8 @@ pub(crate) struct TestArgs {
     pub(crate) image: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
 }
 
 /// What to make of a run.

@@ -4,6 +4,7 @@ pub(crate) mod boards;
 mod check;
 pub(crate) mod console;
 pub(crate) mod doctor;
+pub(crate) mod inject;
 pub(crate) mod machine;
 pub(crate) mod manual;
 pub(crate) mod plan;

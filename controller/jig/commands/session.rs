@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_drivers::inject::Injection;
 use jig_model::exit::CANCELLED;
 use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::Resource;
@@ -13,6 +14,7 @@ use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, Swep
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::inject::Faults;
 use super::power::InRun;
 use super::turn;
 use crate::args::Common;
@@ -27,6 +29,18 @@ pub(crate) struct Outcome {
     pub(crate) dir: RunDir,
 }
 
+/// What to run, and what is to fail in it.
+pub(crate) struct Asked {
+    pub(crate) request: SessionRequest,
+    pub(crate) inject: Vec<Injection>,
+}
+
+impl From<SessionRequest> for Asked {
+    fn from(request: SessionRequest) -> Self {
+        Self { request, inject: Vec::new() }
+    }
+}
+
 /// Worker threads: one for wires and one for what looks at them. Boards are slow; more
 /// threads only cost memory.
 const WORKERS: usize = 2;
@@ -37,11 +51,12 @@ pub(crate) fn session(
     common: &Common,
     catalogue: &Catalogue,
     screen: &Screen,
-    request: SessionRequest,
+    asked: impl Into<Asked>,
     observer: Arc<dyn Observer>,
     beside: impl FnOnce(CancelToken) -> Result<(), Failure>,
     shown: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
+    let Asked { request, inject } = asked.into();
     let store = RunStore::new(catalogue.runs_dir(common));
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
@@ -49,6 +64,9 @@ pub(crate) fn session(
     let outlet = InRun::of(catalogue, &request.place);
     let powered = outlet.as_ref().map(|outlet| outlet.before(factory));
     let factory = powered.as_ref().map_or(factory, |powered| powered as &dyn DriverFactory);
+    let faults = Faults::of(inject)?;
+    let failing = faults.as_ref().map(|faults| faults.round(factory));
+    let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
     let image_sets = Catalogue::images_dir();
     let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -77,12 +95,19 @@ pub(crate) fn session(
             host: &wire_up::host,
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
+            clock: faults.as_ref().map(Faults::clock),
         };
-        jig_rig::session::run(request, &bench, observer, cancel)
-            .await
-            .map_err(|error| Failure::of(error.fault(), &error))
+        let running = jig_rig::session::run(request, &bench, observer, cancel);
+        let ended = match &faults {
+            Some(faults) => faults.beside(running).await,
+            None => running.await,
+        };
+        ended.map_err(|error| Failure::of(error.fault(), &error))
     });
     shown();
+    for left in faults.iter().flat_map(Faults::left) {
+        screen.say(&format!("--inject {left} has not struck: its moment did not come"));
+    }
     let record = record?;
     // Standard input may still be waited for; the process is about to end.
     runtime.shutdown_background();

@@ -22,6 +22,8 @@ const STRIDE: usize = 16 << 10;
 /// Shows one run.
 pub(crate) struct LiveView {
     show_console: bool,
+    /// Whether what the fault injector does is told.
+    told: bool,
     /// Whether progress is told in lines, because it is no terminal that would show it.
     lines: bool,
     repeat: u32,
@@ -43,6 +45,7 @@ impl LiveView {
     pub(crate) fn new(screen: &Screen, repeat: u32) -> Self {
         Self {
             show_console: !screen.json() && !screen.quiet() && repeat == 1,
+            told: !screen.quiet(),
             lines: !screen.quiet() && !screen.is_terminal(),
             repeat,
             attempt: AtomicU32::new(0),
@@ -100,6 +103,9 @@ impl Observer for LiveView {
                     eprintln!("attempt {attempt} of {}: {}: {words}", self.repeat, verdict.kind);
                 }
                 tally.verdicts.push(verdict.clone());
+            }
+            RunEvent::Injected { fault, detail } if self.told => {
+                eprintln!("jig: injected {fault}: {}", escape(detail.as_bytes()));
             }
             RunEvent::Recognised { cause: Cause::NoOutput | Cause::Hang, text, .. }
                 if self.show_console =>

@@ -20,8 +20,8 @@ use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, Lookout, perform};
 use crate::console::{ConsoleHandle, Syncing};
 use crate::report::combine;
 use crate::store::{
-    AttemptRecord, BootRecord, ImageRecord, LiveRun, NewRun, PlanRecord, RunRecord, RunStore,
-    StoreError, SystemClock,
+    AttemptRecord, BootRecord, Clock, ImageRecord, LiveRun, NewRun, PlanRecord, RunRecord,
+    RunStore, StoreError, SystemClock,
 };
 use crate::workflow::CancelToken;
 
@@ -63,6 +63,8 @@ pub struct Bench<'a> {
     pub image_sets: &'a Path,
     /// The program's version, for the record.
     pub version: &'a str,
+    /// The clock of the run, if it is not the machine's.
+    pub clock: Option<Arc<dyn Clock>>,
 }
 
 /// Says why a run could not be made.
@@ -113,8 +115,8 @@ pub async fn run(
     check_requirements(&request)?;
     let given = request.image.as_deref();
     let read = images::read(&request.plan, given, &request.profile, &request.resource)?;
-    let mut live =
-        bench.store.begin(new_run(&request, &read, bench), Arc::new(SystemClock::new()))?;
+    let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
+    let mut live = bench.store.begin(new_run(&request, &read, bench), clock)?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live)?;
@@ -216,7 +218,9 @@ async fn attempt_once(
         }
     };
     if let Some(error) = events.failed.get() {
-        end.verdict = Verdict::of(Cause::StorageFailed, jig_model::chain(error));
+        let notes = std::mem::take(&mut end.verdict.notes);
+        end.verdict =
+            Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(error)) };
     }
     events.emit(RunEvent::AttemptEnded { attempt, verdict: end.verdict.clone() });
     let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });
