@@ -186,20 +186,20 @@ impl Injector {
         for event in untold {
             sink.event(event);
         }
-        self.advance();
+        self.news();
         line
     }
 
     pub(super) fn powered(&self) {
         self.state().course.powered(Instant::now());
-        self.advance();
+        self.news();
     }
 
     /// So many percent of the deployment under way are done.
     pub(super) fn deployed(&self, percent: u8) {
         self.state().course.deployed = Some(percent);
         self.shared.deployed.send_replace(percent);
-        self.advance();
+        self.news();
     }
 
     /// Waits until so many percent are done.
@@ -211,7 +211,7 @@ impl Injector {
 
     pub(super) fn emulator_started(&self, emulator: Emulator) {
         self.state().emulators.push(emulator);
-        self.advance();
+        self.news();
     }
 
     pub(super) fn emulator_ended(&self, pid: i32) {
@@ -282,6 +282,11 @@ impl Injector {
                 End::Raise(lowered) => lowered.raise(),
             }
         }
+    }
+
+    /// Does what has become due, and lets the times be looked at anew.
+    fn news(&self) {
+        self.advance();
         self.shared.changed.notify_one();
     }
 
