@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         Command::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         Command::Plan(command) => commands::plan::plan(&screen, command),
         Command::Runs { command } => commands::runs::runs(&cli.common, &screen, command),
+        Command::Inject(args) => commands::inject::inject(&screen, &args),
         Command::Doctor => commands::doctor::doctor(&cli.common, &screen),
         Command::Machine(command) => commands::machine::machine(&screen, command),
         Command::Completions { shell } => commands::manual::completions(shell),

@@ -8,6 +8,7 @@ pub mod checks;
 mod descriptor;
 pub mod flasher;
 pub mod host;
+pub mod inject;
 pub mod power;
 pub mod process;
 pub mod qemu;

@@ -9,6 +9,7 @@ use jig_model::pattern::Pattern;
 use jig_model::recovery::RecoveryStep;
 use jig_model::{BoardId, ConsoleName, PlaceName};
 
+use super::inject::{FaultArgs, InjectArgs};
 use super::power::PowerArgs;
 use super::probe::{
     BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
@@ -128,6 +129,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<RunsCommand>,
     },
+    /// Tell the faults that `--inject` makes a rig fail by
+    Inject(InjectArgs),
     /// Say what is missing on this host and the command that fixes it
     Doctor,
     /// Print a state machine
@@ -170,6 +173,8 @@ pub(crate) struct RunArgs {
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
 }
 
 /// Arguments of `jig test`.
@@ -185,6 +190,8 @@ pub(crate) struct TestArgs {
     pub(crate) image: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
 }
 
 /// What to make of a run.

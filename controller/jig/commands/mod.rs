@@ -4,6 +4,7 @@ pub(crate) mod boards;
 mod check;
 pub(crate) mod console;
 pub(crate) mod doctor;
+pub(crate) mod inject;
 mod lab;
 pub(crate) mod machine;
 pub(crate) mod manual;

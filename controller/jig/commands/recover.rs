@@ -55,7 +55,8 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
             .await
             .map_err(|error| Failure::of(error.fault(), &error))
     };
-    let Outcome { record, .. } = on_bench(common, &catalogue, screen, both, finish, work)?;
+    let Outcome { record, .. } =
+        on_bench(common, &catalogue, screen, both, Vec::new(), finish, work)?;
     let report = RunReport::of(&record);
     if screen.json() {
         let text = json(&report).map_err(|e| Failure::of(jig_model::Fault::Bug, &e))?;

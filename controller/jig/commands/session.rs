@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_drivers::inject::Injection;
 use jig_model::exit::CANCELLED;
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::DriverFactory;
@@ -14,6 +15,7 @@ use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, Swep
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::inject::Faults;
 use super::lab::{RigLab, Spares};
 use super::power::InRun;
 use super::turn;
@@ -29,6 +31,18 @@ pub(crate) struct Outcome {
     pub(crate) dir: RunDir,
 }
 
+/// What to run, and what is to fail in it.
+pub(crate) struct Asked {
+    pub(crate) request: SessionRequest,
+    pub(crate) inject: Vec<Injection>,
+}
+
+impl From<SessionRequest> for Asked {
+    fn from(request: SessionRequest) -> Self {
+        Self { request, inject: Vec::new() }
+    }
+}
+
 /// Worker threads: one for wires and one for what looks at them. Boards are slow; more
 /// threads only cost memory.
 const WORKERS: usize = 2;
@@ -39,13 +53,14 @@ pub(crate) fn session(
     common: &Common,
     catalogue: &Catalogue,
     screen: &Screen,
-    request: SessionRequest,
+    asked: impl Into<Asked>,
     observer: Arc<dyn Observer>,
     beside: impl FnOnce(CancelToken) -> Result<(), Failure>,
     shown: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
+    let Asked { request, inject } = asked.into();
     let (place, profile) = catalogue.place(&request.place)?;
-    on_bench(common, catalogue, screen, (&place, &profile), shown, async |bench, cancel| {
+    on_bench(common, catalogue, screen, (&place, &profile), inject, shown, async |bench, cancel| {
         beside(cancel.clone())?;
         jig_rig::session::run(request, bench, observer, cancel)
             .await
@@ -59,6 +74,7 @@ pub(crate) fn on_bench(
     catalogue: &Catalogue,
     screen: &Screen,
     (place, profile): (&Place, &Arc<BoardProfile>),
+    inject: Vec<Injection>,
     shown: impl FnOnce(),
     work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
 ) -> Result<Outcome, Failure> {
@@ -73,6 +89,9 @@ pub(crate) fn on_bench(
     let powered_spares = spares.powered(catalogue)?;
     let spare = spares.seats(catalogue, &powered_spares)?;
     let (lab, places) = (RigLab::new(catalogue), catalogue.places());
+    let faults = Faults::of(inject)?;
+    let failing = faults.as_ref().map(|faults| faults.round(factory));
+    let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
     let image_sets = Catalogue::images_dir();
     let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -104,10 +123,18 @@ pub(crate) fn on_bench(
             host: &wire_up::host,
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
+            clock: faults.as_ref().map(Faults::clock),
         };
-        work(&bench, cancel).await
+        let running = work(&bench, cancel);
+        match &faults {
+            Some(faults) => faults.beside(running).await,
+            None => running.await,
+        }
     });
     shown();
+    for left in faults.iter().flat_map(Faults::left) {
+        screen.say(&format!("--inject {left} has not struck: its moment did not come"));
+    }
     let record = record?;
     // Standard input may still be waited for; the process is about to end.
     runtime.shutdown_background();

@@ -22,6 +22,8 @@ const STRIDE: usize = 16 << 10;
 /// Shows one run.
 pub(crate) struct LiveView {
     show_console: bool,
+    /// Whether what the fault injector does is told.
+    told: bool,
     /// Whether progress is told in lines, because it is no terminal that would show it.
     lines: bool,
     /// Whether people are told of repairs.
@@ -47,6 +49,7 @@ impl LiveView {
     pub(crate) fn new(screen: &Screen, repeat: u32) -> Self {
         Self {
             show_console: !screen.json() && !screen.quiet() && repeat == 1,
+            told: !screen.quiet(),
             lines: !screen.quiet() && !screen.is_terminal(),
             tells: !screen.quiet(),
             repeat,
@@ -118,6 +121,9 @@ impl Observer for LiveView {
                     self.progress.clear();
                     eprintln!("jig: {}", one_line(&repair_words(repair).0));
                 }
+            }
+            RunEvent::Injected { fault, detail } if self.told => {
+                eprintln!("jig: injected {fault}: {}", escape(detail.as_bytes()));
             }
             RunEvent::Recognised { cause: Cause::NoOutput | Cause::Hang, text, .. }
                 if self.show_console =>

@@ -53,6 +53,13 @@ pub enum BoardEvent {
         /// What it does, such as `reset`.
         action: String,
     },
+    /// The fault injector made the rig fail, as it was asked to.
+    Injected {
+        /// What was asked for, as it was written: `kill-emulator@2s`.
+        fault: String,
+        /// What was done.
+        detail: String,
+    },
     /// The target's operating system reported a panic.
     GuestPanic {
         /// The driver's words.
@@ -117,6 +124,13 @@ pub enum RunEvent {
     Deployed(DeployReport),
     /// Something happened to the board.
     Board(BoardEvent),
+    /// The fault injector struck: what follows is no natural run.
+    Injected {
+        /// What was asked for, as it was written: `kill-emulator@2s`.
+        fault: String,
+        /// What was done.
+        detail: String,
+    },
     /// A new boot begins; its output starts at this offset of the primary console.
     Boot {
         /// Counts from 1 within the attempt.

@@ -53,6 +53,9 @@ pub(super) fn words(event: &RunEvent) -> Words {
                 format!("{} by {} (sha256 {:.12})", report.image, report.method, report.sha256);
             ("deploy", text, None)
         }
+        RunEvent::Injected { fault, detail } => {
+            ("inject", format!("{fault}: {detail}"), Some(Style::Bad))
+        }
         RunEvent::Board(event) => ("board", board(event), Some(Style::Warn)),
         RunEvent::Boot { boot, offset } => {
             ("board", format!("boot {boot}, at byte {offset} of the primary console"), None)
@@ -124,6 +127,7 @@ fn board(event: &BoardEvent) -> String {
             let failed = failures.join("; ");
             format!("the probe answered at attempt {attempts} ({method}); before: {failed}")
         }
+        BoardEvent::Injected { fault, detail } => format!("injected {fault}: {detail}"),
         BoardEvent::Forwarded { port, address } => format!("port {port} is at {address}"),
         BoardEvent::Reset { by_target: true, reason } => format!("reset itself ({reason})"),
         BoardEvent::Reset { by_target: false, reason } => format!("was reset ({reason})"),

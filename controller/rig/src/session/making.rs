@@ -229,7 +229,9 @@ impl Making<'_> {
             syncing: Vec::new(),
         });
         if let Some(error) = self.events.failed.get() {
-            end.verdict = Verdict::of(Cause::StorageFailed, jig_model::chain(error));
+            let notes = std::mem::take(&mut end.verdict.notes);
+            end.verdict =
+                Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(error)) };
         }
         let verdict = end.verdict.clone();
         self.events.emit(RunEvent::AttemptEnded { attempt, verdict: verdict.clone() });

@@ -68,7 +68,7 @@ pub async fn recover(
 ) -> Result<RunRecord, SessionError> {
     let RecoverRequest { place, resource, profile, canary, from } = request;
     // It is this place that is to work again.
-    let bench = &Bench { spare: &[], ..*bench };
+    let bench = &Bench { spare: &[], ..bench.clone() };
     let (factory, outlet) = (bench.factory, bench.outlet);
     let seat = Seat { place, resource, profile, factory, outlet, canary };
     let new = NewRun {

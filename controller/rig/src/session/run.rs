@@ -21,7 +21,8 @@ use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
 use crate::report::combine;
 use crate::store::{
-    ImageRecord, LiveRun, NewRun, Places, PlanRecord, RunRecord, RunStore, StoreError, SystemClock,
+    Clock, ImageRecord, LiveRun, NewRun, Places, PlanRecord, RunRecord, RunStore, StoreError,
+    SystemClock,
 };
 use crate::workflow::CancelToken;
 
@@ -56,7 +57,7 @@ pub struct SessionRequest {
 }
 
 /// What runs happen on.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Bench<'a> {
     /// Where runs are kept.
     pub store: &'a RunStore,
@@ -76,6 +77,8 @@ pub struct Bench<'a> {
     pub image_sets: &'a Path,
     /// The program's version, for the record.
     pub version: &'a str,
+    /// The clock of the run, if it is not the machine's.
+    pub clock: Option<Arc<dyn Clock>>,
 }
 
 /// Says why a run could not be made.
@@ -127,8 +130,8 @@ pub async fn run(
     check_requirements(&request)?;
     let given = request.image.as_deref();
     let read = images::read(&request.plan, given, &request.profile, &request.resource)?;
-    let mut live =
-        bench.store.begin(new_run(&request, &read, bench), Arc::new(SystemClock::new()))?;
+    let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
+    let mut live = bench.store.begin(new_run(&request, &read, bench), clock)?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live)?;

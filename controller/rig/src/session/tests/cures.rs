@@ -204,6 +204,7 @@ impl Case {
             host: &host,
             image_sets: Path::new("/"),
             version: "1",
+            clock: None,
         };
         let record = work(request, &bench, self.seen).await;
         let left = here.binds.lock().unwrap().len() + there.binds.lock().unwrap().len();

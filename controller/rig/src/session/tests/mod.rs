@@ -62,6 +62,7 @@ async fn made(
         host: &host,
         image_sets: Path::new("/"),
         version: "1",
+        clock: None,
     };
     run(request, &bench, Arc::new(Spoiler(Mutex::new(spoil))), CancelToken::new()).await
 }
