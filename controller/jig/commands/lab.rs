@@ -144,7 +144,7 @@ impl Lab for RigLab<'_> {
         })
     }
 
-    fn host_checks(&self) -> Vec<Box<dyn HealthCheck>> {
+    fn host_checks(&self, _place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
         Vec::new()
     }
 }

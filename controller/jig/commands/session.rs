@@ -10,6 +10,7 @@ use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
+use jig_rig::health::{HealthBook, HealthPolicy, HealthState, Proof};
 use jig_rig::session::{Bench, Observer, SessionRequest};
 use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, SweptOutcome};
 use jig_rig::workflow::CancelToken;
@@ -60,6 +61,7 @@ pub(crate) fn session(
 ) -> Result<Outcome, Failure> {
     let Asked { request, inject } = asked.into();
     let (place, profile) = catalogue.place(&request.place)?;
+    in_service(catalogue, &place)?;
     on_bench(common, catalogue, screen, (&place, &profile), inject, shown, async |bench, cancel| {
         beside(cancel.clone())?;
         jig_rig::session::run(request, bench, observer, cancel)
@@ -89,6 +91,7 @@ pub(crate) fn on_bench(
     let powered_spares = spares.powered(catalogue)?;
     let spare = spares.seats(catalogue, &powered_spares)?;
     let (lab, places) = (RigLab::new(catalogue), catalogue.places());
+    let health = book(catalogue, place);
     let faults = Faults::of(inject)?;
     let failing = faults.as_ref().map(|faults| faults.round(factory));
     let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
@@ -120,6 +123,7 @@ pub(crate) fn on_bench(
             spare: &spare,
             lab: &lab,
             places: Some(&places),
+            health: health.as_ref(),
             host: &wire_up::host,
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
@@ -143,6 +147,36 @@ pub(crate) fn on_bench(
         tracing::warn!(error = chain(&error), "old runs were not removed");
     }
     Ok(Outcome { record, dir: entry.dir })
+}
+
+/// Refuses a place that is out of service: what a run would show there proves nothing.
+fn in_service(catalogue: &Catalogue, place: &Place) -> Result<(), Failure> {
+    let health = book(catalogue, place).and_then(|book| book.of(&place.name).ok());
+    let Some(health) = health.filter(|now| now.state == HealthState::Quarantined) else {
+        return Ok(());
+    };
+    let name = &place.name;
+    let since = health.since.map(|at| format!(" since {}", at.strftime("%Y-%m-%d %H:%M:%SZ")));
+    let words = format!(
+        "place {name} is out of service{}: {}",
+        since.unwrap_or_default(),
+        escape(health.why.as_bytes())
+    );
+    Err(Failure::new(Fault::Lab, words).help(format!("prove or repair it: jig recover -b {name}")))
+}
+
+/// Opens the book of health for a place. It is a convenience: without it runs go on, and
+/// `jig health` says what is wrong with it.
+fn book(catalogue: &Catalogue, place: &Place) -> Option<HealthBook> {
+    let proof = if place.canary.is_some() { Proof::Canary } else { Proof::Checks };
+    let policy = HealthPolicy { proof, ..HealthPolicy::default() };
+    match HealthBook::open(&catalogue.health_book()) {
+        Ok(book) => Some(book.with_policy(policy)),
+        Err(error) => {
+            tracing::warn!(error = chain(&error), "the health of places is not noted");
+            None
+        }
+    }
 }
 
 /// How long a command waits for a place that somebody uses: long enough for the run before

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::protocol::{BoxFuture, CheckReport, DriverError, HealthCheck, Power};
+use jig_model::protocol::{BoxFuture, CheckReport, DriverError, Power};
 use jig_model::recovery::{RecoveryEvent, RecoveryStep};
 use jig_model::rig_file::Resource;
 use jig_model::{PlaceName, RunEvent, chain};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::making::{Control, Making};
 use crate::attempt::{AttemptError, BindRequest, Bound, EventSink};
+use crate::health::{HealthEvent, examine};
 use crate::recovery::{Bedside, Proof};
 
 /// How long one check may take; each has its own, shorter limit.
@@ -26,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Takes the steps for a run.
 pub(super) struct Nurse<'m, 'a> {
     pub(super) making: &'m mut Making<'a>,
+    /// Whether what checks say is noted: within a climb only its outcome counts.
+    pub(super) charted: bool,
 }
 
 impl Bedside for Nurse<'_, '_> {
@@ -77,7 +80,11 @@ impl Nurse<'_, '_> {
                 Ok(done)
             }
             RecoveryStep::FailOver => self.fail_over().await,
-            RecoveryStep::OutOfService => Err("no step of the ladder was proven to help".into()),
+            RecoveryStep::OutOfService => {
+                let why = "no step of the ladder was proven to help";
+                self.making.chart.quarantine(&self.making.seat.place, why);
+                Ok(format!("the place is out of service: {why}"))
+            }
         }
     }
 
@@ -125,7 +132,7 @@ impl Nurse<'_, '_> {
         probe.under_reset = true;
         let resource = Resource::Probe(probe);
         let mut bound = self.bind(&resource)?;
-        let reports = examine(&mut bound.protocols.health).await;
+        let reports = examine(&mut bound.protocols.health, CHECK).await;
         let ended = bound.end().await.map_err(|e| said(&e));
         verdict_of(&reports)?;
         ended?;
@@ -155,7 +162,7 @@ impl Nurse<'_, '_> {
         let until = Instant::now() + ENUMERATION;
         while Instant::now() < until {
             let Ok(mut bound) = self.bind(&resource) else { return };
-            let reports = examine(&mut bound.protocols.health).await;
+            let reports = examine(&mut bound.protocols.health, CHECK).await;
             if bound.end().await.is_ok() && verdict_of(&reports).is_ok() {
                 return;
             }
@@ -186,11 +193,12 @@ impl Nurse<'_, '_> {
     /// Asks host, place and known-good image whether the rig works.
     async fn ask(&mut self) -> Proof {
         let proof = |ok, detail| Proof { ok, detail };
-        let mut reports = examine(&mut self.making.bench.lab.host_checks()).await;
+        let mut reports =
+            examine(&mut self.making.bench.lab.host_checks(&self.making.seat.place), CHECK).await;
         let resource = self.making.seat.resource.clone();
         match self.bind(&resource) {
             Ok(mut bound) => {
-                reports.extend(examine(&mut bound.protocols.health).await);
+                reports.extend(examine(&mut bound.protocols.health, CHECK).await);
                 if let Err(error) = bound.end().await {
                     return proof(false, said(&error));
                 }
@@ -199,6 +207,10 @@ impl Nurse<'_, '_> {
         }
         for report in &reports {
             self.making.events.emit(RunEvent::Health(report.clone()));
+        }
+        if self.charted {
+            let event = HealthEvent::Checked(reports.clone());
+            self.making.chart.note(&self.making.seat.place, &event);
         }
         let mut found = match verdict_of(&reports) {
             Ok(found) => found,
@@ -220,19 +232,6 @@ impl Nurse<'_, '_> {
 
 fn powered(power: &mut Option<Box<dyn Power>>) -> Result<&mut Box<dyn Power>, String> {
     power.as_mut().ok_or_else(|| "this place has no power control".to_owned())
-}
-
-/// Runs checks one after the other.
-async fn examine(checks: &mut [Box<dyn HealthCheck>]) -> Vec<CheckReport> {
-    let mut reports = Vec::new();
-    for check in checks {
-        reports.push(timeout(CHECK, check.check()).await.unwrap_or_else(|_| CheckReport {
-            check: "check".to_owned(),
-            ok: false,
-            detail: format!("no answer within {CHECK:?}"),
-        }));
-    }
-    reports
 }
 
 /// Says what passed, or the first thing that did not.

@@ -20,6 +20,7 @@ use jig_model::rig_file::Resource;
 use jig_model::{Cause, Purpose, RunEvent, Verdict, VerdictKind};
 
 use super::bedside::Nurse;
+use super::chart::Chart;
 use super::images::{self, ReadImage};
 use super::lab::{Lab, Seat};
 use super::ledger::{RunClock, RunEvents, RunLedger};
@@ -54,6 +55,8 @@ pub(super) struct Making<'a> {
     pub(super) number: u32,
     /// Logs that are whole but may not be durable yet.
     pub(super) syncing: Vec<Syncing>,
+    /// Where the health of the place is noted.
+    pub(super) chart: Chart<'a>,
 }
 
 /// What a known-good image says of a rig.
@@ -127,7 +130,13 @@ impl Making<'_> {
         within: Duration,
     ) -> Climbed {
         let cancel = self.cancel.clone();
-        climb(cause, rungs, within, &mut Nurse { making: self }, &cancel).await
+        let place = self.seat.place.clone();
+        let mut nurse = Nurse { making: self, charted: false };
+        let climbed = climb(cause, rungs, within, &mut nurse, &cancel).await;
+        if self.seat.place == place {
+            self.chart.climbed(&place, cause, &climbed);
+        }
+        climbed
     }
 
     /// Runs the known-good image on the same place, in the same way.
@@ -136,6 +145,11 @@ impl Making<'_> {
         let name = image.name.clone();
         let images = BTreeMap::from([(None, image)]);
         let made = self.attempt(Purpose::Canary, &plan, &images).await?;
+        if made.kind != VerdictKind::Cancelled {
+            let (passed, words) =
+                (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
+            self.chart.canary(&self.seat.place, passed, &words);
+        }
         Ok(match made.kind {
             VerdictKind::Pass => Control::Passed(format!(
                 "the known-good image {name} passed on this place right after"

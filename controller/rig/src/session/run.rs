@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use jig_model::image::Image;
 use jig_model::plan::Plan;
@@ -13,12 +13,14 @@ use jig_model::{Cause, ConsoleName, Fault, PlaceName, RunEvent, Verdict, Verdict
 
 use tracing::Instrument as _;
 
+use super::chart::Chart;
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
 use super::making::Making;
 use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
+use crate::health::HealthBook;
 use crate::report::combine;
 use crate::store::{
     Clock, ImageRecord, LiveRun, NewRun, Places, PlanRecord, RunRecord, RunStore, StoreError,
@@ -69,6 +71,8 @@ pub struct Bench<'a> {
     pub spare: &'a [Seat<'a>],
     /// The rest of the lab.
     pub lab: &'a dyn Lab,
+    /// Where the health of places is kept.
+    pub health: Option<&'a HealthBook>,
     /// What places keep between runs; known-good images are kept and found there.
     pub places: Option<&'a Places>,
     /// Makes the host that a run's commands run on.
@@ -135,12 +139,8 @@ pub async fn run(
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live)?;
-    let events = Arc::new(RunEvents {
-        log: Arc::clone(live.events()),
-        observer: Arc::clone(&observer),
-        trace: live.id().to_string(),
-        failed: OnceLock::new(),
-    });
+    let events = RunEvents::new(&live, &observer);
+    let chart = Chart { book: bench.health, run: live.id().clone() };
     let seat = Seat {
         place: request.place.clone(),
         resource: request.resource.clone(),
@@ -162,6 +162,7 @@ pub async fn run(
         cures: request.cures.unwrap_or(request.profile.recovery.cures),
         number: 0,
         syncing: Vec::new(),
+        chart: chart.clone(),
     };
     let mut verdicts: Vec<Verdict> = Vec::new();
     let mut syncing = Vec::new();
@@ -181,7 +182,12 @@ pub async fn run(
         }
     }
     verdicts.extend(durable(syncing).await);
-    Ok(live.finish(combine(&verdicts))?)
+    let (place, events) = (making.seat.place.clone(), Arc::clone(&making.events));
+    let record = live.finish(combine(&verdicts))?;
+    if let Some(verdict) = &record.verdict {
+        chart.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
+    }
+    Ok(record)
 }
 
 /// Waits until an attempt's logs survive a power cut; returns what it means if they do not.

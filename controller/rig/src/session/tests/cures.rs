@@ -16,6 +16,7 @@ use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, Verdict
 use super::super::{Bench, Lab, Observer, RecoverRequest, Seat, SessionRequest, recover, run};
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
+use crate::health::HealthBook;
 use crate::store::{KnownFormat, Passed, Places, RunRecord, RunStore};
 use crate::workflow::CancelToken;
 
@@ -81,7 +82,7 @@ impl Lab for Others {
     fn cycle_hub<'a>(&'a self, _place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async { Err("place b on the same hub is in use".to_owned()) })
     }
-    fn host_checks(&self) -> Vec<Box<dyn HealthCheck>> {
+    fn host_checks(&self, _place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
         Vec::new()
     }
 }
@@ -193,6 +194,7 @@ impl Case {
             canary: None,
         };
         let store = RunStore::new(root.path());
+        let book = HealthBook::open(&HealthBook::path_in(root.path())).unwrap();
         let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
         let bench = Bench {
             store: &store,
@@ -201,6 +203,7 @@ impl Case {
             spare: &spares,
             lab: &self.lab,
             places: Some(&places),
+            health: Some(&book),
             host: &host,
             image_sets: Path::new("/"),
             version: "1",
