@@ -22,9 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::rig_file::{Place, Resource, Rig, RigText};
+use jig_model::rig_file::{Canary, Place, Resource, Rig, RigText};
 use jig_model::{BoardId, Fault, PlaceName, Problems};
 use jig_rig::console::escape;
+use jig_rig::health::HealthBook;
 use jig_rig::store::{Places, Retention};
 
 use self::sources::{Layers, must_read, toml_files};
@@ -139,10 +140,28 @@ impl Catalogue {
         configured.unwrap_or_else(|| self.around.default_runs())
     }
 
+    /// Returns a place's known-good image, its path resolved.
+    pub(crate) fn canary(&self, place: &Place) -> Option<Canary> {
+        let canary = place.canary.as_ref()?;
+        let folder = Path::new(&place.origin).parent().unwrap_or(Path::new(""));
+        let image = self.around.cwd.join(folder).join(&canary.image);
+        Some(Canary { image, ..canary.clone() })
+    }
+
     /// Returns where places keep their locks and flash. Not beside the runs: two commands
     /// with different runs folders still use one board.
     pub(crate) fn places(&self) -> Places {
         Places::new(&self.around.state())
+    }
+
+    /// Returns the folder of what outlives a command.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.around.state()
+    }
+
+    /// Returns where the health of places is kept.
+    pub(crate) fn health_book(&self) -> PathBuf {
+        HealthBook::path_in(&self.around.state())
     }
 
     /// Returns where image sets are.

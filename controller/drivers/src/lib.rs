@@ -4,9 +4,11 @@
 //! whether it worked. It knows no store, no plan and no verdict, and no board's name.
 //! [`process`] is the only place in the house that starts a child process.
 
+pub mod checks;
 mod descriptor;
 pub mod flasher;
 pub mod host;
+pub mod inject;
 pub mod power;
 pub mod process;
 pub mod qemu;

@@ -6,8 +6,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use jig_model::pattern::Pattern;
+use jig_model::recovery::RecoveryStep;
 use jig_model::{BoardId, ConsoleName, PlaceName};
 
+use super::inject::{FaultArgs, InjectArgs};
 use super::power::PowerArgs;
 use super::probe::{
     BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
@@ -80,6 +82,8 @@ pub(crate) enum Command {
     Console(ConsoleArgs),
     /// List board profiles and places, and where each came from
     Boards,
+    /// Prove that a place works, or repair it step by step until it does
+    Recover(RecoverArgs),
     /// Switch a board's power, or ask for it
     Power(PowerArgs),
     /// List debug probes, real and virtual, and who uses them
@@ -125,6 +129,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<RunsCommand>,
     },
+    /// Tell the faults that `--inject` makes a rig fail by
+    Inject(InjectArgs),
     /// Say what is missing on this host and the command that fixes it
     Doctor,
     /// Print a state machine
@@ -167,6 +173,8 @@ pub(crate) struct RunArgs {
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
 }
 
 /// Arguments of `jig test`.
@@ -182,6 +190,8 @@ pub(crate) struct TestArgs {
     pub(crate) image: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
 }
 
 /// What to make of a run.
@@ -193,9 +203,26 @@ pub(crate) struct ReportArgs {
     /// Run this many times: tells flaky from failing
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
+    /// Repair the rig and try the same test again at most this often; 0 never does (default: as
+    /// the board's profile says, else 2)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub(crate) cures: Option<u32>,
     /// Compare with an earlier JSON report: tells regressions from known failures
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) baseline: Option<PathBuf>,
+}
+
+/// Arguments of `jig recover`.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Begin with this step, whether the place works or not (see --dry-run)
+    #[arg(long, value_name = "STEP")]
+    pub(crate) from: Option<RecoveryStep>,
+    /// Show the ladder as it stands at this place, and touch nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// A report to write.
@@ -341,6 +368,12 @@ pub(crate) enum RunsCommand {
 pub(crate) enum MachineCommand {
     /// The workflow machine that runs plans
     Workflow {
+        /// Form
+        #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
+        format: MachineFormat,
+    },
+    /// The health of a place
+    Health {
         /// Form
         #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
         format: MachineFormat,

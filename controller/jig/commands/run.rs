@@ -13,8 +13,8 @@ use jig_rig::report::{RunReport, json, junit, summary, tap};
 use jig_rig::session::SessionRequest;
 use jig_rig::store::{RunDir, RunRecord};
 
-use super::session::{Outcome, session};
-use crate::args::{Common, ReportArgs, ReportFormat, ReportRequest, RunArgs, TestArgs};
+use super::session::{Asked, Outcome, session};
+use crate::args::{Common, FaultArgs, ReportArgs, ReportFormat, ReportRequest, RunArgs, TestArgs};
 use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::render::{LiveView, Screen, show_verdict};
@@ -22,7 +22,8 @@ use crate::render::{LiveView, Screen, show_verdict};
 /// Runs an image with the built-in plan.
 pub(crate) fn run(common: &Common, screen: &Screen, args: RunArgs) -> Result<u8, Failure> {
     let plan = default_plan(args.image.is_some(), args.until, args.timeout);
-    carry_out(common, screen, &args.target.board, plan, args.image, &args.reports)
+    let asked = (args.reports, args.faults);
+    carry_out(common, screen, &args.target.board, plan, args.image, asked)
 }
 
 /// Runs a plan.
@@ -32,7 +33,8 @@ pub(crate) fn test(common: &Common, screen: &Screen, args: TestArgs) -> Result<u
         Failure::new(Fault::Usage, format!("cannot read plan {origin}: {error}"))
     })?;
     let plan = Plan::parse(&origin, &text).map_err(|problems| Failure::problems(vec![problems]))?;
-    carry_out(common, screen, &args.target.board, plan, args.image, &args.reports)
+    let asked = (args.reports, args.faults);
+    carry_out(common, screen, &args.target.board, plan, args.image, asked)
 }
 
 fn carry_out(
@@ -41,13 +43,15 @@ fn carry_out(
     place: &PlaceName,
     plan: Plan,
     image: Option<PathBuf>,
-    reports: &ReportArgs,
+    (reports, faults): (ReportArgs, FaultArgs),
 ) -> Result<u8, Failure> {
     // Read first: a run must not be wasted on a baseline that cannot be read.
     let baseline = reports.baseline.as_deref().map(read_baseline).transpose()?;
     let catalogue = Catalogue::load(common)?;
     let (place, profile) = catalogue.place(place)?;
     let request = SessionRequest {
+        canary: catalogue.canary(&place),
+        cures: reports.cures,
         place: place.name,
         resource: place.resource,
         profile,
@@ -56,6 +60,7 @@ fn carry_out(
         repeat: reports.repeat,
     };
     let view = Arc::new(LiveView::new(screen, reports.repeat));
+    let request = Asked { request, inject: faults.inject };
     let Outcome { record, dir } =
         session(common, &catalogue, screen, request, view.clone(), |_| Ok(()), || view.finish())?;
     let report = RunReport::of(&record);

@@ -3,16 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_drivers::inject::Injection;
 use jig_model::exit::CANCELLED;
+use jig_model::profile::BoardProfile;
 use jig_model::protocol::DriverFactory;
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
+use jig_rig::health::{HealthBook, HealthPolicy, HealthState, Proof};
 use jig_rig::session::{Bench, Observer, SessionRequest};
 use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, SweptOutcome};
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::inject::Faults;
+use super::lab::{RigLab, Spares};
 use super::power::InRun;
 use super::turn;
 use crate::args::Common;
@@ -27,6 +32,18 @@ pub(crate) struct Outcome {
     pub(crate) dir: RunDir,
 }
 
+/// What to run, and what is to fail in it.
+pub(crate) struct Asked {
+    pub(crate) request: SessionRequest,
+    pub(crate) inject: Vec<Injection>,
+}
+
+impl From<SessionRequest> for Asked {
+    fn from(request: SessionRequest) -> Self {
+        Self { request, inject: Vec::new() }
+    }
+}
+
 /// Worker threads: one for wires and one for what looks at them. Boards are slow; more
 /// threads only cost memory.
 const WORKERS: usize = 2;
@@ -37,18 +54,47 @@ pub(crate) fn session(
     common: &Common,
     catalogue: &Catalogue,
     screen: &Screen,
-    request: SessionRequest,
+    asked: impl Into<Asked>,
     observer: Arc<dyn Observer>,
     beside: impl FnOnce(CancelToken) -> Result<(), Failure>,
     shown: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
+    let Asked { request, inject } = asked.into();
+    let (place, profile) = catalogue.place(&request.place)?;
+    in_service(catalogue, &place)?;
+    on_bench(common, catalogue, screen, (&place, &profile), inject, shown, async |bench, cancel| {
+        beside(cancel.clone())?;
+        jig_rig::session::run(request, bench, observer, cancel)
+            .await
+            .map_err(|error| Failure::of(error.fault(), &error))
+    })
+}
+
+/// Does what is recorded as a run, on a bench of a place and the rig round it.
+pub(crate) fn on_bench(
+    common: &Common,
+    catalogue: &Catalogue,
+    screen: &Screen,
+    (place, profile): (&Place, &Arc<BoardProfile>),
+    inject: Vec<Injection>,
+    shown: impl FnOnce(),
+    work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
+) -> Result<Outcome, Failure> {
     let store = RunStore::new(catalogue.runs_dir(common));
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
-    let factory = wire_up::factory(&request.profile, &request.resource)?;
-    let outlet = InRun::of(catalogue, &request.place);
+    let factory = wire_up::factory(profile, &place.resource)?;
+    let outlet = InRun::of(catalogue, &place.name);
     let powered = outlet.as_ref().map(|outlet| outlet.before(factory));
     let factory = powered.as_ref().map_or(factory, |powered| powered as &dyn DriverFactory);
+    let spares = Spares::of(catalogue, &place.name)?;
+    let powered_spares = spares.powered(catalogue)?;
+    let spare = spares.seats(catalogue, &powered_spares)?;
+    let (lab, places) = (RigLab::new(catalogue), catalogue.places());
+    let health = book(catalogue, place);
+    let faults = Faults::of(inject)?;
+    let failing = faults.as_ref().map(|faults| faults.round(factory));
+    let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
     let image_sets = Catalogue::images_dir();
     let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -62,27 +108,37 @@ pub(crate) fn session(
         // An emulated board is a new one for each run; of a real one there is one. With it go
         // those that lose their power together with it, in one order for all runs.
         let mut held = Vec::new();
-        if matches!(request.resource, Resource::Probe(_)) {
+        if matches!(place.resource, Resource::Probe(_)) {
             let also = outlet.iter().flat_map(|outlet| &outlet.also);
-            let mut places: Vec<&PlaceName> = also.chain([&request.place]).collect();
-            places.sort();
-            for place in places {
-                held.push(hold(&catalogue.places(), place, &cancel, screen).await?);
+            let mut names: Vec<&PlaceName> = also.chain([&place.name]).collect();
+            names.sort();
+            for place in names {
+                held.push(hold(&places, place, &cancel, screen).await?);
             }
         }
-        beside(cancel.clone())?;
         let bench = Bench {
             store: &store,
             factory,
+            outlet: outlet.is_some(),
+            spare: &spare,
+            lab: &lab,
+            places: Some(&places),
+            health: health.as_ref(),
             host: &wire_up::host,
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
+            clock: faults.as_ref().map(Faults::clock),
         };
-        jig_rig::session::run(request, &bench, observer, cancel)
-            .await
-            .map_err(|error| Failure::of(error.fault(), &error))
+        let running = work(&bench, cancel);
+        match &faults {
+            Some(faults) => faults.beside(running).await,
+            None => running.await,
+        }
     });
     shown();
+    for left in faults.iter().flat_map(Faults::left) {
+        screen.say(&format!("--inject {left} has not struck: its moment did not come"));
+    }
     let record = record?;
     // Standard input may still be waited for; the process is about to end.
     runtime.shutdown_background();
@@ -91,6 +147,36 @@ pub(crate) fn session(
         tracing::warn!(error = chain(&error), "old runs were not removed");
     }
     Ok(Outcome { record, dir: entry.dir })
+}
+
+/// Refuses a place that is out of service: what a run would show there proves nothing.
+fn in_service(catalogue: &Catalogue, place: &Place) -> Result<(), Failure> {
+    let health = book(catalogue, place).and_then(|book| book.of(&place.name).ok());
+    let Some(health) = health.filter(|now| now.state == HealthState::Quarantined) else {
+        return Ok(());
+    };
+    let name = &place.name;
+    let since = health.since.map(|at| format!(" since {}", at.strftime("%Y-%m-%d %H:%M:%SZ")));
+    let words = format!(
+        "place {name} is out of service{}: {}",
+        since.unwrap_or_default(),
+        escape(health.why.as_bytes())
+    );
+    Err(Failure::new(Fault::Lab, words).help(format!("prove or repair it: jig recover -b {name}")))
+}
+
+/// Opens the book of health for a place. It is a convenience: without it runs go on, and
+/// `jig health` says what is wrong with it.
+fn book(catalogue: &Catalogue, place: &Place) -> Option<HealthBook> {
+    let proof = if place.canary.is_some() { Proof::Canary } else { Proof::Checks };
+    let policy = HealthPolicy { proof, ..HealthPolicy::default() };
+    match HealthBook::open(&catalogue.health_book()) {
+        Ok(book) => Some(book.with_policy(policy)),
+        Err(error) => {
+            tracing::warn!(error = chain(&error), "the health of places is not noted");
+            None
+        }
+    }
 }
 
 /// How long a command waits for a place that somebody uses: long enough for the run before

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::image::DeployReport;
 use crate::post_mortem::PostMortem;
 use crate::protocol::{CheckReport, PowerState};
+use crate::recovery::RecoveryEvent;
 use crate::result::{CaseStatus, ResultFormat};
 use crate::verdict::Verdict;
 use crate::{Cause, ConsoleName};
@@ -62,6 +63,13 @@ pub enum BoardEvent {
         /// What it does, such as `reset`.
         action: String,
     },
+    /// The fault injector made the rig fail, as it was asked to.
+    Injected {
+        /// What was asked for, as it was written: `kill-emulator@2s`.
+        fault: String,
+        /// What was done.
+        detail: String,
+    },
     /// The target's operating system reported a panic.
     GuestPanic {
         /// The driver's words.
@@ -91,6 +99,25 @@ pub enum BoardEvent {
     },
 }
 
+/// What an attempt is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// What was asked for: it counts.
+    #[default]
+    Test,
+    /// The known-good image, to tell the rig from the firmware. Says nothing about what was
+    /// asked for.
+    Canary,
+}
+
+impl Purpose {
+    /// Tells whether it is what was asked for.
+    pub fn is_test(&self) -> bool {
+        *self == Self::Test
+    }
+}
+
 /// Everything that can happen in a run, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -99,11 +126,21 @@ pub enum RunEvent {
     AttemptStarted {
         /// Counts from 1.
         attempt: u32,
+        /// What it is for.
+        #[serde(default, skip_serializing_if = "Purpose::is_test")]
+        purpose: Purpose,
     },
     /// An image is on the board.
     Deployed(DeployReport),
     /// Something happened to the board.
     Board(BoardEvent),
+    /// The fault injector struck: what follows is no natural run.
+    Injected {
+        /// What was asked for, as it was written: `kill-emulator@2s`.
+        fault: String,
+        /// What was done.
+        detail: String,
+    },
     /// A new boot begins; its output starts at this offset of the primary console.
     Boot {
         /// Counts from 1 within the attempt.
@@ -201,6 +238,8 @@ pub enum RunEvent {
         /// Its verdict.
         verdict: Verdict,
     },
+    /// The rig is being repaired.
+    Recovery(RecoveryEvent),
     /// Something worth telling people that no other event says.
     Note {
         /// One line.

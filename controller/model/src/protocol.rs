@@ -144,6 +144,10 @@ pub struct CheckReport {
 
 /// Tells whether one part of the rig works.
 pub trait HealthCheck: Send {
+    /// Returns the name of the check, such as `monitor-answers`.
+    fn name(&self) -> String {
+        self.cause().to_string()
+    }
     /// Returns the cause a run ends with if this check fails while a plan fails, too.
     fn cause(&self) -> Cause {
         Cause::RigUnhealthy

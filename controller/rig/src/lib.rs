@@ -5,8 +5,10 @@
 
 pub mod attempt;
 pub mod console;
+pub mod health;
 pub mod judge;
 pub mod keeper;
+pub mod recovery;
 pub mod report;
 pub mod results;
 pub mod session;

@@ -1,11 +1,11 @@
 //! Events, sizes and lines in words.
 
-use jig_model::RunEvent;
 use jig_model::event::BoardEvent;
 use jig_model::protocol::PowerState;
 use jig_model::result::CaseStatus;
+use jig_model::{Purpose, RunEvent};
 
-use crate::render::{Style, one_line};
+use crate::render::{Style, one_line, repair_words};
 
 /// Longest line that is shown, in characters. The raw log has the rest.
 const MAX_LINE: usize = 1000;
@@ -42,13 +42,19 @@ pub(super) struct Words {
 /// Says an event.
 pub(super) fn words(event: &RunEvent) -> Words {
     let (source, text, style) = match event {
-        RunEvent::AttemptStarted { attempt } => {
+        RunEvent::AttemptStarted { attempt, purpose: Purpose::Test } => {
             ("run", format!("attempt {attempt} begins"), Some(Style::Bold))
+        }
+        RunEvent::AttemptStarted { attempt, purpose: Purpose::Canary } => {
+            ("run", format!("attempt {attempt} begins: the known-good image"), Some(Style::Bold))
         }
         RunEvent::Deployed(report) => {
             let text =
                 format!("{} by {} (sha256 {:.12})", report.image, report.method, report.sha256);
             ("deploy", text, None)
+        }
+        RunEvent::Injected { fault, detail } => {
+            ("inject", format!("{fault}: {detail}"), Some(Style::Bad))
         }
         RunEvent::Board(event) => ("board", board(event), Some(Style::Warn)),
         RunEvent::Boot { boot, offset } => {
@@ -103,6 +109,10 @@ pub(super) fn words(event: &RunEvent) -> Words {
             );
             ("verdict", text, Some(Style::Bold))
         }
+        RunEvent::Recovery(event) => {
+            let (text, style) = repair_words(event);
+            ("repair", text, Some(style))
+        }
         RunEvent::Note { text } => ("note", text.clone(), None),
     };
     Words { source, text: cut(&one_line(&text)), style }
@@ -121,6 +131,7 @@ fn board(event: &BoardEvent) -> String {
             let failed = failures.join("; ");
             format!("the probe answered at attempt {attempts} ({method}); before: {failed}")
         }
+        BoardEvent::Injected { fault, detail } => format!("injected {fault}: {detail}"),
         BoardEvent::Forwarded { port, address } => format!("port {port} is at {address}"),
         BoardEvent::Reset { by_target: true, reason } => format!("reset itself ({reason})"),
         BoardEvent::Reset { by_target: false, reason } => format!("was reset ({reason})"),

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::raw::RawFaultSet;
 use super::*;
+use crate::document::Choice as _;
 use crate::document::{Findings, open};
 use crate::pattern::Pattern;
+use crate::recovery::{Recovery, RecoveryStep};
+use crate::rig_file::{EmulatorResource, ProbeResource, Resource};
 use crate::{Cause, Problems};
 
 /// Returns the folder of the shipped profiles.
@@ -59,6 +63,7 @@ memory = [
 ]
 console = [{ name = "uart0", kind = "uart", baud = 9600 }, { name = "sh", kind = "semihosting" }, { name = "log", kind = "rtt", channel = 2 }]
 fault = [{ name = "own", pattern = 'OWN!', cause = "hang" }]
+recovery = { ladder = ["reset", "power-cycle"], cures = 1, within = "9s", long_off = "4s" }
 [emulation]
 program = "qemu-system-arm"
 machine = "virt,gic-version=3"
@@ -81,6 +86,12 @@ storm = "1M"
 boot_loop = 5
 settle = "20ms"
 silence = "2s"
+[health]
+checks = ["disk", "board", "console"]
+interval = "2m"
+free_disk = "2G"
+free_handles = 7
+clock_skew = "1s"
 [deploy]
 method = "command"
 argv = ["openocd", "-c", "program {{{image}}} verify", "{address}"]
@@ -111,6 +122,13 @@ fn a_good_profile_is_lowered() {
     );
     assert!(matches!(&profile.stages[1].probe, StageProbe::Banner { port, .. } if port == "ssh"));
     assert_eq!((profile.limits.storm_bytes, profile.limits.boot_loop), (1 << 20, 5));
+    let steps = vec![RecoveryStep::Reset, RecoveryStep::PowerCycle];
+    let (within, long_off) = (Duration::from_secs(9), Duration::from_secs(4));
+    assert_eq!(profile.recovery, Recovery { ladder: steps, cures: 1, within, long_off });
+    let health = profile.health;
+    assert_eq!((health.interval.as_secs(), health.free_disk), (120, 2 << 30));
+    assert_eq!((health.clock_skew.as_secs(), health.free_handles), (1, 7));
+    assert_eq!(health.free_memory, HealthSpec::default().free_memory);
     let Some(Deploy::Command(command)) = profile.deploy else { panic!() };
     assert_eq!((command.timeout.as_secs(), command.success_codes), (30, vec![0, 3]));
     assert_eq!(command.verified_pattern.unwrap().as_str(), "Verified OK");
@@ -123,6 +141,25 @@ fn a_good_profile_is_lowered() {
         "version = 1\nid = 'demo'\ntitle = 'D'\narch = 'arm'\nconsole = [{name='c', kind='uart'}]";
     let profile = parse(least).unwrap();
     assert_eq!((profile.limits, profile.consoles[0].baud), (Limits::default(), 115_200));
+    assert_eq!(profile.health, HealthSpec::default());
+}
+
+#[test]
+fn a_place_has_the_checks_that_fit_it() {
+    use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Power};
+    let emulator = Resource::Emulator(EmulatorResource::default());
+    let probe = Resource::Probe(ProbeResource::default());
+    let all = HealthSpec::default();
+    assert_eq!(all.checks_at(&emulator), [Clock, Disk, Memory, Handles, Board]);
+    assert_eq!(all.checks_at(&probe), [Clock, Disk, Memory, Handles, Power, Console, Board]);
+    let some = parse(GOOD).unwrap().health;
+    assert_eq!(some.checks_at(&emulator), [Disk, Board]);
+    assert_eq!(some.checks_at(&probe), [Disk, Console, Board]);
+    for kind in CheckKind::ALL {
+        assert!(all.checks_at(&probe).contains(kind));
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        assert!(CheckKind::CHOICES.contains(&(kind.as_str(), *kind)));
+    }
 }
 
 /// One slip in the good profile, the check that finds it, and where the caret stands.
@@ -186,7 +223,16 @@ const SLIPS: &[(&str, &str, &str, &str)] = &[
     ("core = \"armv7m\"", "core = \"armv9\"", "document::unknown-word", "\"armv9\""),
     ("boot_loop = 5", "boot_loop = 0", "profile::limits", "0"),
     ("\"20ms\"", "\"1h\"", "profile::limits", "\"1h\""),
+    ("\"2m\"", "\"1s\"", "profile::health", "\"1s\""),
+    ("\"1s\"", "\"2d\"", "profile::health", "\"2d\""),
+    ("[\"disk\", \"board\", \"console\"]", "[]", "profile::health", "[]"),
+    ("[\"disk\", \"board\"", "[\"disk\", \"disk\"", "profile::health", "\"disk\""),
+    ("[\"disk\", \"board\"", "[\"disc\", \"board\"", "document::unknown-word", "\"disc\""),
     ("boot_loop = 5", "boot_lop = 5", "document::unknown-key", "boot_lop"),
+    ("\"power-cycle\"", "\"reset\"", "profile::recovery-step", "\"reset\""),
+    ("\"power-cycle\"", "\"cycle\"", "document::unknown-word", "\"cycle\""),
+    ("cures = 1", "cures = 21", "profile::recovery", "21"),
+    ("\"4s\"", "\"4ms\"", "profile::recovery", "\"4ms\""),
     ("method = \"command\"", "method = \"comand\"", "document::unknown-word", "\"comand\""),
     ("\"openocd\"", "\"bin/openocd\"", "profile::deploy-program", "\"bin/openocd\""),
     ("\"{address}\"", "\"{adress}\"", "profile::deploy-placeholder", "\"{adress}\""),
@@ -291,7 +337,7 @@ fn a_message_says_where_what_and_how() {
     let expected = "board profile dir/demo.toml has 3 problems\
         \n  dir/demo.toml: `arch` is missing (add `arch = ...`)\
         \n  dir/demo.toml:5:1: unknown key `arck` (did you mean `arch`?)\
-        \n  dir/demo.toml:17:11: `program` must be the plain name of a program (no path and no \
+        \n  dir/demo.toml:18:11: `program` must be the plain name of a program (no path and no \
         arguments: it is looked up in PATH, and arguments go into `args`)";
     assert_eq!(parse(&text).unwrap_err().to_string(), expected);
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::power::{Devices, RawPower};
-use super::raw::{RawPlace, RawRig, RawRuns};
+use super::raw::{RawCanary, RawHub, RawPlace, RawRig, RawRuns};
 use super::{
-    CaptureLimits, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, capture,
-    checks, power, wires,
+    Canary, CaptureLimits, EmulatorResource, Hub, Place, ProbeResource, Resource, Rig, RunStorage,
+    capture, checks, power, wires,
 };
 use crate::document::{Findings, Located, document_schema, open};
 use crate::power::PowerDevice;
@@ -42,6 +42,8 @@ struct Earlier {
     places: BTreeMap<PlaceName, String>,
     /// Each power device, and the file it stands in.
     power: BTreeMap<DeviceName, String>,
+    /// Each hub, and the file it stands in.
+    hubs: BTreeMap<DeviceName, String>,
     /// The file that says where runs are kept.
     runs: Option<String>,
     /// The file that says how much is kept between runs.
@@ -54,6 +56,7 @@ struct Earlier {
 struct Said {
     places: Vec<Place>,
     power: Vec<PowerDevice>,
+    hubs: Vec<Hub>,
     runs: Option<RunStorage>,
     capture: Option<CaptureLimits>,
 }
@@ -74,8 +77,9 @@ impl Rig {
         let mut problems = Vec::new();
         for file in files {
             match parse_file(file, &devices, profiles, &mut earlier) {
-                Ok(Said { places, power, runs, capture }) => {
+                Ok(Said { places, power, hubs, runs, capture }) => {
                     rig.places.extend(places);
+                    rig.hubs.extend(hubs);
                     rig.power.extend(power);
                     rig.runs = runs.unwrap_or(rig.runs);
                     rig.capture = capture.unwrap_or(rig.capture);
@@ -152,7 +156,16 @@ fn parse_file(
                 power::lower_device(&device.value, origin)
             })
             .collect();
+        let list = raw.value.hub.map(|list| list.value).unwrap_or_default();
+        let hubs: Vec<Option<Hub>> = list
+            .into_iter()
+            .map(|hub| {
+                check_hub_name(&hub.value, origin, earlier, &findings);
+                lower_hub(hub.value, devices, &findings)
+            })
+            .collect();
         Some(Said {
+            hubs: hubs.into_iter().collect::<Option<_>>()?,
             places: places.into_iter().collect::<Option<_>>()?,
             power: power.into_iter().collect::<Option<_>>()?,
             runs,
@@ -225,6 +238,21 @@ fn check_device_name(device: &RawPower, origin: &str, earlier: &mut Earlier, fin
     }
 }
 
+fn check_hub_name(hub: &RawHub, origin: &str, earlier: &mut Earlier, findings: &Findings) {
+    let Some(name) = &hub.name else { return };
+    if let Some(other) = earlier.hubs.insert(name.value.clone(), origin.to_owned()) {
+        let (name_text, other) = (name.value.as_str(), which(&other, origin));
+        let message = format!("hub {name_text:?} of {origin} is also declared in {other}");
+        findings.add("rig::hub-twice", name.at(), message, "rename or remove one of the two");
+    }
+}
+
+fn lower_hub(raw: RawHub, devices: &Devices, findings: &Findings) -> Option<Hub> {
+    let power = raw.power?;
+    power::check_outlet(&power, devices, findings);
+    Some(Hub { name: raw.name?.value, power: power::lower_outlet(power.value, devices)? })
+}
+
 /// Lowers what the checks have passed; `None` only where something was reported.
 fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> {
     let wires = wires::lower(raw.console)?;
@@ -260,7 +288,22 @@ fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> 
         resource,
         power,
         hub: raw.hub.map(|hub| hub.value),
+        canary: match raw.canary {
+            Some(canary) => Some(lower_canary(canary.value)?),
+            None => None,
+        },
         origin: origin.to_owned(),
+    })
+}
+
+/// A canary is a small test; half a minute is long for one.
+const CANARY: Duration = Duration::from_secs(30);
+
+fn lower_canary(raw: RawCanary) -> Option<Canary> {
+    Some(Canary {
+        image: PathBuf::from(raw.image?.value),
+        until: raw.until.map(|until| until.value),
+        within: raw.timeout.map_or(CANARY, |time| time.value),
     })
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::power::{RawPlacePower, RawPower};
 use crate::document::{ByteSize, Located};
+use crate::pattern::Pattern;
 use crate::rig_file::{EmulatorDeploy, WireProtocol};
 use crate::toml_table;
 use crate::{BoardId, ConsoleName, DeviceName, PlaceName};
@@ -17,10 +18,20 @@ toml_table! {
         place: Vec<Located<RawPlace>> = optional,
         /// The devices that switch the power of places.
         power: Vec<Located<RawPower>> = optional,
+        /// Hubs whose own power can be switched.
+        hub: Vec<Located<RawHub>> = optional,
         /// Where runs are kept, and for how long.
         runs: RawRuns = optional,
         /// How much is kept of what consoles print between runs, while `jig serve` runs.
         capture: RawCapture = optional,
+    }
+
+    /// A hub whose own power can be switched: every place on it is disturbed then.
+    pub(super) struct RawHub {
+        /// Its name, as places name it in `hub`.
+        name: DeviceName = required,
+        /// What switches its power.
+        power: RawPlacePower = required,
     }
 
     /// A place: one board of the rig. It has either an `emulator` or a `probe`.
@@ -35,10 +46,24 @@ toml_table! {
         probe: RawProbe = optional,
         /// What switches the power of a real board.
         power: RawPlacePower = optional,
-        /// The hub that it hangs on with others: any name that they share.
+        /// The hub that it hangs on with others: a name that they share, and that of a `[[hub]]`
+        /// if its power can be switched.
         hub: DeviceName = optional,
         /// Wires to consoles of a real board, beside its debug probe.
         console: Vec<Located<RawWire>> = optional,
+        /// An image that is known to work on the board. It may be put there at any time to
+        /// tell a broken rig from broken firmware.
+        canary: RawCanary = optional,
+    }
+
+    /// An image that is known to work.
+    pub(super) struct RawCanary {
+        /// The file, relative to this one.
+        image: String = required,
+        /// Text that its primary console shows when it works; a test report if missing.
+        until: Pattern = optional,
+        /// How long it may take; "30s" if missing.
+        timeout: Duration = optional,
     }
 
     /// A wire to a console of a real board. Each kind of wire is a key of its own; one is given.

@@ -70,7 +70,8 @@ impl BoardSink for EmulatorSink {
             // The driver tells of these itself.
             BoardEvent::Reset { by_target: false, .. } => false,
             BoardEvent::Lost { .. } => true,
-            BoardEvent::Forwarded { .. }
+            BoardEvent::Injected { .. }
+            | BoardEvent::Forwarded { .. }
             | BoardEvent::Deploying { .. }
             | BoardEvent::TakenOver { .. }
             | BoardEvent::Attached { .. } => true,

@@ -186,8 +186,16 @@ impl BoardSink for Board {
     }
 
     fn event(&self, event: BoardEvent) {
-        self.emit(RunEvent::Board(event.clone()));
+        match event.clone() {
+            BoardEvent::Injected { fault, detail } => {
+                self.emit(RunEvent::Injected { fault, detail });
+            }
+            event => self.emit(RunEvent::Board(event)),
+        }
         match event {
+            BoardEvent::Injected { fault, detail } => {
+                self.facts().notes.push(format!("injected {fault}: {detail}"));
+            }
             BoardEvent::Power { state } => {
                 self.facts().power = Some(state);
                 if state == PowerState::On {

@@ -119,7 +119,8 @@ pub(super) fn read(
     Ok(images)
 }
 
-fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError> {
+/// Reads and checks one image.
+pub(super) fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError> {
     let unfit = |source| ImagesError::Unfit { path: named.to_owned(), source };
     let source = ImageSource::of(named, Path::exists).map_err(unfit)?;
     let path = &source.path;
@@ -132,4 +133,11 @@ fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError
     let bytes = fs::read(path).map_err(unreadable)?;
     let image = Image::parse_from(&source, &bytes, board).map_err(unfit)?;
     Ok(ReadImage { image, bytes })
+}
+
+/// Checks an image whose bytes are at hand; nothing if it does not fit the board.
+pub(super) fn of_bytes(name: &str, bytes: Vec<u8>, board: &BoardProfile) -> Option<ReadImage> {
+    let source = ImageSource::of(Path::new(name), |_| false).ok()?;
+    let image = Image::parse_from(&source, &bytes, board).ok()?;
+    Some(ReadImage { image, bytes })
 }

@@ -1,7 +1,7 @@
 //! What a run's parts need of its directory, in the shape they ask for it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jig_model::RunEvent;
@@ -10,7 +10,7 @@ use jig_model::protocol::ProcessLedger;
 use super::run::Observer;
 use crate::attempt::EventSink;
 use crate::console::{Clock, Stamp};
-use crate::store::{ChildLedger, EventLog, StoreError, start_ticks};
+use crate::store::{ChildLedger, EventLog, LiveRun, StoreError, start_ticks};
 
 /// Accounts for child processes in the run's directory.
 pub(super) struct RunLedger {
@@ -52,11 +52,23 @@ pub(super) struct RunEvents {
     pub(super) trace: String,
     /// The first event that could not be written.
     pub(super) failed: OnceLock<StoreError>,
+    /// What the events amount to for the health of the place.
+    pub(super) tally: Mutex<Tally>,
+}
+
+/// What a run's events amount to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    /// How long the last deployment took, in milliseconds.
+    flash_ms: Option<u64>,
+    /// How often console output was lost.
+    gaps: u32,
 }
 
 impl EventSink for RunEvents {
     fn emit(&self, event: RunEvent) {
         self.mirror(&event);
+        self.count(&event);
         if let Err(error) = self.log.append(&event) {
             tracing::error!(%error, "event not recorded");
             let _ = self.failed.set(error);
@@ -66,6 +78,39 @@ impl EventSink for RunEvents {
 }
 
 impl RunEvents {
+    /// Begins the events of a run.
+    pub(super) fn new(live: &LiveRun, observer: &Arc<dyn Observer>) -> Arc<Self> {
+        Arc::new(Self {
+            log: Arc::clone(live.events()),
+            observer: Arc::clone(observer),
+            trace: live.id().to_string(),
+            failed: OnceLock::new(),
+            tally: Mutex::default(),
+        })
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, event: &RunEvent) {
+        match event {
+            RunEvent::Deployed(report) => self.tally().flash_ms = Some(report.duration_ms),
+            RunEvent::Gap { .. } => self.tally().gaps += 1,
+            _ => {}
+        }
+    }
+
+    /// Returns how long the last deployment took, in milliseconds.
+    pub(super) fn flash_ms(&self) -> Option<u64> {
+        self.tally().flash_ms
+    }
+
+    /// Returns how often console output was lost.
+    pub(super) fn gaps(&self) -> u32 {
+        self.tally().gaps
+    }
+
     /// Repeats an event in Jig's own log, so that one stream tells everything.
     fn mirror(&self, event: &RunEvent) {
         if !tracing::enabled!(tracing::Level::INFO) {

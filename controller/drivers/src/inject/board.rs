@@ -1,0 +1,97 @@
+//! Puts the wrappers round a board.
+
+use std::sync::Arc;
+
+use jig_model::ConsoleName;
+use jig_model::event::BoardEvent;
+use jig_model::protocol::{
+    BindContext, BoardSink, BoxFuture, DriverError, DriverFactory, Flasher, Power, PowerState,
+    Protocols, SharedSink, Wire,
+};
+
+use super::flasher::InjectedFlasher;
+use super::injector::Injector;
+use super::line::Line;
+use super::power::InjectedPower;
+use super::processes::WatchedLedger;
+use super::wire::FaultyWire;
+
+/// Offers the boards of another driver, which fail when they are asked to.
+pub struct InjectedFactory<'a> {
+    /// The driver of the board itself, with whatever switches its power.
+    pub board: &'a dyn DriverFactory,
+    /// What is to fail.
+    pub injector: Injector,
+}
+
+impl DriverFactory for InjectedFactory<'_> {
+    fn kind(&self) -> &'static str {
+        self.board.kind()
+    }
+
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        let injector = &self.injector;
+        let (profile, resource) = (Arc::clone(&context.profile), context.resource.clone());
+        let line = injector.begin_attempt(Arc::clone(&context.sink));
+        let sink = Arc::new(FaultySink {
+            rig: context.sink,
+            injector: injector.clone(),
+            console: profile.primary_console().clone(),
+            line,
+        });
+        let ledger = Arc::new(WatchedLedger {
+            ledger: context.ledger,
+            injector: injector.clone(),
+            program: profile.emulation.as_ref().map(|emulation| emulation.program.clone()),
+        });
+        let board = self.board.bind(BindContext { sink, ledger, ..context })?;
+        let power = board.power.map(|power| {
+            let injector = injector.clone();
+            Box::new(InjectedPower { power, injector, elsewhere: None }) as Box<dyn Power>
+        });
+        let flasher = board.flasher.map(|flasher| {
+            let injector = injector.clone();
+            Box::new(InjectedFlasher { flasher, injector, profile, resource }) as Box<dyn Flasher>
+        });
+        Ok(Protocols { power, flasher, ..board })
+    }
+}
+
+/// Stands between a board's driver and the rig.
+struct FaultySink {
+    rig: SharedSink,
+    injector: Injector,
+    console: ConsoleName,
+    line: Arc<Line>,
+}
+
+impl BoardSink for FaultySink {
+    fn attach(&self, console: &ConsoleName, wire: Box<dyn Wire>) {
+        let wire = if *console == self.console {
+            Box::new(FaultyWire::new(wire, Arc::clone(&self.line), self.injector.clone()))
+        } else {
+            wire
+        };
+        self.rig.attach(console, wire);
+    }
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        self.rig.drained()
+    }
+
+    fn event(&self, event: BoardEvent) {
+        let (powered, deployed) = match event {
+            BoardEvent::Power { state: PowerState::On } => (true, None),
+            // Behind the deployment is when the driver says so, not at its last step.
+            BoardEvent::Deploying { percent } => (false, Some(percent.min(99))),
+            _ => (false, None),
+        };
+        self.rig.event(event);
+        if powered {
+            self.injector.powered();
+        }
+        if let Some(percent) = deployed {
+            self.injector.deployed(percent);
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! The one owner of all faults of a run: knows when each is due, strikes, and tells.
+//!
+//! # Design
+//! Two kinds of faults: those that somebody has to do (a signal, a limit) are done by
+//! [`Injector::run`], or at once by whoever brings the news that makes them due; those that
+//! change what a call does are claimed by the wrapper at that call. Each is told to the run
+//! before it is done, so that no record lacks what may have spoiled it.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::event::BoardEvent;
+use jig_model::protocol::{NoLedger, SharedSink};
+use rustix::process::Signal;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::catalogue::{FaultKind, When};
+use super::grammar::{Argument, Injection};
+use super::host::{Lowered, Staller, outlive_full_files};
+use super::line::Line;
+use super::mangle::{Effect, LineFilter};
+use super::processes::Emulator;
+use super::schedule::{Course, later};
+use crate::process::{ManagedProcess, SpawnRequest};
+
+/// What the targets print before their build id.
+const BUILD_ID: &[u8] = b"jig-build-id: ";
+
+/// Makes a rig fail as it was asked to. Clones share everything.
+#[derive(Clone)]
+pub struct Injector {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+    /// Percent of the deployment under way.
+    deployed: watch::Sender<u8>,
+    /// How far the host's clock has jumped, in milliseconds.
+    jumped: AtomicI64,
+    staller: Staller,
+}
+
+struct State {
+    armed: Vec<Armed>,
+    course: Course,
+    /// The attempt's.
+    sink: Option<SharedSink>,
+    line: Arc<Line>,
+    emulators: Vec<Emulator>,
+    /// What ends at a time.
+    ends: Vec<(Instant, End)>,
+    /// Pauses of this process that are due.
+    stalls: Vec<Duration>,
+    /// Strikes that nobody could be told of yet.
+    untold: Vec<BoardEvent>,
+}
+
+/// How far a fault has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    /// It lies in wait at a wire for bytes.
+    Lurking,
+    Struck,
+}
+
+struct Armed {
+    injection: Injection,
+    stage: Stage,
+    /// The run was told of it, for this strike.
+    told: bool,
+    /// It has struck in this run.
+    ever: bool,
+}
+
+enum End {
+    Continue(Vec<Emulator>),
+    Mend(Arc<Line>, usize),
+    Raise(Lowered),
+}
+
+/// What is done when a fault is due.
+enum Strike {
+    Signal(Vec<Emulator>, Signal, Option<Duration>),
+    Lose,
+    Files(Duration),
+    Handles(Duration),
+    Jump(i64),
+    Stall(Duration),
+}
+
+impl Injector {
+    /// Prepares faults for one run.
+    pub fn new(injections: Vec<Injection>, staller: Staller) -> Self {
+        let armed = injections.into_iter();
+        let armed = armed.map(|injection| Armed {
+            injection,
+            stage: Stage::Waiting,
+            told: false,
+            ever: false,
+        });
+        let state = State {
+            armed: armed.collect(),
+            course: Course::default(),
+            sink: None,
+            line: Arc::new(Line::new()),
+            emulators: Vec::new(),
+            ends: Vec::new(),
+            stalls: Vec::new(),
+            untold: Vec::new(),
+        };
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                changed: Notify::new(),
+                deployed: watch::Sender::new(0),
+                jumped: AtomicI64::new(0),
+                staller,
+            }),
+        }
+    }
+
+    /// Strikes when something is due, for as long as it is polled: beside the run.
+    pub async fn run(&self) -> Infallible {
+        let full = self.state().armed.iter().any(|a| a.injection.fault == FaultKind::DiskFull);
+        if full && let Err(error) = outlive_full_files() {
+            tracing::warn!(%error, "a full disk may end this process");
+        }
+        self.state().course.begin_attempt(Instant::now());
+        loop {
+            self.advance();
+            let stalls = std::mem::take(&mut self.state().stalls);
+            for time in stalls {
+                self.stall(time).await;
+            }
+            let next = self.state().next();
+            let changed = self.shared.changed.notified();
+            match next {
+                None => changed.await,
+                Some(at) => tokio::select! {
+                    () = changed => {}
+                    () = sleep_until(at) => {}
+                },
+            }
+        }
+    }
+
+    /// Returns how far the host's clock has jumped, in milliseconds.
+    pub fn clock_jump(&self) -> i64 {
+        self.shared.jumped.load(Ordering::Relaxed)
+    }
+
+    /// Returns the faults that have not struck, as they were written.
+    pub fn left(&self) -> Vec<String> {
+        let state = self.state();
+        let left = state.armed.iter().filter(|armed| !armed.ever);
+        left.map(|armed| armed.injection.to_string()).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins an attempt whose board tells `sink` what happens; returns its console.
+    pub(super) fn begin_attempt(&self, sink: SharedSink) -> Arc<Line> {
+        let (line, untold) = {
+            let mut state = self.state();
+            state.course.begin_attempt(Instant::now());
+            state.line = Arc::new(Line::new());
+            state.sink = Some(Arc::clone(&sink));
+            for armed in &mut state.armed {
+                if armed.injection.every || armed.stage == Stage::Lurking {
+                    (armed.stage, armed.told) = (Stage::Waiting, false);
+                }
+            }
+            (Arc::clone(&state.line), std::mem::take(&mut state.untold))
+        };
+        self.shared.deployed.send_replace(0);
+        for event in untold {
+            sink.event(event);
+        }
+        self.news();
+        line
+    }
+
+    pub(super) fn powered(&self) {
+        self.state().course.powered(Instant::now());
+        self.news();
+    }
+
+    /// So many percent of the deployment under way are done.
+    pub(super) fn deployed(&self, percent: u8) {
+        self.state().course.deployed = Some(percent);
+        self.shared.deployed.send_replace(percent);
+        self.news();
+    }
+
+    /// Waits until so many percent are done.
+    pub(super) async fn reached(&self, percent: u8) {
+        let mut deployed = self.shared.deployed.subscribe();
+        // The sender lives as long as this.
+        let _ = deployed.wait_for(|done| *done >= percent).await;
+    }
+
+    pub(super) fn emulator_started(&self, emulator: Emulator) {
+        self.state().emulators.push(emulator);
+        self.news();
+    }
+
+    pub(super) fn emulator_ended(&self, pid: i32) {
+        self.state().emulators.retain(|emulator| emulator.pid != pid);
+    }
+
+    /// Claims a fault that changes what a call does, if it is due.
+    pub(super) fn claim(&self, fault: FaultKind) -> Option<(usize, Argument)> {
+        let now = Instant::now();
+        let mut state = self.state();
+        let course = state.course;
+        let due = |armed: &Armed| {
+            armed.injection.fault == fault
+                && armed.stage == Stage::Waiting
+                && course.due(&armed.injection).is_some_and(|at| at <= now)
+        };
+        let (index, armed) = state.armed.iter_mut().enumerate().find(|(_, armed)| due(armed))?;
+        armed.stage = Stage::Struck;
+        Some((index, armed.injection.argument.clone()))
+    }
+
+    /// Returns the share of the deployment at which a fault is to strike.
+    pub(super) fn share_of(&self, fault: FaultKind) -> Option<u8> {
+        let state = self.state();
+        let waiting = state.armed.iter().filter(|armed| armed.stage == Stage::Waiting);
+        waiting.filter(|armed| armed.injection.fault == fault).find_map(|armed| {
+            match armed.injection.when {
+                When::Share(share) => Some(share),
+                When::After(_) => None,
+            }
+        })
+    }
+
+    /// Tells the run what a fault does. Only its first deed is told.
+    pub(super) fn struck(&self, index: usize, detail: String) {
+        let (event, sink) = {
+            let mut state = self.state();
+            let Some(armed) = state.armed.get_mut(index) else { return };
+            if std::mem::replace(&mut armed.told, true) {
+                return;
+            }
+            (armed.stage, armed.ever) = (Stage::Struck, true);
+            let event = BoardEvent::Injected { fault: armed.injection.to_string(), detail };
+            match &state.sink {
+                Some(sink) => (event, Arc::clone(sink)),
+                None => return state.untold.push(event),
+            }
+        };
+        sink.event(event);
+    }
+
+    /// Does everything that is due.
+    fn advance(&self) {
+        loop {
+            let Some((index, detail, strike)) = self.state().next_strike(Instant::now()) else {
+                break;
+            };
+            self.struck(index, detail);
+            self.strike(strike);
+        }
+        let over = self.state().take_over(Instant::now());
+        for end in over {
+            match end {
+                End::Continue(emulators) => {
+                    emulators.iter().for_each(|emulator| emulator.signal(Signal::CONT));
+                }
+                End::Mend(line, fault) => line.end(fault),
+                End::Raise(lowered) => lowered.raise(),
+            }
+        }
+    }
+
+    /// Does what has become due, and lets the times be looked at anew.
+    fn news(&self) {
+        self.advance();
+        self.shared.changed.notify_one();
+    }
+
+    fn strike(&self, strike: Strike) {
+        let until = |time| later(Instant::now(), time);
+        match strike {
+            Strike::Signal(emulators, signal, time) => {
+                emulators.iter().for_each(|emulator| emulator.signal(signal));
+                if let Some(time) = time {
+                    self.state().ends.push((until(time), End::Continue(emulators)));
+                }
+            }
+            Strike::Lose => {
+                let sink = self.state().sink.clone();
+                let detail = "the probe stopped answering".to_owned();
+                if let Some(sink) = sink {
+                    sink.event(BoardEvent::Lost { cause: Cause::ProbeLost, detail });
+                }
+            }
+            Strike::Files(time) => self.lower(Lowered::files(), until(time)),
+            Strike::Handles(time) => self.lower(Lowered::handles(), until(time)),
+            Strike::Jump(millis) => {
+                self.shared.jumped.fetch_add(millis, Ordering::Relaxed);
+            }
+            Strike::Stall(time) => self.state().stalls.push(time),
+        }
+    }
+
+    fn lower(&self, lowered: std::io::Result<Lowered>, until: Instant) {
+        match lowered {
+            Ok(lowered) => self.state().ends.push((until, End::Raise(lowered))),
+            Err(error) => tracing::warn!(%error, "a limit could not be lowered"),
+        }
+    }
+
+    /// Has this process stopped for a while.
+    async fn stall(&self, time: Duration) {
+        let Staller { program, mut args } = self.shared.staller.clone();
+        args.push(OsString::from(format!("{}ms", time.as_millis())));
+        let request = SpawnRequest {
+            program,
+            args,
+            cwd: None,
+            stdout: None,
+            stderr: None,
+            inherit: Vec::new(),
+            what: "staller".to_owned(),
+        };
+        match ManagedProcess::spawn(request, Arc::new(NoLedger)).await {
+            Ok(mut process) => drop(process.ended().await),
+            Err(error) => tracing::warn!(%error, "this process could not be stopped"),
+        }
+    }
+}
+
+impl State {
+    /// Returns when to look again, if at a time.
+    fn next(&self) -> Option<Instant> {
+        let waiting = self.armed.iter().filter(|armed| armed.stage == Stage::Waiting);
+        let due = waiting.filter_map(|armed| self.course.due(&armed.injection));
+        // What is due and has not struck waits for something else than a time.
+        let due = due.filter(|at| *at > Instant::now());
+        due.chain(self.ends.iter().map(|(at, _)| *at)).min()
+    }
+
+    fn take_over(&mut self, now: Instant) -> Vec<End> {
+        self.ends.extract_if(.., |(at, _)| *at <= now).map(|(_, end)| end).collect()
+    }
+
+    /// Finds a fault that is due and can strike now. Those of the console begin to lurk.
+    fn next_strike(&mut self, now: Instant) -> Option<(usize, String, Strike)> {
+        for index in 0..self.armed.len() {
+            let armed = &self.armed[index];
+            let due = self.course.due(&armed.injection).is_some_and(|at| at <= now);
+            if armed.stage != Stage::Waiting || !due {
+                continue;
+            }
+            if let Some(effect) = effect(&armed.injection) {
+                // There is a wire from the first power on.
+                if self.course.attempt.powered.is_some() {
+                    self.lurk(index, effect, now);
+                }
+                continue;
+            }
+            if let Some((detail, strike)) = self.strike_of(&armed.injection) {
+                self.armed[index].stage = Stage::Struck;
+                return Some((index, detail, strike));
+            }
+        }
+        None
+    }
+
+    fn lurk(&mut self, index: usize, effect: Effect, now: Instant) {
+        let lasts = match (&effect, &self.armed[index].injection.argument) {
+            (Effect::Away | Effect::Garble, Argument::Time(time)) => Some(*time),
+            _ => None,
+        };
+        self.armed[index].stage = Stage::Lurking;
+        self.line.begin(index, effect);
+        if let Some(time) = lasts {
+            self.ends.push((later(now, time), End::Mend(Arc::clone(&self.line), index)));
+        }
+    }
+
+    /// Says what a fault does that somebody has to do; nothing for the others, and where
+    /// there is nothing to do it to.
+    fn strike_of(&self, injection: &Injection) -> Option<(String, Strike)> {
+        let time = match injection.argument {
+            Argument::Time(time) => time,
+            _ => Duration::ZERO,
+        };
+        let signal = |signal, words: &str, time| {
+            let emulators = self.emulators.clone();
+            let pids: Vec<_> = emulators.iter().map(|e| e.pid.to_string()).collect();
+            let detail = format!("{words} the emulator (process {})", pids.join(", "));
+            (!emulators.is_empty()).then_some((detail, Strike::Signal(emulators, signal, time)))
+        };
+        match injection.fault {
+            FaultKind::KillEmulator => signal(Signal::KILL, "killed", None),
+            FaultKind::StopEmulator => signal(Signal::STOP, "stopped", None),
+            FaultKind::PauseEmulator => {
+                signal(Signal::STOP, &format!("stopped for {time:?}"), Some(time))
+            }
+            FaultKind::LoseProbe => match injection.when {
+                When::Share(_) => None,
+                When::After(_) => Some(("the probe was lost".to_owned(), Strike::Lose)),
+            },
+            FaultKind::DiskFull => {
+                Some((format!("no file can grow for {time:?}"), Strike::Files(time)))
+            }
+            FaultKind::NoHandles => {
+                Some((format!("no file can be opened for {time:?}"), Strike::Handles(time)))
+            }
+            FaultKind::ClockJump => match injection.argument {
+                Argument::Jump(millis) => {
+                    Some((format!("the clock jumped by {millis} ms"), Strike::Jump(millis)))
+                }
+                _ => None,
+            },
+            FaultKind::PauseHost => {
+                Some((format!("this process is stopped for {time:?}"), Strike::Stall(time)))
+            }
+            FaultKind::HangUpConsole
+            | FaultKind::CutConsole
+            | FaultKind::OverrunConsole
+            | FaultKind::DropBytes
+            | FaultKind::CorruptBytes
+            | FaultKind::GarbleConsole
+            | FaultKind::DelayConsole
+            | FaultKind::HideBuildId
+            | FaultKind::SilenceChip
+            | FaultKind::StaleImage
+            | FaultKind::PowerLies
+            | FaultKind::PowerSilent
+            | FaultKind::OutletSwapped => None,
+        }
+    }
+}
+
+/// Returns what a fault of the console does to its wire.
+fn effect(injection: &Injection) -> Option<Effect> {
+    Some(match (injection.fault, &injection.argument) {
+        (FaultKind::HangUpConsole, _) => Effect::Away,
+        (FaultKind::CutConsole, _) => Effect::Cut,
+        (FaultKind::OverrunConsole, Argument::Bytes(bytes)) => Effect::Overrun(*bytes),
+        (FaultKind::DropBytes, Argument::Bytes(bytes)) => Effect::Drop(*bytes),
+        (FaultKind::CorruptBytes, Argument::Bytes(bytes)) => Effect::Corrupt(*bytes),
+        (FaultKind::GarbleConsole, _) => Effect::Garble,
+        (FaultKind::DelayConsole, Argument::Time(time)) => Effect::Delay(*time),
+        (FaultKind::HideBuildId, _) => Effect::HideId(LineFilter::new(BUILD_ID)),
+        _ => return None,
+    })
+}
