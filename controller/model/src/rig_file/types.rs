@@ -127,11 +127,12 @@ pub struct ConsoleWire {
     pub timeout: Option<Duration>,
     /// Who keeps the wire between runs and is asked for it; said by whoever binds the place,
     /// never by a file.
+    #[serde(skip)]
     pub keeper: Option<KeeperSeat>,
 }
 
 /// Where to ask for a wire that another program may keep.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeeperSeat {
     /// The keeper's socket; nobody may listen there.
     pub socket: PathBuf,

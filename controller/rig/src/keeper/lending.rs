@@ -30,16 +30,23 @@ impl Kept {
                 false => drop(ask.reply.send(Err(crowded()))),
             },
             Some(Order::Pen(ask)) => self.give_pen(ask, handle),
-            Some(Order::Stroke { pen, stroke, reply }) => {
+            Some(Order::Stroke { pen, stroke, mut reply }) => {
                 let mine = self.pen.as_ref().is_some_and(|holder| holder.id == pen);
                 let Some(handle) = handle.filter(|_| mine).cloned() else {
                     let _ = reply.send(Err(self.refusal("the pen")));
                     return;
                 };
                 self.strokes.spawn(async move {
-                    let done = match stroke {
-                        Stroke::Send(bytes) => handle.send(bytes).await,
-                        Stroke::Line(what) => handle.line(what).await,
+                    let done = async {
+                        match stroke {
+                            Stroke::Send(bytes) => handle.send(bytes).await,
+                            Stroke::Line(what) => handle.line(what).await,
+                        }
+                    };
+                    let done = tokio::select! {
+                        done = done => done,
+                        // Nobody waits any more; what the wire has not taken is not sent.
+                        () = reply.closed() => return,
                     };
                     let failed = |error| Refusal::Failed(jig_model::chain(&error));
                     let _ = reply.send(done.map_err(failed));

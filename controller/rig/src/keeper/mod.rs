@@ -26,6 +26,7 @@
 //! log then has an end of the wire and a new beginning, and the run's log lies between.
 
 mod files;
+mod idle;
 mod kept;
 mod lending;
 mod orders;
@@ -35,5 +36,6 @@ mod rig;
 mod tests;
 
 pub use files::{LogFile, LogFolder};
+pub use idle::{IdleCheck, IdleRounds};
 pub use orders::{KeptHandle, KeptSpec, Lent, OpenWire, Pen, Refusal};
 pub use rig::{Applied, Keeper, KeeperNews};

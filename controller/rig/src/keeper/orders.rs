@@ -120,27 +120,30 @@ pub struct Pen {
 }
 
 impl Pen {
-    /// Sends bytes; done when the wire has taken all of them.
+    /// Sends bytes; done when the wire has taken all of them. Dropping the future abandons
+    /// those that the wire has not taken.
     ///
     /// # Errors
     /// Says why not all were sent.
-    pub async fn send(&self, bytes: Vec<u8>) -> Result<(), Refusal> {
-        self.stroke(Stroke::Send(bytes)).await
+    pub fn send(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<(), Refusal>> {
+        self.stroke(Stroke::Send(bytes))
     }
 
     /// Does something to the line.
     ///
     /// # Errors
     /// Says why it was not done.
-    pub async fn control(&self, what: LineControl) -> Result<(), Refusal> {
-        self.stroke(Stroke::Line(what)).await
+    pub fn control(&self, what: LineControl) -> BoxFuture<'static, Result<(), Refusal>> {
+        self.stroke(Stroke::Line(what))
     }
 
-    async fn stroke(&self, stroke: Stroke) -> Result<(), Refusal> {
+    fn stroke(&self, stroke: Stroke) -> BoxFuture<'static, Result<(), Refusal>> {
         let (reply, answer) = oneshot::channel();
-        let order = Order::Stroke { pen: self.id, stroke, reply };
-        self.orders.send(order).await.map_err(|_| Refusal::Ending)?;
-        answer.await.map_err(|_| Refusal::Ending)?
+        let (orders, order) = (self.orders.clone(), Order::Stroke { pen: self.id, stroke, reply });
+        Box::pin(async move {
+            orders.send(order).await.map_err(|_| Refusal::Ending)?;
+            answer.await.map_err(|_| Refusal::Ending)?
+        })
     }
 
     /// Waits until somebody else has the pen, and tells who; cancel-safe.
