@@ -19,6 +19,7 @@ mod dice;
 mod fixtures;
 mod formats;
 mod junit;
+mod keeper;
 mod linux;
 mod manifest;
 mod nothing_left;

@@ -1,10 +1,12 @@
 //! The command line: parsed here ([`low`]), given meaning in [`crate::commands`].
 
+mod console;
 mod inject;
 mod low;
 mod power;
 mod probe;
 
+pub(crate) use console::*;
 pub(crate) use inject::*;
 pub(crate) use low::*;
 pub(crate) use power::*;
