@@ -217,8 +217,14 @@ impl Nurse<'_, '_> {
             Err(why) => return proof(false, why),
         };
         match self.making.control().await {
-            Ok(Control::Passed(words)) => found.push(words),
-            Ok(Control::Failed(words)) => return proof(false, words),
+            Ok(Control::Passed(words)) => {
+                self.making.doubt(false);
+                found.push(words);
+            }
+            Ok(Control::Failed(words)) => {
+                self.making.doubt(true);
+                return proof(false, words);
+            }
             Ok(Control::Cancelled) => return proof(false, "somebody asked to stop".to_owned()),
             Ok(Control::None) => {}
             Err(error) => return proof(false, chain(&error)),

@@ -133,9 +133,9 @@ impl Making<'_> {
         let place = self.seat.place.clone();
         let mut nurse = Nurse { making: self, charted: false };
         let climbed = climb(cause, rungs, within, &mut nurse, &cancel).await;
-        if self.seat.place == place {
-            self.chart.climbed(&place, cause, &climbed);
-        }
+        // A place that the run had to leave was not cured.
+        let cured_by = climbed.cured_by.filter(|_| self.seat.place == place);
+        self.chart.climbed(&place, cause, &Climbed { cured_by, ..climbed.clone() });
         climbed
     }
 
@@ -290,6 +290,14 @@ impl Making<'_> {
         });
         if let Err(error) = kept {
             tracing::warn!(error = jig_model::chain(&error), "known-good image not kept");
+        }
+    }
+
+    /// Notes whether the known-good image speaks against a rig whose every check passes.
+    pub(super) fn doubt(&self, failed: bool) {
+        let Some(places) = self.bench.places.filter(|_| self.seat.canary.is_none()) else { return };
+        if let Err(error) = places.doubt_known_good(&self.seat.place, failed) {
+            tracing::warn!(error = jig_model::chain(&error), "known-good image not noted");
         }
     }
 

@@ -16,7 +16,7 @@ use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, Verdict
 use super::super::{Bench, Lab, Observer, RecoverRequest, Seat, SessionRequest, recover, run};
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
-use crate::health::HealthBook;
+use crate::health::{HealthBook, HealthState, PlaceHealth};
 use crate::store::{KnownFormat, Passed, Places, RunRecord, RunStore};
 use crate::workflow::CancelToken;
 
@@ -108,6 +108,8 @@ struct Case {
     spare: Vec<Bind>,
     lab: Others,
     seen: Arc<Seen>,
+    /// How the place is at the end.
+    health: Arc<Mutex<Option<PlaceHealth>>>,
 }
 
 /// Loads one byte.
@@ -128,6 +130,7 @@ impl Case {
             spare: Vec::new(),
             lab: Others::default(),
             seen: Arc::default(),
+            health: Arc::default(),
         }
     }
 
@@ -210,6 +213,7 @@ impl Case {
             clock: None,
         };
         let record = work(request, &bench, self.seen).await;
+        *self.health.lock().unwrap() = Some(book.of(&"fake".parse().unwrap()).unwrap());
         let left = here.binds.lock().unwrap().len() + there.binds.lock().unwrap().len();
         assert_eq!(left, 0, "the place was taken up less often than scripted");
         record
@@ -344,17 +348,23 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
     let broken = || vec![lost(), Says(false), silent(), Says(false), Says(false)];
     let case =
         Case { resource: resource(), spare: vec![Says(true), green()], ..Case::of(broken()) };
+    let health = Arc::clone(&case.health);
     let record = case.made().await;
     assert_eq!(record.place.unwrap().as_str(), "other");
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::Passed, "{}: {:?}", verdict.summary, verdict.notes);
     assert!(verdict.notes[0].contains("fail-over"), "{:?}", verdict.notes);
+    // The place that was left is not well, though its state is known.
+    assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Unhealthy);
 
     let lab = Others { taken: vec!["other"] };
     let case = Case { resource: resource(), lab, ..Case::of(broken()) };
+    let health = Arc::clone(&case.health);
     let record = case.made().await;
     assert_eq!(record.place.unwrap().as_str(), "fake");
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
+    // Nothing is left to try, and nothing proves anything: it is out of service.
+    assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Quarantined);
 }
 
 #[tokio::test]
@@ -362,10 +372,14 @@ async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
     let record = Case::of(vec![Says(true)]).recovered().await;
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.cause, verdict.notes.len()), (Cause::ExpectationsMet, 0));
-    let record = Case::of(vec![Says(false), Says(true)]).recovered().await;
+    // What was ill is asked again until it counts as healthy.
+    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(true)]).recovered().await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::ExpectationsMet);
     assert!(verdict.summary.contains("works again, by restart-emulator"), "{}", verdict.summary);
+    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(false)]).recovered().await;
+    let verdict = record.verdict.unwrap();
+    assert!(verdict.summary.contains("only now and then"), "{}", verdict.summary);
     let record = Case::of(vec![Says(false), Says(false)]).recovered().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);
 }
