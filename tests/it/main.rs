@@ -35,6 +35,7 @@ mod probe_gone;
 mod probe_rtt;
 mod probe_runs;
 mod probe_verbs;
+mod recovery;
 mod serial;
 mod served;
 mod stranger;

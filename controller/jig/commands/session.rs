@@ -61,8 +61,8 @@ pub(crate) fn session(
 ) -> Result<Outcome, Failure> {
     let Asked { request, inject } = asked.into();
     let (place, profile) = catalogue.place(&request.place)?;
-    in_service(catalogue, &place)?;
-    on_bench(common, catalogue, screen, (&place, &profile), inject, shown, async |bench, cancel| {
+    let setting = Setting { place: &place, profile: &profile, inject, repairs: false };
+    on_bench(common, catalogue, screen, setting, shown, async |bench, cancel| {
         beside(cancel.clone())?;
         jig_rig::session::run(request, bench, observer, cancel)
             .await
@@ -70,16 +70,30 @@ pub(crate) fn session(
     })
 }
 
+/// Where something is done that is recorded as a run.
+pub(crate) struct Setting<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) profile: &'a Arc<BoardProfile>,
+    /// What is to fail.
+    pub(crate) inject: Vec<Injection>,
+    /// Whether it is a repair: a place that is out of service takes nothing else.
+    pub(crate) repairs: bool,
+}
+
 /// Does what is recorded as a run, on a bench of a place and the rig round it.
 pub(crate) fn on_bench(
     common: &Common,
     catalogue: &Catalogue,
     screen: &Screen,
-    (place, profile): (&Place, &Arc<BoardProfile>),
-    inject: Vec<Injection>,
+    setting: Setting<'_>,
     shown: impl FnOnce(),
     work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
 ) -> Result<Outcome, Failure> {
+    let Setting { place, profile, inject, repairs } = setting;
+    let health = book(catalogue, place);
+    if !repairs {
+        in_service(health.as_ref(), place)?;
+    }
     let store = RunStore::new(catalogue.runs_dir(common));
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
@@ -91,7 +105,6 @@ pub(crate) fn on_bench(
     let powered_spares = spares.powered(catalogue)?;
     let spare = spares.seats(catalogue, &powered_spares)?;
     let (lab, places) = (RigLab::new(catalogue), catalogue.places());
-    let health = book(catalogue, place);
     let faults = Faults::of(inject)?;
     let failing = faults.as_ref().map(|faults| faults.round(factory));
     let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
@@ -150,8 +163,8 @@ pub(crate) fn on_bench(
 }
 
 /// Refuses a place that is out of service: what a run would show there proves nothing.
-fn in_service(catalogue: &Catalogue, place: &Place) -> Result<(), Failure> {
-    let health = book(catalogue, place).and_then(|book| book.of(&place.name).ok());
+fn in_service(book: Option<&HealthBook>, place: &Place) -> Result<(), Failure> {
+    let health = book.and_then(|book| book.of(&place.name).ok());
     let Some(health) = health.filter(|now| now.state == HealthState::Quarantined) else {
         return Ok(());
     };
