@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use jig_model::pattern::Pattern;
 use jig_model::{BoardId, ConsoleName, PlaceName};
 
+use super::health::{DiscoverArgs, HealthArgs};
 use super::power::PowerArgs;
 use super::probe::{
     BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
@@ -80,6 +81,10 @@ pub(crate) enum Command {
     Console(ConsoleArgs),
     /// List board profiles and places, and where each came from
     Boards,
+    /// Say how places are, why, and what helps
+    Health(HealthArgs),
+    /// List attached serial ports, probes and hubs as a rig file to edit
+    Discover(DiscoverArgs),
     /// Switch a board's power, or ask for it
     Power(PowerArgs),
     /// List debug probes, real and virtual, and who uses them

@@ -1,9 +1,11 @@
 //! The command line: parsed here ([`low`]), given meaning in [`crate::commands`].
 
+mod health;
 mod low;
 mod power;
 mod probe;
 
+pub(crate) use health::*;
 pub(crate) use low::*;
 pub(crate) use power::*;
 pub(crate) use probe::*;

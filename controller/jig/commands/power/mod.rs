@@ -213,7 +213,7 @@ impl<'c> InRun<'c> {
 }
 
 /// Returns what devices need of this host.
-fn context(locks: &Path) -> PowerContext {
+pub(in crate::commands) fn context(locks: &Path) -> PowerContext {
     PowerContext {
         locks: locks.to_owned(),
         ledger: Arc::new(NoLedger),
