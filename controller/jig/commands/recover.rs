@@ -35,7 +35,7 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
             resource: place.resource,
             profile,
         };
-        let (ladder, within) = rungs(&seat, &[], &RigLab::new(&catalogue), args.from);
+        let (ladder, within) = rungs(&seat, &[], &RigLab::new(&catalogue, common), args.from);
         show_ladder(screen, &seat, &ladder, within);
         return Ok(exit::PASS);
     }

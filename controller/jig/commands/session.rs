@@ -10,12 +10,13 @@ use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
-use jig_rig::health::{HealthBook, HealthPolicy, HealthState, Proof};
+use jig_rig::health::{HealthBook, HealthState};
 use jig_rig::session::{Bench, Observer, SessionRequest};
 use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, SweptOutcome};
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::health::policy;
 use super::inject::Faults;
 use super::lab::{RigLab, Spares};
 use super::power::InRun;
@@ -104,7 +105,7 @@ pub(crate) fn on_bench(
     let spares = Spares::of(catalogue, &place.name)?;
     let powered_spares = spares.powered(catalogue)?;
     let spare = spares.seats(catalogue, &powered_spares)?;
-    let (lab, places) = (RigLab::new(catalogue), catalogue.places());
+    let (lab, places) = (RigLab::new(catalogue, common), catalogue.places());
     let faults = Faults::of(inject)?;
     let failing = faults.as_ref().map(|faults| faults.round(factory));
     let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
@@ -181,10 +182,8 @@ fn in_service(book: Option<&HealthBook>, place: &Place) -> Result<(), Failure> {
 /// Opens the book of health for a place. It is a convenience: without it runs go on, and
 /// `jig health` says what is wrong with it.
 fn book(catalogue: &Catalogue, place: &Place) -> Option<HealthBook> {
-    let proof = if place.canary.is_some() { Proof::Canary } else { Proof::Checks };
-    let policy = HealthPolicy { proof, ..HealthPolicy::default() };
     match HealthBook::open(&catalogue.health_book()) {
-        Ok(book) => Some(book.with_policy(policy)),
+        Ok(book) => Some(book.with_policy(policy(place))),
         Err(error) => {
             tracing::warn!(error = chain(&error), "the health of places is not noted");
             None
