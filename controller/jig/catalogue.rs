@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::rig_file::{Place, Resource, Rig, RigText};
+use jig_model::rig_file::{Canary, Place, Resource, Rig, RigText};
 use jig_model::{BoardId, Fault, PlaceName, Problems};
 use jig_rig::console::escape;
 use jig_rig::store::{Places, Retention};
@@ -137,6 +137,14 @@ impl Catalogue {
             self.around.cwd.join(folder.unwrap_or(Path::new(""))).join(dir)
         });
         configured.unwrap_or_else(|| self.around.default_runs())
+    }
+
+    /// Returns a place's known-good image, its path resolved.
+    pub(crate) fn canary(&self, place: &Place) -> Option<Canary> {
+        let canary = place.canary.as_ref()?;
+        let folder = Path::new(&place.origin).parent().unwrap_or(Path::new(""));
+        let image = self.around.cwd.join(folder).join(&canary.image);
+        Some(Canary { image, ..canary.clone() })
     }
 
     /// Returns where places keep their locks and flash. Not beside the runs: two commands

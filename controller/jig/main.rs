@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(&cli.common, &screen, args),
         Command::Test(args) => commands::run::test(&cli.common, &screen, args),
         Command::Console(args) => commands::console::console(&cli.common, &screen, args),
+        Command::Recover(args) => commands::recover::recover(&cli.common, &screen, args),
         Command::Power(args) => commands::power::power(&cli.common, &screen, args),
         Command::Probes => commands::probe::probes(&cli.common, &screen),
         Command::Flash(args) => commands::probe::flash(&cli.common, &screen, args),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use jig_model::pattern::Pattern;
+use jig_model::recovery::RecoveryStep;
 use jig_model::{BoardId, ConsoleName, PlaceName};
 
 use super::inject::{FaultArgs, InjectArgs};
@@ -81,6 +82,8 @@ pub(crate) enum Command {
     Console(ConsoleArgs),
     /// List board profiles and places, and where each came from
     Boards,
+    /// Prove that a place works, or repair it step by step until it does
+    Recover(RecoverArgs),
     /// Switch a board's power, or ask for it
     Power(PowerArgs),
     /// List debug probes, real and virtual, and who uses them
@@ -200,9 +203,26 @@ pub(crate) struct ReportArgs {
     /// Run this many times: tells flaky from failing
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
+    /// Repair the rig and try the same test again at most this often; 0 never does (default: as
+    /// the board's profile says, else 2)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub(crate) cures: Option<u32>,
     /// Compare with an earlier JSON report: tells regressions from known failures
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) baseline: Option<PathBuf>,
+}
+
+/// Arguments of `jig recover`.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Begin with this step, whether the place works or not (see --dry-run)
+    #[arg(long, value_name = "STEP")]
+    pub(crate) from: Option<RecoveryStep>,
+    /// Show the ladder as it stands at this place, and touch nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// A report to write.

@@ -52,6 +52,9 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
         plan: console_plan(args.image.is_some()),
         image: args.image,
         repeat: 1,
+        // Whoever talks to a board sees what becomes of it.
+        cures: Some(0),
+        canary: None,
     };
     let terminal = args.raw.then(RawTerminal::enter).transpose()?.flatten();
     if terminal.is_some() {

@@ -50,6 +50,8 @@ fn carry_out(
     let catalogue = Catalogue::load(common)?;
     let (place, profile) = catalogue.place(place)?;
     let request = SessionRequest {
+        canary: catalogue.canary(&place),
+        cures: reports.cures,
         place: place.name,
         resource: place.resource,
         profile,

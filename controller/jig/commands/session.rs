@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jig_drivers::inject::Injection;
 use jig_model::exit::CANCELLED;
+use jig_model::profile::BoardProfile;
 use jig_model::protocol::DriverFactory;
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
 use jig_rig::session::{Bench, Observer, SessionRequest};
@@ -15,6 +16,7 @@ use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::inject::Faults;
+use super::lab::{RigLab, Spares};
 use super::power::InRun;
 use super::turn;
 use crate::args::Common;
@@ -57,16 +59,48 @@ pub(crate) fn session(
     shown: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
     let Asked { request, inject } = asked.into();
+    let faults = Faults::of(inject)?;
+    let (place, profile) = catalogue.place(&request.place)?;
+    let at = (&place, &profile, faults.as_ref());
+    let outcome = on_bench(common, catalogue, screen, at, shown, async |bench, cancel| {
+        beside(cancel.clone())?;
+        let running = jig_rig::session::run(request, bench, observer, cancel);
+        let ended = match &faults {
+            Some(faults) => faults.beside(running).await,
+            None => running.await,
+        };
+        ended.map_err(|error| Failure::of(error.fault(), &error))
+    });
+    for left in faults.iter().flat_map(Faults::left) {
+        screen.say(&format!("--inject {left} has not struck: its moment did not come"));
+    }
+    outcome
+}
+
+/// Does what is recorded as a run, on a bench of a place and the rig round it, which fails
+/// where it is asked to.
+pub(crate) fn on_bench(
+    common: &Common,
+    catalogue: &Catalogue,
+    screen: &Screen,
+    (place, profile, faults): (&Place, &Arc<BoardProfile>, Option<&Faults>),
+    shown: impl FnOnce(),
+    work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
+) -> Result<Outcome, Failure> {
     let store = RunStore::new(catalogue.runs_dir(common));
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
-    let factory = wire_up::factory(&request.profile, &request.resource)?;
-    let outlet = InRun::of(catalogue, &request.place);
+    let factory = wire_up::factory(profile, &place.resource)?;
+    let outlet = InRun::of(catalogue, &place.name);
     let powered = outlet.as_ref().map(|outlet| outlet.before(factory));
     let factory = powered.as_ref().map_or(factory, |powered| powered as &dyn DriverFactory);
-    let faults = Faults::of(inject)?;
-    let failing = faults.as_ref().map(|faults| faults.round(factory));
+    let failing = faults.map(|faults| faults.round(factory));
     let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
+    let clock = faults.map(Faults::clock);
+    let spares = Spares::of(catalogue, &place.name)?;
+    let powered_spares = spares.powered(catalogue)?;
+    let spare = spares.seats(catalogue, &powered_spares)?;
+    let (lab, places) = (RigLab::new(catalogue), catalogue.places());
     let image_sets = Catalogue::images_dir();
     let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -80,34 +114,29 @@ pub(crate) fn session(
         // An emulated board is a new one for each run; of a real one there is one. With it go
         // those that lose their power together with it, in one order for all runs.
         let mut held = Vec::new();
-        if matches!(request.resource, Resource::Probe(_)) {
+        if matches!(place.resource, Resource::Probe(_)) {
             let also = outlet.iter().flat_map(|outlet| &outlet.also);
-            let mut places: Vec<&PlaceName> = also.chain([&request.place]).collect();
-            places.sort();
-            for place in places {
-                held.push(hold(&catalogue.places(), place, &cancel, screen).await?);
+            let mut names: Vec<&PlaceName> = also.chain([&place.name]).collect();
+            names.sort();
+            for place in names {
+                held.push(hold(&places, place, &cancel, screen).await?);
             }
         }
-        beside(cancel.clone())?;
         let bench = Bench {
             store: &store,
             factory,
+            outlet: outlet.is_some(),
+            spare: &spare,
+            lab: &lab,
+            places: Some(&places),
             host: &wire_up::host,
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
-            clock: faults.as_ref().map(Faults::clock),
+            clock: clock.as_ref(),
         };
-        let running = jig_rig::session::run(request, &bench, observer, cancel);
-        let ended = match &faults {
-            Some(faults) => faults.beside(running).await,
-            None => running.await,
-        };
-        ended.map_err(|error| Failure::of(error.fault(), &error))
+        work(&bench, cancel).await
     });
     shown();
-    for left in faults.iter().flat_map(Faults::left) {
-        screen.say(&format!("--inject {left} has not struck: its moment did not come"));
-    }
     let record = record?;
     // Standard input may still be waited for; the process is about to end.
     runtime.shutdown_background();

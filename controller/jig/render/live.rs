@@ -5,16 +5,16 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use jig_model::recovery::RecoveryEvent;
 use jig_model::result::CaseStatus;
-use jig_model::{Cause, ConsoleName, RunEvent, RunId, Verdict};
+use jig_model::{Cause, ConsoleName, Purpose, RunEvent, RunId, Verdict};
 use jig_rig::console::{ConsoleHandle, Escaper, Follow, escape};
 use jig_rig::session::Observer;
 
-use super::{Progress, Screen};
+use super::{Progress, Screen, one_line, repair_words};
 
 /// Bytes shown at once.
 const STRIDE: usize = 16 << 10;
@@ -26,8 +26,9 @@ pub(crate) struct LiveView {
     told: bool,
     /// Whether progress is told in lines, because it is no terminal that would show it.
     lines: bool,
+    /// Whether people are told of repairs.
+    tells: bool,
     repeat: u32,
-    attempt: AtomicU32,
     tally: Mutex<Tally>,
     progress: Progress,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -36,7 +37,10 @@ pub(crate) struct LiveView {
 #[derive(Default)]
 struct Tally {
     cases: [u32; 3],
+    /// Of attempts that count so far.
     verdicts: Vec<Verdict>,
+    /// What the attempt under way is for.
+    purpose: Purpose,
 }
 
 impl LiveView {
@@ -47,8 +51,8 @@ impl LiveView {
             show_console: !screen.json() && !screen.quiet() && repeat == 1,
             told: !screen.quiet(),
             lines: !screen.quiet() && !screen.is_terminal(),
+            tells: !screen.quiet(),
             repeat,
-            attempt: AtomicU32::new(0),
             tally: Mutex::default(),
             progress: screen.progress(),
             threads: Mutex::default(),
@@ -69,9 +73,9 @@ impl LiveView {
     fn line(&self, tally: &Tally) -> String {
         let [passed, failed, skipped] = tally.cases;
         if self.repeat > 1 {
-            let attempt = self.attempt.load(Ordering::Relaxed);
             let good = tally.verdicts.iter().filter(|v| v.kind == jig_model::VerdictKind::Pass);
             let (good, all) = (good.count(), tally.verdicts.len());
+            let attempt = (all + 1).min(self.repeat as usize);
             return format!("attempt {attempt} of {}: {good} of {all} passed", self.repeat);
         }
         format!("{passed} passed, {failed} failed, {skipped} skipped")
@@ -86,9 +90,12 @@ impl Observer for LiveView {
     fn event(&self, event: &RunEvent) {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            RunEvent::AttemptStarted { attempt } => {
-                self.attempt.store(*attempt, Ordering::Relaxed);
+            RunEvent::AttemptStarted { purpose, .. } => {
+                tally.purpose = *purpose;
+                tally.cases = [0; 3];
             }
+            // The known-good image says nothing of what was asked for.
+            RunEvent::Case { .. } | RunEvent::AttemptEnded { .. } if !tally.purpose.is_test() => {}
             RunEvent::Case { status, .. } => {
                 let slot = match status {
                     CaseStatus::Pass => 0,
@@ -97,12 +104,23 @@ impl Observer for LiveView {
                 };
                 tally.cases[slot] += 1;
             }
-            RunEvent::AttemptEnded { attempt, verdict } => {
+            RunEvent::AttemptEnded { verdict, .. } => {
+                tally.verdicts.push(verdict.clone());
                 if self.lines && self.repeat > 1 {
-                    let words = escape(verdict.summary.as_bytes());
+                    let (attempt, words) =
+                        (tally.verdicts.len(), escape(verdict.summary.as_bytes()));
                     eprintln!("attempt {attempt} of {}: {}: {words}", self.repeat, verdict.kind);
                 }
-                tally.verdicts.push(verdict.clone());
+            }
+            RunEvent::Recovery(repair) => {
+                if let RecoveryEvent::Ended { cured_by: Some(_), .. } = repair {
+                    // The attempt that the rig spoiled is made again.
+                    tally.verdicts.pop();
+                }
+                if self.tells && !matches!(repair, RecoveryEvent::Step { .. }) {
+                    self.progress.clear();
+                    eprintln!("jig: {}", one_line(&repair_words(repair).0));
+                }
             }
             RunEvent::Injected { fault, detail } if self.told => {
                 eprintln!("jig: injected {fault}: {}", escape(detail.as_bytes()));

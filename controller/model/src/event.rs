@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::image::DeployReport;
 use crate::post_mortem::PostMortem;
 use crate::protocol::{CheckReport, PowerState};
+use crate::recovery::RecoveryEvent;
 use crate::result::{CaseStatus, ResultFormat};
 use crate::verdict::Verdict;
 use crate::{Cause, ConsoleName};
@@ -88,6 +89,25 @@ pub enum BoardEvent {
     },
 }
 
+/// What an attempt is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// What was asked for: it counts.
+    #[default]
+    Test,
+    /// The known-good image, to tell the rig from the firmware. Says nothing about what was
+    /// asked for.
+    Canary,
+}
+
+impl Purpose {
+    /// Tells whether it is what was asked for.
+    pub fn is_test(&self) -> bool {
+        *self == Self::Test
+    }
+}
+
 /// Everything that can happen in a run, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -96,6 +116,9 @@ pub enum RunEvent {
     AttemptStarted {
         /// Counts from 1.
         attempt: u32,
+        /// What it is for.
+        #[serde(default, skip_serializing_if = "Purpose::is_test")]
+        purpose: Purpose,
     },
     /// An image is on the board.
     Deployed(DeployReport),
@@ -205,6 +228,8 @@ pub enum RunEvent {
         /// Its verdict.
         verdict: Verdict,
     },
+    /// The rig is being repaired.
+    Recovery(RecoveryEvent),
     /// Something worth telling people that no other event says.
     Note {
         /// One line.

@@ -18,13 +18,14 @@ pub mod post_mortem;
 pub mod power;
 pub mod profile;
 pub mod protocol;
+pub mod recovery;
 pub mod result;
 pub mod rig_file;
 pub mod verdict;
 
 pub use cause::Cause;
 pub use diagnostic::{Problem, Problems};
-pub use event::{RunEvent, StampedEvent};
+pub use event::{Purpose, RunEvent, StampedEvent};
 pub use fault::{Fault, chain};
 pub use name::{ActionName, BoardId, ConsoleName, DeviceName, NameError, PlaceName, RunId};
 pub use verdict::{Evidence, Verdict, VerdictKind};

@@ -6,6 +6,7 @@
 pub mod attempt;
 pub mod console;
 pub mod judge;
+pub mod recovery;
 pub mod report;
 pub mod results;
 pub mod session;

@@ -68,7 +68,8 @@ pub(super) fn text(entry: &RunEntry, record: &RunRecord, paint: Paint) -> String
         let replaced = if attempt.replaced { ", made again after the rig was cured" } else { "" };
         let _ = writeln!(
             text,
-            "  attempt {}: {} {} ({}{replaced}, {} boots)",
+            "  {} {}: {} {} ({}{replaced}, {} boots)",
+            if attempt.purpose.is_test() { "attempt" } else { "known-good image as" },
             attempt.attempt,
             paint.paint(style, word),
             attempt.verdict.cause,

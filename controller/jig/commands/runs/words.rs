@@ -1,11 +1,11 @@
 //! Events, sizes and lines in words.
 
-use jig_model::RunEvent;
 use jig_model::event::BoardEvent;
 use jig_model::protocol::PowerState;
 use jig_model::result::CaseStatus;
+use jig_model::{Purpose, RunEvent};
 
-use crate::render::{Style, one_line};
+use crate::render::{Style, one_line, repair_words};
 
 /// Longest line that is shown, in characters. The raw log has the rest.
 const MAX_LINE: usize = 1000;
@@ -42,8 +42,11 @@ pub(super) struct Words {
 /// Says an event.
 pub(super) fn words(event: &RunEvent) -> Words {
     let (source, text, style) = match event {
-        RunEvent::AttemptStarted { attempt } => {
+        RunEvent::AttemptStarted { attempt, purpose: Purpose::Test } => {
             ("run", format!("attempt {attempt} begins"), Some(Style::Bold))
+        }
+        RunEvent::AttemptStarted { attempt, purpose: Purpose::Canary } => {
+            ("run", format!("attempt {attempt} begins: the known-good image"), Some(Style::Bold))
         }
         RunEvent::Deployed(report) => {
             let text =
@@ -105,6 +108,10 @@ pub(super) fn words(event: &RunEvent) -> Words {
                 verdict.kind, verdict.cause, verdict.summary
             );
             ("verdict", text, Some(Style::Bold))
+        }
+        RunEvent::Recovery(event) => {
+            let (text, style) = repair_words(event);
+            ("repair", text, Some(style))
         }
         RunEvent::Note { text } => ("note", text.clone(), None),
     };

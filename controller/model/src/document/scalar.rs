@@ -11,6 +11,7 @@ use super::value::FromToml;
 use super::{ByteSize, Located, Node};
 use crate::pattern::Pattern;
 use crate::profile::{Arch, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind};
+use crate::recovery::RecoveryStep;
 use crate::rig_file::{EmulatorDeploy, WireProtocol};
 use crate::{ActionName, BoardId, ConsoleName, DeviceName, PlaceName};
 
@@ -216,6 +217,11 @@ impl Choice for ConsoleKind {
     const WHAT: &'static str = "kind of console";
     const CHOICES: &'static [(&'static str, Self)] =
         &[("uart", Self::Uart), ("semihosting", Self::Semihosting), ("rtt", Self::Rtt)];
+}
+
+impl Choice for RecoveryStep {
+    const WHAT: &'static str = "step of the recovery ladder";
+    const CHOICES: &'static [(&'static str, Self)] = RecoveryStep::NAMED;
 }
 
 impl Choice for DeployMethod {

@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 use super::checks::{self, Subject};
 use super::deploy::{DeployMethod, FLASH_TIMEOUT};
 use super::fault_sets::lower_faults;
-use super::raw::{RawDebug, RawDeploy, RawEmulation, RawLimits, RawProfile, RawQuirks, RawStage};
+use super::raw::{
+    RawDebug, RawDeploy, RawEmulation, RawLimits, RawProfile, RawQuirks, RawRecovery, RawStage,
+};
 use super::{
     BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugSpec, Deploy, Emulation, FaultSets,
     FaultSignature, FlashCommand, Limits, MemoryKind, MemoryRegion, Quirks, StageProbe,
 };
 use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
+use crate::recovery::Recovery;
 
 const KIND: &str = "board profile";
 const VERSION: u32 = 1;
@@ -98,7 +101,24 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
         stages: values(raw.stage, lower_stage)?,
         faults,
         limits: raw.limits.map_or_else(Limits::default, |limits| lower_limits(limits.value)),
+        recovery: match raw.recovery {
+            Some(recovery) => lower_recovery(recovery.value)?,
+            None => Recovery::default(),
+        },
         origin: origin.to_owned(),
+    })
+}
+
+fn lower_recovery(raw: RawRecovery) -> Option<Recovery> {
+    let default = Recovery::default();
+    Some(Recovery {
+        ladder: match raw.ladder {
+            Some(steps) => steps.value.into_iter().map(|step| step.value).collect(),
+            None => default.ladder,
+        },
+        cures: value_or(raw.cures, default.cures),
+        within: value_or(raw.within, default.within),
+        long_off: value_or(raw.long_off, default.long_off),
     })
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::document::{ByteSize, Choice, FromToml, Located, Node, did_you_mean};
 use crate::pattern::Pattern;
 use crate::profile::{Arch, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind};
+use crate::recovery::RecoveryStep;
 use crate::toml_table;
 use crate::{BoardId, Cause, ConsoleName, Fault, VerdictKind};
 
@@ -42,8 +43,24 @@ toml_table! {
         stage: Vec<Located<RawStage>> = optional,
         /// Numbers that tell trouble from normal operation.
         limits: RawLimits = optional,
+        /// How the rig is repaired when a run finds it broken.
+        recovery: RawRecovery = optional,
         /// Fault signatures of this board alone.
         fault: Vec<Located<RawFault>> = optional,
+    }
+
+    /// How the rig is repaired.
+    pub(super) struct RawRecovery {
+        /// The steps in the order in which they are taken, gentlest first; all if missing. A
+        /// place skips those it has no means for.
+        ladder: Vec<Located<RecoveryStep>> = optional,
+        /// How often a run may repair the rig and try the same test again; 2 if missing, 0 for
+        /// never.
+        cures: u32 = optional,
+        /// How long one repair may take, proofs included; "5m" if missing.
+        within: Duration = optional,
+        /// How long the power is away in a long power cycle; "10s" if missing.
+        long_off: Duration = optional,
     }
 
     /// One region of memory.

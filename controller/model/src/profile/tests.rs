@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -9,6 +10,7 @@ use super::raw::RawFaultSet;
 use super::*;
 use crate::document::{Findings, open};
 use crate::pattern::Pattern;
+use crate::recovery::{Recovery, RecoveryStep};
 use crate::{Cause, Problems};
 
 /// Returns the folder of the shipped profiles.
@@ -59,6 +61,7 @@ memory = [
 ]
 console = [{ name = "uart0", kind = "uart", baud = 9600 }, { name = "sh", kind = "semihosting" }, { name = "log", kind = "rtt", channel = 2 }]
 fault = [{ name = "own", pattern = 'OWN!', cause = "hang" }]
+recovery = { ladder = ["reset", "power-cycle"], cures = 1, within = "9s", long_off = "4s" }
 [emulation]
 program = "qemu-system-arm"
 machine = "virt,gic-version=3"
@@ -111,6 +114,9 @@ fn a_good_profile_is_lowered() {
     );
     assert!(matches!(&profile.stages[1].probe, StageProbe::Banner { port, .. } if port == "ssh"));
     assert_eq!((profile.limits.storm_bytes, profile.limits.boot_loop), (1 << 20, 5));
+    let steps = vec![RecoveryStep::Reset, RecoveryStep::PowerCycle];
+    let (within, long_off) = (Duration::from_secs(9), Duration::from_secs(4));
+    assert_eq!(profile.recovery, Recovery { ladder: steps, cures: 1, within, long_off });
     let Some(Deploy::Command(command)) = profile.deploy else { panic!() };
     assert_eq!((command.timeout.as_secs(), command.success_codes), (30, vec![0, 3]));
     assert_eq!(command.verified_pattern.unwrap().as_str(), "Verified OK");
@@ -187,6 +193,10 @@ const SLIPS: &[(&str, &str, &str, &str)] = &[
     ("boot_loop = 5", "boot_loop = 0", "profile::limits", "0"),
     ("\"20ms\"", "\"1h\"", "profile::limits", "\"1h\""),
     ("boot_loop = 5", "boot_lop = 5", "document::unknown-key", "boot_lop"),
+    ("\"power-cycle\"", "\"reset\"", "profile::recovery-step", "\"reset\""),
+    ("\"power-cycle\"", "\"cycle\"", "document::unknown-word", "\"cycle\""),
+    ("cures = 1", "cures = 21", "profile::recovery", "21"),
+    ("\"4s\"", "\"4ms\"", "profile::recovery", "\"4ms\""),
     ("method = \"command\"", "method = \"comand\"", "document::unknown-word", "\"comand\""),
     ("\"openocd\"", "\"bin/openocd\"", "profile::deploy-program", "\"bin/openocd\""),
     ("\"{address}\"", "\"{adress}\"", "profile::deploy-placeholder", "\"{adress}\""),
@@ -291,7 +301,7 @@ fn a_message_says_where_what_and_how() {
     let expected = "board profile dir/demo.toml has 3 problems\
         \n  dir/demo.toml: `arch` is missing (add `arch = ...`)\
         \n  dir/demo.toml:5:1: unknown key `arck` (did you mean `arch`?)\
-        \n  dir/demo.toml:17:11: `program` must be the plain name of a program (no path and no \
+        \n  dir/demo.toml:18:11: `program` must be the plain name of a program (no path and no \
         arguments: it is looked up in PATH, and arguments go into `args`)";
     assert_eq!(parse(&text).unwrap_err().to_string(), expected);
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Deploy;
 use crate::pattern::Pattern;
+use crate::recovery::Recovery;
 use crate::{BoardId, Cause, ConsoleName};
 
 /// Names the processor families an image can be built for.
@@ -266,6 +267,8 @@ pub struct BoardProfile {
     pub faults: Vec<FaultSignature>,
     /// Limits.
     pub limits: Limits,
+    /// How the rig is repaired.
+    pub recovery: Recovery,
     /// Where the profile came from: a path, or `built-in NAME`.
     pub origin: String,
 }

@@ -1,5 +1,7 @@
 //! What must hold of a place beyond the types of its values.
 
+use std::time::Duration;
+
 use super::power::{Devices, RawPlacePower, check_outlet};
 use super::raw::{RawEmulator, RawPlace, RawProbe};
 use super::{EmulatorDeploy, ProbeResource, wires};
@@ -43,6 +45,7 @@ pub(super) fn run(
         }
     }
     wires::check(place, profile, findings);
+    canary(place, profile, findings);
     if let Some(probe) = &place.probe {
         selector(&probe.value, findings);
         words(&probe.value, findings);
@@ -50,6 +53,29 @@ pub(super) fn run(
             chip(probe, profile, findings);
             flasher(probe, profile, findings);
         }
+    }
+}
+
+/// What a canary's time may be: under a second no board boots, and who waits for a proof waits
+/// no longer than five minutes.
+const CANARY_RANGE: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(300);
+
+fn canary(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings) {
+    let Some(canary) = &place.canary else { return };
+    let image = canary.value.image.as_ref();
+    if let Some(image) = image.filter(|i| i.value.is_empty() || i.value.contains('\0')) {
+        let help = "name an ELF or Intel HEX file, relative to this one";
+        findings.add("rig::canary", image.at(), "`image` is no file name", help);
+    }
+    let timeout = canary.value.timeout.as_ref();
+    if let Some(timeout) = timeout.filter(|time| !CANARY_RANGE.contains(&time.value)) {
+        let help = "use \"1s\" to \"5m\"";
+        findings.add("rig::canary", timeout.at(), "a canary cannot take that long", help);
+    }
+    if profile.is_some_and(|profile| profile.memory.is_empty()) {
+        let help = "remove the canary: what the board boots by itself is known";
+        findings.add("rig::canary", canary.at(), "the board takes no image", help);
     }
 }
 

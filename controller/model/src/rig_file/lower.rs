@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::power::{Devices, RawPower};
-use super::raw::{RawPlace, RawRig, RawRuns};
+use super::raw::{RawCanary, RawPlace, RawRig, RawRuns};
 use super::{
-    EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, checks, power, wires,
+    Canary, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, checks, power, wires,
 };
 use crate::document::{Findings, Located, document_schema, open};
 use crate::power::PowerDevice;
@@ -242,7 +242,22 @@ fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> 
         resource,
         power,
         hub: raw.hub.map(|hub| hub.value),
+        canary: match raw.canary {
+            Some(canary) => Some(lower_canary(canary.value)?),
+            None => None,
+        },
         origin: origin.to_owned(),
+    })
+}
+
+/// A canary is a small test; half a minute is long for one.
+const CANARY: Duration = Duration::from_secs(30);
+
+fn lower_canary(raw: RawCanary) -> Option<Canary> {
+    Some(Canary {
+        image: PathBuf::from(raw.image?.value),
+        until: raw.until.map(|until| until.value),
+        within: raw.timeout.map_or(CANARY, |time| time.value),
     })
 }
 

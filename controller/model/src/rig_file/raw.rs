@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::power::{RawPlacePower, RawPower};
 use crate::document::{ByteSize, Located};
+use crate::pattern::Pattern;
 use crate::rig_file::{EmulatorDeploy, WireProtocol};
 use crate::toml_table;
 use crate::{BoardId, ConsoleName, DeviceName, PlaceName};
@@ -37,6 +38,19 @@ toml_table! {
         hub: DeviceName = optional,
         /// Wires to consoles of a real board, beside its debug probe.
         console: Vec<Located<RawWire>> = optional,
+        /// An image that is known to work on the board. It may be put there at any time to
+        /// tell a broken rig from broken firmware.
+        canary: RawCanary = optional,
+    }
+
+    /// An image that is known to work.
+    pub(super) struct RawCanary {
+        /// The file, relative to this one.
+        image: String = required,
+        /// Text that its primary console shows when it works; a test report if missing.
+        until: Pattern = optional,
+        /// How long it may take; "30s" if missing.
+        timeout: Duration = optional,
     }
 
     /// A wire to a console of a real board. Each kind of wire is a key of its own; one is given.

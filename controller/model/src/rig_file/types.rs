@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::document::did_you_mean;
+use crate::pattern::Pattern;
 use crate::power::{PlacePower, PowerDevice};
 use crate::profile::BoardProfile;
 use crate::{BoardId, ConsoleName, DeviceName, PlaceName};
@@ -35,8 +36,21 @@ pub struct Place {
     pub power: Option<PlacePower>,
     /// The hub that it hangs on with others.
     pub hub: Option<DeviceName>,
+    /// The image that is known to work on its board.
+    pub canary: Option<Canary>,
     /// Where it was declared: a path, or the profile's origin.
     pub origin: String,
+}
+
+/// An image that is known to work on a place's board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Canary {
+    /// The file; as written in the rig file, and relative to it.
+    pub image: PathBuf,
+    /// The text it prints when it works; its test report otherwise.
+    pub until: Option<Pattern>,
+    /// How long it may take.
+    pub within: Duration,
 }
 
 /// Something of the rig that a place is made of.
@@ -202,6 +216,7 @@ impl Rig {
                 resource: Resource::Emulator(EmulatorResource::default()),
                 power: None,
                 hub: None,
+                canary: None,
                 origin: profile.origin.clone(),
             })
         };

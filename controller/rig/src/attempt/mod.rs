@@ -12,6 +12,8 @@
 mod actions;
 mod aftermath;
 mod board;
+mod bound;
+mod consoles;
 mod identity;
 mod lookout;
 mod perform;
@@ -23,6 +25,7 @@ mod watcher;
 mod wire_watch;
 
 pub use board::EventSink;
+pub use bound::{BindRequest, Bound};
 pub use lookout::Lookout;
 pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};
 #[cfg(test)]

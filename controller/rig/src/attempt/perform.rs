@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jig_model::image::Image;
-use jig_model::plan::{Action, ActionKind, Plan};
+use jig_model::plan::{Action, ActionKind, Plan, PowerOp};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
     BindContext, BoardSink as _, BoxFuture, DriverError, DriverFactory, Host, PowerState,
@@ -19,19 +19,15 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::actions::Actions;
+use super::actions::{Actions, lied};
 use super::aftermath;
-use super::board::{Board, EventSink, Line};
+use super::board::{Board, EventSink};
+use super::consoles::Consoles;
 use super::lookout::Lookout;
 use super::post_mortem::{explain, image_of};
 use super::watcher::{Progress, Reading, Seen, Watcher};
-use crate::console::{
-    Console, ConsoleHandle, FollowError, GapReason, LogError, LogPaths, LogReader, LogState,
-    PatternSetError, RecordKind, Syncing,
-};
-use crate::judge::{
-    Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, ReadBack, judge,
-};
+use crate::console::{ConsoleHandle, FollowError, LogError, PatternSetError, Syncing};
+use crate::judge::{Heard, Identity, Observation, Passage, ReadBack, judge};
 use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
@@ -130,7 +126,7 @@ impl AttemptError {
 
 /// How long the board may take to lose its power at the end. An emulator is killed within
 /// milliseconds; a slow PDU answers within its own time-out, far below.
-const POWER_OFF: Duration = Duration::from_secs(30);
+pub(super) const POWER_OFF: Duration = Duration::from_secs(30);
 
 /// Runs a plan once.
 ///
@@ -139,7 +135,8 @@ const POWER_OFF: Duration = Duration::from_secs(30);
 /// # Errors
 /// The attempt could not even be watched; what the board or target did is in the verdict.
 pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptError> {
-    let consoles = Consoles::start(&request)?;
+    let consoles = Consoles::start(&request.profile, request.dir, request.attempt, &request.clock)
+        .map_err(AttemptError::Log)?;
     let reading = reading(request.plan);
     let results_console = reading.console.clone().unwrap_or_else(|| consoles.primary.clone());
     if !consoles.running.contains_key(&results_console) {
@@ -312,7 +309,9 @@ async fn follow_plan(
 async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
     let Some(power) = &mut actions.protocols.power else { return Ok(()) };
     actions.board.facts().switching = true;
+    let before = actions.board.powered();
     match timeout(POWER_OFF, power.off()).await {
+        Ok(Ok(())) if !actions.board.obeyed(PowerOp::Off, before) => Err(lied(PowerOp::Off)),
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(ActionFailure::new(error.cause, chain(&error))),
         Err(_) => {
@@ -373,109 +372,4 @@ fn reading(plan: &Plan) -> ResultsReading {
     let (console, format) = first.unwrap_or_default();
     let only = format.filter(|_| same);
     ResultsReading { wanted, console, how: Reading { only, markers: plan.markers.clone() } }
-}
-
-/// The captured consoles of the board.
-struct Consoles {
-    running: BTreeMap<ConsoleName, Console>,
-    primary: ConsoleName,
-}
-
-/// What the consoles' logs amount to.
-struct Closed {
-    lengths: BTreeMap<ConsoleName, u64>,
-    gaps: Vec<Gap>,
-    incidents: Vec<Incident>,
-    syncing: Vec<Syncing>,
-}
-
-impl Consoles {
-    fn start(request: &AttemptRequest<'_>) -> Result<Self, AttemptError> {
-        let mut running = BTreeMap::new();
-        for spec in &request.profile.consoles {
-            let paths = log_paths(request.dir, request.attempt, &spec.name);
-            if let Some(folder) = paths.raw.parent() {
-                std::fs::create_dir_all(folder).map_err(|source| {
-                    AttemptError::Log(LogError::Create { path: folder.to_owned(), source })
-                })?;
-            }
-            let console =
-                Console::start(&paths, Arc::clone(&request.clock)).map_err(AttemptError::Log)?;
-            running.insert(spec.name.clone(), console);
-        }
-        Ok(Self { running, primary: request.profile.primary_console().clone() })
-    }
-
-    fn lines(&self, dir: &RunDir, attempt: u32) -> BTreeMap<ConsoleName, Line> {
-        let lines = self.running.iter().map(|(name, console)| {
-            let file = dir.relative(&dir.console_path(attempt, name)).unwrap_or_default();
-            (name.clone(), Line { handle: console.handle().clone(), file })
-        });
-        lines.collect()
-    }
-
-    async fn close(self, dir: &RunDir, attempt: u32) -> Closed {
-        let mut closed = Closed {
-            lengths: BTreeMap::new(),
-            gaps: Vec::new(),
-            incidents: Vec::new(),
-            syncing: Vec::new(),
-        };
-        for (name, console) in self.running {
-            let (state, syncing) = console.end().await;
-            closed.syncing.push(syncing);
-            closed.lengths.insert(name.clone(), state.len);
-            let file = dir.relative(&dir.console_path(attempt, &name)).unwrap_or_default();
-            closed.take(state, file, &log_paths(dir, attempt, &name));
-        }
-        closed
-    }
-}
-
-impl Closed {
-    fn take(&mut self, state: LogState, file: String, paths: &LogPaths) {
-        if let Some(error) = &state.error {
-            let text = format!("the console's log could not be written: {error}");
-            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
-            let kind = IncidentKind::Lost(Cause::StorageFailed);
-            self.incidents.push(Incident { kind, passage });
-        }
-        if let Some(why) = &state.away {
-            let text = format!("the console's wire did not come back: {why}");
-            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
-            let kind = IncidentKind::Lost(Cause::ConsoleLost);
-            self.incidents.push(Incident { kind, passage });
-        }
-        if state.gaps == 0 {
-            return;
-        }
-        let Ok(reader) = LogReader::open(paths) else { return };
-        let mut gaps = Vec::new();
-        // The time since which the wire's other end has been away.
-        let mut away = None;
-        for record in reader.records() {
-            match record.kind {
-                RecordKind::Gap { lost, reason } => {
-                    let text = reason.as_str().to_owned();
-                    let (start, end) = (record.offset, record.offset);
-                    away = (reason == GapReason::Wire).then_some(record.stamp.mono_ns);
-                    let passage = Passage { file: file.clone(), start, end, text };
-                    gaps.push(Gap { passage, lost });
-                }
-                RecordKind::Attached => {
-                    if let (Some(since), Some(gap)) = (away.take(), gaps.last_mut()) {
-                        let time = Duration::from_nanos(record.stamp.mono_ns.saturating_sub(since));
-                        gap.passage.text = format!("wire, away for {:.3} s", time.as_secs_f64());
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.gaps.extend(gaps);
-    }
-}
-
-fn log_paths(dir: &RunDir, attempt: u32, console: &ConsoleName) -> LogPaths {
-    let raw = dir.console_path(attempt, console);
-    LogPaths { index: raw.with_extension("idx"), raw }
 }

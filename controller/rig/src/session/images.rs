@@ -5,10 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jig_model::Fault;
 use jig_model::image::{Image, ImageError, ImageSource};
 use jig_model::plan::{ActionKind, Plan};
 use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::rig_file::Resource;
+use nix::errno::Errno;
 
 /// Says what is wrong with the images of a run.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +56,21 @@ pub enum ImagesError {
     },
 }
 
+impl ImagesError {
+    /// Says who is to blame: whoever named the image, unless this machine could not read it.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Unreadable(error) if error.is_the_hosts() => Fault::Lab,
+            Self::NotGiven { .. }
+            | Self::NotDeployed { .. }
+            | Self::Needed { .. }
+            | Self::NotTaken { .. }
+            | Self::Unreadable(_)
+            | Self::Unfit { .. } => Fault::Usage,
+        }
+    }
+}
+
 /// Says why an image file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("read image {}", path.display())]
@@ -63,6 +80,14 @@ pub struct UnreadableImage {
     /// Why.
     #[source]
     pub source: io::Error,
+}
+
+impl UnreadableImage {
+    /// Tells whether it would be read if this machine were well.
+    fn is_the_hosts(&self) -> bool {
+        let errno = self.source.raw_os_error().map(Errno::from_raw);
+        matches!(errno, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EIO))
+    }
 }
 
 /// An image with the bytes that were checked.
@@ -119,7 +144,8 @@ pub(super) fn read(
     Ok(images)
 }
 
-fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError> {
+/// Reads and checks one image.
+pub(super) fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError> {
     let unfit = |source| ImagesError::Unfit { path: named.to_owned(), source };
     let source = ImageSource::of(named, Path::exists).map_err(unfit)?;
     let path = &source.path;
@@ -132,4 +158,11 @@ fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, ImagesError
     let bytes = fs::read(path).map_err(unreadable)?;
     let image = Image::parse_from(&source, &bytes, board).map_err(unfit)?;
     Ok(ReadImage { image, bytes })
+}
+
+/// Checks an image whose bytes are at hand; nothing if it does not fit the board.
+pub(super) fn of_bytes(name: &str, bytes: Vec<u8>, board: &BoardProfile) -> Option<ReadImage> {
+    let source = ImageSource::of(Path::new(name), |_| false).ok()?;
+    let image = Image::parse_from(&source, &bytes, board).ok()?;
+    Some(ReadImage { image, bytes })
 }

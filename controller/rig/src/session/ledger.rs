@@ -1,7 +1,7 @@
 //! What a run's parts need of its directory, in the shape they ask for it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jig_model::RunEvent;
@@ -50,8 +50,8 @@ pub(super) struct RunEvents {
     pub(super) observer: Arc<dyn Observer>,
     /// The run's id, which joins log lines of one run.
     pub(super) trace: String,
-    /// The first event that could not be written.
-    pub(super) failed: OnceLock<StoreError>,
+    /// The first event of the attempt that could not be written.
+    pub(super) failed: Mutex<Option<StoreError>>,
 }
 
 impl EventSink for RunEvents {
@@ -59,13 +59,20 @@ impl EventSink for RunEvents {
         self.mirror(&event);
         if let Err(error) = self.log.append(&event) {
             tracing::error!(%error, "event not recorded");
-            let _ = self.failed.set(error);
+            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.get_or_insert(error);
         }
         self.observer.event(&event);
     }
 }
 
 impl RunEvents {
+    /// Returns why an event could not be written since this was asked last. What a later
+    /// attempt shows is whole again.
+    pub(super) fn lost(&self) -> Option<StoreError> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Repeats an event in Jig's own log, so that one stream tells everything.
     fn mirror(&self, event: &RunEvent) {
         if !tracing::enabled!(tracing::Level::INFO) {

@@ -3,11 +3,17 @@
 //! Owns the order: check, record, attempt, judge, report. Refuses to show anything: an
 //! [`Observer`] is told what happens.
 
+mod bedside;
 mod images;
+mod lab;
 mod ledger;
+mod making;
+mod recover;
 mod run;
 #[cfg(test)]
 mod tests;
 
 pub use images::{ImagesError, UnreadableImage};
+pub use lab::{Lab, NoLab, Seat};
+pub use recover::{RecoverRequest, recover, rungs};
 pub use run::{Bench, Observer, SessionError, SessionRequest, run};

@@ -2,26 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
 
 use jig_model::image::Image;
 use jig_model::plan::Plan;
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{DriverFactory, Host, ProcessLedger};
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::{Canary, Resource};
 use jig_model::{Cause, ConsoleName, Fault, PlaceName, RunEvent, Verdict, VerdictKind};
 
 use tracing::Instrument as _;
 
 use super::images::{self, ImagesError, ReadImages};
-use super::ledger::{RunClock, RunEvents, RunLedger};
-use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, Lookout, perform};
+use super::lab::{Lab, Seat};
+use super::ledger::RunEvents;
+use super::making::Making;
+use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
 use crate::report::combine;
 use crate::store::{
-    AttemptRecord, BootRecord, Clock, ImageRecord, LiveRun, NewRun, PlanRecord, RunRecord,
-    RunStore, StoreError, SystemClock,
+    Clock, ImageRecord, LiveRun, NewRun, Places, PlanRecord, RunRecord, RunStore, StoreError,
+    SystemClock,
 };
 use crate::workflow::CancelToken;
 
@@ -49,14 +50,27 @@ pub struct SessionRequest {
     pub image: Option<PathBuf>,
     /// How many attempts to make; at least one is made.
     pub repeat: u32,
+    /// How often the rig may be repaired on the way; as the profile says if nothing.
+    pub cures: Option<u32>,
+    /// The place's known-good image, where somebody declares one; its path resolved.
+    pub canary: Option<Canary>,
 }
 
 /// What runs happen on.
+#[derive(Clone, Copy)]
 pub struct Bench<'a> {
     /// Where runs are kept.
     pub store: &'a RunStore,
     /// Binds the place's resource.
     pub factory: &'a dyn DriverFactory,
+    /// Whether something of the lab switches the place's power.
+    pub outlet: bool,
+    /// Other places with the same kind of board, to fail over to.
+    pub spare: &'a [Seat<'a>],
+    /// The rest of the lab.
+    pub lab: &'a dyn Lab,
+    /// What places keep between runs; known-good images are kept and found there.
+    pub places: Option<&'a Places>,
     /// Makes the host that a run's commands run on.
     pub host: &'a (dyn Fn(Arc<dyn ProcessLedger>) -> Box<dyn Host> + Sync),
     /// Folder of the built image sets.
@@ -64,7 +78,7 @@ pub struct Bench<'a> {
     /// The program's version, for the record.
     pub version: &'a str,
     /// The clock of the run, if it is not the machine's.
-    pub clock: Option<Arc<dyn Clock>>,
+    pub clock: Option<&'a Arc<dyn Clock>>,
 }
 
 /// Says why a run could not be made.
@@ -92,7 +106,7 @@ impl SessionError {
     /// Says who is to blame.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Images(_) => Fault::Usage,
+            Self::Images(error) => error.fault(),
             Self::Unfit { .. } => Fault::Profile,
             Self::Store(error) => error.fault(),
         }
@@ -101,7 +115,8 @@ impl SessionError {
 
 /// Makes a run.
 ///
-/// An attempt that the rig spoiled ends the run: what it would have shown is not known.
+/// An attempt that the rig spoiled is made again once the rig is repaired. If it cannot be
+/// repaired, that ends the run: what the attempt would have shown is not known.
 ///
 /// # Errors
 /// The request is wrong, or the run could not be recorded. What went wrong in the run
@@ -115,7 +130,7 @@ pub async fn run(
     check_requirements(&request)?;
     let given = request.image.as_deref();
     let read = images::read(&request.plan, given, &request.profile, &request.resource)?;
-    let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
+    let clock = bench.clock.map_or_else(|| Arc::new(SystemClock::new()) as _, Arc::clone);
     let mut live = bench.store.begin(new_run(&request, &read, bench), clock)?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
@@ -124,21 +139,38 @@ pub async fn run(
         log: Arc::clone(live.events()),
         observer: Arc::clone(&observer),
         trace: live.id().to_string(),
-        failed: OnceLock::new(),
+        failed: Mutex::default(),
     });
-    let lookout = Arc::new(Lookout::new(Arc::clone(&request.profile)));
+    let seat = Seat {
+        place: request.place.clone(),
+        resource: request.resource.clone(),
+        profile: Arc::clone(&request.profile),
+        factory: bench.factory,
+        outlet: bench.outlet,
+        canary: request.canary.clone(),
+    };
+    let mut making = Making {
+        bench,
+        seat,
+        plan: &request.plan,
+        images: &images,
+        live: &mut live,
+        lookout: Arc::new(Lookout::new(Arc::clone(&request.profile))),
+        events,
+        observer,
+        cancel,
+        cures: request.cures.unwrap_or(request.profile.recovery.cures),
+        number: 0,
+        syncing: Vec::new(),
+    };
     let mut verdicts: Vec<Verdict> = Vec::new();
     let mut syncing = Vec::new();
-    for attempt in 1..=request.repeat.max(1) {
-        let (made, logs) = attempt_once(
-            attempt, &request, bench, &live, &images, &lookout, &events, &observer, &cancel,
-        )
-        .instrument(span.clone())
-        .await;
-        let kind = made.verdict.kind;
-        verdicts.push(made.verdict.clone());
-        live.note(|record| record.attempts.push(made))?;
+    for _ in 0..request.repeat.max(1) {
+        let verdict = making.turn().instrument(span.clone()).await?;
+        let kind = verdict.kind;
+        verdicts.push(verdict);
         // The logs of the attempt before were synced while this one ran.
+        let logs = std::mem::take(&mut making.syncing);
         let lost = durable(std::mem::replace(&mut syncing, logs)).await;
         if let Some(error) = lost {
             verdicts.push(error);
@@ -163,77 +195,6 @@ async fn durable(logs: Vec<Syncing>) -> Option<Verdict> {
     let error = failed?;
     let summary = format!("a console's log could not be made durable: {error}");
     Some(Verdict::of(Cause::StorageFailed, summary))
-}
-
-#[expect(clippy::too_many_arguments, reason = "the parts of one run, passed on once")]
-async fn attempt_once(
-    attempt: u32,
-    request: &SessionRequest,
-    bench: &Bench<'_>,
-    live: &LiveRun,
-    images: &BTreeMap<Option<PathBuf>, Image>,
-    lookout: &Arc<Lookout>,
-    events: &Arc<RunEvents>,
-    observer: &Arc<dyn Observer>,
-    cancel: &CancelToken,
-) -> (AttemptRecord, Vec<Syncing>) {
-    events.emit(RunEvent::AttemptStarted { attempt });
-    let began = Instant::now();
-    let ledger: Arc<dyn ProcessLedger> = Arc::new(RunLedger::new(live.children()));
-    let (clock, run_began) = live.clock();
-    let host = (bench.host)(Arc::clone(&ledger));
-    let evidence = live.dir().artefact_path(&format!("attempt-{attempt}"));
-    // Without the folder the driver fails to write there, and says so.
-    let _ = std::fs::create_dir_all(&evidence);
-    let outcome = perform(AttemptRequest {
-        attempt,
-        profile: Arc::clone(&request.profile),
-        lookout: Arc::clone(lookout),
-        resource: &request.resource,
-        plan: &request.plan,
-        images,
-        factory: bench.factory,
-        host: host.as_ref(),
-        dir: live.dir(),
-        evidence: &evidence,
-        clock: Arc::new(RunClock { clock, began: run_began }),
-        events: Arc::clone(events) as Arc<dyn EventSink>,
-        image_sets: bench.image_sets,
-        ledger,
-        cancel: cancel.clone(),
-        opened: &|console, handle| observer.console(console, handle),
-    })
-    .await;
-    let mut end = match outcome {
-        Ok(end) => end,
-        Err(error) => {
-            let verdict = Verdict::of(error.cause(), jig_model::chain(&error));
-            AttemptEnd {
-                verdict,
-                workflow: None,
-                boots: Vec::new(),
-                consoles: BTreeMap::new(),
-                syncing: Vec::new(),
-            }
-        }
-    };
-    if let Some(error) = events.failed.get() {
-        let notes = std::mem::take(&mut end.verdict.notes);
-        end.verdict =
-            Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(error)) };
-    }
-    events.emit(RunEvent::AttemptEnded { attempt, verdict: end.verdict.clone() });
-    let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });
-    let record = AttemptRecord {
-        attempt,
-        verdict: end.verdict,
-        replaced: false,
-        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        workflow: serde_json::to_value(&end.workflow).unwrap_or_default(),
-        boots: boots.collect(),
-        consoles: end.consoles.into_keys().collect(),
-    };
-    (record, end.syncing)
 }
 
 fn new_run(request: &SessionRequest, read: &ReadImages, bench: &Bench<'_>) -> NewRun {

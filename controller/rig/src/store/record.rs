@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use jig_model::{BoardId, ConsoleName, PlaceName, RunId, Verdict};
+use jig_model::{BoardId, ConsoleName, PlaceName, Purpose, RunId, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Durability};
@@ -64,6 +64,9 @@ pub struct BootRecord {
 pub struct AttemptRecord {
     /// Counts from 1.
     pub attempt: u32,
+    /// What it was for. Only tests count.
+    #[serde(default, skip_serializing_if = "Purpose::is_test")]
+    pub purpose: Purpose,
     /// What it amounts to.
     pub verdict: Verdict,
     /// Whether the rig failed, was cured, and the attempt was made again: it then counts

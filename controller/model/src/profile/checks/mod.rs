@@ -7,6 +7,7 @@ mod board;
 mod debug;
 mod deploy;
 mod emulation;
+mod recovery;
 
 use super::FaultSets;
 use super::raw::RawProfile;
@@ -63,6 +64,8 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::stage-port", emulation::banner_ports_are_forwarded),
     ("profile::stage-timeout", board::stage_times_are_sane),
     ("profile::limits", board::limits_are_sane),
+    ("profile::recovery-step", recovery::steps_come_once),
+    ("profile::recovery", recovery::numbers_are_sane),
 ];
 
 /// Runs every check.

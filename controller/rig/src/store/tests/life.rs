@@ -82,6 +82,7 @@ fn updates_are_on_disk_at_once() {
     run.update(|record| {
         record.attempts.push(AttemptRecord {
             attempt: 1,
+            purpose: jig_model::Purpose::Test,
             verdict: passed(),
             replaced: false,
             duration_ms: 7,
@@ -130,7 +131,7 @@ fn events_are_stamped_and_come_back_as_they_were() {
     clock.advance(Duration::from_secs(100));
     let run = store.begin(new_run(), clock.clone()).unwrap();
     let events = [
-        RunEvent::AttemptStarted { attempt: 1 },
+        RunEvent::AttemptStarted { attempt: 1, purpose: jig_model::Purpose::Test },
         RunEvent::Deployed(DeployReport {
             method: "emulator-loader".into(),
             image: "a.elf".into(),

@@ -1,5 +1,7 @@
 //! Runs on a scripted board: attempts, storage that fails, requests that do not fit.
 
+mod cures;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +9,7 @@ use jig_model::protocol::{Host, ProcessLedger};
 use jig_model::rig_file::{EmulatorResource, Resource};
 use jig_model::{Cause, ConsoleName, RunEvent, RunId, VerdictKind};
 
-use super::{Bench, Observer, SessionError, SessionRequest, run};
+use super::{Bench, NoLab, Observer, SessionError, SessionRequest, run};
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
 use crate::store::{RunRecord, RunStore};
@@ -45,12 +47,18 @@ async fn made(
         plan: parse(text),
         image: None,
         repeat,
+        cures: None,
+        canary: None,
     };
     let store = RunStore::new(root.path());
     let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
     let bench = Bench {
         store: &store,
         factory: &board,
+        outlet: false,
+        spare: &[],
+        lab: &NoLab,
+        places: None,
         host: &host,
         image_sets: Path::new("/"),
         version: "1",

@@ -1,0 +1,136 @@
+//! What a run may use of the rig beside its own place.
+
+use std::sync::{Mutex, PoisonError};
+
+use jig_drivers::power::OutletFactory;
+use jig_model::PlaceName;
+use jig_model::protocol::{BoxFuture, DriverFactory, HealthCheck};
+use jig_model::rig_file::Resource;
+use jig_rig::session::{Lab, Seat};
+use jig_rig::store::PlaceLock;
+
+use super::power::InRun;
+use crate::catalogue::Catalogue;
+use crate::failure::{Failure, chain};
+use crate::wire_up;
+
+/// The other places with a board like that of one place, ready to be moved to.
+pub(crate) struct Spares<'c> {
+    outlets: Vec<(PlaceName, Option<InRun<'c>>)>,
+}
+
+impl<'c> Spares<'c> {
+    /// Finds the places of the rig that can stand in for one: the same board on the same kind
+    /// of resource, an image going onto it in the same way.
+    pub(crate) fn of(catalogue: &'c Catalogue, place: &PlaceName) -> Result<Self, Failure> {
+        let (here, board) = catalogue.place(place)?;
+        let same = |resource: &Resource| {
+            std::mem::discriminant(resource) == std::mem::discriminant(&here.resource)
+                && board.deploy_on(resource) == board.deploy_on(&here.resource)
+        };
+        let others = catalogue.rig.places.iter().filter(|other| {
+            other.name != here.name && other.board == here.board && same(&other.resource)
+        });
+        let outlets = others.map(|other| (other.name.clone(), InRun::of(catalogue, &other.name)));
+        Ok(Self { outlets: outlets.collect() })
+    }
+
+    /// Puts each place's outlet before its board.
+    pub(crate) fn powered<'a>(
+        &'a self,
+        catalogue: &Catalogue,
+    ) -> Result<Vec<Powered<'a>>, Failure> {
+        let powered = |(place, outlet): &'a (PlaceName, Option<InRun<'c>>)| {
+            let (place, board) = catalogue.place(place)?;
+            let factory = wire_up::factory(&board, &place.resource)?;
+            let outlet = outlet.as_ref().map(|outlet| outlet.before(factory));
+            Ok(Powered { factory, outlet })
+        };
+        self.outlets.iter().map(powered).collect()
+    }
+
+    /// Returns the places as a run takes them.
+    pub(crate) fn seats<'a>(
+        &self,
+        catalogue: &Catalogue,
+        powered: &'a [Powered<'a>],
+    ) -> Result<Vec<Seat<'a>>, Failure> {
+        let seat = |((name, _), powered): (&(PlaceName, _), &'a Powered<'a>)| {
+            let (place, profile) = catalogue.place(name)?;
+            Ok(Seat {
+                canary: catalogue.canary(&place),
+                place: place.name,
+                resource: place.resource,
+                profile,
+                factory: powered.factory(),
+                outlet: powered.outlet.is_some(),
+            })
+        };
+        self.outlets.iter().zip(powered).map(seat).collect()
+    }
+}
+
+/// A board, behind its outlet if it has one.
+pub(crate) struct Powered<'a> {
+    factory: &'static dyn DriverFactory,
+    outlet: Option<OutletFactory<'a>>,
+}
+
+impl Powered<'_> {
+    fn factory(&self) -> &dyn DriverFactory {
+        match &self.outlet {
+            Some(outlet) => outlet,
+            None => self.factory,
+        }
+    }
+}
+
+/// The rig beside the place of a run.
+pub(crate) struct RigLab<'c> {
+    catalogue: &'c Catalogue,
+    /// Places that the run has moved to, and those that lose their power with them.
+    claimed: Mutex<Vec<PlaceLock>>,
+}
+
+impl<'c> RigLab<'c> {
+    pub(crate) fn new(catalogue: &'c Catalogue) -> Self {
+        Self { catalogue, claimed: Mutex::default() }
+    }
+
+    fn lock(&self, names: &[PlaceName]) -> Result<(), String> {
+        let places = self.catalogue.places();
+        let mut names: Vec<&PlaceName> = names.iter().collect();
+        names.sort();
+        let locked: Result<Vec<_>, _> = names.into_iter().map(|n| places.try_lock(n)).collect();
+        let locked = locked.map_err(|error| chain(&error))?;
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(locked);
+        Ok(())
+    }
+}
+
+impl Lab for RigLab<'_> {
+    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let (known, _) = self.catalogue.place(place).map_err(|failure| failure.message)?;
+            if matches!(known.resource, Resource::Emulator(_)) {
+                // Runs on it share nothing: each has an emulator of its own.
+                return Ok(());
+            }
+            let mut names = vec![place.clone()];
+            names.extend(InRun::of(self.catalogue, place).into_iter().flat_map(|o| o.also));
+            self.lock(&names)
+        })
+    }
+
+    fn has_hub(&self, _place: &PlaceName) -> bool {
+        false
+    }
+
+    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move { Err(format!("nothing switches the hub of {place}")) })
+    }
+
+    fn host_checks(&self) -> Vec<Box<dyn HealthCheck>> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,106 @@
+//! A place bound without a plan: to ask it how it is, and to repair it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::profile::BoardProfile;
+use jig_model::protocol::{
+    BindContext, BoardSink as _, DriverError, DriverFactory, PowerState, ProcessLedger, Protocols,
+};
+use jig_model::rig_file::Resource;
+use tokio::time::timeout;
+
+use super::board::{Board, EventSink};
+use super::consoles::Consoles;
+use super::perform::{AttemptError, POWER_OFF};
+use crate::console::Syncing;
+use crate::store::RunDir;
+
+/// Everything a binding needs.
+pub struct BindRequest<'a> {
+    /// Number under which the consoles are captured; no attempt of the run has it.
+    pub number: u32,
+    /// The board.
+    pub profile: &'a Arc<BoardProfile>,
+    /// What makes the place real.
+    pub resource: &'a Resource,
+    /// Binds it.
+    pub factory: &'a dyn DriverFactory,
+    /// Where logs go.
+    pub dir: &'a RunDir,
+    /// Folder for what drivers leave as evidence; it exists.
+    pub evidence: &'a Path,
+    /// Stamps the console logs.
+    pub clock: Arc<dyn crate::console::Clock>,
+    /// Takes the events.
+    pub events: Arc<dyn EventSink>,
+    /// Folder of the built image sets.
+    pub image_sets: &'a Path,
+    /// Accounts for child processes.
+    pub ledger: Arc<dyn ProcessLedger>,
+}
+
+/// A bound place. What its board prints is captured as in an attempt.
+pub struct Bound {
+    /// What the place offers.
+    pub protocols: Protocols,
+    board: Arc<Board>,
+    consoles: Consoles,
+    dir: RunDir,
+    number: u32,
+}
+
+impl Bound {
+    /// Binds a place. Touches nothing yet.
+    ///
+    /// # Errors
+    /// The consoles cannot be captured, or the driver refuses.
+    pub fn bind(request: BindRequest<'_>) -> Result<Self, AttemptError> {
+        let BindRequest { number, profile, resource, dir, clock, .. } = request;
+        let consoles = Consoles::start(profile, dir, number, &clock).map_err(AttemptError::Log)?;
+        let lines = consoles.lines(dir, number);
+        let primary = consoles.primary.clone();
+        let board = Board::new(lines, (primary.clone(), primary), request.events);
+        let board = Arc::new(board);
+        let protocols = request.factory.bind(BindContext {
+            profile: Arc::clone(profile),
+            resource: resource.clone(),
+            sink: Arc::clone(&board) as _,
+            evidence: request.evidence.to_owned(),
+            images: request.image_sets.to_owned(),
+            ledger: request.ledger,
+        });
+        let protocols = protocols.map_err(AttemptError::Bind)?;
+        Ok(Self { protocols, board, consoles, dir: dir.clone(), number })
+    }
+
+    /// Takes the board's power, lets go of the place and ends the logs.
+    ///
+    /// # Errors
+    /// The power could not be taken; everything else is done all the same.
+    pub async fn end(mut self) -> Result<Vec<Syncing>, DriverError> {
+        let off = match &mut self.protocols.power {
+            Some(power) if self.board.facts().power == Some(PowerState::On) => {
+                self.board.facts().switching = true;
+                timeout(POWER_OFF, power.off()).await
+            }
+            _ => Ok(Ok(())),
+        };
+        if self.board.facts().power == Some(PowerState::On) {
+            // Nobody has looked what is still in the wires.
+            self.board.drained().await;
+        }
+        drop(self.protocols);
+        let closed = self.consoles.close(&self.dir, self.number).await;
+        match off {
+            Ok(off) => off.map(|()| closed.syncing),
+            Err(_) => Err(late(POWER_OFF)),
+        }
+    }
+}
+
+fn late(within: Duration) -> DriverError {
+    let message = format!("the board's power could not be taken within {within:?}");
+    DriverError::new(jig_model::Cause::PowerFailed, message)
+}

@@ -1,0 +1,122 @@
+//! The captured consoles of a board, and what their logs amount to at the end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::profile::BoardProfile;
+use jig_model::{Cause, ConsoleName};
+
+use super::board::Line;
+use crate::console::{
+    Clock, Console, GapReason, LogError, LogPaths, LogReader, LogState, RecordKind, Syncing,
+};
+use crate::judge::{Gap, Incident, IncidentKind, Passage};
+use crate::store::RunDir;
+
+/// The captured consoles of the board.
+pub(crate) struct Consoles {
+    pub(crate) running: BTreeMap<ConsoleName, Console>,
+    pub(crate) primary: ConsoleName,
+}
+
+/// What the consoles' logs amount to.
+#[derive(Default)]
+pub(crate) struct Closed {
+    pub(crate) lengths: BTreeMap<ConsoleName, u64>,
+    pub(crate) gaps: Vec<Gap>,
+    pub(crate) incidents: Vec<Incident>,
+    pub(crate) syncing: Vec<Syncing>,
+}
+
+impl Consoles {
+    /// Begins the logs of an attempt.
+    pub(crate) fn start(
+        profile: &BoardProfile,
+        dir: &RunDir,
+        attempt: u32,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, LogError> {
+        let mut running = BTreeMap::new();
+        for spec in &profile.consoles {
+            let paths = log_paths(dir, attempt, &spec.name);
+            if let Some(folder) = paths.raw.parent() {
+                std::fs::create_dir_all(folder)
+                    .map_err(|source| LogError::Create { path: folder.to_owned(), source })?;
+            }
+            let console = Console::start(&paths, Arc::clone(clock))?;
+            running.insert(spec.name.clone(), console);
+        }
+        Ok(Self { running, primary: profile.primary_console().clone() })
+    }
+
+    /// Returns the consoles as the board shows them to its watchers.
+    pub(crate) fn lines(&self, dir: &RunDir, attempt: u32) -> BTreeMap<ConsoleName, Line> {
+        let lines = self.running.iter().map(|(name, console)| {
+            let file = dir.relative(&dir.console_path(attempt, name)).unwrap_or_default();
+            (name.clone(), Line { handle: console.handle().clone(), file })
+        });
+        lines.collect()
+    }
+
+    /// Ends the logs and says what they amount to.
+    pub(crate) async fn close(self, dir: &RunDir, attempt: u32) -> Closed {
+        let mut closed = Closed::default();
+        for (name, console) in self.running {
+            let (state, syncing) = console.end().await;
+            closed.syncing.push(syncing);
+            closed.lengths.insert(name.clone(), state.len);
+            let file = dir.relative(&dir.console_path(attempt, &name)).unwrap_or_default();
+            closed.take(state, file, &log_paths(dir, attempt, &name));
+        }
+        closed
+    }
+}
+
+impl Closed {
+    fn take(&mut self, state: LogState, file: String, paths: &LogPaths) {
+        if let Some(error) = &state.error {
+            let text = format!("the console's log could not be written: {error}");
+            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
+            let kind = IncidentKind::Lost(Cause::StorageFailed);
+            self.incidents.push(Incident { kind, passage });
+        }
+        if let Some(why) = &state.away {
+            let text = format!("the console's wire did not come back: {why}");
+            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
+            let kind = IncidentKind::Lost(Cause::ConsoleLost);
+            self.incidents.push(Incident { kind, passage });
+        }
+        if state.gaps == 0 {
+            return;
+        }
+        let Ok(reader) = LogReader::open(paths) else { return };
+        let mut gaps = Vec::new();
+        // The time since which the wire's other end has been away.
+        let mut away = None;
+        for record in reader.records() {
+            match record.kind {
+                RecordKind::Gap { lost, reason } => {
+                    let text = reason.as_str().to_owned();
+                    let (start, end) = (record.offset, record.offset);
+                    away = (reason == GapReason::Wire).then_some(record.stamp.mono_ns);
+                    let passage = Passage { file: file.clone(), start, end, text };
+                    gaps.push(Gap { passage, lost });
+                }
+                RecordKind::Attached => {
+                    if let (Some(since), Some(gap)) = (away.take(), gaps.last_mut()) {
+                        let time = Duration::from_nanos(record.stamp.mono_ns.saturating_sub(since));
+                        gap.passage.text = format!("wire, away for {:.3} s", time.as_secs_f64());
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.gaps.extend(gaps);
+    }
+}
+
+fn log_paths(dir: &RunDir, attempt: u32, console: &ConsoleName) -> LogPaths {
+    let raw = dir.console_path(attempt, console);
+    LogPaths { index: raw.with_extension("idx"), raw }
+}

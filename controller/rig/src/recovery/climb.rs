@@ -1,0 +1,257 @@
+//! Climbing the ladder: one step after the other, until one has proven its worth.
+
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::protocol::BoxFuture;
+use jig_model::recovery::{RecoveryEvent, RecoveryStep, Rung};
+use tokio::time::{Instant, timeout_at};
+
+use super::ladder::millis;
+use crate::workflow::CancelToken;
+
+/// What a rig said when it was asked whether it works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// Whether it does.
+    pub ok: bool,
+    /// What proves it, or what is still wrong; may quote devices.
+    pub detail: String,
+}
+
+/// Takes the steps and asks for the proofs.
+///
+/// Both futures are dropped when their time is over or somebody asks to stop; a step must
+/// leave nothing half done that its repetition would not put right.
+pub trait Bedside {
+    /// Takes a step; says what was done, or why it failed.
+    fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>>;
+    /// Proves that the rig works after it.
+    fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof>;
+    /// Records what happens, before it happens.
+    fn tell(&mut self, event: RecoveryEvent);
+}
+
+/// How a climb ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Climbed {
+    /// The step that cured, if one did.
+    pub cured_by: Option<RecoveryStep>,
+    /// One line for people: what helped, or what is wrong at the end.
+    pub detail: String,
+    /// How long it took.
+    pub took: Duration,
+    /// Whether somebody asked to stop.
+    pub cancelled: bool,
+}
+
+/// How long a proof may take, within the time of the whole climb: a canary on a slow board.
+const PROOF: Duration = Duration::from_secs(90);
+
+/// Climbs until a step is proven to have cured, the ladder or the time is at its end, or
+/// somebody asks to stop.
+pub async fn climb(
+    cause: Cause,
+    rungs: &[Rung],
+    within: Duration,
+    bedside: &mut dyn Bedside,
+    cancel: &CancelToken,
+) -> Climbed {
+    let began = Instant::now();
+    let end = began + within;
+    bedside.tell(RecoveryEvent::Began { cause, ladder: rungs.to_vec(), within_ms: millis(within) });
+    let mut cured_by = None;
+    let mut cancelled = false;
+    let mut found = false;
+    let mut detail = "no step of the ladder can be taken at this place".to_owned();
+    for rung in rungs.iter().filter(|rung| rung.skip.is_none()) {
+        if Instant::now() >= end {
+            detail = format!("the time for it ({within:?}) was over; last: {detail}");
+            break;
+        }
+        let since = Instant::now();
+        bedside.tell(RecoveryEvent::Step { step: rung.step });
+        let taken = tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                cancelled = true;
+                Taken { asked: true, proof: no("somebody asked to stop") }
+            }
+            taken = take(rung, end, bedside) => taken,
+        };
+        let Taken { asked, proof } = taken;
+        bedside.tell(RecoveryEvent::Proof {
+            step: rung.step,
+            ok: proof.ok,
+            detail: proof.detail.clone(),
+            took_ms: millis(since.elapsed()),
+        });
+        if asked || !found {
+            // What the rig says of itself tells more than that a step could not be taken.
+            detail = proof.detail;
+            found |= asked;
+        }
+        if proof.ok {
+            cured_by = Some(rung.step);
+        }
+        if proof.ok || cancelled {
+            break;
+        }
+    }
+    let took = began.elapsed();
+    bedside.tell(RecoveryEvent::Ended { cured_by, took_ms: millis(took), detail: detail.clone() });
+    Climbed { cured_by, detail, took, cancelled }
+}
+
+/// A step that was taken.
+struct Taken {
+    /// Whether the rig was asked for a proof.
+    asked: bool,
+    proof: Proof,
+}
+
+fn no(detail: impl Into<String>) -> Proof {
+    Proof { ok: false, detail: detail.into() }
+}
+
+/// Takes one step and asks for its proof.
+async fn take(rung: &Rung, end: Instant, bedside: &mut dyn Bedside) -> Taken {
+    let step = rung.step;
+    let until = end.min(Instant::now() + Duration::from_millis(rung.budget_ms));
+    let done = match timeout_at(until, bedside.act(step)).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(why)) => return Taken { asked: false, proof: no(why) },
+        Err(_) => return Taken { asked: false, proof: no(format!("{step} took too long")) },
+    };
+    if step == RecoveryStep::OutOfService {
+        // The end of the ladder: it hides the fault and cures nothing.
+        return Taken { asked: false, proof: no(done) };
+    }
+    let until = end.min(Instant::now() + PROOF);
+    let proof = match timeout_at(until, bedside.prove(step)).await {
+        Ok(proof) => Proof { detail: format!("{done}; {}", proof.detail), ..proof },
+        Err(_) => no(format!("{done}; the proof took too long")),
+    };
+    Taken { asked: true, proof }
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::recovery::Recovery;
+
+    use super::*;
+    use crate::recovery::{Means, ladder};
+
+    /// A rig that one step cures, of which some fail or hang.
+    #[derive(Default)]
+    struct Patient {
+        cured_by: Option<RecoveryStep>,
+        fails: Vec<RecoveryStep>,
+        hangs: Vec<RecoveryStep>,
+        proof_hangs: bool,
+        told: Vec<RecoveryEvent>,
+        done: Vec<RecoveryStep>,
+        stop_at: Option<(RecoveryStep, CancelToken)>,
+    }
+
+    impl Bedside for Patient {
+        fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
+            Box::pin(async move {
+                assert_eq!(self.told.last(), Some(&RecoveryEvent::Step { step }), "told first");
+                self.done.push(step);
+                if let Some((_, token)) = self.stop_at.as_ref().filter(|(at, _)| *at == step) {
+                    token.cancel();
+                    std::future::pending::<()>().await;
+                }
+                if self.hangs.contains(&step) {
+                    std::future::pending::<()>().await;
+                }
+                if self.fails.contains(&step) { Err("it broke".into()) } else { Ok("done".into()) }
+            })
+        }
+        fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof> {
+            Box::pin(async move {
+                if self.proof_hangs {
+                    std::future::pending::<()>().await;
+                }
+                Proof { ok: self.cured_by == Some(step), detail: "asked".to_owned() }
+            })
+        }
+        fn tell(&mut self, event: RecoveryEvent) {
+            self.told.push(event);
+        }
+    }
+
+    fn all() -> Vec<Rung> {
+        let means = Means {
+            emulated: false,
+            outlet: true,
+            known_good: true,
+            hub: true,
+            equivalents: vec!["b".parse().unwrap()],
+        };
+        ladder(&Recovery::default(), &means)
+    }
+
+    async fn climb_with(patient: &mut Patient, within: u64) -> Climbed {
+        let cancel = patient.stop_at.as_ref().map_or_else(CancelToken::new, |(_, c)| c.clone());
+        let within = Duration::from_secs(within);
+        climb(Cause::ProbeLost, &all(), within, patient, &cancel).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_step_that_is_proven_ends_the_climb() {
+        let mut patient = Patient {
+            cured_by: Some(RecoveryStep::PowerCycle),
+            fails: vec![RecoveryStep::Reset],
+            hangs: vec![RecoveryStep::AttachUnderReset],
+            ..Patient::default()
+        };
+        let climbed = climb_with(&mut patient, 600).await;
+        assert_eq!(climbed.cured_by, Some(RecoveryStep::PowerCycle));
+        assert_eq!(climbed.detail, "done; asked");
+        let steps = &RecoveryStep::ALL[..6];
+        let taken: Vec<_> =
+            steps.iter().filter(|s| **s != RecoveryStep::RestartEmulator).copied().collect();
+        assert_eq!(patient.done, taken);
+        // The one that hung was given its budget, no more.
+        assert_eq!(climbed.took, RecoveryStep::AttachUnderReset.budget());
+        let proofs = patient.told.iter().filter(|e| matches!(e, RecoveryEvent::Proof { .. }));
+        assert_eq!(proofs.count(), taken.len());
+        assert!(
+            matches!(patient.told.first(), Some(RecoveryEvent::Began { ladder, .. }) if ladder.len() == 10)
+        );
+        assert!(matches!(
+            patient.told.last(),
+            Some(RecoveryEvent::Ended { cured_by: Some(_), .. })
+        ));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_without_proof_cures_nothing_and_the_last_takes_out_of_service() {
+        let mut patient = Patient::default();
+        let climbed = climb_with(&mut patient, 600).await;
+        assert_eq!((climbed.cured_by, climbed.cancelled), (None, false));
+        assert_eq!(patient.done.last(), Some(&RecoveryStep::OutOfService));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_whole_climb_is_bounded_whatever_hangs() {
+        let hangs = RecoveryStep::ALL.to_vec();
+        let mut patient = Patient { hangs, ..Patient::default() };
+        assert_eq!(climb_with(&mut patient, 40).await.took, Duration::from_secs(40));
+        let mut patient = Patient { proof_hangs: true, ..Patient::default() };
+        let climbed = climb_with(&mut patient, 100).await;
+        assert_eq!(climbed.took, Duration::from_secs(100));
+        assert!(climbed.cured_by.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_to_stop_is_heard_within_a_step() {
+        let stop_at = Some((RecoveryStep::Reset, CancelToken::new()));
+        let mut patient = Patient { stop_at, ..Patient::default() };
+        let climbed = climb_with(&mut patient, 600).await;
+        assert!(climbed.cancelled && climbed.cured_by.is_none());
+        assert_eq!(patient.done, [RecoveryStep::Reopen, RecoveryStep::Reset]);
+    }
+}

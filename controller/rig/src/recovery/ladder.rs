@@ -1,0 +1,125 @@
+//! The ladder as it stands at one place. Pure.
+
+use std::time::Duration;
+
+use jig_model::PlaceName;
+use jig_model::recovery::{Recovery, RecoveryStep, Rung};
+
+/// What a place can be repaired with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Means {
+    /// Its board is emulated: made anew at each start, with nothing left of the one before.
+    pub emulated: bool,
+    /// Something switches the board's power.
+    pub outlet: bool,
+    /// The board may be given a known-good image.
+    pub known_good: bool,
+    /// Something switches the power of the hub it hangs on.
+    pub hub: bool,
+    /// Other places with the same kind of board.
+    pub equivalents: Vec<PlaceName>,
+}
+
+/// Returns the ladder of a kind of board as it stands at a place: every step of it, and of
+/// those that are not taken, why.
+pub fn ladder(recovery: &Recovery, means: &Means) -> Vec<Rung> {
+    let rung = |step: &RecoveryStep| Rung {
+        step: *step,
+        budget_ms: millis(budget(*step, recovery)),
+        skip: missing(*step, means).map(str::to_owned),
+    };
+    recovery.ladder.iter().map(rung).collect()
+}
+
+/// A power cycle takes the longer, the longer the power is away.
+fn budget(step: RecoveryStep, recovery: &Recovery) -> Duration {
+    match step {
+        RecoveryStep::LongPowerCycle => step.budget().max(recovery.long_off + POWER),
+        _ => step.budget(),
+    }
+}
+
+/// What a slow power device takes for off and on, beside the time between.
+const POWER: Duration = Duration::from_secs(60);
+
+fn missing(step: RecoveryStep, means: &Means) -> Option<&'static str> {
+    let unless = |has: bool, why: &'static str| (!has).then_some(why);
+    match step {
+        RecoveryStep::Reopen | RecoveryStep::Reset | RecoveryStep::AttachUnderReset => unless(
+            !means.emulated,
+            "an emulated board is a new one at each start: restart-emulator is all of these",
+        ),
+        RecoveryStep::RestartEmulator => unless(means.emulated, "the board is not emulated"),
+        RecoveryStep::ReflashKnownGood if means.emulated => {
+            Some("an emulated board keeps no image from one start to the next")
+        }
+        RecoveryStep::ReflashKnownGood => unless(
+            means.known_good,
+            "the place declares no canary, so nothing but what a run deploys is put on its board",
+        ),
+        RecoveryStep::PowerCycle | RecoveryStep::LongPowerCycle if means.emulated => {
+            Some("an emulated board loses its power with its emulator")
+        }
+        RecoveryStep::PowerCycle | RecoveryStep::LongPowerCycle => {
+            unless(means.outlet, "nothing switches the board's power")
+        }
+        RecoveryStep::HubCycle => {
+            unless(means.hub, "nothing switches the power of the board's hub")
+        }
+        RecoveryStep::FailOver => unless(
+            !means.equivalents.is_empty(),
+            "no other place of the rig has this kind of board on the same kind of resource",
+        ),
+        RecoveryStep::OutOfService => unless(
+            !means.emulated,
+            "what state an emulated board is in is never unknown: the next start is a new one",
+        ),
+    }
+}
+
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn climbed(means: &Means) -> Vec<&'static str> {
+        let rungs = ladder(&Recovery::default(), means);
+        assert_eq!(rungs.len(), RecoveryStep::ALL.len());
+        rungs.iter().filter(|rung| rung.skip.is_none()).map(|rung| rung.step.as_str()).collect()
+    }
+
+    #[test]
+    fn a_place_climbs_what_it_has_the_means_for() {
+        let emulated = Means { emulated: true, known_good: true, ..Means::default() };
+        assert_eq!(climbed(&emulated), ["restart-emulator"]);
+        let bare = Means::default();
+        assert_eq!(climbed(&bare), ["reopen", "reset", "attach-under-reset", "out-of-service"]);
+        let rich = Means {
+            emulated: false,
+            outlet: true,
+            known_good: true,
+            hub: true,
+            equivalents: vec!["b".parse().unwrap()],
+        };
+        let all = climbed(&rich);
+        assert_eq!(all.len(), RecoveryStep::ALL.len() - 1);
+        assert!(!all.contains(&"restart-emulator"));
+    }
+
+    #[test]
+    fn a_profile_orders_and_shortens_its_ladder() {
+        let recovery = Recovery {
+            ladder: vec![RecoveryStep::LongPowerCycle, RecoveryStep::Reset],
+            long_off: Duration::from_secs(300),
+            ..Recovery::default()
+        };
+        let means = Means { outlet: true, ..Means::default() };
+        let rungs = ladder(&recovery, &means);
+        assert_eq!(rungs[0].step, RecoveryStep::LongPowerCycle);
+        assert_eq!(rungs[0].budget_ms, 360_000);
+        assert_eq!(rungs[1].step, RecoveryStep::Reset);
+    }
+}

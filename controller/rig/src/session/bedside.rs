@@ -1,0 +1,221 @@
+//! The steps of the ladder, taken on the place of a run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::protocol::{BoxFuture, CheckReport, DriverError, HealthCheck, Power};
+use jig_model::recovery::{RecoveryEvent, RecoveryStep};
+use jig_model::rig_file::Resource;
+use jig_model::{PlaceName, RunEvent, chain};
+use tokio::time::timeout;
+
+use super::making::{Control, Making};
+use crate::attempt::{AttemptError, BindRequest, Bound, EventSink};
+use crate::recovery::{Bedside, Proof};
+
+/// How long one check may take; each has its own, shorter limit.
+const CHECK: Duration = Duration::from_secs(20);
+
+/// Takes the steps for a run.
+pub(super) struct Nurse<'m, 'a> {
+    pub(super) making: &'m mut Making<'a>,
+}
+
+impl Bedside for Nurse<'_, '_> {
+    fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(self.take(step))
+    }
+
+    fn prove(&mut self, _step: RecoveryStep) -> BoxFuture<'_, Proof> {
+        Box::pin(self.ask())
+    }
+
+    fn tell(&mut self, event: RecoveryEvent) {
+        self.making.events.emit(RunEvent::Recovery(event));
+    }
+}
+
+fn words(error: &AttemptError) -> String {
+    chain(error)
+}
+
+fn said(error: &DriverError) -> String {
+    chain(error)
+}
+
+impl Nurse<'_, '_> {
+    async fn take(&mut self, step: RecoveryStep) -> Result<String, String> {
+        match step {
+            // What holds the place between attempts is nothing: each attempt and each proof
+            // takes it up anew.
+            RecoveryStep::Reopen => Ok("everything was let go of and taken up again".to_owned()),
+            RecoveryStep::RestartEmulator => Ok("a new emulator was started".to_owned()),
+            RecoveryStep::Reset => self.reset().await,
+            RecoveryStep::AttachUnderReset => self.attach_under_reset().await,
+            RecoveryStep::ReflashKnownGood => match self.making.control().await {
+                Ok(Control::Passed(words)) => Ok(words),
+                Ok(Control::Failed(words)) => Err(words),
+                Ok(Control::None) => Err("there is no known-good image".to_owned()),
+                Ok(Control::Cancelled) => Err("somebody asked to stop".to_owned()),
+                Err(error) => Err(chain(&error)),
+            },
+            RecoveryStep::PowerCycle => self.cycle(None).await,
+            RecoveryStep::LongPowerCycle => {
+                let off = self.making.seat.profile.recovery.long_off;
+                self.cycle(Some(off)).await
+            }
+            RecoveryStep::HubCycle => {
+                self.making.bench.lab.cycle_hub(&self.making.seat.place).await
+            }
+            RecoveryStep::FailOver => self.fail_over().await,
+            RecoveryStep::OutOfService => Err("no step of the ladder was proven to help".into()),
+        }
+    }
+
+    /// Binds the place under a number of its own.
+    fn bind(&mut self, resource: &Resource) -> Result<Bound, String> {
+        self.making.number += 1;
+        let making = &*self.making;
+        let request = BindRequest {
+            number: making.number,
+            profile: &making.seat.profile,
+            resource,
+            factory: making.seat.factory,
+            dir: making.live.dir(),
+            evidence: &making.evidence(),
+            clock: Arc::new(making.clock()),
+            events: Arc::clone(&making.events) as Arc<dyn EventSink>,
+            image_sets: making.bench.image_sets,
+            ledger: making.ledger(),
+        };
+        Bound::bind(request).map_err(|error| words(&error))
+    }
+
+    async fn reset(&mut self) -> Result<String, String> {
+        let resource = self.making.seat.resource.clone();
+        let mut bound = self.bind(&resource)?;
+        let done = async {
+            // A board is reset by whoever holds it, so it is taken up first.
+            powered(&mut bound.protocols.power)?.on().await.map_err(|e| said(&e))?;
+            match &mut bound.protocols.reset {
+                Some(reset) => reset.reset().await.map_err(|e| said(&e)),
+                None => Err("this place has no reset".to_owned()),
+            }
+        };
+        let done = done.await;
+        let ended = bound.end().await.map_err(|e| said(&e));
+        done?;
+        ended?;
+        Ok("the board was reset".to_owned())
+    }
+
+    async fn attach_under_reset(&mut self) -> Result<String, String> {
+        let Resource::Probe(mut probe) = self.making.seat.resource.clone() else {
+            return Err("the board hangs on no probe".to_owned());
+        };
+        probe.under_reset = true;
+        let resource = Resource::Probe(probe);
+        let mut bound = self.bind(&resource)?;
+        let reports = examine(&mut bound.protocols.health).await;
+        let ended = bound.end().await.map_err(|e| said(&e));
+        verdict_of(&reports)?;
+        ended?;
+        Ok("the probe attached while the chip was held in reset".to_owned())
+    }
+
+    async fn cycle(&mut self, off_time: Option<Duration>) -> Result<String, String> {
+        let resource = self.making.seat.resource.clone();
+        let mut bound = self.bind(&resource)?;
+        let done = match powered(&mut bound.protocols.power) {
+            Ok(power) => power.cycle(off_time).await.map_err(|e| said(&e)),
+            Err(why) => Err(why),
+        };
+        let ended = bound.end().await.map_err(|e| said(&e));
+        done?;
+        ended?;
+        Ok(match off_time {
+            None => "the board's power was cycled".to_owned(),
+            Some(time) => format!("the board's power was cycled, off for {time:?}"),
+        })
+    }
+
+    /// Moves the run to the first equivalent place that is free.
+    async fn fail_over(&mut self) -> Result<String, String> {
+        let making = &mut *self.making;
+        let here = making.seat.place.clone();
+        let mut taken: Vec<String> = Vec::new();
+        for spare in making.bench.spare.iter().filter(|seat| seat.place != here) {
+            match making.bench.lab.claim(&spare.place).await {
+                Ok(()) => {
+                    making.seat = spare.clone();
+                    let place: PlaceName = spare.place.clone();
+                    let noted = making.live.note(|record| record.place = Some(place));
+                    noted.map_err(|error| chain(&error))?;
+                    return Ok(format!("the run moved from place {here} to {}", spare.place));
+                }
+                Err(why) => taken.push(why),
+            }
+        }
+        Err(format!("no equivalent place is free: {}", taken.join("; ")))
+    }
+
+    /// Asks host, place and known-good image whether the rig works.
+    async fn ask(&mut self) -> Proof {
+        let proof = |ok, detail| Proof { ok, detail };
+        let mut reports = examine(&mut self.making.bench.lab.host_checks()).await;
+        let resource = self.making.seat.resource.clone();
+        match self.bind(&resource) {
+            Ok(mut bound) => {
+                reports.extend(examine(&mut bound.protocols.health).await);
+                if let Err(error) = bound.end().await {
+                    return proof(false, said(&error));
+                }
+            }
+            Err(why) => return proof(false, why),
+        }
+        for report in &reports {
+            self.making.events.emit(RunEvent::Health(report.clone()));
+        }
+        let mut found = match verdict_of(&reports) {
+            Ok(found) => found,
+            Err(why) => return proof(false, why),
+        };
+        match self.making.control().await {
+            Ok(Control::Passed(words)) => found.push(words),
+            Ok(Control::Failed(words)) => return proof(false, words),
+            Ok(Control::Cancelled) => return proof(false, "somebody asked to stop".to_owned()),
+            Ok(Control::None) => {}
+            Err(error) => return proof(false, chain(&error)),
+        }
+        if found.is_empty() {
+            return proof(false, "nothing at this place can prove that it works".to_owned());
+        }
+        proof(true, found.join("; "))
+    }
+}
+
+fn powered(power: &mut Option<Box<dyn Power>>) -> Result<&mut Box<dyn Power>, String> {
+    power.as_mut().ok_or_else(|| "this place has no power control".to_owned())
+}
+
+/// Runs checks one after the other.
+async fn examine(checks: &mut [Box<dyn HealthCheck>]) -> Vec<CheckReport> {
+    let mut reports = Vec::new();
+    for check in checks {
+        reports.push(timeout(CHECK, check.check()).await.unwrap_or_else(|_| CheckReport {
+            check: "check".to_owned(),
+            ok: false,
+            detail: format!("no answer within {CHECK:?}"),
+        }));
+    }
+    reports
+}
+
+/// Says what passed, or the first thing that did not.
+fn verdict_of(reports: &[CheckReport]) -> Result<Vec<String>, String> {
+    let line = |report: &CheckReport| format!("{}: {}", report.check, report.detail);
+    match reports.iter().find(|report| !report.ok) {
+        Some(bad) => Err(line(bad)),
+        None => Ok(reports.iter().map(line).collect()),
+    }
+}

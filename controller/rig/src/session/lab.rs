@@ -1,0 +1,62 @@
+//! What a run may use of the lab beside its own place.
+
+use std::sync::Arc;
+
+use jig_model::PlaceName;
+use jig_model::profile::BoardProfile;
+use jig_model::protocol::{BoxFuture, DriverFactory, HealthCheck};
+use jig_model::rig_file::{Canary, Resource};
+
+/// A place that a run can be made on.
+#[derive(Clone)]
+pub struct Seat<'a> {
+    /// Its name.
+    pub place: PlaceName,
+    /// What makes it real.
+    pub resource: Resource,
+    /// Its board, with the consoles it has there.
+    pub profile: Arc<BoardProfile>,
+    /// Binds it.
+    pub factory: &'a dyn DriverFactory,
+    /// Whether something of the lab switches its power.
+    pub outlet: bool,
+    /// The image that is known to work there, where somebody says so; its path resolved.
+    pub canary: Option<Canary>,
+}
+
+/// The rest of the lab.
+pub trait Lab: Sync {
+    /// Takes another place for this run, for as long as the lab value lives.
+    ///
+    /// # Errors
+    /// Says who has it.
+    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>>;
+    /// Tells whether the hub of a place can be switched.
+    fn has_hub(&self, place: &PlaceName) -> bool;
+    /// Takes the power of the hub that a place hangs on and gives it back, if nobody else is
+    /// disturbed by it; says what was done.
+    ///
+    /// # Errors
+    /// Says who would be disturbed, or what the device said.
+    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>>;
+    /// Returns the checks of the machine that Jig runs on.
+    fn host_checks(&self) -> Vec<Box<dyn HealthCheck>>;
+}
+
+/// A lab with nothing in it but the place itself.
+pub struct NoLab;
+
+impl Lab for NoLab {
+    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move { Err(format!("there is no place {place}")) })
+    }
+    fn has_hub(&self, _place: &PlaceName) -> bool {
+        false
+    }
+    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move { Err(format!("nothing switches the hub of {place}")) })
+    }
+    fn host_checks(&self) -> Vec<Box<dyn HealthCheck>> {
+        Vec::new()
+    }
+}

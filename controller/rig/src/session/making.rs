@@ -1,0 +1,332 @@
+//! A run being made: attempts, the suspicion each leaves, and the same test again after a cure.
+//!
+//! # Design
+//! An attempt that the rig spoiled is no attempt of the test: it is recorded, the rig is
+//! repaired, and the test has its turn again, once per cure. What it showed counts for nothing,
+//! for better or worse: a failure that was seen is never made a pass by a repair, because only
+//! verdicts that blame the lab, or that a known-good image unmasked as the lab's, lead here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use jig_model::image::Image;
+use jig_model::plan::Plan;
+use jig_model::protocol::ProcessLedger;
+use jig_model::recovery::Rung;
+use jig_model::rig_file::Resource;
+use jig_model::{Cause, Purpose, RunEvent, Verdict, VerdictKind};
+
+use super::bedside::Nurse;
+use super::images::{self, ReadImage};
+use super::lab::{Lab, Seat};
+use super::ledger::{RunClock, RunEvents, RunLedger};
+use super::recover::rungs;
+use super::run::{Bench, Observer};
+use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, Lookout, perform};
+use crate::console::Syncing;
+use crate::recovery::{
+    Climbed, LONGEST, Means, Suspicion, canary_plan, climb, declared_plan, repeatable, suspicion,
+};
+use crate::store::{AttemptRecord, BootRecord, KnownFormat, LiveRun, Passed, StoreError};
+use crate::workflow::CancelToken;
+
+/// Images by the name the plan gives them; `None` is the command line's.
+pub(super) type Images = BTreeMap<Option<PathBuf>, Image>;
+
+/// A run being made.
+pub(super) struct Making<'a> {
+    pub(super) bench: &'a Bench<'a>,
+    /// Where it is made; another place after a fail-over.
+    pub(super) seat: Seat<'a>,
+    pub(super) plan: &'a Plan,
+    pub(super) images: &'a Images,
+    pub(super) live: &'a mut LiveRun,
+    pub(super) lookout: Arc<Lookout>,
+    pub(super) events: Arc<RunEvents>,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) cancel: CancelToken,
+    /// How many more times the rig may be repaired.
+    pub(super) cures: u32,
+    /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
+    pub(super) number: u32,
+    /// Logs that are whole but may not be durable yet.
+    pub(super) syncing: Vec<Syncing>,
+}
+
+/// What a known-good image says of a rig.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Control {
+    /// There is none, or it may not be used here.
+    None,
+    /// It ran as it should: the rig works.
+    Passed(String),
+    /// It did not: the rig does not work.
+    Failed(String),
+    /// Somebody asked to stop.
+    Cancelled,
+}
+
+impl Making<'_> {
+    /// Makes the test's next attempt, as often as the rig is repaired in between; returns the
+    /// verdict that counts.
+    pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
+        let mut repairs: Vec<String> = Vec::new();
+        loop {
+            let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
+            let mut suspect = suspicion(&verdict);
+            if suspect == Suspicion::Either {
+                match self.control().await? {
+                    Control::None | Control::Cancelled => {}
+                    Control::Passed(words) => verdict.notes.push(words),
+                    Control::Failed(words) => {
+                        verdict = unmasked(verdict, words);
+                        suspect = Suspicion::Rig;
+                    }
+                }
+                self.amend(&verdict, false)?;
+            }
+            if suspect != Suspicion::Rig || self.cures == 0 || self.cancel.is_cancelled() {
+                verdict.notes.extend(repairs);
+                return Ok(verdict);
+            }
+            self.cures -= 1;
+            let climbed = self.repair(verdict.cause).await;
+            match climbed.cured_by {
+                Some(step) => {
+                    let word = verdict.cause;
+                    repairs.push(format!("the rig was repaired by {step} after {word}"));
+                    self.amend(&verdict, true)?;
+                }
+                None if climbed.cancelled => {
+                    let words = "somebody asked to stop while the rig was repaired";
+                    return Ok(Verdict { notes: repairs, ..Verdict::of(Cause::Cancelled, words) });
+                }
+                None => {
+                    verdict.notes.push(format!("the rig was not repaired: {}", climbed.detail));
+                    verdict.notes.extend(repairs);
+                    self.amend(&verdict, false)?;
+                    return Ok(verdict);
+                }
+            }
+        }
+    }
+
+    /// Repairs the rig.
+    async fn repair(&mut self, cause: Cause) -> Climbed {
+        let (rungs, within) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
+        self.climb(cause, &rungs, within).await
+    }
+
+    pub(super) async fn climb(
+        &mut self,
+        cause: Cause,
+        rungs: &[Rung],
+        within: Duration,
+    ) -> Climbed {
+        let cancel = self.cancel.clone();
+        climb(cause, rungs, within, &mut Nurse { making: self }, &cancel).await
+    }
+
+    /// Runs the known-good image on the same place, in the same way.
+    pub(super) async fn control(&mut self) -> Result<Control, StoreError> {
+        let Some((plan, image)) = self.canary()? else { return Ok(Control::None) };
+        let name = image.name.clone();
+        let images = BTreeMap::from([(None, image)]);
+        let made = self.attempt(Purpose::Canary, &plan, &images).await?;
+        Ok(match made.kind {
+            VerdictKind::Pass => Control::Passed(format!(
+                "the known-good image {name} passed on this place right after"
+            )),
+            VerdictKind::Cancelled => Control::Cancelled,
+            VerdictKind::Fail
+            | VerdictKind::Flaky
+            | VerdictKind::EnvError
+            | VerdictKind::Inconclusive => Control::Failed(format!(
+                "the known-good image {name} does not work on this place either: {}: {}",
+                made.cause, made.summary
+            )),
+        })
+    }
+
+    /// Returns the known-good image and how to run it. A real board gets only an image that
+    /// its place declares: what a run leaves in its flash is what its user put there.
+    fn canary(&self) -> Result<Option<(Plan, Image)>, StoreError> {
+        let (plan, read, name) = if let Some(canary) = &self.seat.canary {
+            let Ok(read) = images::read_one(&canary.image, &self.seat.profile) else {
+                let path = canary.image.display();
+                let text = format!("the canary {path} of place {} cannot be read", self.seat.place);
+                self.events.emit(RunEvent::Note { text });
+                return Ok(None);
+            };
+            let plan = declared_plan(canary.until.clone(), canary.within);
+            let name = format!("canary.{}", read.image.format.extension());
+            (plan, read, name)
+        } else {
+            let (Some(places), Resource::Emulator(_)) = (self.bench.places, &self.seat.resource)
+            else {
+                return Ok(None);
+            };
+            let known = places.known_good(&self.seat.place, &self.seat.profile.id);
+            let Some((known, bytes)) = known else { return Ok(None) };
+            let name = format!("known-good.{}", known.image.extension());
+            let Some(read) = images::of_bytes(&name, bytes, &self.seat.profile) else {
+                return Ok(None);
+            };
+            (canary_plan(&known), read, name)
+        };
+        let path = self.live.dir().artefact_path(&name);
+        std::fs::write(&path, &read.bytes).map_err(|error| StoreError::writing(&path, error))?;
+        let ReadImage { image, .. } = read;
+        Ok(Some((plan, Image { path, ..image })))
+    }
+
+    /// Makes one attempt and records it.
+    async fn attempt(
+        &mut self,
+        purpose: Purpose,
+        plan: &Plan,
+        images: &Images,
+    ) -> Result<Verdict, StoreError> {
+        self.number += 1;
+        let attempt = self.number;
+        self.events.emit(RunEvent::AttemptStarted { attempt, purpose });
+        let began = Instant::now();
+        let evidence = self.evidence();
+        let ledger = self.ledger();
+        let host = (self.bench.host)(Arc::clone(&ledger));
+        let observer = Arc::clone(&self.observer);
+        let outcome = perform(AttemptRequest {
+            attempt,
+            profile: Arc::clone(&self.seat.profile),
+            lookout: Arc::clone(&self.lookout),
+            resource: &self.seat.resource,
+            plan,
+            images,
+            factory: self.seat.factory,
+            host: host.as_ref(),
+            dir: self.live.dir(),
+            evidence: &evidence,
+            clock: Arc::new(self.clock()),
+            events: Arc::clone(&self.events) as Arc<dyn EventSink>,
+            image_sets: self.bench.image_sets,
+            ledger,
+            cancel: self.cancel.clone(),
+            opened: &|console, handle| {
+                if purpose.is_test() {
+                    observer.console(console, handle);
+                }
+            },
+        })
+        .await;
+        let mut end = outcome.unwrap_or_else(|error| AttemptEnd {
+            verdict: Verdict::of(error.cause(), jig_model::chain(&error)),
+            workflow: None,
+            boots: Vec::new(),
+            consoles: BTreeMap::new(),
+            syncing: Vec::new(),
+        });
+        if let Some(error) = self.events.lost() {
+            let notes = std::mem::take(&mut end.verdict.notes);
+            end.verdict =
+                Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(&error)) };
+        }
+        let verdict = end.verdict.clone();
+        self.events.emit(RunEvent::AttemptEnded { attempt, verdict: verdict.clone() });
+        let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let made = AttemptRecord {
+            attempt,
+            purpose,
+            verdict: end.verdict,
+            replaced: false,
+            duration_ms,
+            workflow: serde_json::to_value(&end.workflow).unwrap_or_default(),
+            boots: boots.collect(),
+            consoles: end.consoles.into_keys().collect(),
+        };
+        self.live.note(|record| record.attempts.push(made))?;
+        self.syncing.extend(end.syncing);
+        if purpose.is_test() && verdict.kind == VerdictKind::Pass {
+            self.remember(duration_ms);
+        }
+        Ok(verdict)
+    }
+
+    /// Keeps what has passed as the place's known-good image, if it can be one.
+    fn remember(&self, took_ms: u64) {
+        let Some(places) = self.bench.places else { return };
+        let (Some(until), [image]) =
+            (repeatable(self.plan), &self.images.values().collect::<Vec<_>>()[..])
+        else {
+            return;
+        };
+        let Some(format) = KnownFormat::of(image.format) else { return };
+        if u128::from(took_ms) > LONGEST.as_millis() {
+            return;
+        }
+        let kept = std::fs::read(&image.path).map_err(|e| StoreError::reading(&image.path, e));
+        let kept = kept.and_then(|bytes| {
+            let until = until.map(|pattern| pattern.as_str().to_owned());
+            let board = &self.seat.profile.id;
+            let passed = Passed { board, format, bytes: &bytes, until, took_ms };
+            places.keep_known_good(&self.seat.place, &passed, Timestamp::now())
+        });
+        if let Err(error) = kept {
+            tracing::warn!(error = jig_model::chain(&error), "known-good image not kept");
+        }
+    }
+
+    /// Changes what the last test attempt amounts to, now that more is known.
+    fn amend(&mut self, verdict: &Verdict, replaced: bool) -> Result<(), StoreError> {
+        self.live.note(|record| {
+            let tests = record.attempts.iter_mut().filter(|made| made.purpose.is_test());
+            if let Some(last) = tests.last() {
+                last.verdict = verdict.clone();
+                last.replaced = replaced;
+            }
+        })
+    }
+
+    pub(super) fn ledger(&self) -> Arc<dyn ProcessLedger> {
+        Arc::new(RunLedger::new(self.live.children()))
+    }
+
+    pub(super) fn clock(&self) -> RunClock {
+        let (clock, began) = self.live.clock();
+        RunClock { clock, began }
+    }
+
+    /// Returns the folder for what drivers leave as evidence now.
+    pub(super) fn evidence(&self) -> PathBuf {
+        let evidence = self.live.dir().artefact_path(&format!("attempt-{}", self.number));
+        // Without the folder the driver fails to write there, and says so.
+        let _ = std::fs::create_dir_all(&evidence);
+        evidence
+    }
+}
+
+/// Says what a place can be repaired with.
+pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means {
+    let emulated = matches!(seat.resource, Resource::Emulator(_));
+    let spare = spare.iter().filter(|spare| spare.place != seat.place);
+    Means {
+        emulated,
+        outlet: seat.outlet,
+        known_good: emulated || seat.canary.is_some(),
+        hub: lab.has_hub(&seat.place),
+        equivalents: spare.map(|spare| spare.place.clone()).collect(),
+    }
+}
+
+/// Says that it was the rig, and what the test had shown.
+fn unmasked(shown: Verdict, words: String) -> Verdict {
+    let seen = format!("the test had shown: {}: {}", shown.cause, shown.summary);
+    Verdict {
+        evidence: shown.evidence,
+        notes: shown.notes.into_iter().chain([seen]).collect(),
+        ..Verdict::of(Cause::RigUnhealthy, words)
+    }
+}

@@ -1,0 +1,152 @@
+//! Repairing a place without a test: `jig recover`, and whoever keeps a rig.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jig_model::plan::default_plan;
+use jig_model::profile::BoardProfile;
+use jig_model::recovery::{RecoveryStep, Rung};
+use jig_model::rig_file::{Canary, Resource};
+use jig_model::{Cause, PlaceName, Verdict};
+use tracing::Instrument as _;
+
+use super::bedside::Nurse;
+use super::lab::{Lab, Seat};
+use super::ledger::RunEvents;
+use super::making::{Making, means};
+use super::run::{Bench, Observer, SessionError};
+use crate::attempt::Lookout;
+use crate::recovery::{Bedside as _, ladder};
+use crate::store::{NewRun, PlanRecord, RunRecord, SystemClock};
+use crate::workflow::CancelToken;
+
+/// Name under which a repair is recorded in place of a plan.
+const PLAN: &str = "recover";
+
+/// Which place to repair, and how.
+pub struct RecoverRequest {
+    /// The place.
+    pub place: PlaceName,
+    /// What makes it real.
+    pub resource: Resource,
+    /// Its board.
+    pub profile: Arc<BoardProfile>,
+    /// The place's known-good image, where somebody declares one; its path resolved.
+    pub canary: Option<Canary>,
+    /// The step to begin with; without one a place that proves to work is left as it is.
+    pub from: Option<RecoveryStep>,
+}
+
+/// Returns the ladder of a place as it would be climbed, and how long that takes at most.
+///
+/// `spare` are the places that may stand in for it.
+pub fn rungs(
+    seat: &Seat<'_>,
+    spare: &[Seat<'_>],
+    lab: &dyn Lab,
+    from: Option<RecoveryStep>,
+) -> (Vec<Rung>, Duration) {
+    let recovery = &seat.profile.recovery;
+    let mut rungs = ladder(recovery, &means(seat, spare, lab));
+    if let Some(from) = from {
+        let start = rungs.iter().position(|rung| rung.step == from);
+        rungs.drain(..start.unwrap_or(0));
+    }
+    (rungs, recovery.within)
+}
+
+/// Proves that a place works, or climbs its ladder until it does; recorded as a run.
+///
+/// # Errors
+/// The repair could not be recorded. Whether it helped is in the verdict.
+pub async fn recover(
+    request: RecoverRequest,
+    bench: &Bench<'_>,
+    observer: Arc<dyn Observer>,
+    cancel: CancelToken,
+) -> Result<RunRecord, SessionError> {
+    let RecoverRequest { place, resource, profile, canary, from } = request;
+    // It is this place that is to work again.
+    let bench = &Bench { spare: &[], ..*bench };
+    let (factory, outlet) = (bench.factory, bench.outlet);
+    let seat = Seat { place, resource, profile, factory, outlet, canary };
+    let new = NewRun {
+        jig_version: bench.version.to_owned(),
+        place: Some(seat.place.clone()),
+        board: Some(seat.profile.id.clone()),
+        plan: Some(PlanRecord { name: PLAN.to_owned(), origin: "built-in".to_owned() }),
+        images: Vec::new(),
+        host: BTreeMap::new(),
+    };
+    let mut live = bench.store.begin(new, Arc::new(SystemClock::new()))?;
+    observer.began(live.id(), live.dir().path());
+    let span = tracing::info_span!("recover", trace = %live.id());
+    let events = Arc::new(RunEvents {
+        log: Arc::clone(live.events()),
+        observer: Arc::clone(&observer),
+        trace: live.id().to_string(),
+        failed: Mutex::default(),
+    });
+    let (rungs, within) = rungs(&seat, bench.spare, bench.lab, from);
+    let lookout = Arc::new(Lookout::new(Arc::clone(&seat.profile)));
+    let (plan, images) = (default_plan(false, None, Duration::ZERO), BTreeMap::new());
+    let mut making = Making {
+        bench,
+        seat,
+        plan: &plan,
+        images: &images,
+        live: &mut live,
+        lookout,
+        events,
+        observer,
+        cancel,
+        cures: 0,
+        number: 0,
+        syncing: Vec::new(),
+    };
+    let verdict = mend(&mut making, &rungs, within, from.is_some()).instrument(span).await;
+    for log in std::mem::take(&mut making.syncing) {
+        // What a repair printed explains it; that it survives a power cut is not needed.
+        let _ = log.done().await;
+    }
+    Ok(live.finish(verdict)?)
+}
+
+async fn mend(making: &mut Making<'_>, rungs: &[Rung], within: Duration, forced: bool) -> Verdict {
+    let cancel = making.cancel.clone();
+    let mut found = None;
+    if !forced {
+        let mut nurse = Nurse { making };
+        let proof = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return cancelled(),
+            proof = nurse.prove(RecoveryStep::Reopen) => proof,
+        };
+        if proof.ok {
+            let words = format!("works: {}", proof.detail);
+            return Verdict::of(Cause::ExpectationsMet, words);
+        }
+        found = Some(format!("before: {}", proof.detail));
+    }
+    let climbed = making.climb(Cause::RigUnhealthy, rungs, within).await;
+    match climbed.cured_by {
+        Some(step) => {
+            let words = format!("works again, by {step}: {}", climbed.detail);
+            let notes = found.into_iter().collect();
+            Verdict { notes, ..Verdict::of(Cause::ExpectationsMet, words) }
+        }
+        None if climbed.cancelled => cancelled(),
+        None => {
+            let words = format!("not repaired: {}", climbed.detail);
+            Verdict {
+                notes: found.into_iter().collect(),
+                ..Verdict::of(Cause::RigUnhealthy, words)
+            }
+        }
+    }
+}
+
+fn cancelled() -> Verdict {
+    Verdict::of(Cause::Cancelled, "somebody asked to stop")
+}

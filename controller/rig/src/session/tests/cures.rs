@@ -1,0 +1,368 @@
+//! A rig that breaks, is repaired, and gives the test its turn back.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use jig_model::plan::Plan;
+use jig_model::protocol::{
+    BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, HealthCheck, Host,
+    ProcessLedger, Protocols,
+};
+use jig_model::recovery::RecoveryEvent;
+use jig_model::rig_file::{EmulatorResource, ProbeResource, Resource};
+use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
+
+use super::super::{Bench, Lab, Observer, RecoverRequest, Seat, SessionRequest, recover, run};
+use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
+use crate::console::ConsoleHandle;
+use crate::store::{KnownFormat, Passed, Places, RunRecord, RunStore};
+use crate::workflow::CancelToken;
+
+/// What happens each time the place is taken up: for an attempt, or to be asked how it is.
+#[derive(Clone)]
+enum Bind {
+    /// An attempt whose first boot goes like this.
+    Plays(Vec<Beat>),
+    /// It is asked how it is, and says this.
+    Says(bool),
+}
+
+use Bind::{Plays, Says};
+
+struct Script {
+    binds: Mutex<VecDeque<Bind>>,
+    profile: String,
+}
+
+struct Check(bool);
+
+impl HealthCheck for Check {
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        let ok = self.0;
+        Box::pin(async move {
+            CheckReport { check: "board-answers".to_owned(), ok, detail: format!("says {ok}") }
+        })
+    }
+}
+
+impl DriverFactory for Script {
+    fn kind(&self) -> &'static str {
+        "script"
+    }
+
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        let bind = self.binds.lock().unwrap().pop_front().expect("more binds than scripted");
+        let (boots, answer) = match bind {
+            Plays(beats) => (vec![beats], None),
+            Says(ok) => (vec![], Some(ok)),
+        };
+        let bench = fake::Bench { profile: self.profile.clone(), ..fake::Bench::new(boots) };
+        let bound = bench.bind(context)?;
+        let check = |ok| Box::new(Check(ok)) as Box<dyn HealthCheck>;
+        Ok(Protocols { health: answer.map(check).into_iter().collect(), ..bound })
+    }
+}
+
+/// A lab whose other places are free, or not.
+#[derive(Default)]
+struct Others {
+    taken: Vec<&'static str>,
+}
+
+impl Lab for Others {
+    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
+        let taken = self.taken.contains(&place.as_str());
+        Box::pin(async move { if taken { Err(format!("{place} is in use")) } else { Ok(()) } })
+    }
+    fn has_hub(&self, _place: &PlaceName) -> bool {
+        true
+    }
+    fn cycle_hub<'a>(&'a self, _place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async { Err("place b on the same hub is in use".to_owned()) })
+    }
+    fn host_checks(&self) -> Vec<Box<dyn HealthCheck>> {
+        Vec::new()
+    }
+}
+
+#[derive(Default)]
+struct Seen(Mutex<Vec<RunEvent>>);
+
+impl Observer for Seen {
+    fn began(&self, _run: &RunId, _dir: &Path) {}
+    fn event(&self, event: &RunEvent) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+    fn console(&self, _console: &ConsoleName, _handle: &ConsoleHandle) {}
+}
+
+/// A run on a scripted place.
+struct Case {
+    binds: Vec<Bind>,
+    resource: Resource,
+    known_good: bool,
+    cures: u32,
+    repeat: u32,
+    spare: Vec<Bind>,
+    lab: Others,
+    seen: Arc<Seen>,
+}
+
+/// Loads one byte.
+const HEX: &str = ":0100000001FE\n:00000001FF\n";
+
+fn emulated() -> Resource {
+    Resource::Emulator(EmulatorResource::default())
+}
+
+impl Case {
+    fn of(binds: Vec<Bind>) -> Self {
+        Self {
+            binds,
+            resource: emulated(),
+            known_good: false,
+            cures: 2,
+            repeat: 1,
+            spare: Vec::new(),
+            lab: Others::default(),
+            seen: Arc::default(),
+        }
+    }
+
+    async fn made(self) -> RunRecord {
+        self.with(|request, bench, seen| {
+            Box::pin(async move { run(request, bench, seen, CancelToken::new()).await.unwrap() })
+        })
+        .await
+    }
+
+    async fn recovered(self) -> RunRecord {
+        self.with(|request, bench, seen| {
+            Box::pin(async move {
+                let SessionRequest { place, resource, profile, canary, .. } = request;
+                let request = RecoverRequest { place, resource, profile, canary, from: None };
+                recover(request, bench, seen, CancelToken::new()).await.unwrap()
+            })
+        })
+        .await
+    }
+
+    async fn with(
+        self,
+        work: impl for<'b> FnOnce(
+            SessionRequest,
+            &'b Bench<'b>,
+            Arc<dyn Observer>,
+        ) -> std::pin::Pin<Box<dyn Future<Output = RunRecord> + 'b>>,
+    ) -> RunRecord {
+        let root = tempfile::tempdir().unwrap();
+        // A board that boots by itself needs no image file.
+        let mut text = fake::Bench::new(vec![]).profile;
+        text.push_str("image_set = \"set\"\nargs = [\"-D\", \"{artifact:log}\"]\n");
+        text.push_str("[recovery]\nwithin = \"20s\"\n");
+        let profile = fake::Bench { profile: text.clone(), ..fake::Bench::new(vec![]) }.profile();
+        let script =
+            |binds: Vec<Bind>| Script { binds: Mutex::new(binds.into()), profile: text.clone() };
+        let (here, there) = (script(self.binds), script(self.spare.clone()));
+        let places = Places::new(root.path());
+        let place: PlaceName = "fake".parse().unwrap();
+        if self.known_good {
+            let (board, bytes) = (&profile.id, HEX.as_bytes());
+            let format = KnownFormat::IntelHex;
+            let passed = Passed { board, format, bytes, until: None, took_ms: 1 };
+            places.keep_known_good(&place, &passed, jiff::Timestamp::UNIX_EPOCH).unwrap();
+        }
+        let spare = Seat {
+            place: "other".parse().unwrap(),
+            resource: self.resource.clone(),
+            profile: Arc::clone(&profile),
+            factory: &there,
+            outlet: false,
+            canary: None,
+        };
+        let spares = if self.spare.is_empty() { vec![] } else { vec![spare] };
+        let request = SessionRequest {
+            place,
+            resource: self.resource,
+            profile,
+            plan: test_plan(),
+            image: None,
+            repeat: self.repeat,
+            cures: Some(self.cures),
+            canary: None,
+        };
+        let store = RunStore::new(root.path());
+        let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
+        let bench = Bench {
+            store: &store,
+            factory: &here,
+            outlet: false,
+            spare: &spares,
+            lab: &self.lab,
+            places: Some(&places),
+            host: &host,
+            image_sets: Path::new("/"),
+            version: "1",
+            clock: None,
+        };
+        let record = work(request, &bench, self.seen).await;
+        let left = here.binds.lock().unwrap().len() + there.binds.lock().unwrap().len();
+        assert_eq!(left, 0, "the place was taken up less often than scripted");
+        record
+    }
+}
+
+fn test_plan() -> Plan {
+    parse(&plan("{ power = 'cycle' }, { wait_for_results = true, timeout = '50ms' }"))
+}
+
+fn lost() -> Bind {
+    Plays(vec![Beat::Event(fake::lost())])
+}
+
+fn green() -> Bind {
+    Plays(vec![print(GREEN)])
+}
+
+fn red() -> Bind {
+    Plays(vec![print(RED)])
+}
+
+fn silent() -> Bind {
+    Plays(vec![])
+}
+
+/// What each attempt was for, whether it was replaced, and what it amounted to.
+fn attempts(record: &RunRecord) -> Vec<(Purpose, bool, Cause)> {
+    record.attempts.iter().map(|made| (made.purpose, made.replaced, made.verdict.cause)).collect()
+}
+
+#[tokio::test]
+async fn a_cured_rig_gives_the_test_its_turn_back() {
+    let case = Case::of(vec![lost(), Says(true), green()]);
+    let seen = Arc::clone(&case.seen);
+    let record = case.made().await;
+    let spoiled = (Purpose::Test, true, Cause::EmulatorKilled);
+    assert_eq!(attempts(&record), [spoiled, (Purpose::Test, false, Cause::Passed)]);
+    let verdict = record.verdict.unwrap();
+    assert_eq!((verdict.kind, verdict.cause), (VerdictKind::Pass, Cause::Passed));
+    assert_eq!(verdict.notes, ["the rig was repaired by restart-emulator after emulator_killed"]);
+    let told: Vec<RunEvent> = std::mem::take(&mut seen.0.lock().unwrap());
+    let steps = told.iter().filter_map(|event| match event {
+        RunEvent::Recovery(RecoveryEvent::Began { .. }) => Some("began"),
+        RunEvent::Recovery(RecoveryEvent::Step { .. }) => Some("step"),
+        RunEvent::Recovery(RecoveryEvent::Proof { ok: true, .. }) => Some("proof"),
+        RunEvent::Recovery(RecoveryEvent::Ended { .. }) => Some("ended"),
+        _ => None,
+    });
+    assert_eq!(steps.collect::<Vec<_>>(), ["began", "step", "proof", "ended"]);
+}
+
+#[tokio::test]
+async fn a_repair_never_turns_a_failure_into_anything_else() {
+    let record = Case::of(vec![red()]).made().await;
+    assert_eq!(attempts(&record), [(Purpose::Test, false, Cause::TestFailed)]);
+    // Nor does a failure behind a cured attempt become flaky.
+    let record = Case::of(vec![lost(), Says(true), red()]).made().await;
+    assert_eq!(record.verdict.unwrap().cause, Cause::TestFailed);
+}
+
+#[tokio::test]
+async fn spoiled_attempts_are_no_attempts() {
+    let binds = vec![green(), lost(), Says(true), green(), green()];
+    let record = Case { repeat: 3, ..Case::of(binds) }.made().await;
+    let counted = record.attempts.iter().filter(|made| !made.replaced).count();
+    assert_eq!((counted, record.attempts.len()), (3, 4));
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::Passed, "{}", verdict.summary);
+}
+
+#[tokio::test]
+async fn the_budget_of_cures_is_for_the_whole_run() {
+    let binds = vec![lost(), Says(true), lost(), Says(true), lost()];
+    let record = Case::of(binds).made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!((verdict.kind, verdict.cause), (VerdictKind::EnvError, Cause::EmulatorKilled));
+    assert_eq!(verdict.notes.len(), 2, "{:?}", verdict.notes);
+    let record = Case { cures: 0, ..Case::of(vec![lost()]) }.made().await;
+    assert_eq!(record.attempts.len(), 1);
+}
+
+#[tokio::test]
+async fn without_a_proof_there_is_no_cure() {
+    let record = Case::of(vec![lost(), Says(false)]).made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::EmulatorKilled);
+    let told = "not repaired: a new emulator was started; board-answers";
+    assert!(verdict.notes[0].contains(told), "{:?}", verdict.notes);
+    // Nothing is asked, nothing answers: that proves nothing either.
+    let record = Case::of(vec![lost(), silent()]).made().await;
+    let verdict = record.verdict.unwrap();
+    assert!(verdict.notes[0].contains("nothing at this place can prove"), "{:?}", verdict.notes);
+}
+
+#[tokio::test]
+async fn the_known_good_image_tells_the_firmware_from_the_rig() {
+    let binds = vec![silent(), green()];
+    let record = Case { known_good: true, ..Case::of(binds) }.made().await;
+    let canary = (Purpose::Canary, false, Cause::Passed);
+    assert_eq!(attempts(&record), [(Purpose::Test, false, Cause::NoOutput), canary]);
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::NoOutput);
+    assert!(verdict.notes[0].contains("known-good"), "{:?}", verdict.notes);
+
+    // The test is silent, and so is what is known to talk: the rig is repaired.
+    let binds = vec![silent(), red(), Says(true), green(), green()];
+    let record = Case { known_good: true, ..Case::of(binds) }.made().await;
+    let verdict = record.verdict.clone().unwrap();
+    assert_eq!(verdict.cause, Cause::Passed, "{}", verdict.summary);
+    let first = &record.attempts[0].verdict;
+    assert_eq!((first.cause, record.attempts[0].replaced), (Cause::RigUnhealthy, true));
+    assert!(first.notes[0].contains("no_output"), "{:?}", first.notes);
+
+    // A repair that the known-good image does not confirm is none.
+    let binds = vec![lost(), Says(true), red()];
+    let record = Case { known_good: true, ..Case::of(binds) }.made().await;
+    assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
+}
+
+#[tokio::test]
+async fn a_real_board_is_not_given_an_image_that_nobody_declared() {
+    let resource = Resource::Probe(ProbeResource::default());
+    let case = Case { known_good: true, resource, ..Case::of(vec![silent()]) };
+    assert_eq!(case.made().await.attempts.len(), 1);
+}
+
+#[tokio::test]
+async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
+    let resource = || Resource::Probe(ProbeResource::default());
+    // Taken up again, reset, attached under reset, each in vain.
+    let broken = || vec![lost(), Says(false), silent(), Says(false), Says(false)];
+    let case =
+        Case { resource: resource(), spare: vec![Says(true), green()], ..Case::of(broken()) };
+    let record = case.made().await;
+    assert_eq!(record.place.unwrap().as_str(), "other");
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::Passed, "{}: {:?}", verdict.summary, verdict.notes);
+    assert!(verdict.notes[0].contains("fail-over"), "{:?}", verdict.notes);
+
+    let lab = Others { taken: vec!["other"] };
+    let case = Case { resource: resource(), lab, ..Case::of(broken()) };
+    let record = case.made().await;
+    assert_eq!(record.place.unwrap().as_str(), "fake");
+    assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
+}
+
+#[tokio::test]
+async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
+    let record = Case::of(vec![Says(true)]).recovered().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!((verdict.cause, verdict.notes.len()), (Cause::ExpectationsMet, 0));
+    let record = Case::of(vec![Says(false), Says(true)]).recovered().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::ExpectationsMet);
+    assert!(verdict.summary.contains("works again, by restart-emulator"), "{}", verdict.summary);
+    let record = Case::of(vec![Says(false), Says(false)]).recovered().await;
+    assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);
+}
