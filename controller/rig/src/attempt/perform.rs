@@ -76,6 +76,9 @@ pub struct AttemptRequest<'a> {
 pub struct AttemptEnd {
     /// What it amounts to.
     pub verdict: Verdict,
+    /// What it amounts to if the wire is to be believed, where the verdict says that it is not:
+    /// a rig that was repaired in between shows whose the garbage is.
+    pub believed: Option<Verdict>,
     /// The workflow's record, if it got that far.
     pub workflow: Option<WorkflowRecord>,
     /// Where each boot's output begins on the primary console.
@@ -247,6 +250,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         // Before its first stage a workflow has no way into the state of that name.
         cancelled: outcome.state == State::Cancelled
             || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
+        garbage: seen.garbage,
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         printed_elsewhere: others.iter().any(|other| other.output.1 > other.output.0),
         report: seen.report,
@@ -267,8 +271,11 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         post_mortem,
         notes: std::mem::take(&mut board.facts().notes),
     };
+    let verdict = judge(&observation);
+    let believed = judge(&Observation { garbage: None, ..observation });
     Ok(AttemptEnd {
-        verdict: judge(&observation),
+        believed: (believed.cause != verdict.cause).then_some(believed),
+        verdict,
         workflow: Some(outcome.record),
         boots,
         consoles: closed.lengths,

@@ -44,6 +44,9 @@ impl ProcessLedger for RunLedger {
     }
 }
 
+/// Most strikes of the fault injector that a verdict lists; the events hold all.
+const MAX_INJECTED: usize = 16;
+
 /// Writes events to the run's log and passes them on.
 pub(super) struct RunEvents {
     pub(super) log: Arc<EventLog>,
@@ -52,11 +55,19 @@ pub(super) struct RunEvents {
     pub(super) trace: String,
     /// The first event of the attempt that could not be written.
     pub(super) failed: Mutex<Option<StoreError>>,
+    /// What the fault injector did.
+    pub(super) injected: Mutex<Vec<String>>,
 }
 
 impl EventSink for RunEvents {
     fn emit(&self, event: RunEvent) {
         self.mirror(&event);
+        if let RunEvent::Injected { fault, detail } = &event {
+            let mut injected = self.injected.lock().unwrap_or_else(PoisonError::into_inner);
+            if injected.len() < MAX_INJECTED {
+                injected.push(format!("injected {fault}: {detail}"));
+            }
+        }
         if let Err(error) = self.log.append(&event) {
             tracing::error!(%error, "event not recorded");
             let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,6 +78,11 @@ impl EventSink for RunEvents {
 }
 
 impl RunEvents {
+    /// Returns what the fault injector did in the run, a line each.
+    pub(super) fn injected(&self) -> Vec<String> {
+        self.injected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Returns why an event could not be written since this was asked last. What a later
     /// attempt shows is whole again.
     pub(super) fn lost(&self) -> Option<StoreError> {

@@ -48,6 +48,8 @@ pub(super) struct Making<'a> {
     pub(super) events: Arc<RunEvents>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) cancel: CancelToken,
+    /// What the last attempt amounts to if its wire is to be believed, where that is in doubt.
+    pub(super) believed: Option<Verdict>,
     /// How many more times the rig may be repaired.
     pub(super) cures: u32,
     /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
@@ -74,8 +76,18 @@ impl Making<'_> {
     /// verdict that counts.
     pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
         let mut repairs: Vec<String> = Vec::new();
+        let mut garbled = false;
         loop {
             let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
+            if let Some(believed) = self.believed.take()
+                && std::mem::replace(&mut garbled, true)
+            {
+                // A wire does not go bad in the same test twice, with a working one between.
+                let note = "garbage came again after the rig was repaired: the target prints it";
+                verdict = believed;
+                verdict.notes.push(note.to_owned());
+                self.amend(&verdict, false)?;
+            }
             let mut suspect = suspicion(&verdict);
             if suspect == Suspicion::Either {
                 match self.control().await? {
@@ -223,6 +235,7 @@ impl Making<'_> {
         .await;
         let mut end = outcome.unwrap_or_else(|error| AttemptEnd {
             verdict: Verdict::of(error.cause(), jig_model::chain(&error)),
+            believed: None,
             workflow: None,
             boots: Vec::new(),
             consoles: BTreeMap::new(),
@@ -233,6 +246,7 @@ impl Making<'_> {
             end.verdict =
                 Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(&error)) };
         }
+        self.believed = end.believed.take();
         let verdict = end.verdict.clone();
         self.events.emit(RunEvent::AttemptEnded { attempt, verdict: verdict.clone() });
         let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });

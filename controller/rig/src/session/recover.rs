@@ -87,6 +87,7 @@ pub async fn recover(
         observer: Arc::clone(&observer),
         trace: live.id().to_string(),
         failed: Mutex::default(),
+        injected: Mutex::default(),
     });
     let (rungs, within) = rungs(&seat, bench.spare, bench.lab, from);
     let lookout = Arc::new(Lookout::new(Arc::clone(&seat.profile)));
@@ -102,6 +103,7 @@ pub async fn recover(
         observer,
         cancel,
         cures: 0,
+        believed: None,
         number: 0,
         syncing: Vec::new(),
     };

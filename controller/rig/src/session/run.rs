@@ -140,6 +140,7 @@ pub async fn run(
         observer: Arc::clone(&observer),
         trace: live.id().to_string(),
         failed: Mutex::default(),
+        injected: Mutex::default(),
     });
     let seat = Seat {
         place: request.place.clone(),
@@ -149,6 +150,7 @@ pub async fn run(
         outlet: bench.outlet,
         canary: request.canary.clone(),
     };
+    let injected = Arc::clone(&events);
     let mut making = Making {
         bench,
         seat,
@@ -160,6 +162,7 @@ pub async fn run(
         observer,
         cancel,
         cures: request.cures.unwrap_or(request.profile.recovery.cures),
+        believed: None,
         number: 0,
         syncing: Vec::new(),
     };
@@ -181,7 +184,16 @@ pub async fn run(
         }
     }
     verdicts.extend(durable(syncing).await);
-    Ok(live.finish(combine(&verdicts))?)
+    let mut verdict = combine(&verdicts);
+    // Also what struck an attempt that was made again: such a run is not a natural one.
+    let injected = injected.injected().into_iter();
+    verdict.notes.splice(0..0, injected.filter(|note| !known(&verdicts, note)).collect::<Vec<_>>());
+    Ok(live.finish(verdict)?)
+}
+
+/// Tells whether one of the verdicts that count says so already.
+fn known(verdicts: &[Verdict], note: &String) -> bool {
+    verdicts.iter().any(|verdict| verdict.notes.contains(note))
 }
 
 /// Waits until an attempt's logs survive a power cut; returns what it means if they do not.
