@@ -18,6 +18,7 @@ mod console_loss;
 mod dice;
 mod fixtures;
 mod formats;
+mod inject;
 mod junit;
 mod linux;
 mod manifest;

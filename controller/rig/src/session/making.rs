@@ -50,6 +50,8 @@ pub(super) struct Making<'a> {
     pub(super) cancel: CancelToken,
     /// What the last attempt amounts to if its wire is to be believed, where that is in doubt.
     pub(super) believed: Option<Verdict>,
+    /// A known-good image has passed since somebody last doubted the wire.
+    pub(super) vouched: bool,
     /// How many more times the rig may be repaired.
     pub(super) cures: u32,
     /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
@@ -77,12 +79,14 @@ impl Making<'_> {
     pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
         let mut repairs: Vec<String> = Vec::new();
         let mut garbled = false;
+        self.vouched = false;
         loop {
             let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
             if let Some(believed) = self.believed.take()
                 && std::mem::replace(&mut garbled, true)
+                && self.vouched
             {
-                // A wire does not go bad in the same test twice, with a working one between.
+                // A wire does not go bad in the same test twice, with a good image between.
                 let note = "garbage came again after the rig was repaired: the target prints it";
                 verdict = believed;
                 verdict.notes.push(note.to_owned());
@@ -148,6 +152,7 @@ impl Making<'_> {
         let name = image.name.clone();
         let images = BTreeMap::from([(None, image)]);
         let made = self.attempt(Purpose::Canary, &plan, &images).await?;
+        self.vouched |= made.kind == VerdictKind::Pass;
         Ok(match made.kind {
             VerdictKind::Pass => Control::Passed(format!(
                 "the known-good image {name} passed on this place right after"

@@ -104,6 +104,7 @@ pub async fn recover(
         cancel,
         cures: 0,
         believed: None,
+        vouched: false,
         number: 0,
         syncing: Vec::new(),
     };

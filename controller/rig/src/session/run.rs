@@ -163,6 +163,7 @@ pub async fn run(
         cancel,
         cures: request.cures.unwrap_or(request.profile.recovery.cures),
         believed: None,
+        vouched: false,
         number: 0,
         syncing: Vec::new(),
     };
