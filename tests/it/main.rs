@@ -19,6 +19,7 @@ mod dice;
 mod fixtures;
 mod formats;
 mod health;
+mod inject;
 mod junit;
 mod linux;
 mod manifest;

@@ -1,7 +1,7 @@
 //! What a run's parts need of its directory, in the shape they ask for it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jig_model::RunEvent;
@@ -44,25 +44,30 @@ impl ProcessLedger for RunLedger {
     }
 }
 
+/// Most strikes of the fault injector that a verdict lists; the events hold all.
+const MAX_INJECTED: usize = 16;
+
 /// Writes events to the run's log and passes them on.
 pub(super) struct RunEvents {
     pub(super) log: Arc<EventLog>,
     pub(super) observer: Arc<dyn Observer>,
     /// The run's id, which joins log lines of one run.
     pub(super) trace: String,
-    /// The first event that could not be written.
-    pub(super) failed: OnceLock<StoreError>,
-    /// What the events amount to for the health of the place.
-    pub(super) tally: Mutex<Tally>,
+    /// The first event of the attempt that could not be written.
+    pub(super) failed: Mutex<Option<StoreError>>,
+    /// What the events amount to.
+    tally: Mutex<Tally>,
 }
 
 /// What a run's events amount to.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tally {
+#[derive(Debug, Default)]
+struct Tally {
     /// How long the last deployment took, in milliseconds.
     flash_ms: Option<u64>,
     /// How often console output was lost.
     gaps: u32,
+    /// What the fault injector did, a line each.
+    injected: Vec<String>,
 }
 
 impl EventSink for RunEvents {
@@ -71,7 +76,8 @@ impl EventSink for RunEvents {
         self.count(&event);
         if let Err(error) = self.log.append(&event) {
             tracing::error!(%error, "event not recorded");
-            let _ = self.failed.set(error);
+            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.get_or_insert(error);
         }
         self.observer.event(&event);
     }
@@ -84,7 +90,7 @@ impl RunEvents {
             log: Arc::clone(live.events()),
             observer: Arc::clone(observer),
             trace: live.id().to_string(),
-            failed: OnceLock::new(),
+            failed: Mutex::default(),
             tally: Mutex::default(),
         })
     }
@@ -97,6 +103,12 @@ impl RunEvents {
         match event {
             RunEvent::Deployed(report) => self.tally().flash_ms = Some(report.duration_ms),
             RunEvent::Gap { .. } => self.tally().gaps += 1,
+            RunEvent::Injected { fault, detail } => {
+                let injected = &mut self.tally().injected;
+                if injected.len() < MAX_INJECTED {
+                    injected.push(format!("injected {fault}: {detail}"));
+                }
+            }
             _ => {}
         }
     }
@@ -109,6 +121,17 @@ impl RunEvents {
     /// Returns how often console output was lost.
     pub(super) fn gaps(&self) -> u32 {
         self.tally().gaps
+    }
+
+    /// Returns what the fault injector did in the run, a line each.
+    pub(super) fn injected(&self) -> Vec<String> {
+        self.tally().injected.clone()
+    }
+
+    /// Returns why an event could not be written since this was asked last. What a later
+    /// attempt shows is whole again.
+    pub(super) fn lost(&self) -> Option<StoreError> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Repeats an event in Jig's own log, so that one stream tells everything.

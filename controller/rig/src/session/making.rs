@@ -49,6 +49,10 @@ pub(super) struct Making<'a> {
     pub(super) events: Arc<RunEvents>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) cancel: CancelToken,
+    /// What the last attempt amounts to if its wire is to be believed, where that is in doubt.
+    pub(super) believed: Option<Verdict>,
+    /// A known-good image has passed since somebody last doubted the wire.
+    pub(super) vouched: bool,
     /// How many more times the rig may be repaired.
     pub(super) cures: u32,
     /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
@@ -77,8 +81,20 @@ impl Making<'_> {
     /// verdict that counts.
     pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
         let mut repairs: Vec<String> = Vec::new();
+        let mut garbled = false;
+        self.vouched = false;
         loop {
             let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
+            if let Some(believed) = self.believed.take()
+                && std::mem::replace(&mut garbled, true)
+                && self.vouched
+            {
+                // A wire does not go bad in the same test twice, with a good image between.
+                let note = "garbage came again after the rig was repaired: the target prints it";
+                verdict = believed;
+                verdict.notes.push(note.to_owned());
+                self.amend(&verdict, false)?;
+            }
             let mut suspect = suspicion(&verdict);
             if suspect == Suspicion::Either {
                 match self.control().await? {
@@ -150,6 +166,7 @@ impl Making<'_> {
                 (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
             self.chart.canary(&self.seat.place, passed, &words);
         }
+        self.vouched |= made.kind == VerdictKind::Pass;
         Ok(match made.kind {
             VerdictKind::Pass => Control::Passed(format!(
                 "the known-good image {name} passed on this place right after"
@@ -237,16 +254,18 @@ impl Making<'_> {
         .await;
         let mut end = outcome.unwrap_or_else(|error| AttemptEnd {
             verdict: Verdict::of(error.cause(), jig_model::chain(&error)),
+            believed: None,
             workflow: None,
             boots: Vec::new(),
             consoles: BTreeMap::new(),
             syncing: Vec::new(),
         });
-        if let Some(error) = self.events.failed.get() {
+        if let Some(error) = self.events.lost() {
             let notes = std::mem::take(&mut end.verdict.notes);
             end.verdict =
-                Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(error)) };
+                Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(&error)) };
         }
+        self.believed = end.believed.take();
         let verdict = end.verdict.clone();
         self.events.emit(RunEvent::AttemptEnded { attempt, verdict: verdict.clone() });
         let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });

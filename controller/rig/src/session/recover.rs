@@ -99,6 +99,8 @@ pub async fn recover(
         observer,
         cancel,
         cures: 0,
+        believed: None,
+        vouched: false,
         number: 0,
         syncing: Vec::new(),
         chart: chart.clone(),
