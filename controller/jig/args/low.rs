@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Test(TestArgs),
     /// Talk to a board's console
     Console(ConsoleArgs),
+    /// Keep the consoles of real boards between runs: capture, scroll-back, hand-over to runs
+    Serve,
     /// List board profiles and places, and where each came from
     Boards,
     /// Prove that a place works, or repair it step by step until it does
