@@ -32,6 +32,7 @@ mod lending;
 mod orders;
 mod relay;
 mod rig;
+mod scroll;
 #[cfg(test)]
 mod tests;
 
@@ -39,3 +40,4 @@ pub use files::{LogFile, LogFolder};
 pub use idle::{IdleCheck, IdleRounds};
 pub use orders::{KeptHandle, KeptSpec, Lent, OpenWire, Pen, Refusal};
 pub use rig::{Applied, Keeper, KeeperNews};
+pub use scroll::{Passage, Scroll, ScrollError, Source};
