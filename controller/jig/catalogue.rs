@@ -25,6 +25,7 @@ use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Canary, Place, Resource, Rig, RigText};
 use jig_model::{BoardId, Fault, PlaceName, Problems};
 use jig_rig::console::escape;
+use jig_rig::health::HealthBook;
 use jig_rig::store::{Places, Retention};
 
 use self::sources::{Layers, must_read, toml_files};
@@ -151,6 +152,16 @@ impl Catalogue {
     /// with different runs folders still use one board.
     pub(crate) fn places(&self) -> Places {
         Places::new(&self.around.state())
+    }
+
+    /// Returns the folder of what outlives a command.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.around.state()
+    }
+
+    /// Returns where the health of places is kept.
+    pub(crate) fn health_book(&self) -> PathBuf {
+        HealthBook::path_in(&self.around.state())
     }
 
     /// Returns where image sets are.

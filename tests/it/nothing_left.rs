@@ -27,7 +27,8 @@ const KILLS: usize = 50;
 /// A firmware that never ends by itself, on a board that is quick to start.
 fn endless() -> Vec<String> {
     let image = elf("microbit", "hang-in-test");
-    ["run", "-b", "microbit", image.as_str(), "--timeout", "100s"].map(String::from).to_vec()
+    let run = ["run", "-b", "microbit", image.as_str(), "--timeout", "100s", "--cures", "0"];
+    run.map(String::from).to_vec()
 }
 
 /// Runs of several kinds: a short one, a talkative one, one with a plan, one of many attempts.

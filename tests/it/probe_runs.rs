@@ -453,13 +453,28 @@ fn a_serial_port_that_vanishes_is_the_labs_fault() {
     assert!(summary.contains(wired.tty.to_str().unwrap()), "{summary}");
     // The next run cannot even begin.
     let image = elf("microbit", "rtt-echo");
-    lost(&workshop.run(["--json", "run", "-b", "bench", &image]), &["console_lost"]);
+    lost(
+        &workshop.run(["--json", "run", "-b", "bench", "--cures", "0", &image]),
+        &["console_lost"],
+    );
 }
 
 /// Starts a run that goes on until somebody ends it.
 fn endless(workshop: &Workshop, place: &str) -> Started {
     let image = elf("microbit", "rtt-echo");
-    let args = ["--json", "run", "-b", place, "--timeout", "1h", "--until", "never", &image];
+    let args = [
+        "--json",
+        "run",
+        "-b",
+        place,
+        "--cures",
+        "0",
+        "--timeout",
+        "1h",
+        "--until",
+        "never",
+        &image,
+    ];
     let mut command = workshop.jig(args);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Started::of(&mut command)
@@ -487,7 +502,10 @@ fn a_probe_that_vanishes_in_a_run_is_the_labs_fault() {
     drop(served);
     // The next run cannot even begin.
     let image = elf("microbit", "rtt-echo");
-    lost(&workshop.run(["--json", "run", "-b", "bench", &image]), &["probe_missing"]);
+    lost(
+        &workshop.run(["--json", "run", "-b", "bench", "--cures", "0", &image]),
+        &["probe_missing"],
+    );
 }
 
 #[test]

@@ -4,7 +4,9 @@
 //! whether it worked. It knows no store, no plan and no verdict, and no board's name.
 //! [`process`] is the only place in the house that starts a child process.
 
+pub mod checks;
 mod descriptor;
+pub mod discover;
 pub mod flasher;
 pub mod host;
 pub mod inject;

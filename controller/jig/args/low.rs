@@ -9,6 +9,7 @@ use jig_model::pattern::Pattern;
 use jig_model::recovery::RecoveryStep;
 use jig_model::{BoardId, ConsoleName, PlaceName};
 
+use super::health::{DiscoverArgs, HealthArgs};
 use super::inject::{FaultArgs, InjectArgs};
 use super::power::PowerArgs;
 use super::probe::{
@@ -84,6 +85,10 @@ pub(crate) enum Command {
     Boards,
     /// Prove that a place works, or repair it step by step until it does
     Recover(RecoverArgs),
+    /// Say how places are, why, and what helps
+    Health(HealthArgs),
+    /// List attached serial ports, probes and hubs as a rig file to edit
+    Discover(DiscoverArgs),
     /// Switch a board's power, or ask for it
     Power(PowerArgs),
     /// List debug probes, real and virtual, and who uses them
@@ -368,6 +373,12 @@ pub(crate) enum RunsCommand {
 pub(crate) enum MachineCommand {
     /// The workflow machine that runs plans
     Workflow {
+        /// Form
+        #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
+        format: MachineFormat,
+    },
+    /// The health of a place
+    Health {
         /// Form
         #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
         format: MachineFormat,

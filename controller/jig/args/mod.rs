@@ -1,10 +1,12 @@
 //! The command line: parsed here ([`low`]), given meaning in [`crate::commands`].
 
+mod health;
 mod inject;
 mod low;
 mod power;
 mod probe;
 
+pub(crate) use health::*;
 pub(crate) use inject::*;
 pub(crate) use low::*;
 pub(crate) use power::*;

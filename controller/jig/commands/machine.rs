@@ -1,7 +1,8 @@
 //! `jig machine`.
 
 use jig_model::exit;
-use jig_rig::workflow::{RenderFormat, render};
+use jig_rig::workflow::RenderFormat;
+use jig_rig::{health, workflow};
 
 use crate::args::{MachineCommand, MachineFormat};
 use crate::failure::Failure;
@@ -9,7 +10,10 @@ use crate::render::Screen;
 
 /// Prints a state machine; `--json` is short for `--format json`.
 pub(crate) fn machine(screen: &Screen, command: MachineCommand) -> Result<u8, Failure> {
-    let MachineCommand::Workflow { format } = command;
+    let (format, render): (_, fn(RenderFormat) -> String) = match command {
+        MachineCommand::Workflow { format } => (format, workflow::render),
+        MachineCommand::Health { format } => (format, health::render),
+    };
     let format = match format {
         _ if screen.json() => RenderFormat::Json,
         MachineFormat::Mermaid => RenderFormat::Mermaid,

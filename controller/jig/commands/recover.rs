@@ -12,7 +12,7 @@ use serde_json::json as value;
 
 use super::lab::RigLab;
 use super::power::InRun;
-use super::session::{Outcome, on_bench};
+use super::session::{Outcome, Setting, on_bench};
 use crate::args::{Common, RecoverArgs};
 use crate::catalogue::Catalogue;
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
             resource: place.resource,
             profile,
         };
-        let (ladder, within) = rungs(&seat, &[], &RigLab::new(&catalogue), args.from);
+        let (ladder, within) = rungs(&seat, &[], &RigLab::new(&catalogue, common), args.from);
         show_ladder(screen, &seat, &ladder, within);
         return Ok(exit::PASS);
     }
@@ -49,13 +49,13 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
     let view = Arc::new(LiveView::new(screen, 2));
     let watched = Arc::clone(&view);
     let finish = || view.finish();
-    let both = (&place, &profile, None);
+    let setting = Setting { place: &place, profile: &profile, inject: Vec::new(), repairs: true };
     let work = async |bench: &Bench<'_>, cancel: CancelToken| {
         climb(request, bench, watched, cancel)
             .await
             .map_err(|error| Failure::of(error.fault(), &error))
     };
-    let Outcome { record, .. } = on_bench(common, &catalogue, screen, both, finish, work)?;
+    let Outcome { record, .. } = on_bench(common, &catalogue, screen, setting, finish, work)?;
     let report = RunReport::of(&record);
     if screen.json() {
         let text = json(&report).map_err(|e| Failure::of(jig_model::Fault::Bug, &e))?;

@@ -10,11 +10,13 @@ use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
+use jig_rig::health::{HealthBook, HealthState};
 use jig_rig::session::{Bench, Observer, SessionRequest};
 use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, SweptOutcome};
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::health::policy;
 use super::inject::Faults;
 use super::lab::{RigLab, Spares};
 use super::power::InRun;
@@ -59,34 +61,40 @@ pub(crate) fn session(
     shown: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
     let Asked { request, inject } = asked.into();
-    let faults = Faults::of(inject)?;
     let (place, profile) = catalogue.place(&request.place)?;
-    let at = (&place, &profile, faults.as_ref());
-    let outcome = on_bench(common, catalogue, screen, at, shown, async |bench, cancel| {
+    let setting = Setting { place: &place, profile: &profile, inject, repairs: false };
+    on_bench(common, catalogue, screen, setting, shown, async |bench, cancel| {
         beside(cancel.clone())?;
-        let running = jig_rig::session::run(request, bench, observer, cancel);
-        let ended = match &faults {
-            Some(faults) => faults.beside(running).await,
-            None => running.await,
-        };
-        ended.map_err(|error| Failure::of(error.fault(), &error))
-    });
-    for left in faults.iter().flat_map(Faults::left) {
-        screen.say(&format!("--inject {left} has not struck: its moment did not come"));
-    }
-    outcome
+        jig_rig::session::run(request, bench, observer, cancel)
+            .await
+            .map_err(|error| Failure::of(error.fault(), &error))
+    })
 }
 
-/// Does what is recorded as a run, on a bench of a place and the rig round it, which fails
-/// where it is asked to.
+/// Where something is done that is recorded as a run.
+pub(crate) struct Setting<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) profile: &'a Arc<BoardProfile>,
+    /// What is to fail.
+    pub(crate) inject: Vec<Injection>,
+    /// Whether it is a repair: a place that is out of service takes nothing else.
+    pub(crate) repairs: bool,
+}
+
+/// Does what is recorded as a run, on a bench of a place and the rig round it.
 pub(crate) fn on_bench(
     common: &Common,
     catalogue: &Catalogue,
     screen: &Screen,
-    (place, profile, faults): (&Place, &Arc<BoardProfile>, Option<&Faults>),
+    setting: Setting<'_>,
     shown: impl FnOnce(),
     work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
 ) -> Result<Outcome, Failure> {
+    let Setting { place, profile, inject, repairs } = setting;
+    let health = book(catalogue, place);
+    if !repairs {
+        in_service(health.as_ref(), place)?;
+    }
     let store = RunStore::new(catalogue.runs_dir(common));
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
@@ -94,13 +102,13 @@ pub(crate) fn on_bench(
     let outlet = InRun::of(catalogue, &place.name);
     let powered = outlet.as_ref().map(|outlet| outlet.before(factory));
     let factory = powered.as_ref().map_or(factory, |powered| powered as &dyn DriverFactory);
-    let failing = faults.map(|faults| faults.round(factory));
-    let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
-    let clock = faults.map(Faults::clock);
     let spares = Spares::of(catalogue, &place.name)?;
     let powered_spares = spares.powered(catalogue)?;
     let spare = spares.seats(catalogue, &powered_spares)?;
-    let (lab, places) = (RigLab::new(catalogue), catalogue.places());
+    let (lab, places) = (RigLab::new(catalogue, common), catalogue.places());
+    let faults = Faults::of(inject)?;
+    let failing = faults.as_ref().map(|faults| faults.round(factory));
+    let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
     let image_sets = Catalogue::images_dir();
     let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -129,14 +137,22 @@ pub(crate) fn on_bench(
             spare: &spare,
             lab: &lab,
             places: Some(&places),
+            health: health.as_ref(),
             host: &wire_up::host,
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
-            clock: clock.as_ref(),
+            clock: faults.as_ref().map(Faults::clock),
         };
-        work(&bench, cancel).await
+        let running = work(&bench, cancel);
+        match &faults {
+            Some(faults) => faults.beside(running).await,
+            None => running.await,
+        }
     });
     shown();
+    for left in faults.iter().flat_map(Faults::left) {
+        screen.say(&format!("--inject {left} has not struck: its moment did not come"));
+    }
     let record = record?;
     // Standard input may still be waited for; the process is about to end.
     runtime.shutdown_background();
@@ -145,6 +161,34 @@ pub(crate) fn on_bench(
         tracing::warn!(error = chain(&error), "old runs were not removed");
     }
     Ok(Outcome { record, dir: entry.dir })
+}
+
+/// Refuses a place that is out of service: what a run would show there proves nothing.
+fn in_service(book: Option<&HealthBook>, place: &Place) -> Result<(), Failure> {
+    let health = book.and_then(|book| book.of(&place.name).ok());
+    let Some(health) = health.filter(|now| now.state == HealthState::Quarantined) else {
+        return Ok(());
+    };
+    let name = &place.name;
+    let since = health.since.map(|at| format!(" since {}", at.strftime("%Y-%m-%d %H:%M:%SZ")));
+    let words = format!(
+        "place {name} is out of service{}: {}",
+        since.unwrap_or_default(),
+        escape(health.why.as_bytes())
+    );
+    Err(Failure::new(Fault::Lab, words).help(format!("prove or repair it: jig recover -b {name}")))
+}
+
+/// Opens the book of health for a place. It is a convenience: without it runs go on, and
+/// `jig health` says what is wrong with it.
+fn book(catalogue: &Catalogue, place: &Place) -> Option<HealthBook> {
+    match HealthBook::open(&catalogue.health_book()) {
+        Ok(book) => Some(book.with_policy(policy(place))),
+        Err(error) => {
+            tracing::warn!(error = chain(&error), "the health of places is not noted");
+            None
+        }
+    }
 }
 
 /// How long a command waits for a place that somebody uses: long enough for the run before

@@ -143,6 +143,10 @@ pub struct CheckReport {
 
 /// Tells whether one part of the rig works.
 pub trait HealthCheck: Send {
+    /// Returns the name of the check, such as `monitor-answers`.
+    fn name(&self) -> String {
+        self.cause().to_string()
+    }
     /// Returns the cause a run ends with if this check fails while a plan fails, too.
     fn cause(&self) -> Cause {
         Cause::RigUnhealthy
@@ -190,6 +194,20 @@ pub trait BoardSink: Send + Sync {
     fn drained(&self) -> BoxFuture<'_, ()>;
     /// Reports what happened to the board.
     fn event(&self, event: BoardEvent);
+}
+
+/// A sink that hears nothing, for boards that are only asked how they are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSink;
+
+impl BoardSink for NoSink {
+    fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn event(&self, _event: BoardEvent) {}
 }
 
 /// Keeps account of child processes, so that a later start can sweep what a killed Jig

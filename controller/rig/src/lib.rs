@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod console;
+pub mod health;
 pub mod judge;
 pub mod recovery;
 pub mod report;

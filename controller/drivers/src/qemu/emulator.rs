@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
 use jig_model::profile::Emulation;
@@ -14,6 +13,7 @@ use jig_model::protocol::{
     PowerState, Protocols, Reset,
 };
 use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::{Cause, chain};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -23,6 +23,7 @@ use super::ending::{Facts, classify};
 use super::instance::{ANSWER, Instance};
 use super::machine::{AtLaunch, Launched, Machine, Ready, Watcher};
 use super::monitor::{Arrival, MachineEvent, MonitorError};
+use super::trial::trial;
 use crate::process::Ending;
 
 /// Offers boards as QEMU machines.
@@ -151,6 +152,10 @@ impl Flasher for EmulatorHandle {
 }
 
 impl HealthCheck for EmulatorHandle {
+    fn name(&self) -> String {
+        CHECK.to_owned()
+    }
+
     fn cause(&self) -> Cause {
         Cause::EmulatorStuck
     }
@@ -426,9 +431,19 @@ impl Owner {
         }
     }
 
+    /// Shows that a board that is off could be switched on.
+    async fn try_out(&mut self) -> (bool, String) {
+        self.launches += 1;
+        let what = (&self.emulation, &self.resource);
+        match trial(&self.context, what, self.image.as_ref(), self.launches).await {
+            Ok(detail) => (true, detail),
+            Err(error) => (false, chain(&error)),
+        }
+    }
+
     async fn check(&mut self) -> CheckReport {
         let (ok, detail) = match &mut self.instance {
-            None => (true, "off".to_owned()),
+            None => self.try_out().await,
             // A question would wait until it goes on, and then be answered as if nothing had
             // been: but the target has had no time meanwhile.
             Some(running) if running.instance.process.is_stopped() => {

@@ -24,6 +24,7 @@ mod machine;
 mod monitor;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod wire;
 
 pub use emulator::QemuFactory;

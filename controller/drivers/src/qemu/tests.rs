@@ -197,3 +197,57 @@ async fn launches_that_fail_say_why_and_leave_nothing() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_board_that_is_off_is_tried_out_without_a_sound() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut protocols, seen) = bind(dir.path(), PROFILE);
+    for _ in 0..2 {
+        let report = protocols.health[0].check().await;
+        assert!(
+            report.ok && report.detail.starts_with("off; a trial start answered"),
+            "{report:?}"
+        );
+        assert_eq!(report.check, protocols.health[0].name());
+    }
+    assert_eq!(seen.pids.lock().unwrap().len(), 2);
+    assert_eq!(*seen.running.lock().unwrap(), 0);
+    assert!(seen.events.borrow().is_empty() && seen.wires.lock().unwrap().is_empty());
+    assert_eq!(left(dir.path()), [""; 0]);
+    // One that is on is asked, not started again.
+    let mut power = protocols.power.take().unwrap();
+    power.on().await.unwrap();
+    let report = protocols.health[0].check().await;
+    assert_eq!((report.ok, report.detail.as_str()), (true, "machine is running"));
+    assert_eq!(seen.pids.lock().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_trial_says_why_a_board_could_not_be_switched_on() {
+    for (good, bad, words) in [
+        ("qemu-system-arm", "no-such-emulator", "there is no such program"),
+        ("machine = \"none\"", "machine = \"nonesuch\"", "unsupported machine"),
+        ("\"set\"", "\"other\"", "image set other"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut protocols, seen) = bind(dir.path(), &PROFILE.replace(good, bad));
+        let report = protocols.health[0].check().await;
+        assert!(!report.ok && report.detail.contains(words), "{report:?}");
+        assert_eq!(*seen.running.lock().unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_trial_that_nobody_waits_for_any_more_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut protocols, seen) = bind(dir.path(), PROFILE);
+    {
+        let mut check = std::pin::pin!(protocols.health[0].check());
+        // Begun, and dropped wherever it stands.
+        assert!(check.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    // The owner is done with it when it answers the next question.
+    let mut power = protocols.power.take().unwrap();
+    assert_eq!(power.status().await.unwrap(), PowerState::Off);
+    assert_eq!(*seen.running.lock().unwrap(), 0);
+}

@@ -12,17 +12,26 @@ const LOOKS: u32 = 5;
 /// Names the process that holds a file's lock, such as `minicom (pid 4711)`, if that is to be
 /// found out.
 pub(super) fn holder(path: &Path) -> Option<String> {
+    holder_pid(path).map(named)
+}
+
+/// Finds the process that holds a file's lock, if that is to be found out.
+pub(crate) fn holder_pid(path: &Path) -> Option<u32> {
     let file = fs::metadata(path).ok()?;
     // The list is read piece by piece: a lock that goes meanwhile makes the kernel skip one.
     let look = || pid_in(&fs::read_to_string("/proc/locks").ok()?, file.dev(), file.ino());
-    let pid = (0..LOOKS).find_map(|_| look())?;
+    (0..LOOKS).find_map(|_| look())
+}
+
+/// Names a process: `minicom (pid 4711)`.
+pub(crate) fn named(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     // A process may call itself anything.
     let name: String = name.trim().chars().filter(|c| !c.is_control()).take(32).collect();
-    Some(match name.as_str() {
+    match name.as_str() {
         "" => format!("pid {pid}"),
         name => format!("{name} (pid {pid})"),
-    })
+    }
 }
 
 /// Finds who locks a file: `1: FLOCK ADVISORY WRITE 4711 00:18:5 0 EOF`, with the numbers of

@@ -25,6 +25,7 @@ mod telnet;
 mod tests;
 mod tty;
 
+pub(crate) use holder::{holder_pid, named};
 pub use lasting::LastingWire;
 pub use port::{SerialError, SerialPort};
 pub use tty::{TtyError, TtyWire};

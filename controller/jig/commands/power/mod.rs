@@ -15,7 +15,7 @@ use std::time::Instant;
 use jig_drivers::power::{Confirmation, OutletFactory, PowerContext, PowerError, open_outlet};
 use jig_model::power::{BlastRadius, PlacePower, PowerDevice};
 use jig_model::protocol::{DriverFactory, NoLedger, PowerState};
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::{Hub, Place, Resource};
 use jig_model::{DeviceName, Fault, PlaceName, exit};
 use jig_rig::store::Places;
 use serde_json::json;
@@ -24,7 +24,7 @@ use self::human::Terminal;
 use super::probe::{runtime, stops};
 use crate::args::{Common, PowerAction, PowerArgs};
 use crate::catalogue::Catalogue;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
 
 /// What switches a place.
@@ -212,8 +212,27 @@ impl<'c> InRun<'c> {
     }
 }
 
+/// Takes the power of a hub and gives it back; says how that was confirmed.
+///
+/// # Errors
+/// What the device said.
+pub(crate) async fn cycle_hub(catalogue: &Catalogue, hub: &Hub) -> Result<String, String> {
+    let context = context(catalogue.places().root());
+    let devices = &catalogue.rig.power;
+    let mut power = open_outlet(&hub.power, devices, &context).map_err(|e| chain(&e))?;
+    let device = catalogue.rig.power_device(&hub.power.device);
+    let off_time = hub.power.off_time.or(device.map(|device| device.off_time)).unwrap_or_default();
+    let how = power.cycle_for(off_time).await.map_err(|e| chain(&e))?;
+    let how = match how {
+        Confirmation::Accepted => "as its device says",
+        Confirmation::ReadBack => "read back",
+        Confirmation::Witnessed => "witnessed",
+    };
+    Ok(format!("the power of hub {} was cycled, off for {off_time:?}, {how}", hub.name))
+}
+
 /// Returns what devices need of this host.
-fn context(locks: &Path) -> PowerContext {
+pub(in crate::commands) fn context(locks: &Path) -> PowerContext {
     PowerContext {
         locks: locks.to_owned(),
         ledger: Arc::new(NoLedger),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::PowerDevice;
-use crate::rig_file::{Place, Rig};
+use crate::rig_file::{Hub, Place, Rig};
 use crate::{DeviceName, PlaceName};
 
 /// What a place's power switch takes along.
@@ -39,6 +39,12 @@ impl Rig {
             outlet: power.outlet.clone(),
             also: self.places.iter().filter(same).map(|other| other.name.clone()).collect(),
         })
+    }
+
+    /// Returns the hub of a place, if its power can be switched.
+    pub fn hub_of(&self, place: &Place) -> Option<&Hub> {
+        let name = place.hub.as_ref()?;
+        self.hubs.iter().find(|hub| hub.name == *name)
     }
 
     /// Returns the other places on the same hub: what a cycle of the hub takes along.

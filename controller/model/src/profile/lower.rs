@@ -6,11 +6,12 @@ use super::checks::{self, Subject};
 use super::deploy::{DeployMethod, FLASH_TIMEOUT};
 use super::fault_sets::lower_faults;
 use super::raw::{
-    RawDebug, RawDeploy, RawEmulation, RawLimits, RawProfile, RawQuirks, RawRecovery, RawStage,
+    RawDebug, RawDeploy, RawEmulation, RawHealth, RawLimits, RawProfile, RawQuirks, RawRecovery,
+    RawStage,
 };
 use super::{
     BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugSpec, Deploy, Emulation, FaultSets,
-    FaultSignature, FlashCommand, Limits, MemoryKind, MemoryRegion, Quirks, StageProbe,
+    FaultSignature, FlashCommand, HealthSpec, Limits, MemoryKind, MemoryRegion, Quirks, StageProbe,
 };
 use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
@@ -104,6 +105,10 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
         recovery: match raw.recovery {
             Some(recovery) => lower_recovery(recovery.value)?,
             None => Recovery::default(),
+        },
+        health: match raw.health {
+            Some(health) => lower_health(health.value)?,
+            None => HealthSpec::default(),
         },
         origin: origin.to_owned(),
     })
@@ -204,4 +209,19 @@ fn lower_limits(raw: RawLimits) -> Limits {
         settle: value_or(raw.settle, default.settle),
         silence: value_or(raw.silence, default.silence),
     }
+}
+
+fn lower_health(raw: RawHealth) -> Option<HealthSpec> {
+    let default = HealthSpec::default();
+    Some(HealthSpec {
+        checks: match raw.checks {
+            Some(checks) => Some(values(Some(checks), Some)?),
+            None => None,
+        },
+        interval: value_or(raw.interval, default.interval),
+        free_disk: raw.free_disk.map_or(default.free_disk, |size| size.value.0),
+        free_memory: raw.free_memory.map_or(default.free_memory, |size| size.value.0),
+        free_handles: raw.free_handles.map_or(default.free_handles, |n| u64::from(n.value)),
+        clock_skew: value_or(raw.clock_skew, default.clock_skew),
+    })
 }

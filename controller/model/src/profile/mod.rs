@@ -8,6 +8,7 @@ mod at_place;
 pub(crate) mod checks;
 mod deploy;
 mod fault_sets;
+mod health;
 pub(crate) mod limits;
 mod lower;
 mod placeholder;
@@ -16,6 +17,7 @@ mod types;
 
 pub use deploy::{Deploy, DeployMethod, DeployPart, FlashCommand, deploy_parts};
 pub use fault_sets::{FaultSetText, FaultSets};
+pub use health::{CheckKind, HealthSpec};
 pub use placeholder::{ArgPart, PlaceholderError, arg_parts};
 pub use raw::FEATURES;
 pub use types::{

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use crate::document::{ByteSize, Choice, FromToml, Located, Node, did_you_mean};
 use crate::pattern::Pattern;
-use crate::profile::{Arch, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind};
+use crate::profile::{
+    Arch, CheckKind, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind,
+};
 use crate::recovery::RecoveryStep;
 use crate::toml_table;
 use crate::{BoardId, Cause, ConsoleName, Fault, VerdictKind};
@@ -45,6 +47,8 @@ toml_table! {
         limits: RawLimits = optional,
         /// How the rig is repaired when a run finds it broken.
         recovery: RawRecovery = optional,
+        /// What shows that a place of the board is well, and when to look.
+        health: RawHealth = optional,
         /// Fault signatures of this board alone.
         fault: Vec<Located<RawFault>> = optional,
     }
@@ -201,6 +205,25 @@ toml_table! {
         settle: Duration = optional,
         /// How long a board may print nothing before that is reported; "5s" if missing.
         silence: Duration = optional,
+    }
+
+    /// What shows that a place of the board is well, and when to look.
+    pub(super) struct RawHealth {
+        /// Which checks to run; all that fit the place if missing. "board": the emulator starts
+        /// and answers, or the debug port says what it is. "console": the wires' other ends are
+        /// there and nobody else has them. "power": what switches the power can be asked.
+        /// "disk", "memory", "handles", "clock": the host.
+        checks: Vec<Located<CheckKind>> = optional,
+        /// How often an idle place is looked at; "5m" if missing.
+        interval: Duration = optional,
+        /// What must be free where runs are kept; "512M" if missing.
+        free_disk: ByteSize = optional,
+        /// How much memory programs must still be able to get; "256M" if missing.
+        free_memory: ByteSize = optional,
+        /// How many files must still be free to be opened; 64 if missing.
+        free_handles: u32 = optional,
+        /// How far the host's clock may be from where it should be; "5s" if missing.
+        clock_skew: Duration = optional,
     }
 
     /// A set of fault signatures that boards share.

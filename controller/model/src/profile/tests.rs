@@ -8,9 +8,11 @@ use proptest::prelude::*;
 
 use super::raw::RawFaultSet;
 use super::*;
+use crate::document::Choice as _;
 use crate::document::{Findings, open};
 use crate::pattern::Pattern;
 use crate::recovery::{Recovery, RecoveryStep};
+use crate::rig_file::{EmulatorResource, ProbeResource, Resource};
 use crate::{Cause, Problems};
 
 /// Returns the folder of the shipped profiles.
@@ -84,6 +86,12 @@ storm = "1M"
 boot_loop = 5
 settle = "20ms"
 silence = "2s"
+[health]
+checks = ["disk", "board", "console"]
+interval = "2m"
+free_disk = "2G"
+free_handles = 7
+clock_skew = "1s"
 [deploy]
 method = "command"
 argv = ["openocd", "-c", "program {{{image}}} verify", "{address}"]
@@ -117,6 +125,10 @@ fn a_good_profile_is_lowered() {
     let steps = vec![RecoveryStep::Reset, RecoveryStep::PowerCycle];
     let (within, long_off) = (Duration::from_secs(9), Duration::from_secs(4));
     assert_eq!(profile.recovery, Recovery { ladder: steps, cures: 1, within, long_off });
+    let health = profile.health;
+    assert_eq!((health.interval.as_secs(), health.free_disk), (120, 2 << 30));
+    assert_eq!((health.clock_skew.as_secs(), health.free_handles), (1, 7));
+    assert_eq!(health.free_memory, HealthSpec::default().free_memory);
     let Some(Deploy::Command(command)) = profile.deploy else { panic!() };
     assert_eq!((command.timeout.as_secs(), command.success_codes), (30, vec![0, 3]));
     assert_eq!(command.verified_pattern.unwrap().as_str(), "Verified OK");
@@ -129,6 +141,25 @@ fn a_good_profile_is_lowered() {
         "version = 1\nid = 'demo'\ntitle = 'D'\narch = 'arm'\nconsole = [{name='c', kind='uart'}]";
     let profile = parse(least).unwrap();
     assert_eq!((profile.limits, profile.consoles[0].baud), (Limits::default(), 115_200));
+    assert_eq!(profile.health, HealthSpec::default());
+}
+
+#[test]
+fn a_place_has_the_checks_that_fit_it() {
+    use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Power};
+    let emulator = Resource::Emulator(EmulatorResource::default());
+    let probe = Resource::Probe(ProbeResource::default());
+    let all = HealthSpec::default();
+    assert_eq!(all.checks_at(&emulator), [Clock, Disk, Memory, Handles, Board]);
+    assert_eq!(all.checks_at(&probe), [Clock, Disk, Memory, Handles, Power, Console, Board]);
+    let some = parse(GOOD).unwrap().health;
+    assert_eq!(some.checks_at(&emulator), [Disk, Board]);
+    assert_eq!(some.checks_at(&probe), [Disk, Console, Board]);
+    for kind in CheckKind::ALL {
+        assert!(all.checks_at(&probe).contains(kind));
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        assert!(CheckKind::CHOICES.contains(&(kind.as_str(), *kind)));
+    }
 }
 
 /// One slip in the good profile, the check that finds it, and where the caret stands.
@@ -192,6 +223,11 @@ const SLIPS: &[(&str, &str, &str, &str)] = &[
     ("core = \"armv7m\"", "core = \"armv9\"", "document::unknown-word", "\"armv9\""),
     ("boot_loop = 5", "boot_loop = 0", "profile::limits", "0"),
     ("\"20ms\"", "\"1h\"", "profile::limits", "\"1h\""),
+    ("\"2m\"", "\"1s\"", "profile::health", "\"1s\""),
+    ("\"1s\"", "\"2d\"", "profile::health", "\"2d\""),
+    ("[\"disk\", \"board\", \"console\"]", "[]", "profile::health", "[]"),
+    ("[\"disk\", \"board\"", "[\"disk\", \"disk\"", "profile::health", "\"disk\""),
+    ("[\"disk\", \"board\"", "[\"disc\", \"board\"", "document::unknown-word", "\"disc\""),
     ("boot_loop = 5", "boot_lop = 5", "document::unknown-key", "boot_lop"),
     ("\"power-cycle\"", "\"reset\"", "profile::recovery-step", "\"reset\""),
     ("\"power-cycle\"", "\"cycle\"", "document::unknown-word", "\"cycle\""),

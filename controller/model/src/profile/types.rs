@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Deploy;
+use super::{Deploy, HealthSpec};
 use crate::pattern::Pattern;
 use crate::recovery::Recovery;
 use crate::{BoardId, Cause, ConsoleName};
@@ -269,6 +269,8 @@ pub struct BoardProfile {
     pub limits: Limits,
     /// How the rig is repaired.
     pub recovery: Recovery,
+    /// What shows that a place of it is well.
+    pub health: HealthSpec,
     /// Where the profile came from: a path, or `built-in NAME`.
     pub origin: String,
 }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::power::{Devices, RawPower};
-use super::raw::{RawCanary, RawPlace, RawRig, RawRuns};
+use super::raw::{RawCanary, RawHub, RawPlace, RawRig, RawRuns};
 use super::{
-    Canary, EmulatorResource, Place, ProbeResource, Resource, Rig, RunStorage, checks, power, wires,
+    Canary, EmulatorResource, Hub, Place, ProbeResource, Resource, Rig, RunStorage, checks, power,
+    wires,
 };
 use crate::document::{Findings, Located, document_schema, open};
 use crate::power::PowerDevice;
@@ -41,6 +42,8 @@ struct Earlier {
     places: BTreeMap<PlaceName, String>,
     /// Each power device, and the file it stands in.
     power: BTreeMap<DeviceName, String>,
+    /// Each hub, and the file it stands in.
+    hubs: BTreeMap<DeviceName, String>,
     /// The file that says where runs are kept.
     runs: Option<String>,
     /// What the wires of each place end at.
@@ -51,6 +54,7 @@ struct Earlier {
 struct Said {
     places: Vec<Place>,
     power: Vec<PowerDevice>,
+    hubs: Vec<Hub>,
     runs: Option<RunStorage>,
 }
 
@@ -65,13 +69,14 @@ impl Rig {
     ) -> Result<Self, Vec<Problems>> {
         let files: Vec<RigText<'_>> = files.into_iter().collect();
         let devices = all_devices(&files);
-        let mut rig = Self { places: Vec::new(), power: Vec::new(), runs: RunStorage::default() };
+        let mut rig = Self::default();
         let mut earlier = Earlier::default();
         let mut problems = Vec::new();
         for file in files {
             match parse_file(file, &devices, profiles, &mut earlier) {
-                Ok(Said { places, power, runs }) => {
+                Ok(Said { places, power, hubs, runs }) => {
                     rig.places.extend(places);
+                    rig.hubs.extend(hubs);
                     rig.power.extend(power);
                     rig.runs = runs.unwrap_or(rig.runs);
                 }
@@ -143,7 +148,16 @@ fn parse_file(
                 power::lower_device(&device.value, origin)
             })
             .collect();
+        let list = raw.value.hub.map(|list| list.value).unwrap_or_default();
+        let hubs: Vec<Option<Hub>> = list
+            .into_iter()
+            .map(|hub| {
+                check_hub_name(&hub.value, origin, earlier, &findings);
+                lower_hub(hub.value, devices, &findings)
+            })
+            .collect();
         Some(Said {
+            hubs: hubs.into_iter().collect::<Option<_>>()?,
             places: places.into_iter().collect::<Option<_>>()?,
             power: power.into_iter().collect::<Option<_>>()?,
             runs,
@@ -205,6 +219,21 @@ fn check_device_name(device: &RawPower, origin: &str, earlier: &mut Earlier, fin
             "rename or remove one of the two",
         );
     }
+}
+
+fn check_hub_name(hub: &RawHub, origin: &str, earlier: &mut Earlier, findings: &Findings) {
+    let Some(name) = &hub.name else { return };
+    if let Some(other) = earlier.hubs.insert(name.value.clone(), origin.to_owned()) {
+        let (name_text, other) = (name.value.as_str(), which(&other, origin));
+        let message = format!("hub {name_text:?} of {origin} is also declared in {other}");
+        findings.add("rig::hub-twice", name.at(), message, "rename or remove one of the two");
+    }
+}
+
+fn lower_hub(raw: RawHub, devices: &Devices, findings: &Findings) -> Option<Hub> {
+    let power = raw.power?;
+    power::check_outlet(&power, devices, findings);
+    Some(Hub { name: raw.name?.value, power: power::lower_outlet(power.value, devices)? })
 }
 
 /// Lowers what the checks have passed; `None` only where something was reported.

@@ -17,8 +17,8 @@ mod wires;
 
 pub use lower::RigText;
 pub use types::{
-    Canary, ConsoleWire, EmulatorDeploy, EmulatorResource, Place, ProbeResource, Resource, Rig,
-    RunStorage, UnknownPlace, WireEnd, WireProtocol,
+    Canary, ConsoleWire, EmulatorDeploy, EmulatorResource, Hub, Place, ProbeResource, Resource,
+    Rig, RunStorage, UnknownPlace, WireEnd, WireProtocol,
 };
 
 #[cfg(test)]

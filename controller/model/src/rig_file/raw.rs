@@ -18,8 +18,18 @@ toml_table! {
         place: Vec<Located<RawPlace>> = optional,
         /// The devices that switch the power of places.
         power: Vec<Located<RawPower>> = optional,
+        /// Hubs whose own power can be switched.
+        hub: Vec<Located<RawHub>> = optional,
         /// Where runs are kept, and for how long.
         runs: RawRuns = optional,
+    }
+
+    /// A hub whose own power can be switched: every place on it is disturbed then.
+    pub(super) struct RawHub {
+        /// Its name, as places name it in `hub`.
+        name: DeviceName = required,
+        /// What switches its power.
+        power: RawPlacePower = required,
     }
 
     /// A place: one board of the rig. It has either an `emulator` or a `probe`.
@@ -34,7 +44,8 @@ toml_table! {
         probe: RawProbe = optional,
         /// What switches the power of a real board.
         power: RawPlacePower = optional,
-        /// The hub that it hangs on with others: any name that they share.
+        /// The hub that it hangs on with others: a name that they share, and that of a `[[hub]]`
+        /// if its power can be switched.
         hub: DeviceName = optional,
         /// Wires to consoles of a real board, beside its debug probe.
         console: Vec<Located<RawWire>> = optional,

@@ -13,14 +13,25 @@ use crate::profile::BoardProfile;
 use crate::{BoardId, ConsoleName, DeviceName, PlaceName};
 
 /// A rig: what there is to run on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Rig {
     /// The places, in the order of the files. Names are unique.
     pub places: Vec<Place>,
     /// The devices that switch the power of places. Names are unique.
     pub power: Vec<PowerDevice>,
+    /// Hubs whose own power can be switched. Names are unique.
+    pub hubs: Vec<Hub>,
     /// Where runs are kept.
     pub runs: RunStorage,
+}
+
+/// A hub whose own power can be switched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hub {
+    /// Its name, as places name it.
+    pub name: DeviceName,
+    /// What switches its power.
+    pub power: PlacePower,
 }
 
 /// One station of a rig: a board profile bound to what makes it real.
@@ -221,7 +232,7 @@ impl Rig {
             })
         };
         let places = profiles.into_iter().filter_map(place).collect();
-        Self { places, power: Vec::new(), runs: RunStorage::default() }
+        Self { places, ..Self::default() }
     }
 
     /// Finds a place by its name.

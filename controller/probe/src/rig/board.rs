@@ -317,7 +317,7 @@ impl Owner {
 
     async fn check(&mut self) -> Result<String, DriverError> {
         let Some(live) = self.live.as_ref().filter(|_| !self.seat.ended()) else {
-            return Ok("off".to_owned());
+            return self.seat.try_out().await;
         };
         let identified = identify(&live.handle, live.cortex_m).await;
         identified.map_err(|error| failed(error, Cause::ProbeLost, "ask the core what it is"))

@@ -54,6 +54,7 @@ impl DriverFactory for ProbeBoardFactory {
             ram: described.is_some().then(|| data_memory(&context.profile)),
             options: options(probe, &context.profile, described),
             lets_go: by_program,
+            is_served: probe.is_served(),
         };
         let handle = start(Seat::Real(seat), &context, Cause::ProbeLost);
         let mut protocols = with_flasher(protocols(&handle), &context);

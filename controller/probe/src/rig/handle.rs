@@ -85,6 +85,10 @@ impl DebugPort for BoardHandle {
 }
 
 impl HealthCheck for BoardHandle {
+    fn name(&self) -> String {
+        CHECK.to_owned()
+    }
+
     fn cause(&self) -> Cause {
         self.silent
     }

@@ -10,11 +10,12 @@ use jig_model::profile::{BoardProfile, MemoryKind as ProfileMemory};
 use jig_model::protocol::{DriverError, Power, PowerState, SharedSink};
 use tokio::task::spawn_blocking;
 
+use super::look::{identify, is_cortex_m};
 use super::parked::{self, Parked};
 use super::sink::EmulatorSink;
 use crate::{
-    AttachOptions, Attached, Leave, MemoryKind, MemoryRange, ProbeError, ProbeHandle, ProbeSource,
-    VirtualBoard, VirtualBoardError,
+    AttachOptions, Attached, CoreState, Leave, MemoryKind, MemoryRange, ProbeError, ProbeHandle,
+    ProbeSource, VirtualBoard, VirtualBoardError,
 };
 
 /// What a board sits on.
@@ -33,6 +34,8 @@ pub(super) struct RealSeat {
     pub(super) ram: Option<Vec<Range<u64>>>,
     /// Whether another program needs the probe while the board is off.
     pub(super) lets_go: bool,
+    /// Whether a program offers the probe: such a one is cut off without letting the core run.
+    pub(super) is_served: bool,
 }
 
 /// An emulator with a virtual probe.
@@ -85,6 +88,15 @@ impl Seat {
         match self {
             Self::Real(_) => Ok(()),
             Self::Emulated(seat) => seat.keep().await,
+        }
+    }
+
+    /// Asks a board that is off what its core is. The probe is free again afterwards.
+    pub(super) async fn try_out(&mut self) -> Result<String, DriverError> {
+        match self {
+            Self::Real(seat) => seat.try_out().await,
+            // Its emulator has a check of its own.
+            Self::Emulated(_) => Ok("off".to_owned()),
         }
     }
 
@@ -182,6 +194,33 @@ impl RealSeat {
             attached.map_err(|error| failed(error, Cause::ChipSilent, "attach to the board"))?;
         tell_retries(&attached, sink);
         Ok((handle, attached))
+    }
+
+    /// Attaches, asks, and lets go. The next run may be another process's, so the probe is not
+    /// kept; a core that stood goes on standing only where that does not keep the probe.
+    async fn try_out(&self) -> Result<String, DriverError> {
+        let asked = |error| failed(error, Cause::ProbeLost, "ask the core what it is");
+        if let Some(parked) = parked::take(&self.selector, &self.options) {
+            let said = identify(&parked.handle, is_cortex_m(&parked.attached)).await;
+            match said {
+                Ok(said) => {
+                    parked::park(parked);
+                    return Ok(format!("off; {said}"));
+                }
+                // What is broken says no good-bye that could be waited for.
+                Err(_) => drop(parked.handle.close(Leave::Running).await),
+            }
+        }
+        let attached = ProbeHandle::attach((self.source)(), self.options.clone()).await;
+        let (handle, attached) =
+            attached.map_err(|error| failed(error, Cause::ChipSilent, "attach to the board"))?;
+        let stood = matches!(handle.state().await, Ok(CoreState::Halted { .. }));
+        let said = identify(&handle, is_cortex_m(&attached)).await;
+        let leave = if stood && self.is_served { Leave::Halted } else { Leave::Running };
+        if let Err(error) = handle.close(leave).await {
+            tracing::warn!(%error, "the probe was not let go in order");
+        }
+        said.map(|said| format!("off; {said}")).map_err(asked)
     }
 
     async fn cut(&self, handle: ProbeHandle, attached: Attached) {

@@ -1,10 +1,11 @@
 //! What a run is told of a probe that does not answer at once: with a fake at probe-rs' seam.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, FaultSets};
-use jig_model::protocol::{BoardSink, BoxFuture, PowerState, SharedSink, Wire};
+use jig_model::protocol::{BoardSink, BoxFuture, HealthCheck as _, PowerState, SharedSink, Wire};
 use jig_model::{Cause, ConsoleName};
 use tokio::sync::mpsc;
 
@@ -52,6 +53,7 @@ fn board(fake: &Arc<Fake>, sink: SharedSink) -> (BoardHandle, tempfile::TempDir)
         options: AttachOptions::default(),
         ram: None,
         lets_go: true,
+        is_served: false,
     };
     let consoles = Consoles::new(&profile(), None, folder.path().to_owned());
     let (orders, inbox) = mpsc::channel(4);
@@ -95,4 +97,37 @@ async fn a_run_is_told_that_the_first_attach_failed() {
         let ends: Vec<_> = ends.cloned().collect();
         assert_eq!(ends, [power(PowerState::On), power(PowerState::Off)], "{events:?}");
     }
+}
+
+#[tokio::test]
+async fn a_board_that_is_off_says_what_its_core_is_and_is_let_go() {
+    let fake = Fake::new(Script::default());
+    let (mut board, _folder) = board(&fake, Arc::new(Heard::default()) as _);
+    for opened in 1..=2 {
+        let report = board.check().await;
+        assert!(report.ok && report.detail.starts_with("off; the core"), "{report:?}");
+        // Each look opens the probe anew: it was not kept.
+        assert_eq!(fake.opened.load(Ordering::SeqCst), opened);
+    }
+    assert_eq!(board.ask(Order::Status).await.unwrap(), PowerState::Off);
+    // One that is on is asked by the session it has.
+    board.ask(Order::On).await.unwrap();
+    let opened = fake.opened.load(Ordering::SeqCst);
+    let report = board.check().await;
+    assert!(report.ok && report.detail.starts_with("the core"), "{report:?}");
+    assert_eq!(fake.opened.load(Ordering::SeqCst), opened);
+    board.ask(Order::Off).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_probe_or_a_chip_that_has_gone_is_told() {
+    let fake = Fake::new(Script::default());
+    fake.pulled_out.store(true, Ordering::SeqCst);
+    let (mut board_without, _folder) = board(&fake, Arc::new(Heard::default()) as _);
+    let report = board_without.check().await;
+    assert!(!report.ok && report.detail.starts_with("attach to the board"), "{report:?}");
+    let fake = Fake::new(Script { deaf: usize::MAX, ..Script::default() });
+    let (mut board, _folder) = board(&fake, Arc::new(Heard::default()) as _);
+    let report = board.check().await;
+    assert!(!report.ok && report.detail.contains("did not respond"), "{report:?}");
 }

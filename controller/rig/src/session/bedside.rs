@@ -3,22 +3,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::protocol::{BoxFuture, CheckReport, DriverError, HealthCheck, Power};
+use jig_model::protocol::{BoxFuture, CheckReport, DriverError, Power};
 use jig_model::recovery::{RecoveryEvent, RecoveryStep};
 use jig_model::rig_file::Resource;
 use jig_model::{PlaceName, RunEvent, chain};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep};
 
 use super::making::{Control, Making};
 use crate::attempt::{AttemptError, BindRequest, Bound, EventSink};
+use crate::health::{HealthEvent, examine};
 use crate::recovery::{Bedside, Proof};
 
 /// How long one check may take; each has its own, shorter limit.
 const CHECK: Duration = Duration::from_secs(20);
 
+/// How long the devices on a hub may take to be there again: the kernel gives a port that does
+/// not answer three tries of five seconds.
+const ENUMERATION: Duration = Duration::from_secs(15);
+
+/// Pause between two looks for them.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// Takes the steps for a run.
 pub(super) struct Nurse<'m, 'a> {
     pub(super) making: &'m mut Making<'a>,
+    /// Whether what checks say is noted: within a climb only its outcome counts.
+    pub(super) charted: bool,
 }
 
 impl Bedside for Nurse<'_, '_> {
@@ -65,10 +75,16 @@ impl Nurse<'_, '_> {
                 self.cycle(Some(off)).await
             }
             RecoveryStep::HubCycle => {
-                self.making.bench.lab.cycle_hub(&self.making.seat.place).await
+                let done = self.making.bench.lab.cycle_hub(&self.making.seat.place).await?;
+                self.comes_back().await;
+                Ok(done)
             }
             RecoveryStep::FailOver => self.fail_over().await,
-            RecoveryStep::OutOfService => Err("no step of the ladder was proven to help".into()),
+            RecoveryStep::OutOfService => {
+                let why = "no step of the ladder was proven to help";
+                self.making.chart.quarantine(&self.making.seat.place, why);
+                Ok(format!("the place is out of service: {why}"))
+            }
         }
     }
 
@@ -116,7 +132,7 @@ impl Nurse<'_, '_> {
         probe.under_reset = true;
         let resource = Resource::Probe(probe);
         let mut bound = self.bind(&resource)?;
-        let reports = examine(&mut bound.protocols.health).await;
+        let reports = examine(&mut bound.protocols.health, CHECK).await;
         let ended = bound.end().await.map_err(|e| said(&e));
         verdict_of(&reports)?;
         ended?;
@@ -137,6 +153,21 @@ impl Nurse<'_, '_> {
             None => "the board's power was cycled".to_owned(),
             Some(time) => format!("the board's power was cycled, off for {time:?}"),
         })
+    }
+
+    /// Waits until what hangs on a hub is there again, if it comes at all: the proof that
+    /// follows tells.
+    async fn comes_back(&mut self) {
+        let resource = self.making.seat.resource.clone();
+        let until = Instant::now() + ENUMERATION;
+        while Instant::now() < until {
+            let Ok(mut bound) = self.bind(&resource) else { return };
+            let reports = examine(&mut bound.protocols.health, CHECK).await;
+            if bound.end().await.is_ok() && verdict_of(&reports).is_ok() {
+                return;
+            }
+            sleep(LOOK).await;
+        }
     }
 
     /// Moves the run to the first equivalent place that is free.
@@ -162,11 +193,12 @@ impl Nurse<'_, '_> {
     /// Asks host, place and known-good image whether the rig works.
     async fn ask(&mut self) -> Proof {
         let proof = |ok, detail| Proof { ok, detail };
-        let mut reports = examine(&mut self.making.bench.lab.host_checks()).await;
+        let mut reports =
+            examine(&mut self.making.bench.lab.host_checks(&self.making.seat.place), CHECK).await;
         let resource = self.making.seat.resource.clone();
         match self.bind(&resource) {
             Ok(mut bound) => {
-                reports.extend(examine(&mut bound.protocols.health).await);
+                reports.extend(examine(&mut bound.protocols.health, CHECK).await);
                 if let Err(error) = bound.end().await {
                     return proof(false, said(&error));
                 }
@@ -176,13 +208,23 @@ impl Nurse<'_, '_> {
         for report in &reports {
             self.making.events.emit(RunEvent::Health(report.clone()));
         }
+        if self.charted {
+            let event = HealthEvent::Checked(reports.clone());
+            self.making.chart.note(&self.making.seat.place, &event);
+        }
         let mut found = match verdict_of(&reports) {
             Ok(found) => found,
             Err(why) => return proof(false, why),
         };
         match self.making.control().await {
-            Ok(Control::Passed(words)) => found.push(words),
-            Ok(Control::Failed(words)) => return proof(false, words),
+            Ok(Control::Passed(words)) => {
+                self.making.doubt_known_good(false);
+                found.push(words);
+            }
+            Ok(Control::Failed(words)) => {
+                self.making.doubt_known_good(true);
+                return proof(false, words);
+            }
             Ok(Control::Cancelled) => return proof(false, "somebody asked to stop".to_owned()),
             Ok(Control::None) => {}
             Err(error) => return proof(false, chain(&error)),
@@ -196,19 +238,6 @@ impl Nurse<'_, '_> {
 
 fn powered(power: &mut Option<Box<dyn Power>>) -> Result<&mut Box<dyn Power>, String> {
     power.as_mut().ok_or_else(|| "this place has no power control".to_owned())
-}
-
-/// Runs checks one after the other.
-async fn examine(checks: &mut [Box<dyn HealthCheck>]) -> Vec<CheckReport> {
-    let mut reports = Vec::new();
-    for check in checks {
-        reports.push(timeout(CHECK, check.check()).await.unwrap_or_else(|_| CheckReport {
-            check: "check".to_owned(),
-            ok: false,
-            detail: format!("no answer within {CHECK:?}"),
-        }));
-    }
-    reports
 }
 
 /// Says what passed, or the first thing that did not.

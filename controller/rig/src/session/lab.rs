@@ -39,8 +39,9 @@ pub trait Lab: Sync {
     /// # Errors
     /// Says who would be disturbed, or what the device said.
     fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>>;
-    /// Returns the checks of the machine that Jig runs on.
-    fn host_checks(&self) -> Vec<Box<dyn HealthCheck>>;
+    /// Returns the checks of what a place stands on: the machine that Jig runs on, its wires,
+    /// its switch.
+    fn host_checks(&self, place: &PlaceName) -> Vec<Box<dyn HealthCheck>>;
 }
 
 /// A lab with nothing in it but the place itself.
@@ -56,7 +57,7 @@ impl Lab for NoLab {
     fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move { Err(format!("nothing switches the hub of {place}")) })
     }
-    fn host_checks(&self) -> Vec<Box<dyn HealthCheck>> {
+    fn host_checks(&self, _place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
         Vec::new()
     }
 }

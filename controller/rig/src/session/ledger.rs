@@ -1,16 +1,16 @@
 //! What a run's parts need of its directory, in the shape they ask for it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jig_model::RunEvent;
+use jig_model::{RunEvent, Verdict};
 use jig_model::protocol::ProcessLedger;
 
 use super::run::Observer;
 use crate::attempt::EventSink;
 use crate::console::{Clock, Stamp};
-use crate::store::{ChildLedger, EventLog, StoreError, start_ticks};
+use crate::store::{ChildLedger, EventLog, LiveRun, StoreError, start_ticks};
 
 /// Accounts for child processes in the run's directory.
 pub(super) struct RunLedger {
@@ -54,39 +54,87 @@ pub(super) struct RunEvents {
     /// The run's id, which joins log lines of one run.
     pub(super) trace: String,
     /// The first event of the attempt that could not be written.
-    pub(super) failed: Mutex<Option<StoreError>>,
-    /// What the fault injector did.
-    pub(super) injected: Mutex<Vec<String>>,
+    failed: Mutex<Option<StoreError>>,
+    /// What the fault injector did, a line each.
+    injected: Mutex<Vec<String>>,
+    /// What the events amount to for the health of the place.
+    pub(super) tally: Mutex<Tally>,
+}
+
+/// What a run's events amount to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    /// How long the last deployment took, in milliseconds.
+    flash_ms: Option<u64>,
+    /// How often console output was lost.
+    gaps: u32,
 }
 
 impl EventSink for RunEvents {
     fn emit(&self, event: RunEvent) {
         self.mirror(&event);
-        if let RunEvent::Injected { fault, detail } = &event {
-            let mut injected = self.injected.lock().unwrap_or_else(PoisonError::into_inner);
-            if injected.len() < MAX_INJECTED {
-                injected.push(format!("injected {fault}: {detail}"));
-            }
-        }
+        self.count(&event);
         if let Err(error) = self.log.append(&event) {
             tracing::error!(%error, "event not recorded");
-            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-            failed.get_or_insert(error);
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
         self.observer.event(&event);
     }
 }
 
 impl RunEvents {
-    /// Returns what the fault injector did in the run, a line each.
-    pub(super) fn injected(&self) -> Vec<String> {
-        self.injected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Begins the events of a run.
+    pub(super) fn new(live: &LiveRun, observer: &Arc<dyn Observer>) -> Arc<Self> {
+        Arc::new(Self {
+            log: Arc::clone(live.events()),
+            observer: Arc::clone(observer),
+            trace: live.id().to_string(),
+            failed: Mutex::default(),
+            injected: Mutex::default(),
+            tally: Mutex::default(),
+        })
     }
 
     /// Returns why an event could not be written since this was asked last. What a later
     /// attempt shows is whole again.
     pub(super) fn lost(&self) -> Option<StoreError> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Adds what the fault injector did to a verdict that does not say it, because it struck
+    /// an attempt that was made again: such a run is no natural one.
+    pub(super) fn own_up(&self, verdict: &mut Verdict) {
+        let mut notes = self.injected.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        notes.retain(|note| !verdict.notes.contains(note));
+        verdict.notes.splice(0..0, notes);
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, event: &RunEvent) {
+        match event {
+            RunEvent::Deployed(report) => self.tally().flash_ms = Some(report.duration_ms),
+            RunEvent::Gap { .. } => self.tally().gaps += 1,
+            RunEvent::Injected { fault, detail } => {
+                let mut injected = self.injected.lock().unwrap_or_else(PoisonError::into_inner);
+                if injected.len() < MAX_INJECTED {
+                    injected.push(format!("injected {fault}: {detail}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns how long the last deployment took, in milliseconds.
+    pub(super) fn flash_ms(&self) -> Option<u64> {
+        self.tally().flash_ms
+    }
+
+    /// Returns how often console output was lost.
+    pub(super) fn gaps(&self) -> u32 {
+        self.tally().gaps
     }
 
     /// Repeats an event in Jig's own log, so that one stream tells everything.

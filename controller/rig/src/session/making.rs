@@ -20,6 +20,7 @@ use jig_model::rig_file::Resource;
 use jig_model::{Cause, Purpose, RunEvent, Verdict, VerdictKind};
 
 use super::bedside::Nurse;
+use super::chart::Chart;
 use super::images::{self, ReadImage};
 use super::lab::{Lab, Seat};
 use super::ledger::{RunClock, RunEvents, RunLedger};
@@ -48,16 +49,41 @@ pub(super) struct Making<'a> {
     pub(super) events: Arc<RunEvents>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) cancel: CancelToken,
-    /// What the last attempt amounts to if its wire is to be believed, where that is in doubt.
-    pub(super) believed: Option<Verdict>,
-    /// A known-good image has passed since somebody last doubted the wire.
-    pub(super) vouched: bool,
+    /// What is known where the wire of a console is in doubt.
+    pub(super) doubt: Doubt,
     /// How many more times the rig may be repaired.
     pub(super) cures: u32,
     /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
     pub(super) number: u32,
     /// Logs that are whole but may not be durable yet.
     pub(super) syncing: Vec<Syncing>,
+    /// Where the health of the place is noted.
+    pub(super) chart: Chart<'a>,
+}
+
+/// What is known where the wire of a console is in doubt.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    /// What the last attempt amounts to if its wire is to be believed after all.
+    believed: Option<Verdict>,
+    /// There was garbage in this turn already.
+    garbled: bool,
+    /// A known-good image has passed in this turn.
+    vouched: bool,
+}
+
+impl Doubt {
+    /// Returns what the last attempt amounts to if its garbage must be the target's own: a
+    /// wire does not go bad in the same test twice, with a good image between.
+    fn overcome(&mut self) -> Option<Verdict> {
+        let mut believed = self.believed.take()?;
+        if !std::mem::replace(&mut self.garbled, true) || !self.vouched {
+            return None;
+        }
+        let note = "garbage came again after the rig was repaired: the target prints it";
+        believed.notes.push(note.to_owned());
+        Some(believed)
+    }
 }
 
 /// What a known-good image says of a rig.
@@ -78,18 +104,11 @@ impl Making<'_> {
     /// verdict that counts.
     pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
         let mut repairs: Vec<String> = Vec::new();
-        let mut garbled = false;
-        self.vouched = false;
+        self.doubt = Doubt::default();
         loop {
             let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
-            if let Some(believed) = self.believed.take()
-                && std::mem::replace(&mut garbled, true)
-                && self.vouched
-            {
-                // A wire does not go bad in the same test twice, with a good image between.
-                let note = "garbage came again after the rig was repaired: the target prints it";
+            if let Some(believed) = self.doubt.overcome() {
                 verdict = believed;
-                verdict.notes.push(note.to_owned());
                 self.amend(&verdict, false)?;
             }
             let mut suspect = suspicion(&verdict);
@@ -143,7 +162,13 @@ impl Making<'_> {
         within: Duration,
     ) -> Climbed {
         let cancel = self.cancel.clone();
-        climb(cause, rungs, within, &mut Nurse { making: self }, &cancel).await
+        let place = self.seat.place.clone();
+        let mut nurse = Nurse { making: self, charted: false };
+        let climbed = climb(cause, rungs, within, &mut nurse, &cancel).await;
+        // A place that the run had to leave was not cured.
+        let cured_by = climbed.cured_by.filter(|_| self.seat.place == place);
+        self.chart.climbed(&place, cause, &Climbed { cured_by, ..climbed.clone() });
+        climbed
     }
 
     /// Runs the known-good image on the same place, in the same way.
@@ -152,7 +177,12 @@ impl Making<'_> {
         let name = image.name.clone();
         let images = BTreeMap::from([(None, image)]);
         let made = self.attempt(Purpose::Canary, &plan, &images).await?;
-        self.vouched |= made.kind == VerdictKind::Pass;
+        self.doubt.vouched |= made.kind == VerdictKind::Pass;
+        if made.kind != VerdictKind::Cancelled {
+            let (passed, words) =
+                (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
+            self.chart.canary(&self.seat.place, passed, &words);
+        }
         Ok(match made.kind {
             VerdictKind::Pass => Control::Passed(format!(
                 "the known-good image {name} passed on this place right after"
@@ -251,7 +281,7 @@ impl Making<'_> {
             end.verdict =
                 Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(&error)) };
         }
-        self.believed = end.believed.take();
+        self.doubt.believed = end.believed.take();
         let verdict = end.verdict.clone();
         self.events.emit(RunEvent::AttemptEnded { attempt, verdict: verdict.clone() });
         let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });
@@ -295,6 +325,14 @@ impl Making<'_> {
         });
         if let Err(error) = kept {
             tracing::warn!(error = jig_model::chain(&error), "known-good image not kept");
+        }
+    }
+
+    /// Notes whether the known-good image speaks against a rig whose every check passes.
+    pub(super) fn doubt_known_good(&self, failed: bool) {
+        let Some(places) = self.bench.places.filter(|_| self.seat.canary.is_none()) else { return };
+        if let Err(error) = places.doubt_known_good(&self.seat.place, failed) {
+            tracing::warn!(error = jig_model::chain(&error), "known-good image not noted");
         }
     }
 

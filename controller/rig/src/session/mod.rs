@@ -4,6 +4,7 @@
 //! [`Observer`] is told what happens.
 
 mod bedside;
+mod chart;
 mod images;
 mod lab;
 mod ledger;

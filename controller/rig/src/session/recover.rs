@@ -1,7 +1,7 @@
 //! Repairing a place without a test: `jig recover`, and whoever keeps a rig.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::plan::default_plan;
@@ -12,12 +12,13 @@ use jig_model::{Cause, PlaceName, Verdict};
 use tracing::Instrument as _;
 
 use super::bedside::Nurse;
+use super::chart::Chart;
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::{Making, means};
+use super::making::{Doubt, Making, means};
 use super::run::{Bench, Observer, SessionError};
 use crate::attempt::Lookout;
-use crate::recovery::{Bedside as _, ladder};
+use crate::recovery::{Bedside as _, Proof, ladder};
 use crate::store::{NewRun, PlanRecord, RunRecord, SystemClock};
 use crate::workflow::CancelToken;
 
@@ -68,7 +69,7 @@ pub async fn recover(
 ) -> Result<RunRecord, SessionError> {
     let RecoverRequest { place, resource, profile, canary, from } = request;
     // It is this place that is to work again.
-    let bench = &Bench { spare: &[], ..*bench };
+    let bench = &Bench { spare: &[], ..bench.clone() };
     let (factory, outlet) = (bench.factory, bench.outlet);
     let seat = Seat { place, resource, profile, factory, outlet, canary };
     let new = NewRun {
@@ -82,13 +83,8 @@ pub async fn recover(
     let mut live = bench.store.begin(new, Arc::new(SystemClock::new()))?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("recover", trace = %live.id());
-    let events = Arc::new(RunEvents {
-        log: Arc::clone(live.events()),
-        observer: Arc::clone(&observer),
-        trace: live.id().to_string(),
-        failed: Mutex::default(),
-        injected: Mutex::default(),
-    });
+    let events = RunEvents::new(&live, &observer);
+    let chart = Chart { book: bench.health, run: live.id().clone() };
     let (rungs, within) = rungs(&seat, bench.spare, bench.lab, from);
     let lookout = Arc::new(Lookout::new(Arc::clone(&seat.profile)));
     let (plan, images) = (default_plan(false, None, Duration::ZERO), BTreeMap::new());
@@ -103,10 +99,10 @@ pub async fn recover(
         observer,
         cancel,
         cures: 0,
-        believed: None,
-        vouched: false,
+        doubt: Doubt::default(),
         number: 0,
         syncing: Vec::new(),
+        chart: chart.clone(),
     };
     let verdict = mend(&mut making, &rungs, within, from.is_some()).instrument(span).await;
     for log in std::mem::take(&mut making.syncing) {
@@ -117,38 +113,58 @@ pub async fn recover(
 }
 
 async fn mend(making: &mut Making<'_>, rungs: &[Rung], within: Duration, forced: bool) -> Verdict {
-    let cancel = making.cancel.clone();
     let mut found = None;
     if !forced {
-        let mut nurse = Nurse { making };
-        let proof = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return cancelled(),
-            proof = nurse.prove(RecoveryStep::Reopen) => proof,
-        };
+        let Some(proof) = prove(making).await else { return cancelled() };
         if proof.ok {
-            let words = format!("works: {}", proof.detail);
-            return Verdict::of(Cause::ExpectationsMet, words);
+            return confirmed(making, format!("works: {}", proof.detail)).await;
         }
         found = Some(format!("before: {}", proof.detail));
     }
     let climbed = making.climb(Cause::RigUnhealthy, rungs, within).await;
-    match climbed.cured_by {
+    let verdict = match climbed.cured_by {
         Some(step) => {
             let words = format!("works again, by {step}: {}", climbed.detail);
-            let notes = found.into_iter().collect();
-            Verdict { notes, ..Verdict::of(Cause::ExpectationsMet, words) }
+            confirmed(making, words).await
         }
         None if climbed.cancelled => cancelled(),
-        None => {
-            let words = format!("not repaired: {}", climbed.detail);
-            Verdict {
-                notes: found.into_iter().collect(),
-                ..Verdict::of(Cause::RigUnhealthy, words)
+        None => Verdict::of(Cause::RigUnhealthy, format!("not repaired: {}", climbed.detail)),
+    };
+    Verdict { notes: found.into_iter().chain(verdict.notes).collect(), ..verdict }
+}
+
+/// Asks for a proof; nothing if somebody asked to stop meanwhile.
+async fn prove(making: &mut Making<'_>) -> Option<Proof> {
+    let cancel = making.cancel.clone();
+    let mut nurse = Nurse { making, charted: true };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        proof = nurse.prove(RecoveryStep::Reopen) => Some(proof),
+    }
+}
+
+/// Proves it again as often as the place's record asks for, so that it is in service at the end.
+async fn confirmed(making: &mut Making<'_>, words: String) -> Verdict {
+    for _ in 0..MOST_PROOFS {
+        let health = making.bench.health.and_then(|book| book.of(&making.seat.place).ok());
+        if health.is_none_or(|health| health.passes_needed == 0) {
+            break;
+        }
+        match prove(making).await {
+            None => return cancelled(),
+            Some(proof) if proof.ok => {}
+            Some(proof) => {
+                let words = format!("works only now and then: {}", proof.detail);
+                return Verdict::of(Cause::RigUnhealthy, words);
             }
         }
     }
+    Verdict::of(Cause::ExpectationsMet, words)
 }
+
+/// More proofs in a row than any policy asks for.
+const MOST_PROOFS: u32 = 20;
 
 fn cancelled() -> Verdict {
     Verdict::of(Cause::Cancelled, "somebody asked to stop")

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jig_model::image::Image;
 use jig_model::plan::Plan;
@@ -13,12 +13,14 @@ use jig_model::{Cause, ConsoleName, Fault, PlaceName, RunEvent, Verdict, Verdict
 
 use tracing::Instrument as _;
 
+use super::chart::Chart;
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::Making;
+use super::making::{Doubt, Making};
 use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
+use crate::health::HealthBook;
 use crate::report::combine;
 use crate::store::{
     Clock, ImageRecord, LiveRun, NewRun, Places, PlanRecord, RunRecord, RunStore, StoreError,
@@ -57,7 +59,7 @@ pub struct SessionRequest {
 }
 
 /// What runs happen on.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Bench<'a> {
     /// Where runs are kept.
     pub store: &'a RunStore,
@@ -69,6 +71,8 @@ pub struct Bench<'a> {
     pub spare: &'a [Seat<'a>],
     /// The rest of the lab.
     pub lab: &'a dyn Lab,
+    /// Where the health of places is kept.
+    pub health: Option<&'a HealthBook>,
     /// What places keep between runs; known-good images are kept and found there.
     pub places: Option<&'a Places>,
     /// Makes the host that a run's commands run on.
@@ -78,7 +82,7 @@ pub struct Bench<'a> {
     /// The program's version, for the record.
     pub version: &'a str,
     /// The clock of the run, if it is not the machine's.
-    pub clock: Option<&'a Arc<dyn Clock>>,
+    pub clock: Option<Arc<dyn Clock>>,
 }
 
 /// Says why a run could not be made.
@@ -130,18 +134,13 @@ pub async fn run(
     check_requirements(&request)?;
     let given = request.image.as_deref();
     let read = images::read(&request.plan, given, &request.profile, &request.resource)?;
-    let clock = bench.clock.map_or_else(|| Arc::new(SystemClock::new()) as _, Arc::clone);
+    let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
     let mut live = bench.store.begin(new_run(&request, &read, bench), clock)?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live)?;
-    let events = Arc::new(RunEvents {
-        log: Arc::clone(live.events()),
-        observer: Arc::clone(&observer),
-        trace: live.id().to_string(),
-        failed: Mutex::default(),
-        injected: Mutex::default(),
-    });
+    let events = RunEvents::new(&live, &observer);
+    let chart = Chart { book: bench.health, run: live.id().clone() };
     let seat = Seat {
         place: request.place.clone(),
         resource: request.resource.clone(),
@@ -150,7 +149,6 @@ pub async fn run(
         outlet: bench.outlet,
         canary: request.canary.clone(),
     };
-    let injected = Arc::clone(&events);
     let mut making = Making {
         bench,
         seat,
@@ -162,10 +160,10 @@ pub async fn run(
         observer,
         cancel,
         cures: request.cures.unwrap_or(request.profile.recovery.cures),
-        believed: None,
-        vouched: false,
+        doubt: Doubt::default(),
         number: 0,
         syncing: Vec::new(),
+        chart: chart.clone(),
     };
     let mut verdicts: Vec<Verdict> = Vec::new();
     let mut syncing = Vec::new();
@@ -185,16 +183,14 @@ pub async fn run(
         }
     }
     verdicts.extend(durable(syncing).await);
+    let (place, events) = (making.seat.place.clone(), Arc::clone(&making.events));
     let mut verdict = combine(&verdicts);
-    // Also what struck an attempt that was made again: such a run is not a natural one.
-    let injected = injected.injected().into_iter();
-    verdict.notes.splice(0..0, injected.filter(|note| !known(&verdicts, note)).collect::<Vec<_>>());
-    Ok(live.finish(verdict)?)
-}
-
-/// Tells whether one of the verdicts that count says so already.
-fn known(verdicts: &[Verdict], note: &String) -> bool {
-    verdicts.iter().any(|verdict| verdict.notes.contains(note))
+    events.own_up(&mut verdict);
+    let record = live.finish(verdict)?;
+    if let Some(verdict) = &record.verdict {
+        chart.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
+    }
+    Ok(record)
 }
 
 /// Waits until an attempt's logs survive a power cut; returns what it means if they do not.

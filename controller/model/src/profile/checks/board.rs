@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Subject, unique};
 use crate::document::{Located, did_you_mean};
+use crate::profile::health::{INTERVAL_RANGE, SKEW_RANGE};
 use crate::profile::limits::{BAUD_RANGE, BOOT_LOOP_RANGE, SETTLE_RANGE, STORM_RANGE, WAIT_RANGE};
 use crate::profile::raw::{RawConsole, RawMemory, RawStage};
 use crate::profile::{ConsoleKind, MemoryKind};
@@ -321,4 +322,27 @@ pub(super) fn limits_are_sane(subject: &Subject<'_>, check: &'static str) {
     within(subject, check, limits.boot_loop.as_ref(), &BOOT_LOOP_RANGE, u32::to_string);
     within(subject, check, limits.settle.as_ref(), &SETTLE_RANGE, show_duration);
     within(subject, check, limits.silence.as_ref(), &WAIT_RANGE, show_duration);
+}
+
+pub(super) fn health_is_sane(subject: &Subject<'_>, check: &'static str) {
+    let Some(health) = subject.raw.health.as_ref().map(|health| &health.value) else { return };
+    within(subject, check, health.interval.as_ref(), &INTERVAL_RANGE, show_duration);
+    within(subject, check, health.clock_skew.as_ref(), &SKEW_RANGE, show_duration);
+    let Some(checks) = &health.checks else { return };
+    if checks.value.is_empty() {
+        let help = "name some, or remove the line to have all that fit the place";
+        subject.findings.add(
+            check,
+            checks.at(),
+            "a place without checks is never known to be well",
+            help,
+        );
+    }
+    let mut seen = BTreeSet::new();
+    for kind in &checks.value {
+        if !seen.insert(kind.value) {
+            let message = format!("check {:?} is listed twice", kind.value.as_str());
+            subject.findings.add(check, kind.at(), message, "remove one of them");
+        }
+    }
 }

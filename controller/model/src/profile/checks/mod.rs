@@ -66,6 +66,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::limits", board::limits_are_sane),
     ("profile::recovery-step", recovery::steps_come_once),
     ("profile::recovery", recovery::numbers_are_sane),
+    ("profile::health", board::health_is_sane),
 ];
 
 /// Runs every check.

@@ -16,6 +16,7 @@ use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, Verdict
 use super::super::{Bench, Lab, Observer, RecoverRequest, Seat, SessionRequest, recover, run};
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
+use crate::health::{HealthBook, HealthState, PlaceHealth};
 use crate::store::{KnownFormat, Passed, Places, RunRecord, RunStore};
 use crate::workflow::CancelToken;
 
@@ -81,7 +82,7 @@ impl Lab for Others {
     fn cycle_hub<'a>(&'a self, _place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async { Err("place b on the same hub is in use".to_owned()) })
     }
-    fn host_checks(&self) -> Vec<Box<dyn HealthCheck>> {
+    fn host_checks(&self, _place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
         Vec::new()
     }
 }
@@ -107,6 +108,8 @@ struct Case {
     spare: Vec<Bind>,
     lab: Others,
     seen: Arc<Seen>,
+    /// How the place is at the end.
+    health: Arc<Mutex<Option<PlaceHealth>>>,
 }
 
 /// Loads one byte.
@@ -127,6 +130,7 @@ impl Case {
             spare: Vec::new(),
             lab: Others::default(),
             seen: Arc::default(),
+            health: Arc::default(),
         }
     }
 
@@ -193,6 +197,7 @@ impl Case {
             canary: None,
         };
         let store = RunStore::new(root.path());
+        let book = HealthBook::open(&HealthBook::path_in(root.path())).unwrap();
         let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
         let bench = Bench {
             store: &store,
@@ -201,12 +206,14 @@ impl Case {
             spare: &spares,
             lab: &self.lab,
             places: Some(&places),
+            health: Some(&book),
             host: &host,
             image_sets: Path::new("/"),
             version: "1",
             clock: None,
         };
         let record = work(request, &bench, self.seen).await;
+        *self.health.lock().unwrap() = Some(book.of(&"fake".parse().unwrap()).unwrap());
         let left = here.binds.lock().unwrap().len() + there.binds.lock().unwrap().len();
         assert_eq!(left, 0, "the place was taken up less often than scripted");
         record
@@ -341,17 +348,23 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
     let broken = || vec![lost(), Says(false), silent(), Says(false), Says(false)];
     let case =
         Case { resource: resource(), spare: vec![Says(true), green()], ..Case::of(broken()) };
+    let health = Arc::clone(&case.health);
     let record = case.made().await;
     assert_eq!(record.place.unwrap().as_str(), "other");
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::Passed, "{}: {:?}", verdict.summary, verdict.notes);
     assert!(verdict.notes[0].contains("fail-over"), "{:?}", verdict.notes);
+    // The place that was left is not well, though its state is known.
+    assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Unhealthy);
 
     let lab = Others { taken: vec!["other"] };
     let case = Case { resource: resource(), lab, ..Case::of(broken()) };
+    let health = Arc::clone(&case.health);
     let record = case.made().await;
     assert_eq!(record.place.unwrap().as_str(), "fake");
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
+    // Nothing is left to try, and nothing proves anything: it is out of service.
+    assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Quarantined);
 }
 
 #[tokio::test]
@@ -359,10 +372,14 @@ async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
     let record = Case::of(vec![Says(true)]).recovered().await;
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.cause, verdict.notes.len()), (Cause::ExpectationsMet, 0));
-    let record = Case::of(vec![Says(false), Says(true)]).recovered().await;
+    // What was ill is asked again until it counts as healthy.
+    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(true)]).recovered().await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::ExpectationsMet);
     assert!(verdict.summary.contains("works again, by restart-emulator"), "{}", verdict.summary);
+    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(false)]).recovered().await;
+    let verdict = record.verdict.unwrap();
+    assert!(verdict.summary.contains("only now and then"), "{}", verdict.summary);
     let record = Case::of(vec![Says(false), Says(false)]).recovered().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);
 }

@@ -59,6 +59,7 @@ async fn made(
         spare: &[],
         lab: &NoLab,
         places: None,
+        health: None,
         host: &host,
         image_sets: Path::new("/"),
         version: "1",

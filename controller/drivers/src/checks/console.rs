@@ -1,0 +1,146 @@
+//! The other ends of console wires: there, usable, and nobody else's.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck};
+use jig_model::rig_file::WireEnd;
+use jig_model::{Cause, ConsoleName};
+use nix::errno::Errno;
+use nix::fcntl::AT_FDCWD;
+use nix::unistd::{AccessFlags, faccessat};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::{Look, Seen, proc, report};
+use crate::serial::holder_pid;
+
+/// How long a server may take to accept: on a lab's network it takes milliseconds.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// Checks that a console's wire ends at something that can be used: a port that is there, may
+/// be read and written and is held by nobody but this program; a server that accepts.
+///
+/// A port is not opened: the first opening may raise lines that reset the board. A server is
+/// connected to and let go, as nothing else tells whether it listens.
+pub fn console(name: &ConsoleName, end: &WireEnd) -> Box<dyn HealthCheck> {
+    let name = format!("console-{name}");
+    match end {
+        WireEnd::Tty(path) => {
+            let path = PathBuf::from(path);
+            Look::boxed(name, Cause::ConsoleLost, move || tty(&path, &proc()))
+        }
+        WireEnd::Unix(path) => {
+            let path = PathBuf::from(path);
+            Look::boxed(name, Cause::ConsoleLost, move || socket(&path))
+        }
+        WireEnd::Tcp(address) | WireEnd::Rfc2217(address) => {
+            Box::new(Accepts { name, address: address.clone() })
+        }
+    }
+}
+
+fn tty(path: &Path, proc: &Path) -> Seen {
+    let about = fs::metadata(path).map_err(|error| missing(path, &error))?;
+    if !about.file_type().is_char_device() {
+        return Err(format!("{} is no serial port", path.display()));
+    }
+    usable(path)?;
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let others = holders(&real, proc);
+    let words = format!("{} is there", path.display());
+    match others.iter().find(|other| !other.is_us) {
+        Some(other) => Err(format!("{} is in use by {}", path.display(), other.who)),
+        None => Ok(others.first().map_or(words.clone(), |o| format!("{words}, held by {}", o.who))),
+    }
+}
+
+fn socket(path: &Path) -> Seen {
+    let about = fs::metadata(path).map_err(|error| missing(path, &error))?;
+    if !about.file_type().is_socket() {
+        return Err(format!("{} is no socket", path.display()));
+    }
+    usable(path)?;
+    Ok(format!("{} is there", path.display()))
+}
+
+fn missing(path: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{} is not there", path.display()),
+        _ => format!("look at {}: {error}", path.display()),
+    }
+}
+
+fn usable(path: &Path) -> Result<(), String> {
+    let wanted = AccessFlags::R_OK | AccessFlags::W_OK;
+    match faccessat(AT_FDCWD, path, wanted, nix::fcntl::AtFlags::AT_EACCESS) {
+        Ok(()) => Ok(()),
+        Err(Errno::EACCES) => Err(format!("this user may not read and write {}", path.display())),
+        Err(errno) => Err(format!("use {}: {errno}", path.display())),
+    }
+}
+
+/// A process that has a port.
+struct Other {
+    who: String,
+    /// Runs the same program as this process: another Jig, which gives the port away to
+    /// whoever holds the place.
+    is_us: bool,
+}
+
+/// Lists who has a file: who locks it, and who has it open, as far as this user may see.
+fn holders(path: &Path, proc: &Path) -> Vec<Other> {
+    let locks = holder_pid(path).into_iter();
+    let mut pids: Vec<u32> = locks.chain(openers(path, proc)).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids.retain(|&pid| pid != std::process::id());
+    let own = fs::read_link(proc.join("self/exe")).ok();
+    let other = |pid: u32| {
+        let exe = fs::read_link(proc.join(format!("{pid}/exe"))).ok();
+        Other { who: crate::serial::named(pid), is_us: exe.is_some() && exe == own }
+    };
+    pids.into_iter().map(other).collect()
+}
+
+/// Lists the processes that have a file open, as far as this user may see.
+fn openers(path: &Path, proc: &Path) -> Vec<u32> {
+    let Ok(all) = fs::read_dir(proc) else { return Vec::new() };
+    let has = |pid: &u32| {
+        let Ok(open) = fs::read_dir(proc.join(format!("{pid}/fd"))) else { return false };
+        open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to == path))
+    };
+    let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(has).collect()
+}
+
+/// A server that accepts connections.
+struct Accepts {
+    name: String,
+    address: String,
+}
+
+impl HealthCheck for Accepts {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn cause(&self) -> Cause {
+        Cause::ConsoleLost
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        Box::pin(async {
+            let at = &self.address;
+            let seen = match timeout(CONNECT, TcpStream::connect(at)).await {
+                Ok(Ok(_)) => Ok(format!("{at} accepts")),
+                Ok(Err(error)) => Err(format!("connect to {at}: {error}")),
+                Err(_) => Err(format!("{at} did not answer within {} s", CONNECT.as_secs())),
+            };
+            report(self.name.clone(), seen)
+        })
+    }
+}

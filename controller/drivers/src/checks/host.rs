@@ -1,0 +1,79 @@
+//! Room on the host: disk, memory, open files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jig_model::Cause;
+use jig_model::protocol::HealthCheck;
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::statvfs::{FsFlags, statvfs};
+
+use super::{Look, Seen, bytes, proc};
+
+/// Checks that so many bytes can still be written below a folder, which need not exist yet.
+pub fn free_disk(folder: PathBuf, least: u64) -> Box<dyn HealthCheck> {
+    Look::boxed("free-disk", Cause::StorageFailed, move || disk(&folder, least))
+}
+
+/// Checks that programs can still get so many bytes of memory.
+pub fn free_memory(least: u64) -> Box<dyn HealthCheck> {
+    Look::boxed("free-memory", Cause::RigUnhealthy, move || memory(&proc(), least))
+}
+
+/// Checks that this process, and the system as a whole, can open so many more files.
+pub fn free_handles(least: u64) -> Box<dyn HealthCheck> {
+    Look::boxed("free-handles", Cause::RigUnhealthy, move || {
+        let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| e.to_string())?;
+        handles(&proc(), limit, least)
+    })
+}
+
+fn disk(folder: &Path, least: u64) -> Seen {
+    let at = folder.ancestors().find(|at| at.exists()).unwrap_or(Path::new("/"));
+    let about = statvfs(at).map_err(|errno| format!("ask for {}: {errno}", at.display()))?;
+    if about.flags().contains(FsFlags::ST_RDONLY) {
+        return Err(format!("{} is on a disk that may only be read", at.display()));
+    }
+    // File systems without a table of files say 0 of 0.
+    if about.files() > 0 && about.files_available() == 0 {
+        return Err(format!("no further file fits on the disk of {}", at.display()));
+    }
+    let free = about.blocks_available().saturating_mul(about.fragment_size());
+    let words = format!("{} free below {}", bytes(free), at.display());
+    if free < least { Err(format!("only {words}, {} needed", bytes(least))) } else { Ok(words) }
+}
+
+pub(super) fn memory(proc: &Path, least: u64) -> Seen {
+    let path = proc.join("meminfo");
+    let text = fs::read_to_string(&path).map_err(|e| format!("read {}: {e}", path.display()))?;
+    let free = text.lines().find_map(|line| {
+        let kib = line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?;
+        kib.trim().parse::<u64>().ok()?.checked_mul(1024)
+    });
+    let free = free.ok_or_else(|| format!("{} does not say what is available", path.display()))?;
+    let words = format!("{} of memory available", bytes(free));
+    if free < least { Err(format!("only {words}, {} needed", bytes(least))) } else { Ok(words) }
+}
+
+pub(super) fn handles(proc: &Path, limit: u64, least: u64) -> Seen {
+    let own = proc.join("self/fd");
+    // Looking takes one itself; if there is none left, that is an answer, too.
+    let open = fs::read_dir(&own).map_err(|e| format!("list open files: {e}"))?.count() as u64;
+    let own = limit.saturating_sub(open);
+    if own < least {
+        return Err(format!("only {own} of {limit} files left to this process, {least} needed"));
+    }
+    let path = proc.join("sys/fs/file-nr");
+    let text = fs::read_to_string(&path).map_err(|e| format!("read {}: {e}", path.display()))?;
+    let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
+    let (Some(Ok(used)), Some(Ok(unused)), Some(Ok(most))) =
+        (words.next(), words.next(), words.next())
+    else {
+        return Err(format!("{} is not as it should be", path.display()));
+    };
+    let system = most.saturating_sub(used.saturating_sub(unused));
+    if system < least {
+        return Err(format!("only {system} of {most} files left to the system, {least} needed"));
+    }
+    Ok(format!("{own} files left to this process"))
+}

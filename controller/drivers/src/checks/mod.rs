@@ -1,0 +1,92 @@
+//! Checks of what a place stands on: the host, its wires, its switch.
+//!
+//! Owns looking, and saying what was seen. Refuses to know what a limit should be, and leaves
+//! everything as it found it: no port is opened that somebody could notice, no outlet switched.
+//!
+//! # Design
+//! A check that asks the system for a file may hang with a broken disk. It is asked on a thread
+//! of its own, so that whoever waits for the report can stop waiting.
+
+mod clock;
+mod console;
+mod host;
+mod power;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jig_model::Cause;
+use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck};
+
+pub use clock::{ClockSources, clock};
+pub use console::console;
+pub use host::{free_disk, free_handles, free_memory};
+pub use power::{outlet, while_powered};
+
+/// What a look says: what was seen, and whether it is well.
+type Seen = Result<String, String>;
+
+/// A check that asks the system, which may block.
+struct Look {
+    name: String,
+    cause: Cause,
+    look: Arc<dyn Fn() -> Seen + Send + Sync>,
+}
+
+impl Look {
+    fn boxed(
+        name: impl Into<String>,
+        cause: Cause,
+        look: impl Fn() -> Seen + Send + Sync + 'static,
+    ) -> Box<dyn HealthCheck> {
+        Box::new(Self { name: name.into(), cause, look: Arc::new(look) })
+    }
+}
+
+impl HealthCheck for Look {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn cause(&self) -> Cause {
+        self.cause
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        let (name, look) = (self.name.clone(), Arc::clone(&self.look));
+        Box::pin(async move {
+            let seen = tokio::task::spawn_blocking(move || look()).await;
+            report(name, seen.unwrap_or_else(|error| Err(error.to_string())))
+        })
+    }
+}
+
+fn report(check: String, seen: Seen) -> CheckReport {
+    let ok = seen.is_ok();
+    let detail = match seen {
+        Ok(detail) | Err(detail) => detail,
+    };
+    CheckReport { check, ok, detail }
+}
+
+/// Says a number of bytes for people: `12.3 GiB`.
+fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{count} B"),
+        _ => format!("{value:.1} {}", UNITS[unit]),
+    }
+}
+
+/// Where the kernel's files about processes are, in production.
+fn proc() -> PathBuf {
+    PathBuf::from("/proc")
+}

@@ -1,0 +1,73 @@
+//! What switches a place's power, and boards that have none.
+
+use jig_model::Cause;
+use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck, PowerState};
+
+use super::report;
+use crate::power::OutletPower;
+
+const NAME: &str = "power-answers";
+
+/// Checks that the outlet of a place can be asked. It is not switched.
+pub fn outlet(power: OutletPower) -> Box<dyn HealthCheck> {
+    Box::new(Answers { power })
+}
+
+/// Runs a check of a board only while its outlet is on: without power nothing answers. Where
+/// nobody can tell whether it is on, the check is run.
+pub fn while_powered(power: OutletPower, check: Box<dyn HealthCheck>) -> Box<dyn HealthCheck> {
+    Box::new(WhilePowered { power, check })
+}
+
+struct Answers {
+    power: OutletPower,
+}
+
+impl HealthCheck for Answers {
+    fn name(&self) -> String {
+        NAME.to_owned()
+    }
+
+    fn cause(&self) -> Cause {
+        Cause::PowerUnreachable
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        Box::pin(async {
+            let seen = match self.power.read().await {
+                Ok(Some(PowerState::On)) => Ok("on".to_owned()),
+                Ok(Some(PowerState::Off)) => Ok("off".to_owned()),
+                Ok(None) => Ok("it has no way to tell".to_owned()),
+                Err(error) => Err(jig_model::chain(&error)),
+            };
+            report(NAME.to_owned(), seen)
+        })
+    }
+}
+
+struct WhilePowered {
+    power: OutletPower,
+    check: Box<dyn HealthCheck>,
+}
+
+impl HealthCheck for WhilePowered {
+    fn name(&self) -> String {
+        self.check.name()
+    }
+
+    fn cause(&self) -> Cause {
+        self.check.cause()
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        Box::pin(async {
+            match self.power.read().await {
+                Ok(Some(PowerState::Off)) => {
+                    report(self.check.name(), Ok("not asked: its outlet is off".to_owned()))
+                }
+                // An outlet that does not answer is told of by its own check.
+                Ok(Some(PowerState::On) | None) | Err(_) => self.check.check().await,
+            }
+        })
+    }
+}

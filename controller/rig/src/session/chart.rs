@@ -1,0 +1,75 @@
+//! What a run tells of the health of its place.
+//!
+//! The book is a convenience: whatever is wrong with it is logged, and the run goes on.
+
+use jiff::Timestamp;
+use jig_model::recovery::RecoveryStep;
+use jig_model::{Cause, PlaceName, RunId, Verdict};
+
+use super::ledger::RunEvents;
+use crate::health::{HealthBook, HealthEvent, PlaceHealth};
+use crate::recovery::Climbed;
+
+/// Notes what a run shows.
+#[derive(Clone)]
+pub(super) struct Chart<'a> {
+    pub(super) book: Option<&'a HealthBook>,
+    pub(super) run: RunId,
+}
+
+impl Chart<'_> {
+    /// Notes an event; returns how the place is now, if the book can tell.
+    pub(super) fn note(&self, place: &PlaceName, event: &HealthEvent) -> Option<PlaceHealth> {
+        let noted = self.book?.note(place, Timestamp::now(), event);
+        noted
+            .inspect_err(|error| {
+                tracing::warn!(error = jig_model::chain(error), "health not noted");
+            })
+            .ok()
+    }
+
+    /// Notes how the known-good image ran.
+    pub(super) fn canary(&self, place: &PlaceName, passed: bool, detail: &str) {
+        let (run, detail) = (self.run.clone(), detail.to_owned());
+        self.note(place, &HealthEvent::Canary { run, passed, detail });
+    }
+
+    /// Notes what a climb of the ladder came to.
+    pub(super) fn climbed(&self, place: &PlaceName, cause: Cause, climbed: &Climbed) {
+        if climbed.cancelled {
+            return;
+        }
+        let event = HealthEvent::RecoveryEnded {
+            run: self.run.clone(),
+            cause,
+            step: climbed.cured_by.map(|step: RecoveryStep| step.to_string()),
+            took_ms: u64::try_from(climbed.took.as_millis()).unwrap_or(u64::MAX),
+            detail: climbed.detail.clone(),
+        };
+        self.note(place, &event);
+    }
+
+    /// Notes that nobody knows the state of a place any more.
+    pub(super) fn quarantine(&self, place: &PlaceName, why: &str) {
+        self.note(place, &HealthEvent::Quarantined { why: why.to_owned() });
+    }
+
+    /// Notes how the run ended.
+    pub(super) fn ended(
+        &self,
+        place: &PlaceName,
+        verdict: &Verdict,
+        duration_ms: u64,
+        events: &RunEvents,
+    ) {
+        let event = HealthEvent::RunEnded {
+            run: self.run.clone(),
+            kind: verdict.kind,
+            cause: verdict.cause,
+            duration_ms,
+            flash_ms: events.flash_ms(),
+            gaps: events.gaps(),
+        };
+        self.note(place, &event);
+    }
+}
