@@ -218,11 +218,11 @@ impl Nurse<'_, '_> {
         };
         match self.making.control().await {
             Ok(Control::Passed(words)) => {
-                self.making.doubt_known_good(false);
+                self.making.doubt(false);
                 found.push(words);
             }
             Ok(Control::Failed(words)) => {
-                self.making.doubt_known_good(true);
+                self.making.doubt(true);
                 return proof(false, words);
             }
             Ok(Control::Cancelled) => return proof(false, "somebody asked to stop".to_owned()),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jig_model::{RunEvent, Verdict};
 use jig_model::protocol::ProcessLedger;
+use jig_model::{RunEvent, Verdict};
 
 use super::run::Observer;
 use crate::attempt::EventSink;

@@ -50,7 +50,7 @@ pub(super) struct Making<'a> {
     pub(super) observer: Arc<dyn Observer>,
     pub(super) cancel: CancelToken,
     /// What is known where the wire of a console is in doubt.
-    pub(super) doubt: Doubt,
+    pub(super) garbled: Garbled,
     /// How many more times the rig may be repaired.
     pub(super) cures: u32,
     /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
@@ -63,21 +63,21 @@ pub(super) struct Making<'a> {
 
 /// What is known where the wire of a console is in doubt.
 #[derive(Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct Garbled {
     /// What the last attempt amounts to if its wire is to be believed after all.
     believed: Option<Verdict>,
     /// There was garbage in this turn already.
-    garbled: bool,
+    seen: bool,
     /// A known-good image has passed in this turn.
     vouched: bool,
 }
 
-impl Doubt {
+impl Garbled {
     /// Returns what the last attempt amounts to if its garbage must be the target's own: a
     /// wire does not go bad in the same test twice, with a good image between.
     fn overcome(&mut self) -> Option<Verdict> {
         let mut believed = self.believed.take()?;
-        if !std::mem::replace(&mut self.garbled, true) || !self.vouched {
+        if !std::mem::replace(&mut self.seen, true) || !self.vouched {
             return None;
         }
         let note = "garbage came again after the rig was repaired: the target prints it";
@@ -104,10 +104,10 @@ impl Making<'_> {
     /// verdict that counts.
     pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
         let mut repairs: Vec<String> = Vec::new();
-        self.doubt = Doubt::default();
+        self.garbled = Garbled::default();
         loop {
             let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
-            if let Some(believed) = self.doubt.overcome() {
+            if let Some(believed) = self.garbled.overcome() {
                 verdict = believed;
                 self.amend(&verdict, false)?;
             }
@@ -177,7 +177,7 @@ impl Making<'_> {
         let name = image.name.clone();
         let images = BTreeMap::from([(None, image)]);
         let made = self.attempt(Purpose::Canary, &plan, &images).await?;
-        self.doubt.vouched |= made.kind == VerdictKind::Pass;
+        self.garbled.vouched |= made.kind == VerdictKind::Pass;
         if made.kind != VerdictKind::Cancelled {
             let (passed, words) =
                 (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
@@ -281,7 +281,7 @@ impl Making<'_> {
             end.verdict =
                 Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(&error)) };
         }
-        self.doubt.believed = end.believed.take();
+        self.garbled.believed = end.believed.take();
         let verdict = end.verdict.clone();
         self.events.emit(RunEvent::AttemptEnded { attempt, verdict: verdict.clone() });
         let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });
@@ -329,7 +329,7 @@ impl Making<'_> {
     }
 
     /// Notes whether the known-good image speaks against a rig whose every check passes.
-    pub(super) fn doubt_known_good(&self, failed: bool) {
+    pub(super) fn doubt(&self, failed: bool) {
         let Some(places) = self.bench.places.filter(|_| self.seat.canary.is_none()) else { return };
         if let Err(error) = places.doubt_known_good(&self.seat.place, failed) {
             tracing::warn!(error = jig_model::chain(&error), "known-good image not noted");

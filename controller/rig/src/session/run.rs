@@ -17,7 +17,7 @@ use super::chart::Chart;
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::{Doubt, Making};
+use super::making::{Garbled, Making};
 use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
 use crate::health::HealthBook;
@@ -160,7 +160,7 @@ pub async fn run(
         observer,
         cancel,
         cures: request.cures.unwrap_or(request.profile.recovery.cures),
-        doubt: Doubt::default(),
+        garbled: Garbled::default(),
         number: 0,
         syncing: Vec::new(),
         chart: chart.clone(),
