@@ -49,7 +49,7 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
     let view = Arc::new(LiveView::new(screen, 2));
     let watched = Arc::clone(&view);
     let finish = || view.finish();
-    let setting = Setting { place: &place, profile: &profile, faults: None, repairs: true };
+    let setting = Setting { place: &place, profile: &profile, inject: Vec::new(), repairs: true };
     let work = async |bench: &Bench<'_>, cancel: CancelToken| {
         climb(request, bench, watched, cancel)
             .await

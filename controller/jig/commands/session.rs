@@ -61,23 +61,14 @@ pub(crate) fn session(
     shown: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
     let Asked { request, inject } = asked.into();
-    let faults = Faults::of(inject)?;
     let (place, profile) = catalogue.place(&request.place)?;
-    let faults_here = faults.as_ref();
-    let setting = Setting { place: &place, profile: &profile, faults: faults_here, repairs: false };
-    let outcome = on_bench(common, catalogue, screen, setting, shown, async |bench, cancel| {
+    let setting = Setting { place: &place, profile: &profile, inject, repairs: false };
+    on_bench(common, catalogue, screen, setting, shown, async |bench, cancel| {
         beside(cancel.clone())?;
-        let running = jig_rig::session::run(request, bench, observer, cancel);
-        let ended = match &faults {
-            Some(faults) => faults.beside(running).await,
-            None => running.await,
-        };
-        ended.map_err(|error| Failure::of(error.fault(), &error))
-    });
-    for left in faults.iter().flat_map(Faults::left) {
-        screen.say(&format!("--inject {left} has not struck: its moment did not come"));
-    }
-    outcome
+        jig_rig::session::run(request, bench, observer, cancel)
+            .await
+            .map_err(|error| Failure::of(error.fault(), &error))
+    })
 }
 
 /// Where something is done that is recorded as a run.
@@ -85,7 +76,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) place: &'a Place,
     pub(crate) profile: &'a Arc<BoardProfile>,
     /// What is to fail.
-    pub(crate) faults: Option<&'a Faults>,
+    pub(crate) inject: Vec<Injection>,
     /// Whether it is a repair: a place that is out of service takes nothing else.
     pub(crate) repairs: bool,
 }
@@ -99,7 +90,7 @@ pub(crate) fn on_bench(
     shown: impl FnOnce(),
     work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
 ) -> Result<Outcome, Failure> {
-    let Setting { place, profile, faults, repairs } = setting;
+    let Setting { place, profile, inject, repairs } = setting;
     let health = book(catalogue, place);
     if !repairs {
         in_service(health.as_ref(), place)?;
@@ -111,13 +102,13 @@ pub(crate) fn on_bench(
     let outlet = InRun::of(catalogue, &place.name);
     let powered = outlet.as_ref().map(|outlet| outlet.before(factory));
     let factory = powered.as_ref().map_or(factory, |powered| powered as &dyn DriverFactory);
-    let failing = faults.map(|faults| faults.round(factory));
-    let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
-    let clock = faults.map(Faults::clock);
     let spares = Spares::of(catalogue, &place.name)?;
     let powered_spares = spares.powered(catalogue)?;
     let spare = spares.seats(catalogue, &powered_spares)?;
     let (lab, places) = (RigLab::new(catalogue, common), catalogue.places());
+    let faults = Faults::of(inject)?;
+    let failing = faults.as_ref().map(|faults| faults.round(factory));
+    let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
     let image_sets = Catalogue::images_dir();
     let image_sets = std::path::absolute(&image_sets).unwrap_or(image_sets);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -150,11 +141,18 @@ pub(crate) fn on_bench(
             host: &wire_up::host,
             image_sets: &image_sets,
             version: env!("CARGO_PKG_VERSION"),
-            clock: clock.as_ref(),
+            clock: faults.as_ref().map(Faults::clock),
         };
-        work(&bench, cancel).await
+        let running = work(&bench, cancel);
+        match &faults {
+            Some(faults) => faults.beside(running).await,
+            None => running.await,
+        }
     });
     shown();
+    for left in faults.iter().flat_map(Faults::left) {
+        screen.say(&format!("--inject {left} has not struck: its moment did not come"));
+    }
     let record = record?;
     // Standard input may still be waited for; the process is about to end.
     runtime.shutdown_background();

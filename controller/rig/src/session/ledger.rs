@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jig_model::RunEvent;
 use jig_model::protocol::ProcessLedger;
+use jig_model::{RunEvent, Verdict};
 
 use super::run::Observer;
 use crate::attempt::EventSink;
@@ -54,20 +54,20 @@ pub(super) struct RunEvents {
     /// The run's id, which joins log lines of one run.
     pub(super) trace: String,
     /// The first event of the attempt that could not be written.
-    pub(super) failed: Mutex<Option<StoreError>>,
-    /// What the events amount to.
-    tally: Mutex<Tally>,
+    failed: Mutex<Option<StoreError>>,
+    /// What the fault injector did, a line each.
+    injected: Mutex<Vec<String>>,
+    /// What the events amount to for the health of the place.
+    pub(super) tally: Mutex<Tally>,
 }
 
 /// What a run's events amount to.
-#[derive(Debug, Default)]
-struct Tally {
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
     /// How long the last deployment took, in milliseconds.
     flash_ms: Option<u64>,
     /// How often console output was lost.
     gaps: u32,
-    /// What the fault injector did, a line each.
-    injected: Vec<String>,
 }
 
 impl EventSink for RunEvents {
@@ -76,8 +76,7 @@ impl EventSink for RunEvents {
         self.count(&event);
         if let Err(error) = self.log.append(&event) {
             tracing::error!(%error, "event not recorded");
-            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-            failed.get_or_insert(error);
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
         self.observer.event(&event);
     }
@@ -91,8 +90,23 @@ impl RunEvents {
             observer: Arc::clone(observer),
             trace: live.id().to_string(),
             failed: Mutex::default(),
+            injected: Mutex::default(),
             tally: Mutex::default(),
         })
+    }
+
+    /// Returns why an event could not be written since this was asked last. What a later
+    /// attempt shows is whole again.
+    pub(super) fn lost(&self) -> Option<StoreError> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Adds what the fault injector did to a verdict that does not say it, because it struck
+    /// an attempt that was made again: such a run is no natural one.
+    pub(super) fn own_up(&self, verdict: &mut Verdict) {
+        let mut notes = self.injected.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        notes.retain(|note| !verdict.notes.contains(note));
+        verdict.notes.splice(0..0, notes);
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
@@ -104,7 +118,7 @@ impl RunEvents {
             RunEvent::Deployed(report) => self.tally().flash_ms = Some(report.duration_ms),
             RunEvent::Gap { .. } => self.tally().gaps += 1,
             RunEvent::Injected { fault, detail } => {
-                let injected = &mut self.tally().injected;
+                let mut injected = self.injected.lock().unwrap_or_else(PoisonError::into_inner);
                 if injected.len() < MAX_INJECTED {
                     injected.push(format!("injected {fault}: {detail}"));
                 }
@@ -121,17 +135,6 @@ impl RunEvents {
     /// Returns how often console output was lost.
     pub(super) fn gaps(&self) -> u32 {
         self.tally().gaps
-    }
-
-    /// Returns what the fault injector did in the run, a line each.
-    pub(super) fn injected(&self) -> Vec<String> {
-        self.tally().injected.clone()
-    }
-
-    /// Returns why an event could not be written since this was asked last. What a later
-    /// attempt shows is whole again.
-    pub(super) fn lost(&self) -> Option<StoreError> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Repeats an event in Jig's own log, so that one stream tells everything.

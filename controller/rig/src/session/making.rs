@@ -49,10 +49,8 @@ pub(super) struct Making<'a> {
     pub(super) events: Arc<RunEvents>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) cancel: CancelToken,
-    /// What the last attempt amounts to if its wire is to be believed, where that is in doubt.
-    pub(super) believed: Option<Verdict>,
-    /// A known-good image has passed since somebody last doubted the wire.
-    pub(super) vouched: bool,
+    /// What is known where the wire of a console is in doubt.
+    pub(super) garbled: Garbled,
     /// How many more times the rig may be repaired.
     pub(super) cures: u32,
     /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
@@ -61,6 +59,31 @@ pub(super) struct Making<'a> {
     pub(super) syncing: Vec<Syncing>,
     /// Where the health of the place is noted.
     pub(super) chart: Chart<'a>,
+}
+
+/// What is known where the wire of a console is in doubt.
+#[derive(Debug, Default)]
+pub(super) struct Garbled {
+    /// What the last attempt amounts to if its wire is to be believed after all.
+    believed: Option<Verdict>,
+    /// There was garbage in this turn already.
+    seen: bool,
+    /// A known-good image has passed in this turn.
+    vouched: bool,
+}
+
+impl Garbled {
+    /// Returns what the last attempt amounts to if its garbage must be the target's own: a
+    /// wire does not go bad in the same test twice, with a good image between.
+    fn overcome(&mut self) -> Option<Verdict> {
+        let mut believed = self.believed.take()?;
+        if !std::mem::replace(&mut self.seen, true) || !self.vouched {
+            return None;
+        }
+        let note = "garbage came again after the rig was repaired: the target prints it";
+        believed.notes.push(note.to_owned());
+        Some(believed)
+    }
 }
 
 /// What a known-good image says of a rig.
@@ -81,18 +104,11 @@ impl Making<'_> {
     /// verdict that counts.
     pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
         let mut repairs: Vec<String> = Vec::new();
-        let mut garbled = false;
-        self.vouched = false;
+        self.garbled = Garbled::default();
         loop {
             let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
-            if let Some(believed) = self.believed.take()
-                && std::mem::replace(&mut garbled, true)
-                && self.vouched
-            {
-                // A wire does not go bad in the same test twice, with a good image between.
-                let note = "garbage came again after the rig was repaired: the target prints it";
+            if let Some(believed) = self.garbled.overcome() {
                 verdict = believed;
-                verdict.notes.push(note.to_owned());
                 self.amend(&verdict, false)?;
             }
             let mut suspect = suspicion(&verdict);
@@ -161,12 +177,12 @@ impl Making<'_> {
         let name = image.name.clone();
         let images = BTreeMap::from([(None, image)]);
         let made = self.attempt(Purpose::Canary, &plan, &images).await?;
+        self.garbled.vouched |= made.kind == VerdictKind::Pass;
         if made.kind != VerdictKind::Cancelled {
             let (passed, words) =
                 (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
             self.chart.canary(&self.seat.place, passed, &words);
         }
-        self.vouched |= made.kind == VerdictKind::Pass;
         Ok(match made.kind {
             VerdictKind::Pass => Control::Passed(format!(
                 "the known-good image {name} passed on this place right after"
@@ -265,7 +281,7 @@ impl Making<'_> {
             end.verdict =
                 Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(&error)) };
         }
-        self.believed = end.believed.take();
+        self.garbled.believed = end.believed.take();
         let verdict = end.verdict.clone();
         self.events.emit(RunEvent::AttemptEnded { attempt, verdict: verdict.clone() });
         let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });

@@ -15,7 +15,7 @@ use super::bedside::Nurse;
 use super::chart::Chart;
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::{Making, means};
+use super::making::{Garbled, Making, means};
 use super::run::{Bench, Observer, SessionError};
 use crate::attempt::Lookout;
 use crate::recovery::{Bedside as _, Proof, ladder};
@@ -114,8 +114,7 @@ pub async fn recover(
         observer,
         cancel,
         cures: 0,
-        believed: None,
-        vouched: false,
+        garbled: Garbled::default(),
         number: 0,
         syncing: Vec::new(),
         chart: chart.clone(),

@@ -17,7 +17,7 @@ use super::chart::Chart;
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::Making;
+use super::making::{Garbled, Making};
 use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
 use crate::health::HealthBook;
@@ -82,7 +82,7 @@ pub struct Bench<'a> {
     /// The program's version, for the record.
     pub version: &'a str,
     /// The clock of the run, if it is not the machine's.
-    pub clock: Option<&'a Arc<dyn Clock>>,
+    pub clock: Option<Arc<dyn Clock>>,
 }
 
 /// Says why a run could not be made.
@@ -134,7 +134,7 @@ pub async fn run(
     check_requirements(&request)?;
     let given = request.image.as_deref();
     let read = images::read(&request.plan, given, &request.profile, &request.resource)?;
-    let clock = bench.clock.map_or_else(|| Arc::new(SystemClock::new()) as _, Arc::clone);
+    let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
     let mut live = bench.store.begin(new_run(&request, &read, bench), clock)?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
@@ -160,8 +160,7 @@ pub async fn run(
         observer,
         cancel,
         cures: request.cures.unwrap_or(request.profile.recovery.cures),
-        believed: None,
-        vouched: false,
+        garbled: Garbled::default(),
         number: 0,
         syncing: Vec::new(),
         chart: chart.clone(),
@@ -186,19 +185,12 @@ pub async fn run(
     verdicts.extend(durable(syncing).await);
     let (place, events) = (making.seat.place.clone(), Arc::clone(&making.events));
     let mut verdict = combine(&verdicts);
-    // Also what struck an attempt that was made again: such a run is not a natural one.
-    let injected = events.injected().into_iter();
-    verdict.notes.splice(0..0, injected.filter(|note| !known(&verdicts, note)).collect::<Vec<_>>());
+    events.own_up(&mut verdict);
     let record = live.finish(verdict)?;
     if let Some(verdict) = &record.verdict {
         chart.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
     }
     Ok(record)
-}
-
-/// Tells whether one of the verdicts that count says so already.
-fn known(verdicts: &[Verdict], note: &String) -> bool {
-    verdicts.iter().any(|verdict| verdict.notes.contains(note))
 }
 
 /// Waits until an attempt's logs survive a power cut; returns what it means if they do not.

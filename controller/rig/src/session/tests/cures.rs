@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use jig_model::event::BoardEvent;
 use jig_model::plan::Plan;
 use jig_model::protocol::{
     BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, HealthCheck, Host,
@@ -334,6 +335,38 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     let binds = vec![lost(), Says(true), red()];
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
+}
+
+/// Prints what no text holds, and no report.
+fn garbled() -> Bind {
+    Plays(vec![Beat::Print(0, b"hello \xf0\x0f world\n".to_vec())])
+}
+
+#[tokio::test]
+async fn garbage_is_the_wires_unless_it_comes_again_on_a_good_one() {
+    let record = Case::of(vec![garbled(), Says(true), green()]).made().await;
+    let doubted = (Purpose::Test, true, Cause::OutputLost);
+    assert_eq!(attempts(&record), [doubted, (Purpose::Test, false, Cause::Passed)]);
+    // A repair without a known-good image vouches for no wire.
+    let again = vec![garbled(), Says(true), garbled(), Says(true), garbled()];
+    let record = Case::of(again).made().await;
+    assert_eq!(record.verdict.unwrap().cause, Cause::OutputLost);
+    // With one it does: the target prints the garbage, and this is how it would be judged.
+    let again = vec![garbled(), Says(true), green(), garbled(), green()];
+    let record = Case { known_good: true, ..Case::of(again) }.made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::NoResults, "{}", verdict.summary);
+    assert!(verdict.notes.iter().any(|note| note.contains("the target prints it")));
+}
+
+#[tokio::test]
+async fn a_run_that_was_made_to_fail_says_so_however_it_ends() {
+    let injected = BoardEvent::Injected { fault: "x@0s".to_owned(), detail: "done".to_owned() };
+    let killed = BoardEvent::Lost { cause: Cause::EmulatorKilled, detail: "killed".to_owned() };
+    let struck = Plays(vec![Beat::Event(injected), Beat::End(killed)]);
+    let record = Case::of(vec![struck, Says(true), green()]).made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!((verdict.cause, verdict.notes[0].as_str()), (Cause::Passed, "injected x@0s: done"));
 }
 
 #[tokio::test]
