@@ -167,11 +167,6 @@ impl Catalogue {
         Places::new(&self.around.state())
     }
 
-    /// Returns the folder of what outlives a command.
-    pub(crate) fn state(&self) -> PathBuf {
-        self.around.state()
-    }
-
     /// Returns where the health of places is kept.
     pub(crate) fn health_book(&self) -> PathBuf {
         HealthBook::path_in(&self.around.state())

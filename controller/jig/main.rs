@@ -41,6 +41,8 @@ fn main() -> ExitCode {
         Command::Test(args) => commands::run::test(&cli.common, &screen, args),
         Command::Console(args) => commands::console::console(&cli.common, &screen, args),
         Command::Recover(args) => commands::recover::recover(&cli.common, &screen, args),
+        Command::Health(args) => commands::health::health(&cli.common, &screen, args),
+        Command::Discover(args) => commands::discover::discover(&cli.common, &screen, args),
         Command::Power(args) => commands::power::power(&cli.common, &screen, args),
         Command::Probes => commands::probe::probes(&cli.common, &screen),
         Command::Flash(args) => commands::probe::flash(&cli.common, &screen, args),

@@ -6,6 +6,7 @@
 
 pub mod checks;
 mod descriptor;
+pub mod discover;
 pub mod flasher;
 pub mod host;
 pub mod inject;

@@ -10,6 +10,7 @@ use jig_model::recovery::RecoveryStep;
 use jig_model::{BoardId, PlaceName};
 
 use super::console::ConsoleArgs;
+use super::health::{DiscoverArgs, HealthArgs};
 use super::inject::{FaultArgs, InjectArgs};
 use super::power::PowerArgs;
 use super::probe::{
@@ -87,6 +88,10 @@ pub(crate) enum Command {
     Boards,
     /// Prove that a place works, or repair it step by step until it does
     Recover(RecoverArgs),
+    /// Say how places are, why, and what helps
+    Health(HealthArgs),
+    /// List attached serial ports, probes and hubs as a rig file to edit
+    Discover(DiscoverArgs),
     /// Switch a board's power, or ask for it
     Power(PowerArgs),
     /// List debug probes, real and virtual, and who uses them

@@ -4,12 +4,14 @@ use std::sync::{Mutex, PoisonError};
 
 use jig_drivers::power::OutletFactory;
 use jig_model::PlaceName;
-use jig_model::protocol::{BoxFuture, DriverFactory, HealthCheck};
+use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
 use jig_model::rig_file::Resource;
 use jig_rig::session::{Lab, Seat};
 use jig_rig::store::PlaceLock;
 
+use super::health::stands_on;
 use super::power::{InRun, cycle_hub};
+use crate::args::Common;
 use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::wire_up;
@@ -88,13 +90,14 @@ impl Powered<'_> {
 /// The rig beside the place of a run.
 pub(crate) struct RigLab<'c> {
     catalogue: &'c Catalogue,
+    common: &'c Common,
     /// Places that the run has moved to, and those that lose their power with them.
     claimed: Mutex<Vec<PlaceLock>>,
 }
 
 impl<'c> RigLab<'c> {
-    pub(crate) fn new(catalogue: &'c Catalogue) -> Self {
-        Self { catalogue, claimed: Mutex::default() }
+    pub(crate) fn new(catalogue: &'c Catalogue, common: &'c Common) -> Self {
+        Self { catalogue, common, claimed: Mutex::default() }
     }
 
     fn lock(&self, names: &[PlaceName]) -> Result<(), String> {
@@ -144,7 +147,28 @@ impl Lab for RigLab<'_> {
         })
     }
 
-    fn host_checks(&self, _place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
-        Vec::new()
+    fn host_checks(&self, place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
+        let checks = self
+            .catalogue
+            .place(place)
+            .and_then(|(place, profile)| stands_on(self.catalogue, self.common, &place, &profile));
+        checks.unwrap_or_else(|failure| {
+            let check: Box<dyn HealthCheck> = Box::new(Unchecked(failure.message));
+            vec![check]
+        })
+    }
+}
+
+/// A check that could not even be made, for this reason.
+struct Unchecked(String);
+
+impl HealthCheck for Unchecked {
+    fn name(&self) -> String {
+        "place".to_owned()
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        let (check, detail) = (self.name(), self.0.clone());
+        Box::pin(async move { CheckReport { check, ok: false, detail } })
     }
 }

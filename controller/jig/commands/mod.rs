@@ -3,7 +3,9 @@
 pub(crate) mod boards;
 mod check;
 pub(crate) mod console;
+pub(crate) mod discover;
 pub(crate) mod doctor;
+pub(crate) mod health;
 pub(crate) mod inject;
 mod lab;
 pub(crate) mod machine;

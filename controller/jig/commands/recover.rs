@@ -6,13 +6,13 @@ use std::time::Duration;
 use jig_model::exit;
 use jig_model::recovery::Rung;
 use jig_rig::report::{RunReport, json};
-use jig_rig::session::{Bench, RecoverRequest, Seat, recover as climb, rungs};
+use jig_rig::session::{Bench, Extent, RecoverRequest, Seat, recover as climb, rungs};
 use jig_rig::workflow::CancelToken;
 use serde_json::json as value;
 
 use super::lab::RigLab;
 use super::power::InRun;
-use super::session::{Outcome, on_bench};
+use super::session::{Outcome, Setting, on_bench};
 use crate::args::{Common, RecoverArgs};
 use crate::catalogue::Catalogue;
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
             resource: place.resource,
             profile,
         };
-        let (ladder, within) = rungs(&seat, &[], &RigLab::new(&catalogue), args.from);
+        let (ladder, within) = rungs(&seat, &[], &RigLab::new(&catalogue, common), args.from);
         show_ladder(screen, &seat, &ladder, within);
         return Ok(exit::PASS);
     }
@@ -44,19 +44,18 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
         place: place.name.clone(),
         resource: place.resource.clone(),
         profile: Arc::clone(&profile),
-        from: args.from,
+        extent: args.from.map_or(Extent::Repair, Extent::From),
     };
     let view = Arc::new(LiveView::new(screen, 2));
     let watched = Arc::clone(&view);
     let finish = || view.finish();
-    let both = (&place, &profile);
+    let setting = Setting { place: &place, profile: &profile, inject: Vec::new(), repairs: true };
     let work = async |bench: &Bench<'_>, cancel: CancelToken| {
         climb(request, bench, watched, cancel)
             .await
             .map_err(|error| Failure::of(error.fault(), &error))
     };
-    let Outcome { record, .. } =
-        on_bench(common, &catalogue, screen, both, Vec::new(), finish, work)?;
+    let Outcome { record, .. } = on_bench(common, &catalogue, screen, setting, finish, work)?;
     let report = RunReport::of(&record);
     if screen.json() {
         let text = json(&report).map_err(|e| Failure::of(jig_model::Fault::Bug, &e))?;

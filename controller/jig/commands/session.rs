@@ -10,12 +10,13 @@ use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
-use jig_rig::health::{HealthBook, HealthPolicy, HealthState, Proof};
+use jig_rig::health::{HealthBook, HealthState};
 use jig_rig::session::{Bench, Observer, SessionRequest};
 use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, SweptOutcome};
 use jig_rig::workflow::CancelToken;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::health::policy;
 use super::inject::Faults;
 use super::lab::{RigLab, Spares};
 use super::power::InRun;
@@ -61,8 +62,8 @@ pub(crate) fn session(
 ) -> Result<Outcome, Failure> {
     let Asked { request, inject } = asked.into();
     let (place, profile) = catalogue.place(&request.place)?;
-    in_service(catalogue, &place)?;
-    on_bench(common, catalogue, screen, (&place, &profile), inject, shown, async |bench, cancel| {
+    let setting = Setting { place: &place, profile: &profile, inject, repairs: false };
+    on_bench(common, catalogue, screen, setting, shown, async |bench, cancel| {
         beside(cancel.clone())?;
         jig_rig::session::run(request, bench, observer, cancel)
             .await
@@ -70,16 +71,30 @@ pub(crate) fn session(
     })
 }
 
+/// Where something is done that is recorded as a run.
+pub(crate) struct Setting<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) profile: &'a Arc<BoardProfile>,
+    /// What is to fail.
+    pub(crate) inject: Vec<Injection>,
+    /// Whether it is a repair: a place that is out of service takes nothing else.
+    pub(crate) repairs: bool,
+}
+
 /// Does what is recorded as a run, on a bench of a place and the rig round it.
 pub(crate) fn on_bench(
     common: &Common,
     catalogue: &Catalogue,
     screen: &Screen,
-    (place, profile): (&Place, &Arc<BoardProfile>),
-    inject: Vec<Injection>,
+    setting: Setting<'_>,
     shown: impl FnOnce(),
     work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
 ) -> Result<Outcome, Failure> {
+    let Setting { place, profile, inject, repairs } = setting;
+    let health = book(catalogue, place);
+    if !repairs {
+        in_service(health.as_ref(), place)?;
+    }
     let store = RunStore::new(catalogue.runs_dir(common));
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
@@ -90,8 +105,7 @@ pub(crate) fn on_bench(
     let spares = Spares::of(catalogue, &place.name)?;
     let powered_spares = spares.powered(catalogue)?;
     let spare = spares.seats(catalogue, &powered_spares)?;
-    let (lab, places) = (RigLab::new(catalogue), catalogue.places());
-    let health = book(catalogue, place);
+    let (lab, places) = (RigLab::new(catalogue, common), catalogue.places());
     let faults = Faults::of(inject)?;
     let failing = faults.as_ref().map(|faults| faults.round(factory));
     let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
@@ -150,8 +164,8 @@ pub(crate) fn on_bench(
 }
 
 /// Refuses a place that is out of service: what a run would show there proves nothing.
-fn in_service(catalogue: &Catalogue, place: &Place) -> Result<(), Failure> {
-    let health = book(catalogue, place).and_then(|book| book.of(&place.name).ok());
+fn in_service(book: Option<&HealthBook>, place: &Place) -> Result<(), Failure> {
+    let health = book.and_then(|book| book.of(&place.name).ok());
     let Some(health) = health.filter(|now| now.state == HealthState::Quarantined) else {
         return Ok(());
     };
@@ -168,10 +182,8 @@ fn in_service(catalogue: &Catalogue, place: &Place) -> Result<(), Failure> {
 /// Opens the book of health for a place. It is a convenience: without it runs go on, and
 /// `jig health` says what is wrong with it.
 fn book(catalogue: &Catalogue, place: &Place) -> Option<HealthBook> {
-    let proof = if place.canary.is_some() { Proof::Canary } else { Proof::Checks };
-    let policy = HealthPolicy { proof, ..HealthPolicy::default() };
     match HealthBook::open(&catalogue.health_book()) {
-        Ok(book) => Some(book.with_policy(policy)),
+        Ok(book) => Some(book.with_policy(policy(place))),
         Err(error) => {
             tracing::warn!(error = chain(&error), "the health of places is not noted");
             None

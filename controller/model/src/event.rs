@@ -65,7 +65,7 @@ pub enum BoardEvent {
     },
     /// The fault injector made the rig fail, as it was asked to.
     Injected {
-        /// What was asked for, as it was written: `kill-emulator@2s`.
+        /// What was asked for, written in full: `pause-emulator=3s@2s`.
         fault: String,
         /// What was done.
         detail: String,
@@ -136,7 +136,7 @@ pub enum RunEvent {
     Board(BoardEvent),
     /// The fault injector struck: what follows is no natural run.
     Injected {
-        /// What was asked for, as it was written: `kill-emulator@2s`.
+        /// What was asked for, written in full: `pause-emulator=3s@2s`.
         fault: String,
         /// What was done.
         detail: String,

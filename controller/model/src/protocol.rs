@@ -234,6 +234,20 @@ pub trait BoardSink: Send + Sync {
     fn event(&self, event: BoardEvent);
 }
 
+/// A sink that hears nothing, for boards that are only asked how they are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSink;
+
+impl BoardSink for NoSink {
+    fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn event(&self, _event: BoardEvent) {}
+}
+
 /// Keeps account of child processes, so that a later start can sweep what a killed Jig
 /// could not.
 pub trait ProcessLedger: Send + Sync {

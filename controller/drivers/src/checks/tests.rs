@@ -1,3 +1,5 @@
+//! Checks against made-up hosts: files, sizes and clocks that say what a test wants.
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

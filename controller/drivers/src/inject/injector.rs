@@ -133,7 +133,7 @@ impl Injector {
         if full && let Err(error) = outlive_full_files() {
             tracing::warn!(%error, "a full disk may end this process");
         }
-        self.state().course.begin_attempt(Instant::now());
+        self.state().course.begin(Instant::now());
         loop {
             self.advance();
             let stalls = std::mem::take(&mut self.state().stalls);

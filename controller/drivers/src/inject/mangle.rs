@@ -37,7 +37,8 @@ pub(super) struct Done {
 const RUNS: [u8; 9] = [0x00, 0x80, 0xc0, 0xe0, 0xf0, 0xf8, 0xfc, 0xfe, 0xff];
 
 impl Effect {
-    /// Does to the bytes what is wrong with the wire. `dice` are advanced.
+    /// Does to the bytes what is wrong with the wire. `dice` are advanced. The words are about
+    /// all that it is going to do.
     pub(super) fn apply(&mut self, bytes: &mut Vec<u8>, dice: &mut Dice) -> Done {
         if bytes.is_empty() {
             return Done::default();
@@ -45,27 +46,28 @@ impl Effect {
         let what = match self {
             Self::Away | Self::Cut | Self::Delay(_) => return Done::default(),
             Self::Overrun(left) => {
-                let lost = lose(left, bytes);
-                let what = (lost > 0).then(|| format!("{lost} bytes overran the port"));
-                return Done { what, counted: lost };
+                let what = Some(format!("{left} bytes overrun the port, from here on"));
+                return Done { what, counted: lose(left, bytes) };
             }
             Self::Drop(left) => {
-                let lost = lose(left, bytes);
-                (lost > 0).then(|| format!("{lost} bytes were dropped"))
+                let what = Some(format!("{left} bytes are dropped, from here on"));
+                lose(left, bytes);
+                what
             }
             Self::Corrupt(left) => {
+                let what = format!("a bit of each of {left} bytes is flipped, from here on");
                 let count = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= count as u64;
                 for byte in &mut bytes[..count] {
                     *byte ^= 1 << (dice.roll() % 8);
                 }
-                (count > 0).then(|| format!("a bit of each of {count} bytes was flipped"))
+                Some(what)
             }
             Self::Garble => {
                 for byte in bytes.iter_mut() {
                     *byte = RUNS[dice.roll() as usize % RUNS.len()];
                 }
-                Some(format!("{} bytes came as garbage", bytes.len()))
+                Some("bytes come as garbage, from here on".to_owned())
             }
             Self::HideId(filter) => {
                 let hidden = filter.filter(bytes);

@@ -16,6 +16,8 @@ mod mangle;
 mod power;
 mod processes;
 mod schedule;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use board::InjectedFactory;

@@ -28,6 +28,12 @@ pub(super) struct Course {
 }
 
 impl Course {
+    /// Begins the run.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.run.began.get_or_insert(now);
+        self.attempt.began.get_or_insert(now);
+    }
+
     /// Begins another attempt.
     pub(super) fn begin_attempt(&mut self, now: Instant) {
         self.run.began.get_or_insert(now);

@@ -12,6 +12,7 @@ use jig_model::protocol::{BoxFuture, PowerState};
 use tokio::fs;
 
 use super::{Outlets, PowerError};
+use crate::discover::hub_interface;
 
 /// Switches ports.
 pub(super) struct UsbHubOutlets {
@@ -24,14 +25,13 @@ impl UsbHubOutlets {
         Self { hub: about.hub, sysfs }
     }
 
-    /// Returns the attribute of a port. A root hub's interface has a name of its own.
+    /// Returns the attribute of a port.
     fn attribute(&self, port: &str) -> PathBuf {
-        let interface = match self.hub.strip_prefix("usb") {
-            Some(bus) => format!("{bus}-0:1.0"),
-            None => format!("{}:1.0", self.hub),
-        };
         let devices = self.sysfs.join("bus/usb/devices");
-        devices.join(interface).join(format!("{}-port{port}", self.hub)).join("disable")
+        devices
+            .join(hub_interface(&self.hub))
+            .join(format!("{}-port{port}", self.hub))
+            .join("disable")
     }
 
     /// Says what an error means: which of hub, port and attribute is missing.

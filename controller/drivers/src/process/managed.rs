@@ -120,6 +120,20 @@ impl ManagedProcess {
         self.pid.as_raw()
     }
 
+    /// Tells whether somebody has stopped it (SIGSTOP): it lives, and does nothing.
+    pub fn is_stopped(&self) -> bool {
+        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        // Until it is reaped the number is its own.
+        let stat = match *reaped {
+            false => std::fs::read_to_string(format!("/proc/{}/stat", self.pid)),
+            true => return false,
+        };
+        // The state stands behind the name, which is in brackets and may hold any others.
+        let stat = stat.unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        state == Some('T')
+    }
+
     /// Returns how it ended, if it has.
     pub fn ending(&self) -> Option<Ending> {
         *self.ending.borrow()
@@ -322,6 +336,21 @@ mod tests {
         // The trap may not be set yet; either signal ends it, and both in bounded time.
         let ending = deaf.stop(Duration::from_millis(50)).await;
         assert!(matches!(ending, Ending::Signalled(_)));
+    }
+
+    #[tokio::test]
+    async fn a_stopped_child_is_told_from_one_that_waits() {
+        let mut sleeper = spawn("sleep", &["600"]).await;
+        assert!(!sleeper.is_stopped());
+        sleeper.signal(Signal::SIGSTOP);
+        let stopped = async {
+            while !sleeper.is_stopped() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), stopped).await.expect("it goes on");
+        sleeper.kill().await;
+        assert!(!sleeper.is_stopped());
     }
 
     #[tokio::test]

@@ -444,6 +444,11 @@ impl Owner {
     async fn check(&mut self) -> CheckReport {
         let (ok, detail) = match &mut self.instance {
             None => self.try_out().await,
+            // A question would wait until it goes on, and then be answered as if nothing had
+            // been: but the target has had no time meanwhile.
+            Some(running) if running.instance.process.is_stopped() => {
+                (false, "somebody has stopped the emulator's process".to_owned())
+            }
             Some(running) => match running.instance.monitor.call("query-status", ANSWER).await {
                 Ok(answer) => {
                     running.pulse = None;

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use jig_model::event::BoardEvent;
+use jig_model::Cause;
 use jig_model::image::Image;
 use jig_model::profile::Emulation;
-use jig_model::protocol::{BindContext, BoardSink, BoxFuture, DriverError, Wire};
+use jig_model::protocol::{BindContext, DriverError, NoSink};
 use jig_model::rig_file::EmulatorResource;
-use jig_model::{Cause, ConsoleName};
 
 use super::instance::{ANSWER, Instance};
 
@@ -22,7 +21,7 @@ pub(super) async fn trial(
     image: Option<&Image>,
     serial: u32,
 ) -> Result<String, DriverError> {
-    let context = BindContext { sink: Arc::new(Nobody), ..context.clone() };
+    let context = BindContext { sink: Arc::new(NoSink), ..context.clone() };
     let mut instance = Instance::launch(&context, what, image, serial, None).await?;
     let answer = instance.monitor.call("query-status", ANSWER).await;
     instance.process.kill().await;
@@ -32,17 +31,4 @@ pub(super) async fn trial(
     })?;
     let status = answer.get("status").and_then(|s| s.as_str()).unwrap_or("unknown");
     Ok(format!("off; a trial start answered: machine is {status}"))
-}
-
-/// A sink that hears nothing.
-struct Nobody;
-
-impl BoardSink for Nobody {
-    fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
-
-    fn drained(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn event(&self, _event: BoardEvent) {}
 }

@@ -232,7 +232,7 @@ pub(crate) async fn cycle_hub(catalogue: &Catalogue, hub: &Hub) -> Result<String
 }
 
 /// Returns what devices need of this host.
-fn context(locks: &Path) -> PowerContext {
+pub(in crate::commands) fn context(locks: &Path) -> PowerContext {
     PowerContext {
         locks: locks.to_owned(),
         ledger: Arc::new(NoLedger),

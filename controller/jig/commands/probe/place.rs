@@ -285,7 +285,7 @@ fn selector_of(places: &Places, place: &PlaceName) -> Result<Option<String>, Fai
 }
 
 /// Lists the places that are served: place, selector, who serves it.
-pub(super) fn served_places(
+pub(in crate::commands) fn served_places(
     catalogue: &Catalogue,
 ) -> Result<Vec<(PlaceName, String, String)>, Failure> {
     let places = catalogue.places();

@@ -88,7 +88,9 @@ impl DriverFactory for EmulatedProbeFactory {
         };
         let seat = Seat::Emulated(Box::new(seat));
         let mut protocols = protocols(&start(seat, &context, Cause::EmulatorStuck));
-        protocols.health.extend(emulator.health);
+        // A stopped emulator is seen at once; a probe waits for it, until it may go on again.
+        let behind = std::mem::replace(&mut protocols.health, emulator.health);
+        protocols.health.extend(behind);
         Ok(protocols)
     }
 }

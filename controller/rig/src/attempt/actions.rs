@@ -23,6 +23,7 @@ use jig_model::{Cause, ConsoleName, chain};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+pub(super) use self::power::lied;
 use super::board::Board;
 use super::trouble::trouble;
 use super::watcher::Progress;

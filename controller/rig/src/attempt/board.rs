@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jig_model::event::BoardEvent;
+use jig_model::plan::PowerOp;
 use jig_model::protocol::{BoardSink, BoxFuture, PowerState, Wire};
 use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::watch;
@@ -108,6 +109,24 @@ impl Board {
 
     pub(super) fn boots(&self) -> usize {
         self.facts().boots.len()
+    }
+
+    /// Returns what a command to the power is held against: how many boots there were, and
+    /// whether the board has power.
+    pub(super) fn powered(&self) -> (usize, bool) {
+        let facts = self.facts();
+        (facts.boots.len(), facts.power == Some(PowerState::On))
+    }
+
+    /// Tells whether the board did what its power was told, as far as its driver knows. What
+    /// switches the power may believe itself, and be another board's.
+    pub(super) fn obeyed(&self, op: PowerOp, before: (usize, bool)) -> bool {
+        let (boots, on) = self.powered();
+        match op {
+            PowerOp::Off => !on,
+            PowerOp::On => before.1 || boots > before.0,
+            PowerOp::Cycle => boots > before.0,
+        }
     }
 
     /// Records something unasked and wakes whoever waits.

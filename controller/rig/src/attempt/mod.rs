@@ -14,6 +14,7 @@ mod aftermath;
 mod board;
 mod bound;
 mod consoles;
+mod garbage;
 mod identity;
 mod lookout;
 mod perform;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jig_model::image::Image;
-use jig_model::plan::{Action, ActionKind, Plan};
+use jig_model::plan::{Action, ActionKind, Plan, PowerOp};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
     BindContext, BoardSink as _, BoxFuture, DriverError, DriverFactory, Host, PowerState,
@@ -19,7 +19,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::actions::Actions;
+use super::actions::{Actions, lied};
 use super::aftermath;
 use super::board::{Board, EventSink};
 use super::consoles::Consoles;
@@ -76,6 +76,9 @@ pub struct AttemptRequest<'a> {
 pub struct AttemptEnd {
     /// What it amounts to.
     pub verdict: Verdict,
+    /// What it amounts to if the wire is to be believed, where the verdict says that it is not:
+    /// a rig that was repaired in between shows whose the garbage is.
+    pub believed: Option<Verdict>,
     /// The workflow's record, if it got that far.
     pub workflow: Option<WorkflowRecord>,
     /// Where each boot's output begins on the primary console.
@@ -247,6 +250,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         // Before its first stage a workflow has no way into the state of that name.
         cancelled: outcome.state == State::Cancelled
             || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
+        garbage: seen.garbage,
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         printed_elsewhere: others.iter().any(|other| other.output.1 > other.output.0),
         report: seen.report,
@@ -267,8 +271,11 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         post_mortem,
         notes: std::mem::take(&mut board.facts().notes),
     };
+    let verdict = judge(&observation);
+    let believed = judge(&Observation { garbage: None, ..observation });
     Ok(AttemptEnd {
-        verdict: judge(&observation),
+        believed: (believed.cause != verdict.cause).then_some(believed),
+        verdict,
         workflow: Some(outcome.record),
         boots,
         consoles: closed.lengths,
@@ -309,7 +316,9 @@ async fn follow_plan(
 async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
     let Some(power) = &mut actions.protocols.power else { return Ok(()) };
     actions.board.facts().switching = true;
+    let before = actions.board.powered();
     match timeout(POWER_OFF, power.off()).await {
+        Ok(Ok(())) if !actions.board.obeyed(PowerOp::Off, before) => Err(lied(PowerOp::Off)),
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(ActionFailure::new(error.cause, chain(&error))),
         Err(_) => {

@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::board::Board;
+use super::garbage::GarbageScanner;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
 use super::lookout::Sought;
 use super::perform::AttemptError;
@@ -49,6 +50,8 @@ pub(super) struct Seen {
     pub(super) report: TestReport,
     /// Each boot before that the plan got its report in: which, where, and the report.
     pub(super) earlier: Vec<(usize, (u64, u64), TestReport)>,
+    /// The first bytes of the last boot that no text holds.
+    pub(super) garbage: Option<Passage>,
     /// The build id that the last boot printed.
     pub(super) printed: Option<PrintedId>,
 }
@@ -72,6 +75,7 @@ pub(super) struct Watcher {
     follower: Follower,
     recogniser: Recogniser,
     results: Option<Results>,
+    garbage: GarbageScanner,
     identity: IdentityScanner,
     printed: Option<PrintedId>,
     wire: WireWatch,
@@ -116,6 +120,7 @@ impl Watcher {
             follower,
             recogniser: sought.recogniser.clone(),
             results,
+            garbage: GarbageScanner::new(0),
             identity: sought.identity.clone(),
             printed: None,
             wire: WireWatch::default(),
@@ -174,6 +179,7 @@ impl Watcher {
             self.begun += 1;
             self.recogniser.expect_boot(start, self.began.elapsed());
             self.follower.begin_boot(start);
+            self.garbage = GarbageScanner::new(start);
             self.identity.restart();
             self.printed = None;
             if let Some(results) = &mut self.results {
@@ -212,6 +218,7 @@ impl Watcher {
 
     fn look_within_boot(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
         let recognitions = self.recogniser.feed(bytes, self.began.elapsed());
+        self.garbage.feed(offset, bytes);
         let mut fed = 0;
         for recognition in &recognitions {
             // What stands before the fault may be results; the line it cuts is none.
@@ -328,11 +335,14 @@ impl Watcher {
             self.report(recognition);
         }
         let output = (self.follower.floor(), self.follower.cursor());
+        let text = "bytes that no text holds".to_owned();
+        let garbage = self.garbage.found();
+        let garbage = garbage.map(|(start, end)| Passage { file: self.file(), start, end, text });
         Ok(match self.results {
-            None => Seen { output, printed: self.printed, ..Seen::default() },
+            None => Seen { output, garbage, printed: self.printed, ..Seen::default() },
             Some(results) => {
                 let Results { parser, earlier, .. } = results;
-                Seen { output, report: parser.finish(), earlier, printed: self.printed }
+                Seen { output, report: parser.finish(), earlier, garbage, printed: self.printed }
             }
         })
     }

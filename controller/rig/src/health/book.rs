@@ -93,9 +93,21 @@ impl HealthBook {
     /// # Errors
     /// The book cannot be read.
     pub fn of(&self, place: &PlaceName) -> Result<PlaceHealth, HealthError> {
+        self.of_by(&self.policy, place)
+    }
+
+    /// Returns how a place is that has a policy of its own.
+    ///
+    /// # Errors
+    /// The book cannot be read.
+    pub fn of_by(
+        &self,
+        policy: &HealthPolicy,
+        place: &PlaceName,
+    ) -> Result<PlaceHealth, HealthError> {
         let connection = self.connection();
         let found = patiently(&self.path, || load(&connection, place))?;
-        self.lowered(found, &self.policy)
+        self.lowered(found, policy)
     }
 
     /// Notes an event of a place, and returns how the place is now.

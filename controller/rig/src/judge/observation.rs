@@ -117,6 +117,8 @@ pub struct Observation {
     pub cancelled: bool,
     /// The results console's output of the last boot.
     pub output: Passage,
+    /// The first bytes of that output that no text holds, if there are any.
+    pub garbage: Option<Passage>,
     /// Whether another console printed in the last boot.
     pub printed_elsewhere: bool,
     /// What was reported there.

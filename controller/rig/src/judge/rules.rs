@@ -46,6 +46,9 @@ const RULES: &[(&str, Rule)] = &[
 /// in any of them decides, else the last boot, else what an earlier one leaves open.
 pub fn judge(seen: &Observation) -> Verdict {
     let mut verdict = judge_boots(seen);
+    if let Some(doubt) = garbled(seen, &verdict) {
+        verdict = doubt;
+    }
     explain(seen, &mut verdict);
     verdict.notes.clone_from(&seen.notes);
     verdict
@@ -321,6 +324,32 @@ fn bytes_lost(seen: &Observation) -> Option<Verdict> {
     Some(verdict(Cause::OutputLost, summary, vec![gap.passage.evidence()]))
 }
 
+/// What did not come, or came in pieces, may have been lost where garbage came: then nothing
+/// is proven against the target. What was read to go wrong stands, and so does a pass.
+fn garbled(seen: &Observation, found: &Verdict) -> Option<Verdict> {
+    let missed = matches!(
+        found.cause,
+        Cause::Hang
+            | Cause::ExpectMissed
+            | Cause::GoalMissed
+            | Cause::SummaryFailed
+            | Cause::NoResults
+            | Cause::NoTests
+            | Cause::PlanMismatch
+            | Cause::NoEnd
+            | Cause::IdentityMissing
+    );
+    let garbage = seen.garbage.as_ref().filter(|_| missed)?;
+    let summary = format!(
+        "the console gave bytes that no text holds, so what is missing may be lost: {}",
+        found.summary
+    );
+    let mut evidence = found.evidence.clone();
+    evidence.insert(0, garbage.evidence());
+    let doubt = verdict(Cause::OutputLost, summary, evidence);
+    Some(Verdict { tests: found.tests.clone(), ..doubt })
+}
+
 fn identity_missing(seen: &Observation) -> Option<Verdict> {
     let identity = &seen.identity;
     (identity.announces && identity.deployed.is_some() && identity.printed.is_none()).then(|| {
@@ -586,6 +615,29 @@ mod tests {
             assert_eq!(verdict.cause, Cause::UnexpectedReset);
             assert_eq!(verdict.summary, format!("the target reset itself {times}, unasked"));
         }
+    }
+
+    #[test]
+    fn garbage_puts_in_doubt_what_is_missing_and_nothing_else() {
+        let garbage = Some(Passage { start: 3, end: 5, ..Passage::default() });
+        let seen = || Observation { garbage: garbage.clone(), ..green() };
+        assert_eq!(judge(&seen()).cause, Cause::Passed);
+        let mut failed = seen();
+        failed.report.cases.push(case("c", CaseStatus::Fail));
+        assert_eq!(judge(&failed).cause, Cause::TestFailed);
+        let crashed = vec![incident(IncidentKind::Recognised(Cause::FaultBanner))];
+        let crashed = Observation { incidents: crashed, ..seen() };
+        assert_eq!(judge(&crashed).cause, Cause::FaultBanner);
+        let mut cut = seen();
+        cut.report.ended = false;
+        let verdict = judge(&cut);
+        assert_eq!((verdict.cause, verdict.evidence[0].start), (Cause::OutputLost, 3));
+        assert_eq!(verdict.tests.cases.len(), 2);
+        let mut claimed = seen();
+        claimed.report.claimed_failures = Some(1);
+        assert_eq!(judge(&claimed).cause, Cause::OutputLost);
+        let late = Some(ActionFailure::new(Cause::ExpectMissed, ""));
+        assert_eq!(judge(&Observation { failure: late, ..seen() }).cause, Cause::OutputLost);
     }
 
     #[test]

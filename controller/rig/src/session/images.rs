@@ -5,10 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jig_model::Fault;
 use jig_model::image::{Image, ImageError, ImageSource};
 use jig_model::plan::{ActionKind, Plan};
 use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::rig_file::Resource;
+use nix::errno::Errno;
 
 /// Says what is wrong with the images of a run.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +56,21 @@ pub enum ImagesError {
     },
 }
 
+impl ImagesError {
+    /// Says who is to blame: whoever named the image, unless this machine could not read it.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Unreadable(error) if error.is_the_hosts() => Fault::Lab,
+            Self::NotGiven { .. }
+            | Self::NotDeployed { .. }
+            | Self::Needed { .. }
+            | Self::NotTaken { .. }
+            | Self::Unreadable(_)
+            | Self::Unfit { .. } => Fault::Usage,
+        }
+    }
+}
+
 /// Says why an image file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("read image {}", path.display())]
@@ -63,6 +80,14 @@ pub struct UnreadableImage {
     /// Why.
     #[source]
     pub source: io::Error,
+}
+
+impl UnreadableImage {
+    /// Tells whether it would be read if this machine were well.
+    fn is_the_hosts(&self) -> bool {
+        let errno = self.source.raw_os_error().map(Errno::from_raw);
+        matches!(errno, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EIO))
+    }
 }
 
 /// An image with the bytes that were checked.

@@ -1,11 +1,11 @@
 //! What a run's parts need of its directory, in the shape they ask for it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jig_model::RunEvent;
 use jig_model::protocol::ProcessLedger;
+use jig_model::{RunEvent, Verdict};
 
 use super::run::Observer;
 use crate::attempt::EventSink;
@@ -44,14 +44,19 @@ impl ProcessLedger for RunLedger {
     }
 }
 
+/// Most strikes of the fault injector that a verdict lists; the events hold all.
+const MAX_INJECTED: usize = 16;
+
 /// Writes events to the run's log and passes them on.
 pub(super) struct RunEvents {
     pub(super) log: Arc<EventLog>,
     pub(super) observer: Arc<dyn Observer>,
     /// The run's id, which joins log lines of one run.
     pub(super) trace: String,
-    /// The first event that could not be written.
-    pub(super) failed: OnceLock<StoreError>,
+    /// The first event of the attempt that could not be written.
+    failed: Mutex<Option<StoreError>>,
+    /// What the fault injector did, a line each.
+    injected: Mutex<Vec<String>>,
     /// What the events amount to for the health of the place.
     pub(super) tally: Mutex<Tally>,
 }
@@ -71,7 +76,7 @@ impl EventSink for RunEvents {
         self.count(&event);
         if let Err(error) = self.log.append(&event) {
             tracing::error!(%error, "event not recorded");
-            let _ = self.failed.set(error);
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
         self.observer.event(&event);
     }
@@ -84,9 +89,24 @@ impl RunEvents {
             log: Arc::clone(live.events()),
             observer: Arc::clone(observer),
             trace: live.id().to_string(),
-            failed: OnceLock::new(),
+            failed: Mutex::default(),
+            injected: Mutex::default(),
             tally: Mutex::default(),
         })
+    }
+
+    /// Returns why an event could not be written since this was asked last. What a later
+    /// attempt shows is whole again.
+    pub(super) fn lost(&self) -> Option<StoreError> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Adds what the fault injector did to a verdict that does not say it, because it struck
+    /// an attempt that was made again: such a run is no natural one.
+    pub(super) fn own_up(&self, verdict: &mut Verdict) {
+        let mut notes = self.injected.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        notes.retain(|note| !verdict.notes.contains(note));
+        verdict.notes.splice(0..0, notes);
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
@@ -97,6 +117,12 @@ impl RunEvents {
         match event {
             RunEvent::Deployed(report) => self.tally().flash_ms = Some(report.duration_ms),
             RunEvent::Gap { .. } => self.tally().gaps += 1,
+            RunEvent::Injected { fault, detail } => {
+                let mut injected = self.injected.lock().unwrap_or_else(PoisonError::into_inner);
+                if injected.len() < MAX_INJECTED {
+                    injected.push(format!("injected {fault}: {detail}"));
+                }
+            }
             _ => {}
         }
     }

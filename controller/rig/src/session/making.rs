@@ -49,6 +49,8 @@ pub(super) struct Making<'a> {
     pub(super) events: Arc<RunEvents>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) cancel: CancelToken,
+    /// What is known where the wire of a console is in doubt.
+    pub(super) garbled: Garbled,
     /// How many more times the rig may be repaired.
     pub(super) cures: u32,
     /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
@@ -57,6 +59,31 @@ pub(super) struct Making<'a> {
     pub(super) syncing: Vec<Syncing>,
     /// Where the health of the place is noted.
     pub(super) chart: Chart<'a>,
+}
+
+/// What is known where the wire of a console is in doubt.
+#[derive(Debug, Default)]
+pub(super) struct Garbled {
+    /// What the last attempt amounts to if its wire is to be believed after all.
+    believed: Option<Verdict>,
+    /// There was garbage in this turn already.
+    seen: bool,
+    /// A known-good image has passed in this turn.
+    vouched: bool,
+}
+
+impl Garbled {
+    /// Returns what the last attempt amounts to if its garbage must be the target's own: a
+    /// wire does not go bad in the same test twice, with a good image between.
+    fn overcome(&mut self) -> Option<Verdict> {
+        let mut believed = self.believed.take()?;
+        if !std::mem::replace(&mut self.seen, true) || !self.vouched {
+            return None;
+        }
+        let note = "garbage came again after the rig was repaired: the target prints it";
+        believed.notes.push(note.to_owned());
+        Some(believed)
+    }
 }
 
 /// What a known-good image says of a rig.
@@ -77,15 +104,29 @@ impl Making<'_> {
     /// verdict that counts.
     pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
         let mut repairs: Vec<String> = Vec::new();
+        // The known-good image has failed in this turn, too.
+        let mut unmasked = false;
+        self.garbled = Garbled::default();
         loop {
             let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
+            if let Some(believed) = self.garbled.overcome() {
+                verdict = believed;
+                self.amend(&verdict, false)?;
+            }
             let mut suspect = suspicion(&verdict);
             if suspect == Suspicion::Either {
                 match self.control().await? {
                     Control::None | Control::Cancelled => {}
                     Control::Passed(words) => verdict.notes.push(words),
+                    Control::Failed(words) if unmasked && self.garbled.vouched => {
+                        // It has passed since it spoke against the rig, and fails again.
+                        verdict.notes.push(format!("{words}; it contradicts itself"));
+                        self.doubt(Some(u32::MAX));
+                    }
                     Control::Failed(words) => {
-                        verdict = unmasked(verdict, words);
+                        unmasked = true;
+                        self.garbled.vouched = false;
+                        verdict = blame_rig(verdict, words);
                         suspect = Suspicion::Rig;
                     }
                 }
@@ -133,9 +174,9 @@ impl Making<'_> {
         let place = self.seat.place.clone();
         let mut nurse = Nurse { making: self, charted: false };
         let climbed = climb(cause, rungs, within, &mut nurse, &cancel).await;
-        if self.seat.place == place {
-            self.chart.climbed(&place, cause, &climbed);
-        }
+        // A place that the run had to leave was not cured.
+        let cured_by = climbed.cured_by.filter(|_| self.seat.place == place);
+        self.chart.climbed(&place, cause, &Climbed { cured_by, ..climbed.clone() });
         climbed
     }
 
@@ -145,6 +186,7 @@ impl Making<'_> {
         let name = image.name.clone();
         let images = BTreeMap::from([(None, image)]);
         let made = self.attempt(Purpose::Canary, &plan, &images).await?;
+        self.garbled.vouched |= made.kind == VerdictKind::Pass;
         if made.kind != VerdictKind::Cancelled {
             let (passed, words) =
                 (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
@@ -237,16 +279,18 @@ impl Making<'_> {
         .await;
         let mut end = outcome.unwrap_or_else(|error| AttemptEnd {
             verdict: Verdict::of(error.cause(), jig_model::chain(&error)),
+            believed: None,
             workflow: None,
             boots: Vec::new(),
             consoles: BTreeMap::new(),
             syncing: Vec::new(),
         });
-        if let Some(error) = self.events.failed.get() {
+        if let Some(error) = self.events.lost() {
             let notes = std::mem::take(&mut end.verdict.notes);
             end.verdict =
-                Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(error)) };
+                Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(&error)) };
         }
+        self.garbled.believed = end.believed.take();
         let verdict = end.verdict.clone();
         self.events.emit(RunEvent::AttemptEnded { attempt, verdict: verdict.clone() });
         let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });
@@ -293,6 +337,15 @@ impl Making<'_> {
         }
     }
 
+    /// Notes by how many doubts more the known-good image is believed less; nothing if it is
+    /// believed again.
+    pub(super) fn doubt(&self, more: Option<u32>) {
+        let Some(places) = self.bench.places.filter(|_| self.seat.canary.is_none()) else { return };
+        if let Err(error) = places.doubt_known_good(&self.seat.place, more) {
+            tracing::warn!(error = jig_model::chain(&error), "known-good image not noted");
+        }
+    }
+
     /// Changes what the last test attempt amounts to, now that more is known.
     fn amend(&mut self, verdict: &Verdict, replaced: bool) -> Result<(), StoreError> {
         self.live.note(|record| {
@@ -336,7 +389,7 @@ pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means
 }
 
 /// Says that it was the rig, and what the test had shown.
-fn unmasked(shown: Verdict, words: String) -> Verdict {
+fn blame_rig(shown: Verdict, words: String) -> Verdict {
     let seen = format!("the test had shown: {}: {}", shown.cause, shown.summary);
     Verdict {
         evidence: shown.evidence,

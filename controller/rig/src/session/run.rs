@@ -17,7 +17,7 @@ use super::chart::Chart;
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::Making;
+use super::making::{Garbled, Making};
 use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
 use crate::health::HealthBook;
@@ -110,7 +110,7 @@ impl SessionError {
     /// Says who is to blame.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Images(_) => Fault::Usage,
+            Self::Images(error) => error.fault(),
             Self::Unfit { .. } => Fault::Profile,
             Self::Store(error) => error.fault(),
         }
@@ -160,6 +160,7 @@ pub async fn run(
         observer,
         cancel,
         cures: request.cures.unwrap_or(request.profile.recovery.cures),
+        garbled: Garbled::default(),
         number: 0,
         syncing: Vec::new(),
         chart: chart.clone(),
@@ -183,7 +184,9 @@ pub async fn run(
     }
     verdicts.extend(durable(syncing).await);
     let (place, events) = (making.seat.place.clone(), Arc::clone(&making.events));
-    let record = live.finish(combine(&verdicts))?;
+    let mut verdict = combine(&verdicts);
+    events.own_up(&mut verdict);
+    let record = live.finish(verdict)?;
     if let Some(verdict) = &record.verdict {
         chart.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
     }

@@ -43,10 +43,15 @@ pub struct KnownGood {
     pub took_ms: u64,
     /// When it passed.
     pub passed: Timestamp,
-    /// Whether it has failed since, so that the next image that passes takes its place.
+    /// How many repairs in a row it has spoken against, although everything else at the place
+    /// worked. The next image that passes takes its place then.
     #[serde(default)]
-    pub doubted: bool,
+    pub doubts: u32,
 }
+
+/// Repairs in a row that a known-good image may speak against before it is believed no longer:
+/// the rig may well be broken in a way that only shows when something runs.
+const MOST_DOUBTS: u32 = 3;
 
 /// Formats that a known-good image is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +107,10 @@ impl Places {
     /// none that can be trusted.
     pub fn known_good(&self, place: &PlaceName, board: &BoardId) -> Option<(KnownGood, Vec<u8>)> {
         let (record, image) = self.known_good_paths(place);
-        let known = read_record(&record).filter(|known| known.board == *board)?;
+        let known = read_record(&record)?;
+        if known.board != *board || known.doubts >= MOST_DOUBTS {
+            return None;
+        }
         let bytes = read_bounded(&image, MAX_IMAGE).ok()?;
         (hash(&bytes) == known.sha256).then_some((known, bytes))
     }
@@ -120,7 +128,7 @@ impl Places {
     ) -> Result<(), StoreError> {
         let (record, image) = self.known_good_paths(place);
         let good_enough = |known: KnownGood| {
-            known.board == *passed.board && !known.doubted && known.took_ms / 2 <= passed.took_ms
+            known.board == *passed.board && known.doubts == 0 && known.took_ms / 2 <= passed.took_ms
         };
         if passed.bytes.len() as u64 > MAX_IMAGE || read_record(&record).is_some_and(good_enough) {
             return Ok(());
@@ -136,21 +144,25 @@ impl Places {
             until: passed.until.clone(),
             took_ms: passed.took_ms,
             passed: now,
-            doubted: false,
+            doubts: 0,
         };
         write_record(&record, &known)
     }
 
-    /// Notes that the known-good image failed although nothing could be found wrong with the
-    /// rig: the next image that passes takes its place.
+    /// Notes that the known-good image spoke against a repair although everything else at the
+    /// place works, by so many doubts more, or with nothing that it passed.
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn doubt_known_good(&self, place: &PlaceName) -> Result<(), StoreError> {
+    pub fn doubt_known_good(&self, place: &PlaceName, more: Option<u32>) -> Result<(), StoreError> {
         let (record, _) = self.known_good_paths(place);
+        let doubts = |known: &KnownGood| more.map_or(0, |more| known.doubts.saturating_add(more));
+        if read_record(&record).is_none_or(|known| known.doubts == doubts(&known)) {
+            return Ok(());
+        }
         let Some(_lock) = self.lock_known_good(place)? else { return Ok(()) };
         let Some(known) = read_record(&record) else { return Ok(()) };
-        write_record(&record, &KnownGood { doubted: true, ..known })
+        write_record(&record, &KnownGood { doubts: doubts(&known), ..known })
     }
 
     /// Keeps two processes from writing at once; who comes second has nothing to add.
@@ -195,15 +207,23 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         let kept = |board: &BoardId| places.known_good(&place, board).map(|(_, bytes)| bytes);
         assert_eq!(kept(&board), None);
-        places.doubt_known_good(&place).unwrap();
+        places.doubt_known_good(&place, Some(1)).unwrap();
         places.keep_known_good(&place, &passed(&board, b"one", 100), now).unwrap();
         places.keep_known_good(&place, &passed(&board, b"two", 60), now).unwrap();
         assert_eq!(kept(&board).unwrap(), b"one");
         assert_eq!(kept(&other), None, "another board's image proves nothing");
         places.keep_known_good(&place, &passed(&board, b"three", 49), now).unwrap();
         assert_eq!(kept(&board).unwrap(), b"three");
-        places.doubt_known_good(&place).unwrap();
-        assert!(places.known_good(&place, &board).unwrap().0.doubted);
+        for _ in 0..2 {
+            places.doubt_known_good(&place, Some(1)).unwrap();
+        }
+        assert_eq!(places.known_good(&place, &board).unwrap().0.doubts, 2);
+        places.doubt_known_good(&place, None).unwrap();
+        assert_eq!(places.known_good(&place, &board).unwrap().0.doubts, 0);
+        for _ in 0..MOST_DOUBTS {
+            places.doubt_known_good(&place, Some(1)).unwrap();
+        }
+        assert_eq!(kept(&board), None, "what never works is believed no longer");
         places.keep_known_good(&place, &passed(&board, b"four", 900), now).unwrap();
         assert_eq!(kept(&board).unwrap(), b"four");
         places.keep_known_good(&place, &passed(&other, b"five", 900), now).unwrap();

@@ -12,6 +12,16 @@ use super::{Actions, by_driver};
 use crate::attempt::trouble::ended;
 use crate::workflow::ActionFailure;
 
+/// Says that a command was taken and that nothing came of it.
+pub(in crate::attempt) fn lied(op: PowerOp) -> ActionFailure {
+    let detail = match op {
+        PowerOp::Off => "the power was switched off, it is said, but the board runs on",
+        PowerOp::On => "the power was switched on, it is said, but no boot began",
+        PowerOp::Cycle => "the power was cycled, it is said, but no boot began",
+    };
+    ActionFailure::new(Cause::PowerLied, detail)
+}
+
 impl Actions<'_> {
     pub(super) async fn power(
         &mut self,
@@ -32,9 +42,11 @@ impl Actions<'_> {
             }
         };
         self.board.facts().switching = true;
+        let before = self.board.powered();
         let switched = timeout(within, switch).await;
         self.board.facts().switching = false;
         match switched {
+            Ok(Ok(())) if !self.board.obeyed(op, before) => Err(lied(op)),
             Ok(Ok(())) => Ok(format!("power {op:?}").to_lowercase()),
             Ok(Err(error)) => Err(by_driver(&error)),
             Err(_) => {

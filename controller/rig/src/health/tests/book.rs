@@ -1,3 +1,5 @@
+//! The book: what is kept, by many processes, and what damages it.
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Checks that answer, fail and hang.
+
 use std::time::Duration;
 
 use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck};

@@ -1,3 +1,5 @@
+//! The state machine: every pair, and what no sequence may do.
+
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use jig_model::event::BoardEvent;
 use jig_model::plan::Plan;
 use jig_model::protocol::{
     BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, HealthCheck, Host,
@@ -13,10 +14,12 @@ use jig_model::recovery::RecoveryEvent;
 use jig_model::rig_file::{EmulatorResource, ProbeResource, Resource};
 use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
 
-use super::super::{Bench, Lab, Observer, RecoverRequest, Seat, SessionRequest, recover, run};
+use super::super::{
+    Bench, Extent, Lab, Observer, RecoverRequest, Seat, SessionRequest, recover, run,
+};
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
-use crate::health::HealthBook;
+use crate::health::{HealthBook, HealthState, PlaceHealth};
 use crate::store::{KnownFormat, Passed, Places, RunRecord, RunStore};
 use crate::workflow::CancelToken;
 
@@ -108,6 +111,8 @@ struct Case {
     spare: Vec<Bind>,
     lab: Others,
     seen: Arc<Seen>,
+    /// How the place is at the end.
+    health: Arc<Mutex<Option<PlaceHealth>>>,
 }
 
 /// Loads one byte.
@@ -128,6 +133,7 @@ impl Case {
             spare: Vec::new(),
             lab: Others::default(),
             seen: Arc::default(),
+            health: Arc::default(),
         }
     }
 
@@ -138,11 +144,11 @@ impl Case {
         .await
     }
 
-    async fn recovered(self) -> RunRecord {
+    async fn recovered(self, extent: Extent) -> RunRecord {
         self.with(|request, bench, seen| {
             Box::pin(async move {
                 let SessionRequest { place, resource, profile, canary, .. } = request;
-                let request = RecoverRequest { place, resource, profile, canary, from: None };
+                let request = RecoverRequest { place, resource, profile, canary, extent };
                 recover(request, bench, seen, CancelToken::new()).await.unwrap()
             })
         })
@@ -210,6 +216,7 @@ impl Case {
             clock: None,
         };
         let record = work(request, &bench, self.seen).await;
+        *self.health.lock().unwrap() = Some(book.of(&"fake".parse().unwrap()).unwrap());
         let left = here.binds.lock().unwrap().len() + there.binds.lock().unwrap().len();
         assert_eq!(left, 0, "the place was taken up less often than scripted");
         record
@@ -324,10 +331,49 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     assert_eq!((first.cause, record.attempts[0].replaced), (Cause::RigUnhealthy, true));
     assert!(first.notes[0].contains("no_output"), "{:?}", first.notes);
 
+    // An image that fails, passes and fails again tells nothing: what the test showed stands.
+    let binds = vec![silent(), red(), Says(true), green(), silent(), red()];
+    let record = Case { known_good: true, ..Case::of(binds) }.made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::NoOutput, "{}", verdict.summary);
+    assert!(verdict.notes[0].contains("contradicts itself"), "{:?}", verdict.notes);
+
     // A repair that the known-good image does not confirm is none.
     let binds = vec![lost(), Says(true), red()];
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
+}
+
+/// Prints what no text holds, and no report.
+fn garbled() -> Bind {
+    Plays(vec![Beat::Print(0, b"hello \xf0\x0f world\n".to_vec())])
+}
+
+#[tokio::test]
+async fn garbage_is_the_wires_unless_it_comes_again_on_a_good_one() {
+    let record = Case::of(vec![garbled(), Says(true), green()]).made().await;
+    let doubted = (Purpose::Test, true, Cause::OutputLost);
+    assert_eq!(attempts(&record), [doubted, (Purpose::Test, false, Cause::Passed)]);
+    // A repair without a known-good image vouches for no wire.
+    let again = vec![garbled(), Says(true), garbled(), Says(true), garbled()];
+    let record = Case::of(again).made().await;
+    assert_eq!(record.verdict.unwrap().cause, Cause::OutputLost);
+    // With one it does: the target prints the garbage, and this is how it would be judged.
+    let again = vec![garbled(), Says(true), green(), garbled(), green()];
+    let record = Case { known_good: true, ..Case::of(again) }.made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::NoResults, "{}", verdict.summary);
+    assert!(verdict.notes.iter().any(|note| note.contains("the target prints it")));
+}
+
+#[tokio::test]
+async fn a_run_that_was_made_to_fail_says_so_however_it_ends() {
+    let injected = BoardEvent::Injected { fault: "x@0s".to_owned(), detail: "done".to_owned() };
+    let killed = BoardEvent::Lost { cause: Cause::EmulatorKilled, detail: "killed".to_owned() };
+    let struck = Plays(vec![Beat::Event(injected), Beat::End(killed)]);
+    let record = Case::of(vec![struck, Says(true), green()]).made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!((verdict.cause, verdict.notes[0].as_str()), (Cause::Passed, "injected x@0s: done"));
 }
 
 #[tokio::test]
@@ -344,28 +390,45 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
     let broken = || vec![lost(), Says(false), silent(), Says(false), Says(false)];
     let case =
         Case { resource: resource(), spare: vec![Says(true), green()], ..Case::of(broken()) };
+    let health = Arc::clone(&case.health);
     let record = case.made().await;
     assert_eq!(record.place.unwrap().as_str(), "other");
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::Passed, "{}: {:?}", verdict.summary, verdict.notes);
     assert!(verdict.notes[0].contains("fail-over"), "{:?}", verdict.notes);
+    // The place that was left is not well, though its state is known.
+    assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Unhealthy);
 
     let lab = Others { taken: vec!["other"] };
     let case = Case { resource: resource(), lab, ..Case::of(broken()) };
+    let health = Arc::clone(&case.health);
     let record = case.made().await;
     assert_eq!(record.place.unwrap().as_str(), "fake");
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
+    // Nothing is left to try, and nothing proves anything: it is out of service.
+    assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Quarantined);
 }
 
 #[tokio::test]
 async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
-    let record = Case::of(vec![Says(true)]).recovered().await;
+    let record = Case::of(vec![Says(true)]).recovered(Extent::Repair).await;
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.cause, verdict.notes.len()), (Cause::ExpectationsMet, 0));
-    let record = Case::of(vec![Says(false), Says(true)]).recovered().await;
+    // What was ill is asked again until it counts as healthy.
+    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(true)])
+        .recovered(Extent::Repair)
+        .await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::ExpectationsMet);
     assert!(verdict.summary.contains("works again, by restart-emulator"), "{}", verdict.summary);
-    let record = Case::of(vec![Says(false), Says(false)]).recovered().await;
+    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(false)])
+        .recovered(Extent::Repair)
+        .await;
+    let verdict = record.verdict.unwrap();
+    assert!(verdict.summary.contains("only now and then"), "{}", verdict.summary);
+    // Who is only asked is left alone.
+    let record = Case::of(vec![Says(false)]).recovered(Extent::Ask).await;
+    assert!(record.verdict.unwrap().summary.starts_with("does not work: board-answers"));
+    let record = Case::of(vec![Says(false), Says(false)]).recovered(Extent::Repair).await;
     assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);
 }

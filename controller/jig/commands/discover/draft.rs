@@ -1,0 +1,302 @@
+//! A rig file out of what is attached. Pure.
+//!
+//! # Design
+//! Nobody but the user knows which board hangs on which probe, so every place is commented out:
+//! `# ` stands before prose, `#` alone before what is to be used. With these taken away and the
+//! boards named the file is a rig; as it is, it is one, too.
+
+use std::fmt::Write as _;
+
+use jig_drivers::discover::{HubFound, TtyFound, hub_of};
+use jig_model::{BoardId, PlaceName};
+use jig_probe::ProbeInfo;
+
+use crate::render::one_line;
+
+/// What was found.
+pub(super) struct Found {
+    pub(super) ttys: Vec<TtyFound>,
+    pub(super) probes: Vec<ProbeInfo>,
+    pub(super) hubs: Vec<HubFound>,
+    /// Emulated boards that a process serves, and the selectors of their probes.
+    pub(super) served: Vec<(PlaceName, String)>,
+    /// The boards there are profiles of.
+    pub(super) boards: Vec<BoardId>,
+}
+
+/// Width of a line of names.
+const WIDTH: usize = 92;
+
+/// Writes the rig file.
+pub(super) fn draft(found: &Found) -> String {
+    let mut text = String::from(
+        "# What is attached to this machine. Everything is commented out: take the # away from\n\
+         # the lines of a place, say which board it is and which console the wire belongs to.\n\
+         # `jig boards` shows how that is understood, `jig health --check` whether it works.\n",
+    );
+    boards(&mut text, &found.boards);
+    text.push_str("version = 1\n");
+    if found.ttys.is_empty() && found.probes.is_empty() && found.hubs.is_empty() {
+        text.push_str("\n# No serial port, debug probe or USB hub was found.\n");
+    }
+    for hub in &found.hubs {
+        hub_entry(&mut text, hub);
+    }
+    let mut used = Vec::new();
+    for (number, probe) in (1..).zip(&found.probes) {
+        place(&mut text, found, number, probe, &mut used);
+    }
+    for tty in found.ttys.iter().filter(|tty| !used.contains(&tty.node.as_str())) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "\n# Serial port without a debug probe: {}", about(tty));
+        let _ = writeln!(text, "# As a wire of a place: tty = {}", quoted(path(tty)));
+    }
+    for (place, selector) in &found.served {
+        let selector = one_line(selector);
+        let _ = writeln!(text, "\n# Emulated board {place}, served by a process: {selector}");
+    }
+    text
+}
+
+fn boards(text: &mut String, boards: &[BoardId]) {
+    let mut line = String::from("# Boards:");
+    for board in boards {
+        if line.len() + board.as_str().len() + 1 > WIDTH {
+            let _ = writeln!(text, "{line}");
+            line = String::from("#  ");
+        }
+        let _ = write!(line, " {board}");
+    }
+    if !boards.is_empty() {
+        let _ = writeln!(text, "{line}");
+    }
+}
+
+fn hub_entry(text: &mut String, hub: &HubFound) {
+    let switching: Vec<String> = hub
+        .ports
+        .iter()
+        .filter(|port| port.switches)
+        .map(|port| match &port.device {
+            Some(device) => format!("{} ({})", port.number, one_line(device)),
+            None => port.number.to_string(),
+        })
+        .collect();
+    let name = one_line(&hub.name);
+    let title =
+        if hub.title.is_empty() { String::new() } else { format!(" ({})", one_line(&hub.title)) };
+    if switching.is_empty() {
+        let _ =
+            writeln!(text, "\n# USB hub {name}{title}: the kernel can switch none of its ports.");
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\n# USB hub {name}{title}: the kernel can switch ports {}.",
+        switching.join(", ")
+    );
+    text.push_str(
+        "# Whether that cuts the supply is for you to try: many hubs only stop the data.\n",
+    );
+    let _ = writeln!(text, "#[[power]]\n#name = {}", quoted(&device_name(hub)));
+    let _ = writeln!(text, "#[power.usb_hub]\n#hub = {}", quoted(&hub.name));
+}
+
+fn device_name(hub: &HubFound) -> String {
+    format!("hub-{}", hub.name)
+}
+
+fn place<'f>(
+    text: &mut String,
+    found: &'f Found,
+    number: u32,
+    probe: &ProbeInfo,
+    used: &mut Vec<&'f str>,
+) {
+    let port = probe.port.as_deref();
+    let at = port.map_or_else(String::new, |port| format!(", at USB port {}", one_line(port)));
+    let _ = writeln!(text, "\n# {} ({}){at}", one_line(&probe.name), one_line(&probe.kind));
+    if !probe.accessible {
+        text.push_str("# This user may not open it; `jig doctor` says what helps.\n");
+    }
+    let _ =
+        writeln!(text, "#[[place]]\n#name = \"bench-{number}\"\n#board = \"\"  # which one is it?");
+    let hub = port.and_then(hub_of).and_then(|(name, port)| {
+        let hub = found.hubs.iter().find(|hub| hub.name == name)?;
+        hub.ports.iter().any(|p| p.number == port && p.switches).then_some((hub, port))
+    });
+    if let Some((hub, port)) = hub {
+        let device = quoted(&device_name(hub));
+        let _ = writeln!(text, "#power = {{ device = {device}, outlet = \"{port}\" }}");
+    }
+    let _ = writeln!(text, "#[place.probe]\n#selector = {}", quoted(&probe.selector));
+    let beside =
+        |tty: &&TtyFound| port.is_some() && tty.usb.as_ref().map(|u| u.port.as_str()) == port;
+    for (nth, tty) in found.ttys.iter().filter(beside).enumerate() {
+        used.push(&tty.node);
+        if nth == 0 {
+            let _ = writeln!(text, "#[[place.console]]\n#name = \"uart0\"  # {}", about(tty));
+            let _ = writeln!(text, "#tty = {}", quoted(path(tty)));
+        } else {
+            let _ = writeln!(text, "# Its next port: {}", about(tty));
+            let _ = writeln!(text, "# As a wire of a place: tty = {}", quoted(path(tty)));
+        }
+        if tty.lasting().is_none() {
+            text.push_str("# This name may be another port's after the next start.\n");
+        }
+    }
+}
+
+/// Returns the name by which a rig file should know a port.
+fn path(tty: &TtyFound) -> &str {
+    tty.lasting().unwrap_or(&tty.node)
+}
+
+fn about(tty: &TtyFound) -> String {
+    let mut words = vec![tty.node.clone()];
+    if let Some(usb) = &tty.usb {
+        words.push(format!("USB {}:{}", usb.vendor, usb.product));
+        words.extend(usb.serial.as_ref().map(|serial| format!("serial {serial}")));
+        words.push(usb.title.clone());
+    }
+    words.extend(tty.interface.as_ref().map(|number| format!("interface {number}")));
+    words.extend(tty.driver.clone());
+    words.retain(|word| !word.is_empty());
+    one_line(&words.join(", "))
+}
+
+/// Writes a text as a TOML string in plain ASCII, so that it is harmless on a terminal, too.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            ' '..='~' => quoted.push(c),
+            _ => quoted.push_str(&format!("\\U{:08X}", u32::from(c))),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_drivers::discover::{HubPort, UsbIdentity};
+    use jig_model::profile::{BoardProfile, FaultSets};
+    use jig_model::rig_file::{Resource, Rig, RigText, WireEnd};
+
+    use super::*;
+
+    fn tty(node: &str, port: &str, by_id: Option<&str>) -> TtyFound {
+        TtyFound {
+            node: node.to_owned(),
+            by_id: by_id.map(str::to_owned),
+            by_path: None,
+            driver: Some("cdc_acm".to_owned()),
+            interface: Some("01".to_owned()),
+            usb: Some(UsbIdentity {
+                vendor: "0d28".to_owned(),
+                product: "0204".to_owned(),
+                serial: Some("99\"00\\\u{7f}".to_owned()),
+                title: "Arm\u{202e} DAPLink".to_owned(),
+                port: port.to_owned(),
+            }),
+        }
+    }
+
+    fn probe(selector: &str, port: Option<&str>) -> ProbeInfo {
+        ProbeInfo {
+            name: "DAPLink\n[[place]]".to_owned(),
+            selector: selector.to_owned(),
+            kind: "CMSIS-DAP".to_owned(),
+            port: port.map(str::to_owned),
+            holder: None,
+            accessible: false,
+        }
+    }
+
+    fn lab() -> Found {
+        let port = |number, device: Option<&str>| HubPort {
+            number,
+            switches: number < 3,
+            device: device.map(str::to_owned),
+        };
+        let hub =
+            |name: &str, ports| HubFound { name: name.to_owned(), title: "Hub".to_owned(), ports };
+        Found {
+            ttys: vec![
+                tty("/dev/ttyACM0", "1-1.2", Some("/dev/serial/by-id/usb-\"x\"\u{e9}")),
+                tty("/dev/ttyACM1", "1-1.2", None),
+                tty("/dev/ttyUSB0", "1-3", None),
+            ],
+            probes: vec![probe("0d28:0204:9900", Some("1-1.2")), probe("1366:0101:77", None)],
+            hubs: vec![
+                hub("1-1", vec![port(2, Some("1-1.2")), port(3, None)]),
+                hub("usb1", vec![port(3, None)]),
+            ],
+            served: vec![("demo".parse().unwrap(), "20b7:9db1:unix:/x".to_owned())],
+            boards: (0..40).map(|n| format!("board-number-{n}").parse().unwrap()).collect(),
+        }
+    }
+
+    fn rig(text: &str) -> Result<Rig, String> {
+        let board = "version = 1\nid = \"b\"\ntitle = \"B\"\narch = \"arm\"\nchip = \"C\"\n\
+                     console = [{ name = \"uart0\", kind = \"uart\" }]\n";
+        let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
+        let board = BoardProfile::parse("b.toml", board, &sets).unwrap_or_else(|p| panic!("{p}"));
+        Rig::parse([RigText { origin: "rig.toml", text }], &[board])
+            .map_err(|bad| bad.iter().map(ToString::to_string).collect())
+    }
+
+    /// Takes the marks away, as a user does with an editor.
+    fn edited(text: &str) -> String {
+        let lines = text.lines().filter(|line| !line.starts_with("# "));
+        let lines = lines.map(|line| line.strip_prefix('#').unwrap_or(line));
+        lines.collect::<Vec<_>>().join("\n").replace("board = \"\"", "board = \"b\"")
+    }
+
+    #[test]
+    fn a_draft_is_a_rig_file_and_so_is_what_one_makes_of_it() {
+        let text = draft(&lab());
+        assert_eq!(rig(&text).unwrap().places, []);
+        assert!(text.lines().all(|line| line.len() < 160), "{text}");
+        let rig = rig(&edited(&text)).unwrap_or_else(|bad| panic!("{bad}\n{text}"));
+        assert_eq!(rig.power.iter().map(|d| d.name.as_str()).collect::<Vec<_>>(), ["hub-1-1"]);
+        assert_eq!(rig.places.len(), 2);
+        let power = rig.places[0].power.as_ref().unwrap();
+        assert_eq!((power.device.as_str(), power.outlet.as_str()), ("hub-1-1", "2"));
+        let Resource::Probe(first) = &rig.places[0].resource else { panic!() };
+        assert_eq!(first.selector, "0d28:0204:9900");
+        assert_eq!(first.wires.len(), 1);
+        assert_eq!(
+            first.wires[0].end,
+            WireEnd::Tty("/dev/serial/by-id/usb-\"x\"\u{e9}".to_owned())
+        );
+        assert_eq!(rig.places[1].power, None);
+    }
+
+    #[test]
+    fn what_cannot_be_used_as_it_is_stands_in_prose() {
+        let text = draft(&lab());
+        for words in [
+            "# USB hub usb1 (Hub): the kernel can switch none of its ports.\n",
+            "can switch ports 2 (1-1.2).\n",
+            "# Serial port without a debug probe: /dev/ttyUSB0, USB 0d28:0204,",
+            "# Its next port: /dev/ttyACM1",
+            "# This user may not open it",
+            "# Emulated board demo, served by a process: 20b7:9db1:unix:/x\n",
+        ] {
+            assert!(text.contains(words), "{words:?} is not in\n{text}");
+        }
+        assert!(!text.contains('\u{202e}'), "{text}");
+    }
+
+    #[test]
+    fn an_empty_machine_makes_an_empty_rig() {
+        let (ttys, probes, hubs) = (Vec::new(), Vec::new(), Vec::new());
+        let none = Found { ttys, probes, hubs, served: Vec::new(), boards: Vec::new() };
+        let text = draft(&none);
+        assert!(text.contains("# No serial port, debug probe or USB hub was found."), "{text}");
+        assert_eq!(rig(&text).unwrap().places, []);
+    }
+}

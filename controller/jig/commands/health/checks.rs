@@ -1,0 +1,130 @@
+//! The checks of a place, from what it is made of.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use jig_drivers::checks;
+use jig_drivers::power::{OutletPower, PowerError, open_outlet};
+use jig_model::Fault;
+use jig_model::profile::{BoardProfile, CheckKind};
+use jig_model::protocol::{BindContext, HealthCheck, NoLedger, NoSink};
+use jig_model::rig_file::{Place, Resource};
+use tempfile::TempDir;
+
+use crate::args::Common;
+use crate::catalogue::Catalogue;
+use crate::commands::power::context;
+use crate::failure::Failure;
+use crate::wire_up;
+
+/// The checks of a place, in the order in which they are run.
+pub(crate) struct PlaceChecks {
+    pub(crate) list: Vec<Box<dyn HealthCheck>>,
+    /// What drivers leave as evidence; gone with the checks.
+    _evidence: TempDir,
+}
+
+/// Makes the checks that a place's board asks for and the place has something for. Touches
+/// nothing yet. Call within a tokio runtime; whoever runs the checks of a real board holds its
+/// place.
+pub(crate) fn checks_of(
+    catalogue: &Catalogue,
+    common: &Common,
+    place: &Place,
+    profile: &Arc<BoardProfile>,
+) -> Result<PlaceChecks, Failure> {
+    let evidence = tempfile::tempdir().map_err(|error| {
+        Failure::new(Fault::Lab, format!("could not make a folder for the checks: {error}"))
+            .help("free some space in the folder of temporary files, or set TMPDIR")
+    })?;
+    let mut list = stands_on(catalogue, common, place, profile)?;
+    if profile.health.checks_at(&place.resource).contains(&CheckKind::Board) {
+        list.extend(board(catalogue, place, profile, &evidence)?);
+    }
+    Ok(PlaceChecks { list, _evidence: evidence })
+}
+
+/// Makes the checks of what a place stands on: all of its checks but those of the board itself.
+pub(crate) fn stands_on(
+    catalogue: &Catalogue,
+    common: &Common,
+    place: &Place,
+    profile: &BoardProfile,
+) -> Result<Vec<Box<dyn HealthCheck>>, Failure> {
+    let spec = &profile.health;
+    let mut list: Vec<Box<dyn HealthCheck>> = Vec::new();
+    for kind in spec.checks_at(&place.resource) {
+        match kind {
+            CheckKind::Clock => list.push(checks::clock(
+                catalogue.places().root().join(format!("{}.clock", place.name)),
+                spec.clock_skew,
+                installed(),
+                checks::ClockSources::default(),
+            )),
+            CheckKind::Disk => {
+                list.push(checks::free_disk(catalogue.runs_dir(common), spec.free_disk));
+            }
+            CheckKind::Memory => list.push(checks::free_memory(spec.free_memory)),
+            CheckKind::Handles => list.push(checks::free_handles(spec.free_handles)),
+            CheckKind::Power => list.extend(outlet(catalogue, place)?.map(checks::outlet)),
+            CheckKind::Console => {
+                let Resource::Probe(probe) = &place.resource else { continue };
+                let wires = probe.wires.iter();
+                list.extend(wires.map(|wire| checks::console(&wire.console, &wire.end)));
+            }
+            CheckKind::Board => {}
+        }
+    }
+    Ok(list)
+}
+
+/// Returns the checks that the driver of the board itself offers.
+fn board(
+    catalogue: &Catalogue,
+    place: &Place,
+    profile: &Arc<BoardProfile>,
+    evidence: &TempDir,
+) -> Result<Vec<Box<dyn HealthCheck>>, Failure> {
+    let images = Catalogue::images_dir();
+    let context = BindContext {
+        profile: Arc::clone(profile),
+        resource: place.resource.clone(),
+        sink: Arc::new(NoSink),
+        evidence: evidence.path().to_owned(),
+        images: std::path::absolute(&images).unwrap_or(images),
+        ledger: Arc::new(NoLedger),
+    };
+    let bound = wire_up::factory(profile, &place.resource)?.bind(context);
+    let bound =
+        bound.map_err(|error| Failure::of(error.cause.fault().unwrap_or(Fault::Lab), &error))?;
+    let mut list = Vec::new();
+    for check in bound.health {
+        list.push(match outlet(catalogue, place)? {
+            Some(outlet) => checks::while_powered(outlet, check),
+            None => check,
+        });
+    }
+    Ok(list)
+}
+
+/// Opens what switches a place, if anything does.
+fn outlet(catalogue: &Catalogue, place: &Place) -> Result<Option<OutletPower>, Failure> {
+    let Some(power) = place.power.as_ref().filter(|_| matches!(place.resource, Resource::Probe(_)))
+    else {
+        return Ok(None);
+    };
+    let context = context(catalogue.places().root());
+    let opened = open_outlet(power, &catalogue.rig.power, &context);
+    let failed = |error: PowerError| {
+        let fault = error.cause().fault().unwrap_or(Fault::Lab);
+        let help = format!("see what is switched how: jig power --explain {}", place.name);
+        Failure::of(fault, &error).help(help)
+    };
+    opened.map(Some).map_err(failed)
+}
+
+/// Returns a time that has surely passed: when this program was written to its disk.
+fn installed() -> SystemTime {
+    let program = std::env::current_exe().and_then(std::fs::metadata);
+    program.and_then(|about| about.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}

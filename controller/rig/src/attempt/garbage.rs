@@ -1,0 +1,113 @@
+//! Finds bytes on a console that no text holds. Pure.
+//!
+//! A target that prints text prints UTF-8, of which ASCII is a part. A port that listens at a
+//! wrong speed, or a bad cable, soon gives bytes that are none.
+
+/// A line that floats while a chip starts may give a byte or two: that is no bad wire.
+const GLITCH: u64 = 4;
+
+/// Most bytes that are pointed at.
+const SHOWN: u64 = 32;
+
+/// Longest beginning of a character that is cut by the end of a chunk.
+const CUT: usize = 3;
+
+/// Looks at one boot's output, however it is cut.
+#[derive(Debug, Clone)]
+pub(super) struct GarbageScanner {
+    /// Where the boot's output begins.
+    start: u64,
+    /// The beginning of a character whose end has not come.
+    cut: Vec<u8>,
+    found: Option<(u64, u64)>,
+}
+
+impl GarbageScanner {
+    /// Begins with a boot.
+    pub(super) fn new(start: u64) -> Self {
+        Self { start, cut: Vec::new(), found: None }
+    }
+
+    /// Returns the first such passage: first byte, and one past the last that is shown.
+    pub(super) fn found(&self) -> Option<(u64, u64)> {
+        self.found
+    }
+
+    /// Looks at the bytes from an offset of the log.
+    pub(super) fn feed(&mut self, offset: u64, bytes: &[u8]) {
+        if self.found.is_some() || (self.cut.is_empty() && bytes.is_ascii()) {
+            return;
+        }
+        let mut joined = std::mem::take(&mut self.cut);
+        let mut at = offset.saturating_sub(joined.len() as u64);
+        let end = offset + bytes.len() as u64;
+        joined.extend_from_slice(bytes);
+        for chunk in joined.utf8_chunks() {
+            at += chunk.valid().len() as u64;
+            let invalid = chunk.invalid();
+            let behind = at + invalid.len() as u64;
+            if invalid.is_empty() {
+                continue;
+            }
+            if behind == end && invalid.len() <= CUT && begins_a_character(invalid) {
+                self.cut = invalid.to_vec();
+            } else if at >= self.start + GLITCH {
+                self.found = Some((at, end.min(at + SHOWN)));
+                return;
+            }
+            at = behind;
+        }
+    }
+}
+
+/// Tells whether bytes may become a character when others follow.
+fn begins_a_character(bytes: &[u8]) -> bool {
+    // An error without a length is one that more bytes may cure.
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn scan(text: &[u8], cuts: &[usize]) -> Option<(u64, u64)> {
+        let mut scanner = GarbageScanner::new(0);
+        let (mut offset, mut rest, mut cuts) = (0, text, cuts.iter());
+        while !rest.is_empty() {
+            let (piece, behind) =
+                rest.split_at(*cuts.next().unwrap_or(&rest.len()).min(&rest.len()));
+            scanner.feed(offset, piece);
+            (offset, rest) = (offset + piece.len() as u64, behind);
+        }
+        scanner.found()
+    }
+
+    #[test]
+    fn a_bad_byte_is_found_behind_the_first_few() {
+        assert_eq!(scan(b"hello \xf0 world", &[]), Some((6, 13)));
+        assert_eq!(scan(b"\xff\x80\xff\x80boot\n", &[]), None);
+        assert_eq!(scan("grün\n".as_bytes(), &[3]), None);
+        assert_eq!(scan(b"gr\xc3", &[]), None, "its end may still come");
+    }
+
+    proptest! {
+        #[test]
+        fn text_holds_none_however_it_is_cut(
+            text in "(?s).{0,40}",
+            cuts in proptest::collection::vec(1..5_usize, 0..60),
+        ) {
+            prop_assert_eq!(scan(text.as_bytes(), &cuts), None);
+        }
+
+        #[test]
+        fn where_it_begins_does_not_depend_on_the_cuts(
+            bytes in proptest::collection::vec(any::<u8>(), 0..60),
+            cuts in proptest::collection::vec(1..5_usize, 0..60),
+        ) {
+            let start = |found: Option<(u64, u64)>| found.map(|(start, _)| start);
+            prop_assert_eq!(start(scan(&bytes, &cuts)), start(scan(&bytes, &[])));
+        }
+    }
+}
