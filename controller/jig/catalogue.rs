@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::rig_file::{Canary, Place, Resource, Rig, RigText};
+use jig_model::rig_file::{Canary, KeeperSeat, Place, Resource, Rig, RigText};
 use jig_model::{BoardId, Fault, PlaceName, Problems};
 use jig_rig::console::escape;
 use jig_rig::health::HealthBook;
@@ -94,7 +94,20 @@ impl Catalogue {
             Failure::new(Fault::Usage, unknown.to_string()).help(help)
         })?;
         let board = self.profile(&place.board)?;
-        Ok((place.clone(), Arc::new(board.at(&place.resource))))
+        let mut place = place.clone();
+        if let Resource::Probe(probe) = &mut place.resource {
+            for wire in &mut probe.wires {
+                wire.keeper = Some(self.keeper_seat(&place.name));
+            }
+        }
+        let board = board.at(&place.resource);
+        Ok((place, Arc::new(board)))
+    }
+
+    /// Returns where to ask for what `jig serve` keeps of a place.
+    pub(crate) fn keeper_seat(&self, place: &PlaceName) -> KeeperSeat {
+        let socket = self.places().keeper_socket();
+        KeeperSeat { socket, place: place.clone(), by: command_line() }
     }
 
     /// Finds the place that a real probe belongs to, and the chip there.
@@ -154,11 +167,6 @@ impl Catalogue {
         Places::new(&self.around.state())
     }
 
-    /// Returns the folder of what outlives a command.
-    pub(crate) fn state(&self) -> PathBuf {
-        self.around.state()
-    }
-
     /// Returns where the health of places is kept.
     pub(crate) fn health_book(&self) -> PathBuf {
         HealthBook::path_in(&self.around.state())
@@ -216,6 +224,15 @@ impl Boards {
     }
 }
 
+/// Returns how this process was called, shortened, for others to read.
+fn command_line() -> String {
+    let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let program = words.next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let line: Vec<String> = std::iter::once(name).chain(words.take(16)).collect();
+    line.join(" ").chars().take(200).collect()
+}
+
 /// Adds where all names are found to a suggestion, which may be a question.
 fn with_list(help: &str) -> String {
     let joint = if help.ends_with('?') { "" } else { ";" };
@@ -223,7 +240,10 @@ fn with_list(help: &str) -> String {
 }
 
 /// Returns the rig file and its drop-ins, in the order in which they are read.
-fn rig_files(wanted: Option<&Path>, around: &Surroundings) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn rig_files(
+    wanted: Option<&Path>,
+    around: &Surroundings,
+) -> Result<Vec<PathBuf>, Failure> {
     let main = match wanted {
         Some(path) => {
             let path = around.cwd.join(path);

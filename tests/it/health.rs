@@ -154,6 +154,49 @@ fn a_damaged_book_is_named_and_stops_no_run() {
     workshop.run(["health"]).says(0, &[]);
 }
 
+#[test]
+fn commands_at_once_and_commands_that_are_killed_leave_the_book_whole() {
+    let workshop = Workshop::new();
+    fs::create_dir(workshop.path("boards")).unwrap();
+    let board = "version = 1\nid = \"b\"\ntitle = \"B\"\narch = \"arm\"\n\
+                 console = [{ name = \"u\", kind = \"uart\" }]\n\
+                 health = { checks = [\"memory\"], free_memory = 1 }\n\
+                 emulation = { program = \"none\", machine = \"none\", \
+                 image_args = [\"{image}\"] }\n";
+    workshop.write("boards/b.toml", board);
+    let look = ["--boards", "boards", "health", "-b", "b", "--check", "--json"];
+    let (mut whole, mut killed) = (0, 0);
+    for _ in 0..4 {
+        let start = |_| {
+            let mut command = workshop.jig(look);
+            Started::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
+        };
+        // The first of them begin the book, all at once.
+        let mut started: Vec<Started> = (0..6).map(start).collect();
+        let rest = started.split_off(3);
+        for one in started {
+            one.finish().says(0, &[]);
+            whole += 1;
+        }
+        // These are wherever they are by now; some have ended.
+        for mut one in rest {
+            one.child().kill().unwrap();
+            match one.finish().code() {
+                0 => whole += 1,
+                code => {
+                    assert_eq!(code, 137);
+                    killed += 1;
+                }
+            }
+        }
+    }
+    let args = ["--boards", "boards", "health", "-b", "b", "--history", "1000", "--json"];
+    let ran = workshop.run(args);
+    ran.says(0, &[]);
+    let noted = place(&ran, "b")["history"].as_array().unwrap().len();
+    assert!((whole..=whole + killed).contains(&noted), "{noted} of {whole} and {killed}");
+}
+
 /// Makes a folder with files, and links in it.
 fn tree(root: &Path, files: &[(&str, &str)], links: &[(&str, &str)]) {
     for (path, text) in files {

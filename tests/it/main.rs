@@ -21,6 +21,7 @@ mod formats;
 mod health;
 mod inject;
 mod junit;
+mod keeper;
 mod linux;
 mod manifest;
 mod nothing_left;

@@ -18,14 +18,14 @@ use crate::served::first_line;
 use crate::workshop::{Slot, Started, Workshop, until};
 
 /// A board that another process serves, and a rig that has it with a wire of some kind.
-struct Bench {
-    workshop: Workshop,
+pub(crate) struct Bench {
+    pub(crate) workshop: Workshop,
     _server: Started,
     _slot: Slot,
 }
 
 impl Bench {
-    fn new(wire: impl FnOnce(&Workshop) -> String) -> Self {
+    pub(crate) fn new(wire: impl FnOnce(&Workshop) -> String) -> Self {
         let (slot, workshop) = (Slot::take(), Workshop::new());
         let mut command = workshop.jig(["probe", "serve", "-b", "microbit"]);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
@@ -44,7 +44,7 @@ impl Bench {
     }
 
     /// Starts a run that waits for a text; what it says to people goes to a file.
-    fn run_until(&self, text: &str) -> Started {
+    pub(crate) fn run_until(&self, text: &str) -> Started {
         let image = elf("microbit", "rtt-echo");
         let wait = ["--until", text, "--timeout", "1h"];
         let args = ["--json", "run", "-b", "bench", "--cures", "0", &image];
@@ -54,12 +54,12 @@ impl Bench {
         Started::of(&mut command)
     }
 
-    fn run_dir(&self) -> Option<PathBuf> {
+    pub(crate) fn run_dir(&self) -> Option<PathBuf> {
         self.workshop.run_dirs().pop()
     }
 
     /// Waits until the run has written an event with a text.
-    fn event(&self, text: &str) {
+    pub(crate) fn event(&self, text: &str) {
         until(text, || {
             let events = fs::read_to_string(self.run_dir()?.join("events.jsonl")).ok()?;
             events.contains(text).then_some(())
@@ -68,7 +68,7 @@ impl Bench {
 }
 
 /// A terminal that is raw before anybody writes to it: its far end, and its near end held open.
-fn terminal() -> (File, File, PathBuf) {
+pub(crate) fn terminal() -> (File, File, PathBuf) {
     // No child may inherit the far end: it would keep the wire alive.
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     let master = posix_openpt(flags).unwrap();
@@ -82,7 +82,7 @@ fn terminal() -> (File, File, PathBuf) {
     (File::from(OwnedFd::from(master)), near, path)
 }
 
-fn tty(path: &Path) -> String {
+pub(crate) fn tty(path: &Path) -> String {
     format!("tty = \"{}\"", path.display())
 }
 

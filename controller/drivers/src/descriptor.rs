@@ -30,6 +30,11 @@ impl Descriptor {
         Ok(Self(AsyncFd::with_interest(fd, interest)?))
     }
 
+    /// Returns another descriptor of the same thing, for whoever goes on with it.
+    pub(crate) fn copy(&self) -> io::Result<OwnedFd> {
+        self.0.get_ref().try_clone()
+    }
+
     /// Reads what is there; `Pending` means that there was nothing at this very moment.
     pub(crate) fn poll_read(
         &self,

@@ -7,8 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use jig_model::pattern::Pattern;
 use jig_model::recovery::RecoveryStep;
-use jig_model::{BoardId, ConsoleName, PlaceName};
+use jig_model::{BoardId, PlaceName};
 
+use super::console::ConsoleArgs;
 use super::health::{DiscoverArgs, HealthArgs};
 use super::inject::{FaultArgs, InjectArgs};
 use super::power::PowerArgs;
@@ -81,6 +82,8 @@ pub(crate) enum Command {
     Test(TestArgs),
     /// Talk to a board's console
     Console(ConsoleArgs),
+    /// Keep the consoles of real boards between runs: capture, scroll-back, hand-over to runs
+    Serve,
     /// List board profiles and places, and where each came from
     Boards,
     /// Prove that a place works, or repair it step by step until it does
@@ -260,47 +263,6 @@ impl std::str::FromStr for ReportRequest {
         let format = ReportFormat::from_str(format, false)
             .map_err(|_| format!("unknown format {format:?}: use junit, json, tap or github"))?;
         Ok(Self { format, path: path.into() })
-    }
-}
-
-/// Arguments of `jig console`.
-#[derive(Debug, Args)]
-pub(crate) struct ConsoleArgs {
-    #[command(flatten)]
-    pub(crate) target: Target,
-    /// Image to boot: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image set
-    #[arg(long, value_hint = ValueHint::FilePath)]
-    pub(crate) image: Option<PathBuf>,
-    /// Which console, if not the primary one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) console: Option<ConsoleName>,
-    /// Pass bytes through untouched on standard input and output
-    #[arg(long)]
-    pub(crate) raw: bool,
-    /// What the enter key sends, unless --raw
-    #[arg(long, value_enum, default_value_t = LineEnd::Lf)]
-    pub(crate) line_end: LineEnd,
-}
-
-/// Line ends that targets wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LineEnd {
-    /// Line feed
-    Lf,
-    /// Carriage return
-    Cr,
-    /// Carriage return and line feed
-    Crlf,
-}
-
-impl LineEnd {
-    /// Returns the bytes.
-    pub(crate) fn bytes(self) -> &'static [u8] {
-        match self {
-            Self::Lf => b"\n",
-            Self::Cr => b"\r",
-            Self::Crlf => b"\r\n",
-        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! The command line: parsed here ([`low`]), given meaning in [`crate::commands`].
 
+mod console;
 mod health;
 mod inject;
 mod low;
 mod power;
 mod probe;
 
+pub(crate) use console::*;
 pub(crate) use health::*;
 pub(crate) use inject::*;
 pub(crate) use low::*;

@@ -1,4 +1,7 @@
-//! `jig console`: boots a board and connects it to this terminal or pipe.
+//! `jig console`: boots a board and connects it to this terminal or pipe, or attaches to one
+//! whose console is kept ([`attach`]).
+
+mod attach;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -16,6 +19,7 @@ use jig_rig::workflow::CancelToken;
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use tokio::sync::{mpsc, watch};
 
+use self::attach::Attach;
 use super::session::session;
 use crate::args::{Common, ConsoleArgs};
 use crate::catalogue::Catalogue;
@@ -36,13 +40,20 @@ const STRIDE: usize = 16 << 10;
 pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(common)?;
     let (place, profile) = catalogue.place(&args.target.board)?;
-    let wanted = args.console.unwrap_or_else(|| profile.primary_console().clone());
+    let wanted = args.console.clone().unwrap_or_else(|| profile.primary_console().clone());
     if !profile.consoles.iter().any(|c| c.name == wanted) {
         let known: Vec<_> = profile.consoles.iter().map(|c| c.name.to_string()).collect();
         let message = format!("board {} has no console {wanted}", profile.id);
         return Err(
             Failure::new(Fault::Usage, message).help(format!("it has: {}", known.join(", ")))
         );
+    }
+    if args.image.is_none() {
+        let (place, console) = (&place.name, &wanted);
+        let at = Attach { common, screen, catalogue: &catalogue, place, console, args: &args };
+        if let Some(code) = at.attach()? {
+            return Ok(code);
+        }
     }
     let line_end = args.line_end.bytes();
     let request = SessionRequest {
@@ -151,7 +162,7 @@ impl Pipe {
             tokio::runtime::Handle::current().block_on(show(&out, raw))
         });
         while let Some(bytes) = typed.recv().await.filter(|_| wired) {
-            let (bytes, end) = self.translate(bytes);
+            let (bytes, end) = translate(bytes, self.raw, self.terminal, self.line_end);
             if handle.send(bytes).await.is_err() || end {
                 cancel.cancel();
                 break;
@@ -174,23 +185,23 @@ impl Pipe {
         }
         while let Ok(Ok(())) = tokio::time::timeout(QUIET, state.changed()).await {}
     }
+}
 
-    /// Turns what was typed into what is sent; tells whether the user wants to end.
-    fn translate(&self, bytes: Vec<u8>) -> (Vec<u8>, bool) {
-        if self.raw {
-            let end = bytes.iter().position(|&b| self.terminal && b == ESCAPE);
-            return (bytes[..end.unwrap_or(bytes.len())].to_vec(), end.is_some());
-        }
-        let mut sent = Vec::with_capacity(bytes.len());
-        for byte in bytes {
-            if byte == b'\n' {
-                sent.extend_from_slice(self.line_end);
-            } else {
-                sent.push(byte);
-            }
-        }
-        (sent, false)
+/// Turns what was typed into what is sent; tells whether the user wants to end.
+fn translate(bytes: Vec<u8>, raw: bool, terminal: bool, line_end: &[u8]) -> (Vec<u8>, bool) {
+    if raw {
+        let end = bytes.iter().position(|&b| terminal && b == ESCAPE);
+        return (bytes[..end.unwrap_or(bytes.len())].to_vec(), end.is_some());
     }
+    let mut sent = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte == b'\n' {
+            sent.extend_from_slice(line_end);
+        } else {
+            sent.push(byte);
+        }
+    }
+    (sent, false)
 }
 
 fn read_input(input: &mpsc::Sender<Vec<u8>>) {

@@ -17,5 +17,6 @@ pub(crate) mod profile;
 pub(crate) mod recover;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod serve;
 mod session;
 mod turn;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jig_model::exit;
 use jig_model::recovery::Rung;
 use jig_rig::report::{RunReport, json};
-use jig_rig::session::{Bench, RecoverRequest, Seat, recover as climb, rungs};
+use jig_rig::session::{Bench, Extent, RecoverRequest, Seat, recover as climb, rungs};
 use jig_rig::workflow::CancelToken;
 use serde_json::json as value;
 
@@ -44,7 +44,7 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
         place: place.name.clone(),
         resource: place.resource.clone(),
         profile: Arc::clone(&profile),
-        from: args.from,
+        extent: args.from.map_or(Extent::Repair, Extent::From),
     };
     let view = Arc::new(LiveView::new(screen, 2));
     let watched = Arc::clone(&view);

@@ -2,14 +2,20 @@
 
 use std::time::Duration;
 
+use jig_drivers::serial::keeper::give_way;
 use jig_model::PlaceName;
+use jig_model::rig_file::KeeperSeat;
 use jig_rig::console::escape;
 use jig_rig::store::{Holder, PlaceLock, PlaceLockError, Places};
 
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
 
-/// Takes a place, waiting so long for somebody else who has it.
+/// How long whoever keeps the consoles is given to hear that somebody waits.
+const HEARING: Duration = Duration::from_secs(1);
+
+/// Takes a place, waiting so long for somebody else who has it. Whoever keeps the consoles is
+/// told that somebody waits, as it looks after idle places.
 pub(super) async fn take(
     places: &Places,
     place: &PlaceName,
@@ -20,6 +26,13 @@ pub(super) async fn take(
         let who = holder.map_or_else(|| "another process".to_owned(), Holder::to_string);
         screen.say(&format!("waiting for place {place}, in use by {}", escape(who.as_bytes())));
     };
+    match places.try_lock(place) {
+        Err(PlaceLockError::Held { .. }) => {}
+        taken => return taken,
+    }
+    let socket = places.keeper_socket();
+    let seat = KeeperSeat { socket, place: place.clone(), by: String::new() };
+    let _ = tokio::time::timeout(HEARING, give_way(&seat, place)).await;
     places.lock_within(place, wait, waiting).await
 }
 

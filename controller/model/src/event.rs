@@ -36,6 +36,16 @@ pub enum BoardEvent {
         /// What each attempt that failed said, in order.
         failures: Vec<String>,
     },
+    /// A console's wire was taken over from the program that keeps it between runs: what was
+    /// printed before stands in that program's log up to here.
+    TakenOver {
+        /// The console.
+        console: ConsoleName,
+        /// Which file of the keeper's log, by its number.
+        file: u64,
+        /// The length of that file then.
+        offset: u64,
+    },
     /// The processor was reset.
     Reset {
         /// Whether the target did it itself (also by a watchdog).

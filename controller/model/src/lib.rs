@@ -11,6 +11,7 @@ pub mod event;
 pub mod exit;
 pub mod fault;
 pub mod image;
+pub mod keeper;
 pub mod name;
 pub mod pattern;
 pub mod plan;

@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -171,6 +172,43 @@ pub trait Wire: Send {
     fn news(&mut self) -> Option<WireNews> {
         None
     }
+    /// Tells how another process can go on with the wire while this one leaves it alone.
+    ///
+    /// # Errors
+    /// The descriptor cannot be copied.
+    fn handing(&self) -> io::Result<Handing> {
+        Ok(Handing::Through)
+    }
+    /// Begins to do something to the line itself; done when the future is, which may be driven
+    /// while the wire is read on.
+    fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {
+        let _ = what;
+        let words = "this wire has no line to control";
+        Box::pin(std::future::ready(Err(io::Error::new(io::ErrorKind::Unsupported, words))))
+    }
+}
+
+/// How another process can go on with a wire.
+#[derive(Debug)]
+pub enum Handing {
+    /// By a copy of its descriptor: all there is to know of the wire is in the kernel.
+    Descriptor(OwnedFd),
+    /// Only through its owner, which passes the bytes on.
+    Through,
+    /// Not now: its other end is away, or something is still to be told of it.
+    Away,
+}
+
+/// What can be done to a serial line beside sending bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineControl {
+    /// Hold it at zero for longer than any character lasts, some 0.3 s.
+    Break,
+    /// Set "data terminal ready".
+    Dtr(bool),
+    /// Set "request to send".
+    Rts(bool),
 }
 
 /// What has happened to a wire that goes on.

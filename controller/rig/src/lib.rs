@@ -7,6 +7,7 @@ pub mod attempt;
 pub mod console;
 pub mod health;
 pub mod judge;
+pub mod keeper;
 pub mod recovery;
 pub mod report;
 pub mod results;

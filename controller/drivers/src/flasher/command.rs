@@ -13,6 +13,7 @@ use jig_model::profile::{Deploy, FlashCommand};
 use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, Flasher, ProcessLedger, Protocols, SharedSink,
 };
+use jig_model::rig_file::{KeeperSeat, Resource};
 use jig_model::{Cause, chain};
 use nix::fcntl::OFlag;
 use tokio::io::AsyncReadExt as _;
@@ -22,6 +23,7 @@ use tokio::time::timeout;
 use super::arguments::{Fill, arguments};
 use super::output::{Judge, Output};
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
+use crate::serial::keeper::let_go;
 
 /// How long a flasher may take to end after it was asked to: enough to let go of a probe in
 /// order, so that the next one can attach.
@@ -42,6 +44,8 @@ pub struct CommandFlasher {
     sink: SharedSink,
     evidence: PathBuf,
     ledger: Arc<dyn ProcessLedger>,
+    /// Who may keep the port that the program opens, and that port.
+    kept: Option<(KeeperSeat, String)>,
     /// How often it was run; numbers the logs.
     runs: u32,
 }
@@ -54,6 +58,13 @@ pub fn with_flasher(mut protocols: Protocols, context: &BindContext) -> Protocol
     protocols
 }
 
+/// Returns the port that a flasher is told, and who may keep it as a console of the place.
+fn kept_port(resource: &Resource) -> Option<(KeeperSeat, String)> {
+    let Resource::Probe(probe) = resource else { return None };
+    let seat = probe.wires.iter().find_map(|wire| wire.keeper.clone())?;
+    Some((seat, probe.port.clone()?))
+}
+
 impl CommandFlasher {
     /// Builds a flasher for a place. Touches nothing yet.
     pub fn new(command: FlashCommand, context: &BindContext) -> Self {
@@ -63,6 +74,7 @@ impl CommandFlasher {
             sink: Arc::clone(&context.sink),
             evidence: context.evidence.clone(),
             ledger: Arc::clone(&context.ledger),
+            kept: kept_port(&context.resource),
             runs: 0,
         }
     }
@@ -81,6 +93,13 @@ impl CommandFlasher {
         let path = self.evidence.join(format!("flasher-{}.log", self.runs));
         let log = open_log(&path).map_err(|error| unwritten(&path, error))?;
         let mut output = Output::new(judge, log);
+        let _closed = match &self.kept {
+            Some((seat, port)) => let_go(seat, port).await.map_err(|error| {
+                DriverError::new(Cause::DeployFailed, format!("get {port} for {}", self.program()))
+                    .with_source(error)
+            })?,
+            None => None,
+        };
         let (mut process, mut pipe) = self.start(args).await?;
         let mut told = 0;
         let mut progress = |percent| {

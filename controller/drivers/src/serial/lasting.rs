@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use jig_model::chain;
-use jig_model::protocol::{BoxFuture, Wire, WireNews};
+use jig_model::protocol::{BoxFuture, Handing, LineControl, Wire, WireNews};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::port::{SerialError, SerialPort};
@@ -197,6 +197,23 @@ impl Wire for LastingWire {
         match (&mut self.news, &mut self.state) {
             (None, State::Up { wire, .. }) => wire.news(),
             (news, _) => news.take(),
+        }
+    }
+
+    fn handing(&self) -> io::Result<Handing> {
+        match (&self.news, &self.state) {
+            (None, State::Up { wire, .. }) => wire.handing(),
+            _ => Ok(Handing::Away),
+        }
+    }
+
+    fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {
+        match &mut self.state {
+            State::Up { wire, .. } => wire.control(what),
+            State::Down(_) | State::Gone(_) => {
+                let error = self.gone("is not there");
+                Box::pin(std::future::ready(Err(error)))
+            }
         }
     }
 }

@@ -11,12 +11,20 @@
 //! stream believes a remembered "nothing there", which a wire must not. What it would give,
 //! any speed and exclusive use, `rustix` has as safe calls.
 //!
+//! *A wire that is kept* by another process is asked for there each time it is opened
+//! ([`keeper`]); where nobody keeps it the port is opened.
+//!
+//! *Modem lines and breaks* are `serial2`'s and `rustix`' on a copy of the descriptor, which
+//! leaves how the port is set up and owned to us.
+//!
 //! *Overruns.* An RFC 2217 server reports them, and they are told. The kernel's own counters
 //! (`TIOCGICOUNT`) are behind a call that no crate offers without `unsafe`: they are not read.
 //! A pseudo-terminal has none.
 
 mod holder;
+pub mod keeper;
 mod lasting;
+mod line;
 mod port;
 mod rfc2217;
 mod socket;
@@ -27,7 +35,7 @@ mod tty;
 
 pub(crate) use holder::{holder_pid, named};
 pub use lasting::LastingWire;
-pub use port::{SerialError, SerialPort};
+pub use port::{SerialError, SerialPort, TakenOver};
 pub use tty::{TtyError, TtyWire};
 
 /// Tells whether two speeds are the same to a receiver: its sampling drifts by half a bit in

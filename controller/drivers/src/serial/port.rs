@@ -1,12 +1,17 @@
 //! A serial port, wherever it is.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use jig_model::ConsoleName;
+use jig_model::keeper::LentWire;
 use jig_model::protocol::Wire;
-use jig_model::rig_file::WireEnd;
+use jig_model::rig_file::{ConsoleWire, KeeperSeat, WireEnd};
 
+use super::keeper::{KeeperError, borrow};
 use super::rfc2217::Rfc2217Wire;
 use super::socket::SocketWire;
 use super::tty::{TtyError, TtyWire};
@@ -34,6 +39,15 @@ pub enum SerialError {
         /// What it does or does not, with no subject.
         why: String,
     },
+    /// Whoever keeps it does not lend it.
+    #[error("borrow {address}")]
+    Keeper {
+        /// The address or path.
+        address: String,
+        /// Why.
+        #[source]
+        source: KeeperError,
+    },
     /// It took too long.
     #[error("{address} was not there within {within:?}")]
     Late {
@@ -58,6 +72,8 @@ impl SerialError {
             }
             Self::Tty(TtyError::Taken { .. } | TtyError::Speed { .. }) => false,
             Self::Connect { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
+            // It may end, and the port be free.
+            Self::Keeper { .. } => true,
             Self::Refused { .. } | Self::Late { .. } => false,
         }
     }
@@ -77,16 +93,44 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 /// A serial port that can be opened, and opened again.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SerialPort {
     end: WireEnd,
     baud: u32,
+    kept: Option<Kept>,
+}
+
+/// Where it may be borrowed.
+#[derive(Clone)]
+struct Kept {
+    seat: KeeperSeat,
+    console: ConsoleName,
+    told: TakenOver,
+}
+
+/// Is told where the keeper's log stood, each time a wire was borrowed.
+pub type TakenOver = Arc<dyn Fn(LentWire) + Send + Sync>;
+
+impl fmt::Debug for SerialPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SerialPort").field("end", &self.end).field("baud", &self.baud).finish()
+    }
 }
 
 impl SerialPort {
     /// Names a port; `baud` is its speed in bits per second, where somebody here can set it.
     pub fn new(end: WireEnd, baud: u32) -> Self {
-        Self { end, baud }
+        Self { end, baud, kept: None }
+    }
+
+    /// Names the port of a place's wire, to be borrowed from whoever keeps it; `baud` is the
+    /// speed of its console.
+    pub fn of_wire(wire: &ConsoleWire, baud: u32, told: TakenOver) -> Self {
+        let kept = wire.keeper.clone().map(|seat| {
+            let console = wire.console.clone();
+            Kept { seat, console, told }
+        });
+        Self { end: wire.end.clone(), baud: wire.baud.unwrap_or(baud), kept }
     }
 
     /// Returns the path or address.
@@ -108,6 +152,16 @@ impl SerialPort {
     /// # Errors
     /// The port is not there, not free, or not as it should be.
     pub async fn open(&self) -> Result<Box<dyn Wire>, SerialError> {
+        if let Some(Kept { seat, console, told }) = &self.kept {
+            let borrowed = borrow(seat, console).await;
+            let address = || self.address().to_owned();
+            let borrowed =
+                borrowed.map_err(|source| SerialError::Keeper { address: address(), source })?;
+            if let Some((wire, lent)) = borrowed {
+                told(lent);
+                return Ok(Box::new(wire));
+            }
+        }
         let connect = |source| SerialError::Connect { address: self.address().to_owned(), source };
         Ok(match &self.end {
             WireEnd::Tty(path) => Box::new(TtyWire::open_port(Path::new(path), self.baud)?),

@@ -1,14 +1,18 @@
 //! A serial port behind a server that speaks RFC 2217, as a wire.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{Future as _, poll_fn, ready as ready_with};
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
-use jig_model::protocol::{Wire, WireNews};
+use jig_model::protocol::{BoxFuture, LineControl, Wire, WireNews};
+use tokio::sync::oneshot;
+use tokio::time::{Sleep, sleep};
 
 use super::socket::SocketWire;
-use super::telnet::{Said, Telnet, escape, hello, set_up};
+use super::telnet::{Said, Telnet, control, end_of_break, escape, hello, set_up};
 use super::{SerialError, is_close};
 
 /// How much is read or written at once.
@@ -17,6 +21,9 @@ const CHUNK: usize = 16 << 10;
 /// How much a port may print before its server has answered. A port that is already chatting
 /// fills this in minutes; a server that only chats is none.
 const MOST_BEFORE: usize = 1 << 20;
+
+/// How long a break lasts: as long as a tty's of this host at least (tcsendbreak(3)).
+const BREAK: Duration = Duration::from_millis(250);
 
 /// A port of a server.
 #[derive(Debug)]
@@ -32,6 +39,8 @@ pub(super) struct Rfc2217Wire {
     suspended: bool,
     /// Who waits to send.
     writer: Option<Waker>,
+    /// The break that is being sent: when it is over, and who waits for that.
+    held: Option<(Pin<Box<Sleep>>, oneshot::Sender<io::Result<()>>)>,
 }
 
 impl Rfc2217Wire {
@@ -49,6 +58,7 @@ impl Rfc2217Wire {
             overrun: false,
             suspended: false,
             writer: None,
+            held: None,
         };
         loop {
             let said = poll_fn(|cx| wire.poll_server(cx)).await.map_err(connect)?;
@@ -71,6 +81,15 @@ impl Rfc2217Wire {
 
     /// Sends what is to be sent, and takes what the server has sent; nothing at its end.
     fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<Said>>>> {
+        if let Some((over, _)) = &mut self.held
+            && over.as_mut().poll(cx).is_ready()
+        {
+            self.out.extend(end_of_break());
+            if let Some((_, done)) = self.held.take() {
+                // Whoever asked may have gone.
+                let _ = done.send(Ok(()));
+            }
+        }
         // A server that does not take it is still listened to.
         if let Poll::Ready(sent) = self.poll_flush(cx) {
             sent?;
@@ -141,5 +160,21 @@ impl Wire for Rfc2217Wire {
 
     fn news(&mut self) -> Option<WireNews> {
         std::mem::take(&mut self.overrun).then_some(WireNews::Overrun(None))
+    }
+
+    fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {
+        if self.held.is_some() {
+            let error = io::Error::new(io::ErrorKind::WouldBlock, "a break is being sent");
+            return Box::pin(ready_with(Err(error)));
+        }
+        // It goes with the next read, which is under way at all times.
+        self.out.extend(control(what));
+        if what != LineControl::Break {
+            return Box::pin(ready_with(Ok(())));
+        }
+        let (done, over) = oneshot::channel();
+        self.held = Some((Box::pin(sleep(BREAK)), done));
+        let gone = || Err(io::ErrorKind::NotConnected.into());
+        Box::pin(async move { over.await.unwrap_or_else(|_| gone()) })
     }
 }

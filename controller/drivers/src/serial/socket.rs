@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::task::{Context, Poll};
 
-use jig_model::protocol::Wire;
+use jig_model::protocol::{Handing, Wire};
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
@@ -54,5 +54,9 @@ impl Wire for SocketWire {
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.socket.poll_write(cx, bytes)
+    }
+
+    fn handing(&self) -> io::Result<Handing> {
+        self.socket.copy().map(Handing::Descriptor)
     }
 }

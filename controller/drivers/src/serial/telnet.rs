@@ -3,6 +3,8 @@
 //! Whatever the server says, what is kept is bounded: an option is refused once, and a
 //! sub-negotiation longer than any that means something is cut.
 
+use jig_model::protocol::LineControl;
+
 const IAC: u8 = 255;
 const DONT: u8 = 254;
 const DO: u8 = 253;
@@ -21,6 +23,7 @@ const SET_BAUDRATE: u8 = 1;
 const SET_DATASIZE: u8 = 2;
 const SET_PARITY: u8 = 3;
 const SET_STOPSIZE: u8 = 4;
+const SET_CONTROL: u8 = 5;
 const SET_LINESTATE_MASK: u8 = 10;
 const ANSWER: u8 = 100;
 const NOTIFY_LINESTATE: u8 = 106;
@@ -84,6 +87,24 @@ pub(super) fn set_up(baud: u32) -> Vec<u8> {
         bytes.extend(command(what, &[value]));
     }
     bytes
+}
+
+/// Returns what does something to the line. A break begins with it, and ends with
+/// [`end_of_break`].
+pub(super) fn control(what: LineControl) -> Vec<u8> {
+    let value = match what {
+        LineControl::Break => 5,
+        LineControl::Dtr(true) => 8,
+        LineControl::Dtr(false) => 9,
+        LineControl::Rts(true) => 11,
+        LineControl::Rts(false) => 12,
+    };
+    command(SET_CONTROL, &[value])
+}
+
+/// Returns what ends a break.
+pub(super) fn end_of_break() -> Vec<u8> {
+    command(SET_CONTROL, &[6])
 }
 
 fn command(what: u8, value: &[u8]) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 
-use jig_model::protocol::Wire;
+use jig_model::protocol::{BoxFuture, Handing, LineControl, Wire};
 use nix::fcntl::OFlag;
 use nix::sys::stat::major;
 use rustix::termios::{
@@ -15,7 +15,7 @@ use rustix::termios::{
 use tokio::io::Interest;
 
 use super::holder::holder;
-use super::is_close;
+use super::{is_close, line};
 use crate::descriptor::Descriptor;
 
 /// Says why a tty cannot be used.
@@ -149,6 +149,14 @@ impl Wire for TtyWire {
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.tty.poll_write(cx, bytes)
+    }
+
+    fn handing(&self) -> io::Result<Handing> {
+        self.tty.copy().map(Handing::Descriptor)
+    }
+
+    fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {
+        line::control(self.tty.copy(), what)
     }
 }
 

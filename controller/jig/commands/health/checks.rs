@@ -56,7 +56,7 @@ pub(crate) fn stands_on(
     for kind in spec.checks_at(&place.resource) {
         match kind {
             CheckKind::Clock => list.push(checks::clock(
-                catalogue.state().join("host-clock"),
+                catalogue.places().root().join(format!("{}.clock", place.name)),
                 spec.clock_skew,
                 installed(),
                 checks::ClockSources::default(),

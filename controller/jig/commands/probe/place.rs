@@ -273,7 +273,7 @@ pub(in crate::commands) async fn lock(
         let failure = turn::refused(&error);
         match error {
             PlaceLockError::Held { .. } => failure.help("wait for it with --wait 30s"),
-            PlaceLockError::Store(_) => failure,
+            PlaceLockError::Kept { .. } | PlaceLockError::Store(_) => failure,
         }
     })
 }

@@ -123,6 +123,10 @@ fn board(event: &BoardEvent) -> String {
         BoardEvent::Power { state: PowerState::On } => "power on".to_owned(),
         BoardEvent::Power { state: PowerState::Off } => "power off".to_owned(),
         BoardEvent::Deploying { percent } => format!("{percent} % deployed"),
+        BoardEvent::TakenOver { console, file, offset } => format!(
+            "the wire of {console} was taken over from jig serve, whose log stood at {offset} of \
+             file {file}"
+        ),
         BoardEvent::Attached { attempts, method, failures } => {
             let failed = failures.join("; ");
             format!("the probe answered at attempt {attempts} ({method}); before: {failed}")

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::power::{Devices, RawPower};
 use super::raw::{RawCanary, RawHub, RawPlace, RawRig, RawRuns};
 use super::{
-    Canary, EmulatorResource, Hub, Place, ProbeResource, Resource, Rig, RunStorage, checks, power,
-    wires,
+    Canary, CaptureLimits, EmulatorResource, Hub, Place, ProbeResource, Resource, Rig, RunStorage,
+    capture, checks, power, wires,
 };
 use crate::document::{Findings, Located, document_schema, open};
 use crate::power::PowerDevice;
@@ -46,6 +46,8 @@ struct Earlier {
     hubs: BTreeMap<DeviceName, String>,
     /// The file that says where runs are kept.
     runs: Option<String>,
+    /// The file that says how much is kept between runs.
+    capture: Option<String>,
     /// What the wires of each place end at.
     wires: wires::Claims,
 }
@@ -56,6 +58,7 @@ struct Said {
     power: Vec<PowerDevice>,
     hubs: Vec<Hub>,
     runs: Option<RunStorage>,
+    capture: Option<CaptureLimits>,
 }
 
 impl Rig {
@@ -74,11 +77,12 @@ impl Rig {
         let mut problems = Vec::new();
         for file in files {
             match parse_file(file, &devices, profiles, &mut earlier) {
-                Ok(Said { places, power, hubs, runs }) => {
+                Ok(Said { places, power, hubs, runs, capture }) => {
                     rig.places.extend(places);
                     rig.hubs.extend(hubs);
                     rig.power.extend(power);
                     rig.runs = runs.unwrap_or(rig.runs);
+                    rig.capture = capture.unwrap_or(rig.capture);
                 }
                 Err(bad) => problems.push(without_secrets(bad)),
             }
@@ -126,8 +130,12 @@ fn parse_file(
     let raw = open::<RawRig>(KIND, VERSION, text, &findings);
     let lowered = raw.and_then(|raw| {
         let runs = raw.value.runs.map(|runs| {
-            once(&runs, origin, earlier, &findings);
+            once(&runs, origin, &mut earlier.runs, "rig::runs-twice", &findings);
             lower_runs(runs.value, origin, &findings)
+        });
+        let capture = raw.value.capture.map(|capture| {
+            once(&capture, origin, &mut earlier.capture, "rig::capture-twice", &findings);
+            capture::lower(capture.value, origin, &findings)
         });
         let places = raw.value.place.map(|list| list.value).unwrap_or_default();
         let places: Vec<Option<Place>> = places
@@ -161,6 +169,7 @@ fn parse_file(
             places: places.into_iter().collect::<Option<_>>()?,
             power: power.into_iter().collect::<Option<_>>()?,
             runs,
+            capture,
         })
     });
     findings.finish(KIND, origin, text, lowered)
@@ -171,18 +180,26 @@ fn which(earlier: &str, origin: &str) -> String {
     if earlier == origin { format!("{origin} itself") } else { earlier.to_owned() }
 }
 
-fn once(runs: &Located<RawRuns>, origin: &str, earlier: &mut Earlier, findings: &Findings) {
-    match &earlier.runs {
+/// Checks that a table that stands once in a rig has not been met before.
+fn once<T>(
+    table: &Located<T>,
+    origin: &str,
+    earlier: &mut Option<String>,
+    check: &'static str,
+    findings: &Findings,
+) {
+    let (what, name) = match check {
+        "rig::runs-twice" => ("where runs are kept", "[runs]"),
+        _ => ("how much is kept between runs", "[capture]"),
+    };
+    match earlier {
         Some(other) => findings.add(
-            "rig::runs-twice",
-            runs.at(),
-            format!(
-                "{origin} says where runs are kept, but {} does so already",
-                which(other, origin)
-            ),
-            "keep `[runs]` in one file",
+            check,
+            table.at(),
+            format!("{origin} says {what}, but {} does so already", which(other, origin)),
+            format!("keep `{name}` in one file"),
         ),
-        None => earlier.runs = Some(origin.to_owned()),
+        None => *earlier = Some(origin.to_owned()),
     }
 }
 

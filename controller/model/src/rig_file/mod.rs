@@ -8,6 +8,7 @@
 //! Refuses to look anything up: texts and their origins are handed in, the main file first
 //! and drop-ins after it.
 
+mod capture;
 mod checks;
 mod lower;
 mod power;
@@ -17,8 +18,8 @@ mod wires;
 
 pub use lower::RigText;
 pub use types::{
-    Canary, ConsoleWire, EmulatorDeploy, EmulatorResource, Hub, Place, ProbeResource, Resource,
-    Rig, RunStorage, UnknownPlace, WireEnd, WireProtocol,
+    Canary, CaptureLimits, ConsoleWire, EmulatorDeploy, EmulatorResource, Hub, KeeperSeat, Place,
+    ProbeResource, Resource, Rig, RunStorage, UnknownPlace, WireEnd, WireProtocol,
 };
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ toml_table! {
         hub: Vec<Located<RawHub>> = optional,
         /// Where runs are kept, and for how long.
         runs: RawRuns = optional,
+        /// How much is kept of what consoles print between runs, while `jig serve` runs.
+        capture: RawCapture = optional,
     }
 
     /// A hub whose own power can be switched: every place on it is disturbed then.
@@ -118,5 +120,17 @@ toml_table! {
         keep: Duration = optional,
         /// The oldest runs are removed while all together take more, such as "2G".
         keep_size: ByteSize = optional,
+    }
+
+    /// How much is kept of what each console prints between runs, while `jig serve` runs.
+    pub(super) struct RawCapture {
+        /// A file of the log is followed by the next one at this size; "16M" if missing.
+        file_size: ByteSize = optional,
+        /// And at this age, if anything stands in it; "1d" if missing.
+        file_age: Duration = optional,
+        /// The oldest files are removed while those of one console take more; "256M" if missing.
+        keep_size: ByteSize = optional,
+        /// Files whose last byte is older are removed; "14d" if missing.
+        keep: Duration = optional,
     }
 }

@@ -23,6 +23,8 @@ pub struct Rig {
     pub hubs: Vec<Hub>,
     /// Where runs are kept.
     pub runs: RunStorage,
+    /// How much is kept of what consoles print between runs.
+    pub capture: CaptureLimits,
 }
 
 /// A hub whose own power can be switched.
@@ -123,6 +125,21 @@ pub struct ConsoleWire {
     pub baud: Option<u32>,
     /// How long the other end may take to be there and to come back, if the place says so.
     pub timeout: Option<Duration>,
+    /// Who keeps the wire between runs and is asked for it; said by whoever binds the place,
+    /// never by a file.
+    #[serde(skip)]
+    pub keeper: Option<KeeperSeat>,
+}
+
+/// Where to ask for a wire that another program may keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeeperSeat {
+    /// The keeper's socket; nobody may listen there.
+    pub socket: PathBuf,
+    /// The place that the wire belongs to.
+    pub place: PlaceName,
+    /// Who asks, for people.
+    pub by: String,
 }
 
 /// Where a console's wire ends at this host.
@@ -202,6 +219,35 @@ pub struct RunStorage {
     pub keep_size: Option<u64>,
     /// The file that says so, if one does.
     pub origin: Option<String>,
+}
+
+/// How much is kept of what a console prints between runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CaptureLimits {
+    /// A file of the log is followed by the next one at this size, in bytes.
+    pub file_size: u64,
+    /// And at this age, if anything stands in it.
+    pub file_age: Duration,
+    /// The oldest files are removed while those of one console together take more bytes.
+    pub keep_size: u64,
+    /// Files whose last byte is older are removed.
+    pub keep: Duration,
+    /// The file that says so, if one does.
+    pub origin: Option<String>,
+}
+
+impl Default for CaptureLimits {
+    /// A day and a half of a console at 115200 baud that never rests takes 1 GiB; most are
+    /// silent most of the time, and 256 MiB are then weeks.
+    fn default() -> Self {
+        Self {
+            file_size: 16 << 20,
+            file_age: Duration::from_secs(86_400),
+            keep_size: 256 << 20,
+            keep: Duration::from_secs(14 * 86_400),
+            origin: None,
+        }
+    }
 }
 
 /// Says that no place has a name.

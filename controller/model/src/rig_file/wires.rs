@@ -221,6 +221,7 @@ pub(super) fn lower(wires: Option<Located<Vec<Located<RawWire>>>>) -> Option<Vec
             end,
             baud: wire.baud.map(|baud| baud.value),
             timeout: wire.timeout.map(|timeout| timeout.value),
+            keeper: None,
         })
     });
     lowered.collect()

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::ConsoleName;
+use jig_model::event::BoardEvent;
+use jig_model::keeper::LentWire;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{DriverError, SharedSink};
 use jig_model::rig_file::ProbeResource;
@@ -157,9 +159,20 @@ impl Consoles {
     /// # Errors
     /// A serial port cannot be opened in its time.
     pub(super) async fn attach(&mut self, sink: &SharedSink) -> Result<(), DriverError> {
+        // What the core sent before it stood still is no part of what it sends next: it goes
+        // with the port's old bytes, or to whoever keeps the wire.
+        self.arrived().await;
         for port in &mut self.ports {
-            let wire = port.open().await?;
+            let (told, console) = (Arc::clone(sink), port.console.clone());
+            let told = Arc::new(move |lent: LentWire| {
+                let (file, offset) = (lent.file, lent.offset);
+                told.event(BoardEvent::TakenOver { console: console.clone(), file, offset });
+            });
+            let wire = port.open(told).await?;
             sink.attach(&port.console, wire);
+        }
+        if !self.ports.is_empty() {
+            sink.drained().await;
         }
         if let Some(hosted) = &mut self.hosted {
             let (near, far) = pair(Arc::clone(&self.bell));

@@ -73,6 +73,7 @@ impl BoardSink for EmulatorSink {
             BoardEvent::Injected { .. }
             | BoardEvent::Forwarded { .. }
             | BoardEvent::Deploying { .. }
+            | BoardEvent::TakenOver { .. }
             | BoardEvent::Attached { .. } => true,
             BoardEvent::Reset { by_target: true, .. }
             | BoardEvent::Watchdog { .. }

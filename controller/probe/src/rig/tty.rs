@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use jig_drivers::serial::{LastingWire, SerialPort};
+use jig_drivers::serial::{LastingWire, SerialPort, TakenOver};
 use jig_model::protocol::{DriverError, Wire, WireNews};
 use jig_model::rig_file::ConsoleWire;
 use jig_model::{Cause, ConsoleName};
@@ -18,7 +18,8 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// A console that a place has a serial port for.
 pub(super) struct Port {
     pub(super) console: ConsoleName,
-    serial: SerialPort,
+    wire: ConsoleWire,
+    baud: u32,
     within: Duration,
     near: Option<Arc<End>>,
 }
@@ -42,15 +43,18 @@ impl Port {
     pub(super) fn new(wire: &ConsoleWire, baud: u32) -> Self {
         Self {
             console: wire.console.clone(),
-            serial: SerialPort::new(wire.end.clone(), wire.baud.unwrap_or(baud)),
+            wire: wire.clone(),
+            baud,
             within: wire.timeout.unwrap_or(WITHIN),
             near: None,
         }
     }
 
-    /// Opens the port, waiting for one that is not there yet.
-    pub(super) async fn open(&mut self) -> Result<Box<dyn Wire>, DriverError> {
-        let opened = LastingWire::open(self.serial.clone(), self.within).await;
+    /// Opens the port, waiting for one that is not there yet. `told` hears of it each time the
+    /// wire was borrowed from whoever keeps it.
+    pub(super) async fn open(&mut self, told: TakenOver) -> Result<Box<dyn Wire>, DriverError> {
+        let serial = SerialPort::of_wire(&self.wire, self.baud, told);
+        let opened = LastingWire::open(serial, self.within).await;
         let wire = opened.map_err(|error| {
             let message = format!("connect console {}", self.console);
             DriverError::new(Cause::ConsoleLost, message).with_source(error)
@@ -118,6 +122,10 @@ mod tests {
 
     use super::*;
 
+    fn nobody() -> TakenOver {
+        Arc::new(|_| ())
+    }
+
     async fn read(wire: &mut dyn Wire) -> io::Result<Vec<u8>> {
         let mut buf = [0; 64];
         let count = poll_fn(|cx| wire.poll_read(cx, &mut buf)).await?;
@@ -140,6 +148,7 @@ mod tests {
             end: WireEnd::Tty(path.clone()),
             baud: None,
             timeout: Some(Duration::from_millis(100)),
+            keeper: None,
         };
         (File::from(OwnedFd::from(master)), Port::new(&wire, 115_200), path, folder)
     }
@@ -147,7 +156,7 @@ mod tests {
     #[tokio::test]
     async fn an_end_that_was_asked_for_comes_behind_the_bytes() {
         let (mut target, mut port, _, _folder) = terminal();
-        let mut wire = port.open().await.unwrap();
+        let mut wire = port.open(nobody()).await.unwrap();
         target.write_all(b"last words").unwrap();
         port.end();
         assert_eq!(read(&mut *wire).await.unwrap(), b"last words");
@@ -155,7 +164,7 @@ mod tests {
         drop(wire);
 
         // Asked while somebody waits.
-        let mut wire = port.open().await.unwrap();
+        let mut wire = port.open(nobody()).await.unwrap();
         let waits = tokio::spawn(async move { read(&mut *wire).await });
         tokio::task::yield_now().await;
         port.end();
@@ -165,7 +174,7 @@ mod tests {
     #[tokio::test]
     async fn an_end_that_nobody_has_asked_for_is_told_and_then_a_loss() {
         let (target, mut port, path, _folder) = terminal();
-        let mut wire = port.open().await.unwrap();
+        let mut wire = port.open(nobody()).await.unwrap();
         drop(target);
         let told = |wire: &mut dyn Wire, cx: &mut Context<'_>| {
             assert!(wire.poll_read(cx, &mut [0; 8]).is_pending());
@@ -176,7 +185,7 @@ mod tests {
         let error = read(&mut *wire).await.unwrap_err().to_string();
         assert!(error.starts_with(&format!("{path} does not come back: ")), "{error}");
         drop(wire);
-        let error = port.open().await.map(drop).unwrap_err();
+        let error = port.open(nobody()).await.map(drop).unwrap_err();
         assert_eq!((error.cause, &*error.message), (Cause::ConsoleLost, "connect console uart0"));
         let chain = jig_model::chain(&error);
         assert!(chain.contains(&format!("{path} was not there within 100ms")), "{chain}");
@@ -185,7 +194,7 @@ mod tests {
     #[tokio::test]
     async fn a_loss_is_told_before_an_end_that_was_asked_for_meanwhile() {
         let (target, mut port, _, _folder) = terminal();
-        let mut wire = port.open().await.unwrap();
+        let mut wire = port.open(nobody()).await.unwrap();
         drop(target);
         port.end();
         let mut told = None;

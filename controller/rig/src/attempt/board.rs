@@ -221,7 +221,7 @@ impl BoardSink for Board {
                     self.begin_boot();
                 }
             }
-            BoardEvent::Deploying { .. } => {}
+            BoardEvent::Deploying { .. } | BoardEvent::TakenOver { .. } => {}
             BoardEvent::Attached { attempts, method, .. } => {
                 let note = format!("the probe answered at the {} attach ({method})", nth(attempts));
                 self.facts().notes.push(note);

@@ -32,6 +32,11 @@ use super::queue::{CHUNK, Entry, Queue};
 /// that keeps printing meets it.
 const DRAIN_LIMIT: usize = 64 << 20;
 
+/// How much is still read of a wire that is given back: what was there when it was asked for,
+/// as far as kernels hold that much (a tty 4 to 64 KiB, a socket some 6 MiB at its largest).
+/// The next owner reads on, so a flood is no reason to wait longer.
+const RELEASE_LIMIT: usize = 8 << 20;
+
 /// A running capture. Dropping it stops the capture in the background as
 /// [`close`](Self::close) does in the open.
 #[derive(Debug)]
@@ -176,7 +181,7 @@ impl ConsoleActor {
         while let Ok(control) = self.controls.try_recv() {
             self.obey(control).await;
         }
-        self.drain().await;
+        self.drain(DRAIN_LIMIT).await;
         self.detach(WireEnd::Closed);
     }
 
@@ -197,20 +202,43 @@ impl ConsoleActor {
 
     async fn obey(&mut self, control: Control) {
         match control {
-            Control::Attach(wire) => {
+            Control::Attach(wire, first, news) => {
                 if self.wire.is_some() {
-                    self.drain().await;
+                    self.drain(DRAIN_LIMIT).await;
                     self.detach(WireEnd::Closed);
                 }
                 self.wire = Some(wire);
                 self.queue.push(Entry::Attached(self.clock.stamp()));
+                if !first.is_empty() {
+                    self.queue.push(Entry::Bytes(self.clock.stamp(), first));
+                }
+                if let Some(news) = news {
+                    self.hear(news);
+                }
+            }
+            Control::Release(given) => {
+                self.drain(RELEASE_LIMIT).await;
+                if let Some(write) = self.writing.take() {
+                    self.finish(write, Err(ConsoleError::Detached));
+                }
+                let wire = self.wire.take();
+                if wire.is_some() {
+                    self.queue.push(Entry::Ended(self.clock.stamp(), WireEnd::Closed));
+                }
+                // Whoever asked may have gone; the wire then ends here.
+                let _ = given.send(wire);
+            }
+            Control::Line(what, begun) => {
+                if let Some(wire) = &mut self.wire {
+                    let _ = begun.send(wire.control(what));
+                }
             }
             Control::Drain(done) => {
-                self.drain().await;
+                self.drain(DRAIN_LIMIT).await;
                 self.queue.push(Entry::Ack(done));
             }
             Control::Boundary(done) => {
-                self.drain().await;
+                self.drain(DRAIN_LIMIT).await;
                 self.queue.push(Entry::Boot(self.clock.stamp()));
                 self.queue.push(Entry::Ack(done));
             }
@@ -221,8 +249,8 @@ impl ConsoleActor {
     }
 
     /// Reads until the wire is empty, which it knows for certain, or has ended.
-    async fn drain(&mut self) {
-        for _ in 0..DRAIN_LIMIT / CHUNK {
+    async fn drain(&mut self, limit: usize) {
+        for _ in 0..limit / CHUNK {
             self.queue.room().await;
             if poll_fn(|cx| Poll::Ready(self.poll_read(cx))).await.is_pending() {
                 return;
@@ -239,16 +267,11 @@ impl ConsoleActor {
             match wire.poll_read(cx, room) {
                 Poll::Pending => {
                     let Some(news) = wire.news() else { break };
-                    let stamp = self.clock.stamp();
                     if filled > 0 {
                         let bytes = self.buf[..std::mem::take(&mut filled)].to_vec();
-                        self.queue.push(Entry::Bytes(stamp, bytes));
+                        self.queue.push(Entry::Bytes(self.clock.stamp(), bytes));
                     }
-                    self.queue.push(match news {
-                        WireNews::Lost(why) => Entry::Lost(stamp, why),
-                        WireNews::Back => Entry::Back(stamp),
-                        WireNews::Overrun(lost) => Entry::Gap(stamp, lost, GapReason::Overrun),
-                    });
+                    self.hear(news);
                     // A wire that has nothing but news must not keep the runtime's thread.
                     told = true;
                     break;
@@ -270,6 +293,15 @@ impl ConsoleActor {
             self.detach(end);
         }
         if filled > 0 || ended || told { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn hear(&self, news: WireNews) {
+        let stamp = self.clock.stamp();
+        self.queue.push(match news {
+            WireNews::Lost(why) => Entry::Lost(stamp, why),
+            WireNews::Back => Entry::Back(stamp),
+            WireNews::Overrun(lost) => Entry::Gap(stamp, lost, GapReason::Overrun),
+        });
     }
 
     fn detach(&mut self, end: WireEnd) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jig_model::protocol::Wire;
+use jig_model::protocol::{BoxFuture, LineControl, Wire, WireNews};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::disk::LogState;
@@ -35,7 +35,9 @@ pub enum ConsoleError {
 }
 
 pub(super) enum Control {
-    Attach(Box<dyn Wire>),
+    Attach(Box<dyn Wire>, Vec<u8>, Option<WireNews>),
+    Release(oneshot::Sender<Option<Box<dyn Wire>>>),
+    Line(LineControl, oneshot::Sender<BoxFuture<'static, io::Result<()>>>),
     Drain(oneshot::Sender<u64>),
     Boundary(oneshot::Sender<u64>),
     Gap(Option<u64>, GapReason),
@@ -63,13 +65,49 @@ impl ConsoleHandle {
     /// # Errors
     /// Fails where the console is closed or does not keep up; the wire is dropped then.
     pub fn attach(&self, wire: Box<dyn Wire>) -> Result<(), ConsoleError> {
+        self.resume(wire, Vec::new(), None)
+    }
+
+    /// Hands over a wire of which somebody has read `first`, and heard `news` behind it, but
+    /// kept neither.
+    ///
+    /// # Errors
+    /// As for [`attach`](Self::attach).
+    pub fn resume(
+        &self,
+        wire: Box<dyn Wire>,
+        first: Vec<u8>,
+        news: Option<WireNews>,
+    ) -> Result<(), ConsoleError> {
         // Before the actor can know of it, so that no follower misses it.
         self.handed.fetch_add(1, Ordering::AcqRel);
-        let attached = self.control(Control::Attach(wire));
+        let attached = self.control(Control::Attach(wire, first, news));
         if attached.is_err() {
             self.handed.fetch_sub(1, Ordering::AcqRel);
         }
         attached
+    }
+
+    /// Captures what is in the wire now and gives the wire back, if one is attached; the
+    /// capture goes on without it. A write under way is broken off.
+    ///
+    /// Not cancel-safe: a wire that nobody waits for any more is closed.
+    ///
+    /// # Errors
+    /// Fails where the console is closed.
+    pub async fn release(&self) -> Result<Option<Box<dyn Wire>>, ConsoleError> {
+        self.ask(Control::Release).await
+    }
+
+    /// Does something to the line beside sending bytes.
+    ///
+    /// # Errors
+    /// Fails where no wire is attached, or the wire cannot.
+    pub async fn line(&self, what: LineControl) -> Result<(), ConsoleError> {
+        let begun = self.ask(|begun| Control::Line(what, begun)).await;
+        // An answer that is not given means that there is no wire to ask.
+        let begun = begun.map_err(|_| ConsoleError::Detached)?;
+        begun.await.map_err(ConsoleError::Wire)
     }
 
     /// Reports bytes that never reached the wire, where a driver knows of them.
@@ -105,10 +143,10 @@ impl ConsoleHandle {
         self.ask(Control::Boundary).await
     }
 
-    async fn ask(
+    async fn ask<T>(
         &self,
-        control: impl FnOnce(oneshot::Sender<u64>) -> Control,
-    ) -> Result<u64, ConsoleError> {
+        control: impl FnOnce(oneshot::Sender<T>) -> Control,
+    ) -> Result<T, ConsoleError> {
         let (done, answer) = oneshot::channel();
         self.controls.send(control(done)).await.map_err(|_| ConsoleError::Closed)?;
         answer.await.map_err(|_| ConsoleError::Closed)

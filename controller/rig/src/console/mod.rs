@@ -21,6 +21,7 @@ mod read;
 mod recognise;
 mod scan;
 mod search;
+mod tail;
 #[cfg(test)]
 pub(crate) mod test_wire;
 
@@ -36,3 +37,4 @@ pub use read::{IndexHealth, LogReader};
 pub use recognise::{Recogniser, Recognition};
 pub use scan::{Located, PatternSet, PatternSetError, Scanned, Scanner};
 pub use search::{Capture, Matched, find_all};
+pub use tail::{LogTail, TailItem};

@@ -100,10 +100,13 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Returns the version; nothing for a new file.
 fn version(path: &Path, connection: &Connection) -> Result<Option<i64>, HealthError> {
-    let number = |name: &str| {
-        patiently(path, || connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)))
-    };
-    match (number("application_id")?, number("user_version")?) {
+    let both = patiently(path, || {
+        // One view of both: somebody else may make the tables between two looks.
+        let view = connection.unchecked_transaction()?;
+        let number = |name: &str| view.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        Ok((number("application_id")?, number("user_version")?))
+    })?;
+    match both {
         (APPLICATION, version) => Ok(Some(version)),
         (0, 0) => Ok(None),
         _ => Err(HealthError::damaged(path, "it is a database of something else")),

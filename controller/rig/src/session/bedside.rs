@@ -107,6 +107,23 @@ impl Nurse<'_, '_> {
         Bound::bind(request).map_err(|error| words(&error))
     }
 
+    /// Asks the board itself. One that hangs on an outlet answers only with power.
+    async fn examined(&mut self, resource: &Resource) -> Result<Vec<CheckReport>, String> {
+        let mut bound = self.bind(resource)?;
+        let outlet = self.making.seat.outlet;
+        let powered = match bound.protocols.power.as_mut().filter(|_| outlet) {
+            Some(power) => power.on().await,
+            None => Ok(()),
+        };
+        let reports = match &powered {
+            Ok(()) => examine(&mut bound.protocols.health, CHECK).await,
+            Err(_) => Vec::new(),
+        };
+        let ended = bound.end().await;
+        powered.and(ended.map(drop)).map_err(|error| said(&error))?;
+        Ok(reports)
+    }
+
     async fn reset(&mut self) -> Result<String, String> {
         let resource = self.making.seat.resource.clone();
         let mut bound = self.bind(&resource)?;
@@ -131,11 +148,7 @@ impl Nurse<'_, '_> {
         };
         probe.under_reset = true;
         let resource = Resource::Probe(probe);
-        let mut bound = self.bind(&resource)?;
-        let reports = examine(&mut bound.protocols.health, CHECK).await;
-        let ended = bound.end().await.map_err(|e| said(&e));
-        verdict_of(&reports)?;
-        ended?;
+        verdict_of(&self.examined(&resource).await?)?;
         Ok("the probe attached while the chip was held in reset".to_owned())
     }
 
@@ -161,9 +174,7 @@ impl Nurse<'_, '_> {
         let resource = self.making.seat.resource.clone();
         let until = Instant::now() + ENUMERATION;
         while Instant::now() < until {
-            let Ok(mut bound) = self.bind(&resource) else { return };
-            let reports = examine(&mut bound.protocols.health, CHECK).await;
-            if bound.end().await.is_ok() && verdict_of(&reports).is_ok() {
+            if self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok()) {
                 return;
             }
             sleep(LOOK).await;
@@ -196,13 +207,8 @@ impl Nurse<'_, '_> {
         let mut reports =
             examine(&mut self.making.bench.lab.host_checks(&self.making.seat.place), CHECK).await;
         let resource = self.making.seat.resource.clone();
-        match self.bind(&resource) {
-            Ok(mut bound) => {
-                reports.extend(examine(&mut bound.protocols.health, CHECK).await);
-                if let Err(error) = bound.end().await {
-                    return proof(false, said(&error));
-                }
-            }
+        match self.examined(&resource).await {
+            Ok(more) => reports.extend(more),
             Err(why) => return proof(false, why),
         }
         for report in &reports {
@@ -240,11 +246,12 @@ fn powered(power: &mut Option<Box<dyn Power>>) -> Result<&mut Box<dyn Power>, St
     power.as_mut().ok_or_else(|| "this place has no power control".to_owned())
 }
 
-/// Says what passed, or the first thing that did not.
+/// Says which checks passed, or what the first said that did not; what each said is an event.
 fn verdict_of(reports: &[CheckReport]) -> Result<Vec<String>, String> {
-    let line = |report: &CheckReport| format!("{}: {}", report.check, report.detail);
-    match reports.iter().find(|report| !report.ok) {
-        Some(bad) => Err(line(bad)),
-        None => Ok(reports.iter().map(line).collect()),
+    if let Some(bad) = reports.iter().find(|report| !report.ok) {
+        return Err(format!("{}: {}", bad.check, bad.detail));
     }
+    let names: Vec<&str> = reports.iter().map(|report| report.check.as_str()).collect();
+    let passed = format!("{} passed", names.join(", "));
+    Ok(if names.is_empty() { Vec::new() } else { vec![passed] })
 }

@@ -16,5 +16,5 @@ mod tests;
 
 pub use images::{ImagesError, UnreadableImage};
 pub use lab::{Lab, NoLab, Seat};
-pub use recover::{RecoverRequest, recover, rungs};
+pub use recover::{Extent, RecoverRequest, recover, rungs};
 pub use run::{Bench, Observer, SessionError, SessionRequest, run};

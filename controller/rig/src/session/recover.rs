@@ -35,8 +35,19 @@ pub struct RecoverRequest {
     pub profile: Arc<BoardProfile>,
     /// The place's known-good image, where somebody declares one; its path resolved.
     pub canary: Option<Canary>,
-    /// The step to begin with; without one a place that proves to work is left as it is.
-    pub from: Option<RecoveryStep>,
+    /// How far to go.
+    pub extent: Extent,
+}
+
+/// How far a repair goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The place is only asked whether it works.
+    Ask,
+    /// It is repaired if it does not prove to work.
+    Repair,
+    /// Its ladder is climbed from this step, whether it works or not.
+    From(RecoveryStep),
 }
 
 /// Returns the ladder of a place as it would be climbed, and how long that takes at most.
@@ -67,7 +78,7 @@ pub async fn recover(
     observer: Arc<dyn Observer>,
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
-    let RecoverRequest { place, resource, profile, canary, from } = request;
+    let RecoverRequest { place, resource, profile, canary, extent } = request;
     // It is this place that is to work again.
     let bench = &Bench { spare: &[], ..bench.clone() };
     let (factory, outlet) = (bench.factory, bench.outlet);
@@ -85,6 +96,10 @@ pub async fn recover(
     let span = tracing::info_span!("recover", trace = %live.id());
     let events = RunEvents::new(&live, &observer);
     let chart = Chart { book: bench.health, run: live.id().clone() };
+    let from = match extent {
+        Extent::From(step) => Some(step),
+        Extent::Ask | Extent::Repair => None,
+    };
     let (rungs, within) = rungs(&seat, bench.spare, bench.lab, from);
     let lookout = Arc::new(Lookout::new(Arc::clone(&seat.profile)));
     let (plan, images) = (default_plan(false, None, Duration::ZERO), BTreeMap::new());
@@ -104,7 +119,7 @@ pub async fn recover(
         syncing: Vec::new(),
         chart: chart.clone(),
     };
-    let verdict = mend(&mut making, &rungs, within, from.is_some()).instrument(span).await;
+    let verdict = mend(&mut making, &rungs, within, extent).instrument(span).await;
     for log in std::mem::take(&mut making.syncing) {
         // What a repair printed explains it; that it survives a power cut is not needed.
         let _ = log.done().await;
@@ -112,12 +127,20 @@ pub async fn recover(
     Ok(live.finish(verdict)?)
 }
 
-async fn mend(making: &mut Making<'_>, rungs: &[Rung], within: Duration, forced: bool) -> Verdict {
+async fn mend(
+    making: &mut Making<'_>,
+    rungs: &[Rung],
+    within: Duration,
+    extent: Extent,
+) -> Verdict {
     let mut found = None;
-    if !forced {
+    if !matches!(extent, Extent::From(_)) {
         let Some(proof) = prove(making).await else { return cancelled() };
         if proof.ok {
             return confirmed(making, format!("works: {}", proof.detail)).await;
+        }
+        if extent == Extent::Ask {
+            return Verdict::of(Cause::RigUnhealthy, format!("does not work: {}", proof.detail));
         }
         found = Some(format!("before: {}", proof.detail));
     }

@@ -154,11 +154,11 @@ impl StoreError {
         Self::Read { path: path.to_owned(), source }
     }
 
-    pub(super) fn encoding(path: &Path, source: serde_json::Error) -> Self {
+    pub(crate) fn encoding(path: &Path, source: serde_json::Error) -> Self {
         Self::Encode { path: path.to_owned(), source }
     }
 
-    pub(super) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
+    pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.into() }
     }
 }

@@ -57,7 +57,7 @@ pub use events::{EventItem, EventLog, EventReader};
 pub use flash_file::{FlashFile, FlashFileError};
 pub use known_good::{KnownFormat, KnownGood, Passed};
 pub use live::{LiveRun, NewRun};
-pub use place_lock::{Holder, PlaceLock, PlaceLockError, Places};
+pub use place_lock::{Holder, KeeperLock, PlaceLock, PlaceLockError, Places};
 pub use process::start_ticks;
 pub use prune::{Pruned, Retention};
 pub use record::{

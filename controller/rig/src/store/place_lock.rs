@@ -86,6 +86,12 @@ pub enum PlaceLockError {
         /// Who has it, if that could be told.
         holder: Option<Box<Holder>>,
     },
+    /// Another process keeps the consoles.
+    #[error("the consoles are kept by {}", by(holder.as_deref()))]
+    Kept {
+        /// Who keeps them, if that could be told.
+        holder: Option<Box<Holder>>,
+    },
     /// The lock cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -95,7 +101,7 @@ impl PlaceLockError {
     /// Says who is to blame.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Held { .. } => Fault::Lab,
+            Self::Held { .. } | Self::Kept { .. } => Fault::Lab,
             Self::Store(error) => error.fault(),
         }
     }
@@ -109,6 +115,17 @@ fn by(holder: Option<&Holder>) -> String {
 #[derive(Debug)]
 pub struct PlaceLock {
     place: PlaceName,
+    held: Held,
+}
+
+/// The right to keep consoles between runs; one process at a time has it. Dropping it gives
+/// it up.
+#[derive(Debug)]
+pub struct KeeperLock(#[expect(dead_code, reason = "that it is held is what counts")] Held);
+
+/// A lock's file, and what it says of its holder.
+#[derive(Debug)]
+struct Held {
     path: PathBuf,
     holder: Holder,
     file: Flock<File>,
@@ -132,6 +149,11 @@ impl Places {
         self.root.join(format!("{place}.{ending}"))
     }
 
+    /// Returns the folder of what a place's consoles print between runs.
+    pub fn consoles(&self, place: &PlaceName) -> PathBuf {
+        self.path(place, "consoles")
+    }
+
     /// Returns the file of a place's persistent flash.
     pub fn flash(&self, place: &PlaceName) -> FlashFile {
         FlashFile::new(self.path(place, "flash"), place.clone())
@@ -142,22 +164,47 @@ impl Places {
     /// # Errors
     /// Somebody holds it, or the folder cannot be written.
     pub fn try_lock(&self, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
-        let path = self.path(place, "lock");
+        match self.try_hold(&self.path(place, "lock"))? {
+            Ok(held) => Ok(PlaceLock { place: place.clone(), held }),
+            Err(holder) => Err(PlaceLockError::Held { place: place.clone(), holder }),
+        }
+    }
+
+    /// Returns the socket at which whoever keeps the consoles is asked. It lies beside the
+    /// folder: a place may have any name.
+    pub fn keeper_socket(&self) -> PathBuf {
+        self.beside("serve.sock")
+    }
+
+    /// Becomes the one that keeps the consoles, or says at once who does.
+    ///
+    /// # Errors
+    /// Somebody keeps them, or the folder cannot be written.
+    pub fn try_keep(&self) -> Result<KeeperLock, PlaceLockError> {
+        match self.try_hold(&self.beside("serve.lock"))? {
+            Ok(held) => Ok(KeeperLock(held)),
+            Err(holder) => Err(PlaceLockError::Kept { holder }),
+        }
+    }
+
+    fn beside(&self, name: &str) -> PathBuf {
+        self.root.parent().unwrap_or(&self.root).join(name)
+    }
+
+    /// Takes a lock, or says who has it.
+    fn try_hold(&self, path: &Path) -> Result<Result<Held, Option<Box<Holder>>>, StoreError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o750)
             .create(&self.root)
             .map_err(|e| StoreError::writing(&self.root, e))?;
         let mut open = OpenOptions::new();
-        let file = open.read(true).write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(|e| StoreError::writing(&path, e))?;
+        let file = open.read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|e| StoreError::writing(path, e))?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(file) => Ok(PlaceLock::begin(place.clone(), path, file)),
-            Err((mut file, Errno::EWOULDBLOCK)) => {
-                let holder = read_holder(&mut file).map(Box::new);
-                Err(PlaceLockError::Held { place: place.clone(), holder })
-            }
-            Err((_, errno)) => Err(StoreError::writing(&path, errno.into()).into()),
+            Ok(file) => Ok(Ok(Held::begin(path.to_owned(), file))),
+            Err((mut file, Errno::EWOULDBLOCK)) => Ok(Err(read_holder(&mut file).map(Box::new))),
+            Err((_, errno)) => Err(StoreError::writing(path, errno.into())),
         }
     }
 
@@ -213,7 +260,20 @@ impl Places {
 }
 
 impl PlaceLock {
-    fn begin(place: PlaceName, path: PathBuf, file: Flock<File>) -> Self {
+    /// Returns the place.
+    pub fn place(&self) -> &PlaceName {
+        &self.place
+    }
+
+    /// Tells others by which selector they may use the probe that is served here.
+    pub fn serves(&mut self, selector: &str) {
+        self.held.holder.selector = Some(selector.chars().take(MAX_ARG).collect());
+        self.held.write();
+    }
+}
+
+impl Held {
+    fn begin(path: PathBuf, file: Flock<File>) -> Self {
         let pid = std::process::id();
         let shorten =
             |arg: std::ffi::OsString| arg.to_string_lossy().chars().take(MAX_ARG).collect();
@@ -229,23 +289,12 @@ impl PlaceLock {
             since: Timestamp::now(),
             selector: None,
         };
-        let mut lock = Self { place, path, holder, file };
-        lock.write();
-        lock
+        let mut held = Self { path, holder, file };
+        held.write();
+        held
     }
 
-    /// Returns the place.
-    pub fn place(&self) -> &PlaceName {
-        &self.place
-    }
-
-    /// Tells others by which selector they may use the probe that is served here.
-    pub fn serves(&mut self, selector: &str) {
-        self.holder.selector = Some(selector.chars().take(MAX_ARG).collect());
-        self.write();
-    }
-
-    /// Writes who holds the place. It only tells people, so a failure is not worth more
+    /// Writes who holds it. It only tells people, so a failure is not worth more
     /// than a line in the log.
     fn write(&mut self) {
         let write = |file: &mut File, holder: &Holder| -> io::Result<()> {
@@ -260,7 +309,7 @@ impl PlaceLock {
     }
 }
 
-impl Drop for PlaceLock {
+impl Drop for Held {
     fn drop(&mut self) {
         // Before the lock is given up: afterwards it would be the next holder's record.
         let _ = self.file.set_len(0);

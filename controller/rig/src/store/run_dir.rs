@@ -62,6 +62,15 @@ impl RunDir {
         self.path.join("consoles").join(attempt.to_string()).join(format!("{console}.raw"))
     }
 
+    /// Lists the attempts that have console logs, in order.
+    pub fn attempts(&self) -> Vec<u32> {
+        let Ok(entries) = std::fs::read_dir(self.path.join("consoles")) else { return Vec::new() };
+        let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let mut numbers: Vec<u32> = numbers.collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
     /// Returns the path of what the debug port told of an attempt's failure: beside the
     /// attempt's console logs.
     pub fn post_mortem_path(&self, attempt: u32) -> PathBuf {

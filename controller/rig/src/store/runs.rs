@@ -120,6 +120,15 @@ impl RunStore {
         Ok(self.dirs()?.into_iter().map(entry).collect())
     }
 
+    /// Looks at the runs one after the other, newest first; broken ones are met as such. What
+    /// nobody asks for is not read.
+    ///
+    /// # Errors
+    /// Says why the folder itself cannot be read.
+    pub fn newest_first(&self) -> Result<impl Iterator<Item = RunEntry> + use<>, StoreError> {
+        Ok(self.dirs()?.into_iter().map(entry))
+    }
+
     /// Finds a run by its id, by a unique beginning of it, or as `last`.
     ///
     /// # Errors

@@ -14,7 +14,9 @@ use jig_model::recovery::RecoveryEvent;
 use jig_model::rig_file::{EmulatorResource, ProbeResource, Resource};
 use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
 
-use super::super::{Bench, Lab, Observer, RecoverRequest, Seat, SessionRequest, recover, run};
+use super::super::{
+    Bench, Extent, Lab, Observer, RecoverRequest, Seat, SessionRequest, recover, run,
+};
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
 use crate::health::{HealthBook, HealthState, PlaceHealth};
@@ -142,11 +144,11 @@ impl Case {
         .await
     }
 
-    async fn recovered(self) -> RunRecord {
+    async fn recovered(self, extent: Extent) -> RunRecord {
         self.with(|request, bench, seen| {
             Box::pin(async move {
                 let SessionRequest { place, resource, profile, canary, .. } = request;
-                let request = RecoverRequest { place, resource, profile, canary, from: None };
+                let request = RecoverRequest { place, resource, profile, canary, extent };
                 recover(request, bench, seen, CancelToken::new()).await.unwrap()
             })
         })
@@ -402,17 +404,24 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
 
 #[tokio::test]
 async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
-    let record = Case::of(vec![Says(true)]).recovered().await;
+    let record = Case::of(vec![Says(true)]).recovered(Extent::Repair).await;
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.cause, verdict.notes.len()), (Cause::ExpectationsMet, 0));
     // What was ill is asked again until it counts as healthy.
-    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(true)]).recovered().await;
+    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(true)])
+        .recovered(Extent::Repair)
+        .await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::ExpectationsMet);
     assert!(verdict.summary.contains("works again, by restart-emulator"), "{}", verdict.summary);
-    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(false)]).recovered().await;
+    let record = Case::of(vec![Says(false), Says(true), Says(true), Says(false)])
+        .recovered(Extent::Repair)
+        .await;
     let verdict = record.verdict.unwrap();
     assert!(verdict.summary.contains("only now and then"), "{}", verdict.summary);
-    let record = Case::of(vec![Says(false), Says(false)]).recovered().await;
+    // Who is only asked is left alone.
+    let record = Case::of(vec![Says(false)]).recovered(Extent::Ask).await;
+    assert!(record.verdict.unwrap().summary.starts_with("does not work: board-answers"));
+    let record = Case::of(vec![Says(false), Says(false)]).recovered(Extent::Repair).await;
     assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);
 }

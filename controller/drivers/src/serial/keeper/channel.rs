@@ -1,0 +1,147 @@
+//! One connection: lines of JSON, each with at most one descriptor.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use jig_model::keeper::MOST_LINE;
+use nix::unistd::geteuid;
+use rustix::cmsg_space;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+/// How much is received at once.
+const CHUNK: usize = 8 << 10;
+
+/// How long a path a socket can have (unix(7)), without the zero behind it.
+const MOST_PATH: usize = 107;
+
+#[derive(Debug)]
+pub(super) struct Channel {
+    stream: UnixStream,
+    got: Vec<u8>,
+    /// The last descriptor that came, until somebody takes it.
+    fd: Option<OwnedFd>,
+}
+
+impl Channel {
+    /// Takes a connection over, if the other end is a process of this user.
+    pub(super) fn of(stream: UnixStream) -> io::Result<Self> {
+        let user = stream.peer_cred()?.uid();
+        // Root could do all of it without asking.
+        if user != geteuid().as_raw() && user != 0 {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is another user's"));
+        }
+        Ok(Self { stream, got: Vec::new(), fd: None })
+    }
+
+    /// Returns the process at the other end, where it was when it connected.
+    pub(super) fn pid(&self) -> Option<i32> {
+        self.stream.peer_cred().ok()?.pid()
+    }
+
+    pub(super) async fn send<T: Serialize>(
+        &mut self,
+        message: &T,
+        fd: Option<&OwnedFd>,
+    ) -> io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        let (mut rest, mut fd) = (&line[..], fd);
+        while !rest.is_empty() {
+            let sent =
+                self.stream.async_io(Interest::WRITABLE, || send_some(&self.stream, rest, fd));
+            // The descriptor went with the first of them.
+            rest = &rest[sent.await?.min(rest.len())..];
+            fd = None;
+        }
+        Ok(())
+    }
+
+    /// Sends a line without waiting; what does not fit at once is not sent.
+    pub(super) fn send_now<T: Serialize>(&self, message: &T) {
+        if let Ok(mut line) = serde_json::to_vec(message) {
+            line.push(b'\n');
+            let _ = send_some(&self.stream, &line, None);
+        }
+    }
+
+    /// Receives a message; nothing where the other end has closed. Cancel-safe.
+    pub(super) async fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        loop {
+            if let Some(end) = self.got.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.got.drain(..=end).collect();
+                return Ok(Some(serde_json::from_slice(&line)?));
+            }
+            if self.got.len() >= MOST_LINE {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without an end"));
+            }
+            let mut buf = [0; CHUNK];
+            let stream = &self.stream;
+            let received = stream.async_io(Interest::READABLE, || receive_some(stream, &mut buf));
+            let (count, fd) = received.await?;
+            self.fd = fd.or(self.fd.take());
+            if count == 0 {
+                return Ok(None);
+            }
+            self.got.extend_from_slice(&buf[..count]);
+        }
+    }
+
+    /// Takes the descriptor that came with what was received.
+    pub(super) fn take_fd(&mut self) -> Option<OwnedFd> {
+        self.fd.take()
+    }
+}
+
+fn send_some(stream: &UnixStream, bytes: &[u8], fd: Option<&OwnedFd>) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = fd.map(|fd| [fd.as_fd()]);
+    if let Some(fds) = &fds {
+        // The space was made for it.
+        control.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    Ok(sendmsg(stream, &[IoSlice::new(bytes)], &mut control, flags)?)
+}
+
+fn receive_some(stream: &UnixStream, buf: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = recvmsg(stream, &mut [IoSliceMut::new(buf)], &mut control, flags)?;
+    let mut fd = None;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = message {
+            // There is room for one; what is not kept is closed.
+            fd = fds.last().or(fd);
+        }
+    }
+    Ok((received.bytes, fd))
+}
+
+/// A path of a socket that is short enough for the kernel, and what keeps it valid.
+pub(super) struct ShortPath {
+    pub(super) path: PathBuf,
+    _folder: Option<std::fs::File>,
+}
+
+/// Shortens the path of a socket, if need be: by way of its folder's descriptor.
+pub(super) fn short(path: &Path) -> io::Result<ShortPath> {
+    use std::os::fd::AsRawFd as _;
+    let fits = path.as_os_str().len() <= MOST_PATH;
+    let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), fits) else {
+        return Ok(ShortPath { path: path.to_owned(), _folder: None });
+    };
+    let folder = std::fs::File::open(folder)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name);
+    Ok(ShortPath { path, _folder: Some(folder) })
+}

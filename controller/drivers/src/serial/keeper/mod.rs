@@ -1,0 +1,48 @@
+//! Wires that another process keeps: how they are asked for, and how they are handed over.
+//!
+//! Owns the two ends of the keeper's socket ([`Door`] and the client), and the passing of
+//! descriptors between them. What is said is the model's (`jig_model::keeper`); what is done
+//! about it is decided elsewhere. Either end believes only a peer of its own user, which the
+//! kernel vouches for.
+
+mod channel;
+mod client;
+mod door;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::io;
+use std::path::PathBuf;
+
+pub use client::{HeldBack, PenClient, give_way, let_go, pen, status};
+pub use door::{Caller, Door};
+pub(super) use wire::borrow;
+
+/// Says why a keeper could not be talked to.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// The socket cannot be made or used.
+    #[error("use the keeper's socket {}", path.display())]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The other end is no keeper, or none of this user.
+    #[error("{} {why}", path.display())]
+    Stranger {
+        /// The socket.
+        path: PathBuf,
+        /// What it did, with no subject.
+        why: String,
+    },
+    /// It does not do it.
+    #[error("jig serve refuses: {0}")]
+    Refused(String),
+    /// The connection has failed.
+    #[error("talk to jig serve")]
+    Talk(#[source] io::Error),
+}

@@ -1,0 +1,218 @@
+//! Both ends of the socket in one process, over real pseudo-terminals.
+
+use std::fs::{self, File};
+use std::future::poll_fn;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jig_model::keeper::{
+    KeeperAnswer, KeeperAsk, LentWire, MOST_LINE, PenNews, PenOrder, Returned,
+};
+use jig_model::protocol::{Handing, LineControl, Wire};
+use jig_model::rig_file::{ConsoleWire, KeeperSeat, WireEnd};
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixListener;
+
+use super::{Door, KeeperError, let_go, pen, status};
+use crate::serial::{LastingWire, SerialPort, TtyWire};
+
+/// Only a failing test waits as long.
+const LONG: Duration = Duration::from_secs(120);
+
+fn terminal() -> (File, PathBuf) {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let master = posix_openpt(flags).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let path = ptsname_r(&master).unwrap().into();
+    (File::from(OwnedFd::from(master)), path)
+}
+
+fn seat(socket: &Path) -> KeeperSeat {
+    let by = "a test".to_owned();
+    KeeperSeat { socket: socket.to_owned(), place: "bench".parse().unwrap(), by }
+}
+
+/// A port that may be kept, and what its keepers said of their logs.
+fn port(tty: &Path, socket: &Path) -> (SerialPort, Arc<Mutex<Vec<LentWire>>>) {
+    let wire = ConsoleWire {
+        console: "uart0".parse().unwrap(),
+        end: WireEnd::Tty(tty.to_str().unwrap().to_owned()),
+        baud: None,
+        timeout: None,
+        keeper: Some(seat(socket)),
+    };
+    let told = Arc::<Mutex<Vec<_>>>::default();
+    let seen = Arc::clone(&told);
+    let tell = Arc::new(move |lent| seen.lock().unwrap().push(lent));
+    (SerialPort::of_wire(&wire, 115_200, tell), told)
+}
+
+async fn read(wire: &mut dyn Wire, count: usize) -> Vec<u8> {
+    let mut seen = vec![0; count];
+    let mut at = 0;
+    while at < count {
+        at += poll_fn(|cx| wire.poll_read(cx, &mut seen[at..])).await.unwrap();
+    }
+    seen
+}
+
+#[tokio::test]
+async fn a_wire_changes_hands_with_what_waits_in_it_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    // Longer than a socket's path may be.
+    let deep = folder.path().join("d".repeat(120));
+    fs::create_dir(&deep).unwrap();
+    let socket = deep.join("keeper");
+    // What another keeper has left.
+    fs::write(&socket, "").unwrap();
+    let door = Door::open(&socket).unwrap();
+    let (mut target, path) = terminal();
+    let mut kept = TtyWire::open_port(&path, 115_200).unwrap();
+    target.write_all(b"one").unwrap();
+    assert_eq!(read(&mut kept, 3).await, b"one");
+    target.write_all(b"two").unwrap();
+    let (port, told) = port(&path, &socket);
+    let lent = LentWire { file: 7, offset: 3 };
+    let keeper = async {
+        let mut caller = door.accept().await;
+        assert_eq!(caller.pid().map(|pid| pid as u32), Some(std::process::id()));
+        let request = caller.request().await.unwrap().unwrap();
+        assert_eq!(request.by, "a test");
+        assert!(matches!(request.ask, KeeperAsk::Wire { .. }), "{request:?}");
+        let Handing::Descriptor(fd) = kept.handing().unwrap() else { panic!("no descriptor") };
+        caller.answer(&KeeperAnswer::Wire(lent), Some(&fd)).await.unwrap();
+        caller
+    };
+    let (wire, mut caller) = tokio::join!(LastingWire::open(port, LONG), keeper);
+    let mut wire = wire.unwrap();
+    assert_eq!(*told.lock().unwrap(), [lent]);
+    assert_eq!(read(&mut wire, 3).await, b"two");
+    assert_eq!(poll_fn(|cx| wire.poll_write(cx, b"in")).await.unwrap(), 2);
+    // Nobody else gets it while it is lent, or after.
+    assert!(TtyWire::open_port(&path, 115_200).is_err());
+    // A pseudo-terminal takes a break and has no modem lines.
+    wire.control(LineControl::Break).await.unwrap();
+    assert!(wire.control(LineControl::Dtr(true)).await.is_err());
+    target.write_all(b"three").unwrap();
+    drop(wire);
+    assert_eq!(caller.next::<Returned>().await.unwrap(), Some(Returned { read: 3 }));
+    assert_eq!(caller.next::<Returned>().await.unwrap(), None);
+    assert_eq!(read(&mut kept, 5).await, b"three");
+    assert!(TtyWire::open_port(&path, 115_200).is_err());
+    drop(door);
+    assert!(!socket.exists());
+}
+
+#[tokio::test]
+async fn a_port_that_nobody_keeps_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut target, path) = terminal();
+    let dead = folder.path().join("dead");
+    // Its keeper was killed: the file is there, and nobody listens.
+    drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
+    for socket in [folder.path().join("none"), folder.path().join("no/folder"), dead] {
+        let (port, told) = port(&path, &socket);
+        let mut wire = LastingWire::open(port, LONG).await.unwrap();
+        target.write_all(b"x").unwrap();
+        assert_eq!(read(&mut wire, 1).await, b"x");
+        assert!(told.lock().unwrap().is_empty());
+        assert!(status(&seat(&socket)).await.unwrap().is_none());
+    }
+    // One that does not keep it, and one that ends over the question.
+    let socket = folder.path().join("keeper");
+    let door = Door::open(&socket).unwrap();
+    for answer in [Some(KeeperAnswer::NotKept), None] {
+        let keeper = async {
+            let mut caller = door.accept().await;
+            caller.request().await.unwrap().unwrap();
+            if let Some(answer) = answer {
+                caller.answer(&answer, None).await.unwrap();
+            }
+        };
+        let (port, _) = port(&path, &socket);
+        let (wire, ()) = tokio::join!(LastingWire::open(port, LONG), keeper);
+        target.write_all(b"y").unwrap();
+        assert_eq!(read(&mut wire.unwrap(), 1).await, b"y");
+    }
+}
+
+#[tokio::test]
+async fn what_a_stranger_says_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("keeper");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let endless = vec![b'['; MOST_LINE + 9000];
+    let lines: [&[u8]; 5] =
+        [b"{\"wire\":{\"file\":1,\"offset\":2}}\n", b"\"done\"\n", b"what?\n", b"[[[[\n", &endless];
+    for line in lines {
+        let stranger = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // The asker may hang up before all of it is said.
+            let _ = stream.write_all(line).await;
+            stream
+        };
+        let wanted = "uart0".parse().unwrap();
+        let at = seat(&socket);
+        let (asked, _stream) = tokio::join!(super::borrow(&at, &wanted), stranger);
+        let error = asked.map(|_| ()).unwrap_err();
+        assert!(
+            matches!(error, KeeperError::Stranger { .. } | KeeperError::Talk(_)),
+            "{error:?} after {:?}",
+            &line[..line.len().min(20)]
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_pen_and_a_port_held_back_last_as_long_as_their_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("keeper");
+    let door = Door::open(&socket).unwrap();
+    let (at, console) = (seat(&socket), "uart0".parse().unwrap());
+    let keeper = async {
+        let mut caller = door.accept().await;
+        let ask = caller.request().await.unwrap().unwrap().ask;
+        assert!(matches!(ask, KeeperAsk::Pen { take: true, .. }), "{ask:?}");
+        caller.answer(&KeeperAnswer::Done, None).await.unwrap();
+        let order = caller.next::<PenOrder>().await.unwrap().unwrap();
+        assert_eq!(order, PenOrder::Send(b"\0\xff\n".to_vec()));
+        caller.tell(&PenNews::Done).await.unwrap();
+        caller.tell(&PenNews::Taken("ben".to_owned())).await.unwrap();
+    };
+    let person = async {
+        let mut pen = pen(&at, &console, true).await.unwrap().unwrap();
+        pen.order(&PenOrder::Send(b"\0\xff\n".to_vec())).await.unwrap();
+        assert_eq!(pen.news().await.unwrap(), Some(PenNews::Done));
+        assert_eq!(pen.news().await.unwrap(), Some(PenNews::Taken("ben".to_owned())));
+        assert_eq!(pen.news().await.unwrap(), None);
+    };
+    tokio::join!(keeper, person);
+    let keeper = async {
+        let mut caller = door.accept().await;
+        let ask = caller.request().await.unwrap().unwrap().ask;
+        assert_eq!(ask, KeeperAsk::LetGo { tty: "/dev/x".to_owned() });
+        caller.answer(&KeeperAnswer::Done, None).await.unwrap();
+        caller
+    };
+    let (held, mut caller) = tokio::join!(let_go(&at, "/dev/x"), keeper);
+    let held = held.unwrap().unwrap();
+    {
+        let mut more = Box::pin(caller.next::<Returned>());
+        assert!(tokio::time::timeout(Duration::from_millis(1), &mut more).await.is_err());
+        drop(held);
+        assert_eq!(more.await.unwrap(), None);
+    }
+    let keeper = async {
+        let mut caller = door.accept().await;
+        caller.request().await.unwrap().unwrap();
+        caller.answer(&KeeperAnswer::Refused("ben has it".to_owned()), None).await.unwrap();
+    };
+    let (refused, ()) = tokio::join!(pen(&at, &console, false), keeper);
+    assert_eq!(refused.unwrap_err().to_string(), "jig serve refuses: ben has it");
+}

@@ -1,0 +1,100 @@
+//! What users type after `jig console`. Parsing only.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+use jig_model::ConsoleName;
+
+use super::low::{Target, duration};
+
+/// Arguments of `jig console`.
+#[derive(Debug, Args)]
+pub(crate) struct ConsoleArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Image to boot: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image set
+    #[arg(long, value_hint = ValueHint::FilePath)]
+    pub(crate) image: Option<PathBuf>,
+    /// Which console, if not the primary one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) console: Option<ConsoleName>,
+    /// Pass bytes through untouched on standard input and output
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// What the enter key sends, unless --raw
+    #[arg(long, value_enum, default_value_t = LineEnd::Lf)]
+    pub(crate) line_end: LineEnd,
+    #[command(flatten)]
+    pub(crate) attach: AttachArgs,
+}
+
+/// How to attach to a console that `jig serve` keeps, or that a run uses.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "A console that jig serve keeps")]
+pub(crate) struct AttachArgs {
+    /// Only show what is printed; also while a run has the board
+    #[arg(long, conflicts_with = "image")]
+    pub(crate) listen_only: bool,
+    /// Show what was printed in this time first (5m, 1h); with --listen-only nothing else
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "image")]
+    pub(crate) since: Option<Duration>,
+    /// Go on after --since --listen-only, with what is printed from now on
+    #[arg(long, conflicts_with = "image")]
+    pub(crate) follow: bool,
+    /// Take the right to send from whoever has it; never from a run
+    #[arg(long, conflicts_with_all = ["image", "listen_only"])]
+    pub(crate) take: bool,
+    /// Send a break, and end
+    #[arg(long, conflicts_with_all = ["image", "listen_only"])]
+    pub(crate) send_break: bool,
+    /// Set the line DTR of the port, and end
+    #[arg(long, value_name = "STATE", conflicts_with_all = ["image", "listen_only"])]
+    pub(crate) dtr: Option<Switch>,
+    /// Set the line RTS of the port, and end
+    #[arg(long, value_name = "STATE", conflicts_with_all = ["image", "listen_only"])]
+    pub(crate) rts: Option<Switch>,
+}
+
+/// A line's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    /// Active
+    On,
+    /// Inactive
+    Off,
+}
+
+/// Line ends that targets wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LineEnd {
+    /// Line feed
+    Lf,
+    /// Carriage return
+    Cr,
+    /// Carriage return and line feed
+    Crlf,
+}
+
+impl LineEnd {
+    /// Returns the bytes.
+    pub(crate) fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Lf => b"\n",
+            Self::Cr => b"\r",
+            Self::Crlf => b"\r\n",
+        }
+    }
+}
+
+impl AttachArgs {
+    /// Tells whether something is asked for that only a console has which is there already.
+    pub(crate) fn wants_a_live_one(&self) -> bool {
+        self.listen_only || self.since.is_some() || self.follow || self.take || self.controls()
+    }
+
+    /// Tells whether the line is to be controlled.
+    pub(crate) fn controls(&self) -> bool {
+        self.send_break || self.dtr.is_some() || self.rts.is_some()
+    }
+}

@@ -1,0 +1,354 @@
+//! Attaching to a console that is there already: kept by `jig serve`, or used by a run.
+//!
+//! What is shown is read from the logs, so that any number of readers, however slow, disturb
+//! neither the wire nor each other. What is typed goes to whoever keeps the wire.
+
+use std::collections::VecDeque;
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use jig_drivers::serial::keeper::{KeeperError, PenClient, pen, status};
+use jig_model::keeper::{KeptState, MOST_INPUT, PenNews, PenOrder};
+use jig_model::protocol::LineControl;
+use jig_model::{ConsoleName, Fault, PlaceName, exit};
+use jig_rig::console::{Escaper, RecordKind, TailItem, escape};
+use jig_rig::keeper::{LogFolder, Passage, Scroll, ScrollError, Source};
+use jig_rig::store::RunStore;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::{QUIET, RawTerminal, read_input, translate};
+use crate::args::{AttachArgs, Common, ConsoleArgs, Switch};
+use crate::catalogue::Catalogue;
+use crate::commands::probe::runtime;
+use crate::failure::{Failure, chain};
+use crate::render::Screen;
+
+/// How far back to begin where nobody says so.
+const BACK: Duration = Duration::from_secs(60);
+
+/// How often the logs are looked at: an answer seems immediate below some 50 ms.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How many of these looks apart new files and runs are looked for.
+const LOOKS_FOR_LOGS: u32 = 10;
+
+/// Most bytes between two turns to the keyboard.
+const AT_ONCE: usize = 256 << 10;
+
+/// How long `jig serve` may take to say what it keeps.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// A console that somebody wants to attach to.
+pub(super) struct Attach<'a> {
+    pub(super) common: &'a Common,
+    pub(super) screen: &'a Screen,
+    pub(super) catalogue: &'a Catalogue,
+    pub(super) place: &'a PlaceName,
+    pub(super) console: &'a ConsoleName,
+    pub(super) args: &'a ConsoleArgs,
+}
+
+impl Attach<'_> {
+    /// Attaches until the user ends it. Nothing where nobody keeps the console, and nothing
+    /// was asked for that only a kept one has.
+    pub(super) fn attach(&self) -> Result<Option<u8>, Failure> {
+        let asked: &AttachArgs = &self.args.attach;
+        let runtime = runtime()?;
+        let outcome = runtime.block_on(async {
+            let Some(state) = self.state().await? else {
+                if !asked.wants_a_live_one() {
+                    return Ok(None);
+                }
+                if !asked.listen_only {
+                    let words = format!("nobody keeps {} of place {}", self.console, self.place);
+                    return Err(Failure::new(Fault::Usage, words).help(
+                        "start `jig serve`; with --listen-only what was kept is shown all the same",
+                    ));
+                }
+                return self.talk(None).await.map(Some);
+            };
+            let pen = self.pen(&state).await?;
+            if asked.controls() {
+                return self.control(pen).await.map(Some);
+            }
+            self.talk(pen).await.map(Some)
+        });
+        runtime.shutdown_background();
+        outcome
+    }
+
+    /// Asks where the console stands; nothing where nobody keeps it.
+    async fn state(&self) -> Result<Option<KeptState>, Failure> {
+        let seat = self.catalogue.keeper_seat(self.place);
+        let all = match timeout(ANSWER, status(&seat)).await {
+            Ok(all) => all.map_err(|error| refused(&error))?,
+            Err(_) => {
+                let words = format!("jig serve did not answer within {} s", ANSWER.as_secs());
+                return Err(Failure::new(Fault::Lab, words).help("is it stopped? start it anew"));
+            }
+        };
+        let mut all = all.into_iter().flatten();
+        let ours = all.find(|at| at.place == *self.place && at.console == *self.console);
+        Ok(ours.map(|ours| ours.state))
+    }
+
+    /// Asks for the right to send, where that is wanted and to be had.
+    async fn pen(&self, state: &KeptState) -> Result<Option<PenClient>, Failure> {
+        let asked = &self.args.attach;
+        if asked.listen_only {
+            return Ok(None);
+        }
+        if let KeptState::Lent { by } = state
+            && !asked.controls()
+        {
+            let by = escape(by.as_bytes());
+            self.screen.say(&format!("{by} has the wire; what is typed goes nowhere"));
+            return Ok(None);
+        }
+        let seat = self.catalogue.keeper_seat(self.place);
+        match pen(&seat, self.console, asked.take).await {
+            Ok(pen) => Ok(pen),
+            Err(error) => {
+                let failure = refused(&error);
+                Err(match error {
+                    KeeperError::Refused(_) => {
+                        failure.help("look on with --listen-only, or take the pen with --take")
+                    }
+                    _ => failure,
+                })
+            }
+        }
+    }
+
+    /// Does something to the line.
+    async fn control(&self, pen: Option<PenClient>) -> Result<u8, Failure> {
+        let gone = || Failure::new(Fault::Lab, "jig serve has ended meanwhile");
+        let mut pen = pen.ok_or_else(gone)?;
+        let asked = &self.args.attach;
+        let on = |switch: Switch| switch == Switch::On;
+        let orders = [
+            asked.dtr.map(|switch| LineControl::Dtr(on(switch))),
+            asked.rts.map(|switch| LineControl::Rts(on(switch))),
+            asked.send_break.then_some(LineControl::Break),
+        ];
+        for what in orders.into_iter().flatten() {
+            pen.order(&PenOrder::Line(what)).await.map_err(|error| refused(&error))?;
+            match pen.news().await.map_err(|error| refused(&error))? {
+                Some(PenNews::Done) => {}
+                Some(PenNews::Failed(why) | PenNews::Taken(why)) => {
+                    let words = format!("the line was not controlled: {why}");
+                    return Err(Failure::new(Fault::Lab, escape(words.as_bytes())));
+                }
+                None => return Err(gone()),
+            }
+            if self.screen.json() {
+                self.screen
+                    .out_json(&json!({"place": self.place, "console": self.console, "done": what}));
+            } else {
+                let words = match what {
+                    LineControl::Break => "a break was sent",
+                    LineControl::Dtr(true) => "DTR is on",
+                    LineControl::Dtr(false) => "DTR is off",
+                    LineControl::Rts(true) => "RTS is on",
+                    LineControl::Rts(false) => "RTS is off",
+                };
+                self.screen.say(words);
+            }
+        }
+        Ok(exit::PASS)
+    }
+
+    /// Shows what is printed, and sends what is typed.
+    async fn talk(&self, mut pen: Option<PenClient>) -> Result<u8, Failure> {
+        let asked = &self.args.attach;
+        let follows = !asked.listen_only || asked.follow || asked.since.is_none();
+        let mut view = View::new(self);
+        let (input, mut typed) = mpsc::channel(4);
+        let piped = !std::io::stdin().is_terminal();
+        let terminal = match &pen {
+            Some(_) if self.args.raw => RawTerminal::enter()?,
+            _ => None,
+        };
+        if pen.is_some() {
+            // A thread, because a blocking read cannot be taken back; it ends with the process.
+            std::thread::spawn(move || read_input(&input));
+            if !piped {
+                self.screen.say(match terminal.is_some() {
+                    true => "attached; Ctrl-] ends\r",
+                    false => "attached; each line is sent when you press enter; Ctrl-D ends",
+                });
+            }
+        }
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut unsent, mut busy, mut over) = (VecDeque::new(), false, false);
+        loop {
+            if !view.show()? && !follows {
+                return Ok(exit::PASS);
+            }
+            if self.screen.closed() {
+                return Ok(exit::PASS);
+            }
+            if !busy && let (Some(holder), Some(bytes)) = (&mut pen, unsent.pop_front()) {
+                busy = holder.order(&PenOrder::Send(bytes)).await.is_ok();
+            }
+            // After the end of the input, and of the answer to it, all is said.
+            let said = over && !busy && unsent.is_empty();
+            if said && (!piped || view.last.elapsed() >= QUIET) {
+                return Ok(exit::PASS);
+            }
+            tokio::select! {
+                _ = looks.tick() => {}
+                some = typed.recv(), if pen.is_some() && !over && unsent.is_empty() => match some {
+                    Some(bytes) => {
+                        let (bytes, end) = translate(
+                            bytes,
+                            self.args.raw,
+                            terminal.is_some(),
+                            self.args.line_end.bytes(),
+                        );
+                        unsent.extend(bytes.chunks(MOST_INPUT).map(<[u8]>::to_vec));
+                        if end {
+                            return Ok(exit::PASS);
+                        }
+                    }
+                    None => {
+                        over = true;
+                        view.last = Instant::now();
+                    }
+                },
+                news = news_of(&mut pen) => {
+                    busy = false;
+                    let lost = match news {
+                        Ok(Some(PenNews::Done)) => None,
+                        Ok(Some(PenNews::Failed(why))) => {
+                            let why = escape(why.as_bytes());
+                            self.screen.insist(&format!("not all of it was sent: {why}"));
+                            None
+                        }
+                        Ok(Some(PenNews::Taken(by))) => Some(format!("{by} may send now")),
+                        Ok(None) => Some("jig serve has ended".to_owned()),
+                        Err(error) => Some(chain(&error)),
+                    };
+                    if let Some(why) = lost {
+                        let why = escape(why.as_bytes());
+                        self.screen.insist(&format!("{why}; what is typed goes nowhere"));
+                        pen = None;
+                        unsent.clear();
+                        over |= piped;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn news_of(pen: &mut Option<PenClient>) -> Result<Option<PenNews>, KeeperError> {
+    match pen {
+        Some(pen) => pen.news().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn refused(error: &KeeperError) -> Failure {
+    Failure::new(Fault::Lab, escape(chain(error).as_bytes()))
+}
+
+/// What is shown of the logs.
+struct View<'a> {
+    at: &'a Attach<'a>,
+    scroll: Scroll,
+    escaper: Escaper,
+    source: Option<Source>,
+    turns: u32,
+    /// When something was shown last.
+    last: Instant,
+}
+
+impl<'a> View<'a> {
+    fn new(at: &'a Attach<'a>) -> Self {
+        let back = at.args.attach.since.unwrap_or(BACK);
+        let now = jiff::Timestamp::now().as_nanosecond();
+        let since = now.saturating_sub(i128::try_from(back.as_nanos()).unwrap_or(i128::MAX));
+        let folder = LogFolder::new(&at.catalogue.places(), at.place, at.console);
+        let runs = RunStore::new(at.catalogue.runs_dir(at.common));
+        let names = (at.place.clone(), at.console.clone());
+        let since = i64::try_from(since.max(0)).unwrap_or(i64::MAX);
+        let scroll = Scroll::new(folder, runs, names, since);
+        let (escaper, last) = (Escaper::default(), Instant::now());
+        Self { at, scroll, escaper, source: None, turns: 0, last }
+    }
+
+    /// Shows what has come; tells whether there is more.
+    fn show(&mut self) -> Result<bool, Failure> {
+        let failed =
+            |error: ScrollError| Failure::new(Fault::Lab, escape(chain(&error).as_bytes()));
+        if self.turns.is_multiple_of(LOOKS_FOR_LOGS) {
+            self.scroll.look().map_err(failed)?;
+        }
+        self.turns = self.turns.wrapping_add(1);
+        let passages = self.scroll.read(AT_ONCE).map_err(failed)?;
+        let any = !passages.is_empty();
+        if any {
+            self.last = Instant::now();
+        }
+        for passage in passages {
+            self.put(passage);
+        }
+        Ok(any)
+    }
+
+    fn put(&mut self, Passage { source, item }: Passage) {
+        let screen = self.at.screen;
+        if screen.json() {
+            return self.put_json(&source, &item);
+        }
+        if self.source.as_ref() != Some(&source) {
+            let before = self.source.replace(source.clone());
+            match (before, &source) {
+                (_, Source::Run(run, attempt)) => {
+                    screen.say(&format!("[from here in attempt {attempt} of run {run}]"));
+                }
+                (Some(Source::Run(..)), Source::Kept(_)) => screen.say("[from here kept]"),
+                (_, Source::Kept(_)) => {}
+            }
+        }
+        match item {
+            TailItem::Bytes { bytes, .. } if self.at.args.raw => screen.out_bytes(&bytes),
+            TailItem::Bytes { bytes, .. } => {
+                screen.out_bytes(self.escaper.escape(&bytes).as_bytes());
+            }
+            TailItem::Mark(record) => {
+                if let RecordKind::Gap { lost, reason } = record.kind {
+                    let lost = lost.map_or_else(String::new, |lost| format!("{lost} "));
+                    screen.say(&format!("[{lost}bytes may be missing here: {}]", reason.as_str()));
+                }
+            }
+        }
+    }
+
+    fn put_json(&self, source: &Source, item: &TailItem) {
+        let at = jiff::Timestamp::from_nanosecond(i128::from(item.stamp().wall_ns)).ok();
+        let mut line = match source {
+            Source::Kept(file) => json!({"at": at, "file": file}),
+            Source::Run(run, attempt) => json!({"at": at, "run": run, "attempt": attempt}),
+        };
+        let what = match item {
+            TailItem::Bytes { offset, bytes, .. } => {
+                json!({"offset": offset, "text": String::from_utf8_lossy(bytes)})
+            }
+            TailItem::Mark(record) => match record.kind {
+                RecordKind::Gap { lost, reason } => {
+                    json!({"offset": record.offset, "gap": reason.as_str(), "lost": lost})
+                }
+                _ => return,
+            },
+        };
+        if let (Some(line), Some(what)) = (line.as_object_mut(), what.as_object()) {
+            line.extend(what.clone());
+        }
+        self.at.screen.out_json(&line);
+    }
+}

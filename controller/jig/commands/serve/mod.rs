@@ -1,0 +1,241 @@
+//! `jig serve`: keeps the consoles of the rig's places between runs.
+//!
+//! # Design
+//! *The rig file is looked at each second*, and on SIGHUP. A watch by inotify would miss
+//! drop-ins in a folder that is not there yet, files that an editor replaces and network file
+//! systems, and need the same look anyway; a few `stat` a second cost nothing.
+//!
+//! *A rig file that is broken changes nothing*: what was kept is kept on, and what is wrong
+//! is said once.
+
+mod desk;
+mod notify;
+mod rig_watch;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jig_drivers::serial::keeper::Door;
+use jig_drivers::serial::{LastingWire, SerialPort};
+use jig_model::exit::CANCELLED;
+use jig_model::keeper::{KeptState, KeptStatus};
+use jig_model::protocol::{BoxFuture, Wire};
+use jig_model::rig_file::Resource;
+use jig_model::{ConsoleName, Fault, PlaceName, exit};
+use jig_rig::console::{Stamp, escape};
+use jig_rig::keeper::{Applied, IdleRounds, Keeper, KeptSpec, OpenWire};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use self::desk::Desk;
+use self::rig_watch::RigWatch;
+use super::probe::runtime;
+use crate::args::Common;
+use crate::catalogue::Catalogue;
+use crate::failure::{Failure, chain};
+use crate::render::Screen;
+
+/// How often the rig file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a port is waited for: a place without its board is no reason to end.
+const EVER: Duration = Duration::from_secs(365 * 86_400);
+
+/// Most callers at once: each is a run or a console of this user.
+const MOST_CALLERS: usize = 256;
+
+/// Keeps consoles until interrupted. Standard output has a line for each thing that happens;
+/// with `--json` an object: `{"event":"console","at","place","console","end","state",...}`,
+/// `{"event":"ready","at","socket","consoles"}`, `{"event":"reloaded","at","began","changed",
+/// "ended"}` or `{"event":"rig_refused","at","error"}`.
+pub(crate) fn serve(common: &Common) -> Result<u8, Failure> {
+    let catalogue = Catalogue::load(common)?;
+    let places = catalogue.places();
+    let _lock = places.try_keep().map_err(|error| {
+        let words = escape(chain(&error).as_bytes());
+        Failure::new(error.fault(), words).help("one is enough: it takes up changes by itself")
+    })?;
+    // One that what is kept can hold as well.
+    let screen = Arc::new(Screen::new(common));
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(keep(common, catalogue, Arc::clone(&screen)));
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn keep(common: &Common, catalogue: Catalogue, screen: Arc<Screen>) -> Result<u8, Failure> {
+    let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
+    let mut stops = [
+        signal(SignalKind::terminate()).map_err(bug)?,
+        signal(SignalKind::interrupt()).map_err(bug)?,
+    ];
+    let mut hang_ups = signal(SignalKind::hangup()).map_err(bug)?;
+    let places = catalogue.places();
+    let socket = places.keeper_socket();
+    let door = Door::open(&socket).map_err(|error| Failure::of(Fault::Lab, &error))?;
+    let began = Instant::now();
+    let clock = Arc::new(move || Stamp {
+        mono_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        wall_ns: i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX),
+    });
+    let tell = {
+        let screen = Arc::clone(&screen);
+        Arc::new(move |status: &KeptStatus| show(&screen, status))
+    };
+    let mut keeper = Keeper::new(places.clone(), Arc::new(Ports), clock, tell);
+    let desk = Arc::new(Desk::new(IdleRounds::new(places.clone())));
+    let mut watch = RigWatch::of(common);
+    keeper.apply(specs(&catalogue)).await;
+    desk.set(&keeper);
+    let count = keeper.all().count();
+    if screen.json() {
+        let (at, socket) = (jiff::Timestamp::now(), socket.display().to_string());
+        screen.out_json(&json!({"event": "ready", "at": at, "socket": socket, "consoles": count}));
+    } else {
+        let logs = escape(places.root().display().to_string().as_bytes());
+        screen.out(&format!("keeping {count} consoles; their logs are in {logs}"));
+        screen.say(match count {
+            0 => "no place of the rig file has a wire of its own; Ctrl-C ends",
+            _ => "Ctrl-C ends",
+        });
+    }
+    notify::tell("READY=1");
+    let mut callers = JoinSet::new();
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let [terminate, interrupt] = &mut stops;
+    loop {
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hang_ups.recv() => {
+                watch.forget();
+                reload(common, &screen, &mut watch, &mut keeper, &desk).await;
+                keeper.again().await;
+            }
+            _ = looks.tick() => reload(common, &screen, &mut watch, &mut keeper, &desk).await,
+            Some(_) = callers.join_next() => {}
+            caller = door.accept() => match callers.len() < MOST_CALLERS {
+                true => drop(callers.spawn(Arc::clone(&desk).serve(caller))),
+                false => tracing::warn!("too many callers: one was hung up on"),
+            },
+        }
+    }
+    notify::tell("STOPPING=1");
+    // Whoever comes now opens the port itself, as soon as it is free.
+    drop(door);
+    tokio::select! {
+        () = keeper.close() => Ok(exit::PASS),
+        _ = terminate.recv() => Ok(CANCELLED),
+        _ = interrupt.recv() => Ok(CANCELLED),
+    }
+}
+
+/// Takes up what has changed in the rig file, if anything has.
+async fn reload(
+    common: &Common,
+    screen: &Screen,
+    watch: &mut RigWatch,
+    keeper: &mut Keeper,
+    desk: &Desk,
+) {
+    if !watch.has_changed(common) {
+        return;
+    }
+    let catalogue = match Catalogue::load(common) {
+        Ok(catalogue) => catalogue,
+        Err(failure) => {
+            if screen.json() {
+                let (at, error) = (jiff::Timestamp::now(), &failure.message);
+                screen.out_json(&json!({"event": "rig_refused", "at": at, "error": error}));
+            } else {
+                screen.insist("the rig file is refused; all stays as it was:");
+                screen.failure(&failure);
+            }
+            return;
+        }
+    };
+    let Applied { began, changed, ended } = keeper.apply(specs(&catalogue)).await;
+    desk.set(keeper);
+    let names = |list: &[(PlaceName, ConsoleName)]| -> Vec<String> {
+        list.iter().map(|(place, console)| format!("{place} {console}")).collect()
+    };
+    let (began, changed, ended) = (names(&began), names(&changed), names(&ended));
+    if screen.json() {
+        let at = jiff::Timestamp::now();
+        screen.out_json(&json!({
+            "event": "reloaded", "at": at, "began": began, "changed": changed, "ended": ended,
+        }));
+        return;
+    }
+    let told = [("new", began), ("changed", changed), ("gone", ended)];
+    let told = told.iter().filter(|(_, list)| !list.is_empty());
+    let told: Vec<String> = told.map(|(how, list)| format!("{how}: {}", list.join(", "))).collect();
+    let told = if told.is_empty() { "no console has changed".to_owned() } else { told.join("; ") };
+    screen.out(&format!("the rig file was read anew; {told}"));
+}
+
+/// Lists the consoles of the rig that have wires of their own.
+fn specs(catalogue: &Catalogue) -> Vec<KeptSpec> {
+    let mut specs = Vec::new();
+    for place in &catalogue.rig.places {
+        let Resource::Probe(probe) = &place.resource else { continue };
+        let Some(profile) = catalogue.profiles.get(&place.board) else { continue };
+        for wire in &probe.wires {
+            let console = profile.consoles.iter().find(|console| console.name == wire.console);
+            let Some(console) = console else { continue };
+            specs.push(KeptSpec {
+                place: place.name.clone(),
+                wire: wire.clone(),
+                baud: console.baud,
+                limits: catalogue.rig.capture.clone(),
+            });
+        }
+    }
+    specs
+}
+
+/// Opens serial ports.
+struct Ports;
+
+impl OpenWire for Ports {
+    fn open(&self, spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Wire>, String>> {
+        let baud = spec.wire.baud.unwrap_or(spec.baud);
+        let port = SerialPort::new(spec.wire.end.clone(), baud);
+        Box::pin(async {
+            let opened = LastingWire::open(port, EVER).await;
+            opened.map(|wire| Box::new(wire) as _).map_err(|error| chain(&error))
+        })
+    }
+}
+
+/// Shows where a console stands now.
+fn show(screen: &Screen, status: &KeptStatus) {
+    if screen.json() {
+        let mut event = serde_json::to_value(status).unwrap_or_default();
+        if let Some(fields) = event.as_object_mut() {
+            fields.insert("event".to_owned(), "console".into());
+            fields.insert("at".to_owned(), jiff::Timestamp::now().to_string().into());
+        }
+        return screen.out_json(&event);
+    }
+    let words = state_words(&status.state);
+    let words = format!("{} {}: {words} ({})", status.place, status.console, status.end);
+    screen.out(&escape(words.as_bytes()));
+}
+
+/// Says in words what is done with a console; may hold any text.
+pub(super) fn state_words(state: &KeptState) -> String {
+    match state {
+        KeptState::Waiting { why } => format!("not there yet: {why}"),
+        KeptState::Kept => "kept".to_owned(),
+        KeptState::Away { why } => format!("gone for now: {why}"),
+        KeptState::Lent { by } => format!("lent to {by}"),
+        KeptState::LetGo { by } => format!("closed for {by}"),
+        KeptState::Gone { why } => format!("gone until the next SIGHUP: {why}"),
+        KeptState::Unwritten { why } => format!("not kept, its log cannot be written: {why}"),
+    }
+}

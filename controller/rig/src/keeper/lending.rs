@@ -1,0 +1,175 @@
+//! What a kept console does for others: lends its wire, and lets somebody send.
+
+use jig_model::keeper::KeptState;
+use jig_model::protocol::Handing;
+use tokio::sync::oneshot;
+
+use super::kept::{Kept, PenHolder};
+use super::orders::{LendAsk, Lent, Order, Pen, PenAsk, Refusal, Stroke};
+use super::relay::{GivenBack, Relay};
+use crate::console::ConsoleHandle;
+
+/// Most who may wait for one wire. A place has one user at a time, so more are a mistake.
+const MOST_WAITING: usize = 64;
+
+impl Kept {
+    /// Takes an order in. `handle` is that of a wire that is captured now.
+    pub(super) fn take_in(&mut self, order: Option<Order>, handle: Option<&ConsoleHandle>) {
+        let crowded = || Refusal::Failed("too many wait for this wire".to_owned());
+        match order {
+            // Nobody is left who could ask for anything.
+            None | Some(Order::Stop) => self.stopping = true,
+            Some(Order::Again) => self.again = true,
+            Some(Order::Change(spec)) => self.changed = Some(spec),
+            Some(Order::Lend(ask)) => match self.lends.len() < MOST_WAITING {
+                true => self.lends.push_back(ask),
+                false => drop(ask.reply.send(Err(crowded()))),
+            },
+            Some(Order::LetGo(ask)) => match self.let_gos.len() < MOST_WAITING {
+                true => self.let_gos.push_back(ask),
+                false => drop(ask.reply.send(Err(crowded()))),
+            },
+            Some(Order::Pen(ask)) => self.give_pen(ask, handle),
+            Some(Order::Stroke { pen, stroke, mut reply }) => {
+                let mine = self.pen.as_ref().is_some_and(|holder| holder.id == pen);
+                let Some(handle) = handle.filter(|_| mine).cloned() else {
+                    let _ = reply.send(Err(self.refusal("the pen")));
+                    return;
+                };
+                self.strokes.spawn(async move {
+                    let done = async {
+                        match stroke {
+                            Stroke::Send(bytes) => handle.send(bytes).await,
+                            Stroke::Line(what) => handle.line(what).await,
+                        }
+                    };
+                    let done = tokio::select! {
+                        done = done => done,
+                        // Nobody waits any more; what the wire has not taken is not sent.
+                        () = reply.closed() => return,
+                    };
+                    let failed = |error| Refusal::Failed(jig_model::chain(&error));
+                    let _ = reply.send(done.map_err(failed));
+                });
+            }
+        }
+    }
+
+    /// Says why nobody may send now.
+    fn refusal(&self, what: &str) -> Refusal {
+        let what = what.to_owned();
+        match (&self.status.borrow().state, &self.pen) {
+            (KeptState::Lent { by } | KeptState::LetGo { by }, _) => {
+                Refusal::Taken { what: "the wire".to_owned(), by: by.clone() }
+            }
+            (KeptState::Kept, Some(pen)) => Refusal::Taken { what, by: pen.by.clone() },
+            (KeptState::Kept, None) => Refusal::Taken { what, by: "nobody any more".to_owned() },
+            (KeptState::Waiting { why } | KeptState::Away { why } | KeptState::Gone { why }, _) => {
+                Refusal::Away(why.clone())
+            }
+            (KeptState::Unwritten { why }, _) => Refusal::Failed(why.clone()),
+        }
+    }
+
+    fn give_pen(&mut self, ask: PenAsk, handle: Option<&ConsoleHandle>) {
+        let free = self.pen.as_ref().is_none_or(|pen| pen.taken.is_closed());
+        let there = handle.is_some() && self.status.borrow().state == KeptState::Kept;
+        let Some(orders) = self.orders.upgrade().filter(|_| there && (free || ask.take)) else {
+            let _ = ask.reply.send(Err(self.refusal("the pen")));
+            return;
+        };
+        self.drop_pen(&ask.by);
+        self.pens += 1;
+        let (tell, taken) = oneshot::channel();
+        let holder = PenHolder { id: self.pens, by: ask.by, taken: tell };
+        let pen = Pen { id: holder.id, orders, taken };
+        // If whoever asked has gone, its pen is dropped and found free.
+        let _ = ask.reply.send(Ok(pen));
+        self.pen = Some(holder);
+        let state = self.status.borrow().state.clone();
+        self.show(state);
+    }
+
+    /// Takes the pen from whoever has it.
+    pub(super) fn drop_pen(&mut self, by: &str) {
+        if let Some(pen) = self.pen.take() {
+            let _ = pen.taken.send(by.to_owned());
+        }
+    }
+
+    /// Lends the wire, and waits until it is back. Nothing comes back of a wire that ended
+    /// before it was lent, or when told to stop.
+    pub(super) async fn lend(&mut self, handle: &ConsoleHandle, ask: LendAsk) -> Option<GivenBack> {
+        let wire = handle.release().await.ok().flatten();
+        let offset = handle.drained().await.unwrap_or_default();
+        let Some(wire) = wire else {
+            self.lends.push_front(ask);
+            return None;
+        };
+        let file = self.log.as_ref().map_or(0, |log| log.number);
+        let failed = |error: std::io::Error| Refusal::Failed(format!("lend the wire: {error}"));
+        match wire.handing() {
+            Ok(Handing::Away) => {
+                // It tells why as soon as it is read again.
+                self.lends.push_front(ask);
+                Some(GivenBack::whole(wire))
+            }
+            Ok(Handing::Descriptor(end)) => {
+                let (back, returned) = oneshot::channel();
+                if ask.reply.send(Ok(Lent { end, file, offset, back })).is_err() {
+                    return Some(GivenBack::whole(wire));
+                }
+                let read = self.until_back(ask.by, returned, None).await?;
+                Some(GivenBack { missing: read.is_none(), ..GivenBack::whole(wire) })
+            }
+            Ok(Handing::Through) => {
+                let (mut relay, end) = match Relay::begin(wire) {
+                    Ok(begun) => begun,
+                    Err((wire, error)) => {
+                        let _ = ask.reply.send(Err(failed(error)));
+                        return Some(GivenBack::whole(wire));
+                    }
+                };
+                let (back, returned) = oneshot::channel();
+                let read = match ask.reply.send(Ok(Lent { end, file, offset, back })) {
+                    Ok(()) => self.until_back(ask.by, returned, Some(&mut relay)).await?,
+                    Err(_) => Some(0),
+                };
+                Some(relay.end(read).await)
+            }
+            Err(error) => {
+                let _ = ask.reply.send(Err(failed(error)));
+                Some(GivenBack::whole(wire))
+            }
+        }
+    }
+
+    /// Waits until a borrower gives the wire back, and says how much it has read; `None` in it
+    /// if it died. Nothing when told to stop.
+    async fn until_back(
+        &mut self,
+        by: String,
+        mut returned: oneshot::Receiver<u64>,
+        mut relay: Option<&mut Relay>,
+    ) -> Option<Option<u64>> {
+        self.drop_pen(&by);
+        self.show(KeptState::Lent { by });
+        loop {
+            let pass = async {
+                match &mut relay {
+                    Some(relay) => relay.pass().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                read = &mut returned => return Some(read.ok()),
+                order = self.inbox.recv() => self.take_in(order, None),
+                () = pass => {}
+            }
+            if self.stopping {
+                return None;
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Passing a wire's bytes on to whoever has borrowed it, for wires that are more than a
+//! descriptor.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use jig_model::protocol::{Wire, WireNews};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::net::UnixStream;
+
+/// Bytes that wait for the borrower, and for the wire. Beyond that the wire is left alone:
+/// its other end then waits or drops, as with any slow reader.
+const ON_THE_WAY: usize = 64 << 10;
+
+/// How much of what was passed on is remembered, to come back if the borrower has not read
+/// it. A socket pair holds some 200 KiB (net.core.wmem_default); whoever raised that far
+/// enough gets a gap instead.
+const REMEMBERED: usize = 4 << 20;
+
+/// How long the wire may take for what the borrower sent last.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A wire and the near end of its borrower's socket.
+pub(super) struct Relay {
+    wire: Box<dyn Wire>,
+    near: UnixStream,
+    out: VecDeque<u8>,
+    sent: u64,
+    recent: VecDeque<u8>,
+    input: VecDeque<u8>,
+    /// The borrower sends no more.
+    deaf: bool,
+    over: Option<Over>,
+}
+
+/// A wire that comes back from a borrower.
+pub(super) struct GivenBack {
+    pub(super) wire: Box<dyn Wire>,
+    /// What it carried that the borrower has not read.
+    pub(super) first: Vec<u8>,
+    /// What happened to it behind that.
+    pub(super) news: Option<WireNews>,
+    /// Bytes may be missing that the borrower has read.
+    pub(super) missing: bool,
+}
+
+/// Why nothing more is passed on.
+enum Over {
+    News(WireNews),
+    Ended,
+    Borrower,
+}
+
+impl Relay {
+    /// Begins; returns what the borrower gets.
+    pub(super) fn begin(
+        wire: Box<dyn Wire>,
+    ) -> Result<(Self, OwnedFd), (Box<dyn Wire>, io::Error)> {
+        let pair = UnixStream::pair().and_then(|(near, far)| Ok((near, far.into_std()?)));
+        let (near, far) = match pair {
+            Ok(pair) => pair,
+            Err(error) => return Err((wire, error)),
+        };
+        let relay = Self {
+            wire,
+            near,
+            out: VecDeque::new(),
+            sent: 0,
+            recent: VecDeque::new(),
+            input: VecDeque::new(),
+            deaf: false,
+            over: None,
+        };
+        Ok((relay, far.into()))
+    }
+
+    /// Passes bytes on until the wire has news, or ends, or nobody takes them. Cancel-safe.
+    /// Afterwards the borrower meets the end of its wire: it learns the rest when it asks anew.
+    pub(super) async fn pass(&mut self) {
+        if self.over.is_some() {
+            return std::future::pending().await;
+        }
+        let over = poll_fn(|cx| self.poll_pass(cx)).await;
+        self.over = Some(over);
+        let _ = poll_fn(|cx| std::pin::Pin::new(&mut self.near).poll_shutdown(cx)).await;
+    }
+
+    fn poll_pass(&mut self, cx: &mut Context<'_>) -> Poll<Over> {
+        loop {
+            let mut moved = false;
+            if let Err(over) = self.poll_out(cx, &mut moved) {
+                return Poll::Ready(over);
+            }
+            moved |= self.poll_in(cx);
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Moves bytes from the wire to the borrower.
+    fn poll_out(&mut self, cx: &mut Context<'_>, moved: &mut bool) -> Result<(), Over> {
+        let mut buf = [0; 16 << 10];
+        if self.out.len() < ON_THE_WAY {
+            match self.wire.poll_read(cx, &mut buf) {
+                Poll::Ready(Ok(0)) => return Err(Over::Ended),
+                Poll::Ready(Ok(count)) => {
+                    self.out.extend(&buf[..count.min(buf.len())]);
+                    *moved = true;
+                }
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                    *moved = true;
+                }
+                // The next owner of the wire meets the same, and says so.
+                Poll::Ready(Err(_)) => return Err(Over::Ended),
+                Poll::Pending => {
+                    if let Some(news) = self.wire.news() {
+                        return Err(Over::News(news));
+                    }
+                }
+            }
+        }
+        while !self.out.is_empty() {
+            let (some, _) = self.out.as_slices();
+            match std::pin::Pin::new(&mut self.near).poll_write(cx, some) {
+                Poll::Ready(Ok(count)) => {
+                    self.sent += count as u64;
+                    self.recent.extend(self.out.drain(..count));
+                    let old = self.recent.len().saturating_sub(REMEMBERED);
+                    self.recent.drain(..old);
+                    *moved = true;
+                }
+                Poll::Ready(Err(_)) => return Err(Over::Borrower),
+                Poll::Pending => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves bytes from the borrower to the wire; tells whether any moved.
+    fn poll_in(&mut self, cx: &mut Context<'_>) -> bool {
+        let (mut moved, mut buf) = (false, [0; 4 << 10]);
+        if !self.deaf && self.input.len() < ON_THE_WAY {
+            let mut buf = ReadBuf::new(&mut buf);
+            match std::pin::Pin::new(&mut self.near).poll_read(cx, &mut buf) {
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
+                    self.input.extend(buf.filled());
+                    moved = true;
+                }
+                Poll::Ready(_) => self.deaf = true,
+                Poll::Pending => {}
+            }
+        }
+        let (some, _) = self.input.as_slices();
+        if !some.is_empty() {
+            match self.wire.poll_write(cx, some) {
+                Poll::Ready(Ok(count)) if count > 0 => {
+                    self.input.drain(..count);
+                    moved = true;
+                }
+                // Nobody is left to tell: the borrower learns of the wire's end by reading.
+                Poll::Ready(_) => self.input.clear(),
+                Poll::Pending => {}
+            }
+        }
+        moved
+    }
+
+    /// Gives the wire back, and what the borrower has not read of it; `read` bytes it has.
+    pub(super) async fn end(mut self, read: Option<u64>) -> GivenBack {
+        if read.is_some() {
+            let last = poll_fn(|cx| {
+                while self.poll_in(cx) {}
+                if self.deaf && self.input.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+            });
+            let _ = tokio::time::timeout(LAST_WORDS, last).await;
+        }
+        let unread = read.and_then(|read| self.sent.checked_sub(read));
+        let back = unread.and_then(|unread| usize::try_from(unread).ok());
+        let back = back.filter(|back| *back <= self.recent.len());
+        let from = self.recent.len() - back.unwrap_or(0);
+        let mut first = self.recent.split_off(from);
+        first.append(&mut self.out);
+        let news = match self.over {
+            Some(Over::News(news)) => Some(news),
+            Some(Over::Ended | Over::Borrower) | None => None,
+        };
+        GivenBack { wire: self.wire, first: first.into(), news, missing: back.is_none() }
+    }
+}

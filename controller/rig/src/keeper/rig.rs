@@ -1,0 +1,152 @@
+//! All kept consoles of a rig, and what changes when its file does.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use jig_model::keeper::{KeptState, KeptStatus};
+use jig_model::{ConsoleName, PlaceName};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::files::LogFolder;
+use super::kept::Kept;
+use super::orders::{KeptHandle, KeptSpec, ORDERS, OpenWire, Order};
+use crate::console::Clock;
+use crate::store::Places;
+
+/// Is told where a console stands, each time that changes. Must not block.
+pub type KeeperNews = Arc<dyn Fn(&KeptStatus) + Send + Sync>;
+
+/// Which console of which place.
+type Key = (PlaceName, ConsoleName);
+
+/// What a new list of consoles came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Consoles that are new.
+    pub began: Vec<(PlaceName, ConsoleName)>,
+    /// Consoles whose wire or limits are others now.
+    pub changed: Vec<(PlaceName, ConsoleName)>,
+    /// Consoles that are kept no longer.
+    pub ended: Vec<(PlaceName, ConsoleName)>,
+}
+
+struct Entry {
+    spec: KeptSpec,
+    handle: KeptHandle,
+}
+
+/// The consoles that are kept. Call within a tokio runtime.
+pub struct Keeper {
+    places: Places,
+    opener: Arc<dyn OpenWire>,
+    clock: Arc<dyn Clock>,
+    tell: KeeperNews,
+    kept: BTreeMap<Key, Entry>,
+    tasks: JoinSet<()>,
+}
+
+impl Keeper {
+    /// Keeps nothing yet; logs go below the places' folder.
+    pub fn new(
+        places: Places,
+        opener: Arc<dyn OpenWire>,
+        clock: Arc<dyn Clock>,
+        tell: KeeperNews,
+    ) -> Self {
+        let (kept, tasks) = (BTreeMap::new(), JoinSet::new());
+        Self { places, opener, clock, tell, kept, tasks }
+    }
+
+    /// Keeps these consoles and no others. Those that stay as they are notice nothing; a
+    /// wire that is lent changes when it comes back.
+    pub async fn apply(&mut self, specs: Vec<KeptSpec>) -> Applied {
+        while self.tasks.try_join_next().is_some() {}
+        let mut applied = Applied::default();
+        let mut old = std::mem::take(&mut self.kept);
+        for spec in specs {
+            let key = (spec.place.clone(), spec.wire.console.clone());
+            let entry = match old.remove(&key) {
+                Some(entry) if entry.spec == spec => entry,
+                Some(entry) => {
+                    applied.changed.push(key.clone());
+                    // A console whose actor has ended is told nothing.
+                    let _ = entry.handle.order(Order::Change(spec.clone())).await;
+                    Entry { spec, ..entry }
+                }
+                None => {
+                    applied.began.push(key.clone());
+                    self.begin(spec)
+                }
+            };
+            self.kept.insert(key, entry);
+        }
+        for (key, entry) in old {
+            applied.ended.push(key);
+            let _ = entry.handle.order(Order::Stop).await;
+        }
+        applied
+    }
+
+    /// Tries wires again that have gone for good.
+    pub async fn again(&self) {
+        for entry in self.kept.values() {
+            let _ = entry.handle.order(Order::Again).await;
+        }
+    }
+
+    fn begin(&mut self, spec: KeptSpec) -> Entry {
+        let (orders, inbox) = mpsc::channel(ORDERS);
+        let (status, seen) = watch::channel(KeptStatus {
+            place: spec.place.clone(),
+            console: spec.wire.console.clone(),
+            end: spec.wire.end.address().to_owned(),
+            state: KeptState::Waiting { why: "it is being opened".to_owned() },
+            file: 0,
+            pen: None,
+        });
+        let kept = Kept {
+            folder: LogFolder::new(&self.places, &spec.place, &spec.wire.console),
+            spec: spec.clone(),
+            opener: Arc::clone(&self.opener),
+            clock: Arc::clone(&self.clock),
+            tell: Arc::clone(&self.tell),
+            inbox,
+            orders: orders.downgrade(),
+            status,
+            lends: VecDeque::new(),
+            let_gos: VecDeque::new(),
+            changed: None,
+            again: false,
+            stopping: false,
+            log: None,
+            missed: false,
+            pen: None,
+            pens: 0,
+            strokes: JoinSet::new(),
+            fresh_at: None,
+        };
+        self.tasks.spawn(kept.run());
+        Entry { spec, handle: KeptHandle { orders, status: seen } }
+    }
+
+    /// Finds a console.
+    pub fn find(&self, place: &PlaceName, console: &ConsoleName) -> Option<&KeptHandle> {
+        self.kept.get(&(place.clone(), console.clone())).map(|entry| &entry.handle)
+    }
+
+    /// Lists the consoles, by place and name, each with what it was asked to be.
+    pub fn all(&self) -> impl Iterator<Item = (&KeptSpec, &KeptHandle)> {
+        self.kept.values().map(|entry| (&entry.spec, &entry.handle))
+    }
+
+    /// Ends: what has arrived is written, and the logs are made durable. Wires that are lent
+    /// stay with their borrowers.
+    pub async fn close(mut self) {
+        for entry in self.kept.values() {
+            let _ = entry.handle.order(Order::Stop).await;
+        }
+        self.kept.clear();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}

@@ -1,0 +1,379 @@
+//! `jig serve` and `jig console` on what it keeps: hand-over, kills, changes of the rig.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::serial::{Bench, terminal, tty};
+use crate::workshop::{Ran, Started, Workshop, until};
+
+/// A keeper; killed when dropped.
+struct Keeper {
+    program: Started,
+    told: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Keeper {
+    fn start(workshop: &Workshop) -> Self {
+        Self::with(workshop, |_| ())
+    }
+
+    fn with(workshop: &Workshop, more: impl FnOnce(&mut std::process::Command)) -> Self {
+        let mut command = workshop.jig(["--json", "serve"]);
+        command.stdout(Stdio::piped());
+        command.stderr(File::create(workshop.path("keeper.txt")).unwrap());
+        more(&mut command);
+        let mut program = Started::of(&mut command);
+        let out = BufReader::new(program.child().stdout.take().unwrap());
+        let told = Arc::<Mutex<Vec<Value>>>::default();
+        let heard = Arc::clone(&told);
+        // Ends with the keeper, which is killed at the latest when this is dropped.
+        thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let event = serde_json::from_str(&line).unwrap_or_else(|_| line.into());
+                heard.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+            }
+        });
+        let keeper = Self { program, told };
+        keeper.tells("ready", |_| true);
+        keeper
+    }
+
+    fn told(&self) -> Vec<Value> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits for an event.
+    #[track_caller]
+    fn tells(&self, event: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        until(event, || {
+            self.told().into_iter().rev().find(|told| told["event"] == event && is_it(told))
+        })
+    }
+
+    /// Waits until the last that was told of a place is this state.
+    #[track_caller]
+    fn state(&self, place: &str, state: &str) {
+        until(&format!("{place} {state}"), || {
+            let told = self.told();
+            let last = told.iter().rev().find(|told| told["place"] == place)?;
+            (last["state"] == state).then_some(())
+        });
+    }
+
+    fn kill(self) {
+        self.program.signal(Signal::SIGKILL);
+        assert_eq!(self.program.finish().code(), 128 + 9);
+    }
+
+    fn stop(self) -> Ran {
+        self.program.signal(Signal::SIGTERM);
+        self.program.finish()
+    }
+}
+
+/// Prints numbered lines into a terminal until it is stopped.
+struct Flood {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<u64>>,
+}
+
+impl Flood {
+    fn begin(mut target: File) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            for number in 0.. {
+                if stopped.load(Ordering::Relaxed) {
+                    return number;
+                }
+                // Waits while the terminal is full; fails when the test has.
+                if writeln!(target, "{number:08}").is_err() {
+                    return number;
+                }
+                // As fast as a wire at 230400 baud, or its target would count as storming.
+                thread::sleep(Duration::from_micros(400));
+            }
+            0
+        });
+        Self { stop, thread: Some(thread) }
+    }
+
+    /// Returns how many lines there were.
+    fn end(mut self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |about| about.len())
+}
+
+/// Waits until a log has grown well beyond what was on its way.
+#[track_caller]
+fn grows(what: &str, size: impl Fn() -> u64) {
+    let before = size();
+    until(what, || (size() > before + 4096).then_some(()));
+}
+
+fn kept(workshop: &Workshop, place: &str) -> u64 {
+    let state = workshop.path("../home/STATE/jig/places");
+    let folder = state.join(format!("{place}.consoles/uart0"));
+    let files = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let raws =
+        files.map(|file| file.path()).filter(|path| path.extension() == Some("raw".as_ref()));
+    raws.map(|path| size(&path)).sum()
+}
+
+/// Returns a terminal under a name that stays its own.
+fn named(workshop: &Workshop, name: &str) -> (File, File, PathBuf) {
+    let (far, near, path) = terminal();
+    let link = workshop.path(name);
+    symlink(path, &link).unwrap();
+    (far, near, link)
+}
+
+#[test]
+fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not() {
+    let mut ends = None;
+    let bench = Bench::new(|workshop| {
+        let (far, near, link) = named(workshop, "by-id");
+        ends = Some((far, near));
+        tty(&link)
+    });
+    let (far, _near) = ends.unwrap();
+    let in_run = || size(&bench.run_dir().unwrap().join("consoles/1/uart0.raw"));
+    let between = || kept(&bench.workshop, "bench");
+    let keeper = Keeper::start(&bench.workshop);
+    keeper.state("bench", "kept");
+    let flood = Flood::begin(far);
+    grows("what is kept first", between);
+
+    // In order, there and back.
+    let run = bench.run_until("never");
+    keeper.state("bench", "lent");
+    grows("the first run's log", in_run);
+    run.signal(Signal::SIGINT);
+    run.finish().says(130, &[]);
+    keeper.state("bench", "kept");
+    grows("what is kept after it", between);
+
+    // The run dies.
+    let run = bench.run_until("never");
+    keeper.state("bench", "lent");
+    grows("the second run's log", in_run);
+    run.signal(Signal::SIGKILL);
+    run.finish();
+    keeper.state("bench", "kept");
+    grows("what is kept after the kill", between);
+
+    // The keeper dies over a run, and the next one waits for its end.
+    let run = bench.run_until("never");
+    keeper.state("bench", "lent");
+    grows("the third run's log", in_run);
+    keeper.kill();
+    grows("the third run's log without a keeper", in_run);
+    let keeper = Keeper::start(&bench.workshop);
+    keeper.state("bench", "waiting");
+    run.signal(Signal::SIGINT);
+    run.finish().says(130, &[]);
+    keeper.state("bench", "kept");
+    grows("what the second keeper keeps", between);
+
+    // It dies while it keeps.
+    keeper.kill();
+    let keeper = Keeper::start(&bench.workshop);
+    keeper.state("bench", "kept");
+    grows("what the third keeper keeps", between);
+    let lines = flood.end();
+    let last = format!("{:08}\n", lines - 1);
+    let all = || {
+        bench.workshop.run(["--json", "console", "-b", "bench", "--listen-only", "--since", "1h"])
+    };
+    let all = until("the last line", || Some(all()).filter(|ran| ran.out().contains(last.trim())));
+    all.says(0, &[]);
+
+    // What is between two gaps is whole.
+    let mut pieces = vec![String::new()];
+    for line in all.out().lines() {
+        let item: Value = serde_json::from_str(line).unwrap();
+        match item["text"].as_str() {
+            Some(text) => pieces.last_mut().unwrap().push_str(text),
+            None => pieces.push(String::new()),
+        }
+    }
+    assert_eq!(
+        pieces.len(),
+        4,
+        "three gaps: {:?}",
+        all.out().lines().filter(|l| l.contains("gap")).collect::<Vec<_>>()
+    );
+    assert!(pieces[0].starts_with("00000000\n"), "{:?}", &pieces[0][..20]);
+    assert!(pieces[3].ends_with(&last));
+    let mut next = 0;
+    for (number, piece) in pieces.iter().enumerate() {
+        // A gap may cut a line on either side.
+        let from = if number == 0 { 0 } else { piece.find('\n').unwrap() + 1 };
+        let to = piece.rfind('\n').unwrap() + 1;
+        for line in piece[from..to].lines() {
+            let line: u64 = line.parse().unwrap_or_else(|_| panic!("{line:?} in piece {number}"));
+            assert!(
+                line == next || (line > next && next_may_jump(from, next, piece, line)),
+                "{line} instead of {next} in piece {number}"
+            );
+            next = line + 1;
+        }
+    }
+    assert_eq!(next, lines);
+    let events = fs::read_to_string(bench.run_dir().unwrap().join("events.jsonl")).unwrap();
+    assert!(events.contains("\"what\":\"taken_over\""), "{events}");
+    keeper.stop().says(0, &[]);
+}
+
+/// Tells whether a line is the first whole one of a piece behind a gap.
+fn next_may_jump(from: usize, _next: u64, piece: &str, line: u64) -> bool {
+    from > 0 && piece[from..].starts_with(&format!("{line:08}\n"))
+}
+
+/// A rig of places whose probes nobody ever asks for.
+fn rig(places: &[(&str, &Path)]) -> String {
+    let place = |(name, port): &(&str, &Path)| {
+        format!(
+            "[[place]]\nname = \"{name}\"\nboard = \"microbit\"\n[place.probe]\n\
+             selector = \"1209:4a49:{name}\"\n[[place.console]]\nname = \"uart0\"\n{}\n",
+            tty(port)
+        )
+    };
+    let places: String = places.iter().map(place).collect();
+    format!("version = 1\n{places}")
+}
+
+#[test]
+fn the_rig_file_may_change_and_be_broken_and_there_is_one_keeper() {
+    let workshop = Workshop::new();
+    let (mut far, _near, link) = named(&workshop, "one");
+    let late = workshop.path("two");
+    workshop.write("rig.toml", rig(&[("one", &link)]));
+    let manager = UnixDatagram::bind(workshop.path("manager")).unwrap();
+    manager.set_read_timeout(Some(crate::workshop::DEADLINE)).unwrap();
+    let keeper = Keeper::with(&workshop, |command| {
+        command.env("NOTIFY_SOCKET", workshop.path("manager"));
+    });
+    let mut said = [0; 64];
+    let len = manager.recv(&mut said).unwrap();
+    assert_eq!(&said[..len], b"READY=1");
+    keeper.state("one", "kept");
+    workshop.run(["serve"]).says(75, &["the consoles are kept by jig", "serve (pid "]);
+
+    workshop.write("rig.toml", rig(&[("one", &link), ("two", &late)]));
+    keeper.state("two", "waiting");
+    let (_far, _near, _) = named(&workshop, "two");
+    keeper.state("two", "kept");
+    workshop.write("rig.toml", "version = 1\n[[place]]\nname = 7\n");
+    keeper.tells("rig_refused", |_| true);
+    far.write_all(b"still here\n").unwrap();
+    until("what is printed", || (kept(&workshop, "one") > 0).then_some(()));
+    workshop.write("rig.toml", rig(&[("two", &late)]));
+    keeper.tells("reloaded", |told| told["ended"][0] == "one uart0");
+    // The first wire was opened once, and let go at the end.
+    let told = keeper.told();
+    let states: Vec<_> = told.iter().filter(|told| told["place"] == "one").collect();
+    assert_eq!(states.len(), 1, "{told:?}");
+    until("the port", || File::open(&link).unwrap().try_lock().ok());
+    let socket = keeper.tells("ready", |_| true)["socket"].as_str().unwrap().to_owned();
+    assert!(Path::new(&socket).exists());
+    keeper.stop().says(0, &[]);
+    assert!(!Path::new(&socket).exists());
+    let len = manager.recv(&mut said).unwrap();
+    assert_eq!(&said[..len], b"STOPPING=1");
+}
+
+/// Reads lines of a console until one of them is this.
+#[track_caller]
+fn shows(out: &mut BufReader<ChildStdout>, wanted: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        assert!(out.read_line(&mut line).unwrap() > 0, "{wanted:?} did not come after {lines:?}");
+        lines.push(line.trim_end().to_owned());
+        if lines.last().is_some_and(|line| line == wanted) {
+            return lines;
+        }
+    }
+}
+
+#[test]
+fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_wire_and_one_may_send() {
+    let workshop = Workshop::new();
+    let (mut far, _near, link) = named(&workshop, "port");
+    workshop.write("rig.toml", rig(&[("bench", &link)]));
+    let console = |more: &[&str]| {
+        let mut command = workshop.jig(["--quiet", "console", "-b", "bench"].iter().chain(more));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Started::of(&mut command)
+    };
+    // Nobody keeps it, and nothing was kept.
+    workshop.run(["console", "-b", "bench", "--send-break"]).says(2, &["nobody keeps uart0"]);
+    let nothing = workshop.run(["console", "-b", "bench", "--listen-only", "--since", "1h"]);
+    nothing.says(0, &[]);
+    assert_eq!(nothing.out(), "");
+
+    let keeper = Keeper::start(&workshop);
+    keeper.state("bench", "kept");
+    let _stuck: Vec<Started> = (0..9).map(|_| console(&["--listen-only"])).collect();
+    let mut last = console(&["--listen-only", "--since", "1h", "--follow"]);
+    let mut out = BufReader::new(last.child().stdout.take().unwrap());
+    // Ten times what a pipe holds, so that each of the nine is stuck.
+    let lines: Vec<String> = (0..65_536).map(|number| format!("{number:09}")).collect();
+    let text = lines.join("\n") + "\n";
+    let target = thread::spawn(move || {
+        far.write_all(text.as_bytes()).unwrap();
+        far
+    });
+    assert_eq!(shows(&mut out, "000065535"), lines);
+    let mut far = target.join().unwrap();
+
+    // One has the pen, the next is told who, and may take it.
+    let mut anna = console(&["--since", "1s"]);
+    let mut keys = anna.child().stdin.take().unwrap();
+    keys.write_all(b"from anna\n").unwrap();
+    let mut heard = [0; 10];
+    far.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"from anna\n");
+    let refused = workshop.run(["console", "-b", "bench"]);
+    refused.says(75, &["the pen is in use by jig", "--take"]);
+    let mut ben = workshop.jig(["console", "-b", "bench", "--take"]);
+    ben.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut ben = Started::of(&mut ben);
+    let mut typed = ben.child().stdin.take().unwrap();
+    typed.write_all(b"from ben\n").unwrap();
+    drop(typed);
+    let mut heard = [0; 9];
+    far.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"from ben\n");
+    ben.finish().says(0, &[]);
+    drop(keys);
+    anna.finish().says(0, &["--take", "may send now"]);
+    workshop.run(["console", "-b", "bench", "--send-break"]).says(0, &["a break was sent"]);
+    // A pseudo-terminal has no such line.
+    workshop.run(["console", "-b", "bench", "--dtr", "on"]).says(75, &["was not controlled"]);
+    far.write_all(b"done\n").unwrap();
+    shows(&mut out, "done");
+}
