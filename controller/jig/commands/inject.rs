@@ -63,7 +63,8 @@ fn written(fault: &FaultSpec) -> String {
 
 fn as_json(fault: &FaultSpec) -> serde_json::Value {
     let moments = match fault.moments {
-        Moments::Running | Moments::Deploying => "time-since-power-on or share-of-deployment",
+        Moments::Running => "time-since-power-on or share-of-deployment",
+        Moments::Deploying => "share-of-deployment or time-since-power-on",
         Moments::Run => "time-since-run-began or share-of-deployment",
         Moments::Command => "time-since-run-began",
         Moments::BeforeDeploying => "before-deployment",
