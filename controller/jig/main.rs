@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => commands::probe::dump(&cli.common, &screen, args),
         Command::Gdb(args) => commands::probe::gdb(&cli.common, &screen, args),
         Command::Probe(command) => commands::probe::probe(&cli.common, &screen, command),
-        Command::Serve => commands::serve::serve(&cli.common),
+        Command::Serve(args) => commands::serve::serve(&cli.common, args),
         Command::Boards => commands::boards::boards(&cli.common, &screen),
         Command::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         Command::Plan(command) => commands::plan::plan(&screen, command),

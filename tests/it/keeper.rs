@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -28,7 +28,7 @@ impl Keeper {
         Self::with(workshop, |_| ())
     }
 
-    fn with(workshop: &Workshop, more: impl FnOnce(&mut std::process::Command)) -> Self {
+    fn with(workshop: &Workshop, more: impl FnOnce(&mut Command)) -> Self {
         let mut command = workshop.jig(["--json", "serve"]);
         command.stdout(Stdio::piped());
         command.stderr(File::create(workshop.path("keeper.txt")).unwrap());
@@ -247,6 +247,44 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
     keeper.stop().says(0, &[]);
 }
 
+#[test]
+fn a_port_behind_a_server_is_lent_by_passing_its_bytes_on() {
+    let (mut far, _near, path) = terminal();
+    // An address of its own on the loopback network: nobody else can have the port.
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let address = format!("127.{high}.{low}.200,3001");
+    let mut server = None;
+    let bench = Bench::new(|workshop| {
+        let device = path.display();
+        let config = format!(
+            "connection: &port\n  accepter: telnet(rfc2217),tcp,{address}\n  \
+             connector: serialdev,{device},115200n81,local\n"
+        );
+        let config = workshop.write("ser2net.yaml", config);
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "/usr/sbin/ser2net", "-n", "-c"]).arg(config);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        server = Some(Started::of(&mut command));
+        format!("rfc2217 = \"{}\"", address.replace(',', ":"))
+    });
+    let keeper = Keeper::start(&bench.workshop);
+    keeper.state("bench", "kept");
+    far.write_all(b"before\n").unwrap();
+    until("the first line", || (kept(&bench.workshop, "bench") == 7).then_some(()));
+    let run = bench.run_until("^during$");
+    keeper.state("bench", "lent");
+    bench.event("\"event\":\"boot\"");
+    far.write_all(b"during\n").unwrap();
+    run.finish().says(0, &[]);
+    keeper.state("bench", "kept");
+    far.write_all(b"after\n").unwrap();
+    until("the last line", || (kept(&bench.workshop, "bench") == 13).then_some(()));
+    let all = ["--quiet", "console", "-b", "bench", "--listen-only", "--since", "1h"];
+    let all = bench.workshop.run(all);
+    assert_eq!(all.out(), "before\nduring\nafter\n", "{all}");
+    keeper.stop().says(0, &[]);
+}
+
 /// A rig of places whose probes nobody ever asks for.
 fn rig(places: &[(&str, &Path)]) -> String {
     let place = |(name, port): &(&str, &Path)| {
@@ -298,6 +336,26 @@ fn the_rig_file_may_change_and_be_broken_and_there_is_one_keeper() {
     assert!(!Path::new(&socket).exists());
     let len = manager.recv(&mut said).unwrap();
     assert_eq!(&said[..len], b"STOPPING=1");
+}
+
+#[test]
+fn idle_places_are_looked_after() {
+    let workshop = Workshop::new();
+    let (_far, near, link) = named(&workshop, "port");
+    // Nobody but the keeper is to have the port, and nobody has such a probe.
+    drop(near);
+    workshop.write("rig.toml", rig(&[("bench", &link)]));
+    let keeper = Keeper::with(&workshop, |command| {
+        command.args(["--check-every", "100ms"]);
+    });
+    keeper.state("bench", "kept");
+    let health = until("a finding", || {
+        let ran = workshop.run(["--json", "health", "-b", "bench"]);
+        ran.out().contains("suspect").then_some(ran)
+    });
+    // The port is found held by the keeper, and no fault in that.
+    assert!(!health.out().contains("in use"), "{health}");
+    keeper.stop().says(0, &[]);
 }
 
 /// Reads lines of a console until one of them is this.

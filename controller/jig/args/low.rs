@@ -39,7 +39,7 @@ Exit codes:
 Start here: jig doctor, jig boards, jig run -b BOARD app.elf";
 
 /// Options every command knows.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// Rig file that says what this lab has
     #[arg(long, global = true, value_name = "FILE", env = "JIG_RIG", value_hint = ValueHint::FilePath)]
@@ -83,7 +83,7 @@ pub(crate) enum Command {
     /// Talk to a board's console
     Console(ConsoleArgs),
     /// Keep the consoles of real boards between runs: capture, scroll-back, hand-over to runs
-    Serve,
+    Serve(ServeArgs),
     /// List board profiles and places, and where each came from
     Boards,
     /// Prove that a place works, or repair it step by step until it does
@@ -155,6 +155,14 @@ pub(crate) enum Command {
         #[arg(value_hint = ValueHint::DirPath)]
         dir: PathBuf,
     },
+}
+
+/// Arguments of `jig serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Check the health of idle real boards this often; "0s" for never
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    pub(crate) check_every: Duration,
 }
 
 /// Which board to use.

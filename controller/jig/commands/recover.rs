@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::exit;
 use jig_model::recovery::Rung;
+use jig_model::{PlaceName, exit};
 use jig_rig::report::{RunReport, json};
 use jig_rig::session::{Bench, Extent, RecoverRequest, Seat, recover as climb, rungs};
 use jig_rig::workflow::CancelToken;
@@ -39,12 +39,39 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
         show_ladder(screen, &seat, &ladder, within);
         return Ok(exit::PASS);
     }
+    let extent = args.from.map_or(Extent::Repair, Extent::From);
+    let Outcome { record, .. } = carry_out(common, &catalogue, screen, &args.target.board, extent)?;
+    let report = RunReport::of(&record);
+    if screen.json() {
+        let text = json(&report).map_err(|e| Failure::of(jig_model::Fault::Bug, &e))?;
+        screen.out(text.trim_end());
+    } else {
+        show_verdict(screen, &record);
+    }
+    Ok(report.exit_code())
+}
+
+/// Asks a place whether it works, without repairing it; what comes of it is a run, and noted in
+/// the book of health.
+pub(crate) fn ask(common: &Common, place: &PlaceName) -> Result<(), Failure> {
+    let catalogue = Catalogue::load(common)?;
+    carry_out(common, &catalogue, &Screen::new(common), place, Extent::Ask).map(drop)
+}
+
+fn carry_out(
+    common: &Common,
+    catalogue: &Catalogue,
+    screen: &Screen,
+    place: &PlaceName,
+    extent: Extent,
+) -> Result<Outcome, Failure> {
+    let (place, profile) = catalogue.place(place)?;
     let request = RecoverRequest {
         canary: catalogue.canary(&place),
         place: place.name.clone(),
         resource: place.resource.clone(),
         profile: Arc::clone(&profile),
-        extent: args.from.map_or(Extent::Repair, Extent::From),
+        extent,
     };
     let view = Arc::new(LiveView::new(screen, 2));
     let watched = Arc::clone(&view);
@@ -55,15 +82,7 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
             .await
             .map_err(|error| Failure::of(error.fault(), &error))
     };
-    let Outcome { record, .. } = on_bench(common, &catalogue, screen, setting, finish, work)?;
-    let report = RunReport::of(&record);
-    if screen.json() {
-        let text = json(&report).map_err(|e| Failure::of(jig_model::Fault::Bug, &e))?;
-        screen.out(text.trim_end());
-    } else {
-        show_verdict(screen, &record);
-    }
-    Ok(report.exit_code())
+    on_bench(common, catalogue, screen, setting, finish, work)
 }
 
 fn show_ladder(screen: &Screen, seat: &Seat<'_>, ladder: &[Rung], within: Duration) {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use jig_model::protocol::{Wire, WireNews};
+use jig_model::protocol::{LineControl, Wire, WireNews};
 use jig_model::rig_file::WireEnd;
 use nix::fcntl::OFlag;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
@@ -141,8 +141,19 @@ async fn a_raw_server_is_a_port_that_may_restart() {
 
 #[tokio::test]
 async fn a_server_that_speaks_rfc_2217_sets_the_speed_and_may_restart() {
-    let bench = outlasts(WireEnd::Rfc2217, "telnet(rfc2217),tcp").await;
+    let mut bench = outlasts(WireEnd::Rfc2217, "telnet(rfc2217),tcp").await;
     assert_eq!(tcgetattr(&bench.near).unwrap().output_speed(), 57_600);
+    // What is done to the line goes with what is read, and the bytes stay whole.
+    let port = SerialPort::new(WireEnd::Rfc2217(bench.address.clone()), 57_600);
+    let mut wire = LastingWire::open(port, LONG).await.unwrap();
+    wire.control(LineControl::Dtr(true)).await.unwrap();
+    let over = wire.control(LineControl::Break);
+    assert!(wire.control(LineControl::Rts(false)).await.is_err());
+    tokio::select! {
+        over = over => over.unwrap(),
+        read = poll_fn(|cx| wire.poll_read(cx, &mut [0; 8])) => panic!("{read:?}"),
+    }
+    bench.talk(&mut wire).await;
 }
 
 #[tokio::test]

@@ -22,7 +22,8 @@ const MOST_BY: usize = 200;
 /// What callers may ask of.
 pub(super) struct Desk {
     consoles: RwLock<Vec<Console>>,
-    idle: IdleRounds,
+    /// Looks at idle places.
+    pub(super) idle: IdleRounds,
 }
 
 #[derive(Clone)]

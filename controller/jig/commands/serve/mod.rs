@@ -9,9 +9,11 @@
 //! is said once.
 
 mod desk;
+mod idle;
 mod notify;
 mod rig_watch;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,15 +26,16 @@ use jig_model::rig_file::Resource;
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
 use jig_rig::console::{Stamp, escape};
 use jig_rig::keeper::{Applied, IdleRounds, Keeper, KeptSpec, OpenWire};
+use jig_rig::workflow::CancelToken;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use self::desk::Desk;
 use self::rig_watch::RigWatch;
 use super::probe::runtime;
-use crate::args::Common;
+use crate::args::{Common, ServeArgs};
 use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
@@ -46,6 +49,9 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// How long the return of a port is waited for: a place without its board is no reason to end.
 const EVER: Duration = Duration::from_secs(365 * 86_400);
 
+/// How long a proof under way may take to end: to take the power of its board away.
+const LAST_ROUND: Duration = Duration::from_secs(30);
+
 /// Most callers at once: each is a run or a console of this user.
 const MOST_CALLERS: usize = 256;
 
@@ -53,7 +59,7 @@ const MOST_CALLERS: usize = 256;
 /// with `--json` an object: `{"event":"console","at","place","console","end","state",...}`,
 /// `{"event":"ready","at","socket","consoles"}`, `{"event":"reloaded","at","began","changed",
 /// "ended"}` or `{"event":"rig_refused","at","error"}`.
-pub(crate) fn serve(common: &Common) -> Result<u8, Failure> {
+pub(crate) fn serve(common: &Common, args: ServeArgs) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(common)?;
     let places = catalogue.places();
     let _lock = places.try_keep().map_err(|error| {
@@ -63,12 +69,17 @@ pub(crate) fn serve(common: &Common) -> Result<u8, Failure> {
     // One that what is kept can hold as well.
     let screen = Arc::new(Screen::new(common));
     let runtime = runtime()?;
-    let outcome = runtime.block_on(keep(common, catalogue, Arc::clone(&screen)));
+    let outcome = runtime.block_on(keep(common, args, catalogue, Arc::clone(&screen)));
     runtime.shutdown_background();
     outcome
 }
 
-async fn keep(common: &Common, catalogue: Catalogue, screen: Arc<Screen>) -> Result<u8, Failure> {
+async fn keep(
+    common: &Common,
+    args: ServeArgs,
+    catalogue: Catalogue,
+    screen: Arc<Screen>,
+) -> Result<u8, Failure> {
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
     let mut stops = [
         signal(SignalKind::terminate()).map_err(bug)?,
@@ -105,6 +116,13 @@ async fn keep(common: &Common, catalogue: Catalogue, screen: Arc<Screen>) -> Res
         });
     }
     notify::tell("READY=1");
+    let stop = CancelToken::new();
+    let mut rounds = pin!(async {
+        if !args.check_every.is_zero() {
+            idle::rounds(common, &desk, args.check_every, &stop).await;
+        }
+        stop.cancelled().await;
+    });
     let mut callers = JoinSet::new();
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -121,6 +139,7 @@ async fn keep(common: &Common, catalogue: Catalogue, screen: Arc<Screen>) -> Res
             }
             _ = looks.tick() => reload(common, &screen, &mut watch, &mut keeper, &desk).await,
             Some(_) = callers.join_next() => {}
+            () = &mut rounds => {}
             caller = door.accept() => match callers.len() < MOST_CALLERS {
                 true => drop(callers.spawn(Arc::clone(&desk).serve(caller))),
                 false => tracing::warn!("too many callers: one was hung up on"),
@@ -130,8 +149,14 @@ async fn keep(common: &Common, catalogue: Catalogue, screen: Arc<Screen>) -> Res
     notify::tell("STOPPING=1");
     // Whoever comes now opens the port itself, as soon as it is free.
     drop(door);
+    stop.cancel();
+    let ended = async {
+        // One that tests a board brings that to its end, which this signal has asked it for.
+        let _ = timeout(LAST_ROUND, rounds).await;
+        keeper.close().await;
+    };
     tokio::select! {
-        () = keeper.close() => Ok(exit::PASS),
+        () = ended => Ok(exit::PASS),
         _ = terminate.recv() => Ok(CANCELLED),
         _ = interrupt.recv() => Ok(CANCELLED),
     }
