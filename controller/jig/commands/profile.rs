@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use jig_model::exit;
 use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, Deploy, FaultSetText, FaultSets, StageProbe};
 use jig_model::rig_file::{Rig, RigText};
+use jig_model::{byte_size, exit};
 
 use super::check::{Checked, check_all};
 use crate::args::{Common, ProfileCommand};
@@ -208,13 +208,12 @@ fn as_text(profile: &BoardProfile) -> String {
         chosen.iter().map(|check| check.as_str()).collect::<Vec<_>>().join(", ")
     });
     line("health", format!("{checks}; every {:?}", health.interval));
-    let free = crate::render::byte_size;
     line(
         "host",
         format!(
             "{} of disk, {} of memory and {} files free, clock within {:?}",
-            free(health.free_disk),
-            free(health.free_memory),
+            byte_size(health.free_disk),
+            byte_size(health.free_memory),
             health.free_handles,
             health.clock_skew
         ),
