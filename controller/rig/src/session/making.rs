@@ -249,6 +249,8 @@ impl Making<'_> {
     ) -> Result<Verdict, StoreError> {
         self.number += 1;
         let attempt = self.number;
+        // What could not be written between attempts is no attempt's.
+        drop(self.events.lost());
         self.events.emit(RunEvent::AttemptStarted { attempt, purpose });
         let began = Instant::now();
         let evidence = self.evidence();
