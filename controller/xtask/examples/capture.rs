@@ -52,17 +52,22 @@ enum Role {
         /// than the disk; its offsets stay.
         #[arg(long)]
         punch: bool,
+        /// How many further readers each console has that read once and then never again.
+        #[arg(long, default_value_t = 0)]
+        stuck: usize,
     },
 }
 
 fn main() -> Outcome<()> {
     match Role::parse() {
         Role::Feed { bytes, count, rate } => feed(bytes, count, rate),
-        Role::Read { folder, bytes, ttys, punch } => tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()?
-            .block_on(read(folder, bytes, ttys, punch)),
+        Role::Read { folder, bytes, ttys, punch, stuck } => {
+            tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()?
+                .block_on(read(folder, bytes, ttys, punch, stuck))
+        }
     }
 }
 
@@ -122,7 +127,13 @@ fn print_into(pty: &std::os::fd::OwnedFd, bytes: u64, rate: u64) -> Outcome<()> 
     Ok(())
 }
 
-async fn read(folder: PathBuf, bytes: u64, ttys: Vec<PathBuf>, punch: bool) -> Outcome<()> {
+async fn read(
+    folder: PathBuf,
+    bytes: u64,
+    ttys: Vec<PathBuf>,
+    punch: bool,
+    stuck: usize,
+) -> Outcome<()> {
     let recogniser = Recogniser::new(&signatures()?, None, &limits())?;
     let began = Instant::now();
     let clock = Arc::new(move || {
@@ -141,6 +152,17 @@ async fn read(folder: PathBuf, bytes: u64, ttys: Vec<PathBuf>, punch: bool) -> O
     for (console, paths) in &captures {
         let (handle, path) = (console.handle().clone(), punch.then(|| paths.raw.clone()));
         readers.spawn(look(handle, recogniser.clone(), bytes, path));
+    }
+    // They hold their place in the log while it grows, until all is caught.
+    let mut idle = tokio::task::JoinSet::new();
+    for (console, _) in &captures {
+        for _ in 0..stuck {
+            let mut follower = console.handle().follow(0, 0)?;
+            idle.spawn(async move {
+                let _ = follower.next(&mut [0; 16]).await;
+                std::future::pending::<()>().await;
+            });
+        }
     }
     println!("ready");
     let mut found = 0;

@@ -81,9 +81,29 @@ impl LastingWire {
                 return Err(SerialError::Late { address, within, source: None });
             }
         };
+        Ok(Self::over(wire, port, within))
+    }
+
+    /// Opens a port that is there; only its return after a loss is waited for.
+    ///
+    /// # Errors
+    /// The port is not there, has not answered `at_once`, is not free, or not as it should be.
+    pub async fn open_now(
+        port: SerialPort,
+        at_once: Duration,
+        within: Duration,
+    ) -> Result<Self, SerialError> {
+        let Ok(opened) = tokio::time::timeout(at_once, port.open()).await else {
+            let address = port.address().to_owned();
+            return Err(SerialError::Late { address, within: at_once, source: None });
+        };
+        Ok(Self::over(opened?, port, within))
+    }
+
+    fn over(wire: Box<dyn Wire>, port: SerialPort, within: Duration) -> Self {
         let state = State::Up { wire, since: Instant::now() };
         let returns = port.keeps_its_name();
-        Ok(Self { port, within, state, returns, deadline: None, pause: Duration::ZERO, news: None })
+        Self { port, within, state, returns, deadline: None, pause: Duration::ZERO, news: None }
     }
 
     fn lose(&mut self, why: String) {

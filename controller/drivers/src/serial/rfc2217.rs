@@ -39,8 +39,15 @@ pub(super) struct Rfc2217Wire {
     suspended: bool,
     /// Who waits to send.
     writer: Option<Waker>,
-    /// The break that is being sent: when it is over, and who waits for that.
-    held: Option<(Pin<Box<Sleep>>, oneshot::Sender<io::Result<()>>)>,
+    held: Option<HeldBreak>,
+}
+
+/// A break that is being sent.
+#[derive(Debug)]
+struct HeldBreak {
+    over: Pin<Box<Sleep>>,
+    /// Who waits for its end.
+    done: oneshot::Sender<io::Result<()>>,
 }
 
 impl Rfc2217Wire {
@@ -81,14 +88,10 @@ impl Rfc2217Wire {
 
     /// Sends what is to be sent, and takes what the server has sent; nothing at its end.
     fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<Said>>>> {
-        if let Some((over, _)) = &mut self.held
-            && over.as_mut().poll(cx).is_ready()
-        {
+        if let Some(held) = self.held.take_if(|held| held.over.as_mut().poll(cx).is_ready()) {
             self.out.extend(end_of_break());
-            if let Some((_, done)) = self.held.take() {
-                // Whoever asked may have gone.
-                let _ = done.send(Ok(()));
-            }
+            // Whoever asked may have gone.
+            let _ = held.done.send(Ok(()));
         }
         // A server that does not take it is still listened to.
         if let Poll::Ready(sent) = self.poll_flush(cx) {
@@ -173,7 +176,7 @@ impl Wire for Rfc2217Wire {
             return Box::pin(ready_with(Ok(())));
         }
         let (done, over) = oneshot::channel();
-        self.held = Some((Box::pin(sleep(BREAK)), done));
+        self.held = Some(HeldBreak { over: Box::pin(sleep(BREAK)), done });
         let gone = || Err(io::ErrorKind::NotConnected.into());
         Box::pin(async move { over.await.unwrap_or_else(|_| gone()) })
     }

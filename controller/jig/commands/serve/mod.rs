@@ -40,7 +40,10 @@ use crate::render::Screen;
 /// How often the rig file is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long a port is waited for: a place without its board is no reason to end.
+/// How long a port's server may take to answer; it is asked again after that.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// How long the return of a port is waited for: a place without its board is no reason to end.
 const EVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// Most callers at once: each is a run or a console of this user.
@@ -206,7 +209,7 @@ impl OpenWire for Ports {
         let baud = spec.wire.baud.unwrap_or(spec.baud);
         let port = SerialPort::new(spec.wire.end.clone(), baud);
         Box::pin(async {
-            let opened = LastingWire::open(port, EVER).await;
+            let opened = LastingWire::open_now(port, ANSWER, EVER).await;
             opened.map(|wire| Box::new(wire) as _).map_err(|error| chain(&error))
         })
     }

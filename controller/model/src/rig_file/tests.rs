@@ -48,6 +48,38 @@ fn drop_ins_add_places() {
 }
 
 #[test]
+fn what_is_kept_between_runs_has_limits_that_fit_one_another() {
+    let usual = parse(&[("rig.toml", MAIN)]).unwrap().capture;
+    assert_eq!(usual, CaptureLimits::default());
+    let text = "version = 1\n[capture]\nfile_size = \"100M\"\nkeep = \"1d\"\n";
+    let limits = parse(&[("rig.toml", text)]).unwrap().capture;
+    let wanted = CaptureLimits {
+        file_size: 100 << 20,
+        keep_size: 400 << 20,
+        keep: Duration::from_secs(86_400),
+        origin: Some("rig.toml".to_owned()),
+        ..CaptureLimits::default()
+    };
+    assert_eq!(limits, wanted);
+    let bad = "version = 1\n[capture]\nfile_size = \"1K\"\nfile_age = \"1s\"\n\
+               keep_size = \"512\"\nkeep = \"9999d\"\n";
+    let wanted = [
+        ("rig::capture-age", "\"1s\""),
+        ("rig::capture-age", "\"9999d\""),
+        ("rig::capture-size", "\"1K\""),
+        ("rig::capture-keep-size", "\"512\""),
+    ];
+    let mut seen = problems(bad);
+    seen.sort();
+    let mut wanted = wanted.map(|(check, caret)| (check, caret.to_owned()));
+    wanted.sort();
+    assert_eq!(seen, wanted);
+    let twice = "version = 1\n[capture]\n";
+    let text = parse(&[("a", twice), ("b", twice)]).unwrap_err()[0].to_string();
+    assert!(text.contains("b says how much is kept between runs, but a does so"), "{text}");
+}
+
+#[test]
 fn a_place_declared_twice_names_both_files() {
     let files = [("rig.toml", DROP_IN), ("rig.toml.d/b.toml", DROP_IN)];
     let problems = parse(&files).unwrap_err();

@@ -108,7 +108,7 @@ impl LogTail {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn next(&mut self) -> Result<Option<TailItem>, LogError> {
+    pub fn read_on(&mut self) -> Result<Option<TailItem>, LogError> {
         if let Some((end, stamp)) = self.within {
             return self.piece(end, stamp);
         }
@@ -200,7 +200,7 @@ mod tests {
 
     fn all(tail: &mut LogTail) -> Vec<(i64, Vec<u8>)> {
         let mut items = Vec::new();
-        while let Some(item) = tail.next().unwrap() {
+        while let Some(item) = tail.read_on().unwrap() {
             let second = item.stamp().wall_ns / 1_000_000_000;
             items.push(match item {
                 TailItem::Bytes { bytes, .. } => (second, bytes),
@@ -217,7 +217,7 @@ mod tests {
         assert!(LogTail::open(&paths).unwrap().is_none());
         let mut log = LogWriter::create(&paths).unwrap();
         let mut tail = LogTail::open(&paths).unwrap().unwrap();
-        assert!(tail.next().unwrap().is_none());
+        assert!(tail.read_on().unwrap().is_none());
         log.append(stamp(1), b"one").unwrap();
         assert_eq!(all(&mut tail), [(1, b"one".to_vec())]);
         let gap = RecordKind::Gap { lost: None, reason: GapReason::Wire };

@@ -20,7 +20,7 @@ impl Kept {
             // Nobody is left who could ask for anything.
             None | Some(Order::Stop) => self.stopping = true,
             Some(Order::Again) => self.again = true,
-            Some(Order::Change(spec)) => self.changed = Some(spec),
+            Some(Order::Change(spec)) => self.changed = Some(*spec),
             Some(Order::Lend(ask)) => match self.lends.len() < MOST_WAITING {
                 true => self.lends.push_back(ask),
                 false => drop(ask.reply.send(Err(crowded()))),

@@ -105,7 +105,7 @@ pub(super) enum Order {
         reply: oneshot::Sender<Result<(), Refusal>>,
     },
     /// The wire, the speed or the limits are others now.
-    Change(KeptSpec),
+    Change(Box<KeptSpec>),
     /// What was given up may be tried again.
     Again,
     Stop,

@@ -71,7 +71,7 @@ impl Keeper {
                 Some(entry) => {
                     applied.changed.push(key.clone());
                     // A console whose actor has ended is told nothing.
-                    let _ = entry.handle.order(Order::Change(spec.clone())).await;
+                    let _ = entry.handle.order(Order::Change(Box::new(spec.clone()))).await;
                     Entry { spec, ..entry }
                 }
                 None => {

@@ -165,7 +165,7 @@ impl Scroll {
             let mut first: Option<(i64, Source)> = None;
             for (source, reading) in &mut self.open {
                 if reading.next.is_none() {
-                    reading.next = reading.tail.next()?;
+                    reading.next = reading.tail.read_on()?;
                 }
                 match &reading.next {
                     Some(item) => {

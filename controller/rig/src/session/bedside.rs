@@ -224,11 +224,11 @@ impl Nurse<'_, '_> {
         };
         match self.making.control().await {
             Ok(Control::Passed(words)) => {
-                self.making.doubt(false);
+                self.making.doubt(None);
                 found.push(words);
             }
             Ok(Control::Failed(words)) => {
-                self.making.doubt(true);
+                self.making.doubt(Some(1));
                 return proof(false, words);
             }
             Ok(Control::Cancelled) => return proof(false, "somebody asked to stop".to_owned()),

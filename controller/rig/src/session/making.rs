@@ -107,6 +107,8 @@ impl Making<'_> {
     /// verdict that counts.
     pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
         let mut repairs: Vec<String> = Vec::new();
+        // The known-good image has failed in this turn, too.
+        let mut unmasked = false;
         self.garbled = Garbled::default();
         loop {
             let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
@@ -119,8 +121,15 @@ impl Making<'_> {
                 match self.control().await? {
                     Control::None | Control::Cancelled => {}
                     Control::Passed(words) => verdict.notes.push(words),
+                    Control::Failed(words) if unmasked && self.garbled.vouched => {
+                        // It has passed since it spoke against the rig, and fails again.
+                        verdict.notes.push(format!("{words}; it contradicts itself"));
+                        self.doubt(Some(u32::MAX));
+                    }
                     Control::Failed(words) => {
-                        verdict = unmasked(verdict, words);
+                        unmasked = true;
+                        self.garbled.vouched = false;
+                        verdict = blame_rig(verdict, words);
                         suspect = Suspicion::Rig;
                     }
                 }
@@ -340,10 +349,11 @@ impl Making<'_> {
         }
     }
 
-    /// Notes whether the known-good image speaks against a rig whose every check passes.
-    pub(super) fn doubt(&self, failed: bool) {
+    /// Notes by how many doubts more the known-good image is believed less; nothing if it is
+    /// believed again.
+    pub(super) fn doubt(&self, more: Option<u32>) {
         let Some(places) = self.bench.places.filter(|_| self.seat.canary.is_none()) else { return };
-        if let Err(error) = places.doubt_known_good(&self.seat.place, failed) {
+        if let Err(error) = places.doubt_known_good(&self.seat.place, more) {
             tracing::warn!(error = jig_model::chain(&error), "known-good image not noted");
         }
     }
@@ -401,7 +411,7 @@ pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means
 }
 
 /// Says that it was the rig, and what the test had shown.
-fn unmasked(shown: Verdict, words: String) -> Verdict {
+fn blame_rig(shown: Verdict, words: String) -> Verdict {
     let seen = format!("the test had shown: {}: {}", shown.cause, shown.summary);
     Verdict {
         evidence: shown.evidence,

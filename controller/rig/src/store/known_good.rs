@@ -150,13 +150,13 @@ impl Places {
     }
 
     /// Notes that the known-good image spoke against a repair although everything else at the
-    /// place works, or that it passed.
+    /// place works, by so many doubts more, or with nothing that it passed.
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn doubt_known_good(&self, place: &PlaceName, failed: bool) -> Result<(), StoreError> {
+    pub fn doubt_known_good(&self, place: &PlaceName, more: Option<u32>) -> Result<(), StoreError> {
         let (record, _) = self.known_good_paths(place);
-        let doubts = |known: &KnownGood| if failed { known.doubts.saturating_add(1) } else { 0 };
+        let doubts = |known: &KnownGood| more.map_or(0, |more| known.doubts.saturating_add(more));
         if read_record(&record).is_none_or(|known| known.doubts == doubts(&known)) {
             return Ok(());
         }
@@ -207,7 +207,7 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         let kept = |board: &BoardId| places.known_good(&place, board).map(|(_, bytes)| bytes);
         assert_eq!(kept(&board), None);
-        places.doubt_known_good(&place, true).unwrap();
+        places.doubt_known_good(&place, Some(1)).unwrap();
         places.keep_known_good(&place, &passed(&board, b"one", 100), now).unwrap();
         places.keep_known_good(&place, &passed(&board, b"two", 60), now).unwrap();
         assert_eq!(kept(&board).unwrap(), b"one");
@@ -215,13 +215,13 @@ mod tests {
         places.keep_known_good(&place, &passed(&board, b"three", 49), now).unwrap();
         assert_eq!(kept(&board).unwrap(), b"three");
         for _ in 0..2 {
-            places.doubt_known_good(&place, true).unwrap();
+            places.doubt_known_good(&place, Some(1)).unwrap();
         }
         assert_eq!(places.known_good(&place, &board).unwrap().0.doubts, 2);
-        places.doubt_known_good(&place, false).unwrap();
+        places.doubt_known_good(&place, None).unwrap();
         assert_eq!(places.known_good(&place, &board).unwrap().0.doubts, 0);
         for _ in 0..MOST_DOUBTS {
-            places.doubt_known_good(&place, true).unwrap();
+            places.doubt_known_good(&place, Some(1)).unwrap();
         }
         assert_eq!(kept(&board), None, "what never works is believed no longer");
         places.keep_known_good(&place, &passed(&board, b"four", 900), now).unwrap();

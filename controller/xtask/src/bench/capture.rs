@@ -20,6 +20,8 @@ use crate::process;
 const ROUNDS: usize = 3;
 /// Consoles at once, as many as a rig of boards with two each has.
 const CONSOLES: usize = 16;
+/// Readers of each that read once and never again, beside one that reads all.
+const STUCK: usize = 9;
 /// Bytes a second of each: a wire at 3 Mbaud, ten bits a byte.
 const RATE: u64 = 300_000;
 /// Bytes of each: five seconds of printing.
@@ -55,18 +57,29 @@ pub(super) fn throughput(setting: &Setting, options: &Options) -> Result<Vec<Row
     Ok(all)
 }
 
-/// Sixteen terminals at 3 Mbaud, captured by one process.
+/// Sixteen terminals at 3 Mbaud, captured by one process; then the same while each has ten
+/// readers of which nine are stuck.
 pub(super) fn sixteen(setting: &Setting, _: &Options) -> Result<Vec<Row>, Failure> {
     let (count, rate) = (CONSOLES.to_string(), RATE.to_string());
     let feed = ["--count", &count, "--rate", &rate];
-    let captured = capture(setting, &feed, EACH, CONSOLES, &[])?;
-    let what = |what: &str| format!("{what}, {CONSOLES} consoles at 3 Mbaud in one process");
-    let core = captured.processor / captured.seconds * 100.0;
-    Ok(vec![
-        Row::alone(&what("peak memory"), "MB", vec![captured.peak], 60.0),
-        Row::alone(&what("share of one core"), "%", vec![core], 60.0),
-        Row::alone(&what("bytes and gaps lost"), "", vec![captured.lost], 1.0),
-    ])
+    let mut rows = Vec::new();
+    let stuck = format!("{} readers each, {STUCK} of them stuck", STUCK + 1);
+    let cases = [
+        ("in one process", vec![]),
+        (stuck.as_str(), vec!["--stuck".to_owned(), STUCK.to_string()]),
+    ];
+    for (how, options) in cases {
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let captured = capture(setting, &feed, EACH, CONSOLES, &options)?;
+        let what = |what: &str| format!("{what}, {CONSOLES} consoles at 3 Mbaud, {how}");
+        let core = captured.processor / captured.seconds * 100.0;
+        rows.extend([
+            Row::alone(&what("peak memory"), "MB", vec![captured.peak], 60.0),
+            Row::alone(&what("share of one core"), "%", vec![core], 60.0),
+            Row::alone(&what("bytes and gaps lost"), "", vec![captured.lost], 1.0),
+        ]);
+    }
+    Ok(rows)
 }
 
 /// One terminal for many gibibytes. The log's disk space is given back as it is passed, so

@@ -331,6 +331,13 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     assert_eq!((first.cause, record.attempts[0].replaced), (Cause::RigUnhealthy, true));
     assert!(first.notes[0].contains("no_output"), "{:?}", first.notes);
 
+    // An image that fails, passes and fails again tells nothing: what the test showed stands.
+    let binds = vec![silent(), red(), Says(true), green(), silent(), red()];
+    let record = Case { known_good: true, ..Case::of(binds) }.made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::NoOutput, "{}", verdict.summary);
+    assert!(verdict.notes[0].contains("contradicts itself"), "{:?}", verdict.notes);
+
     // A repair that the known-good image does not confirm is none.
     let binds = vec![lost(), Says(true), red()];
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
