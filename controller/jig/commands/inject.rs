@@ -121,12 +121,14 @@ impl Faults {
 
     /// Strikes while a run is under way.
     pub(crate) async fn beside<T>(&self, run: impl Future<Output = T>) -> T {
-        tokio::select! {
+        let ended = tokio::select! {
             // First, so that the times count from before the run begins.
             biased;
             never = self.0.run() => match never {},
             ended = run => ended,
-        }
+        };
+        self.0.put_right();
+        ended
     }
 
     /// Returns those that have not struck, as they were written.

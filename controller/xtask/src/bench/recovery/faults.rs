@@ -12,6 +12,8 @@ use crate::process;
 #[derive(Debug, Deserialize)]
 pub(super) struct Fault {
     pub(super) name: String,
+    /// Where it strikes.
+    seam: String,
     moments: Moments,
 }
 
@@ -46,7 +48,10 @@ impl Fault {
     /// Writes the fault with a random moment within a run as it naturally goes.
     pub(super) fn at_random(&self, natural: &Natural, dice: &mut Dice) -> String {
         let share = |dice: &mut Dice| format!("{}%", dice.below(101));
-        let running = |dice: &mut Dice| format!("{}ms", dice.below(natural.powered_ms));
+        // A wire on which nobody talks cannot spoil what is said.
+        let talks = self.seam == "console";
+        let span = if talks { natural.talking_ms + 1 } else { natural.powered_ms };
+        let running = |dice: &mut Dice| format!("{}ms", dice.below(span));
         let moment = match self.moments {
             Moments::Running => running(dice),
             // Half before the board runs and half while it does.
@@ -68,9 +73,9 @@ mod tests {
     #[test]
     fn moments_lie_within_the_run() {
         let text = r#"{"faults":[{"name":"a","moments":"time-since-run-began","seam":"x"},
-            {"name":"b","moments":"before-deployment"}]}"#;
+            {"name":"b","moments":"before-deployment","seam":"x"}]}"#;
         let list: List = serde_json::from_str(text).unwrap();
-        let natural = Natural { run_ms: 5, powered_ms: 3 };
+        let natural = Natural { run_ms: 5, powered_ms: 3, talking_ms: 1 };
         let mut dice = Dice::new(1, "");
         for _ in 0..50 {
             let written = list.faults[0].at_random(&natural, &mut dice);

@@ -75,6 +75,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     );
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     let mut lines: Vec<Line> = Vec::new();
+    // Twice: the first leaves what places keep, which the second finds.
+    lab.natural(&places)?;
     let natural = lab.natural(&places)?;
     let kept = leaks::places(&lab);
     for fault in faults::all(&lab)?.iter().filter(|fault| wanted(&fault.name)) {

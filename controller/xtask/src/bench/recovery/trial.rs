@@ -24,6 +24,8 @@ pub(super) struct Natural {
     pub(super) run_ms: u64,
     /// From the board's first power to its last, in milliseconds.
     pub(super) powered_ms: u64,
+    /// From the board's first power to the last test that it reports, in milliseconds.
+    pub(super) talking_ms: u64,
 }
 
 /// A run that is made to fail.
@@ -66,7 +68,13 @@ impl Trial<'_> {
         let (on, off) = (power(PowerState::On), power(PowerState::Off));
         let at = |index: Option<usize>| index.map_or(0, |i| events[i].mono_ns / 1_000_000);
         let run_ms = events.last().map_or(0, |event| event.mono_ns / 1_000_000);
-        Ok(Natural { run_ms, powered_ms: at(off).saturating_sub(at(on)) })
+        let talks = |event: &StampedEvent| matches!(event.event, RunEvent::Case { .. });
+        let talked = at(events.iter().rposition(talks));
+        Ok(Natural {
+            run_ms,
+            powered_ms: at(off).saturating_sub(at(on)),
+            talking_ms: talked.saturating_sub(at(on)),
+        })
     }
 
     /// Makes the run.
