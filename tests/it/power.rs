@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 
+use crate::manifest::elf;
 use crate::power_lab::{Asked, Counterpart, Lab, Web, free_address, json_answer, until_listens};
 use crate::served::Served;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
@@ -148,6 +149,25 @@ fn what_would_be_switched_is_explained() {
     lab.power(&["-b", "a"]).says(2, &[]);
     lab.power(&["-b", "a", "of"]).says(2, &["off"]);
     lab.power(&["-b", "x", "on"]).says(2, &["there is no place \"x\""]);
+}
+
+#[test]
+fn a_board_without_power_is_not_called_a_broken_probe() {
+    let lab = Lab::new(PROGRAM, &[("a", "3")]);
+    program(&lab, PDU);
+    lab.power(&["-b", "a", "off"]).says(0, &[]);
+    let image = elf("microbit", "unity-pass");
+    let regs = || lab.workshop.run(["regs", "-b", "a"]);
+    for ran in [regs(), lab.workshop.run(["flash", "-b", "a", &image])] {
+        ran.says(75, &["a has no power: outlet 3 of pdu is off", "jig power -b a on"]);
+    }
+    lab.power(&["-b", "a", "on"]).says(0, &[]);
+    let before = fs::read_to_string(lab.workshop.path("calls")).unwrap();
+    let ran = regs();
+    ran.says(75, &["jig probes"]);
+    assert!(!ran.err().contains("power"), "{ran}");
+    let after = fs::read_to_string(lab.workshop.path("calls")).unwrap();
+    assert_eq!(after.lines().count(), before.lines().count() + 2, "asked once, behind the failure");
 }
 
 #[test]

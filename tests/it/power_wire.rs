@@ -14,16 +14,28 @@ use nix::unistd::ttyname;
 use crate::power_lab::{Asked, Counterpart, Lab, Web, free_address, json_answer, until_listens};
 use crate::workshop::until;
 
-/// A serial port whose other end is a function: it gets bytes and returns what to answer.
-/// The thread ends when the port is closed for good.
-fn serial(mut answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> (PathBuf, File) {
+/// A pseudo-terminal that changes no byte.
+struct Pty {
+    path: PathBuf,
+    device: File,
+    /// While this end is open, the port exists between two commands, as a real one does.
+    held: File,
+}
+
+fn pty() -> Pty {
     let pty = openpty(None, None).unwrap();
     let path = ttyname(&pty.slave).unwrap();
     let mut settings = nix::sys::termios::tcgetattr(&pty.slave).unwrap();
     nix::sys::termios::cfmakeraw(&mut settings);
     nix::sys::termios::tcsetattr(&pty.slave, nix::sys::termios::SetArg::TCSANOW, &settings)
         .unwrap();
-    let mut device = File::from(pty.master);
+    Pty { path, device: File::from(pty.master), held: File::from(pty.slave) }
+}
+
+/// A serial port whose other end is a function: it gets bytes and returns what to answer.
+/// The thread ends when the port is closed for good.
+fn serial(mut answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> (PathBuf, File) {
+    let Pty { path, mut device, held } = pty();
     thread::spawn(move || {
         let mut bytes = [0; 256];
         // An error means that nobody has the port open, now or ever again.
@@ -33,8 +45,18 @@ fn serial(mut answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> (PathBuf
             }
         }
     });
-    // While this end is open, the port exists between two commands, as a real one does.
-    (path, File::from(pty.slave))
+    (path, held)
+}
+
+/// A serial line with a port at each end: what goes into one comes out of the other.
+fn serial_line() -> [Pty; 2] {
+    let ends = [pty(), pty()];
+    for (from, to) in [(&ends[0], &ends[1]), (&ends[1], &ends[0])] {
+        let (mut from, mut to) = (from.device.try_clone().unwrap(), to.device.try_clone().unwrap());
+        // It ends when nobody has the port open, now or ever again.
+        thread::spawn(move || std::io::copy(&mut from, &mut to));
+    }
+    ends
 }
 
 #[test]
@@ -114,8 +136,9 @@ fn a_relay_that_answers_nonsense_or_nothing_is_given_up() {
 /// A Modbus server with 16 coils in one unit, which writes down what is written.
 const MODBUS_SERVER: &str = r#"
 import sys
-from pymodbus.server import StartTcpServer
+from pymodbus.server import StartSerialServer, StartTcpServer
 from pymodbus.datastore import ModbusSequentialDataBlock, ModbusSlaveContext, ModbusServerContext
+from pymodbus.transaction import ModbusRtuFramer
 
 class Coils(ModbusSequentialDataBlock):
     def setValues(self, address, values):
@@ -124,65 +147,64 @@ class Coils(ModbusSequentialDataBlock):
             file.write("".join("1" if v else "0" for v in self.values))
 
 unit = ModbusSlaveContext(co=Coils(0, [False] * 16), zero_mode=True)
-StartTcpServer(context=ModbusServerContext(slaves=unit, single=True), address=(sys.argv[1], int(sys.argv[2])))
+if sys.argv[1] == "tcp":
+    context = ModbusServerContext(slaves=unit, single=True)
+    StartTcpServer(context=context, address=(sys.argv[2], int(sys.argv[3])))
+else:
+    context = ModbusServerContext(slaves={3: unit}, single=False)
+    StartSerialServer(context=context, framer=ModbusRtuFramer, port=sys.argv[2], baudrate=int(sys.argv[3]))
 "#;
+
+/// Starts a Modbus server of 16 coils that keeps them in a file.
+fn modbus_server(lab: &Lab, args: [&str; 3]) -> Counterpart {
+    lab.workshop.write("server.py", MODBUS_SERVER);
+    let [kind, place, number] = args;
+    let args = ["server.py", kind, place, number];
+    Counterpart::start("/usr/bin/python3", &args, &lab.workshop.path(""))
+}
+
+/// Answers the state of coil 5 of such a server; no other may have been touched.
+fn coil_5(lab: &Lab) -> String {
+    let coils = fs::read_to_string(lab.workshop.path("coils")).unwrap();
+    let others = coils.chars().enumerate().filter(|(n, _)| *n != 5).all(|(_, c)| c == '0');
+    assert!(others, "{coils}");
+    if coils.as_bytes()[5] == b'1' { "on".to_owned() } else { "off".to_owned() }
+}
 
 #[test]
 fn a_modbus_coil_switches_by_tcp() {
     let lab = Lab::new("[power.manual]", &[]);
-    lab.workshop.write("server.py", MODBUS_SERVER);
     let address = free_address();
-    let args = ["server.py", &address.ip().to_string(), &address.port().to_string()];
-    let _server = Counterpart::start("/usr/bin/python3", &args, &lab.workshop.path(""));
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    let _server = modbus_server(&lab, ["tcp", &host, &port]);
     until_listens(address);
     let device = format!("gap = \"1ms\"\n[power.modbus]\naddress = \"{address}\"\nunit = 1");
     lab.declare(&device, &[("a", "5"), ("b", "99")]);
-    lab.switches(&[], "read-back", || {
-        let coils = fs::read_to_string(lab.workshop.path("coils")).unwrap();
-        let others = coils.chars().enumerate().filter(|(n, _)| *n != 5).all(|(_, c)| c == '0');
-        assert!(others, "{coils}");
-        if coils.as_bytes()[5] == b'1' { "on".to_owned() } else { "off".to_owned() }
-    });
+    lab.switches(&[], "read-back", || coil_5(&lab));
     lab.power(&["-b", "b", "on"]).says(75, &["exception 2: it has no such coil"]);
-}
-
-/// Checks and makes the sum of a frame (Modbus over Serial Line 1.02, 6.2.2).
-fn crc(frame: &[u8]) -> [u8; 2] {
-    let step = |crc: u16, _| if crc & 1 == 1 { (crc >> 1) ^ 0xa001 } else { crc >> 1 };
-    let crc = frame.iter().fold(0xffff, |crc: u16, byte| (0..8).fold(crc ^ u16::from(*byte), step));
-    crc.to_le_bytes()
 }
 
 #[test]
 fn a_modbus_coil_switches_by_a_serial_line() {
-    let coil = Arc::new(Mutex::new(false));
-    let kept = Arc::clone(&coil);
-    let mut frame = Vec::new();
-    let (port, _held) = serial(move |bytes| {
-        frame.extend_from_slice(bytes);
-        if frame.len() < 8 {
-            return Vec::new();
-        }
-        let asked = std::mem::take(&mut frame);
-        assert_eq!(crc(&asked[..6]), asked[6..8], "{asked:?}");
-        let mut answer = match asked[..6] {
-            [3, 5, 0, 7, value, 0] => {
-                *kept.lock().unwrap() = value == 0xff;
-                asked[..6].to_vec()
-            }
-            [3, 1, 0, 7, 0, 1] => vec![3, 1, 1, u8::from(*kept.lock().unwrap())],
-            _ => vec![3, asked[1] | 0x80, 2],
-        };
-        answer.extend(crc(&answer));
-        answer
+    let [ours, theirs] = serial_line();
+    let device = |unit: u8, more: &str| {
+        format!(
+            "gap = \"1ms\"\n{more}[power.modbus]\nport = \"{}\"\nunit = {unit}\nbaud = 19200",
+            ours.path.display()
+        )
+    };
+    let places = [("a", "5"), ("b", "99")];
+    let lab = Lab::new(&device(3, "timeout = \"300ms\"\n"), &places);
+    let _server = modbus_server(&lab, ["rtu", theirs.path.to_str().unwrap(), "19200"]);
+    until("a server that answers", || {
+        (lab.power(&["-b", "a", "status"]).code() == 0).then_some(())
     });
-    let device = format!(
-        "gap = \"1ms\"\n[power.modbus]\nport = \"{}\"\nunit = 3\nbaud = 19200",
-        port.display()
-    );
-    let lab = Lab::new(&device, &[("a", "7"), ("b", "8")]);
-    lab.switches(&[], "read-back", || if *coil.lock().unwrap() { "on" } else { "off" }.to_owned());
-    lab.power(&["-b", "b", "on"]).says(75, &["exception 2"]);
+    lab.declare(&device(3, "timeout = \"60s\"\n"), &places);
+    lab.switches(&[], "read-back", || coil_5(&lab));
+    lab.power(&["-b", "b", "on"]).says(75, &["exception 2: it has no such coil"]);
+    // Another unit on the same line is none of this server's business: it is silent.
+    lab.declare(&device(4, "timeout = \"300ms\"\n"), &places);
+    lab.power(&["-b", "a", "on"]).says(75, &["did not answer within 300ms"]);
 }
 
 /// Keeps an outlet's number in a file, as `pass_persist` wants it (snmpd.conf(5)). It gets an

@@ -1,12 +1,27 @@
-//! What users type to look at a rig's health and at what is attached. Parsing only.
+//! What users type to look at a rig's health, to repair it, and to see what is attached. Parsing
+//! only.
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use jig_model::PlaceName;
+use jig_model::recovery::RecoveryStep;
+
+use super::low::Target;
+
+const HEALTH_HELP: &str = "\
+Exit codes:
+  0    every place that was asked for is fit for use
+  2    there is no such place
+  3    profile or rig file
+  75   a place is not fit for use: unhealthy or quarantined; or it could not be looked at
+
+See also: jig recover -b NAME, jig machine health";
 
 /// Arguments of `jig health`.
 #[derive(Debug, Args)]
+#[command(after_long_help = HEALTH_HELP)]
 pub(crate) struct HealthArgs {
     /// Place or board; all places if missing (see: jig boards)
     #[arg(short, long, value_name = "NAME", env = "JIG_BOARD")]
@@ -19,8 +34,43 @@ pub(crate) struct HealthArgs {
     pub(crate) history: Option<u32>,
 }
 
+const RECOVER_HELP: &str = "\
+A place that proves to work is left as it is. Else the steps of its ladder are taken, gentlest
+first, until one is proven to have helped. All of it is recorded as a run.
+
+Exit codes:
+  0    the place works, now or still      75   no step helped, or the place is in use
+  2    there is no such place             130  cancelled
+  3    profile or rig file
+With --dry-run, 0: the ladder is shown, and nothing is touched.
+
+See also: jig health -b NAME, jig runs log";
+
+/// Arguments of `jig recover`.
+#[derive(Debug, Args)]
+#[command(after_long_help = RECOVER_HELP)]
+pub(crate) struct RecoverArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Begin with this step, whether the place works or not (see --dry-run)
+    #[arg(long, value_name = "STEP", value_parser = steps())]
+    pub(crate) from: Option<RecoveryStep>,
+    /// Show the ladder as it stands at this place, and touch nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+const DISCOVER_HELP: &str = "\
+No device is opened. Name the boards in what is printed, and check it: jig profile check rig.toml
+
+Exit codes:
+  0    whatever is attached, also nothing
+  2    the file of --output is there already
+  75   the host cannot be looked at, or the file cannot be written";
+
 /// Arguments of `jig discover`.
 #[derive(Debug, Args)]
+#[command(after_long_help = DISCOVER_HELP)]
 pub(crate) struct DiscoverArgs {
     /// Write the rig file here, where there is none yet, instead of printing it
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -31,4 +81,13 @@ pub(crate) struct DiscoverArgs {
     /// Where the nodes of devices are
     #[arg(long, value_name = "DIR", default_value = "/dev", hide = true)]
     pub(crate) dev: PathBuf,
+}
+
+/// Reads a step of the ladder; a list, so that shells complete it and help tells of each.
+fn steps() -> impl TypedValueParser<Value = RecoveryStep> {
+    let value = |step: &RecoveryStep| {
+        PossibleValue::new(step.as_str()).help(step.meaning().trim_end_matches('.'))
+    };
+    let values: Vec<PossibleValue> = RecoveryStep::ALL.iter().map(value).collect();
+    PossibleValuesParser::new(values).try_map(|text| text.parse::<RecoveryStep>())
 }

@@ -10,13 +10,20 @@ use super::low::duration;
 /// Faults of a run.
 #[derive(Debug, Args)]
 pub(crate) struct FaultArgs {
-    /// Make the rig fail: NAME[=ARG][@WHEN][,every], such as kill-emulator@2s (see: jig inject --list)
+    /// Make the rig fail: NAME[=ARG][@WHEN][,every] (see: jig inject --list)
     #[arg(long, value_name = "FAULT", value_parser = injection)]
     pub(crate) inject: Vec<Injection>,
 }
 
+const INJECT_HELP: &str = "\
+This only lists them. To make a rig fail: jig run -b NAME app.elf --inject kill-emulator@2s
+
+Exit codes: 0. A run in which a fault strikes ends as any other: 0 if it was healed and passed,
+75 if not; 1 only where the firmware failed.";
+
 /// Arguments of `jig inject`.
 #[derive(Debug, Args)]
+#[command(after_long_help = INJECT_HELP)]
 pub(crate) struct InjectArgs {
     /// List the faults there are, what they take and when they strike
     #[arg(long, required_unless_present = "stall_parent")]

@@ -6,11 +6,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use jig_model::pattern::Pattern;
-use jig_model::recovery::RecoveryStep;
 use jig_model::{BoardId, PlaceName};
 
 use super::console::ConsoleArgs;
-use super::health::{DiscoverArgs, HealthArgs};
+use super::health::{DiscoverArgs, HealthArgs, RecoverArgs};
 use super::inject::{FaultArgs, InjectArgs};
 use super::power::PowerArgs;
 use super::probe::{
@@ -219,26 +218,12 @@ pub(crate) struct ReportArgs {
     /// Run this many times: tells flaky from failing
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
-    /// Repair the rig and try the same test again at most this often; 0 never does (default: as
-    /// the board's profile says, else 2)
+    /// Repair the rig and try again at most this often (default: as the profile says, else 2)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) cures: Option<u32>,
     /// Compare with an earlier JSON report: tells regressions from known failures
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) baseline: Option<PathBuf>,
-}
-
-/// Arguments of `jig recover`.
-#[derive(Debug, Args)]
-pub(crate) struct RecoverArgs {
-    #[command(flatten)]
-    pub(crate) target: Target,
-    /// Begin with this step, whether the place works or not (see --dry-run)
-    #[arg(long, value_name = "STEP")]
-    pub(crate) from: Option<RecoveryStep>,
-    /// Show the ladder as it stands at this place, and touch nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
 }
 
 /// A report to write.

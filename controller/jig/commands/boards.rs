@@ -3,27 +3,66 @@
 use std::collections::BTreeSet;
 
 use jig_model::profile::{BoardProfile, Deploy, DeployMethod};
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::{Place, Resource};
 use jig_model::{BoardId, exit};
+use jig_rig::health::{HealthBook, HealthState};
 use serde_json::{Value, json};
 
+use super::health::{policy, style};
 use crate::args::Common;
 use crate::catalogue::Catalogue;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::render::{Screen, Style, Table, one_line};
 
 /// Lists places and profiles.
 ///
-/// JSON: `{"places":[{"name","board","title","how","deploy","features","origin"}],
-/// "profiles":[{"id","title","arch","how","features","origin"}]}`.
+/// JSON: `{"places":[{"name","board","title","how","deploy","canary","health","features",
+/// "origin"}],"profiles":[{"id","title","arch","how","features","origin"}]}`; a place without a
+/// canary of its own has null there, and health that cannot be read is null.
 pub(crate) fn boards(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(common)?;
+    let health = Health::read(&catalogue);
     if screen.json() {
-        screen.out_json(&as_json(&catalogue));
+        screen.out_json(&as_json(&catalogue, &health));
     } else {
-        screen.out(&as_table(&catalogue).text(screen.out_paint()));
+        screen.out(&as_table(&catalogue, &health).text(screen.out_paint()));
     }
     Ok(exit::PASS)
+}
+
+/// What is known of the health of places.
+enum Health {
+    /// Nobody has noted anything yet.
+    Blank,
+    Book(HealthBook),
+    Unreadable,
+}
+
+impl Health {
+    /// Opens the book, if there is one: a list of boards begins none.
+    fn read(catalogue: &Catalogue) -> Self {
+        let path = catalogue.health_book();
+        if !path.exists() {
+            return Self::Blank;
+        }
+        HealthBook::open(&path).map_or_else(
+            |error| {
+                tracing::warn!(error = chain(&error), "the health of places is not shown");
+                Self::Unreadable
+            },
+            Self::Book,
+        )
+    }
+
+    fn of(&self, place: &Place) -> Option<HealthState> {
+        match self {
+            Self::Blank => Some(HealthState::Healthy),
+            Self::Book(book) => {
+                book.of_by(&policy(place), &place.name).ok().map(|health| health.state)
+            }
+            Self::Unreadable => None,
+        }
+    }
 }
 
 /// Says how a board without anything of its own is made real.
@@ -36,7 +75,7 @@ fn how(profile: &BoardProfile) -> String {
 
 /// Says how a place makes its board real, and how an image gets onto it where that is not
 /// what everybody expects.
-fn at_place(profile: &BoardProfile, resource: &Resource) -> String {
+fn at_place(profile: &BoardProfile, resource: &Resource, canary: bool) -> String {
     let (mut text, usual) = match resource {
         Resource::Emulator(extra) => {
             let text = match extra.args.len() {
@@ -57,17 +96,23 @@ fn at_place(profile: &BoardProfile, resource: &Resource) -> String {
         };
         text = format!("{text}, deploy by {by}");
     }
+    if canary {
+        text += ", canary";
+    }
     text
 }
 
-fn as_table(catalogue: &Catalogue) -> Table {
+fn as_table(catalogue: &Catalogue, health: &Health) -> Table {
     let mut table = Table::new(&["PLACE", "BOARD", "HOW", "FROM", "TITLE", "FEATURES"]);
-    let mut row = |place: Option<&str>, profile: &BoardProfile, how: String, origin: &str| {
+    let mut row = |place: Option<&Place>, profile: &BoardProfile, how: String, origin: &str| {
         let features = profile.features.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+        // A place that is well is not worth a word.
+        let ill = place.and_then(|place| health.of(place)).filter(|s| *s != HealthState::Healthy);
+        let how = ill.map_or_else(|| how.clone(), |state| format!("{how}, {state}"));
         table.row([
-            (place.unwrap_or("-").to_owned(), place.map(|_| Style::Bold)),
+            (place.map_or("-", |p| p.name.as_str()).to_owned(), place.map(|_| Style::Bold)),
             (profile.id.to_string(), None),
-            (one_line(&how), None),
+            (one_line(&how), ill.map(style)),
             (one_line(catalogue.near(origin)), Some(Style::Dim)),
             (one_line(&profile.title), None),
             (features, Some(Style::Dim)),
@@ -77,8 +122,8 @@ fn as_table(catalogue: &Catalogue) -> Table {
     for place in &catalogue.rig.places {
         let Some(profile) = catalogue.profiles.get(&place.board) else { continue };
         used.insert(&place.board);
-        let how = at_place(profile, &place.resource);
-        row(Some(place.name.as_str()), profile, how, &place.origin);
+        let how = at_place(profile, &place.resource, place.canary.is_some());
+        row(Some(place), profile, how, &place.origin);
     }
     for profile in catalogue.profiles.values().filter(|profile| !used.contains(&profile.id)) {
         row(None, profile, how(profile), &profile.origin);
@@ -86,7 +131,7 @@ fn as_table(catalogue: &Catalogue) -> Table {
     table
 }
 
-fn as_json(catalogue: &Catalogue) -> Value {
+fn as_json(catalogue: &Catalogue, health: &Health) -> Value {
     let places = catalogue.rig.places.iter().filter_map(|place| {
         let profile = catalogue.profiles.get(&place.board)?;
         Some(json!({
@@ -95,6 +140,8 @@ fn as_json(catalogue: &Catalogue) -> Value {
             "title": profile.title,
             "how": place.resource,
             "deploy": profile.deploy_on(&place.resource).method(),
+            "canary": catalogue.canary(place).map(|canary| canary.image),
+            "health": health.of(place),
             "features": profile.features,
             "origin": place.origin,
         }))
@@ -148,7 +195,8 @@ mod tests {
             let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
             let profile = BoardProfile::parse("b.toml", &text(deploy), &sets)
                 .unwrap_or_else(|problems| panic!("{problems}"));
-            assert_eq!(at_place(&profile, &resource), wanted);
+            assert_eq!(at_place(&profile, &resource, false), wanted);
+            assert_eq!(at_place(&profile, &resource, true), format!("{wanted}, canary"));
         }
     }
 }

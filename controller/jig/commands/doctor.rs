@@ -3,6 +3,7 @@
 //! Looks and asks; changes nothing. Every finding that is not fine comes with what to type.
 
 mod host;
+mod lab;
 mod programs;
 
 use jig_model::exit;
@@ -64,6 +65,7 @@ pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
         Ok(catalogue) => {
             findings.push(rig(&catalogue));
             findings.extend(programs::look(&catalogue));
+            findings.extend(lab::look(&catalogue));
             findings.extend(images(&catalogue));
             let store = RunStore::new(catalogue.runs_dir(common));
             findings.extend(host::runs_folder(store.root()));

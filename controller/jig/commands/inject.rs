@@ -63,7 +63,8 @@ fn written(fault: &FaultSpec) -> String {
 
 fn as_json(fault: &FaultSpec) -> serde_json::Value {
     let moments = match fault.moments {
-        Moments::Running | Moments::Deploying => "time-since-power-on or share-of-deployment",
+        Moments::Running => "time-since-power-on or share-of-deployment",
+        Moments::Deploying => "share-of-deployment or time-since-power-on",
         Moments::Run => "time-since-run-began or share-of-deployment",
         Moments::Command => "time-since-run-began",
         Moments::BeforeDeploying => "before-deployment",
@@ -120,12 +121,14 @@ impl Faults {
 
     /// Strikes while a run is under way.
     pub(crate) async fn beside<T>(&self, run: impl Future<Output = T>) -> T {
-        tokio::select! {
+        let ended = tokio::select! {
             // First, so that the times count from before the run begins.
             biased;
             never = self.0.run() => match never {},
             ended = run => ended,
-        }
+        };
+        self.0.put_right();
+        ended
     }
 
     /// Returns those that have not struck, as they were written.

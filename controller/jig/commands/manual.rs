@@ -61,9 +61,40 @@ mod tests {
     fn every_command_has_a_page() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(man(&dir.path().join("new/man1")).unwrap(), 0);
+        let read =
+            |page: &str| fs::read_to_string(dir.path().join(format!("new/man1/{page}.1"))).unwrap();
         for page in ["jig", "jig-run", "jig-boards", "jig-runs-log", "jig-machine-workflow"] {
-            let text = fs::read_to_string(dir.path().join(format!("new/man1/{page}.1"))).unwrap();
+            let text = read(page);
             assert!(text.contains(".SH NAME") && text.contains(page), "{page}: {text}");
+        }
+        // What else a verb may end with than the list of `jig` says.
+        for page in ["jig-recover", "jig-health", "jig-discover", "jig-inject"] {
+            let text = read(page);
+            assert!(text.contains("Exit codes:") && text.contains("75 "), "{page}: {text}");
+        }
+        assert!(read("jig-recover").contains("hub\\-cycle"), "{}", read("jig-recover"));
+    }
+
+    /// Whoever asks by `-h` sees each option of the verbs that heal on a line of its own.
+    #[test]
+    fn new_options_have_short_help() {
+        let mut root = Cli::command().mut_args(|arg| arg.hide_env_values(true));
+        root.build();
+        let options = [
+            ("run", "cures"),
+            ("test", "inject"),
+            ("recover", "from"),
+            ("recover", "dry_run"),
+            ("health", "check"),
+            ("health", "history"),
+            ("discover", "output"),
+            ("inject", "list"),
+        ];
+        for (verb, name) in options {
+            let verb = root.find_subcommand(verb).unwrap();
+            let option = verb.get_arguments().find(|arg| arg.get_id() == name).unwrap();
+            let help = option.get_help().unwrap().to_string();
+            assert!(help.len() <= 90 && !help.contains('\n'), "{name}: {help}");
         }
     }
 
@@ -72,7 +103,13 @@ mod tests {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "jig", &mut text);
-            assert!(String::from_utf8(text).unwrap().contains("doctor"), "{shell}");
+            let text = String::from_utf8(text).unwrap();
+            for word in ["doctor", "recover", "discover", "dry-run", "cures", "inject"] {
+                assert!(text.contains(word), "{shell}: {word}");
+            }
+            // Not every shell's generator completes values.
+            let values = matches!(shell, Shell::Bash | Shell::Zsh | Shell::Fish);
+            assert!(!values || text.contains("hub-cycle"), "{shell}");
         }
     }
 }

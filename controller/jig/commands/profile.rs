@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use jig_model::exit;
 use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, Deploy, FaultSetText, FaultSets, StageProbe};
 use jig_model::rig_file::{Rig, RigText};
+use jig_model::{byte_size, exit};
 
 use super::check::{Checked, check_all};
 use crate::args::{Common, ProfileCommand};
@@ -61,7 +61,9 @@ fn kind_of(path: &Path, text: &str) -> Kind {
             heads.iter().any(|head| line.starts_with(head))
         })
     };
-    if begins(&["[[place]]", "[runs]", "[place.", "[[place."]) {
+    const OF_A_RIG: &[&str] =
+        &["[[place]]", "[runs]", "[place.", "[[place.", "[[power]]", "[power.", "[[hub]]", "[hub."];
+    if begins(OF_A_RIG) {
         Kind::RigFile
     } else if begins(&["[[stage.step"]) {
         Kind::Plan
@@ -191,6 +193,31 @@ fn as_text(profile: &BoardProfile) -> String {
             limits.storm_bytes, limits.boot_loop, limits.settle, limits.silence
         ),
     );
+    let recovery = &profile.recovery;
+    let ladder: Vec<&str> = recovery.ladder.iter().map(|step| step.as_str()).collect();
+    line("ladder", ladder.join(", "));
+    line(
+        "recovery",
+        format!(
+            "{} cures a run, each within {:?}, power away for {:?} at most",
+            recovery.cures, recovery.within, recovery.long_off
+        ),
+    );
+    let health = &profile.health;
+    let checks = health.checks.as_deref().map_or("all that fit".to_owned(), |chosen| {
+        chosen.iter().map(|check| check.as_str()).collect::<Vec<_>>().join(", ")
+    });
+    line("health", format!("{checks}; every {:?}", health.interval));
+    line(
+        "host",
+        format!(
+            "{} of disk, {} of memory and {} files free, clock within {:?}",
+            byte_size(health.free_disk),
+            byte_size(health.free_memory),
+            health.free_handles,
+            health.clock_skew
+        ),
+    );
     text
 }
 
@@ -248,6 +275,8 @@ mod tests {
             ("rig.toml.d/a.toml", "", Kind::RigFile),
             ("lab.toml.d/a.toml", "", Kind::RigFile),
             ("lab.toml", "version = 1\n[[ place ]]\n", Kind::RigFile),
+            ("hubs.toml", "version = 1\n[[hub]]\n", Kind::RigFile),
+            ("pdus.toml", "version = 1\n[[power]]\n[power.manual]\n", Kind::RigFile),
             ("p.toml", "[[stage]]\n[[stage.step]]\n", Kind::Plan),
             ("garbage", "\0", Kind::Profile),
         ] {

@@ -12,7 +12,7 @@ mod tests;
 mod timeline;
 mod words;
 
-use jig_model::{Fault, exit};
+use jig_model::{Fault, byte_size, exit};
 use jig_rig::store::{Retention, RunEntry, RunStore, StoreError};
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ fn prune(screen: &Screen, store: &RunStore, keep: Retention) -> Result<u8, Failu
     } else {
         let bytes = removed.iter().map(|p| p.bytes).fold(0, u64::saturating_add);
         let s = if removed.len() == 1 { "" } else { "s" };
-        screen.out(&format!("removed {} run{s}, {}", removed.len(), words::size(bytes)));
+        screen.out(&format!("removed {} run{s}, {}", removed.len(), byte_size(bytes)));
         for p in &left {
             let why = p.error.as_ref().map(|error| chain(error)).unwrap_or_default();
             screen.insist(&format!("could not remove {}: {}", p.id, one_line(&why)));

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use jig_model::byte_size;
 use jig_probe::{FlashPhase, FlashProgress, FlashReport};
 
 use super::progress::Progress;
@@ -50,15 +51,6 @@ fn phase_word(phase: FlashPhase) -> &'static str {
         FlashPhase::Program => "programming",
         FlashPhase::Load => "loading",
         FlashPhase::Verify => "verifying",
-    }
-}
-
-/// Writes a size with a fitting unit.
-pub(crate) fn byte_size(bytes: u64) -> String {
-    match bytes {
-        0..10_240 => format!("{bytes} B"),
-        10_240..10_485_760 => format!("{:.1} KiB", bytes as f64 / 1024.0),
-        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
     }
 }
 

@@ -17,7 +17,7 @@ mod verdict;
 
 pub(crate) use diagnostics::{one_line, problems_json};
 pub(crate) use evidence::quote;
-pub(crate) use flashing::{FlashView, byte_size, flash_line};
+pub(crate) use flashing::{FlashView, flash_line};
 pub(crate) use live::LiveView;
 pub(crate) use memory::{hex_dump, register_table};
 pub(crate) use paint::{Paint, Style};

@@ -22,6 +22,7 @@ pub mod protocol;
 pub mod recovery;
 pub mod result;
 pub mod rig_file;
+mod size;
 pub mod verdict;
 
 pub use cause::Cause;
@@ -29,4 +30,5 @@ pub use diagnostic::{Problem, Problems};
 pub use event::{Purpose, RunEvent, StampedEvent};
 pub use fault::{Fault, chain};
 pub use name::{ActionName, BoardId, ConsoleName, DeviceName, NameError, PlaceName, RunId};
+pub use size::byte_size;
 pub use verdict::{Evidence, Verdict, VerdictKind};

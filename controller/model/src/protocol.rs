@@ -75,6 +75,12 @@ pub trait Power: Send {
     fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>>;
     /// Asks whether the board has power.
     fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>>;
+    /// Returns how long `off` may take before whoever waits for it gives it up: not less than
+    /// it takes to give up by itself, which says more. An emulator is killed within
+    /// milliseconds and a probe gives up within seconds; who switches slower things says so.
+    fn off_within(&self) -> Duration {
+        Duration::from_secs(30)
+    }
     /// Takes the power away, waits, and gives it back. What waits for nothing else waits
     /// `off_time`, or as long as the place says; an emulated board forgets at once.
     fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {
@@ -93,6 +99,10 @@ pub trait PowerWitness: Send {
     fn name(&self) -> String;
     /// Looks once; nothing if it cannot tell now.
     fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>>;
+    /// Returns how long a look takes at most.
+    fn look_within(&self) -> Duration {
+        Duration::from_secs(30)
+    }
 }
 
 /// Resets a running board without taking its power: RAM survives.

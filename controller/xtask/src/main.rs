@@ -11,6 +11,7 @@ mod failure;
 mod fixtures;
 mod images;
 mod process;
+mod services;
 mod setup;
 mod test_command;
 

@@ -2,7 +2,7 @@
 //!
 //! The list of packages is data (`packages.toml`). A host that has everything is recognised by
 //! looking at files alone; apt is only started when something is missing. This module refuses to
-//! remove, upgrade or configure anything.
+//! remove, upgrade or configure anything, or to start a service.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::process;
+use crate::services;
 
 const PACKAGES: &str = include_str!("../packages.toml");
 
@@ -95,6 +96,10 @@ fn install(names: &[&str]) -> Result<(), Failure> {
     }
     let mut args = vec!["install", "-y", "--no-install-recommends"];
     args.extend(names);
+    let _denied = services::Denied::while_installing(match as_root {
+        true => |program| Command::new(program),
+        false => with_sudo,
+    })?;
     process::run(&mut apt_get(as_root, &args)).map_err(|failure| {
         let failure = update.err().unwrap_or(failure);
         Failure::Because(format!(
@@ -109,13 +114,19 @@ fn apt_get(as_root: bool, args: &[&str]) -> Command {
         true => Command::new("apt-get"),
         // sudo drops the environment, so the variable travels as an argument of env.
         false => {
-            let mut sudo = Command::new("sudo");
-            sudo.args(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+            let mut sudo = with_sudo("env");
+            sudo.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]);
             sudo
         }
     };
     command.arg("-q").args(args).env("DEBIAN_FRONTEND", "noninteractive");
     command
+}
+
+fn with_sudo(program: &str) -> Command {
+    let mut sudo = Command::new("sudo");
+    sudo.arg(program);
+    sudo
 }
 
 fn is_root() -> bool {

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jig_model::Cause;
 use jig_model::protocol::HealthCheck;
+use jig_model::{Cause, byte_size};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::{FsFlags, statvfs};
 
-use super::{Look, Seen, bytes, proc};
+use super::{Look, Seen, proc};
 
 /// Checks that so many bytes can still be written below a folder, which need not exist yet.
 pub fn free_disk(folder: PathBuf, least: u64) -> Box<dyn HealthCheck> {
@@ -39,8 +39,8 @@ fn disk(folder: &Path, least: u64) -> Seen {
         return Err(format!("no further file fits on the disk of {}", at.display()));
     }
     let free = about.blocks_available().saturating_mul(about.fragment_size());
-    let words = format!("{} free below {}", bytes(free), at.display());
-    if free < least { Err(format!("only {words}, {} needed", bytes(least))) } else { Ok(words) }
+    let words = format!("{} free below {}", byte_size(free), at.display());
+    if free < least { Err(format!("only {words}, {} needed", byte_size(least))) } else { Ok(words) }
 }
 
 pub(super) fn memory(proc: &Path, least: u64) -> Seen {
@@ -51,8 +51,8 @@ pub(super) fn memory(proc: &Path, least: u64) -> Seen {
         kib.trim().parse::<u64>().ok()?.checked_mul(1024)
     });
     let free = free.ok_or_else(|| format!("{} does not say what is available", path.display()))?;
-    let words = format!("{} of memory available", bytes(free));
-    if free < least { Err(format!("only {words}, {} needed", bytes(least))) } else { Ok(words) }
+    let words = format!("{} of memory available", byte_size(free));
+    if free < least { Err(format!("only {words}, {} needed", byte_size(least))) } else { Ok(words) }
 }
 
 pub(super) fn handles(proc: &Path, limit: u64, least: u64) -> Seen {

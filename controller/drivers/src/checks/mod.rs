@@ -71,21 +71,6 @@ fn report(check: String, seen: Seen) -> CheckReport {
     CheckReport { check, ok, detail }
 }
 
-/// Says a number of bytes for people: `12.3 GiB`.
-fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    match unit {
-        0 => format!("{count} B"),
-        _ => format!("{value:.1} {}", UNITS[unit]),
-    }
-}
-
 /// Where the kernel's files about processes are, in production.
 fn proc() -> PathBuf {
     PathBuf::from("/proc")

@@ -86,6 +86,18 @@ enum End {
     Raise(Lowered),
 }
 
+impl End {
+    fn come(self) {
+        match self {
+            Self::Continue(emulators) => {
+                emulators.iter().for_each(|emulator| emulator.signal(Signal::CONT));
+            }
+            Self::Mend(line, fault) => line.end(fault),
+            Self::Raise(lowered) => lowered.raise(),
+        }
+    }
+}
+
 /// What is done when a fault is due.
 enum Strike {
     Signal(Vec<Emulator>, Signal, Option<Duration>),
@@ -150,6 +162,12 @@ impl Injector {
                 },
             }
         }
+    }
+
+    /// Gives this process back what was taken: nobody keeps the time when the run is over.
+    pub fn put_right(&self) {
+        let ends: Vec<_> = self.state().ends.drain(..).collect();
+        ends.into_iter().for_each(|(_, end)| end.come());
     }
 
     /// Returns how far the host's clock has jumped, in milliseconds.
@@ -273,15 +291,7 @@ impl Injector {
             self.strike(strike);
         }
         let over = self.state().take_over(Instant::now());
-        for end in over {
-            match end {
-                End::Continue(emulators) => {
-                    emulators.iter().for_each(|emulator| emulator.signal(Signal::CONT));
-                }
-                End::Mend(line, fault) => line.end(fault),
-                End::Raise(lowered) => lowered.raise(),
-            }
-        }
+        over.into_iter().for_each(End::come);
     }
 
     /// Does what has become due, and lets the times be looked at anew.

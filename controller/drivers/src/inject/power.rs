@@ -87,6 +87,11 @@ impl Power for InjectedPower {
         })
     }
 
+    fn off_within(&self) -> Duration {
+        // It may be asked first whether there is anything to lie about.
+        self.power.off_within() * 2
+    }
+
     fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {
         Box::pin(async move {
             if !self.before(PowerState::Off).await? {

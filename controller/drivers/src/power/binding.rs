@@ -6,12 +6,14 @@
 //! board. A board without power cannot be flashed, so a deployment gives it power first, and
 //! leaves it there: the power-on that follows finds it so, and a cycle cuts it all the same.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use jig_model::image::{DeployReport, Image};
 use jig_model::power::{PlacePower, PowerDevice};
 use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, DriverFactory, Flasher, Power, PowerState, Protocols,
 };
-use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::{OutletPower, PowerContext, open_outlet};
@@ -37,9 +39,11 @@ impl DriverFactory for OutletFactory<'_> {
         let mut around = self.context.clone();
         around.ledger = Arc::clone(&context.ledger);
         let outlet = open_outlet(&self.outlet, self.devices, &around)?;
+        let outlet_within = outlet.off_within();
         let outlet = Arc::new(Mutex::new(outlet));
         let board = self.board.bind(context)?;
-        let power = BoardOnOutlet { board: board.power, outlet: Arc::clone(&outlet) };
+        let power =
+            BoardOnOutlet { board: board.power, outlet: Arc::clone(&outlet), outlet_within };
         let flasher = board
             .flasher
             .map(|flasher| Box::new(PoweredFlasher { flasher, outlet }) as Box<dyn Flasher>);
@@ -53,6 +57,8 @@ type Shared = Arc<Mutex<OutletPower>>;
 struct BoardOnOutlet {
     board: Option<Box<dyn Power>>,
     outlet: Shared,
+    /// How long the outlet takes at most to be off.
+    outlet_within: Duration,
 }
 
 impl Power for BoardOnOutlet {
@@ -82,10 +88,12 @@ impl Power for BoardOnOutlet {
         Box::pin(async { self.outlet.lock().await.status().await })
     }
 
-    fn cycle(
-        &mut self,
-        off_time: Option<std::time::Duration>,
-    ) -> BoxFuture<'_, Result<(), DriverError>> {
+    fn off_within(&self) -> Duration {
+        let board = self.board.as_ref().map(|board| board.off_within());
+        board.unwrap_or_default() + self.outlet_within
+    }
+
+    fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {
         Box::pin(async move {
             if let Some(board) = &mut self.board {
                 board.off().await?;

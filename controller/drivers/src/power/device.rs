@@ -43,6 +43,7 @@ enum Order {
 pub struct Device {
     orders: mpsc::Sender<Order>,
     name: DeviceName,
+    turn: Duration,
 }
 
 impl Device {
@@ -58,8 +59,15 @@ impl Device {
             // A name is one safe path component.
             lock: locks.join(format!("{}.power", about.name)),
         };
+        let turn = owner.patience() + owner.gap + owner.within;
         tokio::spawn(owner.run(inbox));
-        Self { orders, name: about.name.clone() }
+        Self { orders, name: about.name.clone(), turn }
+    }
+
+    /// Returns how long a command takes at most, until its turn and then itself. Commands of
+    /// this process that came before it are not counted.
+    pub fn turn_within(&self) -> Duration {
+        self.turn
     }
 
     /// Returns its name.
@@ -142,6 +150,11 @@ impl Owner {
         done.unwrap_or(Err(late))
     }
 
+    /// Returns how long commands of other processes are waited for.
+    fn patience(&self) -> Duration {
+        (self.within + self.gap) * TURNS
+    }
+
     async fn lock(&self) -> Result<Flock<File>, PowerError> {
         let unusable = |error: io::Error| {
             PowerError::unusable(format!("the lock {}", self.lock.display()), error)
@@ -149,7 +162,7 @@ impl Owner {
         if let Some(folder) = self.lock.parent() {
             DirBuilder::new().recursive(true).mode(0o750).create(folder).map_err(unusable)?;
         }
-        let patience = (self.within + self.gap) * TURNS;
+        let patience = self.patience();
         let end = Instant::now() + patience;
         let mut open = OpenOptions::new();
         open.read(true).write(true).create(true).truncate(false);

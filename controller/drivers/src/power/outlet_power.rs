@@ -126,6 +126,15 @@ impl OutletPower {
         }
     }
 
+    /// Returns how long a switch takes at most: the command, reads until it has settled, of
+    /// which the last two may begin as late as that, and the same of a witness.
+    fn switch_within(&self) -> Duration {
+        let settled = |time: Duration, look: Duration| time + LOOK + look * 2;
+        let turn = self.device.turn_within();
+        let witness = self.witness.as_ref().map(|witness| settled(WITNESS, witness.look_within()));
+        turn + settled(self.settle, turn) + witness.unwrap_or_default()
+    }
+
     /// Asks the witness, if there is one; tells whether it has seen the state.
     async fn testify(&mut self, state: PowerState) -> Result<bool, PowerError> {
         let what = self.what();
@@ -172,6 +181,10 @@ impl PowerWitness for OutletWitness {
     fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>> {
         Box::pin(async { self.device.read(&self.outlet).await.map_err(Into::into) })
     }
+
+    fn look_within(&self) -> Duration {
+        self.device.turn_within()
+    }
 }
 
 /// Names an outlet for people.
@@ -198,6 +211,10 @@ impl Power for OutletPower {
             let told = if self.off_since.is_some() { PowerState::Off } else { PowerState::On };
             Ok(known.unwrap_or(told))
         })
+    }
+
+    fn off_within(&self) -> Duration {
+        self.switch_within()
     }
 
     fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {

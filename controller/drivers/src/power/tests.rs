@@ -23,6 +23,8 @@ enum Mood {
     Blind,
     /// Never answers.
     Deaf,
+    /// Takes this long for each answer, and carries nothing out.
+    Late(Duration),
 }
 
 #[derive(Debug)]
@@ -49,13 +51,15 @@ impl Outlets for Fake {
             match memory.mood {
                 Mood::Good | Mood::Blind => memory.state = to,
                 Mood::Slow(asks) => memory.pending = Some((to, asks)),
-                Mood::Lies | Mood::Deaf => {}
+                Mood::Lies | Mood::Deaf | Mood::Late(_) => {}
             }
             memory.mood
         };
         Box::pin(async move {
-            if mood == Mood::Deaf {
-                std::future::pending::<()>().await;
+            match mood {
+                Mood::Deaf => std::future::pending::<()>().await,
+                Mood::Late(time) => tokio::time::sleep(time).await,
+                Mood::Good | Mood::Slow(_) | Mood::Lies | Mood::Blind => {}
             }
             Ok(())
         })
@@ -71,7 +75,13 @@ impl Outlets for Fake {
             }
         }
         let seen = (memory.mood != Mood::Blind).then_some(memory.state);
-        Box::pin(async move { Ok(seen) })
+        let mood = memory.mood;
+        Box::pin(async move {
+            if let Mood::Late(time) = mood {
+                tokio::time::sleep(time).await;
+            }
+            Ok(seen)
+        })
     }
 }
 
@@ -131,6 +141,56 @@ async fn a_device_that_lies_or_is_silent_is_the_labs_fault() {
     let error = power.off().await.unwrap_err();
     assert_eq!(error.cause, Cause::PowerUnreachable);
     assert_eq!(error.message, "pdu (a device of memory) did not answer within 3s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_gives_up_before_those_who_wait_for_it() {
+    let locks = tempfile::tempdir().unwrap();
+    // As slow as it may be, and never so.
+    let (mut power, _) = board(Mood::Late(Duration::from_millis(2_999)), locks.path());
+    let began = Instant::now();
+    assert_eq!(power.off().await.unwrap_err().cause, Cause::PowerLied);
+    let took = began.elapsed();
+    // The command, two reads within the five seconds, and one after them.
+    assert!(took > Duration::from_secs(11) && took < power.off_within(), "{took:?}");
+
+    // It obeys, and a witness that takes its time sees nothing of that.
+    let (witnessed, _) = board(Mood::Good, locks.path());
+    let mut witnessed = witnessed.with_witness(Box::new(Tardy(Duration::from_secs(2))));
+    let began = Instant::now();
+    assert_eq!(witnessed.off().await.unwrap_err().cause, Cause::PowerLied);
+    let took = began.elapsed();
+    assert!(took > Duration::from_secs(7) && took < witnessed.off_within(), "{took:?}");
+    assert!(witnessed.off_within() > power.off_within());
+
+    // Another process has the device, and does not let go of it.
+    let path = locks.path().join("pdu.power");
+    let file = std::fs::File::open(&path).unwrap();
+    let lock = nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap();
+    let began = Instant::now();
+    let error = power.off().await.unwrap_err();
+    assert_eq!((error.cause, began.elapsed().as_secs()), (Cause::PowerUnreachable, 24));
+    assert!(began.elapsed() < power.off_within());
+    drop(lock);
+}
+
+/// A witness that takes its time and sees nothing.
+struct Tardy(Duration);
+
+impl PowerWitness for Tardy {
+    fn name(&self) -> String {
+        "a slow witness".to_owned()
+    }
+    fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>> {
+        let time = self.0;
+        Box::pin(async move {
+            tokio::time::sleep(time).await;
+            Ok(Some(PowerState::On))
+        })
+    }
+    fn look_within(&self) -> Duration {
+        self.0
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("dfu-util", "dfu-util"),
     ("esptool", "esptool"),
     ("fastboot", "fastboot"),
+    ("ipmitool", "ipmitool"),
     // Everything rarer, RISC-V among it.
     ("qemu-system-", "qemu-system-misc"),
 ];
@@ -95,14 +96,18 @@ fn flashers(catalogue: &Catalogue) -> Vec<Finding> {
     users.into_iter().map(finding).collect()
 }
 
-fn fix(program: &str) -> String {
+pub(super) fn fix(program: &str) -> String {
     match PACKAGES.iter().find(|(head, _)| program.starts_with(head)) {
         Some((_, package)) => format!("sudo apt-get install {package}"),
         None => format!("install {program}, or put it into PATH"),
     }
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+/// Finds a program as it is started: one with a slash is no matter of PATH.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|file| is_program(file));
+    }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| is_program(file))
 }

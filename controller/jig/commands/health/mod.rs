@@ -18,6 +18,7 @@ use jig_rig::store::{PlaceLock, PlaceLockError, Places};
 
 use self::checks::checks_of;
 pub(crate) use self::checks::stands_on;
+pub(crate) use self::show::style;
 use super::probe::{runtime, stops};
 use super::turn;
 use crate::args::{Common, HealthArgs};

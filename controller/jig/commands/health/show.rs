@@ -53,7 +53,8 @@ pub(super) fn show(screen: &Screen, rows: &[Row], named: bool, now: jiff::Timest
     }
 }
 
-fn style(state: HealthState) -> Style {
+/// Returns how a state stands out.
+pub(crate) fn style(state: HealthState) -> Style {
     match state {
         HealthState::Healthy => Style::Good,
         HealthState::Suspect => Style::Warn,

@@ -10,7 +10,7 @@ mod shared;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jig_drivers::power::{Confirmation, OutletFactory, PowerContext, PowerError, open_outlet};
 use jig_model::power::{BlastRadius, PlacePower, PowerDevice};
@@ -19,6 +19,7 @@ use jig_model::rig_file::{Hub, Place, Resource};
 use jig_model::{DeviceName, Fault, PlaceName, exit};
 use jig_rig::store::Places;
 use serde_json::json;
+use tokio::time::timeout;
 
 use self::human::Terminal;
 use super::probe::{runtime, stops};
@@ -85,7 +86,7 @@ impl Switch<'_> {
         }
     }
 
-    fn off_time(&self) -> std::time::Duration {
+    fn off_time(&self) -> Duration {
         self.power.off_time.unwrap_or(self.device.off_time)
     }
 }
@@ -229,6 +230,22 @@ pub(crate) async fn cycle_hub(catalogue: &Catalogue, hub: &Hub) -> Result<String
         Confirmation::Witnessed => "witnessed",
     };
     Ok(format!("the power of hub {} was cycled, off for {off_time:?}, {how}", hub.name))
+}
+
+/// How long an outlet is asked about a board that did not answer: who waits for a failure to be
+/// told waits no longer for a better word of it.
+const SECOND_LOOK: Duration = Duration::from_secs(10);
+
+/// Names the outlet of a place, if it has one that says that it is off.
+pub(in crate::commands) async fn outlet_that_is_off(
+    catalogue: &Catalogue,
+    place: &Place,
+) -> Option<String> {
+    let switch = switch_of(catalogue, place).ok()?;
+    let context = context(catalogue.places().root());
+    let mut power = open_outlet(switch.power, switch.devices, &context).ok()?;
+    let seen = timeout(SECOND_LOOK, power.read()).await.ok()?.ok()?;
+    (seen == Some(PowerState::Off)).then(|| switch.outlet())
 }
 
 /// Returns what devices need of this host.

@@ -6,6 +6,7 @@ use jig_rig::store::{PlaceLock, PlaceLockError, Places};
 use super::{Switch, list};
 use crate::args::PowerArgs;
 use crate::commands::probe::lock;
+use crate::commands::turn;
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
 
@@ -25,7 +26,7 @@ pub(super) async fn hold(
             held.push(lock(places, other, args.wait, screen).await?);
             continue;
         }
-        match one(places, screen, other, args).await {
+        match turn::take(places, other, args.wait, screen).await {
             Ok(lock) => held.push(lock),
             Err(error @ PlaceLockError::Held { .. }) if args.force => {
                 let words = one_line(&chain(&error));
@@ -48,20 +49,6 @@ pub(super) async fn hold(
         }
     }
     Ok(held)
-}
-
-async fn one(
-    places: &Places,
-    screen: &Screen,
-    other: &PlaceName,
-    args: &PowerArgs,
-) -> Result<PlaceLock, PlaceLockError> {
-    places
-        .lock_within(other, args.wait, |holder| {
-            let who = holder.map_or_else(|| "another process".to_owned(), ToString::to_string);
-            screen.say(&format!("waiting for place {other}, in use by {}", one_line(&who)));
-        })
-        .await
 }
 
 /// Says who holds the other places now, for an explanation.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use jig_model::post_mortem::PostMortem;
-use jig_model::{Fault, exit};
+use jig_model::{Fault, byte_size, exit};
 use jig_probe::{
     CoreDump, CoreSnapshot, CoreState, GdbEndpoint, GdbServer, Leave, ResetInto, Symbols, Why,
     explain,
@@ -17,7 +17,7 @@ use super::help::failed;
 use super::port::{Lasting, Port, with_port};
 use crate::args::{BtArgs, Common, DumpArgs, GdbArgs, ProbeTarget, Target};
 use crate::failure::Failure;
-use crate::render::{Screen, Style, byte_size, one_line};
+use crate::render::{Screen, Style, one_line};
 
 /// Shows a backtrace of a board or of a core dump. A running core is stopped for it.
 ///

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jig_model::{Fault, exit};
+use jig_model::{Fault, byte_size, exit};
 use jig_probe::{Cancel, EraseScope, FlashRequest, Leave, MemoryKind, ResetInto};
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use super::help::failed;
 use super::port::{Lasting, Port, with_port};
 use crate::args::{Common, EraseArgs, FlashArgs};
 use crate::failure::Failure;
-use crate::render::{FlashView, Screen, byte_size, flash_line};
+use crate::render::{FlashView, Screen, flash_line};
 
 /// Puts an image on a board.
 ///

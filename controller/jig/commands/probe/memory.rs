@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use jig_model::{Fault, exit, image::hex};
+use jig_model::{Fault, byte_size, exit, image::hex};
 use jig_probe::{CoreState, Leave, MemoryWidth};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::help::failed;
 use super::port::{Lasting, Port, with_port};
 use crate::args::{Common, MemCommand, Width};
 use crate::failure::Failure;
-use crate::render::{Screen, byte_size, hex_dump};
+use crate::render::{Screen, hex_dump};
 
 /// Most bytes of one read: what a person or a file can want of a microcontroller.
 const MOST: u64 = 64 << 20;

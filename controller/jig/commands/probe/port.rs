@@ -8,15 +8,16 @@ use std::sync::Arc;
 use jig_model::exit::CANCELLED;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName};
 use jig_probe::{
-    AttachMode, AttachOptions, Attached, Cancel, CoreState, Leave, MemoryKind, ProbeHandle,
-    Protocol, ResetInto, options_from_env,
+    AttachMode, AttachOptions, Attached, Cancel, CoreState, Leave, MemoryKind, ProbeError,
+    ProbeHandle, Protocol, ResetInto, options_from_env,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use super::super::power::outlet_that_is_off;
 use super::debug::symbols_of;
 use super::help::failed;
 use super::place::{Held, Wish, hold};
@@ -163,7 +164,7 @@ pub(super) fn with_port(
             Ok(both) => both,
             Err(error) => {
                 held.release().await;
-                return Err(failed(&error, &place.name));
+                return Err(not_attached(&error, &catalogue, &place).await);
             }
         };
         for failure in &attached.failures {
@@ -200,6 +201,23 @@ pub(super) fn with_port(
     // A thread that reads standard input may still wait for it.
     runtime.shutdown_background();
     outcome
+}
+
+/// Says why a board's debug port was not attached to. One without power is not the probe's
+/// fault; only then is its outlet asked, for it may take seconds to answer.
+async fn not_attached(error: &ProbeError, catalogue: &Catalogue, place: &Place) -> Failure {
+    let failure = failed(error, &place.name);
+    if error.fault() != Fault::Lab {
+        return failure;
+    }
+    match outlet_that_is_off(catalogue, place).await {
+        None => failure,
+        Some(outlet) => {
+            let Failure { fault, message, .. } = failure;
+            let words = format!("{} has no power: {outlet} is off; {message}", place.name);
+            Failure::new(fault, words).help(format!("jig power -b {} on", place.name))
+        }
+    }
 }
 
 /// Says what somebody wishes: by arguments, else by the environment. The environment means

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use jig_model::{Fault, exit};
+use jig_model::{Fault, byte_size, exit};
 use jig_rig::store::RunStore;
 use serde_json::json;
 
-use super::{failed, open, words};
+use super::{failed, open};
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
 
@@ -52,7 +52,7 @@ pub(super) fn export(
     if screen.json() {
         screen.out_json(&json!({ "file": shown, "bytes": bytes }));
     } else {
-        screen.out(&format!("{} ({})", one_line(&shown), words::size(bytes)));
+        screen.out(&format!("{} ({})", one_line(&shown), byte_size(bytes)));
     }
     Ok(exit::PASS)
 }

@@ -200,10 +200,3 @@ fn what_is_missing_has_the_documented_exit_code() {
     assert!(failure.message.contains("did you mean 20261121-221530-0000"), "{}", failure.message);
     assert_eq!(open(&store, "2026").unwrap().record.unwrap().exit_code, None);
 }
-
-#[test]
-fn sizes_are_readable() {
-    assert_eq!(words::size(1023), "1023 bytes");
-    assert_eq!(words::size(1536), "1.5 KiB");
-    assert_eq!(words::size(3 << 30), "3.0 GiB");
-}

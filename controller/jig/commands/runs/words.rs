@@ -18,17 +18,6 @@ pub(super) fn cut(line: &str) -> String {
     }
 }
 
-/// Writes a number of bytes.
-pub(super) fn size(bytes: u64) -> String {
-    let tenths = |unit: u64| format!("{}.{}", bytes / unit, bytes % unit * 10 / unit);
-    match bytes {
-        0..1024 => format!("{bytes} bytes"),
-        1024..0x10_0000 => format!("{} KiB", tenths(1024)),
-        0x10_0000..0x4000_0000 => format!("{} MiB", tenths(0x10_0000)),
-        _ => format!("{} GiB", tenths(0x4000_0000)),
-    }
-}
-
 /// An event as the time line shows it.
 pub(super) struct Words {
     /// Who speaks.

@@ -56,10 +56,10 @@ pub(super) fn run(
     }
 }
 
-/// What a canary's time may be: under a second no board boots, and who waits for a proof waits
-/// no longer than five minutes.
+/// What a canary's time may be: on a busy host the smallest image takes seconds, and a proof of a
+/// repair has a minute and a half for all of it.
 const CANARY_RANGE: std::ops::RangeInclusive<Duration> =
-    Duration::from_secs(1)..=Duration::from_secs(300);
+    Duration::from_secs(5)..=Duration::from_secs(60);
 
 fn canary(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings) {
     let Some(canary) = &place.canary else { return };
@@ -70,8 +70,9 @@ fn canary(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings)
     }
     let timeout = canary.value.timeout.as_ref();
     if let Some(timeout) = timeout.filter(|time| !CANARY_RANGE.contains(&time.value)) {
-        let help = "use \"1s\" to \"5m\"";
-        findings.add("rig::canary", timeout.at(), "a canary cannot take that long", help);
+        let help = "use \"5s\" to \"1m\"";
+        let message = "a canary cannot have so little or so much time";
+        findings.add("rig::canary", timeout.at(), message, help);
     }
     if profile.is_some_and(|profile| profile.memory.is_empty()) {
         let help = "remove the canary: what the board boots by itself is known";

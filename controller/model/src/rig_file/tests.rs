@@ -330,3 +330,120 @@ fn a_board_that_is_described_as_it_is_emulated_needs_no_chip_behind_a_probe() {
     let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
     assert!(probe.is_served());
 }
+
+const HUBBED: &str = r#"
+version = 1
+[[power]]
+name = "pdu"
+[power.command]
+set = ["pdu", "{outlet}", "{state}"]
+[[hub]]
+name = "shelf"
+power = { device = "pdu", outlet = "7", off_time = "4s" }
+[[place]]
+name = "left"
+board = "microbit"
+hub = "shelf"
+probe = { selector = "0d28:0204:1" }
+[[place]]
+name = "right"
+board = "microbit"
+hub = "shelf"
+probe = { selector = "0d28:0204:2" }
+[[place]]
+name = "far"
+board = "microbit"
+hub = "drawer"
+probe = { selector = "0d28:0204:3" }
+"#;
+
+#[test]
+fn a_hub_takes_along_who_hangs_on_it() {
+    let rig = parse(&[("rig.toml", HUBBED)]).unwrap();
+    let place = |name: &str| rig.place(name).unwrap();
+    let hub = rig.hub_of(place("left")).unwrap();
+    assert_eq!((hub.name.as_str(), hub.power.outlet.as_str()), ("shelf", "7"));
+    assert_eq!(hub.power.off_time, Some(Duration::from_secs(4)));
+    let neighbours = rig.hub_neighbours(place("left"));
+    assert_eq!(neighbours.iter().map(|place| place.as_str()).collect::<Vec<_>>(), ["right"]);
+    // A hub that nobody declares is shared all the same, and nothing switches it.
+    assert!(rig.hub_of(place("far")).is_none() && rig.hub_neighbours(place("far")).is_empty());
+    // A hub, its device and its places may each stand in a file of their own.
+    let at = |mark: &str| HUBBED.find(mark).unwrap();
+    let (power, hub, places) = (at("[[power]]"), at("[[hub]]"), at("[[place]]"));
+    let file = |text: &str| format!("version = 1\n{text}");
+    let files = [file(&HUBBED[places..]), file(&HUBBED[hub..places]), file(&HUBBED[power..hub])];
+    let split = parse(&[("a", &files[0]), ("b", &files[1]), ("c", &files[2])]).unwrap();
+    assert_eq!((&split.hubs, split.places.len()), (&rig.hubs, rig.places.len()));
+}
+
+#[test]
+fn slips_of_hubs_are_found_in_their_place() {
+    for (good, bad, check, caret) in [
+        ("name = \"shelf\"", "name = \"a/b\"", "document::bad-name", "\"a/b\""),
+        ("name = \"shelf\"\n", "", "document::missing-key", "[[hub]]"),
+        ("hub = \"shelf\"", "hub = \"\"", "document::bad-name", "\"\""),
+        ("device = \"pdu\"", "device = \"pdo\"", "rig::power-device", "\"pdo\""),
+        ("outlet = \"7\"", "outlet = \"\"", "rig::power-outlet", "\"\""),
+        ("\"4s\"", "\"2h\"", "rig::power-time", "\"2h\""),
+        ("off_time", "of_time", "document::unknown-key", "of_time"),
+    ] {
+        assert!(HUBBED.contains(good), "{good}");
+        let found = problems(&HUBBED.replacen(good, bad, 1));
+        assert_eq!(found, [(check, caret.to_owned())], "{bad}");
+    }
+    let hub = "[[hub]]\nname = \"shelf\"\npower = { device = \"pdu\", outlet = \"8\" }\n";
+    let again = problems(&format!("{HUBBED}{hub}"));
+    assert_eq!(again, [("rig::hub-twice", "\"shelf\"".to_owned())]);
+    let other = format!("version = 1\n{hub}");
+    let problems = parse(&[("rig.toml", HUBBED), ("rig.toml.d/b.toml", &other)]).unwrap_err();
+    let words = "hub \"shelf\" of rig.toml.d/b.toml is also declared in rig.toml";
+    assert_eq!((problems.len(), problems[0].list[0].message.as_str()), (1, words));
+}
+
+const KNOWN_GOOD: &str = r#"
+version = 1
+[[place]]
+name = "desk"
+board = "microbit"
+emulator = {}
+[place.canary]
+image = "good.elf"
+until = '^ready'
+timeout = "20s"
+"#;
+
+#[test]
+fn a_place_may_name_an_image_that_is_known_to_work() {
+    let canary = |text: &str| {
+        let rig = parse(&[("rig.toml", text)]).unwrap();
+        rig.places[0].canary.clone()
+    };
+    let full = canary(KNOWN_GOOD).unwrap();
+    assert_eq!(full.image, std::path::Path::new("good.elf"));
+    assert_eq!(full.until.unwrap().as_str(), "^ready");
+    assert_eq!(full.within, Duration::from_secs(20));
+    let (short, _) = KNOWN_GOOD.split_once("until").unwrap();
+    let short = canary(short).unwrap();
+    assert_eq!((short.until, short.within), (None, Duration::from_secs(30)));
+    let (none, _) = KNOWN_GOOD.split_once("[place.canary]").unwrap();
+    assert_eq!(canary(none), None);
+}
+
+#[test]
+fn slips_of_a_canary_are_found_in_their_place() {
+    for (good, bad, check, caret) in [
+        ("image = \"good.elf\"\n", "", "document::missing-key", "[place.canary]"),
+        ("\"good.elf\"", "\"\"", "rig::canary", "\"\""),
+        ("'^ready'", "'('", "document::bad-pattern", "("),
+        ("'^ready'", "'x*'", "document::bad-pattern", "'x*'"),
+        ("\"20s\"", "\"4s\"", "rig::canary", "\"4s\""),
+        ("\"20s\"", "\"61s\"", "rig::canary", "\"61s\""),
+        ("until", "untill", "document::unknown-key", "untill"),
+        ("\"microbit\"", "\"arm64-virt\"", "rig::canary", "[place.canary]"),
+    ] {
+        assert!(KNOWN_GOOD.contains(good), "{good}");
+        let found = problems(&KNOWN_GOOD.replacen(good, bad, 1));
+        assert_eq!(found, [(check, caret.to_owned())], "{bad}");
+    }
+}

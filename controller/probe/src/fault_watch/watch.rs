@@ -94,6 +94,10 @@ impl Power for WatchedPower {
     fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
         self.inner.status()
     }
+
+    fn off_within(&self) -> Duration {
+        self.inner.off_within()
+    }
 }
 
 type Answer = Result<Option<PostMortem>, DriverError>;

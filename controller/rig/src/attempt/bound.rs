@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::board::{Board, EventSink};
 use super::consoles::Consoles;
-use super::perform::{AttemptError, POWER_OFF};
+use super::perform::AttemptError;
 use crate::console::Syncing;
 use crate::store::RunDir;
 
@@ -83,9 +83,10 @@ impl Bound {
         let off = match &mut self.protocols.power {
             Some(power) if self.board.facts().power == Some(PowerState::On) => {
                 self.board.facts().switching = true;
-                timeout(POWER_OFF, power.off()).await
+                let within = power.off_within();
+                timeout(within, power.off()).await.unwrap_or_else(|_| Err(late(within)))
             }
-            _ => Ok(Ok(())),
+            _ => Ok(()),
         };
         if self.board.facts().power == Some(PowerState::On) {
             // Nobody has looked what is still in the wires.
@@ -93,10 +94,7 @@ impl Bound {
         }
         drop(self.protocols);
         let closed = self.consoles.close(&self.dir, self.number).await;
-        match off {
-            Ok(off) => off.map(|()| closed.syncing),
-            Err(_) => Err(late(POWER_OFF)),
-        }
+        off.map(|()| closed.syncing)
     }
 }
 

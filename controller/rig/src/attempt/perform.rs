@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use jig_model::image::Image;
@@ -126,10 +125,6 @@ impl AttemptError {
         }
     }
 }
-
-/// How long the board may take to lose its power at the end. An emulator is killed within
-/// milliseconds; a slow PDU answers within its own time-out, far below.
-pub(super) const POWER_OFF: Duration = Duration::from_secs(30);
 
 /// Runs a plan once.
 ///
@@ -317,12 +312,13 @@ async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
     let Some(power) = &mut actions.protocols.power else { return Ok(()) };
     actions.board.facts().switching = true;
     let before = actions.board.powered();
-    match timeout(POWER_OFF, power.off()).await {
+    let within = power.off_within();
+    match timeout(within, power.off()).await {
         Ok(Ok(())) if !actions.board.obeyed(PowerOp::Off, before) => Err(lied(PowerOp::Off)),
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(ActionFailure::new(error.cause, chain(&error))),
         Err(_) => {
-            let detail = format!("the board's power could not be taken within {POWER_OFF:?}");
+            let detail = format!("the board's power could not be taken within {within:?}");
             Err(ActionFailure::new(Cause::PowerFailed, detail))
         }
     }

@@ -12,6 +12,9 @@ use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::rig_file::Resource;
 use nix::errno::Errno;
 
+use super::patience::Passing;
+use crate::store::lacks;
+
 /// Says what is wrong with the images of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
@@ -71,6 +74,12 @@ impl ImagesError {
     }
 }
 
+impl Passing for ImagesError {
+    fn may_pass(&self) -> bool {
+        matches!(self, Self::Unreadable(error) if lacks(&error.source))
+    }
+}
+
 /// Says why an image file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("read image {}", path.display())]
@@ -85,8 +94,7 @@ pub struct UnreadableImage {
 impl UnreadableImage {
     /// Tells whether it would be read if this machine were well.
     fn is_the_hosts(&self) -> bool {
-        let errno = self.source.raw_os_error().map(Errno::from_raw);
-        matches!(errno, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EIO))
+        lacks(&self.source) || self.source.raw_os_error() == Some(Errno::EIO as i32)
     }
 }
 

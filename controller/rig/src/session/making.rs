@@ -24,6 +24,7 @@ use super::chart::Chart;
 use super::images::{self, ReadImage};
 use super::lab::{Lab, Seat};
 use super::ledger::{RunClock, RunEvents, RunLedger};
+use super::patience::patiently;
 use super::recover::rungs;
 use super::run::{Bench, Observer};
 use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, Lookout, perform};
@@ -31,7 +32,9 @@ use crate::console::Syncing;
 use crate::recovery::{
     Climbed, LONGEST, Means, Suspicion, canary_plan, climb, declared_plan, repeatable, suspicion,
 };
-use crate::store::{AttemptRecord, BootRecord, KnownFormat, LiveRun, Passed, StoreError};
+use crate::store::{
+    AttemptRecord, BootRecord, KnownFormat, LiveRun, Passed, RunRecord, StoreError,
+};
 use crate::workflow::CancelToken;
 
 /// Images by the name the plan gives them; `None` is the command line's.
@@ -111,7 +114,7 @@ impl Making<'_> {
             let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
             if let Some(believed) = self.garbled.overcome() {
                 verdict = believed;
-                self.amend(&verdict, false)?;
+                self.amend(&verdict, false).await?;
             }
             let mut suspect = suspicion(&verdict);
             if suspect == Suspicion::Either {
@@ -130,7 +133,7 @@ impl Making<'_> {
                         suspect = Suspicion::Rig;
                     }
                 }
-                self.amend(&verdict, false)?;
+                self.amend(&verdict, false).await?;
             }
             if suspect != Suspicion::Rig || self.cures == 0 || self.cancel.is_cancelled() {
                 verdict.notes.extend(repairs);
@@ -142,7 +145,7 @@ impl Making<'_> {
                 Some(step) => {
                     let word = verdict.cause;
                     repairs.push(format!("the rig was repaired by {step} after {word}"));
-                    self.amend(&verdict, true)?;
+                    self.amend(&verdict, true).await?;
                 }
                 None if climbed.cancelled => {
                     let words = "somebody asked to stop while the rig was repaired";
@@ -151,7 +154,7 @@ impl Making<'_> {
                 None => {
                     verdict.notes.push(format!("the rig was not repaired: {}", climbed.detail));
                     verdict.notes.extend(repairs);
-                    self.amend(&verdict, false)?;
+                    self.amend(&verdict, false).await?;
                     return Ok(verdict);
                 }
             }
@@ -160,6 +163,12 @@ impl Making<'_> {
 
     /// Repairs the rig.
     async fn repair(&mut self, cause: Cause) -> Climbed {
+        // Nothing can be proven where nothing can be written. If that stays so, the proof says
+        // it; and what the spoiled attempt could not write counts for nothing.
+        drop(patiently(|| self.live.update(|_| {})).await);
+        for log in std::mem::take(&mut self.syncing) {
+            drop(log.done().await);
+        }
         let (rungs, within) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
         self.climb(cause, &rungs, within).await
     }
@@ -182,7 +191,7 @@ impl Making<'_> {
 
     /// Runs the known-good image on the same place, in the same way.
     pub(super) async fn control(&mut self) -> Result<Control, StoreError> {
-        let Some((plan, image)) = self.canary()? else { return Ok(Control::None) };
+        let Some((plan, image)) = self.canary().await? else { return Ok(Control::None) };
         let name = image.name.clone();
         let images = BTreeMap::from([(None, image)]);
         let made = self.attempt(Purpose::Canary, &plan, &images).await?;
@@ -209,7 +218,7 @@ impl Making<'_> {
 
     /// Returns the known-good image and how to run it. A real board gets only an image that
     /// its place declares: what a run leaves in its flash is what its user put there.
-    fn canary(&self) -> Result<Option<(Plan, Image)>, StoreError> {
+    async fn canary(&self) -> Result<Option<(Plan, Image)>, StoreError> {
         let (plan, read, name) = if let Some(canary) = &self.seat.canary {
             let Ok(read) = images::read_one(&canary.image, &self.seat.profile) else {
                 let path = canary.image.display();
@@ -234,7 +243,8 @@ impl Making<'_> {
             (canary_plan(&known), read, name)
         };
         let path = self.live.dir().artefact_path(&name);
-        std::fs::write(&path, &read.bytes).map_err(|error| StoreError::writing(&path, error))?;
+        let write = || std::fs::write(&path, &read.bytes);
+        patiently(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
         let ReadImage { image, .. } = read;
         Ok(Some((plan, Image { path, ..image })))
     }
@@ -248,6 +258,8 @@ impl Making<'_> {
     ) -> Result<Verdict, StoreError> {
         self.number += 1;
         let attempt = self.number;
+        // What could not be written between attempts is no attempt's.
+        drop(self.events.lost());
         self.events.emit(RunEvent::AttemptStarted { attempt, purpose });
         let began = Instant::now();
         let evidence = self.evidence();
@@ -305,7 +317,7 @@ impl Making<'_> {
             boots: boots.collect(),
             consoles: end.consoles.into_keys().collect(),
         };
-        self.live.note(|record| record.attempts.push(made))?;
+        self.note(|record| record.attempts.push(made)).await?;
         self.syncing.extend(end.syncing);
         if purpose.is_test() && verdict.kind == VerdictKind::Pass {
             self.remember(duration_ms);
@@ -347,14 +359,24 @@ impl Making<'_> {
     }
 
     /// Changes what the last test attempt amounts to, now that more is known.
-    fn amend(&mut self, verdict: &Verdict, replaced: bool) -> Result<(), StoreError> {
-        self.live.note(|record| {
+    async fn amend(&mut self, verdict: &Verdict, replaced: bool) -> Result<(), StoreError> {
+        self.note(|record| {
             let tests = record.attempts.iter_mut().filter(|made| made.purpose.is_test());
             if let Some(last) = tests.last() {
                 last.verdict = verdict.clone();
                 last.replaced = replaced;
             }
         })
+        .await
+    }
+
+    /// Changes the record, and waits for the host if it cannot be written.
+    async fn note(&mut self, change: impl FnOnce(&mut RunRecord)) -> Result<(), StoreError> {
+        match self.live.note(change) {
+            // The change is made; only the file lacks it.
+            Err(error) if error.may_pass() => patiently(|| self.live.update(|_| {})).await,
+            done => done,
+        }
     }
 
     pub(super) fn ledger(&self) -> Arc<dyn ProcessLedger> {

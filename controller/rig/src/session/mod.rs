@@ -9,6 +9,7 @@ mod images;
 mod lab;
 mod ledger;
 mod making;
+mod patience;
 mod recover;
 mod run;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
 use super::making::{Garbled, Making};
+use super::patience::patiently;
 use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
 use crate::health::HealthBook;
@@ -133,12 +134,15 @@ pub async fn run(
 ) -> Result<RunRecord, SessionError> {
     check_requirements(&request)?;
     let given = request.image.as_deref();
-    let read = images::read(&request.plan, given, &request.profile, &request.resource)?;
+    let (plan, profile, resource) = (&request.plan, &request.profile, &request.resource);
+    let read = patiently(|| images::read(plan, given, profile, resource)).await?;
     let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
-    let mut live = bench.store.begin(new_run(&request, &read, bench), clock)?;
+    let mut live =
+        patiently(|| bench.store.begin(new_run(&request, &read, bench), Arc::clone(&clock)))
+            .await?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
-    let images = keep(read, &live)?;
+    let images = keep(read, &live).await?;
     let events = RunEvents::new(&live, &observer);
     let chart = Chart { book: bench.health, run: live.id().clone() };
     let seat = Seat {
@@ -186,6 +190,8 @@ pub async fn run(
     let (place, events) = (making.seat.place.clone(), Arc::clone(&making.events));
     let mut verdict = combine(&verdicts);
     events.own_up(&mut verdict);
+    // The end is written once; that it can be is waited for before.
+    drop(patiently(|| live.update(|_| {})).await);
     let record = live.finish(verdict)?;
     if let Some(verdict) = &record.verdict {
         chart.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
@@ -227,7 +233,7 @@ fn new_run(request: &SessionRequest, read: &ReadImages, bench: &Bench<'_>) -> Ne
 
 /// Copies the images into the run: what runs are the bytes that were checked and hashed,
 /// even if a build replaces the file a moment later.
-fn keep(
+async fn keep(
     read: ReadImages,
     live: &LiveRun,
 ) -> Result<BTreeMap<Option<PathBuf>, Image>, SessionError> {
@@ -236,7 +242,8 @@ fn keep(
         // Flashers and emulators tell formats by the ending of the name.
         let file = format!("image-{}.{}", number + 1, read.image.format.extension());
         let path = live.dir().artefact_path(&file);
-        std::fs::write(&path, &read.bytes).map_err(|error| StoreError::writing(&path, error))?;
+        let write = || std::fs::write(&path, &read.bytes);
+        patiently(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
         kept.insert(name, Image { path, ..read.image });
     }
     Ok(kept)

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jig_model::{Cause, Fault};
+use nix::errno::Errno;
 
 /// Says why the run store could not do as asked.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +137,21 @@ impl StoreError {
         (self.fault() == Fault::Lab).then_some(Cause::StorageFailed)
     }
 
+    /// Tells whether the same may work in a moment: room and handles come back.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Full { .. } => true,
+            Self::Write { source, .. } | Self::Read { source, .. } => lacks(source),
+            Self::Unwritable { .. }
+            | Self::Newer { .. }
+            | Self::Damaged { .. }
+            | Self::NotFound { .. }
+            | Self::Ambiguous { .. }
+            | Self::NoFreeId { .. }
+            | Self::Encode { .. } => false,
+        }
+    }
+
     /// Sorts a failed write by what the user can do about it.
     pub(crate) fn writing(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
@@ -161,4 +177,21 @@ impl StoreError {
     pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.into() }
     }
+}
+
+/// Tells whether this machine lacks something that comes back: handles, memory, room within a
+/// limit.
+pub(crate) fn lacks(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(
+        errno,
+        Some(
+            Errno::EMFILE
+                | Errno::ENFILE
+                | Errno::ENOMEM
+                | Errno::ENOSPC
+                | Errno::EDQUOT
+                | Errno::EFBIG
+        )
+    )
 }

@@ -53,6 +53,7 @@ mod sweep;
 pub use children::{Child, ChildLedger};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::StoreError;
+pub(crate) use error::lacks;
 pub use events::{EventItem, EventLog, EventReader};
 pub use flash_file::{FlashFile, FlashFileError};
 pub use known_good::{KnownFormat, KnownGood, Passed};

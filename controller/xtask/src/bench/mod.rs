@@ -10,6 +10,7 @@ mod cycle;
 mod peers;
 mod probe;
 mod program;
+mod recovery;
 mod report;
 mod rounds;
 mod sample;
@@ -22,7 +23,10 @@ use setting::Setting;
 
 /// What `cargo xtask bench` can be told.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    part: Option<Part>,
     /// Rounds of each short measurement; 20 are the least that a median is worth.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
@@ -39,6 +43,13 @@ pub(crate) struct Options {
     /// the build.
     #[arg(long)]
     peers: bool,
+}
+
+/// What is measured by itself, because it takes long.
+#[derive(clap::Subcommand)]
+enum Part {
+    /// How a rig that fails is noticed, blamed and healed: every fault at random moments.
+    Recovery(recovery::Options),
 }
 
 /// A measurement; it may take a while and may fill more than one row.
@@ -60,6 +71,9 @@ const MEASUREMENTS: &[(&str, Measure)] = &[
 /// # Errors
 /// Something could not be measured. A goal that was missed is a row, not a failure.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    if let Some(Part::Recovery(options)) = &options.part {
+        return recovery::run(options);
+    }
     println!("bench: building");
     // Together, so that both are built with the same features of what they share.
     let build = ["build", "--quiet", "--release", "--package", "jig", "--package", "xtask"];

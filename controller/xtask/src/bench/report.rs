@@ -22,9 +22,14 @@ pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Returns the time of the wall's clock in seconds, by which numbers are filed.
+pub(super) fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
 /// Keeps all numbers in `<target>/bench/<seconds>.json`.
 pub(super) fn keep(setting: &Setting, rows: &[Row], before: &str) -> Result<PathBuf, Failure> {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let seconds = seconds();
     let path = setting.numbers().join(format!("{seconds}.json"));
     let document = json!({
         "format": "jig-bench",

@@ -45,12 +45,25 @@ pub(super) struct Cycle {
     pub(super) ends: bool,
 }
 
+/// A place whose rig is made to fail, and the firmware that is tested meanwhile.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Healed {
+    pub(super) place: String,
+    pub(super) board: String,
+    pub(super) fixture: String,
+    /// Whether its emulator is deployed by the virtual probe, and not by its loader.
+    #[serde(default)]
+    pub(super) by_probe: bool,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Chosen {
     cycle: Vec<Cycle>,
     repeat: Cycle,
     probe: Cycle,
+    recovery: Vec<Healed>,
 }
 
 /// Where and with what is measured.
@@ -70,17 +83,9 @@ pub(super) struct Setting {
 impl Setting {
     /// Reads what is to be measured and makes the scratch folder.
     pub(super) fn prepare() -> Result<Self, Failure> {
-        let recipe = |source| Failure::Recipe {
-            path: "controller/xtask/bench.toml".into(),
-            source: Box::new(source),
-        };
-        let Chosen { cycle, repeat, probe } = toml::from_str(CHOSEN).map_err(recipe)?;
+        let Chosen { cycle, repeat, probe, .. } = chosen()?;
         let target = target_dir();
-        let scratch = target.join("bench/scratch");
-        if scratch.exists() {
-            fs::remove_dir_all(&scratch).map_err(Failure::io("remove", &scratch))?;
-        }
-        fs::create_dir_all(&scratch).map_err(Failure::io("create", &scratch))?;
+        let scratch = emptied(&target, "bench/scratch")?;
         let plan = scratch.join("plan.toml");
         fs::write(&plan, PLAN).map_err(Failure::io("write", &plan))?;
         let fault_sets = fault_sets()?;
@@ -165,6 +170,28 @@ pub(super) fn settle(profile: &BoardProfile) -> Duration {
     profile.limits.settle
 }
 
+/// Returns the places whose rig is made to fail.
+pub(super) fn healed() -> Result<Vec<Healed>, Failure> {
+    Ok(chosen()?.recovery)
+}
+
+fn chosen() -> Result<Chosen, Failure> {
+    toml::from_str(CHOSEN).map_err(|source| Failure::Recipe {
+        path: "controller/xtask/bench.toml".into(),
+        source: Box::new(source),
+    })
+}
+
+/// Makes an empty folder in the build's.
+pub(super) fn emptied(target: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let folder = target.join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(Failure::io("remove", &folder))?;
+    }
+    fs::create_dir_all(&folder).map_err(Failure::io("create", &folder))?;
+    Ok(folder)
+}
+
 pub(super) fn boards() -> PathBuf {
     process::repository().join("board-profiles")
 }
@@ -186,7 +213,7 @@ fn fault_sets() -> Result<FaultSets, Failure> {
         .map_err(|_| Failure::Because(format!("{} is not valid", folder.display())))
 }
 
-fn target_dir() -> PathBuf {
+pub(super) fn target_dir() -> PathBuf {
     let configured = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty());
     let dir = configured.map_or_else(|| process::repository().join("target"), PathBuf::from);
     std::path::absolute(&dir).unwrap_or(dir)

@@ -12,6 +12,9 @@ use super::{Actions, by_driver};
 use crate::attempt::trouble::ended;
 use crate::workflow::ActionFailure;
 
+/// How a probe's deployment calls itself: in a run it always reads back what it has written.
+const BY_PROBE: &str = "probe";
+
 /// Says that a command was taken and that nothing came of it.
 pub(in crate::attempt) fn lied(op: PowerOp) -> ActionFailure {
     let detail = match op {
@@ -89,6 +92,12 @@ impl Actions<'_> {
         match timeout(within, flasher.deploy(image)).await {
             Ok(Ok(report)) => {
                 self.board.emit(RunEvent::Deployed(report.clone()));
+                if report.method == BY_PROBE && report.read_back_sha256.is_none() {
+                    // The old image may still be there, and nothing later need tell.
+                    let detail = "the probe says that the image is on the board, but has not \
+                                  read it back";
+                    return Err(ActionFailure::new(Cause::DeployFailed, detail));
+                }
                 let short = report.sha256.get(..12).unwrap_or_default();
                 let seen = format!("{} by {}", short, report.method);
                 self.deployed = Some(report);

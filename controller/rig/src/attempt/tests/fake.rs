@@ -126,6 +126,7 @@ impl Clock for Patient {
 pub(crate) enum Call {
     Works,
     Fails(Cause),
+    Takes(Duration),
     Hangs,
 }
 
@@ -134,6 +135,10 @@ impl Call {
         match self {
             Self::Works => Ok(()),
             Self::Fails(cause) => Err(DriverError::new(cause, "as scripted")),
+            Self::Takes(time) => {
+                tokio::time::sleep(time).await;
+                Ok(())
+            }
             Self::Hangs => std::future::pending().await,
         }
     }
@@ -151,6 +156,8 @@ pub(crate) struct Bench {
     pub(crate) bind: Call,
     pub(crate) on: Call,
     pub(crate) off: Call,
+    /// How long switching off may take.
+    pub(crate) off_within: Duration,
     pub(crate) reset: Call,
     pub(crate) deploy: Call,
     pub(crate) build_id: Option<&'static str>,
@@ -183,6 +190,7 @@ impl Bench {
             bind: Call::Works,
             on: Call::Works,
             off: Call::Works,
+            off_within: Duration::from_secs(30),
             reset: Call::Works,
             deploy: Call::Works,
             build_id: None,
@@ -440,6 +448,10 @@ impl Power for FakeBoard {
             fake.sink.event(BoardEvent::Power { state: PowerState::Off });
             Ok(())
         })
+    }
+
+    fn off_within(&self) -> Duration {
+        self.bench.off_within
     }
 
     fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {

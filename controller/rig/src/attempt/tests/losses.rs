@@ -1,12 +1,13 @@
 //! What the rig does to an attempt: it is never the target's fault.
 
-use jig_model::VerdictKind::{EnvError, Fail};
+use jig_model::VerdictKind::{EnvError, Fail, Pass};
 use jig_model::{Cause, RunEvent};
 
 use super::fake::*;
 use crate::attempt::AttemptError;
 use crate::store::{NewRun, RunStore, SystemClock};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Makes a call of the driver go another way.
 type Change = fn(&mut Bench);
@@ -106,6 +107,19 @@ async fn calls_that_hang_are_given_up_and_the_power_is_taken() {
         hang(&mut bench);
         assert_eq!(bench.verdict(&text).await, (EnvError, cause));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn power_is_waited_for_as_long_as_its_device_takes() {
+    let seconds = Duration::from_secs;
+    let text = plan("{ power = 'on' }, { wait_for_results = true }");
+    let slow = |off| Bench { off, off_within: seconds(90), ..Bench::new(vec![vec![print(GREEN)]]) };
+    let bench = slow(Call::Takes(seconds(80)));
+    assert_eq!(bench.verdict(&text).await, (Pass, Cause::Passed));
+    let ended = slow(Call::Hangs).perform(&text).await.unwrap();
+    assert_eq!(ended.verdict.cause, Cause::PowerFailed);
+    let words = "could not be taken within 90s";
+    assert!(ended.verdict.summary.contains(words), "{:?}", ended.verdict);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,104 @@
+//! What the places of the rig need besides their boards: what switches their power, images that
+//! are known to work, and that nobody has taken them out of service.
+
+use std::collections::BTreeMap;
+
+use jig_model::power::PowerDriver;
+use jig_rig::health::HealthBook;
+
+use super::programs::{find, fix};
+use super::{Finding, Level};
+use crate::catalogue::Catalogue;
+use crate::commands::health::policy;
+use crate::failure::chain;
+
+/// Looks at all of it. Asks no device.
+pub(super) fn look(catalogue: &Catalogue) -> Vec<Finding> {
+    let mut findings = power_programs(catalogue);
+    findings.extend(canaries(catalogue));
+    findings.extend(health(catalogue));
+    findings
+}
+
+/// Looks for the programs that power devices are switched by.
+fn power_programs(catalogue: &Catalogue) -> Vec<Finding> {
+    let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for device in &catalogue.rig.power {
+        let programs = match &device.driver {
+            PowerDriver::Ipmi(_) => vec!["ipmitool"],
+            PowerDriver::Command(command) => {
+                let status = command.status.as_ref().and_then(|argv| argv.first());
+                command.set.first().into_iter().chain(status).map(String::as_str).collect()
+            }
+            PowerDriver::Http(_)
+            | PowerDriver::PduDaemon(_)
+            | PowerDriver::Relay(_)
+            | PowerDriver::Modbus(_)
+            | PowerDriver::Snmp(_)
+            | PowerDriver::Redfish(_)
+            | PowerDriver::Gpio(_)
+            | PowerDriver::UsbHub(_)
+            | PowerDriver::Manual(_) => Vec::new(),
+        };
+        for program in programs {
+            let devices = users.entry(program).or_default();
+            if !devices.contains(&device.name.as_str()) {
+                devices.push(device.name.as_str());
+            }
+        }
+    }
+    let finding = |(program, devices): (&str, Vec<&str>)| match find(program) {
+        Some(path) => Finding::ok(program, path.display().to_string()),
+        None => {
+            let found = format!("not there; needed to switch {}", devices.join(", "));
+            Finding::bad(program, Level::Warning, found, fix(program))
+        }
+    };
+    users.into_iter().map(finding).collect()
+}
+
+/// Looks whether the images are there that places declare as known to work.
+fn canaries(catalogue: &Catalogue) -> Vec<Finding> {
+    let finding = |place: &jig_model::rig_file::Place| {
+        let canary = catalogue.canary(place)?;
+        let name = format!("canary {}", place.name);
+        let path = canary.image.display();
+        Some(match std::fs::File::open(&canary.image) {
+            Ok(_) => Finding::ok(name, path.to_string()),
+            Err(error) => {
+                let found = format!("{path} cannot be read: {error}");
+                let fix = format!("build it, or correct `image` in {}", place.origin);
+                Finding::bad(name, Level::Warning, found, fix)
+            }
+        })
+    };
+    catalogue.rig.places.iter().filter_map(finding).collect()
+}
+
+/// Looks which places are not fit for use. Nothing where nobody has noted anything yet.
+fn health(catalogue: &Catalogue) -> Vec<Finding> {
+    let path = catalogue.health_book();
+    if !path.exists() {
+        return Vec::new();
+    }
+    let book = match HealthBook::open(&path) {
+        Ok(book) => book,
+        Err(error) => {
+            let fix = "jig health   # says what to do about it";
+            return vec![Finding::bad("health", Level::Warning, chain(&error), fix)];
+        }
+    };
+    let places = catalogue.rig.places.iter();
+    let ill = places.filter_map(|place| {
+        let health = book.of_by(&policy(place), &place.name).ok()?;
+        let found = format!("{}: {}", health.state, health.why);
+        let fix = format!("jig recover -b {}", place.name);
+        let name = format!("health {}", place.name);
+        (!health.state.usable()).then(|| Finding::bad(name, Level::Warning, found, fix))
+    });
+    let ill: Vec<Finding> = ill.collect();
+    match ill.is_empty() {
+        true => vec![Finding::ok("health", "every place is fit for use")],
+        false => ill,
+    }
+}

@@ -1,0 +1,87 @@
+//! The faults there are, as the program lists them, and random moments for them.
+
+use serde::Deserialize;
+
+use super::dice::Dice;
+use super::lab::Lab;
+use super::trial::Natural;
+use crate::failure::Failure;
+use crate::process;
+
+/// A fault of the program's list.
+#[derive(Debug, Deserialize)]
+pub(super) struct Fault {
+    pub(super) name: String,
+    /// Where it strikes.
+    seam: String,
+    moments: Moments,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+enum Moments {
+    #[serde(rename = "time-since-power-on or share-of-deployment")]
+    Running,
+    #[serde(rename = "share-of-deployment or time-since-power-on")]
+    Deploying,
+    #[serde(rename = "time-since-run-began or share-of-deployment")]
+    Run,
+    #[serde(rename = "time-since-run-began")]
+    Command,
+    #[serde(rename = "before-deployment")]
+    BeforeDeploying,
+}
+
+#[derive(Deserialize)]
+struct List {
+    faults: Vec<Fault>,
+}
+
+/// Asks for all of them.
+pub(super) fn all(lab: &Lab) -> Result<Vec<Fault>, Failure> {
+    let text = process::capture(lab.jig().args(["inject", "--list", "--json"]))?;
+    let list: Result<List, _> = serde_json::from_slice(&text);
+    let list = list.map_err(|e| Failure::Because(format!("the list of faults is odd: {e}")))?;
+    Ok(list.faults)
+}
+
+impl Fault {
+    /// Writes the fault with a random moment within a run as it naturally goes.
+    pub(super) fn at_random(&self, natural: &Natural, dice: &mut Dice) -> String {
+        let share = |dice: &mut Dice| format!("{}%", dice.below(101));
+        // A wire on which nobody talks cannot spoil what is said.
+        let talks = self.seam == "console";
+        let span = if talks { natural.talking_ms + 1 } else { natural.powered_ms };
+        let running = |dice: &mut Dice| format!("{}ms", dice.below(span));
+        let moment = match self.moments {
+            Moments::Running => running(dice),
+            // Half before the board runs and half while it does.
+            Moments::Deploying if dice.below(2) == 0 => share(dice),
+            Moments::Deploying => running(dice),
+            Moments::Run => format!("{}ms", dice.below(natural.run_ms)),
+            // The first command that follows is meant, and one follows at the end at least.
+            Moments::Command => format!("{}ms", dice.below(natural.run_ms)),
+            Moments::BeforeDeploying => "0%".to_owned(),
+        };
+        format!("{}@{moment}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_lie_within_the_run() {
+        let text = r#"{"faults":[{"name":"a","moments":"time-since-run-began","seam":"x"},
+            {"name":"b","moments":"before-deployment","seam":"x"}]}"#;
+        let list: List = serde_json::from_str(text).unwrap();
+        let natural = Natural { run_ms: 5, powered_ms: 3, talking_ms: 1 };
+        let mut dice = Dice::new(1, "");
+        for _ in 0..50 {
+            let written = list.faults[0].at_random(&natural, &mut dice);
+            let time = written.strip_prefix("a@").and_then(|rest| rest.strip_suffix("ms"));
+            assert!(time.unwrap().parse::<u64>().unwrap() < 5, "{written}");
+        }
+        assert_eq!(list.faults[1].at_random(&natural, &mut dice), "b@0%");
+    }
+}

@@ -1,0 +1,81 @@
+//! The other side: firmware that is broken, on a rig that is well.
+
+use jig_model::{Cause, Fault};
+use serde::{Deserialize, Serialize};
+
+use super::super::setting::Healed;
+use super::lab::Lab;
+use super::trial::{answer, verdict};
+use crate::failure::Failure;
+
+/// A broken firmware that was run.
+#[derive(Debug, Serialize)]
+pub(super) struct Broken {
+    pub(super) board: String,
+    pub(super) fixture: String,
+    pub(super) expected: Cause,
+    /// What it was judged as; none without a verdict.
+    pub(super) found: Option<Cause>,
+}
+
+impl Broken {
+    /// Tells whether the rig was blamed for it.
+    pub(super) fn blamed_on_rig(&self) -> bool {
+        self.found.is_none_or(|cause| cause.fault() != Some(Fault::Target))
+    }
+}
+
+/// An entry of the list of what was built, as far as it matters here.
+#[derive(Deserialize)]
+struct Entry {
+    fixture: String,
+    board: String,
+    elf: String,
+    plan: Option<String>,
+    cause: Cause,
+    timeout_s: u32,
+    repeat: u32,
+}
+
+/// Runs every firmware of the places' boards that the target is to be blamed for.
+pub(super) fn all(lab: &Lab, places: &[Healed]) -> Result<Vec<Broken>, Failure> {
+    let path = lab.fixtures.join("manifest.json");
+    let text = std::fs::read(&path).map_err(Failure::io("read", &path))?;
+    let entries: Result<Vec<Entry>, _> = serde_json::from_slice(&text);
+    let entries =
+        entries.map_err(|e| Failure::Because(format!("{} is odd: {e}", path.display())))?;
+    let mut all = Vec::new();
+    for healed in places {
+        let broken = |entry: &&Entry| {
+            entry.board == healed.board && entry.cause.fault() == Some(Fault::Target)
+        };
+        for entry in entries.iter().filter(broken) {
+            all.push(run(lab, &healed.place, entry)?);
+        }
+        println!("recovery: broken firmware on {}, {} so far", healed.board, all.len());
+    }
+    Ok(all)
+}
+
+fn run(lab: &Lab, place: &str, entry: &Entry) -> Result<Broken, Failure> {
+    let mut command = lab.jig();
+    let image = lab.fixtures.join(&entry.elf);
+    match &entry.plan {
+        Some(plan) => {
+            command.args(["--json", "test"]).arg(lab.fixtures.join(plan));
+            command.arg("--image").arg(image);
+        }
+        None => {
+            command.args(["--json", "run"]).arg(image);
+            command.args(["--timeout", &format!("{}s", entry.timeout_s)]);
+        }
+    }
+    command.args(["-b", place, "--repeat", &entry.repeat.to_string()]);
+    let said = answer(&mut command)?;
+    Ok(Broken {
+        board: entry.board.clone(),
+        fixture: entry.fixture.clone(),
+        expected: entry.cause,
+        found: verdict(&said).ok(),
+    })
+}
