@@ -36,24 +36,38 @@ pub(crate) struct HealthArgs {
 
 const RECOVER_HELP: &str = "\
 A place that proves to work is left as it is. Else the steps of its ladder are taken, gentlest
-first, until one is proven to have helped. All of it is recorded as a run.
+first, until one is proven to have helped. All of it is recorded as a run.";
 
+const RECOVER_CODES: &str = "\
 Exit codes:
-  0    the place works, now or still      75   no step helped, or the place is in use
-  2    there is no such place             130  cancelled
+  0    the place works; with --dry-run: nothing was touched
+  2    there is no such place or step
   3    profile or rig file
-With --dry-run, 0: the ladder is shown, and nothing is touched.
+  75   no step helped, or somebody uses the place
+  130  cancelled
 
 See also: jig health -b NAME, jig runs log";
 
+/// Says what `jig recover` does, which steps there are, and how it may end.
+fn recover_help() -> String {
+    let name = |step: &RecoveryStep| step.as_str().len();
+    let width = RecoveryStep::ALL.iter().map(name).max().unwrap_or_default();
+    let line = |step: &RecoveryStep| {
+        let meaning = step.meaning().trim_end_matches('.');
+        format!("  {:<width$}  {meaning}\n", step.as_str())
+    };
+    let steps: String = RecoveryStep::ALL.iter().map(line).collect();
+    format!("{RECOVER_HELP}\n\nSteps:\n{steps}\n{RECOVER_CODES}")
+}
+
 /// Arguments of `jig recover`.
 #[derive(Debug, Args)]
-#[command(after_long_help = RECOVER_HELP)]
+#[command(after_long_help = recover_help())]
 pub(crate) struct RecoverArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Begin with this step, whether the place works or not (see --dry-run)
-    #[arg(long, value_name = "STEP", value_parser = steps())]
+    /// Begin with this step, even if the place works (see --dry-run)
+    #[arg(long, value_name = "STEP", value_parser = steps(), hide_possible_values = true)]
     pub(crate) from: Option<RecoveryStep>,
     /// Show the ladder as it stands at this place, and touch nothing
     #[arg(long)]
@@ -72,7 +86,7 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_long_help = DISCOVER_HELP)]
 pub(crate) struct DiscoverArgs {
-    /// Write the rig file here, where there is none yet, instead of printing it
+    /// Write the rig file here instead of printing it; replaces none
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// Where the kernel shows devices
@@ -83,7 +97,7 @@ pub(crate) struct DiscoverArgs {
     pub(crate) dev: PathBuf,
 }
 
-/// Reads a step of the ladder; a list, so that shells complete it and help tells of each.
+/// Reads a step of the ladder; a list, so that shells complete it.
 fn steps() -> impl TypedValueParser<Value = RecoveryStep> {
     let value = |step: &RecoveryStep| {
         PossibleValue::new(step.as_str()).help(step.meaning().trim_end_matches('.'))

@@ -10,7 +10,7 @@ use super::low::duration;
 /// Faults of a run.
 #[derive(Debug, Args)]
 pub(crate) struct FaultArgs {
-    /// Make the rig fail: NAME[=ARG][@WHEN][,every] (see: jig inject --list)
+    /// Make the rig fail: NAME[=ARG][@WHEN][,every] (jig inject --list)
     #[arg(long, value_name = "FAULT", value_parser = injection)]
     pub(crate) inject: Vec<Injection>,
 }

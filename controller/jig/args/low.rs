@@ -218,7 +218,7 @@ pub(crate) struct ReportArgs {
     /// Run this many times: tells flaky from failing
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
-    /// Repair the rig and try again at most this often (default: as the profile says, else 2)
+    /// Most repairs of the rig, each with a new try [default: profile's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) cures: Option<u32>,
     /// Compare with an earlier JSON report: tells regressions from known failures
