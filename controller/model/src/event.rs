@@ -58,6 +58,14 @@ pub enum BoardEvent {
         /// How much of it is done, in percent.
         percent: u8,
     },
+    /// The board had no time to run, and that was the rig's doing: what runs it was stopped, or
+    /// got no processor. Told while it lasts, in pieces.
+    Stood {
+        /// For how long, in milliseconds.
+        ms: u64,
+        /// Somebody had stopped it; what its target measures by its clock is wrong then.
+        stopped: bool,
+    },
     /// A watchdog fired.
     Watchdog {
         /// What it does, such as `reset`.

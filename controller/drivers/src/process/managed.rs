@@ -10,12 +10,13 @@
 //! been killed under the lock that also guards [`ManagedProcess::signal`]. No signal can
 //! hit a process that got the number later.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -134,6 +135,16 @@ impl ManagedProcess {
         state == Some('T')
     }
 
+    /// Returns how long each of its threads has waited for a processor.
+    pub(super) fn waits(&self) -> BTreeMap<u32, Duration> {
+        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        // Until it is reaped the number is its own.
+        match *reaped {
+            false => super::starved::waits(Path::new(&format!("/proc/{}/task", self.pid))),
+            true => BTreeMap::new(),
+        }
+    }
+
     /// Returns how it ended, if it has.
     pub fn ending(&self) -> Option<Ending> {
         *self.ending.borrow()
@@ -244,6 +255,7 @@ fn wait_and_reap(pid: Pid, reaped: &Mutex<bool>) -> Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::StillnessWatch;
     use jig_model::protocol::NoLedger;
 
     fn request(program: &str, args: &[&str]) -> SpawnRequest {
@@ -348,7 +360,11 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
+        let mut watch = StillnessWatch::new(&sleeper);
         tokio::time::timeout(Duration::from_secs(60), stopped).await.expect("it goes on");
+        while watch.look(&sleeper, Duration::MAX).time.is_zero() {}
+        assert!(watch.look(&sleeper, Duration::MAX).stopped);
+        assert_eq!(watch.look(&sleeper, Duration::ZERO).time, Duration::ZERO);
         sleeper.kill().await;
         assert!(!sleeper.is_stopped());
     }

@@ -6,5 +6,8 @@
 
 mod fork;
 mod managed;
+mod starved;
+mod stillness;
 
 pub use managed::{Ending, ManagedProcess, SpawnError, SpawnRequest};
+pub use stillness::{Stillness, StillnessWatch};

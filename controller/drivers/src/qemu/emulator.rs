@@ -24,7 +24,7 @@ use super::instance::{ANSWER, Instance};
 use super::machine::{AtLaunch, Launched, Machine, Ready, Watcher};
 use super::monitor::{Arrival, MachineEvent, MonitorError};
 use super::trial::trial;
-use crate::process::Ending;
+use crate::process::{Ending, Stillness, StillnessWatch};
 
 /// Offers boards as QEMU machines.
 pub struct QemuFactory;
@@ -182,6 +182,13 @@ const CHECK: &str = "emulator-answers";
 /// emulator about 50 us.
 const PULSE: Duration = Duration::from_secs(1);
 
+/// How often a running emulator is looked at for time that it does not have; a look takes about
+/// 50 us. Stops between two looks are not seen, and are shorter than any time-out worth its name.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// From how much stillness on it is told: each piece is an event.
+const STILLNESS: Duration = Duration::from_millis(100);
+
 /// How many beats may pass without an answer: five seconds against the millisecond it
 /// takes. Counted in beats and not in time, because time also passes while Jig itself is
 /// stopped or starved, and then the answer may lie unread.
@@ -213,11 +220,23 @@ struct Running {
     debugged: bool,
     /// When to listen to the monitor again.
     listen_at: Option<Instant>,
+    watch: StillnessWatch,
+    /// Stillness that nobody was told of yet.
+    untold: Duration,
 }
 
 impl Running {
     fn new(instance: Instance, debugged: bool) -> Self {
-        Self { instance, shutdown: None, pulse: None, poke_at: None, debugged, listen_at: None }
+        Self {
+            watch: StillnessWatch::new(&instance.process),
+            untold: Duration::ZERO,
+            instance,
+            shutdown: None,
+            pulse: None,
+            poke_at: None,
+            debugged,
+            listen_at: None,
+        }
     }
 }
 
@@ -241,16 +260,19 @@ enum Wake {
     Bell,
     Poke,
     Pulse,
+    Look,
 }
 
 impl Owner {
     async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
         let mut pulse = interval(PULSE);
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let wake = match &mut self.instance {
                 None => Wake::Order(inbox.recv().await),
-                Some(running) => running.wake(&mut inbox, &mut pulse).await,
+                Some(running) => running.wake(&mut inbox, &mut pulse, &mut look).await,
             };
             match wake {
                 Wake::Order(Some(order)) => self.obey(order).await,
@@ -262,6 +284,7 @@ impl Owner {
                 Wake::Bell => self.plan_poke(),
                 Wake::Poke => self.poke().await,
                 Wake::Pulse => self.feel_pulse().await,
+                Wake::Look => self.look(),
             }
         }
         self.power_off().await;
@@ -533,6 +556,18 @@ impl Owner {
         }
     }
 
+    /// Tells how long the machine has stood still, if it has.
+    fn look(&mut self) {
+        let Some(running) = &mut self.instance else { return };
+        let Stillness { time, stopped } = running.watch.look(&running.instance.process, LOOK * 2);
+        running.untold += time;
+        if running.untold >= STILLNESS || (stopped && !running.untold.is_zero()) {
+            let told = std::mem::take(&mut running.untold);
+            let ms = u64::try_from(told.as_millis()).unwrap_or(u64::MAX);
+            self.context.sink.event(BoardEvent::Stood { ms, stopped });
+        }
+    }
+
     async fn feel_pulse(&mut self) {
         let Some(running) = &mut self.instance else { return };
         let Some(pulse) = &mut running.pulse else {
@@ -557,6 +592,7 @@ impl Running {
         &mut self,
         inbox: &mut mpsc::Receiver<Order>,
         pulse: &mut tokio::time::Interval,
+        look: &mut tokio::time::Interval,
     ) -> Wake {
         let Self { instance, poke_at, debugged, listen_at, .. } = self;
         let arrival = async {
@@ -587,6 +623,7 @@ impl Running {
             () = instance.bell.notified() => Wake::Bell,
             () = poke => Wake::Poke,
             _ = pulse.tick() => Wake::Pulse,
+            _ = look.tick() => Wake::Look,
         }
     }
 

@@ -124,6 +124,8 @@ fn board(event: &BoardEvent) -> String {
         BoardEvent::Forwarded { port, address } => format!("port {port} is at {address}"),
         BoardEvent::Reset { by_target: true, reason } => format!("reset itself ({reason})"),
         BoardEvent::Reset { by_target: false, reason } => format!("was reset ({reason})"),
+        BoardEvent::Stood { ms, stopped: true } => format!("was stopped for {ms} ms"),
+        BoardEvent::Stood { ms, stopped: false } => format!("got no processor for {ms} ms"),
         BoardEvent::Watchdog { action } => format!("watchdog fired: {action}"),
         BoardEvent::GuestPanic { detail } => format!("the target panicked: {detail}"),
         BoardEvent::TargetExit { code } => format!("the target ended with exit code {code}"),

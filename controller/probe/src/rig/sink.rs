@@ -72,6 +72,7 @@ impl BoardSink for EmulatorSink {
             BoardEvent::Lost { .. } => true,
             BoardEvent::Injected { .. }
             | BoardEvent::Forwarded { .. }
+            | BoardEvent::Stood { .. }
             | BoardEvent::Deploying { .. }
             | BoardEvent::TakenOver { .. }
             | BoardEvent::Attached { .. } => true,

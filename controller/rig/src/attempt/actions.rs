@@ -21,10 +21,11 @@ use jig_model::profile::BoardProfile;
 use jig_model::protocol::{DriverError, Host, Protocols};
 use jig_model::{Cause, ConsoleName, chain};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 pub(super) use self::power::lied;
 use super::board::Board;
+use super::patience::Patience;
 use super::trouble::trouble;
 use super::watcher::Progress;
 use crate::console::{Follower, PatternSet};
@@ -69,8 +70,8 @@ impl Actions<'_> {
             ActionKind::Deploy { image } => self.deploy(image, within).await,
             ActionKind::Boot { until } => self.boot(until.as_deref(), within).await,
             ActionKind::Expect { console, any, reject } => {
-                let deadline = Instant::now() + within;
-                let matched = self.expect(console.as_ref(), any, reject, deadline).await?;
+                let patience = Patience::new(&self.board, within);
+                let matched = self.expect(console.as_ref(), any, reject, patience).await?;
                 Ok(format!("`{}` at offset {}", any[matched.pattern], matched.start))
             }
             ActionKind::Send { console, bytes } => self.send(console.as_ref(), bytes, within).await,

@@ -11,7 +11,7 @@ use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::watch;
 
 use crate::console::ConsoleHandle;
-use crate::judge::{Incident, IncidentKind, Passage};
+use crate::judge::{Incident, IncidentKind, Passage, Standstill};
 
 /// How long the driver may take to say why a console's wire has ended. It learns of the
 /// emulator's end within a millisecond of the wire; a loaded host may take a thousand.
@@ -52,6 +52,13 @@ pub(super) struct Facts {
     pub(super) exit: Option<i32>,
     /// What the rig had to do beside.
     pub(super) notes: Vec<String>,
+    /// For how long the board could not run, though it had power.
+    pub(super) stood: Duration,
+    /// For how much of that somebody had stopped what runs it.
+    pub(super) stopped: Duration,
+    /// For how long Jig itself stood still, and the longest of it at once.
+    pub(super) late: Duration,
+    pub(super) latest: Duration,
 }
 
 /// Writes an ordinal number.
@@ -127,6 +134,18 @@ impl Board {
             PowerOp::On => before.1 || boots > before.0,
             PowerOp::Cycle => boots > before.0,
         }
+    }
+
+    /// Returns for how long the board could not run, and for how long Jig could not, so far.
+    pub(super) fn time_lost(&self) -> (Duration, Duration) {
+        let facts = self.facts();
+        (facts.stood, facts.late)
+    }
+
+    /// Returns the time that stood still in a way that upsets what a target measures.
+    pub(super) fn standstill(&self) -> Standstill {
+        let facts = self.facts();
+        Standstill { stopped: facts.stopped, latest: facts.latest }
     }
 
     /// Records something unasked and wakes whoever waits.
@@ -209,6 +228,8 @@ impl BoardSink for Board {
             BoardEvent::Injected { fault, detail } => {
                 self.emit(RunEvent::Injected { fault, detail });
             }
+            // A busy host makes thousands of them; what they amount to is in the verdict.
+            BoardEvent::Stood { stopped: false, .. } => {}
             event => self.emit(RunEvent::Board(event)),
         }
         match event {
@@ -222,6 +243,14 @@ impl BoardSink for Board {
                 }
             }
             BoardEvent::Deploying { .. } | BoardEvent::TakenOver { .. } => {}
+            BoardEvent::Stood { ms, stopped } => {
+                let time = Duration::from_millis(ms);
+                let mut facts = self.facts();
+                facts.stood = facts.stood.saturating_add(time);
+                if stopped {
+                    facts.stopped = facts.stopped.saturating_add(time);
+                }
+            }
             BoardEvent::Attached { attempts, method, .. } => {
                 let note = format!("the probe answered at the {} attach ({method})", nth(attempts));
                 self.facts().notes.push(note);

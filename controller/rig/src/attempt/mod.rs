@@ -17,6 +17,7 @@ mod consoles;
 mod garbage;
 mod identity;
 mod lookout;
+mod patience;
 mod perform;
 mod post_mortem;
 #[cfg(test)]

@@ -23,6 +23,7 @@ use super::aftermath;
 use super::board::{Board, EventSink};
 use super::consoles::Consoles;
 use super::lookout::Lookout;
+use super::patience::pulse;
 use super::post_mortem::{explain, image_of};
 use super::watcher::{Progress, Reading, Seen, Watcher};
 use crate::console::{ConsoleHandle, FollowError, LogError, PatternSetError, Syncing};
@@ -188,7 +189,12 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         behavior: String::new(),
         heard: 0,
     };
-    let outcome = follow_plan(&request, &mut performer).await;
+    let outcome = tokio::select! {
+        // First, so that a wait that is over knows of the time that was lost.
+        biased;
+        never = pulse(&board) => match never {},
+        outcome = follow_plan(&request, &mut performer) => outcome,
+    };
     let Performer { mut actions, .. } = performer;
     if outcome.state == State::WorkflowCompleted {
         // What it finds is an incident, which the judge sees.
@@ -264,6 +270,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
             printed: seen.printed.or_else(|| others.into_iter().find_map(|other| other.printed)),
         },
         post_mortem,
+        standstill: board.standstill(),
         notes: std::mem::take(&mut board.facts().notes),
     };
     let verdict = judge(&observation);

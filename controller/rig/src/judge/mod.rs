@@ -9,6 +9,6 @@ mod rules;
 
 pub use observation::{
     Finding, Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, PrintedId,
-    ReadBack,
+    ReadBack, Standstill,
 };
 pub use rules::judge;

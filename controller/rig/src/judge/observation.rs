@@ -1,5 +1,7 @@
 //! Everything a verdict may rest on, collected during one attempt.
 
+use std::time::Duration;
+
 use jig_model::result::TestReport;
 use jig_model::{Cause, Evidence};
 
@@ -139,8 +141,20 @@ pub struct Observation {
     pub identity: Identity,
     /// What the debug port found at the end, if it was asked and found something.
     pub post_mortem: Option<Finding>,
+    /// The time that stood still.
+    pub standstill: Standstill,
     /// What the rig had to do beside; decides nothing.
     pub notes: Vec<String>,
+}
+
+/// Time that passed for everybody but the board. A target's clock runs on meanwhile, so its
+/// watchdog and its own time-outs may fail it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standstill {
+    /// For how long what runs the board was stopped, all in all.
+    pub stopped: Duration,
+    /// For how long Jig stood still at most at once: what stopped it may have stopped the board.
+    pub latest: Duration,
 }
 
 /// What a debug port found out about a target that had gone wrong.

@@ -1,10 +1,12 @@
 //! The rules, in the order in which they decide.
 
+use std::time::Duration;
+
 use jig_model::VerdictKind::{Fail, Flaky, Inconclusive, Pass};
 use jig_model::result::{CaseStatus, TestReport};
 use jig_model::{Cause, Evidence, Verdict};
 
-use super::observation::{Identity, Incident, IncidentKind, Observation};
+use super::observation::{Identity, Incident, IncidentKind, Observation, Standstill};
 
 type Rule = fn(&Observation) -> Option<Verdict>;
 
@@ -50,6 +52,9 @@ pub fn judge(seen: &Observation) -> Verdict {
         verdict = doubt;
     }
     explain(seen, &mut verdict);
+    if let Some(doubt) = stood_still(seen, &verdict) {
+        verdict = doubt;
+    }
     verdict.notes.clone_from(&seen.notes);
     verdict
 }
@@ -350,6 +355,33 @@ fn garbled(seen: &Observation, found: &Verdict) -> Option<Verdict> {
     Some(Verdict { tests: found.tests.clone(), ..doubt })
 }
 
+/// How long what runs a board may be stopped before its target's failures are in doubt: less
+/// is what tools do that look at a process.
+const STOPPED: Duration = Duration::from_millis(250);
+/// How late Jig may be before it is clear that more than a busy host held it up.
+const FROZEN: Duration = Duration::from_secs(2);
+
+/// A target's clock runs on while it stands, so a failure then may be the stop's: it is tried
+/// again. A pass in spite of it is one.
+fn stood_still(seen: &Observation, found: &Verdict) -> Option<Verdict> {
+    let Standstill { stopped, latest } = seen.standstill;
+    let (cause, what, time) = if stopped >= STOPPED {
+        (Cause::EmulatorStuck, "what runs the board was stopped", stopped)
+    } else if latest >= FROZEN {
+        (Cause::RigUnhealthy, "jig itself stood still", latest)
+    } else {
+        return None;
+    };
+    if found.cause.fault() != Some(jig_model::Fault::Target) {
+        return None;
+    }
+    let time = time.as_secs_f64();
+    let summary =
+        format!("{what} for {time:.1} s, so nothing is proven against it: {}", found.summary);
+    let doubt = verdict(cause, summary, found.evidence.clone());
+    Some(Verdict { tests: found.tests.clone(), ..doubt })
+}
+
 fn identity_missing(seen: &Observation) -> Option<Verdict> {
     let identity = &seen.identity;
     (identity.announces && identity.deployed.is_some() && identity.printed.is_none()).then(|| {
@@ -638,6 +670,32 @@ mod tests {
         assert_eq!(judge(&claimed).cause, Cause::OutputLost);
         let late = Some(ActionFailure::new(Cause::ExpectMissed, ""));
         assert_eq!(judge(&Observation { failure: late, ..seen() }).cause, Cause::OutputLost);
+    }
+
+    #[test]
+    fn a_standstill_puts_failures_in_doubt_and_no_pass_and_names_the_rig() {
+        let ms = Duration::from_millis;
+        let stopped = |time| Standstill { stopped: time, ..Standstill::default() };
+        let frozen = |time| Standstill { latest: time, ..Standstill::default() };
+        for (standstill, cause) in [
+            (stopped(STOPPED - ms(1)), None),
+            (stopped(STOPPED), Some(Cause::EmulatorStuck)),
+            (frozen(FROZEN - ms(1)), None),
+            (frozen(FROZEN), Some(Cause::RigUnhealthy)),
+        ] {
+            let seen = || Observation { standstill, ..green() };
+            assert_eq!(judge(&seen()).cause, Cause::Passed);
+            let lost = vec![incident(IncidentKind::Lost(Cause::ConsoleLost))];
+            assert_eq!(judge(&Observation { incidents: lost, ..seen() }).cause, Cause::ConsoleLost);
+            let watchdog = vec![incident(IncidentKind::Watchdog)];
+            let bitten = judge(&Observation { incidents: watchdog, ..seen() });
+            assert_eq!(bitten.cause, cause.unwrap_or(Cause::WatchdogReset));
+            let mut failed = seen();
+            failed.report.cases.push(case("c", CaseStatus::Fail));
+            let failed = judge(&failed);
+            assert_eq!(failed.cause, cause.unwrap_or(Cause::TestFailed));
+            assert_eq!(failed.tests.cases.len(), 3);
+        }
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::time::Duration;
 use jig_model::Cause;
 use jig_model::pattern::Pattern;
 use jig_model::profile::StageProbe;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::{Actions, compile};
+use crate::attempt::patience::Patience;
 use crate::attempt::trouble::trouble;
 use crate::workflow::ActionFailure;
 
@@ -18,22 +19,22 @@ impl Actions<'_> {
         until: Option<&str>,
         within: Duration,
     ) -> Result<String, ActionFailure> {
-        let deadline = Instant::now() + within;
+        let patience = Patience::new(&self.board, within);
         let profile = Arc::clone(&self.profile);
         let mut reached = Vec::new();
         for stage in &profile.stages {
-            let deadline = deadline.min(Instant::now() + stage.timeout);
+            let patience = patience.part(&self.board, stage.timeout);
             let began = Instant::now();
             match &stage.probe {
                 StageProbe::Console(pattern) => {
                     let wanted = std::slice::from_ref(pattern);
-                    self.expect(None, wanted, &[], deadline).await.map_err(|mut failed| {
+                    self.expect(None, wanted, &[], patience).await.map_err(|mut failed| {
                         failed.detail = format!("boot stage {}: {}", stage.name, failed.detail);
                         failed
                     })?;
                 }
                 StageProbe::Banner { port, pattern } => {
-                    self.banner(&stage.name, port, pattern, deadline).await?;
+                    self.banner(&stage.name, port, pattern, patience).await?;
                 }
             }
             reached.push(format!("{} {:.1} s", stage.name, began.elapsed().as_secs_f64()));
@@ -49,7 +50,7 @@ impl Actions<'_> {
         stage: &str,
         port: &str,
         pattern: &Pattern,
-        deadline: Instant,
+        patience: Patience,
     ) -> Result<(), ActionFailure> {
         let address = self.board.facts().forwards.get(port).cloned();
         let Some(address) = address else {
@@ -61,11 +62,13 @@ impl Actions<'_> {
         let banner = tokio::select! {
             biased;
             failure = trouble(&board) => return Err(failure),
-            banner = timeout_at(deadline, self.host.banner(&address)) => banner,
+            banner = self.host.banner(&address) => Some(banner),
+            () = patience.run_out(&board) => None,
         };
-        let Ok(banner) = banner else {
+        let Some(banner) = banner else {
             let detail = format!("boot stage {stage}: {address} said nothing in time");
-            return Err(ActionFailure::new(Cause::ExpectMissed, detail));
+            let failure = ActionFailure::new(Cause::ExpectMissed, detail);
+            return Err(patience.judged(&board, failure));
         };
         let mut scanner = crate::console::Scanner::new(&set, None);
         if scanner.scan(&banner).hits.is_empty() && scanner.finish().is_empty() {

@@ -8,10 +8,11 @@ use jig_model::pattern::Pattern;
 use jig_model::plan::Assertion;
 use jig_model::protocol::{BoardSink as _, PowerState};
 use jig_model::{Cause, ConsoleName, chain};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::{Actions, compile};
 use crate::attempt::board::{Board, REASON};
+use crate::attempt::patience::Patience;
 use crate::attempt::trouble::{found, trouble};
 use crate::console::{ExpectError, Follower, Matched, expect, find_all};
 use crate::judge::Passage;
@@ -23,17 +24,24 @@ impl Actions<'_> {
         console: Option<&ConsoleName>,
         any: &[Pattern],
         reject: &[Pattern],
-        deadline: Instant,
+        patience: Patience,
     ) -> Result<Matched, ActionFailure> {
         let console = self.console(console);
         let (any, reject) = (compile(any)?, compile(reject)?);
         let board = Arc::clone(&self.board);
         let file = board.lines.get(&console).map(|line| line.file.clone()).unwrap_or_default();
         let follower = self.cursor(&console)?;
-        let outcome = tokio::select! {
-            biased;
-            failure = trouble(&board) => return Err(failure),
-            outcome = expect(follower, &any, &reject, deadline) => outcome,
+        let outcome = loop {
+            let outcome = tokio::select! {
+                biased;
+                failure = trouble(&board) => return Err(failure),
+                outcome = expect(follower, &any, &reject, patience.until(&board)) => outcome,
+            };
+            // A wait that fails has consumed nothing, so it can simply go on.
+            match outcome {
+                Err(ExpectError::TimedOut { .. }) if !patience.is_over(&board) => {}
+                outcome => break outcome,
+            }
         };
         let error = match outcome {
             Ok(matched) => return Ok(matched),
@@ -58,7 +66,9 @@ impl Actions<'_> {
         };
         let detail = chain(&error);
         let passage = Passage { file, start, end, text: detail.clone() };
-        Err(ActionFailure { cause, detail, evidence: vec![passage.evidence()] })
+        let timed_out = matches!(error, ExpectError::TimedOut { .. });
+        let failure = ActionFailure { cause, detail, evidence: vec![passage.evidence()] };
+        Err(if timed_out { patience.judged(&board, failure) } else { failure })
     }
 
     /// Waits until the driver has said why the board went off, so that the judge knows.
@@ -90,14 +100,16 @@ impl Actions<'_> {
         let Some(line) = board.lines.get(&console) else {
             return Err(no_console(&console));
         };
+        let patience = Patience::new(&board, within);
         let sent = tokio::select! {
             biased;
             failure = trouble(&board) => return Err(failure),
-            sent = timeout(within, line.handle.send(bytes)) => sent,
+            sent = line.handle.send(bytes) => Some(sent),
+            () = patience.run_out(&board) => None,
         };
         match sent {
-            Ok(Ok(())) => Ok(format!("{} bytes", bytes.len())),
-            Ok(Err(error)) => {
+            Some(Ok(())) => Ok(format!("{} bytes", bytes.len())),
+            Some(Err(error)) => {
                 Self::board_is_off(&board).await;
                 if let Some(failure) = found(&board) {
                     return Err(failure);
@@ -105,11 +117,12 @@ impl Actions<'_> {
                 let cause = lost_or_over(&board);
                 Err(ActionFailure::new(cause, format!("send to {console}: {}", chain(&error))))
             }
-            Err(_) => {
+            None => {
                 let n = bytes.len();
                 let detail =
                     format!("the target did not take {n} bytes on {console} in {within:?}");
-                Err(ActionFailure::new(Cause::ExpectMissed, detail))
+                let failure = ActionFailure::new(Cause::ExpectMissed, detail);
+                Err(patience.judged(&board, failure))
             }
         }
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use jig_model::protocol::PowerState;
 use jig_model::{Cause, ConsoleName};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::Actions;
 use crate::attempt::board::{Board, REASON};
+use crate::attempt::patience::Patience;
 use crate::attempt::trouble::{exit, found, trouble};
 use crate::attempt::watcher::Progress;
 use crate::judge::Passage;
@@ -30,7 +31,7 @@ async fn report_end(
     board: &Board,
     mut progress: watch::Receiver<Progress>,
     (boots, old): (usize, u32),
-    deadline: Instant,
+    patience: &Patience,
 ) -> Result<ReportEnd, ActionFailure> {
     // An error means that the watcher broke off; the attempt fails by that.
     let ended = async {
@@ -41,7 +42,7 @@ async fn report_end(
         failure = trouble(board) => Err(failure),
         () = ended => Ok(ReportEnd::Marker),
         code = exit(board) => Ok(ReportEnd::Exit(code)),
-        () = sleep_until(deadline) => Ok(ReportEnd::Overdue),
+        () = patience.run_out(board) => Ok(ReportEnd::Overdue),
     }
 }
 
@@ -54,12 +55,12 @@ impl Actions<'_> {
     ) -> Result<String, ActionFailure> {
         let board = Arc::clone(&self.board);
         let boots = board.boots();
-        let deadline = Instant::now() + within;
+        let patience = Patience::new(&board, within);
         // A report that an earlier wait of this boot has heard is not what this one is for.
         let old = if self.heard.0 == boots { self.heard.1 } else { 0 };
         loop {
-            match report_end(&board, self.progress(), (boots, old), deadline).await? {
-                ReportEnd::Overdue => return Err(self.hang(within)),
+            match report_end(&board, self.progress(), (boots, old), &patience).await? {
+                ReportEnd::Overdue => return Err(patience.judged(&board, self.hang(within))),
                 ReportEnd::Exit(code) => {
                     self.looked_at_everything().await?;
                     self.hear();
@@ -74,8 +75,8 @@ impl Actions<'_> {
             tokio::select! {
                 biased;
                 // One that is repeated for ever comes to no end either.
-                Ok(_) = goes_on => if Instant::now() >= deadline {
-                    return Err(self.hang(within));
+                Ok(_) = goes_on => if patience.is_over(&board) {
+                    return Err(patience.judged(&board, self.hang(within)));
                 },
                 settled = self.settle() => {
                     settled?;

@@ -1,6 +1,9 @@
 //! Each action, its time-out, and what it is blamed for.
 
 use jig_model::VerdictKind::{Cancelled, EnvError, Fail, Inconclusive, Pass};
+use std::time::Duration;
+
+use jig_model::event::BoardEvent;
 use jig_model::protocol::CommandEnd;
 use jig_model::{Cause, RunEvent};
 
@@ -153,5 +156,30 @@ async fn a_stop_interrupts_calls_that_hang() {
         };
         let (verdict, ()) = tokio::join!(bench.verdict(&text), stop);
         assert_eq!(verdict.0, Cancelled);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_goes_on_for_as_long_as_the_board_stood() {
+    let waits = [
+        ("{ wait_for_results = true, timeout = '1s' }", Cause::Hang),
+        ("{ expect = ['ok 2'], timeout = '1s' }", Cause::ExpectMissed),
+    ];
+    let ms = Duration::from_millis;
+    for (wait, missed) in waits {
+        for (stood, late, passes) in [(0, 400, false), (2000, 1500, true), (2000, 2500, false)] {
+            let beats = vec![
+                print("TAP version 13\n1..2\nok 1 - a\n"),
+                Beat::Pause(ms(700)),
+                Beat::Event(BoardEvent::Stood { ms: stood, stopped: false }),
+                Beat::Pause(ms(late)),
+                print("ok 2 - b\n"),
+            ];
+            let bench = Bench::new(vec![beats]);
+            let (kind, cause) =
+                bench.verdict(&plan(&format!("{{ power = 'cycle' }}, {wait}"))).await;
+            assert_eq!(kind == Pass, passes, "{wait}: {stood}, {late}: {cause}");
+            assert!(passes || cause == missed, "{wait}: {stood}, {late}: {cause}");
+        }
     }
 }
