@@ -14,6 +14,8 @@ pub(super) struct Fault {
     pub(super) name: String,
     /// Where it strikes.
     seam: String,
+    /// Whether a rig can know that it was the rig: else it cannot be cured.
+    pub(super) traced: bool,
     moments: Moments,
 }
 
@@ -72,8 +74,8 @@ mod tests {
 
     #[test]
     fn moments_lie_within_the_run() {
-        let text = r#"{"faults":[{"name":"a","moments":"time-since-run-began","seam":"x"},
-            {"name":"b","moments":"before-deployment","seam":"x"}]}"#;
+        let text = r#"{"faults":[{"name":"a","moments":"time-since-run-began","seam":"x","traced":true},
+            {"name":"b","moments":"before-deployment","seam":"x","traced":true}]}"#;
         let list: List = serde_json::from_str(text).unwrap();
         let natural = Natural { run_ms: 5, powered_ms: 3, talking_ms: 1 };
         let mut dice = Dice::new(1, "");

@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let natural = lab.natural(&places)?;
     let kept = leaks::places(&lab);
     for fault in faults::all(&lab)?.iter().filter(|fault| wanted(&fault.name)) {
-        let mut line = Line::new(&fault.name);
+        let mut line = Line::new(&fault.name, fault.traced);
         for (place, natural) in places.iter().zip(&natural) {
             // Each fault and place has its own dice: what is left out changes no other moment.
             let mut dice = Dice::new(seed, &format!("{} {}", fault.name, place.place));
