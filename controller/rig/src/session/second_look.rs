@@ -7,6 +7,9 @@
 //! second time was lost, or comes only now and then: neither is proven, so neither is said, and
 //! nothing that was missing becomes a pass. Silence is not asked again: it takes as long as the
 //! whole time-out, and is a matter for the known-good image.
+//!
+//! A build id is another matter: an attempt that lacks it may have run another image, so it is
+//! no attempt of this one. The next, which proves what runs, stands for itself.
 
 use jig_model::{Cause, Purpose, Verdict, VerdictKind};
 
@@ -38,6 +41,12 @@ fn together(first: &Verdict, again: Verdict) -> Option<Verdict> {
     match again.kind {
         // What it is seen to do wrong is proven.
         VerdictKind::Fail | VerdictKind::Cancelled => Some(again),
+        VerdictKind::Pass if first.cause == Cause::IdentityMissing => {
+            let mut again = again;
+            let note = "made again, because nothing showed which image had run";
+            again.notes.insert(0, note.to_owned());
+            Some(again)
+        }
         VerdictKind::Pass => {
             let summary = format!(
                 "{}; made again, nothing was missing: it was lost on the way, or comes only now \
@@ -71,5 +80,8 @@ mod tests {
             let found = together(&first, Verdict::of(again, "again"));
             assert_eq!(found.map(|verdict| verdict.cause), wanted, "{again}");
         }
+        let unknown = Verdict::of(Cause::IdentityMissing, "no id");
+        let found = together(&unknown, Verdict::of(Cause::Passed, "again")).unwrap();
+        assert_eq!((found.cause, found.notes.len()), (Cause::Passed, 1));
     }
 }

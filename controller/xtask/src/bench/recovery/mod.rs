@@ -128,12 +128,12 @@ fn strike(
     dice: &mut Dice,
     line: &mut Line,
 ) -> Result<(), Failure> {
-    let mut struck = 0;
+    let (mut struck, (_, old)) = (0, lab.images(place)?);
     for _ in 0..rounds * MISSES {
         if struck == rounds {
             break;
         }
-        let written = fault.at_random(natural, dice);
+        let written = fault.at_random(natural, old, dice);
         let outcome = Trial { lab, place, fault: &written }.run()?;
         if outcome == Outcome::Missed {
             line.missed += 1;
