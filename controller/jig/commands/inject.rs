@@ -21,7 +21,7 @@ use crate::render::{Screen, Style, Table};
 /// Lists the faults.
 ///
 /// JSON: `{"faults":[{"name","meaning","seam","boards","argument","default","when",
-/// "moments"}]}`; `when` is the default, and what a fault does not take is null.
+/// "moments","traced"}]}`; `when` is the default, and what a fault does not take is null.
 pub(crate) fn inject(screen: &Screen, args: &InjectArgs) -> Result<u8, Failure> {
     if let Some(time) = args.stall_parent {
         stall_parent(time).map_err(|error| Failure::of(Fault::Lab, &error))?;
@@ -78,6 +78,7 @@ fn as_json(fault: &FaultSpec) -> serde_json::Value {
         "default": default_argument(fault.takes),
         "when": moment(fault.when),
         "moments": moments,
+        "traced": fault.traced,
     })
 }
 

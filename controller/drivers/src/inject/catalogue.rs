@@ -100,10 +100,13 @@ pub struct FaultSpec {
     pub moments: Moments,
     /// When it strikes if nobody says.
     pub when: When,
+    /// Whether it leaves a trace by which a rig can know that it was the rig. What leaves none
+    /// can be kept from being blamed on the target, but not be cured.
+    pub traced: bool,
 }
 
 macro_rules! faults {
-    ($($kind:ident = $name:literal, $meaning:literal, $seam:ident, $moments:ident at $when:expr, $takes:expr, $argument:literal;)+) => {
+    ($($kind:ident = $name:literal, $meaning:literal, $seam:ident, $moments:ident at $when:expr, $takes:expr, $argument:literal $(, $untraced:ident)?;)+) => {
         /// Names every fault.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum FaultKind { $(#[doc = $meaning] $kind,)+ }
@@ -118,6 +121,7 @@ macro_rules! faults {
             seam: Seam::$seam,
             moments: Moments::$moments,
             when: $when,
+            traced: faults!(@traced $($untraced)?),
         },)+];
 
         impl FaultKind {
@@ -128,6 +132,8 @@ macro_rules! faults {
             }
         }
     };
+    (@traced) => { true };
+    (@traced untraced) => { false };
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -152,15 +158,15 @@ faults! {
     OverrunConsole = "overrun-console", "bytes are lost, and the port has counted them",
         Console, Running at START, Takes::Bytes(64), "bytes";
     DropBytes = "drop-bytes", "bytes are lost, and nobody has noticed",
-        Console, Running at START, Takes::Bytes(64), "bytes";
+        Console, Running at START, Takes::Bytes(64), "bytes", untraced;
     CorruptBytes = "corrupt-bytes", "bits of bytes are flipped",
-        Console, Running at START, Takes::Bytes(16), "bytes";
+        Console, Running at START, Takes::Bytes(16), "bytes", untraced;
     GarbleConsole = "garble-console", "the port listens at another speed: garbage for text",
         Console, Running at START, Takes::Time(ms(500)), "for how long";
     DelayConsole = "delay-console", "bytes are late, from then on",
-        Console, Running at START, Takes::Time(ms(300)), "how late";
+        Console, Running at START, Takes::Time(ms(300)), "how late", untraced;
     HideBuildId = "hide-build-id", "the build id that the target prints does not arrive",
-        Console, Running at START, Takes::Nothing, "";
+        Console, Running at START, Takes::Nothing, "", untraced;
     LoseProbe = "lose-probe", "the probe stops answering",
         Probe, Deploying at When::Share(50), Takes::Nothing, "";
     SilenceChip = "silence-chip", "the chip does not answer the probe",

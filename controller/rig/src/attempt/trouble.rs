@@ -1,5 +1,6 @@
 //! When it is pointless to wait on: the board is gone or the target has failed.
 
+use std::future::pending;
 use std::time::Duration;
 
 use jig_model::Cause;
@@ -40,6 +41,33 @@ pub(super) async fn trouble(board: &Board) -> ActionFailure {
                 _ = changes.changed() => {}
                 () = sleep_until(until) => return on_resets(board, Cause::UnexpectedReset),
             },
+        }
+    }
+}
+
+/// How long a console has to be quiet behind a gap before nothing more is expected of it.
+/// A target that takes longer between two lines is made to print them again by the next
+/// attempt.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// Returns when the results console has lost bytes and been quiet since for a while.
+pub(super) async fn quiet_behind_a_gap(board: &Board) {
+    let Some(line) = board.lines.get(&board.results) else {
+        return pending().await;
+    };
+    let mut state = line.handle.state();
+    loop {
+        let doomed = {
+            let state = state.borrow_and_update();
+            state.gaps > 0 && state.away.is_none() && state.attached
+        };
+        let quiet = async {
+            if doomed { sleep_until(Instant::now() + QUIET).await } else { pending().await }
+        };
+        tokio::select! {
+            // An error means that the capture is over, which others tell.
+            changed = state.changed() => if changed.is_err() { pending().await },
+            () = quiet => return,
         }
     }
 }

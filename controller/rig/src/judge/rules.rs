@@ -25,6 +25,7 @@ const RULES: &[(&str, Rule)] = &[
     ("watchdog", watchdog),
     ("boot-loop-or-storm", boot_loop_or_storm),
     ("unasked-reset", unasked_reset),
+    ("unidentified-report", unidentified_report),
     ("failed-case", failed_case),
     ("claimed-failures", claimed_failures),
     ("bad-exit", bad_exit),
@@ -258,6 +259,14 @@ fn case_evidence(seen: &Observation, status: CaseStatus) -> Vec<Evidence> {
 
 fn executed(report: &TestReport) -> usize {
     report.cases.len() - report.count(CaseStatus::Unfinished)
+}
+
+/// Asks who reports before it is believed: an image that promises to print its build id, and a
+/// boot that reports tests without it, are not the same as far as anybody knows. What was read
+/// back from the board settles it, and so does a fault of the boot itself, which comes before.
+fn unidentified_report(seen: &Observation) -> Option<Verdict> {
+    let reports = !seen.report.cases.is_empty() && seen.identity.read_back.is_none();
+    if reports { identity_missing(seen) } else { None }
 }
 
 fn failed_case(seen: &Observation) -> Option<Verdict> {
@@ -711,6 +720,22 @@ mod tests {
         assert_eq!(judge(&seen).cause, Cause::Passed);
         seen.identity.printed = Some(printed("abce"));
         assert_eq!(judge(&seen).cause, Cause::WrongImage);
+    }
+
+    #[test]
+    fn tests_of_an_image_that_nobody_knows_are_not_blamed_on_the_one_that_was_deployed() {
+        let mut seen = green();
+        seen.report.cases.push(case("c", CaseStatus::Fail));
+        let deployed = Some("ab".to_owned());
+        seen.identity = Identity { deployed, announces: true, ..Identity::default() };
+        assert_eq!(judge(&seen).cause, Cause::IdentityMissing);
+        let bytes = || "cd".to_owned();
+        seen.identity.read_back = Some(ReadBack { found: bytes(), deployed: bytes() });
+        assert_eq!(judge(&seen).cause, Cause::TestFailed);
+        let crashed = vec![incident(IncidentKind::Recognised(Cause::FaultBanner))];
+        let unread = Identity { read_back: None, ..seen.identity.clone() };
+        let crashed = Observation { incidents: crashed, identity: unread, ..seen };
+        assert_eq!(judge(&crashed).cause, Cause::FaultBanner);
     }
 
     #[test]

@@ -46,12 +46,10 @@ pub fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::NoTests
         | Cause::PlanMismatch
         | Cause::NoEnd
+        | Cause::IdentityMissing
         | Cause::GoalMissed => Suspicion::Either,
 
-        // Which image ran is not known, so nothing that was seen says anything of the firmware.
-        // What is deployed again and stays silent about it again is what keeps silent.
-        Cause::IdentityMissing
-        | Cause::OutputLost
+        Cause::OutputLost
         | Cause::WrongImage
         | Cause::EmulatorRefused
         | Cause::EmulatorKilled
@@ -91,9 +89,6 @@ mod tests {
             match cause.fault() {
                 None | Some(Fault::Cancelled | Fault::Bug) => {
                     assert_eq!(found, Suspicion::Nobody, "{cause}");
-                }
-                Some(Fault::Target) if cause == Cause::IdentityMissing => {
-                    assert_eq!(found, Suspicion::Rig);
                 }
                 Some(Fault::Target) => assert_ne!(found, Suspicion::Rig, "{cause}"),
                 Some(Fault::Lab) => assert_ne!(found, Suspicion::Either, "{cause}"),

@@ -120,7 +120,12 @@ impl Making<'_> {
             if suspect == Suspicion::Either {
                 match self.control().await? {
                     Control::None | Control::Cancelled => {}
-                    Control::Passed(words) => verdict.notes.push(words),
+                    Control::Passed(words) => {
+                        verdict.notes.push(words);
+                        if let Some(together) = self.second_look(&verdict).await? {
+                            verdict = together;
+                        }
+                    }
                     Control::Failed(words) if unmasked && self.garbled.vouched => {
                         // It has passed since it spoke against the rig, and fails again.
                         verdict.notes.push(format!("{words}; it contradicts itself"));
@@ -250,7 +255,7 @@ impl Making<'_> {
     }
 
     /// Makes one attempt and records it.
-    async fn attempt(
+    pub(super) async fn attempt(
         &mut self,
         purpose: Purpose,
         plan: &Plan,
@@ -359,7 +364,11 @@ impl Making<'_> {
     }
 
     /// Changes what the last test attempt amounts to, now that more is known.
-    async fn amend(&mut self, verdict: &Verdict, replaced: bool) -> Result<(), StoreError> {
+    pub(super) async fn amend(
+        &mut self,
+        verdict: &Verdict,
+        replaced: bool,
+    ) -> Result<(), StoreError> {
         self.note(|record| {
             let tests = record.attempts.iter_mut().filter(|made| made.purpose.is_test());
             if let Some(last) = tests.last() {

@@ -12,6 +12,7 @@ mod making;
 mod patience;
 mod recover;
 mod run;
+mod second_look;
 #[cfg(test)]
 mod tests;
 

@@ -52,6 +52,8 @@ pub(super) struct Healed {
     pub(super) place: String,
     pub(super) board: String,
     pub(super) fixture: String,
+    /// A firmware that an earlier test may have left there.
+    pub(super) old: String,
     /// Whether its emulator is deployed by the virtual probe, and not by its loader.
     #[serde(default)]
     pub(super) by_probe: bool,

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::Actions;
 use crate::attempt::board::{Board, REASON};
 use crate::attempt::patience::Patience;
-use crate::attempt::trouble::{exit, found, trouble};
+use crate::attempt::trouble::{exit, found, quiet_behind_a_gap, trouble};
 use crate::attempt::watcher::Progress;
 use crate::judge::Passage;
 use crate::workflow::ActionFailure;
@@ -43,6 +43,8 @@ async fn report_end(
         () = ended => Ok(ReportEnd::Marker),
         code = exit(board) => Ok(ReportEnd::Exit(code)),
         () = patience.run_out(board) => Ok(ReportEnd::Overdue),
+        // It can no longer pass, and has nothing more to say that would fail it.
+        () = quiet_behind_a_gap(board) => Ok(ReportEnd::Overdue),
     }
 }
 

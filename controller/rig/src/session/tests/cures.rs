@@ -224,7 +224,8 @@ impl Case {
 }
 
 fn test_plan() -> Plan {
-    parse(&plan("{ power = 'cycle' }, { wait_for_results = true, timeout = '50ms' }"))
+    // No target here is waited for in vain: those that say nothing end by themselves.
+    parse(&plan("{ power = 'cycle' }, { wait_for_results = true, timeout = '60s' }"))
 }
 
 fn lost() -> Bind {
@@ -240,7 +241,12 @@ fn red() -> Bind {
 }
 
 fn silent() -> Bind {
-    Plays(vec![])
+    Plays(vec![ends()])
+}
+
+/// The target ends by itself, and says that all is well.
+fn ends() -> Beat {
+    Beat::End(BoardEvent::TargetExit { code: 0 })
 }
 
 /// What each attempt was for, whether it was replaced, and what it amounted to.
@@ -346,7 +352,7 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
 
 /// Prints what no text holds, and no report.
 fn garbled() -> Bind {
-    Plays(vec![Beat::Print(0, b"hello \xf0\x0f world\n".to_vec())])
+    Plays(vec![Beat::Print(0, b"hello \xf0\x0f world\n".to_vec()), ends()])
 }
 
 #[tokio::test]
@@ -364,6 +370,27 @@ async fn garbage_is_the_wires_unless_it_comes_again_on_a_good_one() {
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::NoResults, "{}", verdict.summary);
     assert!(verdict.notes.iter().any(|note| note.contains("the target prints it")));
+}
+
+/// A report that lacks its last line, of a target that ends by itself.
+fn short() -> Bind {
+    let (kept, _) = GREEN.split_at(GREEN.len() - "ok 2 - b\n".len());
+    Plays(vec![print(kept), ends()])
+}
+
+#[tokio::test]
+async fn a_report_in_pieces_is_asked_for_again_and_never_passes() {
+    for (again, wanted) in
+        [(short(), Cause::PlanMismatch), (green(), Cause::OutputLost), (red(), Cause::TestFailed)]
+    {
+        let binds = vec![short(), green(), again];
+        let record = Case { known_good: true, ..Case::of(binds) }.made().await;
+        let made: Vec<_> =
+            attempts(&record).into_iter().map(|(why, again, _)| (why, again)).collect();
+        let tests = [(Purpose::Test, true), (Purpose::Canary, false), (Purpose::Test, false)];
+        assert_eq!(made, tests);
+        assert_eq!(record.verdict.unwrap().cause, wanted);
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The faults there are, as the program lists them, and random moments for them.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 use super::dice::Dice;
@@ -12,8 +14,13 @@ use crate::process;
 #[derive(Debug, Deserialize)]
 pub(super) struct Fault {
     pub(super) name: String,
+    /// What it takes, if it takes anything.
+    argument: Option<String>,
+    default: Option<String>,
     /// Where it strikes.
     seam: String,
+    /// Whether a rig can know that it was the rig: else it cannot be cured.
+    pub(super) traced: bool,
     moments: Moments,
 }
 
@@ -45,8 +52,9 @@ pub(super) fn all(lab: &Lab) -> Result<Vec<Fault>, Failure> {
 }
 
 impl Fault {
-    /// Writes the fault with a random moment within a run as it naturally goes.
-    pub(super) fn at_random(&self, natural: &Natural, dice: &mut Dice) -> String {
+    /// Writes the fault with a random moment within a run as it naturally goes; `old` is an
+    /// image that may be on the board from before.
+    pub(super) fn at_random(&self, natural: &Natural, old: &Path, dice: &mut Dice) -> String {
         let share = |dice: &mut Dice| format!("{}%", dice.below(101));
         // A wire on which nobody talks cannot spoil what is said.
         let talks = self.seam == "console";
@@ -62,7 +70,14 @@ impl Fault {
             Moments::Command => format!("{}ms", dice.below(natural.run_ms)),
             Moments::BeforeDeploying => "0%".to_owned(),
         };
-        format!("{}@{moment}", self.name)
+        // What takes something and has no default takes a file, or does without.
+        let takes_file = self.argument.is_some() && self.default.is_none();
+        let file = if takes_file && dice.below(2) == 0 {
+            format!("={}", old.display())
+        } else {
+            String::new()
+        };
+        format!("{}{file}@{moment}", self.name)
     }
 }
 
@@ -72,16 +87,16 @@ mod tests {
 
     #[test]
     fn moments_lie_within_the_run() {
-        let text = r#"{"faults":[{"name":"a","moments":"time-since-run-began","seam":"x"},
-            {"name":"b","moments":"before-deployment","seam":"x"}]}"#;
+        let text = r#"{"faults":[{"name":"a","moments":"time-since-run-began","seam":"x","traced":true},
+            {"name":"b","moments":"before-deployment","seam":"x","traced":true}]}"#;
         let list: List = serde_json::from_str(text).unwrap();
         let natural = Natural { run_ms: 5, powered_ms: 3, talking_ms: 1 };
         let mut dice = Dice::new(1, "");
         for _ in 0..50 {
-            let written = list.faults[0].at_random(&natural, &mut dice);
+            let written = list.faults[0].at_random(&natural, Path::new("old"), &mut dice);
             let time = written.strip_prefix("a@").and_then(|rest| rest.strip_suffix("ms"));
             assert!(time.unwrap().parse::<u64>().unwrap() < 5, "{written}");
         }
-        assert_eq!(list.faults[1].at_random(&natural, &mut dice), "b@0%");
+        assert_eq!(list.faults[1].at_random(&natural, Path::new("old"), &mut dice), "b@0%");
     }
 }

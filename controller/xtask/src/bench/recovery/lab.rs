@@ -16,7 +16,8 @@ pub(super) struct Lab {
     pub(super) folder: PathBuf,
     rig: PathBuf,
     pub(super) fixtures: PathBuf,
-    images: Vec<(String, PathBuf)>,
+    /// By place: what is tested there, and what may have stayed from an earlier test.
+    images: Vec<(String, PathBuf, PathBuf)>,
 }
 
 impl Lab {
@@ -35,8 +36,8 @@ impl Lab {
         }
         fs::write(&rig, text).map_err(Failure::io("write", &rig))?;
         let image = |healed: &Healed| {
-            let name = format!("{}/{}.elf", healed.board, healed.fixture);
-            (healed.place.clone(), fixtures.join(name))
+            let of = |name: &str| fixtures.join(format!("{}/{name}.elf", healed.board));
+            (healed.place.clone(), of(&healed.fixture), of(&healed.old))
         };
         let images = places.iter().map(image).collect();
         Ok(Self { jig, folder, rig, fixtures, images })
@@ -60,11 +61,11 @@ impl Lab {
         self.folder.join("runs")
     }
 
-    /// Returns the firmware that is tested at a place.
-    pub(super) fn image(&self, place: &str) -> Result<&Path, Failure> {
-        let image = self.images.iter().find(|(of, _)| of == place);
+    /// Returns the firmware that is tested at a place, and the one before.
+    pub(super) fn images(&self, place: &str) -> Result<(&Path, &Path), Failure> {
+        let images = self.images.iter().find(|(of, ..)| of == place);
         let none = || Failure::Because(format!("there is no place {place}"));
-        image.map(|(_, path)| path.as_path()).ok_or_else(none)
+        images.map(|(_, now, old)| (now.as_path(), old.as_path())).ok_or_else(none)
     }
 
     /// Makes a run of each place in which nothing fails: its firmware is known to be good from

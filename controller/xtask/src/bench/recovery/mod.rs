@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let natural = lab.natural(&places)?;
     let kept = leaks::places(&lab);
     for fault in faults::all(&lab)?.iter().filter(|fault| wanted(&fault.name)) {
-        let mut line = Line::new(&fault.name);
+        let mut line = Line::new(&fault.name, fault.traced);
         for (place, natural) in places.iter().zip(&natural) {
             // Each fault and place has its own dice: what is left out changes no other moment.
             let mut dice = Dice::new(seed, &format!("{} {}", fault.name, place.place));
@@ -128,12 +128,12 @@ fn strike(
     dice: &mut Dice,
     line: &mut Line,
 ) -> Result<(), Failure> {
-    let mut struck = 0;
+    let (mut struck, (_, old)) = (0, lab.images(place)?);
     for _ in 0..rounds * MISSES {
         if struck == rounds {
             break;
         }
-        let written = fault.at_random(natural, dice);
+        let written = fault.at_random(natural, old, dice);
         let outcome = Trial { lab, place, fault: &written }.run()?;
         if outcome == Outcome::Missed {
             line.missed += 1;

@@ -105,7 +105,7 @@ impl Trial<'_> {
     fn made(&self) -> Result<(Value, Vec<StampedEvent>), Failure> {
         let mut command = self.lab.jig();
         command.args(["--json", "run", "--timeout", "10s", "-b", self.place]);
-        command.arg(self.lab.image(self.place)?);
+        command.arg(self.lab.images(self.place)?.0);
         if !self.fault.is_empty() {
             command.args(["--inject", self.fault]);
         }
