@@ -131,7 +131,8 @@ set)
         [ -f pid ] && kill "$(cat pid)" && while [ -S "$SOCKET" ]; do sleep 0.02; done
         rm -f pid
     elif [ "$(grep -c on sets)" -gt 3 ] && [ ! -f pid ]; then
-        setsid "$JIG" probe serve -b desk > served 2>&1 &
+        # The one before may still be letting go of its place: its socket goes first.
+        setsid "$JIG" probe serve -b desk --wait 20s > served 2>&1 &
         echo $! > pid
         until [ -S "$SOCKET" ]; do sleep 0.02; done
     fi ;;
