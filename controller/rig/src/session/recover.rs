@@ -84,7 +84,7 @@ pub async fn recover(
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("recover", trace = %live.id());
     let events = RunEvents::new(&live, &observer);
-    let chart = Chart { book: bench.health, run: live.id().clone() };
+    let chart = Chart::new(bench.health, live.id().clone());
     let (rungs, within) = rungs(&seat, bench.spare, bench.lab, from);
     let lookout = Arc::new(Lookout::new(Arc::clone(&seat.profile)));
     let (plan, images) = (default_plan(false, None, Duration::ZERO), BTreeMap::new());
