@@ -2,6 +2,9 @@
 //!
 //! The book is a convenience: whatever is wrong with it is logged, and the run goes on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use jiff::Timestamp;
 use jig_model::recovery::RecoveryStep;
 use jig_model::{Cause, PlaceName, RunId, Verdict};
@@ -13,17 +16,25 @@ use crate::recovery::Climbed;
 /// Notes what a run shows.
 #[derive(Clone)]
 pub(super) struct Chart<'a> {
-    pub(super) book: Option<&'a HealthBook>,
-    pub(super) run: RunId,
+    book: Option<&'a HealthBook>,
+    run: RunId,
+    /// Set once the book could not be had: each further try would make the run wait as long.
+    given_up: Arc<AtomicBool>,
 }
 
-impl Chart<'_> {
+impl<'a> Chart<'a> {
+    pub(super) fn new(book: Option<&'a HealthBook>, run: RunId) -> Self {
+        Self { book, run, given_up: Arc::default() }
+    }
+
     /// Notes an event; returns how the place is now, if the book can tell.
     pub(super) fn note(&self, place: &PlaceName, event: &HealthEvent) -> Option<PlaceHealth> {
-        let noted = self.book?.note(place, Timestamp::now(), event);
+        let book = self.book.filter(|_| !self.given_up.load(Ordering::Relaxed))?;
+        let noted = book.note(place, Timestamp::now(), event);
         noted
             .inspect_err(|error| {
                 tracing::warn!(error = jig_model::chain(error), "health not noted");
+                self.given_up.store(true, Ordering::Relaxed);
             })
             .ok()
     }
@@ -71,5 +82,34 @@ impl Chart<'_> {
             gaps: events.gaps(),
         };
         self.note(place, &event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_book_that_cannot_be_had_is_asked_once() {
+        let root = tempfile::tempdir().unwrap();
+        let path = HealthBook::path_in(root.path());
+        let book = HealthBook::open(&path).unwrap();
+        let place: PlaceName = "a".parse().unwrap();
+        let chart = Chart::new(Some(&book), "20260101-000000-0000".parse().unwrap());
+        let event = HealthEvent::Quarantined { why: "x".to_owned() };
+        // Somebody breaks the book, and mends it.
+        let spoil = |sql: &str| {
+            let file = rusqlite::Connection::open(&path).unwrap();
+            file.execute_batch(sql).unwrap();
+        };
+        spoil("ALTER TABLE place RENAME TO other");
+        assert_eq!(chart.note(&place, &event), None);
+        spoil("ALTER TABLE other RENAME TO place");
+        assert_eq!(chart.clone().note(&place, &event), None);
+        assert!(
+            Chart::new(Some(&book), "20260101-000000-0000".parse().unwrap())
+                .note(&place, &event)
+                .is_some()
+        );
     }
 }

@@ -119,7 +119,8 @@ impl Making<'_> {
             let mut suspect = suspicion(&verdict);
             if suspect == Suspicion::Either {
                 match self.control().await? {
-                    Control::None | Control::Cancelled => {}
+                    Control::None => {}
+                    Control::Cancelled => return Ok(undecided(verdict, repairs)),
                     Control::Passed(words) => {
                         verdict.notes.push(words);
                         if let Some(together) = self.second_look(&verdict).await? {
@@ -416,6 +417,17 @@ pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means
         known_good: emulated || seat.canary.is_some(),
         hub: lab.has_hub(&seat.place),
         equivalents: spare.map(|spare| spare.place.clone()).collect(),
+    }
+}
+
+/// Says that nobody waited to learn whose it was, and what the test had shown.
+fn undecided(shown: Verdict, repairs: Vec<String>) -> Verdict {
+    let seen = format!("the test had shown: {}: {}", shown.cause, shown.summary);
+    let words = "somebody asked to stop before it was known whether it was the rig";
+    Verdict {
+        evidence: shown.evidence,
+        notes: shown.notes.into_iter().chain([seen]).chain(repairs).collect(),
+        ..Verdict::of(Cause::Cancelled, words)
     }
 }
 

@@ -95,7 +95,7 @@ pub async fn recover(
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("recover", trace = %live.id());
     let events = RunEvents::new(&live, &observer);
-    let chart = Chart { book: bench.health, run: live.id().clone() };
+    let chart = Chart::new(bench.health, live.id().clone());
     let from = match extent {
         Extent::From(step) => Some(step),
         Extent::Ask | Extent::Repair => None,

@@ -144,7 +144,7 @@ pub async fn run(
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live).await?;
     let events = RunEvents::new(&live, &observer);
-    let chart = Chart { book: bench.health, run: live.id().clone() };
+    let chart = Chart::new(bench.health, live.id().clone());
     let seat = Seat {
         place: request.place.clone(),
         resource: request.resource.clone(),

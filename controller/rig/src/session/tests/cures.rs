@@ -36,6 +36,7 @@ use Bind::{Plays, Says};
 
 struct Script {
     binds: Mutex<VecDeque<Bind>>,
+    cancel: CancelToken,
     profile: String,
 }
 
@@ -61,7 +62,11 @@ impl DriverFactory for Script {
             Plays(beats) => (vec![beats], None),
             Says(ok) => (vec![], Some(ok)),
         };
-        let bench = fake::Bench { profile: self.profile.clone(), ..fake::Bench::new(boots) };
+        let bench = fake::Bench {
+            profile: self.profile.clone(),
+            cancel: self.cancel.clone(),
+            ..fake::Bench::new(boots)
+        };
         let bound = bench.bind(context)?;
         let check = |ok| Box::new(Check(ok)) as Box<dyn HealthCheck>;
         Ok(Protocols { health: answer.map(check).into_iter().collect(), ..bound })
@@ -111,6 +116,7 @@ struct Case {
     spare: Vec<Bind>,
     lab: Others,
     seen: Arc<Seen>,
+    cancel: CancelToken,
     /// How the place is at the end.
     health: Arc<Mutex<Option<PlaceHealth>>>,
 }
@@ -133,13 +139,15 @@ impl Case {
             spare: Vec::new(),
             lab: Others::default(),
             seen: Arc::default(),
+            cancel: CancelToken::new(),
             health: Arc::default(),
         }
     }
 
     async fn made(self) -> RunRecord {
+        let cancel = self.cancel.clone();
         self.with(|request, bench, seen| {
-            Box::pin(async move { run(request, bench, seen, CancelToken::new()).await.unwrap() })
+            Box::pin(async move { run(request, bench, seen, cancel).await.unwrap() })
         })
         .await
     }
@@ -169,8 +177,11 @@ impl Case {
         text.push_str("image_set = \"set\"\nargs = [\"-D\", \"{artifact:log}\"]\n");
         text.push_str("[recovery]\nwithin = \"20s\"\n");
         let profile = fake::Bench { profile: text.clone(), ..fake::Bench::new(vec![]) }.profile();
-        let script =
-            |binds: Vec<Bind>| Script { binds: Mutex::new(binds.into()), profile: text.clone() };
+        let script = |binds: Vec<Bind>| Script {
+            binds: Mutex::new(binds.into()),
+            cancel: self.cancel.clone(),
+            profile: text.clone(),
+        };
         let (here, there) = (script(self.binds), script(self.spare.clone()));
         let places = Places::new(root.path());
         let place: PlaceName = "fake".parse().unwrap();
@@ -401,6 +412,15 @@ async fn a_run_that_was_made_to_fail_says_so_however_it_ends() {
     let record = Case::of(vec![struck, Says(true), green()]).made().await;
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.cause, verdict.notes[0].as_str()), (Cause::Passed, "injected x@0s: done"));
+}
+
+#[tokio::test]
+async fn who_asks_to_stop_before_the_rig_is_cleared_leaves_nobody_blamed() {
+    let stopped = Plays(vec![Beat::Cancel]);
+    let record = Case { known_good: true, ..Case::of(vec![silent(), stopped]) }.made().await;
+    let verdict = record.verdict.unwrap();
+    assert_eq!((verdict.kind, verdict.cause), (VerdictKind::Cancelled, Cause::Cancelled));
+    assert!(verdict.notes[0].starts_with("the test had shown: no_output"), "{:?}", verdict.notes);
 }
 
 #[tokio::test]
