@@ -19,6 +19,7 @@ mod dice;
 mod fixtures;
 mod formats;
 mod health;
+mod hunt;
 mod inject;
 mod junit;
 mod linux;
