@@ -20,6 +20,7 @@ mod fixtures;
 mod formats;
 mod health;
 mod hub;
+mod hunt;
 mod inject;
 mod junit;
 mod keeper;
