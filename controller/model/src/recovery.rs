@@ -61,6 +61,8 @@ steps! {
     LongPowerCycle = "long-power-cycle", 90;
     /// Takes the power of the hub that the board hangs on.
     HubCycle = "hub-cycle", 90;
+    /// Waits for what passes by itself, such as a device that comes back or a host that is busy.
+    Wait = "wait", 30;
     /// Moves to another place with the same kind of board.
     FailOver = "fail-over", 60;
     /// Takes the place out of service until it is proven to work again.

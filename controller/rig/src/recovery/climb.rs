@@ -219,7 +219,7 @@ mod tests {
         let proofs = patient.told.iter().filter(|e| matches!(e, RecoveryEvent::Proof { .. }));
         assert_eq!(proofs.count(), taken.len());
         assert!(
-            matches!(patient.told.first(), Some(RecoveryEvent::Began { ladder, .. }) if ladder.len() == 10)
+            matches!(patient.told.first(), Some(RecoveryEvent::Began { ladder, .. }) if ladder.len() == 11)
         );
         assert!(matches!(
             patient.told.last(),

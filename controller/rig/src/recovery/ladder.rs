@@ -66,6 +66,7 @@ fn missing(step: RecoveryStep, means: &Means) -> Option<&'static str> {
         RecoveryStep::HubCycle => {
             unless(means.hub, "nothing switches the power of the board's hub")
         }
+        RecoveryStep::Wait => None,
         RecoveryStep::FailOver => unless(
             !means.equivalents.is_empty(),
             "no other place of the rig has this kind of board on the same kind of resource",
@@ -94,9 +95,12 @@ mod tests {
     #[test]
     fn a_place_climbs_what_it_has_the_means_for() {
         let emulated = Means { emulated: true, known_good: true, ..Means::default() };
-        assert_eq!(climbed(&emulated), ["restart-emulator"]);
+        assert_eq!(climbed(&emulated), ["restart-emulator", "wait"]);
         let bare = Means::default();
-        assert_eq!(climbed(&bare), ["reopen", "reset", "attach-under-reset", "out-of-service"]);
+        assert_eq!(
+            climbed(&bare),
+            ["reopen", "reset", "attach-under-reset", "wait", "out-of-service"]
+        );
         let rich = Means {
             emulated: false,
             outlet: true,

@@ -19,7 +19,13 @@ const CHECK: Duration = Duration::from_secs(20);
 
 /// How long the devices on a hub may take to be there again: the kernel gives a port that does
 /// not answer three tries of five seconds.
-const ENUMERATION: Duration = Duration::from_secs(15);
+///
+/// The scripted boards of the tests have no time.
+const ENUMERATION: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 15 });
+
+/// How long a host may take until an emulator starts again: whoever has none installed waits
+/// as long to be told.
+const HOST: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 3 });
 
 /// Pause between two looks for them.
 const LOOK: Duration = Duration::from_millis(500);
@@ -78,6 +84,10 @@ impl Nurse<'_, '_> {
                 let done = self.making.bench.lab.cycle_hub(&self.making.seat.place).await?;
                 self.comes_back().await;
                 Ok(done)
+            }
+            RecoveryStep::Wait => {
+                self.comes_back().await;
+                Ok("it was given time".to_owned())
             }
             RecoveryStep::FailOver => self.fail_over().await,
             RecoveryStep::OutOfService => {
@@ -168,11 +178,11 @@ impl Nurse<'_, '_> {
         })
     }
 
-    /// Waits until what hangs on a hub is there again, if it comes at all: the proof that
-    /// follows tells.
+    /// Waits until the board answers again, if it does at all: the proof that follows tells.
     async fn comes_back(&mut self) {
         let resource = self.making.seat.resource.clone();
-        let until = Instant::now() + ENUMERATION;
+        let emulated = matches!(resource, Resource::Emulator(_));
+        let until = Instant::now() + if emulated { HOST } else { ENUMERATION };
         while Instant::now() < until {
             if self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok()) {
                 return;

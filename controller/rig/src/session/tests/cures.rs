@@ -318,13 +318,13 @@ async fn the_budget_of_cures_is_for_the_whole_run() {
 
 #[tokio::test]
 async fn without_a_proof_there_is_no_cure() {
-    let record = Case::of(vec![lost(), Says(false)]).made().await;
+    let record = Case::of(vec![lost(), Says(false), Says(false)]).made().await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::EmulatorKilled);
-    let told = "not repaired: a new emulator was started; board-answers";
+    let told = "not repaired: it was given time; board-answers";
     assert!(verdict.notes[0].contains(told), "{:?}", verdict.notes);
     // Nothing is asked, nothing answers: that proves nothing either.
-    let record = Case::of(vec![lost(), silent()]).made().await;
+    let record = Case::of(vec![lost(), silent(), silent()]).made().await;
     let verdict = record.verdict.unwrap();
     assert!(verdict.notes[0].contains("nothing at this place can prove"), "{:?}", verdict.notes);
 }
@@ -356,7 +356,7 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     assert!(verdict.notes[0].contains("contradicts itself"), "{:?}", verdict.notes);
 
     // A repair that the known-good image does not confirm is none.
-    let binds = vec![lost(), Says(true), red()];
+    let binds = vec![lost(), Says(true), red(), Says(true), red()];
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
 }
@@ -433,8 +433,8 @@ async fn a_real_board_is_not_given_an_image_that_nobody_declared() {
 #[tokio::test]
 async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
     let resource = || Resource::Probe(ProbeResource::default());
-    // Taken up again, reset, attached under reset, each in vain.
-    let broken = || vec![lost(), Says(false), silent(), Says(false), Says(false)];
+    // Taken up again, reset, attached under reset, given time, each in vain.
+    let broken = || vec![lost(), Says(false), silent(), Says(false), Says(false), Says(false)];
     let case =
         Case { resource: resource(), spare: vec![Says(true), green()], ..Case::of(broken()) };
     let health = Arc::clone(&case.health);
@@ -476,6 +476,7 @@ async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
     // Who is only asked is left alone.
     let record = Case::of(vec![Says(false)]).recovered(Extent::Ask).await;
     assert!(record.verdict.unwrap().summary.starts_with("does not work: board-answers"));
-    let record = Case::of(vec![Says(false), Says(false)]).recovered(Extent::Repair).await;
+    let record =
+        Case::of(vec![Says(false), Says(false), Says(false)]).recovered(Extent::Repair).await;
     assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);
 }
