@@ -37,7 +37,7 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
     );
     let pdu = workshop.write("pdu", PDU);
     fs::set_permissions(pdu, fs::Permissions::from_mode(0o755)).unwrap();
-    let served = Served::start(&workshop, "desk", &[]);
+    // Nobody serves the board yet, so nothing proves that it works.
     let recover = || workshop.run(["recover", "-b", "left", "--from", "hub-cycle"]);
 
     // Somebody works with the other place: a command that waits for its device, which hangs.
@@ -73,6 +73,7 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
         assert!(doctor.contains(words), "{words}: {doctor}");
     }
 
+    let served = Served::start(&workshop, "desk", &[]);
     // Then it is free; that the place is out of service keeps nobody from repairing it.
     let repaired = recover();
     repaired.says(0, &["hub-cycle helped", "the power of hub shelf was cycled, off for 20ms"]);
