@@ -129,6 +129,7 @@ fn fault_word(fault: Fault) -> &'static str {
         Fault::Profile => "profile",
         Fault::Lab => "lab",
         Fault::Target => "target",
+        Fault::Unknown => "unknown",
         Fault::Cancelled => "cancelled",
         Fault::Bug => "bug",
     }

@@ -166,6 +166,7 @@ fn blame(kind: VerdictKind, cause: Cause) -> &'static str {
         Some(Fault::Lab) => "the rig is to blame; this says nothing about the target",
         Some(Fault::Usage) => "the command line is to blame",
         Some(Fault::Profile) => "the configuration is to blame",
+        Some(Fault::Unknown) => "who is to blame is unknown",
         Some(Fault::Cancelled) => "nobody is to blame; the run did not come to its end",
         Some(Fault::Bug) => "jig is to blame; please report it with `jig runs export`",
     }

@@ -117,6 +117,8 @@ pub enum Purpose {
     /// The known-good image, to tell the rig from the firmware. Says nothing about what was
     /// asked for.
     Canary,
+    /// The test's own image is put back where the known-good image ran last.
+    Restore,
 }
 
 impl Purpose {

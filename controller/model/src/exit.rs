@@ -57,6 +57,7 @@ pub fn of_fault(fault: Fault) -> u8 {
         Fault::Profile => PROFILE,
         Fault::Lab => LAB,
         Fault::Target => FAIL,
+        Fault::Unknown => INCONCLUSIVE,
         Fault::Cancelled => CANCELLED,
         Fault::Bug => BUG,
     }
@@ -95,6 +96,7 @@ mod tests {
     fn every_fault_has_its_code_and_none_is_green() {
         let table = [
             (Fault::Target, 1),
+            (Fault::Unknown, 4),
             (Fault::Usage, 2),
             (Fault::Profile, 3),
             (Fault::Bug, 70),

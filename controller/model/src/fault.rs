@@ -16,6 +16,8 @@ pub enum Fault {
     Lab,
     /// The firmware under test failed.
     Target,
+    /// The firmware or the rig: what was seen does not tell them apart.
+    Unknown,
     /// Somebody asked to stop.
     Cancelled,
     /// Jig itself is wrong.

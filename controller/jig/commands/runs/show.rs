@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use jig_model::exit;
 use jig_model::result::CaseStatus;
+use jig_model::{Purpose, exit};
 use jig_rig::store::{RunEntry, RunRecord};
 use serde_json::json;
 
@@ -65,11 +65,15 @@ pub(super) fn text(entry: &RunEntry, record: &RunRecord, paint: Paint) -> String
     }
     for attempt in &record.attempts {
         let (word, style) = verdict_word(attempt.verdict.kind);
-        let replaced = if attempt.replaced { ", made again after the rig was cured" } else { "" };
+        let replaced = if attempt.replaced { ", made again" } else { "" };
         let _ = writeln!(
             text,
             "  {} {}: {} {} ({}{replaced}, {} boots)",
-            if attempt.purpose.is_test() { "attempt" } else { "known-good image as" },
+            match attempt.purpose {
+                Purpose::Test => "attempt",
+                Purpose::Canary => "known-good image as",
+                Purpose::Restore => "own image put back as",
+            },
             attempt.attempt,
             paint.paint(style, word),
             attempt.verdict.cause,

@@ -31,11 +31,13 @@ pub(super) struct Words {
 /// Says an event.
 pub(super) fn words(event: &RunEvent) -> Words {
     let (source, text, style) = match event {
-        RunEvent::AttemptStarted { attempt, purpose: Purpose::Test } => {
-            ("run", format!("attempt {attempt} begins"), Some(Style::Bold))
-        }
-        RunEvent::AttemptStarted { attempt, purpose: Purpose::Canary } => {
-            ("run", format!("attempt {attempt} begins: the known-good image"), Some(Style::Bold))
+        RunEvent::AttemptStarted { attempt, purpose } => {
+            let what = match purpose {
+                Purpose::Test => "",
+                Purpose::Canary => ": the known-good image",
+                Purpose::Restore => ": the test's own image is put back",
+            };
+            ("run", format!("attempt {attempt} begins{what}"), Some(Style::Bold))
         }
         RunEvent::Deployed(report) => {
             let text =

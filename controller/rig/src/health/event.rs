@@ -206,7 +206,9 @@ fn of_run(kind: VerdictKind, cause: Cause) -> Option<Signal> {
         VerdictKind::Fail | VerdictKind::Flaky | VerdictKind::Cancelled => None,
         VerdictKind::EnvError | VerdictKind::Inconclusive => match cause.fault() {
             Some(Fault::Lab) if of_the_place(cause) => Some(Signal::Failed),
-            Some(Fault::Lab | Fault::Usage | Fault::Profile | Fault::Target) => None,
+            Some(Fault::Lab | Fault::Unknown | Fault::Usage | Fault::Profile | Fault::Target) => {
+                None
+            }
             Some(Fault::Cancelled | Fault::Bug) | None => None,
         },
     }

@@ -57,6 +57,23 @@ pub fn declared_plan(until: Option<Pattern>, within: Duration) -> Plan {
     default_plan(true, until, within.clamp(LEAST, MOST))
 }
 
+/// Returns the plan that puts a plan's images on a board and does nothing else; none if it
+/// has none to put.
+pub fn deploy_plan(plan: &Plan) -> Option<Plan> {
+    let mut only = plan.clone();
+    for stage in &mut only.stages {
+        for step in &mut stage.steps {
+            for behavior in &mut step.behaviors {
+                behavior.actions.retain(|action| matches!(action.kind, ActionKind::Deploy { .. }));
+            }
+            step.behaviors.retain(|behavior| !behavior.actions.is_empty());
+        }
+        stage.steps.retain(|step| !step.behaviors.is_empty());
+    }
+    only.stages.retain(|stage| !stage.steps.is_empty());
+    (!only.stages.is_empty()).then_some(only)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

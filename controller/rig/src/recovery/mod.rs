@@ -15,7 +15,7 @@ mod climb;
 mod ladder;
 mod triage;
 
-pub use canary::{LONGEST, canary_plan, declared_plan, repeatable};
+pub use canary::{LONGEST, canary_plan, declared_plan, deploy_plan, repeatable};
 pub use climb::{Bedside, Climbed, Proof, climb};
 pub use ladder::{Means, ladder};
 pub use triage::{Suspicion, suspicion};

@@ -9,7 +9,8 @@ use jig_model::rig_file::Resource;
 use jig_model::{PlaceName, RunEvent, chain};
 use tokio::time::{Instant, sleep};
 
-use super::making::{Control, Making};
+use super::making::Making;
+use super::turns::Control;
 use crate::attempt::{AttemptError, BindRequest, Bound, EventSink};
 use crate::health::{HealthEvent, examine};
 use crate::recovery::{Bedside, Proof};

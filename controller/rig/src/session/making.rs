@@ -1,10 +1,5 @@
-//! A run being made: attempts, the suspicion each leaves, and the same test again after a cure.
-//!
-//! # Design
-//! An attempt that the rig spoiled is no attempt of the test: it is recorded, the rig is
-//! repaired, and the test has its turn again, once per cure. What it showed counts for nothing,
-//! for better or worse: a failure that was seen is never made a pass by a repair, because only
-//! verdicts that blame the lab, or that a known-good image unmasked as the lab's, lead here.
+//! A run being made: attempts, known-good images and repairs, in the order that
+//! [`Turns`] decides.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,6 +9,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use jig_model::image::Image;
 use jig_model::plan::Plan;
+use jig_model::profile::DeployMethod;
 use jig_model::protocol::ProcessLedger;
 use jig_model::recovery::Rung;
 use jig_model::rig_file::Resource;
@@ -27,10 +23,11 @@ use super::ledger::{RunClock, RunEvents, RunLedger};
 use super::patience::patiently;
 use super::recover::rungs;
 use super::run::{Bench, Observer};
+use super::turns::{Control, Next, Step, Turns};
 use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, Lookout, perform};
 use crate::console::Syncing;
 use crate::recovery::{
-    Climbed, LONGEST, Means, Suspicion, canary_plan, climb, declared_plan, repeatable, suspicion,
+    Climbed, LONGEST, Means, canary_plan, climb, declared_plan, deploy_plan, repeatable,
 };
 use crate::store::{
     AttemptRecord, BootRecord, KnownFormat, LiveRun, Passed, RunRecord, StoreError,
@@ -39,6 +36,13 @@ use crate::workflow::CancelToken;
 
 /// Images by the name the plan gives them; `None` is the command line's.
 pub(super) type Images = BTreeMap<Option<PathBuf>, Image>;
+
+/// What an attempt amounts to.
+pub(super) struct Attempted {
+    pub(super) verdict: Verdict,
+    /// If its wire is to be believed, where the verdict says that it is not.
+    believed: Option<Verdict>,
+}
 
 /// A run being made.
 pub(super) struct Making<'a> {
@@ -52,10 +56,10 @@ pub(super) struct Making<'a> {
     pub(super) events: Arc<RunEvents>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) cancel: CancelToken,
-    /// What is known where the wire of a console is in doubt.
-    pub(super) garbled: Garbled,
-    /// How many more times the rig may be repaired.
-    pub(super) cures: u32,
+    /// Decides what is done after each attempt.
+    pub(super) turns: Turns,
+    /// Whether the known-good image was the last that ran.
+    pub(super) displaced: bool,
     /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
     pub(super) number: u32,
     /// Logs that are whole but may not be durable yet.
@@ -64,107 +68,42 @@ pub(super) struct Making<'a> {
     pub(super) chart: Chart<'a>,
 }
 
-/// What is known where the wire of a console is in doubt.
-#[derive(Debug, Default)]
-pub(super) struct Garbled {
-    /// What the last attempt amounts to if its wire is to be believed after all.
-    believed: Option<Verdict>,
-    /// There was garbage in this turn already.
-    seen: bool,
-    /// A known-good image has passed in this turn.
-    vouched: bool,
-}
-
-impl Garbled {
-    /// Returns what the last attempt amounts to if its garbage must be the target's own: a
-    /// wire does not go bad in the same test twice, with a good image between.
-    fn overcome(&mut self) -> Option<Verdict> {
-        let mut believed = self.believed.take()?;
-        if !std::mem::replace(&mut self.seen, true) || !self.vouched {
-            return None;
-        }
-        let note = "garbage came again after the rig was repaired: the target prints it";
-        believed.notes.push(note.to_owned());
-        Some(believed)
-    }
-}
-
-/// What a known-good image says of a rig.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Control {
-    /// There is none, or it may not be used here.
-    None,
-    /// It ran as it should: the rig works.
-    Passed(String),
-    /// It did not: the rig does not work.
-    Failed(String),
-    /// Somebody asked to stop.
-    Cancelled,
-}
-
 impl Making<'_> {
-    /// Makes the test's next attempt, as often as the rig is repaired in between; returns the
-    /// verdict that counts.
+    /// Makes the test's next attempt that counts; returns what it amounts to.
     pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
-        let mut repairs: Vec<String> = Vec::new();
-        // The known-good image has failed in this turn, too.
-        let mut unmasked = false;
-        self.garbled = Garbled::default();
+        self.turns.begin();
+        let mut step = self.test().await?;
         loop {
-            let mut verdict = self.attempt(Purpose::Test, self.plan, self.images).await?;
-            if let Some(believed) = self.garbled.overcome() {
-                verdict = believed;
-                self.amend(&verdict, false).await?;
-            }
-            let mut suspect = suspicion(&verdict);
-            if suspect == Suspicion::Either {
-                match self.control().await? {
-                    Control::None => {}
-                    Control::Cancelled => return Ok(undecided(verdict, repairs)),
-                    Control::Passed(words) => {
-                        verdict.notes.push(words);
-                        if let Some(together) = self.second_look(&verdict).await? {
-                            verdict = together;
-                        }
-                    }
-                    Control::Failed(words) if unmasked && self.garbled.vouched => {
-                        // It has passed since it spoke against the rig, and fails again.
-                        verdict.notes.push(format!("{words}; it contradicts itself"));
+            let Step { verdict, next } = step;
+            self.amend(&verdict, next == Next::Again).await?;
+            step = match next {
+                Next::Done => return Ok(verdict),
+                Next::Again => self.test().await?,
+                Next::Repair => {
+                    let climbed = self.repair(verdict.cause).await;
+                    self.turns.repaired(verdict, &climbed)
+                }
+                Next::Control => {
+                    let control = self.control().await?;
+                    if self.turns.contradicts_itself(&control) {
                         self.doubt(Some(u32::MAX));
                     }
-                    Control::Failed(words) => {
-                        unmasked = true;
-                        self.garbled.vouched = false;
-                        verdict = blame_rig(verdict, words);
-                        suspect = Suspicion::Rig;
+                    let step = self.turns.controlled(verdict, control);
+                    if step.next == Next::Again {
+                        let text = "made again: what was not seen may have been lost on the way";
+                        self.events.emit(RunEvent::Note { text: text.to_owned() });
                     }
+                    step
                 }
-                self.amend(&verdict, false).await?;
-            }
-            if suspect != Suspicion::Rig || self.cures == 0 || self.cancel.is_cancelled() {
-                verdict.notes.extend(repairs);
-                return Ok(verdict);
-            }
-            self.cures -= 1;
-            let climbed = self.repair(verdict.cause).await;
-            match climbed.cured_by {
-                Some(step) => {
-                    let word = verdict.cause;
-                    repairs.push(format!("the rig was repaired by {step} after {word}"));
-                    self.amend(&verdict, true).await?;
-                }
-                None if climbed.cancelled => {
-                    let words = "somebody asked to stop while the rig was repaired";
-                    return Ok(Verdict { notes: repairs, ..Verdict::of(Cause::Cancelled, words) });
-                }
-                None => {
-                    verdict.notes.push(format!("the rig was not repaired: {}", climbed.detail));
-                    verdict.notes.extend(repairs);
-                    self.amend(&verdict, false).await?;
-                    return Ok(verdict);
-                }
-            }
+            };
         }
+    }
+
+    /// Makes an attempt of the test.
+    async fn test(&mut self) -> Result<Step, StoreError> {
+        let Attempted { verdict, believed } =
+            self.attempt(Purpose::Test, self.plan, self.images).await?;
+        Ok(self.turns.attempted(verdict, believed))
     }
 
     /// Repairs the rig.
@@ -200,8 +139,10 @@ impl Making<'_> {
         let Some((plan, image)) = self.canary().await? else { return Ok(Control::None) };
         let name = image.name.clone();
         let images = BTreeMap::from([(None, image)]);
-        let made = self.attempt(Purpose::Canary, &plan, &images).await?;
-        self.garbled.vouched |= made.kind == VerdictKind::Pass;
+        let made = self.attempt(Purpose::Canary, &plan, &images).await?.verdict;
+        if made.kind == VerdictKind::Pass {
+            self.turns.vouch();
+        }
         if made.kind != VerdictKind::Cancelled {
             let (passed, words) =
                 (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
@@ -261,8 +202,9 @@ impl Making<'_> {
         purpose: Purpose,
         plan: &Plan,
         images: &Images,
-    ) -> Result<Verdict, StoreError> {
+    ) -> Result<Attempted, StoreError> {
         self.number += 1;
+        self.displaced = purpose == Purpose::Canary;
         let attempt = self.number;
         // What could not be written between attempts is no attempt's.
         drop(self.events.lost());
@@ -308,7 +250,7 @@ impl Making<'_> {
             end.verdict =
                 Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(&error)) };
         }
-        self.garbled.believed = end.believed.take();
+        let believed = end.believed.take();
         let verdict = end.verdict.clone();
         self.events.emit(RunEvent::AttemptEnded { attempt, verdict: verdict.clone() });
         let boots = (1..).zip(end.boots).map(|(boot, offset)| BootRecord { boot, offset });
@@ -328,7 +270,27 @@ impl Making<'_> {
         if purpose.is_test() && verdict.kind == VerdictKind::Pass {
             self.remember(duration_ms);
         }
-        Ok(verdict)
+        Ok(Attempted { verdict, believed })
+    }
+
+    /// Puts the run's own image back on a board that keeps what was put on it last; says what
+    /// became of it if the known-good image had taken its place.
+    pub(super) async fn put_back(&mut self) -> Result<Option<String>, StoreError> {
+        let keeps = match self.seat.profile.deploy_on(&self.seat.resource).method() {
+            DeployMethod::Probe | DeployMethod::Command => true,
+            DeployMethod::EmulatorLoader | DeployMethod::ImageSet => false,
+        };
+        let Some(plan) = deploy_plan(self.plan).filter(|_| keeps && self.displaced) else {
+            return Ok(None);
+        };
+        let made = self.attempt(Purpose::Restore, &plan, self.images).await?.verdict;
+        Ok(Some(match made.kind {
+            VerdictKind::Pass => "the test's own image was put back on the board".to_owned(),
+            _ => format!(
+                "the known-good image is still on the board: {}: {}",
+                made.cause, made.summary
+            ),
+        }))
     }
 
     /// Keeps what has passed as the place's known-good image, if it can be one.
@@ -370,9 +332,16 @@ impl Making<'_> {
         verdict: &Verdict,
         replaced: bool,
     ) -> Result<(), StoreError> {
+        let of_the_test = |made: &AttemptRecord| made.purpose.is_test();
+        let Some(last) = self.live.record().attempts.iter().rposition(of_the_test) else {
+            return Ok(());
+        };
+        let known = &self.live.record().attempts[last];
+        if known.verdict == *verdict && known.replaced == replaced {
+            return Ok(());
+        }
         self.note(|record| {
-            let tests = record.attempts.iter_mut().filter(|made| made.purpose.is_test());
-            if let Some(last) = tests.last() {
+            if let Some(last) = record.attempts.get_mut(last) {
                 last.verdict = verdict.clone();
                 last.replaced = replaced;
             }
@@ -417,26 +386,5 @@ pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means
         known_good: emulated || seat.canary.is_some(),
         hub: lab.has_hub(&seat.place),
         equivalents: spare.map(|spare| spare.place.clone()).collect(),
-    }
-}
-
-/// Says that nobody waited to learn whose it was, and what the test had shown.
-fn undecided(shown: Verdict, repairs: Vec<String>) -> Verdict {
-    let seen = format!("the test had shown: {}: {}", shown.cause, shown.summary);
-    let words = "somebody asked to stop before it was known whether it was the rig";
-    Verdict {
-        evidence: shown.evidence,
-        notes: shown.notes.into_iter().chain([seen]).chain(repairs).collect(),
-        ..Verdict::of(Cause::Cancelled, words)
-    }
-}
-
-/// Says that it was the rig, and what the test had shown.
-fn blame_rig(shown: Verdict, words: String) -> Verdict {
-    let seen = format!("the test had shown: {}: {}", shown.cause, shown.summary);
-    Verdict {
-        evidence: shown.evidence,
-        notes: shown.notes.into_iter().chain([seen]).collect(),
-        ..Verdict::of(Cause::RigUnhealthy, words)
     }
 }

@@ -12,9 +12,9 @@ mod making;
 mod patience;
 mod recover;
 mod run;
-mod second_look;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub use images::{ImagesError, UnreadableImage};
 pub use lab::{Lab, NoLab, Seat};

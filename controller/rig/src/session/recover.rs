@@ -15,8 +15,9 @@ use super::bedside::Nurse;
 use super::chart::Chart;
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::{Garbled, Making, means};
+use super::making::{Making, means};
 use super::run::{Bench, Observer, SessionError};
+use super::turns::Turns;
 use crate::attempt::Lookout;
 use crate::recovery::{Bedside as _, Proof, ladder};
 use crate::store::{NewRun, PlanRecord, RunRecord, SystemClock};
@@ -113,8 +114,8 @@ pub async fn recover(
         events,
         observer,
         cancel,
-        cures: 0,
-        garbled: Garbled::default(),
+        turns: Turns::new(0),
+        displaced: false,
         number: 0,
         syncing: Vec::new(),
         chart: chart.clone(),

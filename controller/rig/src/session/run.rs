@@ -17,8 +17,9 @@ use super::chart::Chart;
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::{Garbled, Making};
+use super::making::Making;
 use super::patience::patiently;
+use super::turns::Turns;
 use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
 use crate::health::HealthBook;
@@ -163,8 +164,8 @@ pub async fn run(
         events,
         observer,
         cancel,
-        cures: request.cures.unwrap_or(request.profile.recovery.cures),
-        garbled: Garbled::default(),
+        turns: Turns::new(request.cures.unwrap_or(request.profile.recovery.cures)),
+        displaced: false,
         number: 0,
         syncing: Vec::new(),
         chart: chart.clone(),
@@ -186,9 +187,12 @@ pub async fn run(
             break;
         }
     }
+    let put_back = making.put_back().instrument(span.clone()).await?;
+    syncing.append(&mut making.syncing);
     verdicts.extend(durable(syncing).await);
     let (place, events) = (making.seat.place.clone(), Arc::clone(&making.events));
     let mut verdict = combine(&verdicts);
+    verdict.notes.extend(put_back);
     events.own_up(&mut verdict);
     // The end is written once; that it can be is waited for before.
     drop(patiently(|| live.update(|_| {})).await);

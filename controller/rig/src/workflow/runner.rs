@@ -294,7 +294,10 @@ impl Run<'_> {
                     Some(Fault::Target) => true,
                     Some(Fault::Cancelled) => return Some(self.call_off(failure.detail)),
                     // Nobody to blame is no failure that another attempt could cure.
-                    Some(Fault::Lab | Fault::Profile | Fault::Usage | Fault::Bug) | None => false,
+                    Some(
+                        Fault::Lab | Fault::Unknown | Fault::Profile | Fault::Usage | Fault::Bug,
+                    )
+                    | None => false,
                 };
                 (failure, may_repeat)
             }

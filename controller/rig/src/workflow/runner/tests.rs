@@ -325,7 +325,7 @@ async fn only_causes_that_blame_the_target_use_up_attempts() {
                 assert_eq!(seen.outcome.state, State::WorkflowCompleted, "{cause}");
                 assert_eq!(seen.outcome.restarts, 1, "a failure is never a pass");
             }
-            Some(Fault::Lab | Fault::Profile | Fault::Usage | Fault::Bug) => {
+            Some(Fault::Lab | Fault::Unknown | Fault::Profile | Fault::Usage | Fault::Bug) => {
                 assert_eq!(seen.outcome.state, State::Error, "{cause}");
                 assert_eq!((seen.cause(), seen.outcome.restarts), (Some(cause), 0));
                 assert!(seen.moves().ends_with(" FAIL"), "{}", seen.moves());
