@@ -300,6 +300,30 @@ fn what_goes_wrong_behind_a_selector_is_named() {
     }
 }
 
+/// The known-good image of a real board replaces what is in its flash; a test that is looked
+/// into leaves the board as its user left it.
+#[test]
+fn a_boards_own_image_is_put_back_behind_the_known_good_one() {
+    let workshop = Workshop::new();
+    let _served = Served::start(&workshop, "microbit");
+    let rig = fs::read_to_string(workshop.path("rig.toml")).unwrap();
+    let good = elf("microbit", "rtt-report");
+    workshop.write("rig.toml", format!("{rig}\n[place.canary]\nimage = \"{good}\"\n"));
+    let image = elf("microbit", "silent");
+    let ran = workshop.run(["run", "-b", "bench", "--timeout", "1s", &image]);
+    ran.says(4, &["cause: no_output", "missing again", "own image was put back"]);
+    let run = workshop.run_dirs().pop().unwrap();
+    let record = fs::read(run.join("record.json")).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    let purposes = record["attempts"].as_array().unwrap().iter();
+    let purposes: Vec<_> =
+        purposes.map(|made| made["purpose"].as_str().unwrap_or("test")).collect();
+    assert_eq!(purposes, ["test", "canary", "test", "canary", "restore"]);
+    let flashed = workshop.run(["--json", "flash", "-b", "bench", &image]);
+    let flashed = flashed.says(0, &[]).json().unwrap();
+    assert_eq!(flashed["sectors_erased"], 0, "{flashed}");
+}
+
 /// The wait for a report ends a second behind the reset, and says why; that is no second reset.
 #[test]
 fn a_reset_behind_a_selector_is_counted_once() {

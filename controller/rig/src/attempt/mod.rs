@@ -24,6 +24,7 @@ mod post_mortem;
 mod tests;
 mod trouble;
 mod watcher;
+mod watching;
 mod wire_watch;
 
 pub use board::EventSink;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use jig_model::image::Image;
+use jig_model::image::{DeployReport, Image};
 use jig_model::plan::{Action, ActionKind, Plan, PowerOp};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
@@ -14,8 +14,7 @@ use jig_model::protocol::{
 };
 use jig_model::rig_file::Resource;
 use jig_model::{Cause, ConsoleName, RunEvent, Verdict, chain};
-use tokio::sync::{oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::actions::{Actions, lied};
@@ -25,9 +24,12 @@ use super::consoles::Consoles;
 use super::lookout::Lookout;
 use super::patience::pulse;
 use super::post_mortem::{explain, image_of};
-use super::watcher::{Progress, Reading, Seen, Watcher};
+use super::watcher::{Progress, Reading};
+use super::watching::{Sights, Watching};
 use crate::console::{ConsoleHandle, FollowError, LogError, PatternSetError, Syncing};
-use crate::judge::{Heard, Identity, Observation, Passage, ReadBack, judge};
+use crate::judge::{
+    Finding, Gap, Heard, Identity, Incident, Observation, Passage, ReadBack, judge,
+};
 use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
@@ -142,36 +144,58 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         return Err(AttemptError::NoConsole(results_console));
     }
     let lines = consoles.lines(request.dir, request.attempt);
-    let named = (consoles.primary.clone(), results_console.clone());
-    let board = Board::new(lines, named, Arc::clone(&request.events));
-    let board = Arc::new(board);
+    let named = (consoles.primary.clone(), results_console);
+    let board = Arc::new(Board::new(lines, named, Arc::clone(&request.events)));
     for (name, console) in &consoles.running {
         (request.opened)(name, console.handle());
     }
     let protocols = bind(&request, &board).map_err(AttemptError::Bind)?;
+    let (watching, watched) = Watching::start(&board, &request.lookout, &reading.how);
+    let (made, workflow) = make(&request, &board, protocols, watched).await;
+    let sights = watching.end().await?;
+    let boots = {
+        let facts = board.facts();
+        facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()
+    };
+    let mut closed = consoles.close(request.dir, request.attempt).await;
+    let found = (std::mem::take(&mut closed.incidents), std::mem::take(&mut closed.gaps));
+    let observation = observe(&request, reading.wanted, &board, made, sights, found);
+    let verdict = judge(&observation);
+    let believed = judge(&Observation { garbage: None, ..observation });
+    Ok(AttemptEnd {
+        believed: (believed.cause != verdict.cause).then_some(believed),
+        verdict,
+        workflow: Some(workflow),
+        boots,
+        consoles: closed.lengths,
+        syncing: closed.syncing,
+    })
+}
 
-    let mut watchers = JoinSet::new();
-    let mut stops = Vec::new();
-    let mut watched = BTreeMap::new();
-    for name in consoles.running.keys() {
-        let is_results = *name == results_console;
-        let how = is_results.then(|| reading.how.clone());
-        // The watcher has the only sender: waits end when it ends.
-        let (told, progress) = watch::channel(Progress::default());
-        watched.insert(name.clone(), progress);
-        let (stop, stopped) = oneshot::channel();
-        stops.push(stop);
-        let (name, board) = (name.clone(), Arc::clone(&board));
-        let lookout = Arc::clone(&request.lookout);
-        watchers.spawn(async move {
-            let watcher = Watcher::new(&name, &board, lookout.sought().await?, how, told)?;
-            Ok((is_results, watcher.run(stopped).await?))
-        });
-    }
+/// What became of the plan.
+struct Made {
+    /// Somebody asked to stop.
+    cancelled: bool,
+    /// What failed, the taking of the power included.
+    failure: Option<ActionFailure>,
+    /// How often a behaviour was started again.
+    restarts: u32,
+    /// What was put on the board.
+    deployed: Option<DeployReport>,
+    /// What the debug port found behind a failure.
+    post_mortem: Option<Finding>,
+}
 
+/// Does what the plan says, learns what is to be learnt behind a failure, and takes the power.
+async fn make(
+    request: &AttemptRequest<'_>,
+    board: &Arc<Board>,
+    protocols: Protocols,
+    watched: BTreeMap<ConsoleName, watch::Receiver<Progress>>,
+) -> (Made, WorkflowRecord) {
     let mut performer = Performer {
         actions: Actions {
-            board: Arc::clone(&board),
+            board: Arc::clone(board),
             profile: Arc::clone(&request.profile),
             protocols,
             host: request.host,
@@ -192,8 +216,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let outcome = tokio::select! {
         // First, so that a wait that is over knows of the time that was lost.
         biased;
-        never = pulse(&board) => match never {},
-        outcome = follow_plan(&request, &mut performer) => outcome,
+        never = pulse(board) => match never {},
+        outcome = follow_plan(request, &mut performer) => outcome,
     };
     let Performer { mut actions, .. } = performer;
     if outcome.state == State::WorkflowCompleted {
@@ -201,10 +225,10 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         drop(actions.settle().await);
     }
     if outcome.failure.is_some() {
-        aftermath::hear_out(&board).await;
-        aftermath::check_health(&board, &mut actions.protocols.health).await;
+        aftermath::hear_out(board).await;
+        aftermath::check_health(board, &mut actions.protocols.health).await;
     }
-    let post_mortem = explain(&request, &board, &mut actions, outcome.failure.as_ref()).await;
+    let post_mortem = explain(request, board, &mut actions, outcome.failure.as_ref()).await;
     let off = power_off(&mut actions).await;
     if let (Some(_), Err(error)) = (&outcome.failure, &off) {
         // The verdict has another reason; whoever uses the board next must know all the same.
@@ -214,29 +238,32 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         // Nobody has looked what is still in the wires.
         board.drained().await;
     }
-    // Dropping the stops tells the watchers to look at what is left and end.
-    drop(stops);
-    let mut seen = Seen::default();
-    let mut others = Vec::new();
-    while let Some(ended) = watchers.join_next().await {
-        let (is_results, found) = ended.map_err(AttemptError::Broken)??;
-        if is_results {
-            seen = found;
-        } else {
-            others.push(found);
-        }
-    }
-    let deployed = actions.deployed.take();
-    drop(actions);
-    let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
-    let boots = {
-        let facts = board.facts();
-        facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()
+    let made = Made {
+        // Before its first stage a workflow has no way into the state of that name.
+        cancelled: outcome.state == State::Cancelled
+            || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
+        failure: outcome.failure.or(off.err()),
+        restarts: outcome.restarts,
+        deployed: actions.deployed.take(),
+        post_mortem,
     };
-    let closed = consoles.close(request.dir, request.attempt).await;
+    (made, outcome.record)
+}
 
+/// Joins all that was seen, done and found for the judge.
+fn observe(
+    request: &AttemptRequest<'_>,
+    results_wanted: bool,
+    board: &Board,
+    made: Made,
+    sights: Sights,
+    (lost, gaps): (Vec<Incident>, Vec<Gap>),
+) -> Observation {
+    let Made { cancelled, failure, restarts, deployed, post_mortem } = made;
+    let Sights { results: seen, others } = sights;
+    let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
     let mut incidents = std::mem::take(&mut board.facts().incidents);
-    incidents.extend(closed.incidents);
+    incidents.extend(lost);
     aftermath::complete_lines(&mut incidents, request.dir.path());
     let image = image_of(request.images, deployed.as_ref());
     let read_back = deployed.as_ref().and_then(|report| report.read_back_sha256.clone());
@@ -246,20 +273,18 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         output: Passage { file: file.clone(), start, end, text: String::new() },
         report,
     });
-    let observation = Observation {
+    Observation {
         earlier: earlier.collect(),
-        // Before its first stage a workflow has no way into the state of that name.
-        cancelled: outcome.state == State::Cancelled
-            || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
+        cancelled,
         garbage: seen.garbage,
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         printed_elsewhere: others.iter().any(|other| other.output.1 > other.output.0),
         report: seen.report,
-        results_wanted: reading.wanted,
+        results_wanted,
         incidents,
-        gaps: closed.gaps,
-        failure: outcome.failure.or(off.err()),
-        restarts: outcome.restarts,
+        gaps,
+        failure,
+        restarts,
         identity: Identity {
             read_back: read_back
                 .zip(image)
@@ -272,17 +297,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         post_mortem,
         standstill: board.standstill(),
         notes: std::mem::take(&mut board.facts().notes),
-    };
-    let verdict = judge(&observation);
-    let believed = judge(&Observation { garbage: None, ..observation });
-    Ok(AttemptEnd {
-        believed: (believed.cause != verdict.cause).then_some(believed),
-        verdict,
-        workflow: Some(outcome.record),
-        boots,
-        consoles: closed.lengths,
-        syncing: closed.syncing,
-    })
+    }
 }
 
 fn bind(request: &AttemptRequest<'_>, board: &Arc<Board>) -> Result<Protocols, DriverError> {

@@ -1,0 +1,70 @@
+//! The watchers of all consoles of an attempt, from its beginning to its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jig_model::ConsoleName;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+
+use super::board::Board;
+use super::lookout::Lookout;
+use super::perform::AttemptError;
+use super::watcher::{Progress, Reading, Seen, Watcher};
+
+/// A watcher a console, at work.
+pub(super) struct Watching {
+    /// Each ends with what it has seen, and whether that is where the plan looks for results.
+    watchers: JoinSet<Result<(bool, Seen), AttemptError>>,
+    stops: Vec<oneshot::Sender<()>>,
+}
+
+/// What was seen on all consoles.
+#[derive(Default)]
+pub(super) struct Sights {
+    /// On the console where the plan looks for results.
+    pub(super) results: Seen,
+    pub(super) others: Vec<Seen>,
+}
+
+impl Watching {
+    /// Begins to watch; results are read as the plan says. Also returns how far each watcher
+    /// is, which ends when the watcher ends.
+    pub(super) fn start(
+        board: &Arc<Board>,
+        lookout: &Arc<Lookout>,
+        reading: &Reading,
+    ) -> (Self, BTreeMap<ConsoleName, watch::Receiver<Progress>>) {
+        let mut watching = Self { watchers: JoinSet::new(), stops: Vec::new() };
+        let mut watched = BTreeMap::new();
+        for name in board.lines.keys() {
+            let is_results = *name == board.results;
+            let how = is_results.then(|| reading.clone());
+            let (told, progress) = watch::channel(Progress::default());
+            watched.insert(name.clone(), progress);
+            let (stop, stopped) = oneshot::channel();
+            watching.stops.push(stop);
+            let (name, board, lookout) = (name.clone(), Arc::clone(board), Arc::clone(lookout));
+            watching.watchers.spawn(async move {
+                let watcher = Watcher::new(&name, &board, lookout.sought().await?, how, told)?;
+                Ok((is_results, watcher.run(stopped).await?))
+            });
+        }
+        (watching, watched)
+    }
+
+    /// Has the watchers look at what is left, and end.
+    pub(super) async fn end(mut self) -> Result<Sights, AttemptError> {
+        drop(self.stops);
+        let mut sights = Sights::default();
+        while let Some(ended) = self.watchers.join_next().await {
+            let (is_results, seen) = ended.map_err(AttemptError::Broken)??;
+            if is_results {
+                sights.results = seen;
+            } else {
+                sights.others.push(seen);
+            }
+        }
+        Ok(sights)
+    }
+}
