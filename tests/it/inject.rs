@@ -112,13 +112,16 @@ fn garbage_on_the_wire_is_no_ones_failed_test() {
 }
 
 #[test]
-fn an_old_image_that_stayed_is_found_by_its_build_id() {
-    let bench = Bench::new(BOARD, "build-id");
-    let old = elf(BOARD, "build-id-wrong");
-    let ran = bench.run(&[&format!("stale-image={old}@0%,every")]);
-    let document = ran.json().unwrap();
-    let found = (ran.code(), &document["verdict"]["cause"]);
-    assert_eq!(found, (75, &Value::from("wrong_image")), "{ran}");
+fn an_old_image_that_stayed_is_found_by_what_the_board_holds() {
+    // One prints a build id, and one nothing that tells it from the other.
+    for (new, old) in [("build-id", "build-id-wrong"), ("unity-fail", "unity-pass")] {
+        let bench = Bench::new(BOARD, new);
+        let old = elf(BOARD, old);
+        let ran = bench.run(&[&format!("stale-image={old}@0%,every")]);
+        let document = ran.json().unwrap();
+        let found = (ran.code(), &document["verdict"]["cause"]);
+        assert_eq!(found, (75, &Value::from("wrong_image")), "{ran}");
+    }
 }
 
 #[test]

@@ -321,7 +321,7 @@ fn a_boards_own_image_is_put_back_behind_the_known_good_one() {
     assert_eq!(purposes, ["test", "canary", "test", "canary", "restore"]);
     let flashed = workshop.run(["--json", "flash", "-b", "bench", &image]);
     let flashed = flashed.says(0, &[]).json().unwrap();
-    assert_eq!(flashed["sectors_erased"], 0, "{flashed}");
+    assert_eq!(flashed["report"]["sectors_erased"], 0, "{flashed}");
 }
 
 /// The wait for a report ends a second behind the reset, and says why; that is no second reset.

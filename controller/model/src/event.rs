@@ -46,6 +46,11 @@ pub enum BoardEvent {
         /// The length of that file then.
         offset: u64,
     },
+    /// What the board holds where an image was put was read, before its first instruction.
+    ReadBack {
+        /// SHA-256 in lower-case hex of the bytes, in address order.
+        sha256: String,
+    },
     /// The processor was reset.
     Reset {
         /// Whether the target did it itself (also by a watchdog).

@@ -59,7 +59,7 @@ fn expand(arg: &str, image: &Image, fill: &Fill) -> Result<OsString, Unfilled> {
             DeployPart::Serial => out.push(fill.serial.as_ref().ok_or(Unfilled::Serial)?),
             DeployPart::Port => out.push(fill.port.as_ref().ok_or(Unfilled::Port)?),
             DeployPart::Address => {
-                let start = image.payload_start.ok_or(Unfilled::Address)?;
+                let (start, _) = image.payload_spans.first().ok_or(Unfilled::Address)?;
                 out.push(format!("{start:#x}"));
             }
         }

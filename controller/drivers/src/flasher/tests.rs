@@ -111,7 +111,7 @@ fn image(path: &Path) -> Image {
         sha256: "ab".to_owned(),
         payload_sha256: "cd".to_owned(),
         payload_bytes: 8,
-        payload_start: Some(0x8000),
+        payload_spans: vec![(0x8000, 0x8004)],
         build_id: None,
         announces: false,
     }
@@ -268,7 +268,7 @@ fn placeholders_are_filled_by_place_and_image() {
     let none = Fill::of(&Resource::Emulator(EmulatorResource::default()));
     assert_eq!(arguments(&argv, &image, &none), Err(Unfilled::Port));
     assert_eq!(arguments(&argv[2..], &image, &none), Err(Unfilled::Serial));
-    let empty = Image { payload_start: None, ..image };
+    let empty = Image { payload_spans: Vec::new(), ..image };
     assert_eq!(arguments(&argv, &empty, &fill), Err(Unfilled::Address));
     assert_eq!(
         Unfilled::Serial.to_string(),

@@ -65,7 +65,7 @@ fn image(name: &str) -> Image {
         build_id: None,
         announces: false,
         payload_bytes: 4,
-        payload_start: None,
+        payload_spans: Vec::new(),
         payload_sha256: format!("payload of {name}"),
     }
 }

@@ -193,7 +193,7 @@ mod tests {
             sha256: String::new(),
             payload_sha256: String::new(),
             payload_bytes: 1,
-            payload_start: Some(0),
+            payload_spans: Vec::new(),
             build_id: None,
             announces: false,
         }

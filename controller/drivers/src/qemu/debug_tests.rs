@@ -70,7 +70,7 @@ impl Rig {
             announces: false,
             format: jig_model::image::ImageFormat::Elf,
             payload_bytes: 0,
-            payload_start: None,
+            payload_spans: Vec::new(),
             payload_sha256: String::new(),
         };
         self.protocols.flasher.as_mut().unwrap().deploy(&image).await.unwrap();

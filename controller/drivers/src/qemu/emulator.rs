@@ -23,6 +23,7 @@ use super::ending::{Facts, classify};
 use super::instance::{ANSWER, Instance};
 use super::machine::{AtLaunch, Launched, Machine, Ready, Watcher};
 use super::monitor::{Arrival, MachineEvent, MonitorError};
+use super::read_back::read_back;
 use super::trial::trial;
 use crate::process::{Ending, Stillness, StillnessWatch};
 
@@ -342,6 +343,12 @@ impl Owner {
             ));
         }
         let mut instance = self.launch(AtLaunch::Deployed, self.watcher.is_some()).await?;
+        if let Some(image) = &self.image {
+            let folder = &self.context.evidence;
+            if let Some(sha256) = read_back(&mut instance.monitor, image, folder).await {
+                self.context.sink.event(BoardEvent::ReadBack { sha256 });
+            }
+        }
         self.show_to_watcher(&mut instance).await;
         match instance.release().await {
             Ok(()) => {}

@@ -22,6 +22,7 @@ mod ending;
 mod instance;
 mod machine;
 mod monitor;
+mod read_back;
 #[cfg(test)]
 mod tests;
 mod trial;

@@ -115,13 +115,17 @@ impl Monitor {
         within: Duration,
     ) -> Result<u64, MonitorError> {
         let late = |_| MonitorError::TimedOut { command, after: within };
-        tokio::time::timeout(within, self.send(command)).await.map_err(late)?
+        tokio::time::timeout(within, self.send(command, &Value::Null)).await.map_err(late)?
     }
 
-    async fn send(&mut self, command: &str) -> Result<u64, MonitorError> {
+    async fn send(&mut self, command: &str, arguments: &Value) -> Result<u64, MonitorError> {
         let id = self.next_id;
         self.next_id += 1;
-        let mut line = json!({ "execute": command, "id": id }).to_string();
+        let mut request = json!({ "execute": command, "id": id });
+        if !arguments.is_null() {
+            request["arguments"] = arguments.clone();
+        }
+        let mut line = request.to_string();
         line.push('\n');
         match self.write.write_all(line.as_bytes()).await {
             Ok(()) => Ok(id),
@@ -137,9 +141,19 @@ impl Monitor {
         command: &'static str,
         within: Duration,
     ) -> Result<Value, MonitorError> {
+        self.call_with(command, &Value::Null, within).await
+    }
+
+    /// As [`Self::call`], with arguments.
+    pub(super) async fn call_with(
+        &mut self,
+        command: &'static str,
+        arguments: &Value,
+        within: Duration,
+    ) -> Result<Value, MonitorError> {
         let deadline = Instant::now() + within;
         let late = |_| MonitorError::TimedOut { command, after: within };
-        let wanted = timeout_at(deadline, self.send(command)).await.map_err(late)??;
+        let wanted = timeout_at(deadline, self.send(command, arguments)).await.map_err(late)??;
         loop {
             match timeout_at(deadline, self.read()).await.map_err(late)?? {
                 Arrival::Event(event) => self.early.push_back(event),

@@ -124,6 +124,7 @@ fn board(event: &BoardEvent) -> String {
         }
         BoardEvent::Injected { fault, detail } => format!("injected {fault}: {detail}"),
         BoardEvent::Forwarded { port, address } => format!("port {port} is at {address}"),
+        BoardEvent::ReadBack { sha256 } => format!("read back (payload sha256 {sha256:.12})"),
         BoardEvent::Reset { by_target: true, reason } => format!("reset itself ({reason})"),
         BoardEvent::Reset { by_target: false, reason } => format!("was reset ({reason})"),
         BoardEvent::Stood { ms, stopped: true } => format!("was stopped for {ms} ms"),

@@ -24,8 +24,9 @@ pub struct Image {
     pub payload_sha256: String,
     /// How many bytes it loads.
     pub payload_bytes: u64,
-    /// The lowest address that it loads to, if it loads any byte.
-    pub payload_start: Option<u64>,
+    /// Where they belong, in address order: the first address of each piece, and one past its
+    /// last.
+    pub payload_spans: Vec<(u64, u64)>,
     /// GNU build id in lower-case hex, if the image carries one; only ELF can.
     pub build_id: Option<String>,
     /// Whether the image promises to print its build id (see [`ANNOUNCE_SECTION`]).
@@ -116,7 +117,7 @@ impl Image {
             sha256: hex(&Sha256::digest(bytes)),
             payload_sha256: hex(&Sha256::digest([])),
             payload_bytes: 0,
-            payload_start: None,
+            payload_spans: Vec::new(),
             build_id: None,
             announces: false,
         };
@@ -142,7 +143,7 @@ impl Image {
                 fits(payload.spans(), board)?;
                 image.payload_sha256 = payload.sha256();
                 image.payload_bytes = payload.len();
-                image.payload_start = payload.start();
+                image.payload_spans = payload.spans().collect();
             }
             // It only asks for memory; there is nothing to load.
             Err(ImageError::Empty) if format == ImageFormat::Elf => {}

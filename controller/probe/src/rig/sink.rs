@@ -71,6 +71,7 @@ impl BoardSink for EmulatorSink {
             BoardEvent::Reset { by_target: false, .. } => false,
             BoardEvent::Lost { .. } => true,
             BoardEvent::Injected { .. }
+            | BoardEvent::ReadBack { .. }
             | BoardEvent::Forwarded { .. }
             | BoardEvent::Stood { .. }
             | BoardEvent::Deploying { .. }

@@ -50,6 +50,8 @@ pub(super) struct Facts {
     pub(super) forgiven: Option<usize>,
     /// The code that the target ended this boot with, if it did.
     pub(super) exit: Option<i32>,
+    /// SHA-256 of what the board was found to hold of the image that was put on it last.
+    pub(super) read_back: Option<String>,
     /// What the rig had to do beside.
     pub(super) notes: Vec<String>,
     /// For how long the board could not run, though it had power.
@@ -258,6 +260,7 @@ impl BoardSink for Board {
             BoardEvent::Forwarded { port, address } => {
                 self.facts().forwards.insert(port, address);
             }
+            BoardEvent::ReadBack { sha256 } => self.facts().read_back = Some(sha256),
             BoardEvent::Reset { by_target: false, .. } => self.begin_boot(),
             BoardEvent::Reset { by_target: true, reason } => {
                 self.incident(IncidentKind::Reset, self.here(reason));

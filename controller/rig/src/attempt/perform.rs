@@ -266,7 +266,7 @@ fn observe(
     incidents.extend(lost);
     aftermath::complete_lines(&mut incidents, request.dir.path());
     let image = image_of(request.images, deployed.as_ref());
-    let read_back = deployed.as_ref().and_then(|report| report.read_back_sha256.clone());
+    let read_back = board.facts().read_back.take();
     let heard = std::mem::take(&mut board.facts().heard);
     let earlier = seen.earlier.into_iter().filter(|(boot, ..)| heard.contains(boot));
     let earlier = earlier.map(|(_, (start, end), report)| Heard {

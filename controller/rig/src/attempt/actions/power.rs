@@ -100,6 +100,7 @@ impl Actions<'_> {
                 }
                 let short = report.sha256.get(..12).unwrap_or_default();
                 let seen = format!("{} by {}", short, report.method);
+                self.board.facts().read_back.clone_from(&report.read_back_sha256);
                 self.deployed = Some(report);
                 Ok(seen)
             }

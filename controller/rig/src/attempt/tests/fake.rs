@@ -241,7 +241,7 @@ impl Bench {
             sha256: "00".repeat(32),
             payload_sha256: "11".repeat(32),
             payload_bytes: 4,
-            payload_start: Some(0),
+            payload_spans: vec![(0, 1)],
             build_id: Some("0123456789abcdef".to_owned()),
             announces: self.build_id.is_some(),
         };
