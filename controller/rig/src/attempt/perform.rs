@@ -27,7 +27,7 @@ use super::patience::pulse;
 use super::post_mortem::{explain, image_of};
 use super::watcher::{Progress, Reading, Seen, Watcher};
 use crate::console::{ConsoleHandle, FollowError, LogError, PatternSetError, Syncing};
-use crate::judge::{Heard, Identity, Observation, Passage, ReadBack, judge};
+use crate::judge::{Heard, Identity, IncidentKind, Observation, Passage, ReadBack, judge};
 use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
@@ -67,6 +67,9 @@ pub struct AttemptRequest<'a> {
     pub ledger: Arc<dyn ProcessLedger>,
     /// Asks to stop.
     pub cancel: CancelToken,
+    /// Whether the test is made again if garbage on a console spoils this attempt: then nobody
+    /// waits for what may come behind it.
+    pub again: bool,
     /// Is told of each console when it is captured, before the board has power.
     pub opened: &'a (dyn Fn(&ConsoleName, &ConsoleHandle) + Sync),
 }
@@ -144,6 +147,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let lines = consoles.lines(request.dir, request.attempt);
     let named = (consoles.primary.clone(), results_console.clone());
     let board = Board::new(lines, named, Arc::clone(&request.events));
+    board.facts().again = request.again;
     let board = Arc::new(board);
     for (name, console) in &consoles.running {
         (request.opened)(name, console.handle());
@@ -164,8 +168,17 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         let (name, board) = (name.clone(), Arc::clone(&board));
         let lookout = Arc::clone(&request.lookout);
         watchers.spawn(async move {
-            let watcher = Watcher::new(&name, &board, lookout.sought().await?, how, told)?;
-            Ok((is_results, watcher.run(stopped).await?))
+            let read = async {
+                let watcher = Watcher::new(&name, &board, lookout.sought().await?, how, told)?;
+                watcher.run(stopped).await
+            };
+            let read: Result<Seen, AttemptError> = read.await;
+            if let Err(error) = &read {
+                // Nobody reads on: whoever waits for what is printed would wait in vain.
+                let passage = Passage { text: chain(error), ..Passage::default() };
+                board.incident(IncidentKind::Lost(error.cause()), passage);
+            }
+            Ok((is_results, read?))
         });
     }
 

@@ -288,6 +288,8 @@ impl Making<'_> {
             image_sets: self.bench.image_sets,
             ledger,
             cancel: self.cancel.clone(),
+            // One that is garbled again has its whole time.
+            again: purpose.is_test() && self.cures > 0 && !self.garbled.seen,
             opened: &|console, handle| {
                 if purpose.is_test() {
                     observer.console(console, handle);
