@@ -134,8 +134,7 @@ set)
         [ -f pid ] && kill "$(cat pid)" && while [ -S "$SOCKET" ]; do sleep 0.02; done
         rm -f pid
     elif [ "$(grep -c on sets)" -gt 3 ] && [ ! -f pid ]; then
-        # The one before may still be letting go of its place: its socket goes first.
-        setsid "$JIG" probe serve -b desk --wait 20s > served 2>&1 &
+        setsid "$JIG" probe serve -b desk > served 2>&1 &
         echo $! > pid
         until [ -S "$SOCKET" ]; do sleep 0.02; done
     fi ;;

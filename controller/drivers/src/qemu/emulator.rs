@@ -195,6 +195,11 @@ const STILLNESS: Duration = Duration::from_millis(100);
 /// stopped or starved, and then the answer may lie unread.
 const MISSED_BEATS: u32 = 5;
 
+/// For how long an emulator may be stopped before it counts as dead: the kernel says that it is,
+/// so no doubt remains that five questions have to clear. Who looks at a process, or pauses one
+/// for a moment, takes less. As it is seen, look by look: while Jig is stopped, too, none passes.
+const STOPPED: Duration = Duration::from_secs(4);
+
 /// When to poke a machine after console input that it would else notice a second later:
 /// 20 ms after the write all of 20 measured pokes worked; earlier ones can come too soon.
 const POKE_AFTER: Duration = Duration::from_millis(20);
@@ -224,6 +229,8 @@ struct Running {
     watch: StillnessWatch,
     /// Stillness that nobody was told of yet.
     untold: Duration,
+    /// For how long it has been stopped, without a look in between at which it was not.
+    stopped: Duration,
 }
 
 impl Running {
@@ -231,6 +238,7 @@ impl Running {
         Self {
             watch: StillnessWatch::new(&instance.process),
             untold: Duration::ZERO,
+            stopped: Duration::ZERO,
             instance,
             shutdown: None,
             pulse: None,
@@ -285,7 +293,7 @@ impl Owner {
                 Wake::Bell => self.plan_poke(),
                 Wake::Poke => self.poke().await,
                 Wake::Pulse => self.feel_pulse().await,
-                Wake::Look => self.look(),
+                Wake::Look => self.look().await,
             }
         }
         self.power_off().await;
@@ -563,15 +571,21 @@ impl Owner {
         }
     }
 
-    /// Tells how long the machine has stood still, if it has.
-    fn look(&mut self) {
+    /// Tells how long the machine has stood still, if it has; gives up one that stays stopped.
+    async fn look(&mut self) {
         let Some(running) = &mut self.instance else { return };
         let Stillness { time, stopped } = running.watch.look(&running.instance.process, LOOK * 2);
+        running.stopped = if stopped { running.stopped + time } else { Duration::ZERO };
+        let dead = running.stopped >= STOPPED;
         running.untold += time;
         if running.untold >= STILLNESS || (stopped && !running.untold.is_zero()) {
             let told = std::mem::take(&mut running.untold);
             let ms = u64::try_from(told.as_millis()).unwrap_or(u64::MAX);
             self.context.sink.event(BoardEvent::Stood { ms, stopped });
+        }
+        if dead {
+            let detail = format!("somebody has stopped the emulator's process, {STOPPED:?} ago");
+            self.lose(Cause::EmulatorStuck, detail).await;
         }
     }
 

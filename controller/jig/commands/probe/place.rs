@@ -143,7 +143,7 @@ impl Held {
     pub(super) async fn release(self) {
         match self.how {
             How::Selector { .. } => {}
-            How::Local(board) => board.release().await,
+            How::Local(board) => drop(board.release().await),
         }
     }
 }
@@ -233,8 +233,9 @@ impl LocalBoard {
             .map_err(|error| Failure::of(error.fault(), &error))
     }
 
-    /// Takes the power, and waits until nothing of the board is left.
-    pub(super) async fn release(mut self: Box<Self>) {
+    /// Takes the power, and waits until nothing of the board is left; the place is given up with
+    /// what is returned.
+    pub(super) async fn release(mut self: Box<Self>) -> PlaceLock {
         let board = self.board.clone();
         let _ = spawn_blocking(move || board.power_off()).await;
         if let Some(power) = &mut self.protocols.power
@@ -242,6 +243,7 @@ impl LocalBoard {
         {
             tracing::warn!(error = chain(&error), "the emulated board was not switched off");
         }
+        self.lock
     }
 }
 

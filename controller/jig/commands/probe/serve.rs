@@ -73,10 +73,10 @@ pub(crate) fn probe(
             let server = board.board.serve(at);
             Ok((server.map_err(|error| Failure::of(Fault::Lab, &error))?, handle))
         };
-        let (server, handle) = match served.await {
+        let (mut server, handle) = match served.await {
             Ok(both) => both,
             Err(failure) => {
-                Box::new(board).release().await;
+                drop(Box::new(board).release().await);
                 return Err(failure);
             }
         };
@@ -108,12 +108,15 @@ pub(crate) fn probe(
             _ = stops.wait_for(|stop| *stop) => None,
             words = lost => Some(words),
         };
-        drop(server);
+        server.stop();
         // A board whose program ended it keeps what was flashed before.
         if let Err(failure) = board.keep().await {
             tracing::warn!(error = failure.message, "what the flash holds now was not kept");
         }
-        Box::new(board).release().await;
+        let lock = Box::new(board).release().await;
+        // The socket goes last, and still under the lock: the next to serve makes its own.
+        drop(server);
+        drop(lock);
         match lost {
             None => Ok(exit::PASS),
             Some(words) => {

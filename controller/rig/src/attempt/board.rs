@@ -54,6 +54,8 @@ pub(super) struct Facts {
     pub(super) read_back: Option<String>,
     /// What the rig had to do beside.
     pub(super) notes: Vec<String>,
+    /// The test is made again if garbage spoils this attempt.
+    pub(super) again: bool,
     /// For how long the board could not run, though it had power.
     pub(super) stood: Duration,
     /// For how much of that somebody had stopped what runs it.

@@ -12,6 +12,13 @@ const SHOWN: u64 = 32;
 /// Longest beginning of a character that is cut by the end of a chunk.
 const CUT: usize = 3;
 
+/// So many bytes that are no plain text, and none behind them, are garbage that goes on.
+const GOES_ON: u64 = 8;
+
+/// So many characters of plain text in a row are text again: noise gives them by chance once in
+/// some thousand bytes.
+const TEXT: u64 = 8;
+
 /// Looks at one boot's output, however it is cut.
 #[derive(Debug, Clone)]
 pub(super) struct GarbageScanner {
@@ -20,12 +27,16 @@ pub(super) struct GarbageScanner {
     /// The beginning of a character whose end has not come.
     cut: Vec<u8>,
     found: Option<(u64, u64)>,
+    /// Bytes that are no plain text, from the first garbage or the last text on.
+    noise: u64,
+    /// Characters of plain text in a row, at the end.
+    text: u64,
 }
 
 impl GarbageScanner {
     /// Begins with a boot.
     pub(super) fn new(start: u64) -> Self {
-        Self { start, cut: Vec::new(), found: None }
+        Self { start, cut: Vec::new(), found: None, noise: 0, text: 0 }
     }
 
     /// Returns the first such passage: first byte, and one past the last that is shown.
@@ -33,9 +44,17 @@ impl GarbageScanner {
         self.found
     }
 
+    /// Tells whether garbage is what came last, and no text behind it.
+    pub(super) fn goes_on(&self) -> bool {
+        self.noise >= GOES_ON
+    }
+
     /// Looks at the bytes from an offset of the log.
     pub(super) fn feed(&mut self, offset: u64, bytes: &[u8]) {
-        if self.found.is_some() || (self.cut.is_empty() && bytes.is_ascii()) {
+        if self.found.is_some() {
+            return self.follow(bytes);
+        }
+        if self.cut.is_empty() && bytes.is_ascii() {
             return;
         }
         let mut joined = std::mem::take(&mut self.cut);
@@ -53,9 +72,24 @@ impl GarbageScanner {
                 self.cut = invalid.to_vec();
             } else if at >= self.start + GLITCH {
                 self.found = Some((at, end.min(at + SHOWN)));
-                return;
+                let behind = usize::try_from(end - at).unwrap_or(joined.len());
+                return self.follow(&joined[joined.len() - behind..]);
             }
             at = behind;
+        }
+    }
+
+    /// Looks at what comes behind the first garbage.
+    fn follow(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n') {
+                self.text += 1;
+            } else {
+                (self.text, self.noise) = (0, self.noise + 1);
+            }
+            if self.text >= TEXT {
+                self.noise = 0;
+            }
         }
     }
 }
@@ -73,6 +107,10 @@ mod tests {
     use super::*;
 
     fn scan(text: &[u8], cuts: &[usize]) -> Option<(u64, u64)> {
+        scanned(text, cuts).found()
+    }
+
+    fn scanned(text: &[u8], cuts: &[usize]) -> GarbageScanner {
         let mut scanner = GarbageScanner::new(0);
         let (mut offset, mut rest, mut cuts) = (0, text, cuts.iter());
         while !rest.is_empty() {
@@ -81,7 +119,7 @@ mod tests {
             scanner.feed(offset, piece);
             (offset, rest) = (offset + piece.len() as u64, behind);
         }
-        scanner.found()
+        scanner
     }
 
     #[test]
@@ -90,6 +128,26 @@ mod tests {
         assert_eq!(scan(b"\xff\x80\xff\x80boot\n", &[]), None);
         assert_eq!(scan("grün\n".as_bytes(), &[3]), None);
         assert_eq!(scan(b"gr\xc3", &[]), None, "its end may still come");
+    }
+
+    #[test]
+    fn garbage_goes_on_until_text_is_back() {
+        let mut scanner = GarbageScanner::new(0);
+        let mut fed = 0;
+        for (bytes, goes_on) in [
+            (&b"booting\n"[..], false),
+            (b"\x80\xf0\x00\xff", false),
+            (b"\xfe\x00\xe0\x80", true),
+            (b"ok\xf0", true),
+            (b"case 1: ok\n", false),
+            (b"\xff\xff", false),
+            (&[0xf0; 8], true),
+        ] {
+            scanner.feed(fed, bytes);
+            fed += bytes.len() as u64;
+            assert_eq!(scanner.goes_on(), goes_on, "{bytes:?}");
+        }
+        assert_eq!(scanner.found(), Some((8, 12)));
     }
 
     proptest! {
@@ -108,6 +166,7 @@ mod tests {
         ) {
             let start = |found: Option<(u64, u64)>| found.map(|(start, _)| start);
             prop_assert_eq!(start(scan(&bytes, &cuts)), start(scan(&bytes, &[])));
+            prop_assert_eq!(scanned(&bytes, &cuts).goes_on(), scanned(&bytes, &[]).goes_on());
         }
     }
 }

@@ -69,6 +69,9 @@ pub struct AttemptRequest<'a> {
     pub ledger: Arc<dyn ProcessLedger>,
     /// Asks to stop.
     pub cancel: CancelToken,
+    /// Whether the test is made again if garbage on a console spoils this attempt: then nobody
+    /// waits for what may come behind it.
+    pub again: bool,
     /// Is told of each console when it is captured, before the board has power.
     pub opened: &'a (dyn Fn(&ConsoleName, &ConsoleHandle) + Sync),
 }
@@ -146,6 +149,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let lines = consoles.lines(request.dir, request.attempt);
     let named = (consoles.primary.clone(), results_console);
     let board = Arc::new(Board::new(lines, named, Arc::clone(&request.events)));
+    board.facts().again = request.again;
     for (name, console) in &consoles.running {
         (request.opened)(name, console.handle());
     }

@@ -3,10 +3,12 @@
 use std::future::pending;
 use std::time::Duration;
 
-use jig_model::Cause;
+use jig_model::{Cause, ConsoleName};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::board::Board;
+use super::watcher::Progress;
 use crate::judge::{Incident, IncidentKind};
 use crate::workflow::ActionFailure;
 
@@ -45,28 +47,33 @@ pub(super) async fn trouble(board: &Board) -> ActionFailure {
     }
 }
 
-/// How long a console has to be quiet behind a gap before nothing more is expected of it.
-/// A target that takes longer between two lines is made to print them again by the next
+/// How long a console has to be quiet behind a gap or garbage before nothing more is expected
+/// of it. A target that takes longer between two lines is made to print them again by the next
 /// attempt.
-const QUIET: Duration = Duration::from_secs(2);
+pub(super) const QUIET: Duration = Duration::from_secs(2);
 
-/// Returns when the results console has lost bytes and been quiet since for a while.
-pub(super) async fn quiet_behind_a_gap(board: &Board) {
-    let Some(line) = board.lines.get(&board.results) else {
-        return pending().await;
-    };
+/// Returns when a console has been quiet for a while behind what no pass can come of: bytes that
+/// are lost, or nothing but garbage in an attempt that is made again for it.
+pub(super) async fn quiet_in_vain(
+    board: &Board,
+    console: &ConsoleName,
+    mut progress: watch::Receiver<Progress>,
+) {
+    let Some(line) = board.lines.get(console) else { return pending().await };
     let mut state = line.handle.state();
     loop {
-        let doomed = {
+        let gap = {
             let state = state.borrow_and_update();
             state.gaps > 0 && state.away.is_none() && state.attached
         };
+        let garbled = progress.borrow_and_update().garbled && board.facts().again;
         let quiet = async {
-            if doomed { sleep_until(Instant::now() + QUIET).await } else { pending().await }
+            if gap || garbled { sleep_until(Instant::now() + QUIET).await } else { pending().await }
         };
+        // Errors mean that the capture or its watcher is over, which others tell.
         tokio::select! {
-            // An error means that the capture is over, which others tell.
             changed = state.changed() => if changed.is_err() { pending().await },
+            changed = progress.changed() => if changed.is_err() { pending().await },
             () = quiet => return,
         }
     }

@@ -39,6 +39,8 @@ pub(super) struct Progress {
     pub(super) reports: u32,
     /// Whether a report has begun in this boot.
     pub(super) reporting: bool,
+    /// Whether what came last in this boot is garbage, and no text has followed.
+    pub(super) garbled: bool,
 }
 
 /// What a watcher knows at the end.
@@ -323,6 +325,7 @@ impl Watcher {
             ended: self.results.as_ref().is_some_and(|r| r.parser.ended()),
             reports: self.results.as_ref().map_or(0, |r| r.reports),
             reporting: self.results.as_ref().is_some_and(|r| r.reporting),
+            garbled: self.garbage.goes_on(),
         };
         self.progress.send_if_modified(|now| std::mem::replace(now, next) != next);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jig_model::ConsoleName;
+use jig_model::{ConsoleName, chain};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -11,6 +11,7 @@ use super::board::Board;
 use super::lookout::Lookout;
 use super::perform::AttemptError;
 use super::watcher::{Progress, Reading, Seen, Watcher};
+use crate::judge::{IncidentKind, Passage};
 
 /// A watcher a console, at work.
 pub(super) struct Watching {
@@ -46,8 +47,17 @@ impl Watching {
             watching.stops.push(stop);
             let (name, board, lookout) = (name.clone(), Arc::clone(board), Arc::clone(lookout));
             watching.watchers.spawn(async move {
-                let watcher = Watcher::new(&name, &board, lookout.sought().await?, how, told)?;
-                Ok((is_results, watcher.run(stopped).await?))
+                let read = async {
+                    let watcher = Watcher::new(&name, &board, lookout.sought().await?, how, told)?;
+                    watcher.run(stopped).await
+                };
+                let read: Result<Seen, AttemptError> = read.await;
+                if let Err(error) = &read {
+                    // Nobody reads on: whoever waits for what is printed would wait in vain.
+                    let passage = Passage { text: chain(error), ..Passage::default() };
+                    board.incident(IncidentKind::Lost(error.cause()), passage);
+                }
+                Ok((is_results, read?))
             });
         }
         (watching, watched)

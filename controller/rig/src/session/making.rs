@@ -230,6 +230,8 @@ impl Making<'_> {
             image_sets: self.bench.image_sets,
             ledger,
             cancel: self.cancel.clone(),
+            // One that is garbled again has its whole time.
+            again: purpose.is_test() && self.turns.makes_garbled_again(),
             opened: &|console, handle| {
                 if purpose.is_test() {
                     observer.console(console, handle);

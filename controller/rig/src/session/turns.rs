@@ -121,6 +121,11 @@ impl Turns {
         }
     }
 
+    /// Tells whether an attempt that garbage spoils is made again, whatever it shows.
+    pub(super) fn makes_garbled_again(&self) -> bool {
+        self.cures > 0 && !self.garbled
+    }
+
     /// Tells whether the known-good image has failed, passed and failed again.
     pub(super) fn contradicts_itself(&self, control: &Control) -> bool {
         matches!(control, Control::Failed(_)) && self.unmasked && self.vouched

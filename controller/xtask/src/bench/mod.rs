@@ -17,7 +17,7 @@ mod sample;
 mod setting;
 
 use crate::failure::Failure;
-use crate::{fixtures, process};
+use crate::fixtures;
 use sample::Row;
 use setting::Setting;
 
@@ -75,16 +75,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         return recovery::run(options);
     }
     println!("bench: building");
-    // Together, so that both are built with the same features of what they share.
-    let build = ["build", "--quiet", "--release", "--package", "jig", "--package", "xtask"];
-    process::run(process::cargo(&build).args([
-        "--bin",
-        "jig",
-        "--example",
-        "capture",
-        "--example",
-        "probe",
-    ]))?;
+    setting::build(&["--bin", "jig", "--example", "capture", "--example", "probe"])?;
     fixtures::run(&fixtures::Choice::default())?;
     let setting = Setting::prepare()?;
     let before = report::load();

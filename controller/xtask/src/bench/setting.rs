@@ -172,6 +172,13 @@ pub(super) fn settle(profile: &BoardProfile) -> Duration {
     profile.limits.settle
 }
 
+/// Builds programs of the release build, named as cargo wants it. With the whole workspace, so
+/// that what they share has the same features in each build, and is built once.
+pub(super) fn build(which: &[&str]) -> Result<(), Failure> {
+    let build = ["build", "--quiet", "--release", "--workspace"];
+    process::run(process::cargo(&build).args(which))
+}
+
 /// Returns the places whose rig is made to fail.
 pub(super) fn healed() -> Result<Vec<Healed>, Failure> {
     Ok(chosen()?.recovery)

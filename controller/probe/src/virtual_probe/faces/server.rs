@@ -45,7 +45,7 @@ pub enum ServeAt {
 }
 
 enum Listener {
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener),
     Tcp(TcpListener),
 }
 
@@ -54,11 +54,13 @@ enum Client {
     Tcp(TcpStream),
 }
 
-/// A running server. Dropping it ends the server, its client's session included, and waits
-/// for that; the board goes on.
+/// A running server. Dropping it ends the server, its client's session included, waits for
+/// that, and removes its socket; the board goes on.
 #[derive(Debug)]
 pub struct ServerHandle {
     selector: String,
+    /// The socket's file.
+    socket: Option<PathBuf>,
     /// Closed to end the server.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -69,14 +71,25 @@ impl ServerHandle {
     pub fn selector(&self) -> &str {
         &self.selector
     }
-}
 
-impl Drop for ServerHandle {
-    fn drop(&mut self) {
+    /// Ends the server, its client's session included, and waits for that. Its socket stays
+    /// until the handle is dropped: who waits for it to go finds the board free then, if that
+    /// comes after the board was let go of.
+    pub fn stop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // A server that panicked has nothing to say here.
             let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for ServerHandle {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(path) = self.socket.take() {
+            // Gone already, or in a folder that is thrown away as a whole.
+            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -97,7 +110,7 @@ where
 }
 
 fn start<B: Bus + Send + 'static>(port: DebugPort<B>, at: ServeAt) -> io::Result<ServerHandle> {
-    let (listener, selector) = match at {
+    let (listener, selector, socket) = match at {
         ServeAt::Unix(path) => {
             let listener = UnixListener::bind(&path)?;
             // Who can debug the board can do anything with it.
@@ -105,20 +118,20 @@ fn start<B: Bus + Send + 'static>(port: DebugPort<B>, at: ServeAt) -> io::Result
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
             listener.set_nonblocking(true)?;
             let selector = format!("{KIND}:unix:{}", path.display());
-            (Listener::Unix(listener, path), selector)
+            (Listener::Unix(listener), selector, Some(path))
         }
         ServeAt::Loopback(port) => {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
             listener.set_nonblocking(true)?;
             let selector = format!("{KIND}:tcp:{}", listener.local_addr()?);
-            (Listener::Tcp(listener), selector)
+            (Listener::Tcp(listener), selector, None)
         }
     };
     let (stop, stopped) = UnixStream::pair()?;
     let thread = std::thread::Builder::new()
         .name("jig-probe-server".to_owned())
         .spawn(move || run(&listener, &stopped, port))?;
-    Ok(ServerHandle { selector, stop: Some(stop), thread: Some(thread) })
+    Ok(ServerHandle { selector, socket, stop: Some(stop), thread: Some(thread) })
 }
 
 fn run<B: Bus>(listener: &Listener, stopped: &UnixStream, mut port: DebugPort<B>) {
@@ -129,10 +142,6 @@ fn run<B: Bus>(listener: &Listener, stopped: &UnixStream, mut port: DebugPort<B>
             tracing::debug!(%error, "a client of the virtual probe was dropped");
         }
         port = endpoints.into_port();
-    }
-    if let Listener::Unix(_, path) = listener {
-        // Gone already, or in a folder that is thrown away as a whole.
-        let _ = std::fs::remove_file(path);
     }
 }
 
@@ -231,14 +240,14 @@ fn ready(fd: BorrowedFd<'_>, wanted: PollFlags, stopped: &UnixStream) -> io::Res
 impl Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Unix(listener, _) => listener.as_fd(),
+            Self::Unix(listener) => listener.as_fd(),
             Self::Tcp(listener) => listener.as_fd(),
         }
     }
 
     fn accept(&self) -> io::Result<Client> {
         match self {
-            Self::Unix(listener, _) => {
+            Self::Unix(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
                 Ok(Client::Unix(stream))

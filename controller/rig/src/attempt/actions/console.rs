@@ -1,6 +1,7 @@
 //! Waits, input and assertions on a console.
 
 use std::collections::btree_map::Entry;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +9,12 @@ use jig_model::pattern::Pattern;
 use jig_model::plan::Assertion;
 use jig_model::protocol::{BoardSink as _, PowerState};
 use jig_model::{Cause, ConsoleName, chain};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{Actions, compile};
 use crate::attempt::board::{Board, REASON};
 use crate::attempt::patience::Patience;
-use crate::attempt::trouble::{found, trouble};
+use crate::attempt::trouble::{found, quiet_in_vain, trouble};
 use crate::console::{ExpectError, Follower, Matched, expect, find_all};
 use crate::judge::Passage;
 use crate::workflow::ActionFailure;
@@ -30,23 +31,41 @@ impl Actions<'_> {
         let (any, reject) = (compile(any)?, compile(reject)?);
         let board = Arc::clone(&self.board);
         let file = board.lines.get(&console).map(|line| line.file.clone()).unwrap_or_default();
+        let progress = self.watched.get(&console).cloned();
         let follower = self.cursor(&console)?;
+        let (began, mut in_vain) = (Instant::now(), false);
         let outcome = loop {
+            let quiet = async {
+                match &progress {
+                    Some(progress) => quiet_in_vain(&board, &console, progress.clone()).await,
+                    None => pending().await,
+                }
+            };
+            let until = if in_vain { Instant::now() } else { patience.until(&board) };
             let outcome = tokio::select! {
                 biased;
                 failure = trouble(&board) => return Err(failure),
-                outcome = expect(follower, &any, &reject, patience.until(&board)) => outcome,
+                outcome = expect(follower, &any, &reject, until) => outcome,
+                () = quiet => {
+                    in_vain = true;
+                    continue;
+                }
             };
             // A wait that fails has consumed nothing, so it can simply go on.
             match outcome {
-                Err(ExpectError::TimedOut { .. }) if !patience.is_over(&board) => {}
+                Err(ExpectError::TimedOut { .. }) if !in_vain && !patience.is_over(&board) => {}
                 outcome => break outcome,
             }
         };
-        let error = match outcome {
+        let mut error = match outcome {
             Ok(matched) => return Ok(matched),
             Err(error) => error,
         };
+        if let ExpectError::TimedOut { after, .. } = &mut error
+            && in_vain
+        {
+            *after = began.elapsed();
+        }
         let at = follower.cursor();
         let cause = match &error {
             ExpectError::TimedOut { .. } => Cause::ExpectMissed,
@@ -66,7 +85,7 @@ impl Actions<'_> {
         };
         let detail = chain(&error);
         let passage = Passage { file, start, end, text: detail.clone() };
-        let timed_out = matches!(error, ExpectError::TimedOut { .. });
+        let timed_out = !in_vain && matches!(error, ExpectError::TimedOut { .. });
         let failure = ActionFailure { cause, detail, evidence: vec![passage.evidence()] };
         Err(if timed_out { patience.judged(&board, failure) } else { failure })
     }

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::Actions;
 use crate::attempt::board::{Board, REASON};
 use crate::attempt::patience::Patience;
-use crate::attempt::trouble::{exit, found, quiet_behind_a_gap, trouble};
+use crate::attempt::trouble::{QUIET, exit, found, quiet_in_vain, trouble};
 use crate::attempt::watcher::Progress;
 use crate::judge::Passage;
 use crate::workflow::ActionFailure;
@@ -24,6 +24,8 @@ enum ReportEnd {
     Marker,
     Exit(i32),
     Overdue,
+    /// It can no longer pass, and has nothing more to say that would fail it.
+    InVain,
 }
 
 /// Waits until a report of this boot has ended beyond the first `old`, or will not.
@@ -33,19 +35,24 @@ async fn report_end(
     (boots, old): (usize, u32),
     patience: &Patience,
 ) -> Result<ReportEnd, ActionFailure> {
-    // An error means that the watcher broke off; the attempt fails by that.
+    let in_vain = quiet_in_vain(board, &board.results, progress.clone());
     let ended = async {
-        drop(progress.wait_for(|p| p.boots >= boots && p.ended && p.reports > old).await);
+        let ended = progress.wait_for(|p| p.boots >= boots && p.ended && p.reports > old).await;
+        ended.is_ok()
     };
     tokio::select! {
         biased;
         failure = trouble(board) => Err(failure),
-        () = ended => Ok(ReportEnd::Marker),
+        ended = ended => if ended { Ok(ReportEnd::Marker) } else { Err(unread()) },
         code = exit(board) => Ok(ReportEnd::Exit(code)),
         () = patience.run_out(board) => Ok(ReportEnd::Overdue),
-        // It can no longer pass, and has nothing more to say that would fail it.
-        () = quiet_behind_a_gap(board) => Ok(ReportEnd::Overdue),
+        () = in_vain => Ok(ReportEnd::InVain),
     }
+}
+
+/// Says that the watcher of a console broke off: it tells itself why, a moment later.
+fn unread() -> ActionFailure {
+    ActionFailure::new(Cause::StorageFailed, "nobody reads the console's log any more")
 }
 
 impl Actions<'_> {
@@ -63,6 +70,7 @@ impl Actions<'_> {
         loop {
             match report_end(&board, self.progress(), (boots, old), &patience).await? {
                 ReportEnd::Overdue => return Err(patience.judged(&board, self.hang(within))),
+                ReportEnd::InVain => return Err(self.hang(QUIET)),
                 ReportEnd::Exit(code) => {
                     self.looked_at_everything().await?;
                     self.hear();

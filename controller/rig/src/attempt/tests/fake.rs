@@ -163,6 +163,10 @@ pub(crate) struct Bench {
     pub(crate) build_id: Option<&'static str>,
     pub(crate) command: Result<CommandEnd, Cause>,
     pub(crate) cancel: CancelToken,
+    /// Whether an attempt that garbage spoils is made again.
+    pub(crate) again: bool,
+    /// Whether the logs cannot be opened for reading once they have begun.
+    pub(crate) unreadable: bool,
     pub(crate) seen: Arc<Seen>,
 }
 
@@ -196,6 +200,8 @@ impl Bench {
             build_id: None,
             command: Ok(CommandEnd::Exited(0)),
             cancel: CancelToken::new(),
+            again: false,
+            unreadable: false,
             seen: Arc::default(),
         }
     }
@@ -260,8 +266,14 @@ impl Bench {
             image_sets: Path::new("/"),
             ledger: Arc::new(NoLedger),
             cancel: self.cancel.clone(),
+            again: self.again,
             lookout: Arc::new(Lookout::new(self.profile())),
-            opened: &|_, handle| self.seen.handles.lock().unwrap().push(handle.clone()),
+            opened: &|console, handle| {
+                self.seen.handles.lock().unwrap().push(handle.clone());
+                if self.unreadable {
+                    std::fs::remove_file(live.dir().console_path(1, console)).unwrap();
+                }
+            },
         })
         .await
     }

@@ -52,6 +52,53 @@ async fn a_broken_wire_ends_every_wait() {
     }
 }
 
+/// Performs and returns the cause, and how many seconds of the fake clock it took.
+async fn timed(bench: &Bench, text: &str) -> (Cause, u64) {
+    let began = tokio::time::Instant::now();
+    let cause = bench.cause(text).await;
+    (cause, began.elapsed().as_secs())
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_where_nobody_reads() {
+    for action in WAITS {
+        let bench = Bench { unreadable: true, ..Bench::new(vec![vec![print(GREEN)]]) };
+        let began = tokio::time::Instant::now();
+        let text = plan_of(2, &format!("{{ power = 'cycle' }}, {action}"));
+        let error = bench.perform(&text).await.unwrap_err();
+        assert_eq!(error.cause(), Cause::StorageFailed, "{action}");
+        assert!(began.elapsed() < Duration::from_secs(1), "{action}: {:?}", began.elapsed());
+        assert_eq!(bench.calls().last(), Some(&"off"), "{action}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn garbage_ends_a_wait_early_only_where_the_test_is_made_again() {
+    let noise = || Beat::Print(0, vec![0xf0; 64]);
+    for (action, whole) in [("{ wait_for_results = true }", 30), ("{ expect = ['never'] }", 10)] {
+        let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
+        let with = |again, beats| Bench { again, ..Bench::new(vec![beats]) };
+        let beats = || vec![print("hello\n"), noise()];
+        assert_eq!(timed(&with(true, beats()), &text).await, (Cause::OutputLost, 2), "{action}");
+        assert_eq!(
+            timed(&with(false, beats()), &text).await,
+            (Cause::OutputLost, whole),
+            "{action}"
+        );
+        // Text is back, so what is awaited may still come.
+        let beats = || vec![noise(), print("hello again\n")];
+        assert_eq!(
+            timed(&with(true, beats()), &text).await,
+            (Cause::OutputLost, whole),
+            "{action}"
+        );
+    }
+    let late = vec![noise(), print("\n"), Beat::Pause(Duration::from_secs(1)), print(GREEN)];
+    let bench = Bench { again: true, ..Bench::new(vec![late]) };
+    let text = plan("{ power = 'cycle' }, { wait_for_results = true }");
+    assert_eq!(bench.cause(&text).await, Cause::Passed);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_wire_that_breaks_is_not_healed_by_the_next_boot() {
     let bench =

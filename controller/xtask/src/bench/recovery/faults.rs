@@ -36,6 +36,9 @@ enum Moments {
     Command,
     #[serde(rename = "before-deployment")]
     BeforeDeploying,
+    /// One that is not known here: the program chooses.
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Deserialize)]
@@ -69,6 +72,7 @@ impl Fault {
             // The first command that follows is meant, and one follows at the end at least.
             Moments::Command => format!("{}ms", dice.below(natural.run_ms)),
             Moments::BeforeDeploying => "0%".to_owned(),
+            Moments::Other => String::new(),
         };
         // What takes something and has no default takes a file, or does without.
         let takes_file = self.argument.is_some() && self.default.is_none();
@@ -77,7 +81,8 @@ impl Fault {
         } else {
             String::new()
         };
-        format!("{}{file}@{moment}", self.name)
+        let at = if moment.is_empty() { "" } else { "@" };
+        format!("{}{file}{at}{moment}", self.name)
     }
 }
 
@@ -88,7 +93,8 @@ mod tests {
     #[test]
     fn moments_lie_within_the_run() {
         let text = r#"{"faults":[{"name":"a","moments":"time-since-run-began","seam":"x","traced":true},
-            {"name":"b","moments":"before-deployment","seam":"x","traced":true}]}"#;
+            {"name":"b","moments":"before-deployment","seam":"x","traced":true},
+            {"name":"c","moments":"at full moon","seam":"x","traced":true}]}"#;
         let list: List = serde_json::from_str(text).unwrap();
         let natural = Natural { run_ms: 5, powered_ms: 3, talking_ms: 1 };
         let mut dice = Dice::new(1, "");
@@ -98,5 +104,6 @@ mod tests {
             assert!(time.unwrap().parse::<u64>().unwrap() < 5, "{written}");
         }
         assert_eq!(list.faults[1].at_random(&natural, Path::new("old"), &mut dice), "b@0%");
+        assert_eq!(list.faults[2].at_random(&natural, Path::new("old"), &mut dice), "c");
     }
 }

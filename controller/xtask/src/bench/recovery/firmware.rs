@@ -3,13 +3,13 @@
 use jig_model::{Cause, Fault};
 use serde::{Deserialize, Serialize};
 
-use super::super::setting::Healed;
+use super::journal::Journal;
 use super::lab::Lab;
-use super::trial::{answer, verdict};
+use super::trial::{Answer, answer, verdict};
 use crate::failure::Failure;
 
 /// A broken firmware that was run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Broken {
     pub(super) board: String,
     pub(super) fixture: String,
@@ -37,27 +37,27 @@ struct Entry {
     repeat: u32,
 }
 
-/// Runs every firmware of the places' boards that the target is to be blamed for.
-pub(super) fn all(lab: &Lab, places: &[Healed]) -> Result<Vec<Broken>, Failure> {
+/// Runs every firmware of the lab's board that the target is to be blamed for.
+pub(super) fn all(lab: &Lab, journal: &Journal) -> Result<(), Failure> {
     let path = lab.fixtures.join("manifest.json");
     let text = std::fs::read(&path).map_err(Failure::io("read", &path))?;
     let entries: Result<Vec<Entry>, _> = serde_json::from_slice(&text);
     let entries =
         entries.map_err(|e| Failure::Because(format!("{} is odd: {e}", path.display())))?;
-    let mut all = Vec::new();
-    for healed in places {
-        let broken = |entry: &&Entry| {
-            entry.board == healed.board && entry.cause.fault() == Some(Fault::Target)
-        };
-        for entry in entries.iter().filter(broken) {
-            all.push(run(lab, &healed.place, entry)?);
+    let broken =
+        |entry: &&Entry| entry.board == lab.board && entry.cause.fault() == Some(Fault::Target);
+    let mut count = 0;
+    for entry in entries.iter().filter(broken) {
+        count += 1;
+        if !journal.knows_firmware(&entry.fixture, &entry.board) {
+            journal.add_firmware(run(lab, entry)?)?;
         }
-        println!("recovery: broken firmware on {}, {} so far", healed.board, all.len());
     }
-    Ok(all)
+    println!("recovery: {count} broken firmwares on {}", lab.board);
+    Ok(())
 }
 
-fn run(lab: &Lab, place: &str, entry: &Entry) -> Result<Broken, Failure> {
+fn run(lab: &Lab, entry: &Entry) -> Result<Broken, Failure> {
     let mut command = lab.jig();
     let image = lab.fixtures.join(&entry.elf);
     match &entry.plan {
@@ -70,8 +70,8 @@ fn run(lab: &Lab, place: &str, entry: &Entry) -> Result<Broken, Failure> {
             command.args(["--timeout", &format!("{}s", entry.timeout_s)]);
         }
     }
-    command.args(["-b", place, "--repeat", &entry.repeat.to_string()]);
-    let said = answer(&mut command)?;
+    command.args(["-b", &lab.place, "--repeat", &entry.repeat.to_string()]);
+    let Answer { said, .. } = answer(&mut command)?;
     Ok(Broken {
         board: entry.board.clone(),
         fixture: entry.fixture.clone(),

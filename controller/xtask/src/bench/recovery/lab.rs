@@ -1,46 +1,52 @@
 //! A lab of its own: folders, a rig file, and the program that is tried.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::super::setting::{Healed, emptied};
-use super::trial::{Natural, Trial};
 use crate::failure::Failure;
 
-/// Where trials are made.
+/// Where the trials of one board are made.
 pub(super) struct Lab {
     jig: PathBuf,
     /// Scratch: each process of a trial names it in its arguments or its folder.
     pub(super) folder: PathBuf,
     rig: PathBuf,
     pub(super) fixtures: PathBuf,
-    /// By place: what is tested there, and what may have stayed from an earlier test.
-    images: Vec<(String, PathBuf, PathBuf)>,
+    /// The only place of its rig.
+    pub(super) place: String,
+    pub(super) board: String,
+    /// The firmware that is tested.
+    pub(super) image: PathBuf,
+    /// One that may have stayed from an earlier test.
+    pub(super) old: PathBuf,
 }
 
 impl Lab {
     /// Makes the folders and the rig file.
-    pub(super) fn prepare(jig: PathBuf, target: &Path, places: &[Healed]) -> Result<Self, Failure> {
-        let folder = emptied(target, "bench/recovery")?;
+    pub(super) fn prepare(jig: &Path, target: &Path, healed: &Healed) -> Result<Self, Failure> {
+        let Healed { place, board, fixture, old, by_probe } = healed;
+        let folder = emptied(target, &format!("bench/recovery/{place}"))?;
         let fixtures = target.join("fixtures");
         let rig = folder.join("rig.toml");
-        let mut text = "version = 1\n".to_owned();
-        for Healed { place, board, by_probe, .. } in places {
-            let deploy = if *by_probe { "deploy = \"probe\"\n" } else { "" };
-            let _ = writeln!(
-                text,
-                "\n[[place]]\nname = \"{place}\"\nboard = \"{board}\"\n\n[place.emulator]\n{deploy}"
-            );
-        }
+        let deploy = if *by_probe { "deploy = \"probe\"\n" } else { "" };
+        let text = format!(
+            "version = 1\n\n[[place]]\nname = \"{place}\"\nboard = \"{board}\"\n\n\
+             [place.emulator]\n{deploy}"
+        );
         fs::write(&rig, text).map_err(Failure::io("write", &rig))?;
-        let image = |healed: &Healed| {
-            let of = |name: &str| fixtures.join(format!("{}/{name}.elf", healed.board));
-            (healed.place.clone(), of(&healed.fixture), of(&healed.old))
-        };
-        let images = places.iter().map(image).collect();
-        Ok(Self { jig, folder, rig, fixtures, images })
+        let image = |name: &str| fixtures.join(format!("{board}/{name}.elf"));
+        Ok(Self {
+            jig: jig.to_owned(),
+            image: image(fixture),
+            old: image(old),
+            place: place.clone(),
+            board: board.clone(),
+            folder,
+            rig,
+            fixtures,
+        })
     }
 
     /// Prepares a call of the program, with nothing of the user's.
@@ -59,18 +65,5 @@ impl Lab {
     /// Returns the folder of the runs.
     pub(super) fn runs(&self) -> PathBuf {
         self.folder.join("runs")
-    }
-
-    /// Returns the firmware that is tested at a place, and the one before.
-    pub(super) fn images(&self, place: &str) -> Result<(&Path, &Path), Failure> {
-        let images = self.images.iter().find(|(of, ..)| of == place);
-        let none = || Failure::Because(format!("there is no place {place}"));
-        images.map(|(_, now, old)| (now.as_path(), old.as_path())).ok_or_else(none)
-    }
-
-    /// Makes a run of each place in which nothing fails: its firmware is known to be good from
-    /// then on, and it says how long a run takes.
-    pub(super) fn natural(&self, places: &[Healed]) -> Result<Vec<Natural>, Failure> {
-        places.iter().map(|healed| Trial::natural(self, &healed.place)).collect()
     }
 }

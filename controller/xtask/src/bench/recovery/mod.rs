@@ -4,28 +4,34 @@
 //! says: the verdict, and the events of the run. The other side is measured too: firmware
 //! that is broken, on a rig that is well. Refuses to know a fault: what there is, and when it
 //! can strike, is asked of the program.
+//!
+//! # Design
+//! Each board has a lane: a lab of its own, whose runs follow one another. Lanes go side by
+//! side, because a run on an emulated board mostly waits; `--in-turn` shows what that changes.
+//! What a lane has done is written down at once, so that `--resume` goes on from there.
 
 mod dice;
 mod faults;
 mod firmware;
+mod journal;
 mod lab;
+mod lane;
 mod leaks;
 mod table;
 mod trial;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use super::report;
-use super::setting::{healed, target_dir};
+use super::setting::{Healed, build, healed, target_dir};
 use crate::failure::Failure;
-use crate::{fixtures, process};
+use crate::fixtures;
 use dice::Dice;
-use faults::Fault;
-use lab::Lab;
-use table::Line;
-use trial::{Outcome, Trial};
+use journal::{Beginning, Journal};
+use lane::{Lane, Wanted};
+use table::Table;
 
 /// What `cargo xtask bench recovery` can be told.
 #[derive(clap::Args)]
@@ -42,112 +48,101 @@ pub(crate) struct Options {
     /// Tries this program instead of building one.
     #[arg(long, value_name = "FILE")]
     jig: Option<PathBuf>,
+    /// Goes on where the last one of this program, seed and rounds was broken off.
+    #[arg(long)]
+    resume: bool,
+    /// One board after the other, not side by side.
+    #[arg(long)]
+    in_turn: bool,
 }
 
-/// A moment that has not come by the end of the run is no trial; beyond so many for each that
-/// counts, the fault cannot strike there.
-const MISSES: usize = 3;
-
-/// A fault that is repaired.
-const REPAIRED: &str = "kill-emulator@0s";
-
-/// Runs every trial, prints the tables and keeps the numbers.
+/// Runs every trial, prints the tables and keeps the numbers: as they come in
+/// `<target>/bench/recovery.md`, and at the end in a JSON file beside it.
 ///
 /// # Errors
-/// Something could not be tried. A goal that was missed is told, and is no failure.
+/// Something could not be tried, or a goal was missed.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let target = target_dir();
     let jig = match &options.jig {
         Some(jig) => std::path::absolute(jig).map_err(Failure::io("find", jig))?,
         None => {
             println!("recovery: building");
-            let build = ["build", "--quiet", "--release", "--package", "jig", "--bin", "jig"];
-            process::run(&mut process::cargo(&build))?;
+            build(&["--bin", "jig"])?;
             target.join("release/jig")
         }
     };
     fixtures::run(&fixtures::Choice::default())?;
-    let places = healed()?;
-    let lab = Lab::prepare(jig, &target, &places)?;
-    let seed = options.seed.unwrap_or_else(Dice::any);
-    let before = report::load();
+    let folder = target.join("bench");
+    std::fs::create_dir_all(&folder).map_err(Failure::io("create", &folder))?;
+    let path = folder.join("recovery.jsonl");
+    let beginning = Beginning::of(&jig, options.rounds, options.seed)?;
+    let journal = match options.resume {
+        true => Journal::resume(path, beginning, options.seed)?,
+        false => Journal::begin(path, beginning)?,
+    };
+    let (seed, before) = (journal.seed(), report::load());
+    let known = journal.table().len();
     println!(
-        "recovery: seed {seed}, {} rounds, load average {before}, {} processors",
+        "recovery: seed {seed}, {} rounds, load average {before}, {} processors{}",
         options.rounds,
-        report::processors()
+        report::processors(),
+        if known > 0 { format!(", {known} known already") } else { String::new() }
     );
-    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-    let mut lines: Vec<Line> = Vec::new();
-    // Once before, and repaired once: what a place keeps for good is there from then on.
-    lab.natural(&places)?;
-    for healed in &places {
-        Trial { lab: &lab, place: &healed.place, fault: REPAIRED }.run()?;
-    }
-    let natural = lab.natural(&places)?;
-    let kept = leaks::places(&lab);
-    for fault in faults::all(&lab)?.iter().filter(|fault| wanted(&fault.name)) {
-        let mut line = Line::new(&fault.name, fault.traced);
-        for (place, natural) in places.iter().zip(&natural) {
-            // Each fault and place has its own dice: what is left out changes no other moment.
-            let mut dice = Dice::new(seed, &format!("{} {}", fault.name, place.place));
-            strike(&lab, fault, (&place.place, natural), options.rounds, &mut dice, &mut line)?;
-        }
-        println!("recovery: {}", line.progress());
-        lines.push(line);
-    }
-    let firmware = if wanted("firmware") { firmware::all(&lab, &places)? } else { Vec::new() };
-    // Whoever starts next sweeps what a run that could not write has left.
-    let last = lab.natural(&places);
-    let left = leaks::left(&lab, &kept);
+    let left = lanes(options, (&jig, &target), &journal)?;
+    let table = Table { left, ..journal.table() };
     let seconds = report::seconds();
-    let numbers = target.join("bench").join(format!("recovery-{seconds}.json"));
+    let numbers = folder.join(format!("recovery-{seconds}.json"));
     let document = json!({
         "format": "jig-bench-recovery",
-        "version": 1,
+        "version": 2,
         "unix_time": seconds,
         "seed": seed,
         "rounds": options.rounds,
+        "side_by_side": !options.in_turn,
         "load_before": before,
         "load_after": report::load(),
-        "faults": lines,
-        "firmware": firmware,
-        "left": left,
+        "faults": table.lines,
+        "firmware": table.firmware,
+        "left": table.left,
+        "goals": table.goals(),
     });
     std::fs::write(&numbers, format!("{document:#}\n")).map_err(Failure::io("write", &numbers))?;
-    print!("\n{}", table::faults(&lines));
-    print!("\n{}", table::firmware(&firmware));
-    print!("\n{}", table::goals(&lines, &firmware, &left));
+    let shown = folder.join("recovery.md");
+    std::fs::write(&shown, table.markdown()).map_err(Failure::io("write", &shown))?;
+    print!("\n{}\n{}", table.markdown(), table.details());
     println!(
         "\nseed {seed}, load average {before} before, {} after; numbers: {}",
         report::load(),
         numbers.display()
     );
-    last.map(drop)
+    let missed: Vec<_> = table.goals().into_iter().filter(|goal| !goal.met).collect();
+    if missed.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<_> = missed.iter().map(|goal| goal.words.as_str()).collect();
+    Err(Failure::Because(format!("goals were missed: {}", words.join("; "))))
 }
 
-/// Has a fault strike at so many random moments.
-fn strike(
-    lab: &Lab,
-    fault: &Fault,
-    (place, natural): (&str, &trial::Natural),
-    rounds: usize,
-    dice: &mut Dice,
-    line: &mut Line,
-) -> Result<(), Failure> {
-    let (mut struck, (_, old)) = (0, lab.images(place)?);
-    for _ in 0..rounds * MISSES {
-        if struck == rounds {
-            break;
-        }
-        let written = fault.at_random(natural, old, dice);
-        let outcome = Trial { lab, place, fault: &written }.run()?;
-        if outcome == Outcome::Missed {
-            line.missed += 1;
-            continue;
-        }
-        struck += 1;
-        line.add(place, &written, outcome);
-        line.leaks += leaks::processes(lab);
-    }
-    Ok(())
+/// Drives a lane for each board; returns what is left behind.
+fn lanes(
+    options: &Options,
+    (jig, target): (&Path, &Path),
+    journal: &Journal,
+) -> Result<Vec<String>, Failure> {
+    let wanted = Wanted { rounds: options.rounds, only: options.only.clone() };
+    let drive = |healed: &Healed| -> Result<Vec<String>, Failure> {
+        Lane::prepare(jig, target, healed)?.drive(&wanted, journal)
+    };
+    let places = healed()?;
+    let ended: Vec<_> = if options.in_turn {
+        places.iter().map(drive).collect()
+    } else {
+        std::thread::scope(|scope| {
+            let lanes: Vec<_> = places.iter().map(|healed| scope.spawn(|| drive(healed))).collect();
+            let broken = |_| Err(Failure::Because("a lane broke off".to_owned()));
+            lanes.into_iter().map(|lane| lane.join().unwrap_or_else(broken)).collect()
+        })
+    };
+    let left: Result<Vec<_>, _> = ended.into_iter().collect();
+    left.map(|left| left.concat())
 }

@@ -3,15 +3,17 @@
 use std::fmt::Write as _;
 
 use jig_model::Fault;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::firmware::Broken;
 use super::trial::Outcome;
 
-/// What became of a fault's trials, on all places together.
-#[derive(Debug, Default, Serialize)]
+/// What became of a fault's trials at a place, or at all of them together.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Line {
     pub(super) fault: String,
+    /// Where; nothing for all places together.
+    pub(super) place: String,
     /// Whether a rig can know that it was the rig.
     pub(super) traced: bool,
     /// Trials in which it struck.
@@ -19,32 +21,41 @@ pub(super) struct Line {
     /// Trials whose moment did not come; they count for nothing.
     pub(super) missed: usize,
     /// The test had its turn and passed.
-    pub(super) recovered: usize,
+    recovered: usize,
     /// Of these, it needed no second turn.
-    pub(super) unharmed: usize,
+    unharmed: usize,
     /// Seconds from the strike to the test's next turn.
-    pub(super) seconds: Vec<f64>,
+    seconds: Vec<f64>,
     /// The target was blamed.
-    pub(super) blamed: usize,
+    blamed: usize,
     /// The run ended by the rig, or without a verdict: the test lost its turn.
-    pub(super) lost: usize,
+    lost: usize,
     /// Processes that were left behind.
     pub(super) leaks: usize,
+    /// Why the fault is none for such a place.
+    refused: Option<String>,
     /// Each trial that did not pass: place, fault as it was written, what became of it.
-    pub(super) not_passed: Vec<[String; 3]>,
+    not_passed: Vec<[String; 3]>,
 }
 
 impl Line {
-    pub(super) fn new(fault: &str, traced: bool) -> Self {
-        Self { fault: fault.to_owned(), traced, ..Self::default() }
+    pub(super) fn new(fault: &str, place: &str, traced: bool) -> Self {
+        Self { fault: fault.to_owned(), place: place.to_owned(), traced, ..Self::default() }
     }
 
-    /// Counts a trial in which the fault struck.
-    pub(super) fn add(&mut self, place: &str, written: &str, outcome: Outcome) {
-        self.runs += 1;
+    /// Counts a trial.
+    pub(super) fn add(&mut self, written: &str, outcome: Outcome) {
         let words = match outcome {
-            Outcome::Missed => return,
+            Outcome::Missed => {
+                self.missed += 1;
+                return;
+            }
+            Outcome::Refused(words) => {
+                self.refused = Some(words);
+                return;
+            }
             Outcome::Passed { recovered_s } => {
+                self.runs += 1;
                 self.recovered += 1;
                 match recovered_s {
                     Some(seconds) => self.seconds.push(seconds),
@@ -65,19 +76,45 @@ impl Line {
                 words
             }
         };
-        self.not_passed.push([place.to_owned(), written.to_owned(), words]);
+        self.runs += 1;
+        self.not_passed.push([self.place.clone(), written.to_owned(), words]);
     }
 
     /// Says how it went, while others are still tried.
     pub(super) fn progress(&self) -> String {
-        let Self { fault, runs, recovered, blamed, lost, .. } = self;
-        format!(
-            "{fault}: {recovered} of {runs} recovered, {blamed} blamed on firmware, {lost} lost"
-        )
+        let Self { fault, place, runs, recovered, blamed, lost, .. } = self;
+        match &self.refused {
+            Some(words) => format!("{fault} at {place}: refused: {}", words.trim()),
+            None if *runs == 0 => format!("{fault} at {place}: does not strike there"),
+            None => format!(
+                "{fault} at {place}: {recovered} of {runs} recovered, {blamed} blamed on \
+                 firmware, {lost} lost"
+            ),
+        }
     }
 
-    fn share(&self) -> f64 {
-        100.0 * self.recovered as f64 / self.runs.max(1) as f64
+    fn join(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.missed += other.missed;
+        self.recovered += other.recovered;
+        self.unharmed += other.unharmed;
+        self.seconds.extend(&other.seconds);
+        self.blamed += other.blamed;
+        self.lost += other.lost;
+        self.leaks += other.leaks;
+        self.not_passed.extend(other.not_passed.iter().cloned());
+    }
+
+    fn row(&self) -> String {
+        let time = match (quantile(&self.seconds, 0.5), quantile(&self.seconds, 0.95)) {
+            (Some(median), Some(p95)) => format!("{median:.2} / {p95:.2} s"),
+            _ => "-".to_owned(),
+        };
+        let Line { fault, runs, recovered, unharmed, blamed, lost, leaks, .. } = self;
+        let share = 100.0 * *recovered as f64 / (*runs).max(1) as f64;
+        format!(
+            "| {fault} | {runs} | {share:.0} % | {unharmed} | {time} | {blamed} | {lost} | {leaks} |"
+        )
     }
 }
 
@@ -89,74 +126,124 @@ fn quantile(values: &[f64], share: f64) -> Option<f64> {
     sorted.get(rank.max(1) - 1).copied()
 }
 
-/// Draws the faults.
-pub(super) fn faults(lines: &[Line]) -> String {
-    let head = "| fault | runs | recovered | needed no repair | time to recover, median / p95 | blamed on firmware | lost their turn | left behind |\n|---|---|---|---|---|---|---|---|\n";
-    let mut text = head.to_owned();
-    for line in lines {
-        let time = match (quantile(&line.seconds, 0.5), quantile(&line.seconds, 0.95)) {
-            (Some(median), Some(p95)) => format!("{median:.2} / {p95:.2} s"),
-            _ => "-".to_owned(),
-        };
-        let Line { fault, runs, unharmed, blamed, lost, leaks, .. } = line;
-        let share = line.share();
-        let mark = if line.traced { "" } else { " (no trace)" };
-        let _ = writeln!(
-            text,
-            "| {fault}{mark} | {runs} | {share:.0} % | {unharmed} | {time} | {blamed} | {lost} | {leaks} |"
-        );
-    }
-    text
+/// All that was tried.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Table {
+    /// By fault and place.
+    pub(super) lines: Vec<Line>,
+    pub(super) firmware: Vec<Broken>,
+    /// What is left behind at the end.
+    pub(super) left: Vec<String>,
 }
 
-/// Says how broken firmware fared.
-pub(super) fn firmware(all: &[Broken]) -> String {
-    let wrong = all.iter().filter(|broken| broken.blamed_on_rig());
-    let mut text = format!(
-        "broken firmware: {} runs, {} blamed on the rig\n",
-        all.len(),
-        all.iter().filter(|broken| broken.blamed_on_rig()).count()
-    );
-    for Broken { board, fixture, expected, found } in wrong {
-        let found = found.map_or("no verdict".to_owned(), |cause| cause.to_string());
-        let _ = writeln!(text, "  {fixture} on {board}: {found} instead of {expected}");
-    }
-    text
+/// Something that is to be reached.
+#[derive(Debug, Serialize)]
+pub(super) struct Goal {
+    /// What, and what was seen.
+    pub(super) words: String,
+    pub(super) met: bool,
 }
 
-/// Holds the numbers against the goals, and names every miss.
-pub(super) fn goals(lines: &[Line], firmware: &[Broken], left: &[String]) -> String {
-    let mut text = String::new();
-    let mut goal = |words: &str, met: bool, seen: String| {
-        let met = if met { "ok" } else { "MISSED" };
-        let _ = writeln!(text, "{met:7} {words}: {seen}");
-    };
-    let blamed: usize = lines.iter().map(|line| line.blamed).sum();
-    goal("rig faults blamed on firmware 0", blamed == 0, blamed.to_string());
-    let rig = firmware.iter().filter(|broken| broken.blamed_on_rig()).count();
-    goal("firmware faults blamed on the rig 0", rig == 0, rig.to_string());
-    let curable = || lines.iter().filter(|line| line.traced);
-    let runs: usize = curable().map(|line| line.runs).sum();
-    let recovered: usize = curable().map(|line| line.recovered).sum();
-    let share = 100.0 * recovered as f64 / runs.max(1) as f64;
-    let met = runs == 0 || share >= 99.0;
-    goal("cured at least 99 % of what leaves a trace", met, format!("{share:.1} % of {runs}"));
-    let seconds: Vec<f64> = lines.iter().flat_map(|line| line.seconds.iter().copied()).collect();
-    let median = quantile(&seconds, 0.5);
-    let seen = median.map_or("nothing to recover".to_owned(), |m| format!("{m:.2} s"));
-    goal("median time to recover under 2 s", median.is_none_or(|m| m < 2.0), seen);
-    let leaks: usize = lines.iter().map(|line| line.leaks).sum();
-    let behind = leaks + left.len();
-    goal("nothing left behind", behind == 0, behind.to_string());
-    for what in left {
-        let _ = writeln!(text, "  left: {what}");
+const HEAD: &str = "\
+| fault | runs | recovered | needed no repair | time to recover, median / p95 | blamed on firmware | lost their turn | left behind |
+|---|---|---|---|---|---|---|---|
+";
+
+impl Table {
+    /// Returns how much was tried.
+    pub(super) fn len(&self) -> usize {
+        self.lines.len() + self.firmware.len()
     }
-    for line in lines {
-        for [place, written, words] in &line.not_passed {
-            let _ = writeln!(text, "  {place}: {written}: {words}");
+
+    /// Returns the faults that struck, all places together.
+    fn joined(&self) -> Vec<Line> {
+        let mut joined: Vec<Line> = Vec::new();
+        for line in self.lines.iter().filter(|line| line.runs > 0) {
+            match joined.iter_mut().find(|known| known.fault == line.fault) {
+                Some(known) => known.join(line),
+                None => {
+                    let mut first = Line::new(&line.fault, "", line.traced);
+                    first.join(line);
+                    joined.push(first);
+                }
+            }
         }
+        joined
     }
-    text
+
+    /// Draws the tables as a README shows them.
+    pub(super) fn markdown(&self) -> String {
+        let lines = self.joined();
+        let mut text = HEAD.to_owned();
+        let mut all = Line::new("all", "", true);
+        for line in &lines {
+            let mark = if line.traced { "" } else { ": leaves no trace" };
+            let shown = Line { fault: format!("{}{mark}", line.fault), ..line.clone() };
+            let _ = writeln!(text, "{}", shown.row());
+            all.join(line);
+        }
+        let _ = writeln!(text, "{}", all.row());
+        let wrong = self.firmware.iter().filter(|broken| broken.blamed_on_rig()).count();
+        let count = self.firmware.len();
+        let _ = writeln!(text, "\nOf {count} broken firmwares {wrong} were blamed on the rig.");
+        for Goal { words, met } in self.goals() {
+            let mark = if met { "met" } else { "**missed**" };
+            let _ = writeln!(text, "- {mark}: {words}");
+        }
+        text
+    }
+
+    /// Holds the numbers against the goals.
+    pub(super) fn goals(&self) -> Vec<Goal> {
+        let lines = &self.lines;
+        let sum = |of: fn(&Line) -> usize| lines.iter().map(of).sum::<usize>();
+        let blamed = sum(|line| line.blamed);
+        let rig = self.firmware.iter().filter(|broken| broken.blamed_on_rig()).count();
+        let curable = || lines.iter().filter(|line| line.traced);
+        let runs: usize = curable().map(|line| line.runs).sum();
+        let recovered: usize = curable().map(|line| line.recovered).sum();
+        let share = 100.0 * recovered as f64 / runs.max(1) as f64;
+        let seconds: Vec<f64> = lines.iter().flat_map(|line| line.seconds.clone()).collect();
+        let median = quantile(&seconds, 0.5);
+        let seen = median.map_or("nothing to recover".to_owned(), |m| format!("{m:.2} s"));
+        let behind = sum(|line| line.leaks) + self.left.len();
+        let goal = |words: String, met| Goal { words, met };
+        vec![
+            goal(format!("rig faults blamed on firmware 0: {blamed}"), blamed == 0),
+            goal(format!("firmware faults blamed on the rig 0: {rig}"), rig == 0),
+            goal(
+                format!("cured at least 99 % of what leaves a trace: {share:.1} % of {runs}"),
+                runs == 0 || share >= 99.0,
+            ),
+            goal(
+                format!("median time to recover under 2 s: {seen}"),
+                median.is_none_or(|m| m < 2.0),
+            ),
+            goal(format!("nothing left behind: {behind}"), behind == 0),
+        ]
+    }
+
+    /// Names each miss.
+    pub(super) fn details(&self) -> String {
+        let mut text = String::new();
+        for what in &self.left {
+            let _ = writeln!(text, "left: {what}");
+        }
+        for broken in self.firmware.iter().filter(|broken| broken.blamed_on_rig()) {
+            let Broken { board, fixture, expected, found } = broken;
+            let found = found.map_or("no verdict".to_owned(), |cause| cause.to_string());
+            let _ = writeln!(text, "{fixture} on {board}: {found} instead of {expected}");
+        }
+        for line in &self.lines {
+            if line.runs == 0 {
+                let _ = writeln!(text, "{}", line.progress());
+            }
+            for [place, written, words] in &line.not_passed {
+                let _ = writeln!(text, "{place}: {written}: {}", words.trim());
+            }
+        }
+        text
+    }
 }
 
 #[cfg(test)]
@@ -167,21 +254,31 @@ mod tests {
 
     #[test]
     fn every_way_a_trial_ends_is_counted_once() {
-        let mut line = Line::new("x", true);
-        line.add("a", "x@1ms", Outcome::Passed { recovered_s: Some(1.5) });
-        line.add("a", "x@2ms", Outcome::Passed { recovered_s: None });
-        line.add("a", "x@3ms", Outcome::Ended(Cause::NoEnd));
-        line.add("a", "x@4ms", Outcome::Ended(Cause::PowerLied));
-        line.add("b", "x@5ms", Outcome::Nothing("disk full".to_owned()));
-        let counts = (line.runs, line.recovered, line.unharmed, line.blamed, line.lost);
-        assert_eq!(counts, (5, 2, 1, 1, 2));
-        let text = faults(std::slice::from_ref(&line));
-        let row = "| x | 5 | 40 % | 1 | 1.50 / 1.50 s | 1 | 2 | 0 |";
-        assert!(text.lines().any(|line| line == row), "{text}");
-        let goals = goals(&[line], &[], &[]);
-        assert!(goals.contains("MISSED  rig faults blamed on firmware 0: 1"), "{goals}");
-        assert!(goals.contains("ok      median time to recover under 2 s: 1.50 s"), "{goals}");
-        assert!(goals.contains("b: x@5ms: disk full"), "{goals}");
+        let mut line = Line::new("x", "a", true);
+        line.add("x@1ms", Outcome::Passed { recovered_s: Some(1.5) });
+        line.add("x@2ms", Outcome::Passed { recovered_s: None });
+        line.add("x@3ms", Outcome::Ended(Cause::NoEnd));
+        line.add("x@4ms", Outcome::Missed);
+        let mut other = Line::new("x", "b", true);
+        other.add("x@4ms", Outcome::Ended(Cause::PowerLied));
+        other.add("x@5ms", Outcome::Nothing("disk full".to_owned()));
+        let mut none = Line::new("y", "b", true);
+        none.add("y", Outcome::Refused("no such wire".to_owned()));
+        let table = Table { lines: vec![line, other, none], ..Table::default() };
+        let text = table.markdown();
+        let row = "| 5 | 40 % | 1 | 1.50 / 1.50 s | 1 | 2 | 0 |";
+        for wanted in [
+            format!("| x {row}"),
+            format!("| all {row}"),
+            "- **missed**: rig faults blamed on firmware 0: 1".to_owned(),
+            "- met: median time to recover under 2 s: 1.50 s".to_owned(),
+        ] {
+            assert!(text.lines().any(|line| line == wanted), "{wanted}: {text}");
+        }
+        assert!(!text.contains("| y |"), "{text}");
+        let details = table.details();
+        assert!(details.contains("b: x@5ms: disk full"), "{details}");
+        assert!(details.contains("y at b: refused: no such wire"), "{details}");
     }
 
     #[test]

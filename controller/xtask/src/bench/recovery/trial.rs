@@ -17,6 +17,9 @@ use crate::process;
 /// for a report, as often as it is made, and what a ladder takes in between.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// The exit code of the program that says that it was asked for something wrong.
+const USAGE: i32 = 2;
+
 /// How long a run takes in which nothing fails.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Natural {
@@ -31,7 +34,6 @@ pub(super) struct Natural {
 /// A run that is made to fail.
 pub(super) struct Trial<'a> {
     pub(super) lab: &'a Lab,
-    pub(super) place: &'a str,
     /// The fault as it is written.
     pub(super) fault: &'a str,
 }
@@ -50,14 +52,24 @@ pub(super) enum Outcome {
     Ended(Cause),
     /// There is no verdict; this is what the program said.
     Nothing(String),
+    /// The fault is none for such a place, and was refused with these words.
+    Refused(String),
+}
+
+/// What the program said, and how it ended.
+pub(super) struct Answer {
+    pub(super) said: Value,
+    /// Its exit code; none where a signal ended it.
+    code: Option<i32>,
 }
 
 impl Trial<'_> {
     /// Makes a run in which nothing fails.
-    pub(super) fn natural(lab: &Lab, place: &str) -> Result<Natural, Failure> {
-        let (said, events) = Trial { lab, place, fault: "" }.made()?;
+    pub(super) fn natural(lab: &Lab) -> Result<Natural, Failure> {
+        let (Answer { said, .. }, events) = Trial { lab, fault: "" }.made()?;
         let passed = verdict(&said).is_ok_and(|cause| cause == Cause::Passed);
         if !passed {
+            let place = &lab.place;
             let why = format!("a run at {place} in which nothing was to fail did not pass: {said}");
             return Err(Failure::Because(why));
         }
@@ -79,11 +91,12 @@ impl Trial<'_> {
 
     /// Makes the run.
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
-        let (said, events) = self.made()?;
+        let (Answer { said, code }, events) = self.made()?;
         // A run that could not be recorded cannot tell that it was struck, and was.
         let struck = first(&events, |event| matches!(event, RunEvent::Injected { .. }));
         let cause = match verdict(&said) {
             Ok(cause) => cause,
+            Err(words) if code == Some(USAGE) => return Ok(Outcome::Refused(words)),
             Err(words) => return Ok(Outcome::Nothing(words)),
         };
         let Some(struck) = struck else { return Ok(Outcome::Missed) };
@@ -102,10 +115,10 @@ impl Trial<'_> {
     }
 
     /// Calls the program; returns what it said and what happened.
-    fn made(&self) -> Result<(Value, Vec<StampedEvent>), Failure> {
+    fn made(&self) -> Result<(Answer, Vec<StampedEvent>), Failure> {
         let mut command = self.lab.jig();
-        command.args(["--json", "run", "--timeout", "10s", "-b", self.place]);
-        command.arg(self.lab.images(self.place)?.0);
+        command.args(["--json", "run", "--timeout", "10s", "-b", &self.lab.place]);
+        command.arg(&self.lab.image);
         if !self.fault.is_empty() {
             command.args(["--inject", self.fault]);
         }
@@ -118,7 +131,7 @@ impl Trial<'_> {
 }
 
 /// Runs the program to its end and returns the document it prints.
-pub(super) fn answer(command: &mut std::process::Command) -> Result<Value, Failure> {
+pub(super) fn answer(command: &mut std::process::Command) -> Result<Answer, Failure> {
     let mut child = command.spawn().map_err(process::start_failure(command))?;
     let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(Failure::Because("the program's output is not piped".to_owned()));
@@ -146,15 +159,15 @@ pub(super) fn answer(command: &mut std::process::Command) -> Result<Value, Failu
         std::thread::sleep(Duration::from_millis(2));
     };
     let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
-    if status.is_none() {
-        let words = format!("did not end within {PATIENCE:?}");
-        return Ok(serde_json::json!({ "error": { "message": words } }));
-    }
+    let wordless = |words: String| serde_json::json!({ "error": { "message": words } });
+    let Some(status) = status else {
+        let said = wordless(format!("did not end within {PATIENCE:?}"));
+        return Ok(Answer { said, code: None });
+    };
     // Without a document, what it says to people is all there is.
-    Ok(serde_json::from_slice(&out).unwrap_or_else(|_| {
-        let words = String::from_utf8_lossy(&err).into_owned();
-        serde_json::json!({ "error": { "message": words } })
-    }))
+    let said = serde_json::from_slice(&out)
+        .unwrap_or_else(|_| wordless(String::from_utf8_lossy(&err).into_owned()));
+    Ok(Answer { said, code: status.code() })
 }
 
 /// Returns the cause a run ended with, or what the program said instead.
