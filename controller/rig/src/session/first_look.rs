@@ -66,20 +66,9 @@ impl FirstLook {
     /// Begins to look at what the place of a run stands on. Call within a tokio runtime.
     pub(super) fn begin(lab: &dyn Lab, request: &SessionRequest) -> Self {
         let mut looking = JoinSet::new();
-        let StartChecks { mut must, mut should } = lab.start_checks(&request.place);
-        if !must.is_empty() || !should.is_empty() {
-            looking.spawn(async move {
-                let end = Instant::now() + WITHIN;
-                let mut missing = failed(&mut must).await;
-                while !missing.is_empty() && Instant::now() < end {
-                    sleep(PAUSE).await;
-                    missing = failed(&mut must).await;
-                }
-                let mut should = failed(&mut should).await;
-                // The same shortage is told once.
-                should.retain(|one| missing.iter().all(|m| m.report.check != one.report.check));
-                Findings { must: missing, should }
-            });
+        let checks = lab.start_checks(&request.place);
+        if !checks.should.is_empty() {
+            looking.spawn(look(checks));
         }
         let cures = request.cures.unwrap_or(request.profile.recovery.cures);
         Self { looking, repairs: cures > 0 }
@@ -90,6 +79,24 @@ impl FirstLook {
         let looked = self.looking.join_next().await.and_then(Result::ok);
         looked.unwrap_or_default()
     }
+}
+
+/// Looks at what should be; where that is not so, at what must be, until that is so.
+async fn look(checks: StartChecks) -> Findings {
+    let StartChecks { mut should, mut must } = checks;
+    let mut should = failed(&mut should).await;
+    if should.is_empty() {
+        return Findings::default();
+    }
+    let end = Instant::now() + WITHIN;
+    let mut must_not = failed(&mut must).await;
+    while !must_not.is_empty() && Instant::now() < end {
+        sleep(PAUSE).await;
+        must_not = failed(&mut must).await;
+    }
+    // The same shortage is told once.
+    should.retain(|one| must_not.iter().all(|other| other.report.check != one.report.check));
+    Findings { must: must_not, should }
 }
 
 async fn failed(checks: &mut [Box<dyn HealthCheck>]) -> Vec<Failed> {

@@ -28,10 +28,11 @@ pub struct Seat<'a> {
 /// or a device that the run is about to use.
 #[derive(Default)]
 pub struct StartChecks {
-    /// Without these a run cannot work.
-    pub must: Vec<Box<dyn HealthCheck>>,
     /// Without these the place is not well, but a run may work.
     pub should: Vec<Box<dyn HealthCheck>>,
+    /// Without these no run works. Asked only where one of the others fails: each of these is
+    /// implied by one of them.
+    pub must: Vec<Box<dyn HealthCheck>>,
 }
 
 /// The rest of the lab.

@@ -66,7 +66,9 @@ async fn a_test_that_cannot_work_is_not_begun() {
 
 #[tokio::test]
 async fn a_rig_that_is_repaired_before_the_test_has_cost_it_nothing() {
-    let record = with(vec![Says(true), green()], || checks(&[("disk", false)], &[])).made().await;
+    let record = with(vec![Says(true), green()], || checks(&[("disk", false)], &[("disk", false)]))
+        .made()
+        .await;
     assert_eq!(record.attempts.len(), 1);
     let verdict = record.verdict.unwrap();
     let told = "the rig was repaired by restart-emulator before the test: disk: says false";
