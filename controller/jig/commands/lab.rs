@@ -6,10 +6,10 @@ use jig_drivers::power::OutletFactory;
 use jig_model::PlaceName;
 use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
 use jig_model::rig_file::Resource;
-use jig_rig::session::{Lab, Seat};
+use jig_rig::session::{Lab, Seat, StartChecks};
 use jig_rig::store::PlaceLock;
 
-use super::health::stands_on;
+use super::health::{at_start, stands_on};
 use super::power::{InRun, cycle_hub};
 use crate::args::Common;
 use crate::catalogue::Catalogue;
@@ -155,6 +155,13 @@ impl Lab for RigLab<'_> {
         checks.unwrap_or_else(|failure| {
             let check: Box<dyn HealthCheck> = Box::new(Unchecked(failure.message));
             vec![check]
+        })
+    }
+
+    fn start_checks(&self, place: &PlaceName) -> StartChecks {
+        let known = self.catalogue.place(place).ok();
+        known.map_or_else(StartChecks::default, |(place, profile)| {
+            at_start(self.catalogue, self.common, &place, &profile)
         })
     }
 }

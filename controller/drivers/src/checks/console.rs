@@ -43,6 +43,19 @@ pub fn console(name: &ConsoleName, end: &WireEnd) -> Box<dyn HealthCheck> {
     }
 }
 
+/// Checks that a serial port that is there is nobody else's. One that is not there yet is no
+/// fault of the port's: who opens it knows how long to wait. Other ends than ports have nobody
+/// to be asked without disturbing them.
+pub fn untaken(name: &ConsoleName, end: &WireEnd) -> Option<Box<dyn HealthCheck>> {
+    let WireEnd::Tty(path) = end else { return None };
+    let path = PathBuf::from(path);
+    let look = move || match path.try_exists() {
+        Ok(false) => Ok(format!("{} is not there yet", path.display())),
+        Ok(true) | Err(_) => tty(&path, &proc()),
+    };
+    Some(Look::boxed(format!("console-{name}"), Cause::ConsoleLost, look))
+}
+
 fn tty(path: &Path, proc: &Path) -> Seen {
     let about = fs::metadata(path).map_err(|error| missing(path, &error))?;
     if !about.file_type().is_char_device() {

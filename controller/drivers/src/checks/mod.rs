@@ -21,7 +21,7 @@ use jig_model::Cause;
 use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck};
 
 pub use clock::{ClockSources, clock};
-pub use console::console;
+pub use console::{console, untaken};
 pub use host::{free_disk, free_handles, free_memory};
 pub use power::{outlet, while_powered};
 

@@ -6,9 +6,10 @@ use std::time::SystemTime;
 use jig_drivers::checks;
 use jig_drivers::power::{OutletPower, PowerError, open_outlet};
 use jig_model::Fault;
-use jig_model::profile::{BoardProfile, CheckKind};
+use jig_model::profile::{BoardProfile, CheckKind, HealthSpec};
 use jig_model::protocol::{BindContext, HealthCheck, NoLedger, NoSink};
 use jig_model::rig_file::{Place, Resource};
+use jig_rig::session::StartChecks;
 use tempfile::TempDir;
 
 use crate::args::Common;
@@ -44,6 +45,61 @@ pub(crate) fn checks_of(
     Ok(PlaceChecks { list, _evidence: evidence })
 }
 
+/// Makes the checks at the start of a run: those that cost it nothing and touch nothing that it
+/// is about to use. Its outlet is not among them: the run begins with a command to it, which a
+/// question would only hold up.
+pub(crate) fn at_start(
+    catalogue: &Catalogue,
+    common: &Common,
+    place: &Place,
+    profile: &BoardProfile,
+) -> StartChecks {
+    let mut checks = StartChecks::default();
+    let bare = profile.health.barely();
+    for kind in profile.health.checks_at(&place.resource) {
+        match kind {
+            CheckKind::Disk | CheckKind::Memory | CheckKind::Handles => {
+                checks.must.extend(host(kind, catalogue, common, place, &bare));
+                checks.should.extend(host(kind, catalogue, common, place, &profile.health));
+            }
+            CheckKind::Clock => {
+                checks.should.extend(host(kind, catalogue, common, place, &profile.health));
+            }
+            CheckKind::Console => {
+                let Resource::Probe(probe) = &place.resource else { continue };
+                let wires = probe.wires.iter();
+                checks
+                    .should
+                    .extend(wires.filter_map(|wire| checks::untaken(&wire.console, &wire.end)));
+            }
+            CheckKind::Power | CheckKind::Board => {}
+        }
+    }
+    checks
+}
+
+/// Makes a check of the host, if it is one.
+fn host(
+    kind: CheckKind,
+    catalogue: &Catalogue,
+    common: &Common,
+    place: &Place,
+    spec: &HealthSpec,
+) -> Option<Box<dyn HealthCheck>> {
+    Some(match kind {
+        CheckKind::Clock => checks::clock(
+            catalogue.places().root().join(format!("{}.clock", place.name)),
+            spec.clock_skew,
+            installed(),
+            checks::ClockSources::default(),
+        ),
+        CheckKind::Disk => checks::free_disk(catalogue.runs_dir(common), spec.free_disk),
+        CheckKind::Memory => checks::free_memory(spec.free_memory),
+        CheckKind::Handles => checks::free_handles(spec.free_handles),
+        CheckKind::Power | CheckKind::Console | CheckKind::Board => return None,
+    })
+}
+
 /// Makes the checks of what a place stands on: all of its checks but those of the board itself.
 pub(crate) fn stands_on(
     catalogue: &Catalogue,
@@ -55,17 +111,9 @@ pub(crate) fn stands_on(
     let mut list: Vec<Box<dyn HealthCheck>> = Vec::new();
     for kind in spec.checks_at(&place.resource) {
         match kind {
-            CheckKind::Clock => list.push(checks::clock(
-                catalogue.places().root().join(format!("{}.clock", place.name)),
-                spec.clock_skew,
-                installed(),
-                checks::ClockSources::default(),
-            )),
-            CheckKind::Disk => {
-                list.push(checks::free_disk(catalogue.runs_dir(common), spec.free_disk));
+            CheckKind::Clock | CheckKind::Disk | CheckKind::Memory | CheckKind::Handles => {
+                list.extend(host(kind, catalogue, common, place, spec));
             }
-            CheckKind::Memory => list.push(checks::free_memory(spec.free_memory)),
-            CheckKind::Handles => list.push(checks::free_handles(spec.free_handles)),
             CheckKind::Power => list.extend(outlet(catalogue, place)?.map(checks::outlet)),
             CheckKind::Console => {
                 let Resource::Probe(probe) = &place.resource else { continue };

@@ -17,7 +17,7 @@ use jig_rig::health::{
 use jig_rig::store::{PlaceLock, PlaceLockError, Places};
 
 use self::checks::checks_of;
-pub(crate) use self::checks::stands_on;
+pub(crate) use self::checks::{at_start, stands_on};
 pub(crate) use self::show::style;
 use super::probe::{runtime, stops};
 use super::turn;

@@ -112,6 +112,20 @@ impl HealthSpec {
     }
 }
 
+impl HealthSpec {
+    /// Returns these limits as far as a single run cannot do without them: a host that has less
+    /// than a profile wants is not well, but runs still work there.
+    #[must_use]
+    pub fn barely(&self) -> Self {
+        Self {
+            free_disk: self.free_disk.min(BARE_DISK),
+            free_memory: self.free_memory.min(BARE_MEMORY),
+            free_handles: self.free_handles.min(BARE_HANDLES),
+            ..self.clone()
+        }
+    }
+}
+
 /// Often enough to know of a place in the morning what broke at night, and seldom enough that
 /// the start of an emulator, a tenth of a second, does not count.
 const INTERVAL: Duration = Duration::from_secs(5 * 60);
@@ -124,6 +138,16 @@ const FREE_MEMORY: u64 = 256 << 20;
 
 /// A run with an emulator, its pipes, sockets and logs has some 40 files open.
 const FREE_HANDLES: u64 = 64;
+
+/// Images of some megabytes are copied into a run, and its logs and records are some hundred
+/// kilobytes.
+const BARE_DISK: u64 = 8 << 20;
+
+/// An emulator of a small board takes some 40 MiB, Jig itself 12.
+const BARE_MEMORY: u64 = 48 << 20;
+
+/// What of [`FREE_HANDLES`] a run still opens once it has begun.
+const BARE_HANDLES: u64 = 24;
 
 /// Time lines are read by people, and certificates of servers are judged by the day.
 const CLOCK_SKEW: Duration = Duration::from_secs(5);

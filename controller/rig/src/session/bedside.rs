@@ -119,7 +119,10 @@ impl Nurse<'_, '_> {
     }
 
     /// Asks the board itself. One that hangs on an outlet answers only with power.
-    async fn examined(&mut self, resource: &Resource) -> Result<Vec<CheckReport>, String> {
+    pub(super) async fn examined(
+        &mut self,
+        resource: &Resource,
+    ) -> Result<Vec<CheckReport>, String> {
         let mut bound = self.bind(resource)?;
         let outlet = self.making.seat.outlet;
         let powered = match bound.protocols.power.as_mut().filter(|_| outlet) {
@@ -258,7 +261,7 @@ fn powered(power: &mut Option<Box<dyn Power>>) -> Result<&mut Box<dyn Power>, St
 }
 
 /// Says which checks passed, or what the first said that did not; what each said is an event.
-fn verdict_of(reports: &[CheckReport]) -> Result<Vec<String>, String> {
+pub(super) fn verdict_of(reports: &[CheckReport]) -> Result<Vec<String>, String> {
     if let Some(bad) = reports.iter().find(|report| !report.ok) {
         return Err(format!("{}: {}", bad.check, bad.detail));
     }

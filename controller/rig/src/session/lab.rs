@@ -24,6 +24,17 @@ pub struct Seat<'a> {
     pub canary: Option<Canary>,
 }
 
+/// The checks at the start of a run. They are run beside it, so none of them may touch a board
+/// or a device that the run is about to use.
+#[derive(Default)]
+pub struct StartChecks {
+    /// Without these the place is not well, but a run may work.
+    pub should: Vec<Box<dyn HealthCheck>>,
+    /// Without these no run works. Asked only where one of the others fails: each of these is
+    /// implied by one of them.
+    pub must: Vec<Box<dyn HealthCheck>>,
+}
+
 /// The rest of the lab.
 pub trait Lab: Sync {
     /// Takes another place for this run, for as long as the lab value lives.
@@ -42,6 +53,10 @@ pub trait Lab: Sync {
     /// Returns the checks of what a place stands on: the machine that Jig runs on, its wires,
     /// its switch.
     fn host_checks(&self, place: &PlaceName) -> Vec<Box<dyn HealthCheck>>;
+    /// Returns the checks at the start of a run on a place.
+    fn start_checks(&self, _place: &PlaceName) -> StartChecks {
+        StartChecks::default()
+    }
 }
 
 /// A lab with nothing in it but the place itself.

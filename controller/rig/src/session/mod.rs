@@ -5,6 +5,7 @@
 
 mod bedside;
 mod chart;
+mod first_look;
 mod images;
 mod lab;
 mod ledger;
@@ -17,6 +18,6 @@ mod tests;
 mod turns;
 
 pub use images::{ImagesError, UnreadableImage};
-pub use lab::{Lab, NoLab, Seat};
+pub use lab::{Lab, NoLab, Seat, StartChecks};
 pub use recover::{Extent, RecoverRequest, recover, rungs};
 pub use run::{Bench, Observer, SessionError, SessionRequest, run};

@@ -14,6 +14,7 @@ use jig_model::{Cause, ConsoleName, Fault, PlaceName, RunEvent, Verdict, Verdict
 use tracing::Instrument as _;
 
 use super::chart::Chart;
+use super::first_look::{FirstLook, Ready};
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
@@ -134,6 +135,7 @@ pub async fn run(
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
     check_requirements(&request)?;
+    let look = FirstLook::begin(bench.lab, &request);
     let given = request.image.as_deref();
     let (plan, profile, resource) = (&request.plan, &request.profile, &request.resource);
     let read = patiently(|| images::read(plan, given, profile, resource)).await?;
@@ -170,9 +172,11 @@ pub async fn run(
         syncing: Vec::new(),
         chart: chart.clone(),
     };
-    let mut verdicts: Vec<Verdict> = Vec::new();
+    let Ready { notes, unfit } = making.ready(look).instrument(span.clone()).await;
+    let turns = if unfit.is_none() { request.repeat.max(1) } else { 0 };
+    let mut verdicts: Vec<Verdict> = unfit.into_iter().collect();
     let mut syncing = Vec::new();
-    for _ in 0..request.repeat.max(1) {
+    for _ in 0..turns {
         let verdict = making.turn().instrument(span.clone()).await?;
         let kind = verdict.kind;
         verdicts.push(verdict);
@@ -194,6 +198,7 @@ pub async fn run(
     let mut verdict = combine(&verdicts);
     verdict.notes.extend(put_back);
     events.own_up(&mut verdict);
+    verdict.notes.splice(0..0, notes);
     // The end is written once; that it can be is waited for before.
     drop(patiently(|| live.update(|_| {})).await);
     let record = live.finish(verdict)?;

@@ -15,17 +15,17 @@ use jig_model::rig_file::{EmulatorResource, ProbeResource, Resource};
 use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
 
 use super::super::{
-    Bench, Extent, Lab, Observer, RecoverRequest, Seat, SessionRequest, recover, run,
+    Bench, Extent, Lab, Observer, RecoverRequest, Seat, SessionRequest, StartChecks, recover, run,
 };
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
-use crate::health::{HealthBook, HealthState, PlaceHealth};
+use crate::health::{HealthBook, HealthEvent, HealthState, PlaceHealth};
 use crate::store::{KnownFormat, Passed, Places, RunRecord, RunStore};
 use crate::workflow::CancelToken;
 
 /// What happens each time the place is taken up: for an attempt, or to be asked how it is.
 #[derive(Clone)]
-enum Bind {
+pub(super) enum Bind {
     /// An attempt whose first boot goes like this.
     Plays(Vec<Beat>),
     /// It is asked how it is, and says this.
@@ -75,8 +75,10 @@ impl DriverFactory for Script {
 
 /// A lab whose other places are free, or not.
 #[derive(Default)]
-struct Others {
+pub(super) struct Others {
     taken: Vec<&'static str>,
+    /// What is looked at before a test.
+    pub(super) start: Option<fn() -> StartChecks>,
 }
 
 impl Lab for Others {
@@ -93,6 +95,9 @@ impl Lab for Others {
     fn host_checks(&self, _place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
         Vec::new()
     }
+    fn start_checks(&self, _place: &PlaceName) -> StartChecks {
+        self.start.map_or_else(StartChecks::default, |make| make())
+    }
 }
 
 #[derive(Default)]
@@ -107,18 +112,20 @@ impl Observer for Seen {
 }
 
 /// A run on a scripted place.
-struct Case {
+pub(super) struct Case {
     binds: Vec<Bind>,
     resource: Resource,
     known_good: bool,
-    cures: u32,
+    pub(super) cures: u32,
     repeat: u32,
     spare: Vec<Bind>,
-    lab: Others,
+    pub(super) lab: Others,
     seen: Arc<Seen>,
     cancel: CancelToken,
+    /// What was noted of the place before.
+    pub(super) before: Vec<HealthEvent>,
     /// How the place is at the end.
-    health: Arc<Mutex<Option<PlaceHealth>>>,
+    pub(super) health: Arc<Mutex<Option<PlaceHealth>>>,
 }
 
 /// Loads one byte.
@@ -129,7 +136,7 @@ fn emulated() -> Resource {
 }
 
 impl Case {
-    fn of(binds: Vec<Bind>) -> Self {
+    pub(super) fn of(binds: Vec<Bind>) -> Self {
         Self {
             binds,
             resource: emulated(),
@@ -140,11 +147,12 @@ impl Case {
             lab: Others::default(),
             seen: Arc::default(),
             cancel: CancelToken::new(),
+            before: Vec::new(),
             health: Arc::default(),
         }
     }
 
-    async fn made(self) -> RunRecord {
+    pub(super) async fn made(self) -> RunRecord {
         let cancel = self.cancel.clone();
         self.with(|request, bench, seen| {
             Box::pin(async move { run(request, bench, seen, cancel).await.unwrap() })
@@ -212,6 +220,9 @@ impl Case {
         };
         let store = RunStore::new(root.path());
         let book = HealthBook::open(&HealthBook::path_in(root.path())).unwrap();
+        for event in &self.before {
+            book.note(&request.place, jiff::Timestamp::UNIX_EPOCH, event).unwrap();
+        }
         let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
         let bench = Bench {
             store: &store,
@@ -243,7 +254,7 @@ fn lost() -> Bind {
     Plays(vec![Beat::Event(fake::lost())])
 }
 
-fn green() -> Bind {
+pub(super) fn green() -> Bind {
     Plays(vec![print(GREEN)])
 }
 
@@ -450,7 +461,7 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
     // The place that was left is not well, though its state is known.
     assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Unhealthy);
 
-    let lab = Others { taken: vec!["other"] };
+    let lab = Others { taken: vec!["other"], ..Others::default() };
     let case = Case { resource: resource(), lab, ..Case::of(broken()) };
     let health = Arc::clone(&case.health);
     let record = case.made().await;

@@ -1,6 +1,7 @@
 //! Runs on a scripted board: attempts, storage that fails, requests that do not fit.
 
 mod cures;
+mod first_look;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
