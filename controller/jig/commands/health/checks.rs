@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::args::Common;
 use crate::catalogue::Catalogue;
-use crate::commands::power::context;
+use crate::commands::power::{context, witnessed_outlet};
 use crate::failure::Failure;
 use crate::wire_up;
 
@@ -66,7 +66,9 @@ pub(crate) fn stands_on(
             }
             CheckKind::Memory => list.push(checks::free_memory(spec.free_memory)),
             CheckKind::Handles => list.push(checks::free_handles(spec.free_handles)),
-            CheckKind::Power => list.extend(outlet(catalogue, place)?.map(checks::outlet)),
+            CheckKind::Power => {
+                list.extend(witnessed_outlet(catalogue, place)?.map(checks::outlet));
+            }
             CheckKind::Console => {
                 let Resource::Probe(probe) = &place.resource else { continue };
                 let wires = probe.wires.iter();
