@@ -30,6 +30,7 @@ mod nothing_left;
 mod offline;
 mod power;
 mod power_lab;
+mod power_redfish;
 mod power_wire;
 mod probe_chance;
 mod probe_endurance;

@@ -548,7 +548,7 @@ fn a_witness_sees_what_the_device_only_claims() {
     lab.workshop.write("seen", "off\n");
     let off = lab.power(&["-b", "a", "off"]);
     off.says(0, &[]);
-    assert_eq!(off.out(), "a: off (outlet 3 of pdu, witnessed)\n");
+    assert_eq!(off.out(), "a: off (outlet 3 of pdu, witnessed by outlet seen of eye)\n");
     // The wires of two outlets were swapped: the device does as told, and the board stays off.
     let words =
         "outlet 3 of pdu was switched on, but outlet seen of eye sees the contrary after 5s";

@@ -11,7 +11,7 @@ use std::thread;
 use nix::pty::openpty;
 use nix::unistd::ttyname;
 
-use crate::power_lab::{Asked, Counterpart, Lab, Web, free_address, json_answer, until_listens};
+use crate::power_lab::{Counterpart, Lab, free_address, until_listens};
 use crate::workshop::until;
 
 /// A pseudo-terminal that changes no byte.
@@ -418,82 +418,6 @@ fn an_ipmi_controller_switches() {
     let device = device.replace(&address.to_string(), &nobody).replace("60s", "300ms");
     lab.declare(&device, &[("a", "")]);
     lab.power_with(&["-b", "a", "on"], &secret).says(75, &["did not answer within 300ms"]);
-}
-
-/// A Redfish service of one system, in the words of the standard's mock-ups (DSP2043): it takes
-/// an action at once and carries it out after some more questions.
-fn redfish() -> Web {
-    let (mut state, mut pending) = ("On", None::<(&str, u32)>);
-    Web::start(move |asked: &Asked| {
-        // jig:hunter2
-        if !asked.text.to_ascii_lowercase().contains("authorization: basic amlnomh1bnrlcji=") {
-            return json_answer("401 Unauthorized", "{}");
-        }
-        let target = "/redfish/v1/Systems/437XR1138R2/Actions/ComputerSystem.Reset";
-        match asked.line.as_str() {
-            "GET /redfish/v1/Systems/437XR1138R2" => {
-                pending = match pending {
-                    Some((next, 0)) => {
-                        state = next;
-                        None
-                    }
-                    other => other.map(|(next, asks)| (next, asks - 1)),
-                };
-                let shown = match pending {
-                    Some(("On", _)) => "PoweringOn",
-                    Some(_) => "PoweringOff",
-                    None => state,
-                };
-                let body = format!(
-                    r##"{{"@odata.id":"/redfish/v1/Systems/437XR1138R2","PowerState":"{shown}",
-                    "Actions":{{"#ComputerSystem.Reset":{{"target":"{target}",
-                    "ResetType@Redfish.AllowableValues":["On","ForceOff","GracefulShutdown"]}}}}}}"##
-                );
-                json_answer("200 OK", &body)
-            }
-            line if line == format!("POST {target}") => {
-                let next = match asked.text.rsplit("\r\n\r\n").next().unwrap() {
-                    r#"{"ResetType":"On"}"# => "On",
-                    r#"{"ResetType":"ForceOff"}"# => "Off",
-                    _ => return json_answer("400 Bad Request", r#"{"error":{}}"#),
-                };
-                if next == state {
-                    return json_answer("409 Conflict", r#"{"error":{}}"#);
-                }
-                pending = Some((next, 3));
-                json_answer("202 Accepted", "")
-            }
-            _ => json_answer(
-                "404 Not Found",
-                r#"{"error":{"code":"Base.1.8.ResourceMissingAtURI"}}"#,
-            ),
-        }
-    })
-}
-
-#[test]
-fn a_redfish_system_switches_when_it_has_switched() {
-    let web = redfish();
-    let device = format!(
-        "[power.redfish]\nurl = \"{}\"\nuser = \"jig\"\npassword = {{ env = \"BMC\" }}",
-        web.url()
-    );
-    let lab = Lab::new(&device, &[("a", "437XR1138R2"), ("b", "2")]);
-    let secret = [("BMC", "hunter2")];
-    let last = || {
-        let asked = web.asked();
-        let posts = asked.iter().filter(|line| line.starts_with("POST")).count();
-        // It is on at first, and each command is another one.
-        if posts % 2 == 0 { "on".to_owned() } else { "off".to_owned() }
-    };
-    lab.switches(&secret, "read-back", last);
-    // It is on already: nothing is posted, which it would refuse.
-    lab.power_with(&["-b", "a", "on"], &secret).says(0, &[]);
-    lab.power_with(&["-b", "b", "on"], &secret).says(75, &["404 Not Found", "ResourceMissing"]);
-    let wrong = lab.power_with(&["-b", "a", "off"], &[("BMC", "x")]);
-    wrong.says(75, &["does not believe the user and the password"]);
-    lab.declare(&format!("settle = \"0ms\"\n{device}"), &[("a", "437XR1138R2")]);
-    lab.power_with(&["-b", "a", "off"], &secret).says(75, &["still says the contrary after 0ns"]);
 }
 
 #[test]

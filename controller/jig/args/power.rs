@@ -47,6 +47,8 @@ pub(crate) enum PowerAction {
     Cycle,
     /// Ask
     Status,
+    /// Ask, and ask the witness as well: an outlet, the debug port, or the console's silence
+    Verify,
 }
 
 impl PowerAction {
@@ -57,6 +59,7 @@ impl PowerAction {
             Self::Off => "off",
             Self::Cycle => "cycle",
             Self::Status => "status",
+            Self::Verify => "verify",
         }
     }
 }

@@ -9,6 +9,7 @@ use jig_drivers::inject::{
     Argument, CATALOGUE, FaultSpec, InjectedFactory, Injection, Injector, Moments, Staller,
     default_argument, moment, stall_parent,
 };
+use jig_drivers::power::Between;
 use jig_model::protocol::DriverFactory;
 use jig_model::{Fault, exit};
 use jig_rig::store::{Clock, SystemClock};
@@ -111,8 +112,18 @@ impl Faults {
     }
 
     /// Puts them round a board.
-    pub(crate) fn round<'a>(&self, board: &'a dyn DriverFactory) -> InjectedFactory<'a> {
-        InjectedFactory { board, injector: self.0.clone() }
+    /// `by_device` says that the power is switched by a device, which is faulty itself.
+    pub(crate) fn round<'a>(
+        &self,
+        board: &'a dyn DriverFactory,
+        by_device: bool,
+    ) -> InjectedFactory<'a> {
+        InjectedFactory { board, injector: self.0.clone(), by_device }
+    }
+
+    /// Returns what stands between the device that switches the place and its driver.
+    pub(crate) fn between_devices(&self) -> Between {
+        self.0.between_devices()
     }
 
     /// Returns a clock that jumps when it is told to.

@@ -97,8 +97,16 @@ pub trait Power: Send {
 pub trait PowerWitness: Send {
     /// Returns who it is, for messages: `hub port 1-1.4/2`.
     fn name(&self) -> String;
-    /// Looks once; nothing if it cannot tell now.
+    /// Looks once; nothing if it cannot tell now. What a look opens may stay open for the next.
     fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>>;
+    /// Tells whether it contradicts a switch when it sees this. What answers or prints has power;
+    /// what is silent may have other reasons.
+    fn is_sure_of(&self, seen: PowerState) -> bool {
+        let _ = seen;
+        true
+    }
+    /// Lets go of what its looks have opened.
+    fn rest(&mut self) {}
     /// Returns how long a look takes at most.
     fn look_within(&self) -> Duration {
         Duration::from_secs(30)
@@ -287,6 +295,9 @@ pub struct Protocols {
     pub flasher: Option<Box<dyn Flasher>>,
     /// A debug port, if the resource has one.
     pub debug: Option<Box<dyn DebugPort>>,
+    /// Somebody who sees the board's power although the resource may not switch it. Asked
+    /// only while `power` is off, or was not told otherwise.
+    pub witness: Option<Box<dyn PowerWitness>>,
     /// Health checks of the resource.
     pub health: Vec<Box<dyn HealthCheck>>,
 }

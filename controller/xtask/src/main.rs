@@ -6,11 +6,13 @@
 #![expect(clippy::print_stderr, reason = "a chore talks to the person who started it")]
 
 mod bench;
+mod counterparts;
 mod demo;
 mod failure;
 mod fixtures;
 mod images;
 mod process;
+mod python;
 mod services;
 mod setup;
 mod test_command;
@@ -29,7 +31,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Installs the Debian packages this repository needs, if any is missing.
+    /// Installs the Debian packages this repository needs, and the tests' counterparts, if any
+    /// is missing.
     Setup,
     /// Sets up, builds, and runs Jig against emulated boards, good firmware and bad.
     Demo,
@@ -45,7 +48,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let outcome = match Args::parse().chore {
-        Chore::Setup => setup::run(),
+        Chore::Setup => setup::run().and_then(|()| counterparts::install()),
         Chore::Demo => demo::run(),
         Chore::Bench(options) => bench::run(&options),
         Chore::Test(options) => test_command::run(&options),

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use crate::failure::Failure;
-use crate::{fixtures, images, process, setup};
+use crate::{counterparts, fixtures, images, process, setup};
 
 /// What `cargo xtask test` can be told.
 #[derive(clap::Args)]
@@ -20,7 +20,7 @@ type Phase = (&'static str, fn() -> Result<(), Failure>);
 
 /// In order; `images` is skipped by `--fast`.
 const PHASES: &[Phase] = &[
-    ("setup", setup::run),
+    ("setup", || setup::run().and_then(|()| counterparts::install())),
     ("fmt", || process::run(&mut process::cargo(&["fmt", "--all", "--check"]))),
     ("fixtures", || fixtures::run(&fixtures::Choice::default())),
     ("images", || images::run(&images::Options::default())),

@@ -4,13 +4,14 @@ use jig_model::Cause;
 use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck, PowerState};
 
 use super::report;
-use crate::power::OutletPower;
+use crate::power::{OutletPower, Verified};
 
 const NAME: &str = "power-answers";
 
-/// Checks that the outlet of a place can be asked. It is not switched.
+/// Checks that the outlet of a place can be asked, and that its witness agrees. It is not
+/// switched.
 pub fn outlet(power: OutletPower) -> Box<dyn HealthCheck> {
-    Box::new(Answers { power })
+    Box::new(Answers { power, cause: Cause::PowerUnreachable })
 }
 
 /// Runs a check of a board only while its outlet is on: without power nothing answers. Where
@@ -21,6 +22,8 @@ pub fn while_powered(power: OutletPower, check: Box<dyn HealthCheck>) -> Box<dyn
 
 struct Answers {
     power: OutletPower,
+    /// What is wrong, or would be.
+    cause: Cause,
 }
 
 impl HealthCheck for Answers {
@@ -29,19 +32,40 @@ impl HealthCheck for Answers {
     }
 
     fn cause(&self) -> Cause {
-        Cause::PowerUnreachable
+        self.cause
     }
 
     fn check(&mut self) -> BoxFuture<'_, CheckReport> {
         Box::pin(async {
-            let seen = match self.power.read().await {
-                Ok(Some(PowerState::On)) => Ok("on".to_owned()),
-                Ok(Some(PowerState::Off)) => Ok("off".to_owned()),
-                Ok(None) => Ok("it has no way to tell".to_owned()),
-                Err(error) => Err(jig_model::chain(&error)),
+            let seen = match self.power.verify().await {
+                Ok(found) => Ok(words(&found, self.power.witness())),
+                Err(error) => {
+                    self.cause = error.cause();
+                    Err(jig_model::chain(&error))
+                }
             };
             report(NAME.to_owned(), seen)
         })
+    }
+}
+
+/// Says what is known, and who else sees it.
+fn words(found: &Verified, witness: Option<String>) -> String {
+    let word = |state| match state {
+        Some(PowerState::On) => "on",
+        Some(PowerState::Off) => "off",
+        None => "it has no way to tell",
+    };
+    let read = word(found.read);
+    match (witness, found.seen) {
+        (Some(witness), Some(_)) if found.read.is_some() => {
+            format!("{read}, and so sees {witness}")
+        }
+        (Some(witness), Some(_)) => {
+            format!("{read}; {witness} sees that it is {}", word(found.seen))
+        }
+        (Some(witness), None) => format!("{read}; {witness} cannot tell"),
+        (None, _) => read.to_owned(),
     }
 }
 

@@ -22,6 +22,8 @@ pub struct InjectedFactory<'a> {
     pub board: &'a dyn DriverFactory,
     /// What is to fail.
     pub injector: Injector,
+    /// Its power fails at the device that switches it ([`Injector::between_devices`]), not here.
+    pub by_device: bool,
 }
 
 impl DriverFactory for InjectedFactory<'_> {
@@ -46,6 +48,9 @@ impl DriverFactory for InjectedFactory<'_> {
         });
         let board = self.board.bind(BindContext { sink, ledger, ..context })?;
         let power = board.power.map(|power| {
+            if self.by_device {
+                return power;
+            }
             let injector = injector.clone();
             Box::new(InjectedPower { power, injector, elsewhere: None }) as Box<dyn Power>
         });

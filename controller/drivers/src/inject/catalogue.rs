@@ -177,6 +177,8 @@ faults! {
         Power, Command at START, Takes::Nothing, "";
     PowerSilent = "power-silent", "what switches the power does not answer",
         Power, Command at START, Takes::Time(ms(1000)), "how long it is waited for";
+    PowerBabbles = "power-babbles", "what switches the power answers nonsense",
+        Power, Command at START, Takes::Nothing, "";
     OutletSwapped = "outlet-swapped", "another board's outlet is switched, until the attempt ends",
         Power, Command at START, Takes::Nothing, "";
     DiskFull = "disk-full", "no file can grow",

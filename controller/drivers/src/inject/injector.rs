@@ -50,6 +50,7 @@ struct Shared {
 struct State {
     armed: Vec<Armed>,
     course: Course,
+    attempts: u64,
     /// The attempt's.
     sink: Option<SharedSink>,
     line: Arc<Line>,
@@ -121,6 +122,7 @@ impl Injector {
         let state = State {
             armed: armed.collect(),
             course: Course::default(),
+            attempts: 0,
             sink: None,
             line: Arc::new(Line::new()),
             emulators: Vec::new(),
@@ -191,6 +193,7 @@ impl Injector {
         let (line, untold) = {
             let mut state = self.state();
             state.course.begin_attempt(Instant::now());
+            state.attempts += 1;
             state.line = Arc::new(Line::new());
             state.sink = Some(Arc::clone(&sink));
             for armed in &mut state.armed {
@@ -238,17 +241,21 @@ impl Injector {
 
     /// Claims a fault that changes what a call does, if it is due.
     pub(super) fn claim(&self, fault: FaultKind) -> Option<(usize, Argument)> {
-        let now = Instant::now();
         let mut state = self.state();
-        let course = state.course;
-        let due = |armed: &Armed| {
-            armed.injection.fault == fault
-                && armed.stage == Stage::Waiting
-                && course.due(&armed.injection).is_some_and(|at| at <= now)
-        };
-        let (index, armed) = state.armed.iter_mut().enumerate().find(|(_, armed)| due(armed))?;
+        let index = state.due(fault)?;
+        let armed = state.armed.get_mut(index)?;
         armed.stage = Stage::Struck;
         Some((index, armed.injection.argument.clone()))
+    }
+
+    /// Tells whether a fault could be claimed.
+    pub(super) fn is_due(&self, fault: FaultKind) -> bool {
+        self.state().due(fault).is_some()
+    }
+
+    /// Returns the number of the attempt under way, counted from 1.
+    pub(super) fn attempt(&self) -> u64 {
+        self.state().attempts
     }
 
     /// Returns the share of the deployment at which a fault is to strike.
@@ -353,6 +360,16 @@ impl Injector {
 }
 
 impl State {
+    /// Finds a fault that waits for a call and may strike now.
+    fn due(&self, fault: FaultKind) -> Option<usize> {
+        let now = Instant::now();
+        self.armed.iter().position(|armed| {
+            armed.injection.fault == fault
+                && armed.stage == Stage::Waiting
+                && self.course.due(&armed.injection).is_some_and(|at| at <= now)
+        })
+    }
+
     /// Returns when to look again, if at a time.
     fn next(&self) -> Option<Instant> {
         let waiting = self.armed.iter().filter(|armed| armed.stage == Stage::Waiting);
@@ -451,6 +468,7 @@ impl State {
             | FaultKind::StaleImage
             | FaultKind::PowerLies
             | FaultKind::PowerSilent
+            | FaultKind::PowerBabbles
             | FaultKind::OutletSwapped => None,
         }
     }

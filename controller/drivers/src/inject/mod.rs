@@ -7,6 +7,7 @@
 
 mod board;
 mod catalogue;
+mod device;
 mod flasher;
 mod grammar;
 mod host;

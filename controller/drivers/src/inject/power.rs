@@ -1,4 +1,4 @@
-//! A board's power that lies, is silent, or is another board's.
+//! A board's power that lies, is silent, or is another board's, where no device switches it.
 
 use std::time::Duration;
 
@@ -31,6 +31,11 @@ impl InjectedPower {
             sleep(time).await;
             let message = format!("switch the power {word}: no answer within {time:?}");
             return Err(DriverError::new(Cause::PowerUnreachable, message));
+        }
+        if let Some((fault, _)) = self.injector.claim(FaultKind::PowerBabbles) {
+            let message = format!("switch the power {}: the answer is nonsense", word(command));
+            self.injector.struck(fault, "the answer is nonsense".to_owned());
+            return Err(DriverError::new(Cause::PowerFailed, message));
         }
         if let Some((fault, _)) = self.injector.claim(FaultKind::OutletSwapped) {
             self.injector.struck(fault, "commands go to another board from here on".to_owned());

@@ -268,7 +268,7 @@ impl Bench {
 }
 
 fn bind(injector: &Injector, board: &Board, rig: &Arc<Rig>) -> Protocols {
-    let factory = InjectedFactory { board, injector: injector.clone() };
+    let factory = InjectedFactory { board, injector: injector.clone(), by_device: false };
     let context = BindContext {
         profile: Arc::new(profile()),
         resource: Resource::Emulator(EmulatorResource::default()),

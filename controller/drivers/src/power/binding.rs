@@ -16,7 +16,7 @@ use jig_model::protocol::{
 };
 use tokio::sync::Mutex;
 
-use super::{OutletPower, PowerContext, open_outlet};
+use super::{OutletPower, PowerContext, open_witnessed};
 
 /// Offers the boards of another driver, with an outlet as their power.
 pub struct OutletFactory<'a> {
@@ -38,10 +38,17 @@ impl DriverFactory for OutletFactory<'_> {
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
         let mut around = self.context.clone();
         around.ledger = Arc::clone(&context.ledger);
-        let outlet = open_outlet(&self.outlet, self.devices, &around)?;
+        let (profile, resource) = (Arc::clone(&context.profile), context.resource.clone());
+        let mut board = self.board.bind(context)?;
+        let outlet = open_witnessed(
+            &self.outlet,
+            self.devices,
+            &around,
+            (&profile, &resource),
+            board.witness.take(),
+        )?;
         let outlet_within = outlet.off_within();
         let outlet = Arc::new(Mutex::new(outlet));
-        let board = self.board.bind(context)?;
         let power =
             BoardOnOutlet { board: board.power, outlet: Arc::clone(&outlet), outlet_within };
         let flasher = board

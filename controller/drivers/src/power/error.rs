@@ -56,12 +56,12 @@ pub enum PowerError {
         within: Duration,
     },
     /// Somebody else sees the contrary of what the device says.
-    #[error("{what} was switched {asked}, but {witness} sees the contrary after {within:?}")]
+    #[error("{what} {claim}, but {witness} sees the contrary after {within:?}")]
     Contradicted {
         /// The outlet.
         what: String,
-        /// What it was told.
-        asked: &'static str,
+        /// What it was told or says.
+        claim: String,
         /// Who sees that.
         witness: String,
         /// How long it had.
@@ -109,7 +109,7 @@ impl PowerError {
     }
 
     /// Takes what a device said and nobody understands. At most 120 bytes of it are kept.
-    pub(super) fn garbage(what: impl Into<String>, said: &[u8]) -> Self {
+    pub(crate) fn garbage(what: impl Into<String>, said: &[u8]) -> Self {
         Self::Garbage { what: what.into(), said: quote(said) }
     }
 

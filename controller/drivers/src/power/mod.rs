@@ -39,12 +39,13 @@ mod snmp;
 mod template;
 mod usb_hub;
 mod web;
+mod witness;
 
 pub use binding::OutletFactory;
 pub use device::Device;
 pub use error::PowerError;
-pub use open::{AskHuman, NobodyToAsk, PowerContext, open, open_outlet};
-pub use outlet_power::{Confirmation, OutletPower, OutletWitness};
+pub use open::{AskHuman, Between, NobodyToAsk, PowerContext, open, open_outlet, open_witnessed};
+pub use outlet_power::{Confirmation, OutletPower, Verified};
 pub use outlets::Outlets;
 pub use secret::{Secret, SecretError};
 

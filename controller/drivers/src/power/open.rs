@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jig_model::DeviceName;
-use jig_model::power::{PlacePower, PowerDevice, PowerDriver};
-use jig_model::protocol::{BoxFuture, ProcessLedger};
+use jig_model::power::{PlacePower, PlaceWitness, PowerDevice, PowerDriver};
+use jig_model::profile::BoardProfile;
+use jig_model::protocol::{BoxFuture, PowerWitness, ProcessLedger};
+use jig_model::rig_file::Resource;
 
 use super::command::CommandOutlets;
 use super::gpio::GpioOutlets;
@@ -18,7 +20,8 @@ use super::redfish::RedfishOutlets;
 use super::relay::RelayOutlets;
 use super::snmp::SnmpOutlets;
 use super::usb_hub::UsbHubOutlets;
-use super::{Device, OutletPower, OutletWitness, Outlets, PowerError};
+use super::witness::{outlet_witness, witness};
+use super::{Device, OutletPower, Outlets, PowerError};
 
 /// Asks a person to do something.
 pub trait AskHuman: Send + Sync {
@@ -40,6 +43,9 @@ impl AskHuman for NobodyToAsk {
     }
 }
 
+/// Stands between a device's owner and its driver.
+pub type Between = Arc<dyn Fn(Box<dyn Outlets>) -> Box<dyn Outlets> + Send + Sync>;
+
 /// What devices need of their surroundings.
 #[derive(Clone)]
 pub struct PowerContext {
@@ -51,6 +57,9 @@ pub struct PowerContext {
     pub human: Arc<dyn AskHuman>,
     /// Where the kernel shows its devices: `/sys`.
     pub sysfs: PathBuf,
+    /// What stands between the device that switches a place and its driver, if anything does:
+    /// tests and faults on purpose. Witnesses are asked without it.
+    pub between: Option<Between>,
 }
 
 /// Opens a device: reads its secrets, and touches nothing else. Call within a tokio runtime.
@@ -75,11 +84,15 @@ pub fn open(about: &PowerDevice, context: &PowerContext) -> Result<Device, Power
             Box::new(ManualOutlets::new(manual, Arc::clone(&context.human)))
         }
     };
+    let outlets = match &context.between {
+        Some(between) => between(outlets),
+        None => outlets,
+    };
     Ok(Device::start(about, outlets, &context.locks))
 }
 
-/// Opens what a place says of its power: its outlet, and the witness beside it. `devices` are
-/// those of the rig. Call within a tokio runtime.
+/// Opens what a place says of its power: its outlet, and the outlet that is its witness, if one
+/// is. `devices` are those of the rig. Call within a tokio runtime.
 ///
 /// # Errors
 /// As [`open`], or a device is not among those of the rig.
@@ -88,13 +101,39 @@ pub fn open_outlet(
     devices: &[PowerDevice],
     context: &PowerContext,
 ) -> Result<OutletPower, PowerError> {
-    let find = |name: &DeviceName| {
-        let found = devices.iter().find(|device| device.name == *name);
-        found.ok_or_else(|| PowerError::unusable(name.to_string(), "the rig has no such device"))
-    };
-    let about = find(&place.device)?;
+    let about = find(&place.device, devices)?;
     let power = OutletPower::new(open(about, context)?, about, place);
-    let Some(witness) = &place.witness else { return Ok(power) };
-    let device = open(find(&witness.device)?, context)?;
-    Ok(power.with_witness(Box::new(OutletWitness::new(device, witness))))
+    let Some(PlaceWitness::Outlet(witness)) = &place.witness else { return Ok(power) };
+    Ok(power.with_witness(Box::new(outlet_witness(witness, devices, context)?)))
+}
+
+/// Opens the outlet of a place and whoever sees its power beside it. `debug_port` is the
+/// board's own, if it has one. Call within a tokio runtime.
+///
+/// # Errors
+/// As [`open_outlet`].
+pub fn open_witnessed(
+    place: &PlacePower,
+    devices: &[PowerDevice],
+    context: &PowerContext,
+    board: (&BoardProfile, &Resource),
+    debug_port: Option<Box<dyn PowerWitness>>,
+) -> Result<OutletPower, PowerError> {
+    let about = find(&place.device, devices)?;
+    let power = OutletPower::new(open(about, context)?, about, place);
+    let who = place.second_witness(&about.driver);
+    let witness = witness(&who, devices, context, board, debug_port)?;
+    Ok(match witness {
+        Some(witness) => power.with_witness(witness),
+        None => power,
+    })
+}
+
+/// Finds a device of the rig.
+pub(super) fn find<'d>(
+    name: &DeviceName,
+    devices: &'d [PowerDevice],
+) -> Result<&'d PowerDevice, PowerError> {
+    let found = devices.iter().find(|device| device.name == *name);
+    found.ok_or_else(|| PowerError::unusable(name.to_string(), "the rig has no such device"))
 }

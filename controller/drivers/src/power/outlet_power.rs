@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jig_model::power::{PlacePower, PlaceWitness, PowerDevice};
+use jig_model::power::{PlacePower, PowerDevice};
 use jig_model::protocol::{BoxFuture, DriverError, Power, PowerState, PowerWitness};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
@@ -17,6 +17,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long a witness may take to see what the device has confirmed: a console falls silent
 /// and a hub notices within a second.
 const WITNESS: Duration = Duration::from_secs(5);
+
+/// What is known of an outlet that nobody has switched just now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// What the device says, if it can.
+    pub read: Option<PowerState>,
+    /// What the witness sees, if there is one that can tell.
+    pub seen: Option<PowerState>,
+}
 
 /// How it is known that an outlet did as it was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -65,11 +74,16 @@ impl OutletPower {
         self.off_time
     }
 
+    /// Returns who is asked beside the device, if anybody is.
+    pub fn witness(&self) -> Option<String> {
+        self.witness.as_ref().map(|witness| witness.name())
+    }
+
     fn what(&self) -> String {
         named(&self.outlet, &self.device)
     }
 
-    /// Reads the state, if the device or the witness can tell.
+    /// Reads the state, if the device can tell.
     ///
     /// # Errors
     /// The device cannot be asked.
@@ -89,11 +103,26 @@ impl OutletPower {
         }
         self.device.set(&self.outlet, state).await?;
         let mut confirmed = self.confirm(state).await?;
-        if self.testify(state).await? {
+        // The witness takes its time while the board is off anyway.
+        let since = (state == PowerState::Off).then(Instant::now);
+        if self.testify(state, format!("was switched {}", word(state))).await? == Some(state) {
             confirmed = Confirmation::Witnessed;
         }
-        self.off_since = (state == PowerState::Off).then(Instant::now);
+        self.off_since = since;
         Ok(confirmed)
+    }
+
+    /// Asks the device and the witness, and switches nothing.
+    ///
+    /// # Errors
+    /// The device cannot be asked, or the witness contradicts it.
+    pub async fn verify(&mut self) -> Result<Verified, PowerError> {
+        let read = self.read().await?;
+        let seen = match read {
+            Some(state) => self.testify(state, format!("says that it is {}", word(state))).await?,
+            None => self.look_once().await?,
+        };
+        Ok(Verified { read, seen })
     }
 
     /// Switches off, waits, and switches on again.
@@ -135,60 +164,53 @@ impl OutletPower {
         turn + settled(self.settle, turn) + witness.unwrap_or_default()
     }
 
-    /// Asks the witness, if there is one; tells whether it has seen the state.
-    async fn testify(&mut self, state: PowerState) -> Result<bool, PowerError> {
-        let what = self.what();
-        let Some(witness) = &mut self.witness else { return Ok(false) };
+    /// Asks the witness, if there is one, until it sees the state or its time is over; returns
+    /// what it sees. `claim` is what the outlet did or says, for who contradicts it.
+    async fn testify(
+        &mut self,
+        state: PowerState,
+        claim: String,
+    ) -> Result<Option<PowerState>, PowerError> {
         let end = Instant::now() + WITNESS;
-        loop {
+        let seen = loop {
             let last = Instant::now() >= end;
-            let name = witness.name();
-            let seen = witness
-                .look()
-                .await
-                .map_err(|error| PowerError::unusable(format!("the witness {name}"), error))?;
-            match seen {
-                None => return Ok(false),
-                Some(seen) if seen == state => return Ok(true),
-                Some(_) if last => {
-                    let (witness, asked) = (name, word(state));
-                    return Err(PowerError::Contradicted { what, asked, witness, within: WITNESS });
-                }
-                Some(_) => sleep(LOOK).await,
+            let seen = self.look().await;
+            if last || !matches!(seen, Ok(Some(seen)) if seen != state) {
+                break seen;
             }
+            sleep(LOOK).await;
+        };
+        let what = self.what();
+        let Some(witness) = &mut self.witness else { return Ok(None) };
+        witness.rest();
+        match seen? {
+            Some(seen) if seen != state && witness.is_sure_of(seen) => {
+                let witness = witness.name();
+                Err(PowerError::Contradicted { what, claim, witness, within: WITNESS })
+            }
+            // Silence of a board that should be on has other reasons, too.
+            seen => Ok(seen.filter(|seen| *seen == state)),
         }
     }
-}
 
-/// An outlet of another device, which is only read.
-pub struct OutletWitness {
-    device: Device,
-    outlet: String,
-}
-
-impl OutletWitness {
-    /// Makes a witness of an outlet.
-    pub fn new(device: Device, witness: &PlaceWitness) -> Self {
-        Self { device, outlet: witness.outlet.clone() }
-    }
-}
-
-impl PowerWitness for OutletWitness {
-    fn name(&self) -> String {
-        named(&self.outlet, &self.device)
+    /// Asks the witness of a device that says nothing itself.
+    async fn look_once(&mut self) -> Result<Option<PowerState>, PowerError> {
+        let seen = self.look().await;
+        let Some(witness) = &mut self.witness else { return Ok(None) };
+        witness.rest();
+        Ok(seen?.filter(|seen| witness.is_sure_of(*seen)))
     }
 
-    fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>> {
-        Box::pin(async { self.device.read(&self.outlet).await.map_err(Into::into) })
-    }
-
-    fn look_within(&self) -> Duration {
-        self.device.turn_within()
+    async fn look(&mut self) -> Result<Option<PowerState>, PowerError> {
+        let Some(witness) = &mut self.witness else { return Ok(None) };
+        let name = witness.name();
+        let looked = witness.look().await;
+        looked.map_err(|error| PowerError::unusable(format!("the witness {name}"), error))
     }
 }
 
 /// Names an outlet for people.
-fn named(outlet: &str, device: &Device) -> String {
+pub(super) fn named(outlet: &str, device: &Device) -> String {
     match outlet {
         "" => device.name().to_string(),
         outlet => format!("outlet {outlet} of {}", device.name()),

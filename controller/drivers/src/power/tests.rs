@@ -226,6 +226,9 @@ impl PowerWitness for Seen {
     fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>> {
         Box::pin(async { Ok(self.0) })
     }
+    fn is_sure_of(&self, seen: PowerState) -> bool {
+        seen == PowerState::On
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,6 +244,32 @@ async fn a_witness_is_believed_more_than_the_device() {
         let got = power.switch(PowerState::Off).await;
         assert_eq!(got.map_err(|error| error.cause()), wanted);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_agrees_with_off_and_contradicts_no_on() {
+    let locks = tempfile::tempdir().unwrap();
+    let (power, fake) = board(Mood::Good, locks.path());
+    let mut power = power.with_witness(Box::new(Seen(Some(PowerState::Off))));
+    assert_eq!(power.switch(PowerState::On).await.unwrap(), Confirmation::ReadBack);
+    let on = Verified { read: Some(PowerState::On), seen: None };
+    assert_eq!(power.verify().await.unwrap(), on);
+    power.switch(PowerState::Off).await.unwrap();
+    let off = Some(PowerState::Off);
+    assert_eq!(power.verify().await.unwrap(), Verified { read: off, seen: off });
+    // Nobody knows of a device that says nothing and a board that is silent.
+    fake.0.lock().unwrap().mood = Mood::Blind;
+    assert_eq!(power.verify().await.unwrap(), Verified { read: None, seen: None });
+
+    // What is seen contradicts, also if nothing was switched.
+    let (power, fake) = board(Mood::Good, locks.path());
+    let mut power = power.with_witness(Box::new(Seen(Some(PowerState::On))));
+    fake.0.lock().unwrap().state = PowerState::Off;
+    let words = "outlet 3 of pdu says that it is off, but the hub port sees the contrary after 5s";
+    assert_eq!(power.verify().await.unwrap_err().to_string(), words);
+    fake.0.lock().unwrap().mood = Mood::Blind;
+    let seen = Verified { read: None, seen: Some(PowerState::On) };
+    assert_eq!(power.verify().await.unwrap(), seen);
 }
 
 #[tokio::test]
@@ -289,6 +318,7 @@ async fn a_person_is_asked_and_waited_for() {
             ledger: Arc::new(NoLedger),
             human,
             sysfs: "/sys".into(),
+            between: None,
         };
         let device = open(&about, &context).unwrap();
         OutletPower::new(device, &about, &place(None)).switch(PowerState::Off).await

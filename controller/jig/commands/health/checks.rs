@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::args::Common;
 use crate::catalogue::Catalogue;
-use crate::commands::power::context;
+use crate::commands::power::{context, witnessed_outlet};
 use crate::failure::Failure;
 use crate::wire_up;
 
@@ -114,7 +114,9 @@ pub(crate) fn stands_on(
             CheckKind::Clock | CheckKind::Disk | CheckKind::Memory | CheckKind::Handles => {
                 list.extend(host(kind, catalogue, common, place, spec));
             }
-            CheckKind::Power => list.extend(outlet(catalogue, place)?.map(checks::outlet)),
+            CheckKind::Power => {
+                list.extend(witnessed_outlet(catalogue, place)?.map(checks::outlet));
+            }
             CheckKind::Console => {
                 let Resource::Probe(probe) = &place.resource else { continue };
                 let wires = probe.wires.iter();

@@ -33,10 +33,10 @@ pub(super) fn power(
             );
             (holder.is_some(), words)
         }
-        (Some(who), Some(PowerAction::On | PowerAction::Status)) => {
+        (Some(who), Some(PowerAction::On | PowerAction::Status | PowerAction::Verify)) => {
             (true, format!("on: {who} runs its emulator"))
         }
-        (None, Some(PowerAction::Off | PowerAction::Status)) => {
+        (None, Some(PowerAction::Off | PowerAction::Status | PowerAction::Verify)) => {
             (false, format!("off: no command runs its emulator (to keep it on: {keep})"))
         }
         (None, Some(PowerAction::Cycle)) => {

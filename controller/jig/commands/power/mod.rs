@@ -7,12 +7,16 @@ mod emulated;
 mod explain;
 mod human;
 mod shared;
+mod witness;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jig_drivers::power::{Confirmation, OutletFactory, PowerContext, PowerError, open_outlet};
+use jig_drivers::power::{
+    Between, Confirmation, OutletFactory, OutletPower, PowerContext, PowerError, Verified,
+    open_outlet,
+};
 use jig_model::power::{BlastRadius, PlacePower, PowerDevice};
 use jig_model::protocol::{DriverFactory, NoLedger, PowerState};
 use jig_model::rig_file::{Hub, Place, Resource};
@@ -22,7 +26,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use self::human::Terminal;
-use super::probe::{runtime, stops};
+use super::probe::{lock, runtime, stops};
 use crate::args::{Common, PowerAction, PowerArgs};
 use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
@@ -40,7 +44,8 @@ struct Switch<'c> {
 /// Switches a board's power, asks for it, or says how it would be done.
 ///
 /// JSON of an action: `{"place","device","driver","outlet","action","state","confirmation",
-/// "shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null.
+/// "witness","shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null, and so
+/// is a witness where nobody was asked beside the device.
 pub(crate) fn power(common: &Common, screen: &Screen, args: PowerArgs) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(common)?;
     let name = args.explain.iter().flatten().next().or(args.board.as_ref());
@@ -105,11 +110,21 @@ fn act(
         let work = async {
             let _held = match action {
                 PowerAction::Status => Vec::new(),
+                // The witness may be in use; nobody else is disturbed.
+                PowerAction::Verify => vec![lock(&places, switch.place, args.wait, screen).await?],
                 PowerAction::On | PowerAction::Off | PowerAction::Cycle => {
                     shared::hold(&places, screen, switch, args).await?
                 }
             };
-            carry_out(screen, &places, switch, action, args).await
+            let power = match action {
+                PowerAction::Status => {
+                    let context = context(places.root());
+                    open_outlet(switch.power, switch.devices, &context)
+                        .map_err(|error| failure(&error, switch))?
+                }
+                _ => witness::outlet_of(catalogue, switch)?,
+            };
+            carry_out(screen, power, switch, action, args).await
         };
         tokio::select! {
             done = work => done,
@@ -127,18 +142,17 @@ fn act(
 
 async fn carry_out(
     screen: &Screen,
-    places: &Places,
+    mut power: OutletPower,
     switch: &Switch<'_>,
     action: PowerAction,
     args: &PowerArgs,
 ) -> Result<u8, Failure> {
     let began = Instant::now();
-    let context = context(places.root());
     let failed = |error: PowerError| failure(&error, switch);
-    let mut power = open_outlet(switch.power, switch.devices, &context).map_err(failed)?;
     let off_time = args.off_time.unwrap_or_else(|| switch.off_time());
     let (state, confirmation) = match action {
         PowerAction::Status => (power.read().await.map_err(failed)?, None),
+        PowerAction::Verify => known(&power.verify().await.map_err(failed)?),
         PowerAction::On => {
             let how = power.switch(PowerState::On).await.map_err(failed)?;
             (Some(PowerState::On), Some(how))
@@ -163,6 +177,7 @@ async fn carry_out(
             "action": action.as_str(),
             "state": state,
             "confirmation": confirmation,
+            "witness": power.witness(),
             "shared_with": switch.radius.also,
             "off_ms": off.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             "duration_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -179,13 +194,28 @@ async fn carry_out(
         (None, _) => Some("it cannot be asked".to_owned()),
         (_, Some(Confirmation::Accepted)) => Some("it cannot be asked whether it did".to_owned()),
         (_, Some(Confirmation::ReadBack)) => Some("read back".to_owned()),
-        (_, Some(Confirmation::Witnessed)) => Some("witnessed".to_owned()),
-        (_, None) => None,
+        (_, Some(Confirmation::Witnessed)) | (_, None) => None,
     });
+    about.extend(power.witness().map(|witness| match confirmation {
+        Some(Confirmation::Witnessed) => format!("witnessed by {witness}"),
+        Some(Confirmation::Accepted | Confirmation::ReadBack) | None => {
+            format!("{witness} cannot tell")
+        }
+    }));
     about.extend(off.map(|time| format!("off for {time:?}")));
     let line = format!("{}: {word} ({})", switch.place, about.join(", "));
     screen.out(&one_line(&line));
     Ok(exit::PASS)
+}
+
+/// Tells the state from what was found, and how it is known.
+fn known(found: &Verified) -> (Option<PowerState>, Option<Confirmation>) {
+    let how = match (found.read, found.seen) {
+        (_, Some(_)) => Some(Confirmation::Witnessed),
+        (Some(_), None) => Some(Confirmation::ReadBack),
+        (None, None) => None,
+    };
+    (found.read.or(found.seen), how)
 }
 
 /// What switches the power of a place in a run.
@@ -204,6 +234,12 @@ impl<'c> InRun<'c> {
         let (outlet, radius) = (place.power.clone()?, catalogue.rig.blast_radius(place)?);
         let context = context(catalogue.places().root());
         Some(Self { devices: &catalogue.rig.power, outlet, context, also: radius.also })
+    }
+
+    /// Lets something stand between the device and its driver.
+    pub(crate) fn failing(mut self, between: Option<Between>) -> Self {
+        self.context.between = between;
+        self
     }
 
     /// Puts the outlet before a board's own power.
@@ -248,6 +284,18 @@ pub(in crate::commands) async fn outlet_that_is_off(
     (seen == Some(PowerState::Off)).then(|| switch.outlet())
 }
 
+/// Opens what switches a place and whoever sees its power beside it, if anything switches it.
+/// Call within a tokio runtime; whoever asks the witness holds the place.
+pub(in crate::commands) fn witnessed_outlet(
+    catalogue: &Catalogue,
+    place: &Place,
+) -> Result<Option<OutletPower>, Failure> {
+    if place.power.is_none() {
+        return Ok(None);
+    }
+    witness::outlet_of(catalogue, &switch_of(catalogue, place)?).map(Some)
+}
+
 /// Returns what devices need of this host.
 pub(in crate::commands) fn context(locks: &Path) -> PowerContext {
     PowerContext {
@@ -255,6 +303,7 @@ pub(in crate::commands) fn context(locks: &Path) -> PowerContext {
         ledger: Arc::new(NoLedger),
         human: Arc::new(Terminal),
         sysfs: "/sys".into(),
+        between: None,
     }
 }
 

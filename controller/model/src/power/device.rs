@@ -76,6 +76,22 @@ impl PowerDriver {
         }
     }
 
+    /// Tells whether such a device can be asked for the state of an outlet.
+    pub fn reads_back(&self) -> bool {
+        match self {
+            Self::Command(CommandPower { status, .. }) => status.is_some(),
+            Self::Http(HttpPower { status, .. }) => status.is_some(),
+            Self::Relay(RelayPower { protocol, .. }) => *protocol == RelayProtocol::Numato,
+            Self::PduDaemon(_) | Self::Manual(_) => false,
+            Self::Modbus(_)
+            | Self::Snmp(_)
+            | Self::Redfish(_)
+            | Self::Ipmi(_)
+            | Self::Gpio(_)
+            | Self::UsbHub(_) => true,
+        }
+    }
+
     /// Returns how its outlets are called.
     pub fn outlets(&self) -> OutletRule {
         match self {

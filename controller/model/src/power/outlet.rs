@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::PowerDriver;
 use crate::DeviceName;
 
 /// What switches the power of a place.
@@ -16,13 +17,41 @@ pub struct PlacePower {
     pub outlet: String,
     /// How long the board stays off in a power cycle, if not as the device says.
     pub off_time: Option<Duration>,
-    /// An outlet of another device that sees the same power, and is only read.
+    /// Who else sees the power, if the rig file says so.
     pub witness: Option<PlaceWitness>,
 }
 
-/// What sees the power of a place beside what switches it.
+impl PlacePower {
+    /// Returns who is asked after the device itself, which `driver` is.
+    ///
+    /// Where nobody is named, a device that can be read back is its own witness. Of one that
+    /// cannot, nothing is known but by the board's debug port.
+    pub fn second_witness(&self, driver: &PowerDriver) -> PlaceWitness {
+        match &self.witness {
+            Some(named) => named.clone(),
+            None if driver.reads_back() => PlaceWitness::Nobody,
+            None => PlaceWitness::DebugPort,
+        }
+    }
+}
+
+/// Who sees the power of a place beside what switches it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PlaceWitness {
+#[serde(rename_all = "kebab-case")]
+pub enum PlaceWitness {
+    /// An outlet of another device that sees the same power, and is only read.
+    Outlet(WitnessOutlet),
+    /// The board's debug port: what answers has power.
+    DebugPort,
+    /// The board's console wires: what prints has power.
+    Console,
+    /// Nobody.
+    Nobody,
+}
+
+/// An outlet that is only read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WitnessOutlet {
     /// The device.
     pub device: DeviceName,
     /// Its outlet; empty where the device has only one.

@@ -191,6 +191,18 @@ fn slips_are_found_in_their_place() {
             "rig::power-witness",
             "\"ipmi\"",
         ),
+        (
+            "device = \"ipmi\"",
+            "device = \"ipmi\", witness = \"consol\"",
+            "document::unknown-word",
+            "\"consol\"",
+        ),
+        (
+            "device = \"ipmi\"",
+            "device = \"ipmi\", witness = \"console\"",
+            "rig::power-witness",
+            "\"console\"",
+        ),
         ("device = \"ipmi\"", "device = \"ipmi\", off_time = \"0s\"", "rig::power-time", "\"0s\""),
     ] {
         let text = every_kind();

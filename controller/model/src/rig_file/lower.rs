@@ -249,7 +249,7 @@ fn check_hub_name(hub: &RawHub, origin: &str, earlier: &mut Earlier, findings: &
 
 fn lower_hub(raw: RawHub, devices: &Devices, findings: &Findings) -> Option<Hub> {
     let power = raw.power?;
-    power::check_outlet(&power, devices, findings);
+    power::check_hub_outlet(&power, devices, findings);
     Some(Hub { name: raw.name?.value, power: power::lower_outlet(power.value, devices)? })
 }
 

@@ -4,7 +4,7 @@ use jig_model::image::{DeployReport, Image};
 use jig_model::post_mortem::PostMortem;
 use jig_model::protocol::{
     BoxFuture, CheckReport, DebugPort, DriverError, Flasher, HealthCheck, PostMortemRequest, Power,
-    PowerState, Reset,
+    PowerState, PowerWitness, Reset,
 };
 use jig_model::{Cause, chain};
 use tokio::sync::{mpsc, oneshot};
@@ -81,6 +81,31 @@ impl DebugPort for BoardHandle {
     ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>> {
         let request = request.clone();
         Box::pin(self.ask(|reply| Order::Explain(request, reply)))
+    }
+}
+
+impl PowerWitness for BoardHandle {
+    fn name(&self) -> String {
+        "the debug port".to_owned()
+    }
+
+    /// A chip that answers has power. One that does not answer a probe that does may have none;
+    /// a probe that is not there tells nothing: it may hang on the same outlet.
+    fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>> {
+        Box::pin(async {
+            match self.ask(Order::Check).await {
+                Ok(_) => Ok(Some(PowerState::On)),
+                Err(error) if error.cause == Cause::ChipSilent => Ok(Some(PowerState::Off)),
+                Err(error) => {
+                    tracing::debug!(error = chain(&error), "the debug port cannot tell");
+                    Ok(None)
+                }
+            }
+        })
+    }
+
+    fn is_sure_of(&self, seen: PowerState) -> bool {
+        seen == PowerState::On
     }
 }
 

@@ -10,7 +10,7 @@ use super::rounds::{in_turns, milliseconds};
 use super::sample::{Goal, Row, Samples};
 use super::setting::{Setting, emulation};
 use crate::failure::Failure;
-use crate::process;
+use crate::python;
 
 /// Versions are fixed, so that two runs of this bench compare the same things.
 const PACKAGES: &[&str] = &[
@@ -79,23 +79,13 @@ pub(super) fn measure(setting: &Setting, options: &Options) -> Result<Vec<Row>, 
 
 /// Makes a Python of its own with the runners in it; returns its interpreter.
 fn install(folder: &Path) -> Result<PathBuf, Failure> {
-    let python = folder.join("bin/python");
-    let done = folder.join("installed");
-    if done.exists() {
-        return Ok(python);
-    }
-    println!("bench: installing {} from PyPI", PACKAGES.join(", "));
-    process::capture(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
-    let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
-    process::capture(&mut pip).map_err(|failure| {
+    println!("bench: the other runners are {}", PACKAGES.join(", "));
+    python::environment(folder, PACKAGES, &PACKAGES.join("\n")).map_err(|failure| {
         let why = jig_model::chain(&failure);
         Failure::Because(format!(
             "the other runners cannot be installed (is there a way to PyPI?); leave --peers out to measure the rest: {why}"
         ))
-    })?;
-    write(&done, "")?;
-    Ok(python)
+    })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use super::raw::{RawHttp, RawModbus, RawPlacePower, RawPower, RawSnmp};
+use super::raw::{RawHttp, RawModbus, RawPlacePower, RawPower, RawSnmp, RawWitness, WitnessWord};
 use super::{Devices, SECRET};
 use crate::DeviceName;
 use crate::document::{Findings, Located, did_you_mean};
@@ -112,7 +112,7 @@ pub(in super::super) fn check_outlet(
     within(&raw.off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
     named(&raw.device, &raw.outlet, power.at(), devices, findings);
     let Some(witness) = &raw.witness else { return };
-    let other = &witness.value;
+    let RawWitness::Outlet(other) = &witness.value else { return };
     named(&other.device, &other.outlet, witness.at(), devices, findings);
     if let (Some(device), Some(same)) = (&raw.device, &other.device)
         && device.value == same.value
@@ -120,6 +120,31 @@ pub(in super::super) fn check_outlet(
         let message = "what switches the power cannot be its own witness";
         let help = "name another device, or remove the witness: the outlet is read back anyway";
         findings.add("rig::power-witness", same.at(), message, help);
+    }
+}
+
+/// Checks what a hub says of its power.
+pub(in super::super) fn check_hub_outlet(
+    power: &Located<RawPlacePower>,
+    devices: &Devices,
+    findings: &Findings,
+) {
+    check_outlet(power, devices, findings);
+    if let Some(Located { value: RawWitness::Word(word), .. }) = &power.value.witness
+        && *word != WitnessWord::Nobody
+    {
+        let at = power.value.witness.as_ref().and_then(Located::at);
+        let help = "name an outlet that is only read, or remove the witness";
+        findings.add("rig::power-witness", at, "a hub has neither of these", help);
+    }
+}
+
+/// Returns where a place calls its console the witness of its power, if it does.
+pub(in super::super) fn console_is_witness(power: &RawPlacePower) -> Option<Range<usize>> {
+    let witness = power.witness.as_ref()?;
+    match witness.value {
+        RawWitness::Word(WitnessWord::Console) => witness.at(),
+        RawWitness::Word(_) | RawWitness::Outlet(_) => None,
     }
 }
 

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::raw::{RawHttp, RawModbus, RawPlacePower, RawPower, RawSnmp, RawWitness, Secret};
+use super::raw::{
+    RawHttp, RawModbus, RawPlacePower, RawPower, RawSnmp, RawWitness, Secret, WitnessWord,
+};
 use crate::DeviceName;
 use crate::document::Located;
 use crate::pattern::Pattern;
@@ -12,7 +14,7 @@ use crate::power::{
     ManualPower, ModbusLink, ModbusPower, OutletRule, Parity, PduDaemonPower, PlacePower,
     PlaceWitness, PowerDevice, PowerDriver, RedfishPower, RelayPower, SecretSource, SerialLine,
     SnmpAuth, SnmpFacts, SnmpPower, SnmpPrivacy, SnmpSecurity, SnmpVersion, TlsTrust, UsbHubPower,
-    host_and_port,
+    WitnessOutlet, host_and_port,
 };
 
 /// What a program or a web interface may say, if nobody knows better.
@@ -80,11 +82,16 @@ pub(in super::super) fn lower_outlet(
     let device = raw.device?.value;
     let outlet = outlet_of(&device, raw.outlet, devices);
     let witness = match raw.witness {
-        Some(witness) => {
-            let RawWitness { device, outlet } = witness.value;
-            let device = device?.value;
-            Some(PlaceWitness { outlet: outlet_of(&device, outlet, devices), device })
-        }
+        Some(witness) => Some(match witness.value {
+            RawWitness::Word(WitnessWord::DebugPort) => PlaceWitness::DebugPort,
+            RawWitness::Word(WitnessWord::Console) => PlaceWitness::Console,
+            RawWitness::Word(WitnessWord::Nobody) => PlaceWitness::Nobody,
+            RawWitness::Outlet(other) => {
+                let device = other.device?.value;
+                let outlet = outlet_of(&device, other.outlet, devices);
+                PlaceWitness::Outlet(WitnessOutlet { device, outlet })
+            }
+        }),
         None => None,
     };
     Some(PlacePower { device, outlet, off_time: raw.off_time.map(|time| time.value), witness })

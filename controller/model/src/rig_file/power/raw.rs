@@ -230,18 +230,54 @@ toml_table! {
         outlet: String = optional,
         /// How long the board stays off in a power cycle; as the device says if missing.
         off_time: Duration = optional,
-        /// What else sees whether the board has power: the port of a hub that it hangs on, a
-        /// program that looks.
+        /// Who else sees whether the board has power: its "debug-port", its "console", an outlet
+        /// of another device that is only read (the port of a hub that it hangs on, a program
+        /// that looks), or "none". If missing: none where the device can be read back, else the
+        /// debug port.
         witness: RawWitness = optional,
     }
 
     /// An outlet that is only read, of a device other than the one that switches.
-    pub(in super::super) struct RawWitness {
+    pub(in super::super) struct RawWitnessOutlet {
         /// The device, by its name: one of `[[power]]`.
         device: DeviceName = required,
         /// Its outlet, in the device's own words; missing where it has only one.
         outlet: String = optional,
     }
+}
+
+/// Who sees the power of a place: a word, or an outlet that is only read.
+#[derive(Debug, Clone)]
+pub(in super::super) enum RawWitness {
+    Outlet(RawWitnessOutlet),
+    Word(WitnessWord),
+}
+
+/// A witness that needs no further words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum WitnessWord {
+    DebugPort,
+    Console,
+    Nobody,
+}
+
+impl FromToml for RawWitness {
+    fn schema() -> Value {
+        json!({ "anyOf": [WitnessWord::schema(), RawWitnessOutlet::schema()] })
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        match node.value() {
+            toml::de::DeValue::Table(_) => RawWitnessOutlet::read(node).map(Self::Outlet),
+            _ => WitnessWord::read(node).map(Self::Word),
+        }
+    }
+}
+
+impl Choice for WitnessWord {
+    const WHAT: &'static str = "witness of the power";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("debug-port", Self::DebugPort), ("console", Self::Console), ("none", Self::Nobody)];
 }
 
 /// Where a secret is kept; the secret itself is refused.

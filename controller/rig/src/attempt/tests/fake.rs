@@ -332,6 +332,7 @@ impl DriverFactory for Bench {
             reset: Some(Box::new(twin())),
             flasher: Some(Box::new(twin())),
             debug: None,
+            witness: None,
             power: Some(Box::new(first)),
             health: Vec::new(),
         })
