@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{Look, Seen, proc, report};
-use crate::serial::holder_pid;
+use crate::serial::{holder_pid, openers};
 
 /// How long a server may take to accept: on a lab's network it takes milliseconds.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -104,17 +104,6 @@ fn holders(path: &Path, proc: &Path) -> Vec<Other> {
         Other { who: crate::serial::named(pid), is_us: exe.is_some() && exe == own }
     };
     pids.into_iter().map(other).collect()
-}
-
-/// Lists the processes that have a file open, as far as this user may see.
-fn openers(path: &Path, proc: &Path) -> Vec<u32> {
-    let Ok(all) = fs::read_dir(proc) else { return Vec::new() };
-    let has = |pid: &u32| {
-        let Ok(open) = fs::read_dir(proc.join(format!("{pid}/fd"))) else { return false };
-        open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to == path))
-    };
-    let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(has).collect()
 }
 
 /// A server that accepts connections.

@@ -22,6 +22,7 @@ use super::actions::{Actions, lied};
 use super::aftermath;
 use super::board::{Board, EventSink};
 use super::consoles::Consoles;
+use super::garbage::GLITCH;
 use super::lookout::Lookout;
 use super::patience::pulse;
 use super::post_mortem::{explain, image_of};
@@ -234,6 +235,11 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()
     };
     let closed = consoles.close(request.dir, request.attempt).await;
+    closed.events.iter().for_each(|event| board.emit(event.clone()));
+    let (start, _) = seen.output;
+    let garbled = closed.garbled.into_iter().find_map(|(console, passage)| {
+        (console == board.results && passage.start > start + GLITCH).then_some(passage)
+    });
 
     let mut incidents = std::mem::take(&mut board.facts().incidents);
     incidents.extend(closed.incidents);
@@ -251,7 +257,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         // Before its first stage a workflow has no way into the state of that name.
         cancelled: outcome.state == State::Cancelled
             || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
-        garbage: seen.garbage,
+        garbage: seen.garbage.or(garbled),
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         printed_elsewhere: others.iter().any(|other| other.output.1 > other.output.0),
         report: seen.report,
