@@ -106,7 +106,7 @@ pub(crate) fn on_bench(
     let powered_spares = spares.powered(catalogue)?;
     let spare = spares.seats(catalogue, &powered_spares)?;
     let (lab, places) = (RigLab::new(catalogue, common), catalogue.places());
-    let faults = Faults::of(inject)?;
+    let faults = Faults::of(inject, place, profile)?;
     let failing = faults.as_ref().map(|faults| faults.round(factory));
     let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
     let image_sets = Catalogue::images_dir();

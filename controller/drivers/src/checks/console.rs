@@ -1,5 +1,6 @@
 //! The other ends of console wires: there, usable, and nobody else's.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
@@ -37,6 +38,11 @@ pub fn console(name: &ConsoleName, end: &WireEnd) -> Box<dyn HealthCheck> {
             let path = PathBuf::from(path);
             Look::boxed(name, Cause::ConsoleLost, move || socket(&path))
         }
+        WireEnd::Command(argv) => {
+            let program = argv.first().cloned().unwrap_or_default();
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            Look::boxed(name, Cause::ConsoleLost, move || command(&program, &path))
+        }
         WireEnd::Tcp(address) | WireEnd::Rfc2217(address) => {
             Box::new(Accepts { name, address: address.clone() })
         }
@@ -65,6 +71,18 @@ fn socket(path: &Path) -> Seen {
     }
     usable(path)?;
     Ok(format!("{} is there", path.display()))
+}
+
+/// A program is only looked for: to start it would take the console from whoever has it.
+fn command(program: &str, path: &OsStr) -> Seen {
+    let found = std::env::split_paths(path).map(|folder| folder.join(program)).find(|at| {
+        fs::metadata(at).is_ok_and(|about| about.is_file())
+            && faccessat(AT_FDCWD, at, AccessFlags::X_OK, nix::fcntl::AtFlags::AT_EACCESS).is_ok()
+    });
+    match found {
+        Some(at) => Ok(format!("{} is there", at.display())),
+        None => Err(format!("there is no program {program} in PATH")),
+    }
 }
 
 fn missing(path: &Path, error: &io::Error) -> String {

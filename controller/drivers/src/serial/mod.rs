@@ -22,6 +22,7 @@
 //! none, and nothing is said of it. *Another program at the same port* is noticed when it opens
 //! it ([`sharing`]).
 
+mod command;
 mod holder;
 mod icount;
 pub mod keeper;
@@ -38,6 +39,7 @@ mod telnet;
 mod tests;
 mod tty;
 
+pub(crate) use command::PROGRAM;
 pub(crate) use holder::{holder_pid, named, openers};
 pub use lasting::LastingWire;
 pub use port::{SerialError, SerialPort, TakenOver};
