@@ -65,7 +65,10 @@ fn check_index(folder: &Path, len: u64) {
         match record.kind {
             RecordKind::Bytes(count) => offset += count,
             RecordKind::Attached | RecordKind::Detached => wires.push(record.kind),
-            RecordKind::Gap { .. } | RecordKind::Boot | RecordKind::Sent(_) => {
+            RecordKind::Gap { .. }
+            | RecordKind::Garbled(_)
+            | RecordKind::Boot
+            | RecordKind::Sent(_) => {
                 panic!("one boot, nothing sent, nothing missing; but {record:?}")
             }
         }

@@ -6,7 +6,7 @@
 //! output ends. So each call asks the descriptor first and waits only when it says no.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 
 use nix::errno::Errno;
@@ -28,6 +28,11 @@ impl Descriptor {
         }
         #[expect(deprecated, reason = "only types that may lie about their descriptor need more")]
         Ok(Self(AsyncFd::with_interest(fd, interest)?))
+    }
+
+    /// Returns the descriptor, to ask the system about it.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().as_fd()
     }
 
     /// Returns another descriptor of the same thing, for whoever goes on with it.

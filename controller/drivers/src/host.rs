@@ -58,6 +58,7 @@ impl Host for LocalHost {
                 program: program.into(),
                 args: args.iter().map(Into::into).collect(),
                 cwd: Some(self.cwd.clone()),
+                stdin: None,
                 stdout: Some(log.try_clone().map_err(storage)?),
                 stderr: Some(log),
                 inherit: Vec::new(),

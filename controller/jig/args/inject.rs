@@ -1,5 +1,6 @@
 //! What users type to make a rig fail. Parsing only.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -26,11 +27,14 @@ Exit codes: 0. A run in which a fault strikes ends as any other: 0 if it was hea
 #[command(after_long_help = INJECT_HELP)]
 pub(crate) struct InjectArgs {
     /// List the faults there are, what they take and when they strike
-    #[arg(long, required_unless_present = "stall_parent")]
+    #[arg(long, required_unless_present_any = ["stall_parent", "steal_tty"])]
     pub(crate) list: bool,
     /// Stop the jig that has started this one for so long; for itself alone
     #[arg(long, value_name = "TIME", value_parser = duration, hide = true)]
     pub(crate) stall_parent: Option<Duration>,
+    /// Read a tty until killed, and throw away what comes; for itself alone
+    #[arg(long, value_name = "TTY", hide = true)]
+    pub(crate) steal_tty: Option<PathBuf>,
 }
 
 /// Reads a fault; points at what is wrong.

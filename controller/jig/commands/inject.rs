@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use jig_drivers::inject::{
-    Argument, CATALOGUE, FaultSpec, InjectedFactory, Injection, Injector, Moments, Staller,
-    default_argument, moment, stall_parent,
+    Argument, CATALOGUE, FaultSpec, InjectedFactory, Injection, Injector, Moments, Staller, Thief,
+    default_argument, moment, primary_end, stall_parent, steal_tty,
 };
 use jig_drivers::power::Between;
+use jig_model::profile::BoardProfile;
 use jig_model::protocol::DriverFactory;
+use jig_model::rig_file::{Place, WireEnd};
 use jig_model::{Fault, exit};
 use jig_rig::store::{Clock, SystemClock};
 use serde_json::json;
@@ -21,12 +23,17 @@ use crate::render::{Screen, Style, Table};
 
 /// Lists the faults.
 ///
-/// JSON: `{"faults":[{"name","meaning","seam","boards","argument","default","when",
-/// "moments","traced"}]}`; `when` is the default, and what a fault does not take is null.
+/// JSON: `{"faults":[{"name","meaning","seam","boards","wire","argument","default","when",
+/// "moments","traced"}]}`; `when` is the default, `wire` the key of the only wire in a rig file
+/// that it strikes, and what a fault does not take is null.
 pub(crate) fn inject(screen: &Screen, args: &InjectArgs) -> Result<u8, Failure> {
     if let Some(time) = args.stall_parent {
         stall_parent(time).map_err(|error| Failure::of(Fault::Lab, &error))?;
         return Ok(exit::PASS);
+    }
+    if let Some(tty) = &args.steal_tty {
+        let Err(error) = steal_tty(tty);
+        return Err(Failure::of(Fault::Lab, &error));
     }
     if screen.json() {
         let faults: Vec<_> = CATALOGUE.iter().map(as_json).collect();
@@ -39,7 +46,7 @@ pub(crate) fn inject(screen: &Screen, args: &InjectArgs) -> Result<u8, Failure> 
             (written(fault), Some(Style::Bold)),
             (fault.seam.as_str().to_owned(), None),
             (format!("@{}", moment(fault.when)), None),
-            (fault.seam.boards().to_owned(), Some(Style::Dim)),
+            (fault.boards().to_owned(), Some(Style::Dim)),
             (fault.meaning.to_owned(), None),
         ]);
     }
@@ -74,7 +81,8 @@ fn as_json(fault: &FaultSpec) -> serde_json::Value {
         "name": fault.name,
         "meaning": fault.meaning,
         "seam": fault.seam.as_str(),
-        "boards": fault.seam.boards(),
+        "boards": fault.boards(),
+        "wire": fault.wire(),
         "argument": (!fault.argument.is_empty()).then_some(fault.argument),
         "default": default_argument(fault.takes),
         "when": moment(fault.when),
@@ -90,9 +98,14 @@ impl Faults {
     /// Prepares them, if there are any.
     ///
     /// # Errors
-    /// A file that a fault takes cannot be read.
-    pub(crate) fn of(inject: Vec<Injection>) -> Result<Option<Self>, Failure> {
+    /// A file that a fault takes cannot be read, or the place has not the wire that it strikes.
+    pub(crate) fn of(
+        inject: Vec<Injection>,
+        place: &Place,
+        profile: &BoardProfile,
+    ) -> Result<Option<Self>, Failure> {
         for injection in &inject {
+            has_wire(injection, place, profile)?;
             let Argument::File(path) = &injection.argument else { continue };
             // What else may be wrong with it is found when it is deployed.
             File::open(path).map_err(|error| {
@@ -108,7 +121,11 @@ impl Faults {
             program: std::env::current_exe().unwrap_or_default().into_os_string(),
             args: ["inject", "--stall-parent"].map(Into::into).to_vec(),
         };
-        Ok(Some(Self(Injector::new(inject, staller))))
+        let thief = Thief {
+            program: staller.program.clone(),
+            args: ["inject", "--steal-tty"].map(Into::into).to_vec(),
+        };
+        Ok(Some(Self(Injector::new(inject, staller).with_thief(thief))))
     }
 
     /// Puts them round a board.
@@ -147,6 +164,24 @@ impl Faults {
     pub(crate) fn left(&self) -> Vec<String> {
         self.0.left()
     }
+}
+
+/// Checks that a fault which strikes only one kind of wire has it at a place.
+fn has_wire(injection: &Injection, place: &Place, profile: &BoardProfile) -> Result<(), Failure> {
+    let end = primary_end(profile, &place.resource);
+    let Some(wanted) =
+        injection.fault.spec().wire().filter(|key| end.map(WireEnd::key) != Some(key))
+    else {
+        return Ok(());
+    };
+    let is = match end {
+        Some(end) => format!("a `{}`", end.key()),
+        None => "no wire of its own".to_owned(),
+    };
+    let (console, place) = (profile.primary_console(), &place.name);
+    let message = format!("--inject {injection}: console {console} of place {place} is {is}");
+    let help = format!("it strikes consoles that the rig file gives a `{wanted}`");
+    Err(Failure::new(Fault::Usage, message).help(help))
 }
 
 /// The machine's clock, until it jumps. Only the wall's time does: what a run measures are

@@ -99,7 +99,7 @@ pub(crate) fn on_bench(
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
     let factory = wire_up::factory(profile, &place.resource)?;
-    let faults = Faults::of(inject)?;
+    let faults = Faults::of(inject, place, profile)?;
     let between = faults.as_ref().map(Faults::between_devices);
     let outlet = InRun::of(catalogue, &place.name).map(|outlet| outlet.failing(between));
     let powered = outlet.as_ref().map(|outlet| outlet.before(factory));

@@ -228,6 +228,15 @@ pub enum RunEvent {
         /// Why.
         reason: String,
     },
+    /// Console characters came with a wrong stop or parity bit.
+    Garbled {
+        /// The console.
+        console: ConsoleName,
+        /// Offset in the log that they stand before.
+        at: u64,
+        /// How many.
+        count: u64,
+    },
     /// A health check ran.
     Health(CheckReport),
     /// A host command wrote its output to an artefact.

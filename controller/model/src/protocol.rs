@@ -238,6 +238,11 @@ pub enum WireNews {
     Back,
     /// A receiver on the way had no room: this many bytes are missing here, if known.
     Overrun(Option<u64>),
+    /// This many characters came here with a wrong stop or parity bit, so they may be others.
+    Garbled(u64),
+    /// Another program, in these words, has opened the same port: it may have read bytes that
+    /// are missing here.
+    Shared(String),
 }
 
 /// Takes over wires and events of a board while its driver runs it.

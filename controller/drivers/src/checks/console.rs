@@ -1,5 +1,6 @@
 //! The other ends of console wires: there, usable, and nobody else's.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
@@ -16,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{Look, Seen, proc, report};
-use crate::serial::holder_pid;
+use crate::serial::{holder_pid, openers};
 
 /// How long a server may take to accept: on a lab's network it takes milliseconds.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -36,6 +37,11 @@ pub fn console(name: &ConsoleName, end: &WireEnd) -> Box<dyn HealthCheck> {
         WireEnd::Unix(path) => {
             let path = PathBuf::from(path);
             Look::boxed(name, Cause::ConsoleLost, move || socket(&path))
+        }
+        WireEnd::Command(argv) => {
+            let program = argv.first().cloned().unwrap_or_default();
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            Look::boxed(name, Cause::ConsoleLost, move || command(&program, &path))
         }
         WireEnd::Tcp(address) | WireEnd::Rfc2217(address) => {
             Box::new(Accepts { name, address: address.clone() })
@@ -80,6 +86,18 @@ fn socket(path: &Path) -> Seen {
     Ok(format!("{} is there", path.display()))
 }
 
+/// A program is only looked for: to start it would take the console from whoever has it.
+fn command(program: &str, path: &OsStr) -> Seen {
+    let found = std::env::split_paths(path).map(|folder| folder.join(program)).find(|at| {
+        fs::metadata(at).is_ok_and(|about| about.is_file())
+            && faccessat(AT_FDCWD, at, AccessFlags::X_OK, nix::fcntl::AtFlags::AT_EACCESS).is_ok()
+    });
+    match found {
+        Some(at) => Ok(format!("{} is there", at.display())),
+        None => Err(format!("there is no program {program} in PATH")),
+    }
+}
+
 fn missing(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("{} is not there", path.display()),
@@ -117,17 +135,6 @@ fn holders(path: &Path, proc: &Path) -> Vec<Other> {
         Other { who: crate::serial::named(pid), is_us: exe.is_some() && exe == own }
     };
     pids.into_iter().map(other).collect()
-}
-
-/// Lists the processes that have a file open, as far as this user may see.
-fn openers(path: &Path, proc: &Path) -> Vec<u32> {
-    let Ok(all) = fs::read_dir(proc) else { return Vec::new() };
-    let has = |pid: &u32| {
-        let Ok(open) = fs::read_dir(proc.join(format!("{pid}/fd"))) else { return false };
-        open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to == path))
-    };
-    let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(has).collect()
 }
 
 /// A server that accepts connections.

@@ -181,6 +181,7 @@ async fn a_serial_port_is_there_usable_and_free() {
         program: "sleep".into(),
         args: vec!["600".into()],
         cwd: None,
+        stdin: None,
         stdout: None,
         stderr: None,
         inherit: vec![fs::File::open(&by_id).unwrap().into()],

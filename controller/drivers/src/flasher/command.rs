@@ -149,6 +149,7 @@ impl CommandFlasher {
             program: args.next().unwrap_or_default(),
             args: args.collect(),
             cwd: Some(self.evidence.clone()),
+            stdin: None,
             stdout: Some(far.try_clone().map_err(failed)?),
             stderr: Some(far),
             inherit: Vec::new(),

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
+use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
     BindContext, BoardSink, BoxFuture, DriverError, DriverFactory, Flasher, Power, PowerState,
     Protocols, SharedSink, Wire,
 };
+use jig_model::rig_file::{Resource, WireEnd};
 
 use super::flasher::InjectedFlasher;
 use super::injector::Injector;
@@ -35,6 +37,10 @@ impl DriverFactory for InjectedFactory<'_> {
         let injector = &self.injector;
         let (profile, resource) = (Arc::clone(&context.profile), context.resource.clone());
         let line = injector.begin_attempt(Arc::clone(&context.sink));
+        injector.console_is(match primary_end(&profile, &resource) {
+            Some(WireEnd::Tty(path)) => Some(path.clone()),
+            _ => None,
+        });
         let sink = Arc::new(FaultySink {
             rig: context.sink,
             injector: injector.clone(),
@@ -59,6 +65,15 @@ impl DriverFactory for InjectedFactory<'_> {
             Box::new(InjectedFlasher { flasher, injector, profile, resource }) as Box<dyn Flasher>
         });
         Ok(Protocols { power, flasher, ..board })
+    }
+}
+
+/// Returns where the wire of a board's primary console ends at a place, if it has one of its
+/// own there.
+pub fn primary_end<'a>(profile: &BoardProfile, resource: &'a Resource) -> Option<&'a WireEnd> {
+    match resource {
+        Resource::Probe(probe) => probe.wire(profile.primary_console()).map(|wire| &wire.end),
+        Resource::Emulator(_) => None,
     }
 }
 

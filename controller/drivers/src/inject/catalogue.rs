@@ -31,15 +31,6 @@ impl Seam {
             Self::Host => "host",
         }
     }
-
-    /// Says on what boards its faults strike.
-    pub fn boards(self) -> &'static str {
-        match self {
-            Self::Emulator => "emulated ones",
-            Self::Console | Self::Power | Self::Host => "all",
-            Self::Probe | Self::Deployment => "all that take an image",
-        }
-    }
 }
 
 /// What a fault takes behind its name.
@@ -105,6 +96,29 @@ pub struct FaultSpec {
     pub traced: bool,
 }
 
+impl FaultSpec {
+    /// Returns the end that the wire of the primary console must have, by its key in rig
+    /// files; nothing where any will do.
+    pub fn wire(&self) -> Option<&'static str> {
+        match self.kind {
+            FaultKind::StealTty => Some("tty"),
+            FaultKind::SshDrop => Some("command"),
+            _ => None,
+        }
+    }
+
+    /// Says on what boards it strikes.
+    pub fn boards(&self) -> &'static str {
+        match (self.wire(), self.seam) {
+            (Some("tty"), _) => "with a `tty` as console",
+            (Some(_), _) => "with a `command` as console",
+            (None, Seam::Emulator) => "emulated ones",
+            (None, Seam::Console | Seam::Power | Seam::Host) => "all",
+            (None, Seam::Probe | Seam::Deployment) => "all that take an image",
+        }
+    }
+}
+
 macro_rules! faults {
     ($($kind:ident = $name:literal, $meaning:literal, $seam:ident, $moments:ident at $when:expr, $takes:expr, $argument:literal $(, $untraced:ident)?;)+) => {
         /// Names every fault.
@@ -163,6 +177,10 @@ faults! {
         Console, Running at START, Takes::Bytes(16), "bytes", untraced;
     GarbleConsole = "garble-console", "the port listens at another speed: garbage for text",
         Console, Running at START, Takes::Time(ms(500)), "for how long";
+    StealTty = "steal-tty", "another program opens the console's tty and reads what it can",
+        Console, Running at START, Takes::Time(ms(1000)), "for how long";
+    SshDrop = "ssh-drop", "the program that reaches the console is killed, as by a cut connection",
+        Console, Running at SOON, Takes::Nothing, "";
     DelayConsole = "delay-console", "bytes are late, from then on",
         Console, Running at START, Takes::Time(ms(300)), "how late", untraced;
     HideBuildId = "hide-build-id", "the build id that the target prints does not arrive",

@@ -24,8 +24,9 @@ use super::grammar::{Argument, Injection};
 use super::host::{Lowered, Staller, outlive_full_files};
 use super::line::Line;
 use super::mangle::{Effect, LineFilter};
-use super::processes::Emulator;
+use super::processes::{Process, Role};
 use super::schedule::{Course, later};
+use super::thief::{Theft, Thief};
 use crate::process::{ManagedProcess, SpawnRequest};
 
 /// What the targets print before their build id.
@@ -54,11 +55,16 @@ struct State {
     /// The attempt's.
     sink: Option<SharedSink>,
     line: Arc<Line>,
-    emulators: Vec<Emulator>,
+    processes: Vec<(Role, Process)>,
+    /// The tty that the console is, if it is one.
+    tty: Option<String>,
+    thief: Option<Thief>,
     /// What ends at a time.
     ends: Vec<(Instant, End)>,
     /// Pauses of this process that are due.
     stalls: Vec<Duration>,
+    /// Thefts that are due.
+    thefts: Vec<Theft>,
     /// Strikes that nobody could be told of yet.
     untold: Vec<BoardEvent>,
 }
@@ -82,31 +88,34 @@ struct Armed {
 }
 
 enum End {
-    Continue(Vec<Emulator>),
+    Continue(Vec<Process>),
     Mend(Arc<Line>, usize),
     Raise(Lowered),
+    Dismiss(ManagedProcess, usize),
 }
 
 impl End {
     fn come(self) {
         match self {
-            Self::Continue(emulators) => {
-                emulators.iter().for_each(|emulator| emulator.signal(Signal::CONT));
+            Self::Continue(processes) => {
+                processes.iter().for_each(|process| process.signal(Signal::CONT));
             }
             Self::Mend(line, fault) => line.end(fault),
             Self::Raise(lowered) => lowered.raise(),
+            Self::Dismiss(process, _) => drop(process),
         }
     }
 }
 
 /// What is done when a fault is due.
 enum Strike {
-    Signal(Vec<Emulator>, Signal, Option<Duration>),
+    Signal(Vec<Process>, Signal, Option<Duration>),
     Lose,
     Files(Duration),
     Handles(Duration),
     Jump(i64),
     Stall(Duration),
+    Steal(Theft),
 }
 
 impl Injector {
@@ -125,9 +134,12 @@ impl Injector {
             attempts: 0,
             sink: None,
             line: Arc::new(Line::new()),
-            emulators: Vec::new(),
+            processes: Vec::new(),
+            tty: None,
+            thief: None,
             ends: Vec::new(),
             stalls: Vec::new(),
+            thefts: Vec::new(),
             untold: Vec::new(),
         };
         Self {
@@ -139,6 +151,17 @@ impl Injector {
                 staller,
             }),
         }
+    }
+
+    /// Says how a program is started that steals a console's bytes.
+    pub fn with_thief(self, thief: Thief) -> Self {
+        self.state().thief = Some(thief);
+        self
+    }
+
+    /// Says which tty the console is, if it is one.
+    pub(super) fn console_is(&self, tty: Option<String>) {
+        self.state().tty = tty;
     }
 
     /// Strikes when something is due, for as long as it is polled: beside the run.
@@ -153,6 +176,13 @@ impl Injector {
             let stalls = std::mem::take(&mut self.state().stalls);
             for time in stalls {
                 self.stall(time).await;
+            }
+            let thefts = std::mem::take(&mut self.state().thefts);
+            for theft in thefts {
+                let (until, fault) = (later(Instant::now(), theft.time), theft.fault);
+                if let Some(process) = theft.begin().await {
+                    self.state().ends.push((until, End::Dismiss(process, fault)));
+                }
             }
             let next = self.state().next();
             let changed = self.shared.changed.notified();
@@ -230,13 +260,13 @@ impl Injector {
         let _ = deployed.wait_for(|done| *done >= percent).await;
     }
 
-    pub(super) fn emulator_started(&self, emulator: Emulator) {
-        self.state().emulators.push(emulator);
+    pub(super) fn process_started(&self, role: Role, process: Process) {
+        self.state().processes.push((role, process));
         self.news();
     }
 
-    pub(super) fn emulator_ended(&self, pid: i32) {
-        self.state().emulators.retain(|emulator| emulator.pid != pid);
+    pub(super) fn process_ended(&self, pid: i32) {
+        self.state().processes.retain(|(_, process)| process.pid != pid);
     }
 
     /// Claims a fault that changes what a call does, if it is due.
@@ -288,6 +318,18 @@ impl Injector {
         sink.event(event);
     }
 
+    /// Tells the run what became of a fault that has struck.
+    fn tell(&self, index: usize, detail: String) {
+        let told = {
+            let state = self.state();
+            let fault = state.armed.get(index).map(|armed| armed.injection.to_string());
+            fault.zip(state.sink.clone())
+        };
+        if let Some((fault, sink)) = told {
+            sink.event(BoardEvent::Injected { fault, detail });
+        }
+    }
+
     /// Does everything that is due.
     fn advance(&self) {
         loop {
@@ -298,7 +340,14 @@ impl Injector {
             self.strike(strike);
         }
         let over = self.state().take_over(Instant::now());
-        over.into_iter().for_each(End::come);
+        for end in over {
+            if let End::Dismiss(process, fault) = &end
+                && process.ending().is_some()
+            {
+                self.tell(*fault, "the other program was kept out of the tty".to_owned());
+            }
+            end.come();
+        }
     }
 
     /// Does what has become due, and lets the times be looked at anew.
@@ -310,12 +359,13 @@ impl Injector {
     fn strike(&self, strike: Strike) {
         let until = |time| later(Instant::now(), time);
         match strike {
-            Strike::Signal(emulators, signal, time) => {
-                emulators.iter().for_each(|emulator| emulator.signal(signal));
+            Strike::Signal(processes, signal, time) => {
+                processes.iter().for_each(|process| process.signal(signal));
                 if let Some(time) = time {
-                    self.state().ends.push((until(time), End::Continue(emulators)));
+                    self.state().ends.push((until(time), End::Continue(processes)));
                 }
             }
+            Strike::Steal(theft) => self.state().thefts.push(theft),
             Strike::Lose => {
                 let sink = self.state().sink.clone();
                 let detail = "the probe stopped answering".to_owned();
@@ -347,6 +397,7 @@ impl Injector {
             program,
             args,
             cwd: None,
+            stdin: None,
             stdout: None,
             stderr: None,
             inherit: Vec::new(),
@@ -398,7 +449,7 @@ impl State {
                 }
                 continue;
             }
-            if let Some((detail, strike)) = self.strike_of(&armed.injection) {
+            if let Some((detail, strike)) = self.strike_of(index, &armed.injection) {
                 self.armed[index].stage = Stage::Struck;
                 return Some((index, detail, strike));
             }
@@ -420,22 +471,34 @@ impl State {
 
     /// Says what a fault does that somebody has to do; nothing for the others, and where
     /// there is nothing to do it to.
-    fn strike_of(&self, injection: &Injection) -> Option<(String, Strike)> {
+    fn strike_of(&self, index: usize, injection: &Injection) -> Option<(String, Strike)> {
         let time = match injection.argument {
             Argument::Time(time) => time,
             _ => Duration::ZERO,
         };
+        let signal_to = |role, words: &str, signal, time| {
+            let all = self.processes.iter().filter(|(is, _)| *is == role);
+            let all: Vec<Process> = all.map(|(_, process)| process.clone()).collect();
+            let pids: Vec<_> = all.iter().map(|process| process.pid.to_string()).collect();
+            let detail = format!("{words} (process {})", pids.join(", "));
+            (!all.is_empty()).then_some((detail, Strike::Signal(all, signal, time)))
+        };
         let signal = |signal, words: &str, time| {
-            let emulators = self.emulators.clone();
-            let pids: Vec<_> = emulators.iter().map(|e| e.pid.to_string()).collect();
-            let detail = format!("{words} the emulator (process {})", pids.join(", "));
-            (!emulators.is_empty()).then_some((detail, Strike::Signal(emulators, signal, time)))
+            signal_to(Role::Emulator, &format!("{words} the emulator"), signal, time)
         };
         match injection.fault {
             FaultKind::KillEmulator => signal(Signal::KILL, "killed", None),
             FaultKind::StopEmulator => signal(Signal::STOP, "stopped", None),
             FaultKind::PauseEmulator => {
                 signal(Signal::STOP, &format!("stopped for {time:?}"), Some(time))
+            }
+            FaultKind::SshDrop => {
+                signal_to(Role::Console, "killed what reaches the console", Signal::KILL, None)
+            }
+            FaultKind::StealTty => {
+                let (tty, thief) = self.tty.clone().zip(self.thief.clone())?;
+                let detail = format!("another program reads {tty} for {time:?}");
+                Some((detail, Strike::Steal(Theft { fault: index, thief, tty, time })))
             }
             FaultKind::LoseProbe => match injection.when {
                 When::Share(_) => None,

@@ -19,10 +19,12 @@ mod processes;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod thief;
 mod wire;
 
-pub use board::InjectedFactory;
+pub use board::{InjectedFactory, primary_end};
 pub use catalogue::{CATALOGUE, FaultKind, FaultSpec, Moments, Seam, Takes, When};
 pub use grammar::{Argument, GrammarError, Injection, default_argument, moment};
 pub use host::{Staller, stall_parent};
 pub use injector::Injector;
+pub use thief::{Thief, steal_tty};

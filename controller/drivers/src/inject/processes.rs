@@ -1,4 +1,5 @@
-//! The emulator's process: learnt from the ledger that every child is entered in.
+//! Processes of the board, its emulator and those that reach its consoles: learnt from the ledger
+//! that every child is entered in.
 //!
 //! A process is held by a descriptor, not by its number: a number may be another's by the
 //! time a signal is sent.
@@ -10,15 +11,25 @@ use jig_model::protocol::ProcessLedger;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::injector::Injector;
+use crate::serial::PROGRAM;
 
-/// A running emulator.
+/// What a process is to the board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It runs the board.
+    Emulator,
+    /// It reaches a console.
+    Console,
+}
+
+/// A running process.
 #[derive(Debug, Clone)]
-pub(super) struct Emulator {
+pub(super) struct Process {
     pub(super) pid: i32,
     process: Arc<OwnedFd>,
 }
 
-impl Emulator {
+impl Process {
     fn open(pid: i32) -> Option<Self> {
         let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
         Some(Self { pid, process: Arc::new(process) })
@@ -27,7 +38,7 @@ impl Emulator {
     /// Sends it a signal; nothing happens if it has ended.
     pub(super) fn signal(&self, signal: Signal) {
         if let Err(error) = pidfd_send_signal(&self.process, signal) {
-            tracing::debug!(%error, pid = self.pid, "the emulator got no signal");
+            tracing::debug!(%error, pid = self.pid, "the process got no signal");
         }
     }
 }
@@ -43,15 +54,18 @@ pub(super) struct WatchedLedger {
 impl ProcessLedger for WatchedLedger {
     fn started(&self, pid: i32, what: &str) {
         self.ledger.started(pid, what);
-        if self.program.as_deref() == Some(what)
-            && let Some(emulator) = Emulator::open(pid)
-        {
-            self.injector.emulator_started(emulator);
+        let role = match what {
+            PROGRAM => Role::Console,
+            what if self.program.as_deref() == Some(what) => Role::Emulator,
+            _ => return,
+        };
+        if let Some(process) = Process::open(pid) {
+            self.injector.process_started(role, process);
         }
     }
 
     fn ended(&self, pid: i32) {
-        self.injector.emulator_ended(pid);
+        self.injector.process_ended(pid);
         self.ledger.ended(pid);
     }
 }

@@ -514,6 +514,7 @@ async fn sleeper(ledger: Arc<dyn ProcessLedger>) -> ManagedProcess {
         program: "sleep".into(),
         args: vec!["600".into()],
         cwd: None,
+        stdin: None,
         stdout: None,
         stderr: None,
         inherit: Vec::new(),

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use jig_model::protocol::{Wire, WireNews};
+use jig_model::protocol::{BoxFuture, LineControl, Wire, WireNews};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::injector::Injector;
@@ -201,5 +201,9 @@ impl Wire for FaultyWire {
 
     fn news(&mut self) -> Option<WireNews> {
         self.news.take().or_else(|| self.inner.news())
+    }
+
+    fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {
+        self.inner.control(what)
     }
 }

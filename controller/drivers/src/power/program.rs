@@ -43,6 +43,7 @@ pub(super) async fn run(
         program: program.into(),
         args: args.iter().map(OsString::from).collect(),
         cwd: None,
+        stdin: None,
         stdout: Some(far.try_clone().map_err(broken)?),
         stderr: Some(far),
         inherit,

@@ -1,4 +1,4 @@
-//! The one module with `unsafe`: what a child does between `fork` and `exec`.
+//! One of two modules with `unsafe`: what a child does between `fork` and `exec`.
 //!
 //! Between the two only async-signal-safe calls are allowed: no allocation, no locks. The
 //! closure below makes exactly three kinds of system call (`prctl`, `getppid`, `fcntl`)

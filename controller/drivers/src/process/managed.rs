@@ -38,6 +38,8 @@ pub struct SpawnRequest {
     pub args: Vec<OsString>,
     /// Directory to start in.
     pub cwd: Option<PathBuf>,
+    /// Where standard input comes from; nowhere without one.
+    pub stdin: Option<File>,
     /// Where standard output goes; nowhere without one.
     pub stdout: Option<File>,
     /// Where standard error goes; nowhere without one.
@@ -152,11 +154,13 @@ impl ManagedProcess {
 
     /// Waits for its end. Cancel-safe.
     pub async fn ended(&mut self) -> Ending {
-        match self.ending.wait_for(Option::is_some).await.map(|e| *e) {
-            Ok(Some(ending)) => ending,
-            // The warden publishes before it ends, so this arm needs a warden that panicked.
-            Ok(None) | Err(_) => Ending::Signalled(Signal::SIGKILL),
-        }
+        end_of(&mut self.ending).await
+    }
+
+    /// Returns its end, for whoever waits without holding it.
+    pub fn end(&self) -> impl Future<Output = Ending> + Send + 'static {
+        let mut ending = self.ending.clone();
+        async move { end_of(&mut ending).await }
     }
 
     /// Sends a signal to the whole group; does nothing once it has been reaped.
@@ -183,6 +187,14 @@ impl ManagedProcess {
     }
 }
 
+async fn end_of(ending: &mut watch::Receiver<Option<Ending>>) -> Ending {
+    match ending.wait_for(Option::is_some).await.map(|e| *e) {
+        Ok(Some(ending)) => ending,
+        // The warden publishes before it ends, so this arm needs a warden that panicked.
+        Ok(None) | Err(_) => Ending::Signalled(Signal::SIGKILL),
+    }
+}
+
 impl Drop for ManagedProcess {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
@@ -198,7 +210,8 @@ impl Warden {
     fn run(self, started: oneshot::Sender<io::Result<ManagedProcess>>) {
         let Self { request, ledger } = self;
         let mut command = Command::new(&request.program);
-        command.args(&request.args).stdin(Stdio::null()).process_group(0);
+        command.args(&request.args).process_group(0);
+        command.stdin(request.stdin.map_or_else(Stdio::null, Stdio::from));
         command.stdout(request.stdout.map_or_else(Stdio::null, Stdio::from));
         command.stderr(request.stderr.map_or_else(Stdio::null, Stdio::from));
         if let Some(cwd) = &request.cwd {
@@ -263,6 +276,7 @@ mod tests {
             program: program.into(),
             args: args.iter().map(Into::into).collect(),
             cwd: None,
+            stdin: None,
             stdout: None,
             stderr: None,
             inherit: Vec::new(),

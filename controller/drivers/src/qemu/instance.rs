@@ -101,6 +101,7 @@ impl Instance {
             program: emulation.program.clone().into(),
             args,
             cwd: Some(context.evidence.clone()),
+            stdin: None,
             stdout: None,
             stderr: Some(stderr.try_clone().map_err(failed("share the emulator's log"))?),
             inherit,

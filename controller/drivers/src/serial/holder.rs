@@ -1,4 +1,4 @@
-//! Who holds a device's lock, as the kernel tells it.
+//! Who holds a device or its lock, as the kernel tells it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -32,6 +32,17 @@ pub(crate) fn named(pid: u32) -> String {
         "" => format!("pid {pid}"),
         name => format!("{name} (pid {pid})"),
     }
+}
+
+/// Lists the processes that have a file open, as far as this user may see.
+pub(crate) fn openers(path: &Path, proc: &Path) -> Vec<u32> {
+    let Ok(all) = fs::read_dir(proc) else { return Vec::new() };
+    let has = |pid: &u32| {
+        let Ok(open) = fs::read_dir(proc.join(format!("{pid}/fd"))) else { return false };
+        open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to == path))
+    };
+    let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(has).collect()
 }
 
 /// Finds who locks a file: `1: FLOCK ADVISORY WRITE 4711 00:18:5 0 EOF`, with the numbers of

@@ -17,23 +17,30 @@
 //! *Modem lines and breaks* are `serial2`'s and `rustix`' on a copy of the descriptor, which
 //! leaves how the port is set up and owned to us.
 //!
-//! *Overruns.* An RFC 2217 server reports them, and they are told. The kernel's own counters
-//! (`TIOCGICOUNT`) are behind a call that no crate offers without `unsafe`: they are not read.
-//! A pseudo-terminal has none.
+//! *Overruns and garbled characters* are told where somebody counts them: an RFC 2217 server
+//! reports overruns, the driver of a tty has counters ([`line_errors`]). A pseudo-terminal has
+//! none, and nothing is said of it. *Another program at the same port* is noticed when it opens
+//! it ([`sharing`]).
 
+mod command;
 mod holder;
+mod icount;
 pub mod keeper;
 mod lasting;
 mod line;
+mod line_errors;
 mod port;
+mod port_watch;
 mod rfc2217;
+mod sharing;
 mod socket;
 mod telnet;
 #[cfg(test)]
 mod tests;
 mod tty;
 
-pub(crate) use holder::{holder_pid, named};
+pub(crate) use command::PROGRAM;
+pub(crate) use holder::{holder_pid, named, openers};
 pub use lasting::LastingWire;
 pub use port::{SerialError, SerialPort, TakenOver};
 pub use tty::{TtyError, TtyWire};

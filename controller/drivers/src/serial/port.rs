@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use jig_model::ConsoleName;
 use jig_model::keeper::LentWire;
-use jig_model::protocol::Wire;
+use jig_model::protocol::{NoLedger, ProcessLedger, Wire};
 use jig_model::rig_file::{ConsoleWire, KeeperSeat, WireEnd};
 
+use super::command::CommandWire;
 use super::keeper::{KeeperError, borrow};
 use super::rfc2217::Rfc2217Wire;
 use super::socket::SocketWire;
 use super::tty::{TtyError, TtyWire};
+use crate::process::SpawnError;
 
 /// Says why a serial port cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +39,17 @@ pub enum SerialError {
         /// The address.
         address: String,
         /// What it does or does not, with no subject.
+        why: String,
+    },
+    /// Its program cannot be started.
+    #[error("open a console by a program")]
+    Program(#[from] SpawnError),
+    /// Its program ended before it was connected.
+    #[error("{address}: {why}")]
+    Ended {
+        /// The program with its arguments.
+        address: String,
+        /// How, and what it said.
         why: String,
     },
     /// Whoever keeps it does not lend it.
@@ -72,6 +85,8 @@ impl SerialError {
             }
             Self::Tty(TtyError::Taken { .. } | TtyError::Speed { .. }) => false,
             Self::Connect { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
+            Self::Program(SpawnError::NotFound { .. }) => false,
+            Self::Program(SpawnError::Refused { .. }) | Self::Ended { .. } => true,
             // It may end, and the port be free.
             Self::Keeper { .. } => true,
             Self::Refused { .. } | Self::Late { .. } => false,
@@ -96,7 +111,11 @@ fn is_absence(error: &io::Error) -> bool {
 #[derive(Clone)]
 pub struct SerialPort {
     end: WireEnd,
+    address: String,
     baud: u32,
+    ready: Option<String>,
+    /// Where programs are entered that are started for it.
+    ledger: Arc<dyn ProcessLedger>,
     kept: Option<Kept>,
 }
 
@@ -120,7 +139,20 @@ impl fmt::Debug for SerialPort {
 impl SerialPort {
     /// Names a port; `baud` is its speed in bits per second, where somebody here can set it.
     pub fn new(end: WireEnd, baud: u32) -> Self {
-        Self { end, baud, kept: None }
+        let (address, ledger) = (end.address().into_owned(), Arc::new(NoLedger));
+        Self { end, address, baud, ready: None, ledger, kept: None }
+    }
+
+    /// Says by which text a program tells that it is connected.
+    pub fn ready_by(mut self, text: Option<String>) -> Self {
+        self.ready = text;
+        self
+    }
+
+    /// Enters the programs that are started for the port in a ledger.
+    pub fn entered_in(mut self, ledger: Arc<dyn ProcessLedger>) -> Self {
+        self.ledger = ledger;
+        self
     }
 
     /// Names the port of a place's wire, to be borrowed from whoever keeps it; `baud` is the
@@ -130,20 +162,21 @@ impl SerialPort {
             let console = wire.console.clone();
             Kept { seat, console, told }
         });
-        Self { end: wire.end.clone(), baud: wire.baud.unwrap_or(baud), kept }
+        let port = Self::new(wire.end.clone(), wire.baud.unwrap_or(baud));
+        Self { kept, ..port.ready_by(wire.ready.clone()) }
     }
 
-    /// Returns the path or address.
+    /// Returns the path or address, or the program with its arguments.
     pub fn address(&self) -> &str {
-        self.end.address()
+        &self.address
     }
 
     /// Tells whether what comes back under this name is the same port: a link by id or by path
-    /// is, and so is an address. Ask while it is there.
+    /// is, and so are an address and a program. Ask while it is there.
     pub(super) fn keeps_its_name(&self) -> bool {
         match &self.end {
             WireEnd::Tty(path) => Path::new(path).is_symlink(),
-            WireEnd::Tcp(_) | WireEnd::Rfc2217(_) | WireEnd::Unix(_) => true,
+            WireEnd::Tcp(_) | WireEnd::Rfc2217(_) | WireEnd::Unix(_) | WireEnd::Command(_) => true,
         }
     }
 
@@ -168,6 +201,10 @@ impl SerialPort {
             WireEnd::Tcp(address) => Box::new(SocketWire::tcp(address).await.map_err(connect)?),
             WireEnd::Unix(path) => {
                 Box::new(SocketWire::unix(&PathBuf::from(path)).await.map_err(connect)?)
+            }
+            WireEnd::Command(argv) => {
+                let (ready, ledger) = (self.ready.as_deref(), Arc::clone(&self.ledger));
+                Box::new(CommandWire::open(argv, ready, ledger).await?)
             }
             WireEnd::Rfc2217(address) => Box::new(Rfc2217Wire::open(address, self.baud).await?),
         })

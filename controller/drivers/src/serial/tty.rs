@@ -2,11 +2,12 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 
-use jig_model::protocol::{BoxFuture, Handing, LineControl, Wire};
+use jig_model::protocol::{BoxFuture, Handing, LineControl, Wire, WireNews};
 use nix::fcntl::OFlag;
 use nix::sys::stat::major;
 use rustix::termios::{
@@ -15,6 +16,7 @@ use rustix::termios::{
 use tokio::io::Interest;
 
 use super::holder::holder;
+use super::port_watch::PortWatch;
 use super::{is_close, line};
 use crate::descriptor::Descriptor;
 
@@ -63,6 +65,7 @@ pub enum TtyError {
 #[derive(Debug)]
 pub struct TtyWire {
     tty: Descriptor,
+    watch: PortWatch,
 }
 
 impl TtyWire {
@@ -123,8 +126,10 @@ impl TtyWire {
             }
             tcflush(&file, QueueSelector::IFlush).map_err(refused)?;
         }
+        let watch = PortWatch::of(file.as_fd());
         let interest = Interest::READABLE | Interest::WRITABLE;
-        Ok(Self { tty: Descriptor::new(file.into(), interest).map_err(opening)? })
+        let tty = Descriptor::new(file.into(), interest).map_err(opening)?;
+        Ok(Self { tty, watch })
     }
 }
 
@@ -151,7 +156,12 @@ impl Wire for TtyWire {
         self.tty.poll_write(cx, bytes)
     }
 
+    fn news(&mut self) -> Option<WireNews> {
+        self.watch.news(self.tty.fd())
+    }
+
     fn handing(&self) -> io::Result<Handing> {
+        self.watch.lend();
         self.tty.copy().map(Handing::Descriptor)
     }
 

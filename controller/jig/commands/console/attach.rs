@@ -320,12 +320,17 @@ impl<'a> View<'a> {
             TailItem::Bytes { bytes, .. } => {
                 screen.out_bytes(self.escaper.escape(&bytes).as_bytes());
             }
-            TailItem::Mark(record) => {
-                if let RecordKind::Gap { lost, reason } = record.kind {
+            TailItem::Mark(record) => match record.kind {
+                RecordKind::Gap { lost, reason } => {
                     let lost = lost.map_or_else(String::new, |lost| format!("{lost} "));
-                    screen.say(&format!("[{lost}bytes may be missing here: {}]", reason.as_str()));
+                    let why = reason.as_str();
+                    screen.say(&format!("[{lost}bytes may be missing here: {why}]"));
                 }
-            }
+                RecordKind::Garbled(count) => {
+                    screen.say(&format!("[{count} of the characters before may be wrong]"));
+                }
+                _ => {}
+            },
         }
     }
 
@@ -342,6 +347,9 @@ impl<'a> View<'a> {
             TailItem::Mark(record) => match record.kind {
                 RecordKind::Gap { lost, reason } => {
                     json!({"offset": record.offset, "gap": reason.as_str(), "lost": lost})
+                }
+                RecordKind::Garbled(count) => {
+                    json!({"offset": record.offset, "garbled": count})
                 }
                 _ => return,
             },

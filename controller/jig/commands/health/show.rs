@@ -14,7 +14,7 @@ const SHORT: usize = 60;
 ///
 /// JSON: `{"places":[{"place","board","state","since","why","passes_needed","passes","failures",
 /// "clears","in_use","checks":[{"check","ok","detail"}],"figures":{"first","runs","passed",
-/// "served","recoveries","cured","flash_ms_median","gaps","success_rate","recoveries_per_day"},
+/// "served","recoveries","cured","flash_ms_median","gaps","overruns","success_rate","recoveries_per_day"},
 /// "history":[{"seq","at","state","event"}]}]}`; what was not asked for is null.
 pub(super) fn show(screen: &Screen, rows: &[Row], named: bool, now: jiff::Timestamp) {
     if screen.json() {
@@ -142,6 +142,9 @@ fn in_words(figures: &Figures, now: jiff::Timestamp) -> String {
         words.push_str(&format!("; image on the board in {} (median)", seconds(ms)));
     }
     words.push_str(&format!("; output lost {}", counted(figures.gaps, "time")));
+    if figures.overruns > 0 {
+        words.push_str(&format!(" ({})", counted(figures.overruns, "overrun")));
+    }
     words
 }
 
@@ -189,6 +192,7 @@ mod tests {
             cured: 0,
             flash_ms_median: None,
             gaps: 0,
+            overruns: 0,
         }
     }
 
@@ -205,11 +209,12 @@ mod tests {
             cured: 1,
             flash_ms_median: Some(1500),
             gaps: 1,
+            overruns: 1,
         };
         assert_eq!(
             in_words(&busy, now),
             "8 runs, 87.5 % of them not spoiled by the rig, 5 passed; 1 recovery, 1 cured, 0.2 a \
-             day; image on the board in 1.50 s (median); output lost 1 time"
+             day; image on the board in 1.50 s (median); output lost 1 time (1 overrun)"
         );
     }
 

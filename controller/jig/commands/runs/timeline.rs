@@ -109,7 +109,7 @@ impl<'l> ConsoleLines<'l> {
             }
             RecordKind::Boot | RecordKind::Detached => self.end_line(),
             // Losses are events of the run.
-            RecordKind::Gap { .. } | RecordKind::Attached => {}
+            RecordKind::Gap { .. } | RecordKind::Garbled(_) | RecordKind::Attached => {}
         }
     }
 

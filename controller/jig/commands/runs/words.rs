@@ -82,6 +82,10 @@ pub(super) fn words(event: &RunEvent) -> Words {
             let lost = lost.map_or("some".to_owned(), |lost| lost.to_string());
             ("watch", format!("{lost} bytes of {console} lost at {at}: {reason}"), Some(Style::Bad))
         }
+        RunEvent::Garbled { console, at, count } => {
+            let text = format!("{count} characters of {console} garbled before {at}");
+            ("watch", text, Some(Style::Bad))
+        }
         RunEvent::Health(report) => {
             let (word, style) = if report.ok { ("ok", None) } else { ("BAD", Some(Style::Bad)) };
             ("health", format!("{} {word}: {}", report.check, report.detail), style)

@@ -233,6 +233,7 @@ impl OpenWire for Ports {
     fn open(&self, spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Wire>, String>> {
         let baud = spec.wire.baud.unwrap_or(spec.baud);
         let port = SerialPort::new(spec.wire.end.clone(), baud);
+        let port = port.ready_by(spec.wire.ready.clone());
         Box::pin(async {
             let opened = LastingWire::open_now(port, ANSWER, EVER).await;
             opened.map(|wire| Box::new(wire) as _).map_err(|error| chain(&error))

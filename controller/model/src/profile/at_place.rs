@@ -79,6 +79,7 @@ mod tests {
                 end: WireEnd::Tty("/dev/ttyUSB0".to_owned()),
                 baud: None,
                 timeout: None,
+                ready: None,
                 keeper: None,
             }],
             ..ProbeResource::default()

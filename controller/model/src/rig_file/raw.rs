@@ -78,6 +78,14 @@ toml_table! {
         rfc2217: String = optional,
         /// A socket of this host that passes the bytes on as they are, by its path.
         unix: String = optional,
+        /// A program whose input and output are the console, and its arguments, one by one, such
+        /// as ["ssh", "-T", "lab-1", "socat - /dev/ttyUSB0,rawer,b115200"]. No secrets: messages
+        /// show it.
+        command: Vec<Located<String>> = optional,
+        /// Text of the line by which a `command` says that it is connected; that line and what
+        /// stands before it are not the console's. Without it the console counts as connected
+        /// when the program prints anything or has run for a second.
+        ready: String = optional,
         /// Speed in bits per second, any that the port can do; the profile's if missing. Only
         /// of a `tty` or `rfc2217`.
         baud: u32 = optional,

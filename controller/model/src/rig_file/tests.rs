@@ -264,7 +264,7 @@ fn slips_of_wires_are_found_in_their_place() {
 }
 
 #[test]
-fn a_wire_ends_at_one_of_four_kinds_of_things() {
+fn a_wire_ends_at_one_of_five_kinds_of_things() {
     let end = |line: &str| {
         let text = WIRED.replace("tty = \"/dev/ttyACM0\"", line);
         let rig = parse(&[("rig.toml", &text)]).unwrap();
@@ -276,6 +276,9 @@ fn a_wire_ends_at_one_of_four_kinds_of_things() {
     assert_eq!((wire.baud, wire.timeout), (Some(74_880), Some(Duration::from_secs(60))));
     assert_eq!(end("tcp = '[::1]:20'").end, WireEnd::Tcp("[::1]:20".to_owned()));
     assert_eq!(end("unix = '/run/x'").end, WireEnd::Unix("/run/x".to_owned()));
+    let wire = end("command = ['ssh', '-T', 'lab 1']\nready = 'is open'");
+    let argv = ["ssh", "-T", "lab 1"].map(str::to_owned).to_vec();
+    assert_eq!((wire.end, wire.ready.as_deref()), (WireEnd::Command(argv), Some("is open")));
 
     let found = |line: &str| problems(&WIRED.replace("tty = \"/dev/ttyACM0\"", line));
     for (line, check, caret) in [
@@ -287,6 +290,13 @@ fn a_wire_ends_at_one_of_four_kinds_of_things() {
         ("tcp = '::1:20'", "rig::console-address", "'::1:20'"),
         ("rfc2217 = 'ho st:1'", "rig::console-address", "'ho st:1'"),
         ("unix = 'x'", "rig::console-unix", "'x'"),
+        ("command = []", "rig::console-command", "[]"),
+        ("command = ['ssh lab-1']", "rig::console-command", "['ssh lab-1']"),
+        ("command = ['./ssh']", "rig::console-command", "['./ssh']"),
+        ("command = ['ssh', \"\\u0000\"]", "rig::console-command", "['ssh', \"\\u0000\"]"),
+        ("command = ['ssh']\nbaud = 9600", "rig::console-baud", "9600"),
+        ("command = ['ssh']\nready = ''", "rig::console-ready", "''"),
+        ("tty = '/dev/x'\nready = 'x'", "rig::console-ready", "'x'"),
         ("tty = '/dev/x'\ntcp = 'h:1'", "rig::console-wire", "'h:1'"),
         ("tcp = 'h:1'\nbaud = 9600", "rig::console-baud", "9600"),
         ("tty = '/dev/x'\nbaud = 0", "rig::console-baud", "0"),

@@ -1,5 +1,6 @@
 //! The lowered rig: every place has a board that exists and a resource that fits.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -125,6 +126,9 @@ pub struct ConsoleWire {
     pub baud: Option<u32>,
     /// How long the other end may take to be there and to come back, if the place says so.
     pub timeout: Option<Duration>,
+    /// What a line holds by which a program says that it is connected; nothing where it says
+    /// nothing, and at all other ends.
+    pub ready: Option<String>,
     /// Who keeps the wire between runs and is asked for it; said by whoever binds the place,
     /// never by a file.
     #[serde(skip)]
@@ -154,6 +158,8 @@ pub enum WireEnd {
     Rfc2217(String),
     /// At a socket of this host, by its path.
     Unix(String),
+    /// At the standard input and output of a program: it and its arguments, one by one.
+    Command(Vec<String>),
 }
 
 impl WireEnd {
@@ -164,20 +170,22 @@ impl WireEnd {
             Self::Tcp(_) => "tcp",
             Self::Rfc2217(_) => "rfc2217",
             Self::Unix(_) => "unix",
+            Self::Command(_) => "command",
         }
     }
 
-    /// Returns the path or address.
-    pub fn address(&self) -> &str {
+    /// Returns the path, the address, or the program with its arguments.
+    pub fn address(&self) -> Cow<'_, str> {
         match self {
-            Self::Tty(at) | Self::Tcp(at) | Self::Rfc2217(at) | Self::Unix(at) => at,
+            Self::Tty(at) | Self::Tcp(at) | Self::Rfc2217(at) | Self::Unix(at) => at.into(),
+            Self::Command(argv) => argv.join(" ").into(),
         }
     }
 }
 
 impl fmt::Display for WireEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.address())
+        f.write_str(&self.address())
     }
 }
 

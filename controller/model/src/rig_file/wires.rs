@@ -19,6 +19,12 @@ const TIMEOUT_RANGE: RangeInclusive<Duration> =
 /// How much a kernel takes as the path of a socket, without the zero behind it (unix(7)).
 const MOST_SOCKET_PATH: usize = 107;
 
+/// Most words of a command; one by hand has ten.
+const MOST_ARGUMENTS: usize = 64;
+
+/// Longest text by which a program says that it is connected: a line of a terminal.
+const MOST_READY: usize = 200;
+
 const WHOLE_PATH: &str = "name the device by its whole path, best one of /dev/serial/by-id/ or \
                           /dev/serial/by-path/";
 
@@ -73,7 +79,9 @@ fn ends(wire: &RawWire) -> Vec<Located<WireEnd>> {
         of(&wire.rfc2217, WireEnd::Rfc2217),
         of(&wire.unix, WireEnd::Unix),
     ];
-    all.into_iter().flatten().collect()
+    let words = |argv: &Vec<Located<String>>| argv.iter().map(|word| word.value.clone()).collect();
+    let command = wire.command.clone().map(|argv| argv.map(|a| WireEnd::Command(words(&a))));
+    all.into_iter().flatten().chain(command).collect()
 }
 
 fn one_end(wire: &RawWire, findings: &Findings) {
@@ -82,7 +90,8 @@ fn one_end(wire: &RawWire, findings: &Findings) {
         ([_], _) => {}
         ([], Some(name)) => {
             let message = format!("nothing says where the wire of {} ends", name.value);
-            let help = "add `tty = \"/dev/serial/by-id/...\"`, or one of `tcp`, `rfc2217`, `unix`";
+            let help = "add `tty = \"/dev/serial/by-id/...\"`, or one of `tcp`, `rfc2217`, \
+                        `unix`, `command`";
             findings.add("rig::console-wire", name.at(), message, help);
         }
         ([], None) => {}
@@ -100,6 +109,7 @@ fn what(end: &WireEnd) -> String {
         WireEnd::Tty(path) => format!("serial port {path}"),
         WireEnd::Tcp(address) | WireEnd::Rfc2217(address) => format!("port {address}"),
         WireEnd::Unix(path) => format!("socket {path}"),
+        WireEnd::Command(_) => format!("what `{end}` reaches"),
     }
 }
 
@@ -108,6 +118,7 @@ fn check_name(end: &WireEnd) -> &'static str {
         WireEnd::Tty(_) => "rig::console-tty",
         WireEnd::Tcp(_) | WireEnd::Rfc2217(_) => "rig::console-address",
         WireEnd::Unix(_) => "rig::console-unix",
+        WireEnd::Command(_) => "rig::console-command",
     }
 }
 
@@ -121,9 +132,22 @@ fn sound(end: &Located<WireEnd>, findings: &Findings) {
         WireEnd::Unix(path) if !is_path(path) || path.len() > MOST_SOCKET_PATH => {
             ("this names no socket", "name it by its whole path, of at most 107 bytes")
         }
+        WireEnd::Command(argv) if !is_command(argv) => (
+            "this names no program",
+            "write the program and each argument by itself: [\"ssh\", \"-T\", \"lab-1\"]",
+        ),
         _ => return,
     };
     findings.add(check_name(&end.value), end.at(), message, help);
+}
+
+/// Tells whether a list is a program, by its name or whole path, and arguments.
+fn is_command(argv: &[String]) -> bool {
+    let Some(program) = argv.first() else { return false };
+    let named = !program.contains('/') || program.starts_with('/');
+    let plain = !program.is_empty() && !program.contains(char::is_whitespace);
+    // More is no call of a console's program, and a kernel takes no zero in any.
+    plain && named && argv.len() <= MOST_ARGUMENTS && argv.iter().all(|arg| !arg.contains('\0'))
 }
 
 /// Tells whether a text is a host and a port.
@@ -151,6 +175,17 @@ fn settings(wire: &RawWire, findings: &Findings) {
             let message = format!("{} baud is no speed of a serial port", baud.value);
             let help = format!("use {} to {}", BAUD_RANGE.start(), BAUD_RANGE.end());
             findings.add("rig::console-baud", baud.at(), message, help);
+        }
+    }
+    if let Some(ready) = &wire.ready {
+        let text = &ready.value;
+        if wire.command.is_none() {
+            let message = "only a program says that it is connected";
+            findings.add("rig::console-ready", ready.at(), message, "remove the line");
+        } else if text.is_empty() || text.len() > MOST_READY || text.contains(char::is_control) {
+            let message = "no line of a program can be found by this";
+            let help = "write a part of the line, such as \"Terminal ready\"";
+            findings.add("rig::console-ready", ready.at(), message, help);
         }
     }
     if let Some(timeout) = wire.timeout.as_ref().filter(|t| !TIMEOUT_RANGE.contains(&t.value)) {
@@ -221,6 +256,7 @@ pub(super) fn lower(wires: Option<Located<Vec<Located<RawWire>>>>) -> Option<Vec
             end,
             baud: wire.baud.map(|baud| baud.value),
             timeout: wire.timeout.map(|timeout| timeout.value),
+            ready: wire.ready.map(|ready| ready.value),
             keeper: None,
         })
     });

@@ -12,7 +12,7 @@ use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
 use jig_model::keeper::LentWire;
 use jig_model::profile::{BoardProfile, ConsoleKind};
-use jig_model::protocol::{DriverError, SharedSink};
+use jig_model::protocol::{DriverError, ProcessLedger, SharedSink};
 use jig_model::rig_file::ProbeResource;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -112,11 +112,14 @@ impl Consoles {
         profile: &BoardProfile,
         real: Option<&ProbeResource>,
         evidence: PathBuf,
+        ledger: &Arc<dyn ProcessLedger>,
     ) -> Self {
         let of_kind = |kind| profile.consoles.iter().filter(move |console| console.kind == kind);
         let hosted = real.and_then(|_| of_kind(ConsoleKind::Semihosting).next());
-        let ports = of_kind(ConsoleKind::Uart)
-            .filter_map(|console| Some(Port::new(real?.wire(&console.name)?, console.baud)));
+        let ports = of_kind(ConsoleKind::Uart).filter_map(|console| {
+            let wire = real?.wire(&console.name)?;
+            Some(Port::new(wire, console.baud, Arc::clone(ledger)))
+        });
         let lines = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Rtt);
         let lines = lines.map(|console| Line {
             name: console.name.clone(),

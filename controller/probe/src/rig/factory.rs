@@ -103,7 +103,7 @@ fn start(seat: Seat, context: &BindContext, silent: Cause) -> BoardHandle {
         Resource::Probe(probe) => Some(probe),
         Resource::Emulator(_) => None,
     };
-    let consoles = Consoles::new(&context.profile, real, context.evidence.clone());
+    let consoles = Consoles::new(&context.profile, real, context.evidence.clone(), &context.ledger);
     let (orders, inbox) = mpsc::channel(4);
     tokio::spawn(Owner::new(seat, Arc::clone(&context.sink), consoles).run(inbox));
     BoardHandle { orders, silent }

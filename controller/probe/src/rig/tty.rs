@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use jig_drivers::serial::{LastingWire, SerialPort, TakenOver};
-use jig_model::protocol::{DriverError, Wire, WireNews};
+use jig_model::protocol::{DriverError, ProcessLedger, Wire, WireNews};
 use jig_model::rig_file::ConsoleWire;
 use jig_model::{Cause, ConsoleName};
 
@@ -20,6 +20,7 @@ pub(super) struct Port {
     pub(super) console: ConsoleName,
     wire: ConsoleWire,
     baud: u32,
+    ledger: Arc<dyn ProcessLedger>,
     within: Duration,
     near: Option<Arc<End>>,
 }
@@ -40,11 +41,12 @@ struct PortWire {
 
 impl Port {
     /// Takes a wire of a place, and the speed of its console in the profile.
-    pub(super) fn new(wire: &ConsoleWire, baud: u32) -> Self {
+    pub(super) fn new(wire: &ConsoleWire, baud: u32, ledger: Arc<dyn ProcessLedger>) -> Self {
         Self {
             console: wire.console.clone(),
             wire: wire.clone(),
             baud,
+            ledger,
             within: wire.timeout.unwrap_or(WITHIN),
             near: None,
         }
@@ -53,7 +55,8 @@ impl Port {
     /// Opens the port, waiting for one that is not there yet. `told` hears of it each time the
     /// wire was borrowed from whoever keeps it.
     pub(super) async fn open(&mut self, told: TakenOver) -> Result<Box<dyn Wire>, DriverError> {
-        let serial = SerialPort::of_wire(&self.wire, self.baud, told);
+        let serial =
+            SerialPort::of_wire(&self.wire, self.baud, told).entered_in(Arc::clone(&self.ledger));
         let opened = LastingWire::open(serial, self.within).await;
         let wire = opened.map_err(|error| {
             let message = format!("connect console {}", self.console);
@@ -116,6 +119,7 @@ mod tests {
     use std::io::Write as _;
     use std::os::fd::OwnedFd;
 
+    use jig_model::protocol::NoLedger;
     use jig_model::rig_file::WireEnd;
     use nix::fcntl::OFlag;
     use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
@@ -148,9 +152,15 @@ mod tests {
             end: WireEnd::Tty(path.clone()),
             baud: None,
             timeout: Some(Duration::from_millis(100)),
+            ready: None,
             keeper: None,
         };
-        (File::from(OwnedFd::from(master)), Port::new(&wire, 115_200), path, folder)
+        (
+            File::from(OwnedFd::from(master)),
+            Port::new(&wire, 115_200, Arc::new(NoLedger)),
+            path,
+            folder,
+        )
     }
 
     #[tokio::test]

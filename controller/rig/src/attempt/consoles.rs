@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::profile::BoardProfile;
-use jig_model::{Cause, ConsoleName};
+use jig_model::{Cause, ConsoleName, RunEvent};
 
 use super::board::Line;
 use crate::console::{
@@ -13,6 +13,10 @@ use crate::console::{
 };
 use crate::judge::{Gap, Incident, IncidentKind, Passage};
 use crate::store::RunDir;
+
+/// Most gaps, and most places with garbled characters, of one console that a run is told of: a
+/// bad wire has thousands, and all of them stand in the console's index.
+const MOST_TOLD: usize = 32;
 
 /// The captured consoles of the board.
 pub(crate) struct Consoles {
@@ -25,6 +29,10 @@ pub(crate) struct Consoles {
 pub(crate) struct Closed {
     pub(crate) lengths: BTreeMap<ConsoleName, u64>,
     pub(crate) gaps: Vec<Gap>,
+    /// Where characters came with errors: the console, and the offset behind them.
+    pub(crate) garbled: Vec<(ConsoleName, Passage)>,
+    /// Of all these, what the run is told.
+    pub(crate) events: Vec<RunEvent>,
     pub(crate) incidents: Vec<Incident>,
     pub(crate) syncing: Vec<Syncing>,
 }
@@ -67,14 +75,14 @@ impl Consoles {
             closed.syncing.push(syncing);
             closed.lengths.insert(name.clone(), state.len);
             let file = dir.relative(&dir.console_path(attempt, &name)).unwrap_or_default();
-            closed.take(state, file, &log_paths(dir, attempt, &name));
+            closed.take(&name, state, file, &log_paths(dir, attempt, &name));
         }
         closed
     }
 }
 
 impl Closed {
-    fn take(&mut self, state: LogState, file: String, paths: &LogPaths) {
+    fn take(&mut self, name: &ConsoleName, state: LogState, file: String, paths: &LogPaths) {
         if let Some(error) = &state.error {
             let text = format!("the console's log could not be written: {error}");
             let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
@@ -87,17 +95,20 @@ impl Closed {
             let kind = IncidentKind::Lost(Cause::ConsoleLost);
             self.incidents.push(Incident { kind, passage });
         }
-        if state.gaps == 0 {
+        if state.gaps == 0 && state.garbled == 0 {
             return;
         }
         let Ok(reader) = LogReader::open(paths) else { return };
-        let mut gaps = Vec::new();
+        let (mut gaps, mut garbled) = (Vec::new(), Vec::new());
         // The time since which the wire's other end has been away.
         let mut away = None;
         for record in reader.records() {
             match record.kind {
                 RecordKind::Gap { lost, reason } => {
-                    let text = reason.as_str().to_owned();
+                    let text = match (reason, &state.shared) {
+                        (GapReason::Shared, Some(with)) => format!("shared with {with}"),
+                        _ => reason.as_str().to_owned(),
+                    };
                     let (start, end) = (record.offset, record.offset);
                     away = (reason == GapReason::Wire).then_some(record.stamp.mono_ns);
                     let passage = Passage { file: file.clone(), start, end, text };
@@ -109,9 +120,28 @@ impl Closed {
                         gap.passage.text = format!("wire, away for {:.3} s", time.as_secs_f64());
                     }
                 }
-                _ => {}
+                RecordKind::Garbled(count) => {
+                    let (start, end) = (record.offset, record.offset);
+                    let text = format!("{count} characters with a wrong stop or parity bit");
+                    let passage = Passage { file: file.clone(), start, end, text };
+                    self.garbled.push((name.clone(), passage));
+                    let (console, at) = (name.clone(), record.offset);
+                    garbled.push(RunEvent::Garbled { console, at, count });
+                }
+                RecordKind::Bytes(_)
+                | RecordKind::Boot
+                | RecordKind::Detached
+                | RecordKind::Sent(_) => {}
             }
         }
+        let gap = |gap: &Gap| RunEvent::Gap {
+            console: name.clone(),
+            at: gap.passage.start,
+            lost: gap.lost,
+            reason: gap.passage.text.clone(),
+        };
+        self.events.extend(gaps.iter().take(MOST_TOLD).map(gap));
+        self.events.extend(garbled.into_iter().take(MOST_TOLD));
         self.gaps.extend(gaps);
     }
 }

@@ -4,7 +4,7 @@
 //! wrong speed, or a bad cable, soon gives bytes that are none.
 
 /// A line that floats while a chip starts may give a byte or two: that is no bad wire.
-const GLITCH: u64 = 4;
+pub(super) const GLITCH: u64 = 4;
 
 /// Most bytes that are pointed at.
 const SHOWN: u64 = 32;

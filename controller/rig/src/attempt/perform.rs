@@ -20,16 +20,15 @@ use tokio::time::timeout;
 use super::actions::{Actions, lied};
 use super::aftermath;
 use super::board::{Board, EventSink};
-use super::consoles::Consoles;
+use super::consoles::{Closed, Consoles};
+use super::garbage::GLITCH;
 use super::lookout::Lookout;
 use super::patience::pulse;
 use super::post_mortem::{explain, image_of};
 use super::watcher::{Progress, Reading};
 use super::watching::{Sights, Watching};
 use crate::console::{ConsoleHandle, FollowError, LogError, PatternSetError, Syncing};
-use crate::judge::{
-    Finding, Gap, Heard, Identity, Incident, Observation, Passage, ReadBack, judge,
-};
+use crate::judge::{Finding, Heard, Identity, Observation, Passage, ReadBack, judge};
 use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
@@ -162,8 +161,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()
     };
     let mut closed = consoles.close(request.dir, request.attempt).await;
-    let found = (std::mem::take(&mut closed.incidents), std::mem::take(&mut closed.gaps));
-    let observation = observe(&request, reading.wanted, &board, made, sights, found);
+    let observation = observe(&request, reading.wanted, &board, made, sights, &mut closed);
     let verdict = judge(&observation);
     let believed = judge(&Observation { garbage: None, ..observation });
     Ok(AttemptEnd {
@@ -261,13 +259,18 @@ fn observe(
     board: &Board,
     made: Made,
     sights: Sights,
-    (lost, gaps): (Vec<Incident>, Vec<Gap>),
+    closed: &mut Closed,
 ) -> Observation {
     let Made { cancelled, failure, restarts, deployed, post_mortem } = made;
     let Sights { results: seen, others } = sights;
+    closed.events.drain(..).for_each(|event| board.emit(event));
+    let (start, _) = seen.output;
+    let garbled = closed.garbled.drain(..).find_map(|(console, passage)| {
+        (console == board.results && passage.start > start + GLITCH).then_some(passage)
+    });
     let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
     let mut incidents = std::mem::take(&mut board.facts().incidents);
-    incidents.extend(lost);
+    incidents.append(&mut closed.incidents);
     aftermath::complete_lines(&mut incidents, request.dir.path());
     let image = image_of(request.images, deployed.as_ref());
     let read_back = board.facts().read_back.take();
@@ -280,13 +283,13 @@ fn observe(
     Observation {
         earlier: earlier.collect(),
         cancelled,
-        garbage: seen.garbage,
+        garbage: seen.garbage.or(garbled),
         output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         printed_elsewhere: others.iter().any(|other| other.output.1 > other.output.0),
         report: seen.report,
         results_wanted,
         incidents,
-        gaps,
+        gaps: std::mem::take(&mut closed.gaps),
         failure,
         restarts,
         identity: Identity {

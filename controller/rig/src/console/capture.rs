@@ -301,6 +301,8 @@ impl ConsoleActor {
             WireNews::Lost(why) => Entry::Lost(stamp, why),
             WireNews::Back => Entry::Back(stamp),
             WireNews::Overrun(lost) => Entry::Gap(stamp, lost, GapReason::Overrun),
+            WireNews::Garbled(count) => Entry::Garbled(stamp, count),
+            WireNews::Shared(with) => Entry::Shared(stamp, with),
         });
     }
 

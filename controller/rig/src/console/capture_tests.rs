@@ -453,10 +453,16 @@ async fn what_happens_to_a_wire_stands_where_it_happened() {
     target.change(|line| line.news.push_back(WireNews::Back));
     handle.drained().await.unwrap();
     target.print(b"two");
-    target.change(|line| line.news.push_back(WireNews::Overrun(Some(5))));
+    target.change(|line| {
+        line.news.push_back(WireNews::Overrun(Some(5)));
+        line.news.push_back(WireNews::Garbled(2));
+        line.news.push_back(WireNews::Shared("minicom (pid 7)".to_owned()));
+    });
+    handle.drained().await.unwrap();
     target.change(|line| line.ended = true);
     let state = console.close().await;
-    assert_eq!((state.away, state.gaps, state.lost, state.wires), (None, 2, 5, 1));
+    assert_eq!((state.away, state.gaps, state.lost, state.wires), (None, 3, 5, 1));
+    assert_eq!((state.garbled, state.shared.as_deref()), (2, Some("minicom (pid 7)")));
     let log = LogReader::open(&paths).unwrap();
     let records: Vec<_> = log.records().map(|r| (r.offset, r.kind)).collect();
     let wanted = [
@@ -466,6 +472,8 @@ async fn what_happens_to_a_wire_stands_where_it_happened() {
         (3, RecordKind::Attached),
         (3, RecordKind::Bytes(3)),
         (6, RecordKind::Gap { lost: Some(5), reason: GapReason::Overrun }),
+        (6, RecordKind::Garbled(2)),
+        (6, RecordKind::Gap { lost: None, reason: GapReason::Shared }),
         (6, RecordKind::Detached),
     ];
     assert_eq!(records, wanted);

@@ -39,6 +39,10 @@ pub struct LogState {
     pub loss: Option<Arc<str>>,
     /// See `loss`.
     pub losses: u32,
+    /// Characters so far that came with a wrong stop or parity bit.
+    pub garbled: u64,
+    /// Which program has opened the port last while it was captured.
+    pub shared: Option<Arc<str>>,
     /// Boot boundaries marked so far.
     pub boots: u32,
     /// Gaps so far.
@@ -97,6 +101,10 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
         Entry::Attached(stamp) | Entry::Back(stamp) => log.record(*stamp, RecordKind::Attached),
         Entry::Ended(stamp, _) => log.record(*stamp, RecordKind::Detached),
         Entry::Sent(stamp, len) => log.record(*stamp, RecordKind::Sent(*len)),
+        Entry::Garbled(stamp, count) => log.record(*stamp, RecordKind::Garbled(*count)),
+        Entry::Shared(stamp, _) => {
+            log.record(*stamp, RecordKind::Gap { lost: None, reason: GapReason::Shared })
+        }
         Entry::Ack(_) => Ok(()),
     };
     match result {
@@ -132,6 +140,11 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
                 s.away = s.loss.clone();
             }
             Entry::Back(_) => s.away = None,
+            Entry::Garbled(_, count) => s.garbled = s.garbled.saturating_add(count),
+            Entry::Shared(_, with) => {
+                s.gaps += 1;
+                s.shared = Some(with.into());
+            }
             Entry::Ended(_, end) => {
                 s.attached = false;
                 if let WireEnd::Broken(error) = &end {

@@ -4,7 +4,8 @@
 //! # Format
 //! The index is a 16-byte header (`JIGINDEX`, version u32, record size u32) and then
 //! records of 32 bytes: offset u64, monotonic ns u64, wall ns i64, kind u8, reason u8,
-//! value u48; all little-endian. A record is written after the bytes it speaks of, so what
+//! value u48; all little-endian. Version 2 knows two more things to say, garbled characters and
+//! a shared port, and is else version 1, which is read as well. A record is written after the bytes it speaks of, so what
 //! the index does not mention was not committed. A torn last record is no record.
 //!
 //! Nothing is synced per chunk: the page cache outlives a killed process, and a power
@@ -20,8 +21,8 @@ use super::clock::Stamp;
 
 /// First bytes of every index.
 const MAGIC: &[u8; 8] = b"JIGINDEX";
-/// Version of the index format; readers refuse others.
-const VERSION: u32 = 1;
+/// Version of the index format that is written; readers refuse newer ones.
+const VERSION: u32 = 2;
 /// Bytes before the first record.
 pub(super) const HEADER: usize = 16;
 /// Bytes of a record.
@@ -58,6 +59,8 @@ pub enum GapReason {
     /// The wire's other end went away while the target may have been printing: from this
     /// record's time to that of the next [`RecordKind::Attached`].
     Wire,
+    /// Another program has opened the same port, and may have read some.
+    Shared,
 }
 
 impl GapReason {
@@ -67,6 +70,7 @@ impl GapReason {
             Self::Storage => "storage",
             Self::Overrun => "overrun",
             Self::Wire => "wire",
+            Self::Shared => "shared",
         }
     }
 
@@ -75,11 +79,13 @@ impl GapReason {
             Self::Storage => 1,
             Self::Overrun => 2,
             Self::Wire => 3,
+            Self::Shared => 4,
         }
     }
 
     fn from_code(code: u8) -> Option<Self> {
-        [Self::Storage, Self::Overrun, Self::Wire].into_iter().find(|r| r.code() == code)
+        let all = [Self::Storage, Self::Overrun, Self::Wire, Self::Shared];
+        all.into_iter().find(|reason| reason.code() == code)
     }
 }
 
@@ -103,6 +109,8 @@ pub enum RecordKind {
     Detached,
     /// This many bytes were sent to the target.
     Sent(u64),
+    /// This many of the characters before came with a wrong stop or parity bit.
+    Garbled(u64),
 }
 
 /// One record of the index.
@@ -125,6 +133,7 @@ impl Record {
             RecordKind::Attached => (4, 0, 0),
             RecordKind::Detached => (5, 0, 0),
             RecordKind::Sent(len) => (6, 0, len),
+            RecordKind::Garbled(count) => (7, 0, count),
         };
         let mut bytes = [0; RECORD];
         bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
@@ -154,6 +163,7 @@ impl Record {
             4 => RecordKind::Attached,
             5 => RecordKind::Detached,
             6 => RecordKind::Sent(value),
+            7 => RecordKind::Garbled(value),
             _ => return None,
         };
         let stamp =
@@ -162,11 +172,15 @@ impl Record {
     }
 }
 
-/// Returns the header of an index.
-pub(super) fn header() -> [u8; HEADER] {
+/// Tells whether an index begins so that its records can be read.
+pub(super) fn is_header(bytes: &[u8; HEADER]) -> bool {
+    (1..=VERSION).any(|version| *bytes == header(version))
+}
+
+fn header(version: u32) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(MAGIC);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[8..12].copy_from_slice(&version.to_le_bytes());
     bytes[12..].copy_from_slice(&(RECORD as u32).to_le_bytes());
     bytes
 }
@@ -193,7 +207,7 @@ pub enum LogError {
         source: io::Error,
     },
     /// The index was written by another version.
-    #[error("read console index {}: it is not a version {VERSION} index; use the jig that wrote it", path.display())]
+    #[error("read console index {}: it is no index of version 1 to {VERSION}; use the jig that wrote it", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -237,7 +251,7 @@ impl LogWriter {
 
     /// Writes to any pair of sinks.
     pub(super) fn over(raw: Box<dyn Sink>, mut index: Box<dyn Sink>) -> io::Result<Self> {
-        index.write_all(&header())?;
+        index.write_all(&header(VERSION))?;
         Ok(Self { raw, index, len: 0, broken: false })
     }
 

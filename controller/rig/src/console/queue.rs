@@ -38,6 +38,10 @@ pub(super) enum Entry {
     /// The other end is back.
     Back(Stamp),
     Sent(Stamp, u64),
+    /// Characters came with errors.
+    Garbled(Stamp, u64),
+    /// Another program has opened the port: which.
+    Shared(Stamp, String),
     /// Answered with the log's length once everything before is on disk.
     Ack(oneshot::Sender<u64>),
 }
@@ -53,6 +57,8 @@ impl Entry {
             | Self::Lost(..)
             | Self::Back(_)
             | Self::Sent(..)
+            | Self::Garbled(..)
+            | Self::Shared(..)
             | Self::Ack(_) => ENTRY_COST,
         }
     }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use super::log::{HEADER, LogError, LogPaths, RECORD, Record, RecordKind, header};
+use super::log::{HEADER, LogError, LogPaths, RECORD, Record, RecordKind, is_header};
 
 /// Says how much of the index could be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl LogReader {
         }
         let mut head = [0; HEADER];
         index.read_exact_at(&mut head, 0).map_err(read_error(&paths.index))?;
-        if head != header() {
+        if !is_header(&head) {
             return Err(LogError::Version { path: paths.index.clone() });
         }
         reader.index = Some(index);

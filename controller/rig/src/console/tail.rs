@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use super::clock::Stamp;
-use super::log::{HEADER, LogError, LogPaths, RECORD, Record, RecordKind, header};
+use super::log::{HEADER, LogError, LogPaths, RECORD, Record, RecordKind, is_header};
 
 /// How many records are read at once: 16 KiB.
 const BATCH: usize = 512;
@@ -78,7 +78,7 @@ impl LogTail {
         match index.read_exact_at(&mut head, 0) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(source) => return Err(LogError::Read { path: paths.index.clone(), source }),
-            Ok(()) if head != header() => {
+            Ok(()) if !is_header(&head) => {
                 return Err(LogError::Version { path: paths.index.clone() });
             }
             Ok(()) => {}

@@ -29,6 +29,9 @@ pub enum HealthEvent {
         flash_ms: Option<u64>,
         /// How many times console output was lost.
         gaps: u32,
+        /// How many of these were overruns of a port.
+        #[serde(default)]
+        overruns: u32,
     },
     /// The rig had failed, and recovery has done what it could.
     RecoveryEnded {

@@ -30,6 +30,8 @@ pub struct Figures {
     pub flash_ms_median: Option<u64>,
     /// How many times console output was lost.
     pub gaps: u64,
+    /// How many times of these a port had overrun.
+    pub overruns: u64,
 }
 
 impl Figures {
@@ -55,7 +57,8 @@ SELECT (SELECT min(at_us) FROM event WHERE place = ?1 AND at_us >= ?2),
     count(*) FILTER (WHERE kind = 'recovery_ended'),
     count(*) FILTER (WHERE cured = 1),
     count(flash_ms),
-    coalesce(sum(gaps), 0)
+    coalesce(sum(gaps), 0),
+    coalesce(sum(json_extract(body, '$.what.overruns')), 0)
 FROM event WHERE place = ?1 AND kind IN ('run_ended', 'recovery_ended') AND at_us >= ?2";
 
 impl HealthBook {
@@ -88,6 +91,7 @@ fn count(view: &Connection, place: &str, since: i64) -> rusqlite::Result<(Figure
             cured: row.get(5)?,
             flash_ms_median: None,
             gaps: row.get(7)?,
+            overruns: row.get(8)?,
         };
         Ok((row.get::<_, Option<i64>>(0)?, figures, row.get::<_, u64>(6)?))
     })?;

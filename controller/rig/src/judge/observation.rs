@@ -119,7 +119,8 @@ pub struct Observation {
     pub cancelled: bool,
     /// The results console's output of the last boot.
     pub output: Passage,
-    /// The first bytes of that output that no text holds, if there are any.
+    /// The first bytes of that output that no text holds, or the first place behind characters
+    /// that came with errors, if there are any.
     pub garbage: Option<Passage>,
     /// Whether another console printed in the last boot.
     pub printed_elsewhere: bool,

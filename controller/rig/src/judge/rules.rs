@@ -355,8 +355,8 @@ fn garbled(seen: &Observation, found: &Verdict) -> Option<Verdict> {
     );
     let garbage = seen.garbage.as_ref().filter(|_| missed)?;
     let summary = format!(
-        "the console gave bytes that no text holds, so what is missing may be lost: {}",
-        found.summary
+        "the console gave {}, so what is missing may be lost: {}",
+        garbage.text, found.summary
     );
     let mut evidence = found.evidence.clone();
     evidence.insert(0, garbage.evidence());

@@ -102,7 +102,7 @@ impl Kept {
             let moved = now.state != state || now.end != end;
             now.file = file.unwrap_or(now.file);
             now.pen = pen.map(|pen| pen.by.clone());
-            now.end = end.to_owned();
+            now.end = end.clone().into_owned();
             now.state = state;
             moved
         });

@@ -100,7 +100,7 @@ impl Keeper {
         let (status, seen) = watch::channel(KeptStatus {
             place: spec.place.clone(),
             console: spec.wire.console.clone(),
-            end: spec.wire.end.address().to_owned(),
+            end: spec.wire.end.address().into_owned(),
             state: KeptState::Waiting { why: "it is being opened".to_owned() },
             file: 0,
             pen: None,

@@ -49,6 +49,7 @@ fn spec(console: &str, file_size: u64) -> KeptSpec {
         wire: ConsoleWire {
             console: console.parse().unwrap(),
             end: WireEnd::Tty(format!("/dev/{console}")),
+            ready: None,
             baud: None,
             timeout: None,
             keeper: None,

@@ -80,6 +80,7 @@ impl<'a> Chart<'a> {
             duration_ms,
             flash_ms: events.flash_ms(),
             gaps: events.gaps(),
+            overruns: events.overruns(),
         };
         self.note(place, &event);
     }

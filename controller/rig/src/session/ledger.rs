@@ -9,7 +9,7 @@ use jig_model::{RunEvent, Verdict};
 
 use super::run::Observer;
 use crate::attempt::EventSink;
-use crate::console::{Clock, Stamp};
+use crate::console::{Clock, GapReason, Stamp};
 use crate::store::{ChildLedger, EventLog, LiveRun, StoreError, start_ticks};
 
 /// Accounts for child processes in the run's directory.
@@ -68,6 +68,8 @@ pub(super) struct Tally {
     flash_ms: Option<u64>,
     /// How often console output was lost.
     gaps: u32,
+    /// How often of these a port had overrun.
+    overruns: u32,
 }
 
 impl EventSink for RunEvents {
@@ -116,7 +118,11 @@ impl RunEvents {
     fn count(&self, event: &RunEvent) {
         match event {
             RunEvent::Deployed(report) => self.tally().flash_ms = Some(report.duration_ms),
-            RunEvent::Gap { .. } => self.tally().gaps += 1,
+            RunEvent::Gap { reason, .. } => {
+                let mut tally = self.tally();
+                tally.gaps += 1;
+                tally.overruns += u32::from(reason == GapReason::Overrun.as_str());
+            }
             RunEvent::Injected { fault, detail } => {
                 let mut injected = self.injected.lock().unwrap_or_else(PoisonError::into_inner);
                 if injected.len() < MAX_INJECTED {
@@ -135,6 +141,11 @@ impl RunEvents {
     /// Returns how often console output was lost.
     pub(super) fn gaps(&self) -> u32 {
         self.tally().gaps
+    }
+
+    /// Returns how often a port has overrun.
+    pub(super) fn overruns(&self) -> u32 {
+        self.tally().overruns
     }
 
     /// Repeats an event in Jig's own log, so that one stream tells everything.

@@ -44,6 +44,7 @@ fn port(tty: &Path, socket: &Path) -> (SerialPort, Arc<Mutex<Vec<LentWire>>>) {
         console: "uart0".parse().unwrap(),
         end: WireEnd::Tty(tty.to_str().unwrap().to_owned()),
         baud: None,
+        ready: None,
         timeout: None,
         keeper: Some(seat(socket)),
     };

@@ -1,16 +1,18 @@
 //! A wire that was borrowed of a keeper.
 
 use std::io;
+use std::os::fd::AsFd as _;
 use std::task::{Context, Poll};
 
 use jig_model::ConsoleName;
 use jig_model::keeper::{KeeperAnswer, KeeperAsk, LentWire, Returned};
-use jig_model::protocol::{BoxFuture, Handing, LineControl, Wire};
+use jig_model::protocol::{BoxFuture, Handing, LineControl, Wire, WireNews};
 use jig_model::rig_file::KeeperSeat;
 use rustix::termios::isatty;
 use tokio::io::Interest;
 
 use super::super::line;
+use super::super::port_watch::PortWatch;
 use super::KeeperError;
 use super::channel::Channel;
 use super::client::{ask, failed};
@@ -20,7 +22,8 @@ use crate::descriptor::Descriptor;
 #[derive(Debug)]
 pub(in crate::serial) struct KeptWire {
     wire: Descriptor,
-    tty: bool,
+    /// What the kernel tells of it, if it is a tty.
+    watch: Option<PortWatch>,
     /// The loan lasts as long as this.
     loan: Channel,
     read: u64,
@@ -42,9 +45,9 @@ pub(in crate::serial) async fn borrow(
         path: seat.socket.clone(),
         why: "lends a wire without its descriptor".to_owned(),
     })?;
-    let tty = isatty(&fd);
+    let watch = isatty(&fd).then(|| PortWatch::of(fd.as_fd()));
     let wire = Descriptor::new(fd, Interest::READABLE | Interest::WRITABLE);
-    Ok(Some((KeptWire { wire: wire.map_err(KeeperError::Talk)?, tty, loan, read: 0 }, lent)))
+    Ok(Some((KeptWire { wire: wire.map_err(KeeperError::Talk)?, watch, loan, read: 0 }, lent)))
 }
 
 impl Wire for KeptWire {
@@ -60,13 +63,17 @@ impl Wire for KeptWire {
         self.wire.poll_write(cx, bytes)
     }
 
+    fn news(&mut self) -> Option<WireNews> {
+        self.watch.as_mut()?.news(self.wire.fd())
+    }
+
     fn handing(&self) -> io::Result<Handing> {
         // It is not this process's to lend.
         Ok(Handing::Through)
     }
 
     fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {
-        if self.tty {
+        if self.watch.is_some() {
             return line::control(self.wire.copy(), what);
         }
         let error = io::Error::new(io::ErrorKind::Unsupported, "only a tty's line is controlled");

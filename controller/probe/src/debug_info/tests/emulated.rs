@@ -123,6 +123,7 @@ impl Emulated {
             program: program.into(),
             args,
             cwd: None,
+            stdin: None,
             stdout: None,
             stderr: Some(File::create(dir.path().join("stderr")).unwrap()),
             inherit: vec![theirs],

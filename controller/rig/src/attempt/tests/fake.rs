@@ -11,7 +11,7 @@ use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
     BindContext, BoxFuture, CommandEnd, DriverError, DriverFactory, Flasher, Host, NoLedger, Power,
-    PowerState, Protocols, Reset, SharedSink,
+    PowerState, Protocols, Reset, SharedSink, WireNews,
 };
 use jig_model::rig_file::{EmulatorResource, Resource};
 use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
@@ -74,6 +74,8 @@ pub(crate) enum Beat {
     Input(usize),
     /// The driver knows of lost bytes.
     Gap,
+    /// Something happens to the first console's wire, and is captured.
+    News(WireNews),
     /// Somebody asks to stop.
     Cancel,
 }
@@ -413,6 +415,10 @@ impl Play {
                 Beat::Gap => {
                     let handles = self.bench.seen.handles.lock().unwrap();
                     handles[0].gap(Some(3), GapReason::Overrun).unwrap();
+                }
+                Beat::News(news) => {
+                    self.targets[0].change(|line| line.news.push_back(news));
+                    self.sink.drained().await;
                 }
                 Beat::Cancel => self.bench.cancel.cancel(),
             }

@@ -1,6 +1,7 @@
 //! What the rig does to an attempt: it is never the target's fault.
 
-use jig_model::VerdictKind::{EnvError, Fail, Pass};
+use jig_model::VerdictKind::{EnvError, Fail, Inconclusive, Pass};
+use jig_model::protocol::WireNews;
 use jig_model::{Cause, RunEvent};
 
 use super::fake::*;
@@ -181,6 +182,36 @@ async fn power_that_stays_is_told_and_spoils_a_pass() {
     let bench = Bench { off, ..Bench::new(vec![vec![print(GREEN)]]) };
     let verdict = bench.verdict(&plan("{ power = 'on' }, { wait_for_results = true }")).await;
     assert_eq!(verdict, (EnvError, Cause::PowerFailed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_port_counts_is_told_and_puts_in_doubt_what_is_missing() {
+    let results = plan("{ power = 'on' }, { wait_for_results = true }");
+    let garbled = || Beat::News(WireNews::Garbled(2));
+    let bench = Bench::new(vec![vec![print("hello\n"), Beat::Drain, garbled()]]);
+    assert_eq!(bench.verdict(&results).await, (Inconclusive, Cause::OutputLost));
+    let events = std::mem::take(&mut *bench.seen.events.lock().unwrap());
+    let told = |e: &RunEvent| matches!(e, RunEvent::Garbled { at: 6, count: 2, .. });
+    assert!(events.iter().any(told), "{events:?}");
+    // What was read stands; and a line that floats while a chip starts is no bad wire.
+    for (beats, verdict) in [
+        (vec![print(GREEN), Beat::Drain, garbled()], (Pass, Cause::Passed)),
+        (vec![garbled(), print("hello\n")], (Inconclusive, Cause::NoResults)),
+    ] {
+        assert_eq!(Bench::new(vec![beats]).verdict(&results).await, verdict);
+    }
+    for (news, why) in [
+        (WireNews::Overrun(Some(3)), "3 console bytes are missing: overrun"),
+        (WireNews::Shared("minicom (pid 7)".to_owned()), "missing: shared with minicom (pid 7)"),
+    ] {
+        let bench = Bench::new(vec![vec![Beat::News(news), print(GREEN)]]);
+        let verdict = bench.perform(&results).await.unwrap().verdict;
+        assert_eq!(verdict.cause, Cause::OutputLost);
+        assert!(verdict.summary.contains(why), "{}", verdict.summary);
+        let events = std::mem::take(&mut *bench.seen.events.lock().unwrap());
+        let told = |e: &RunEvent| matches!(e, RunEvent::Gap { at: 0, .. });
+        assert!(events.iter().any(told), "{events:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

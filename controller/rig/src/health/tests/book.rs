@@ -75,6 +75,7 @@ fn figures_add_up_what_happened_since_a_moment() {
         duration_ms: 100,
         flash_ms,
         gaps,
+        overruns: gaps / 2,
     };
     book.note(&one, at(0), &flashed(VerdictKind::EnvError, Cause::PowerFailed, Some(1), 9))
         .unwrap();
@@ -96,6 +97,7 @@ fn figures_add_up_what_happened_since_a_moment() {
     assert_eq!((figures.runs, figures.passed, figures.served), (4, 2, 3));
     assert_eq!((figures.recoveries, figures.cured), (2, 1));
     assert_eq!((figures.flash_ms_median, figures.gaps), (Some(20), 3));
+    assert_eq!(figures.overruns, 1);
     assert_eq!(figures.success_rate(), Some(0.75));
     assert_eq!(figures.recoveries_per_day(at(3600)), Some(2.0));
     assert_eq!(figures.recoveries_per_day(at(10 + 4 * 86_400)), Some(0.5));

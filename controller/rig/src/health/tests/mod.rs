@@ -25,6 +25,7 @@ fn ended(kind: VerdictKind, cause: Cause) -> HealthEvent {
         duration_ms: 100,
         flash_ms: None,
         gaps: 0,
+        overruns: 0,
     }
 }
 

@@ -19,6 +19,9 @@ pub(super) struct Fault {
     default: Option<String>,
     /// Where it strikes.
     seam: String,
+    /// The kind of wire that it needs, which no emulated board has.
+    #[serde(default)]
+    wire: Option<String>,
     /// Whether a rig can know that it was the rig: else it cannot be cured.
     pub(super) traced: bool,
     moments: Moments,
@@ -46,12 +49,12 @@ struct List {
     faults: Vec<Fault>,
 }
 
-/// Asks for all of them.
+/// Asks for all that can strike an emulated board.
 pub(super) fn all(lab: &Lab) -> Result<Vec<Fault>, Failure> {
     let text = process::capture(lab.jig().args(["inject", "--list", "--json"]))?;
     let list: Result<List, _> = serde_json::from_slice(&text);
     let list = list.map_err(|e| Failure::Because(format!("the list of faults is odd: {e}")))?;
-    Ok(list.faults)
+    Ok(list.faults.into_iter().filter(|fault| fault.wire.is_none()).collect())
 }
 
 impl Fault {

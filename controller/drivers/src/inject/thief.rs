@@ -1,0 +1,67 @@
+//! Another program that reads a console's tty.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::protocol::NoLedger;
+use nix::fcntl::OFlag;
+
+use crate::process::{ManagedProcess, SpawnRequest};
+
+/// How a program is started that reads a tty until it is killed. The tty's path is added to
+/// the arguments.
+#[derive(Debug, Clone)]
+pub struct Thief {
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+}
+
+/// A theft that is due.
+#[derive(Debug)]
+pub(super) struct Theft {
+    /// The fault's number.
+    pub(super) fault: usize,
+    pub(super) thief: Thief,
+    pub(super) tty: String,
+    pub(super) time: Duration,
+}
+
+impl Theft {
+    /// Starts the thief; it goes on until it is dropped.
+    pub(super) async fn begin(self) -> Option<ManagedProcess> {
+        let Thief { program, mut args } = self.thief;
+        args.push(self.tty.into());
+        let request = SpawnRequest {
+            program,
+            args,
+            cwd: None,
+            stdin: None,
+            stdout: None,
+            stderr: None,
+            inherit: Vec::new(),
+            what: "thief".to_owned(),
+        };
+        let begun = ManagedProcess::spawn(request, Arc::new(NoLedger)).await;
+        begun.inspect_err(|error| tracing::warn!(%error, "nobody steals from the tty")).ok()
+    }
+}
+
+/// Reads a tty that others use, and throws away what it gets: the other half of [`Thief`].
+///
+/// # Errors
+/// The tty cannot be opened, or has gone.
+pub fn steal_tty(path: &Path) -> io::Result<Infallible> {
+    let mut options = OpenOptions::new();
+    let mut tty = options.read(true).custom_flags(OFlag::O_NOCTTY.bits()).open(path)?;
+    let mut loot = [0; 1 << 10];
+    while tty.read(&mut loot)? > 0 {}
+    Err(io::ErrorKind::UnexpectedEof.into())
+}
