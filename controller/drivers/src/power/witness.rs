@@ -210,6 +210,7 @@ mod tests {
             baud: None,
             timeout: None,
             keeper: None,
+            ready: None,
         };
         let port = SerialPort::new(wire.end.clone(), 115_200);
         let probe = ProbeResource { wires: vec![wire], ..ProbeResource::default() };
