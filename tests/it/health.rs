@@ -117,6 +117,14 @@ fn a_board_behind_a_probe_is_asked_and_its_wires_and_outlet_are_looked_at() {
     assert!(!ok && detail.contains("is in use by") && detail.ends_with(&pid), "{detail}");
     assert_eq!(check(&ill, "probe-answers"), (true, "not asked: its outlet is off".to_owned()));
     drop(thief);
+    // A port that the board takes with it is missed only while it has power.
+    let rig = fs::read_to_string(workshop.path("rig.toml")).unwrap();
+    workshop.write("rig.toml", rig.replace(&tty, "/dev/serial/by-id/none"));
+    let (ok, detail) = check(&place(&look(), "bench"), "console-uart0");
+    assert!(ok && detail.ends_with("by-id/none is not there yet"), "{detail}");
+    fs::write(&outlet, "on\n").unwrap();
+    assert!(!check(&place(&look(), "bench"), "console-uart0").0);
+    workshop.write("rig.toml", rig);
     // The board has gone, and its outlet answers nonsense.
     fs::write(&outlet, "perhaps\n").unwrap();
     server.child().kill().unwrap();

@@ -25,7 +25,7 @@ pub use clock::{ClockSources, clock};
 pub use console::{console, untaken};
 pub use host::{free_disk, free_handles, free_memory};
 pub use network::network;
-pub use power::{outlet, while_powered};
+pub use power::{excused, outlet, while_powered};
 
 /// What a look says: what was seen, and whether it is well.
 type Seen = Result<String, String>;

@@ -119,8 +119,16 @@ pub(crate) fn stands_on(
             CheckKind::Power => list.extend(outlet(catalogue, place)?.map(checks::outlet)),
             CheckKind::Console => {
                 let Resource::Probe(probe) = &place.resource else { continue };
-                let wires = probe.wires.iter();
-                list.extend(wires.map(|wire| checks::console(&wire.console, &wire.end)));
+                for wire in &probe.wires {
+                    let check = checks::console(&wire.console, &wire.end);
+                    let while_off = checks::untaken(&wire.console, &wire.end);
+                    list.push(match (outlet(catalogue, place)?, while_off) {
+                        (Some(outlet), Some(while_off)) => {
+                            checks::excused(outlet, check, while_off)
+                        }
+                        (Some(_) | None, _) => check,
+                    });
+                }
             }
             CheckKind::Network => {
                 for check in checks::network(&place.network) {
