@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use nix::fcntl::OFlag;
@@ -11,7 +11,7 @@ use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use serde_json::Value;
 
 use crate::served::first_line;
-use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran};
+use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran, until};
 
 /// Returns what is said of one place.
 #[track_caller]
@@ -117,6 +117,14 @@ fn a_board_behind_a_probe_is_asked_and_its_wires_and_outlet_are_looked_at() {
     assert!(!ok && detail.contains("is in use by") && detail.ends_with(&pid), "{detail}");
     assert_eq!(check(&ill, "probe-answers"), (true, "not asked: its outlet is off".to_owned()));
     drop(thief);
+    // A port that the board takes with it is missed only while it has power.
+    let rig = fs::read_to_string(workshop.path("rig.toml")).unwrap();
+    workshop.write("rig.toml", rig.replace(&tty, "/dev/serial/by-id/none"));
+    let (ok, detail) = check(&place(&look(), "bench"), "console-uart0");
+    assert!(ok && detail.ends_with("by-id/none is not there yet"), "{detail}");
+    fs::write(&outlet, "on\n").unwrap();
+    assert!(!check(&place(&look(), "bench"), "console-uart0").0);
+    workshop.write("rig.toml", rig);
     // The board has gone, and its outlet answers nonsense.
     fs::write(&outlet, "perhaps\n").unwrap();
     server.child().kill().unwrap();
@@ -138,6 +146,40 @@ fn a_board_behind_a_probe_is_asked_and_its_wires_and_outlet_are_looked_at() {
 }
 
 #[test]
+fn a_board_is_reached_by_ssh() {
+    let workshop = Workshop::new();
+    let key = workshop.path("key");
+    let mut made = Command::new("ssh-keygen");
+    made.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key);
+    assert!(made.status().unwrap().success());
+    // An address of its own on the loopback network: nobody else can have the port.
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let address = format!("127.{high}.{low}.201");
+    let config = format!(
+        "ListenAddress {address}:2222\nHostKey {}\nPidFile none\nUsePAM no\n",
+        key.display()
+    );
+    let config = workshop.write("sshd.conf", config);
+    workshop.write(
+        "rig.toml",
+        format!(
+            "version = 1\n[[place]]\nname = \"bench\"\nboard = \"microbit\"\n\
+             probe = {{ selector = \"1209:4a49:1\" }}\n\
+             network = {{ ssh = \"{address}:2222\", tcp = \"{address}:2222\" }}\n"
+        ),
+    );
+    let look = || place(&workshop.run(["health", "-b", "bench", "--check", "--json"]), "bench");
+    assert!(!check(&look(), "network-ssh").0);
+    let mut server = Command::new("setpriv");
+    server.args(["--pdeathsig", "KILL", "/usr/sbin/sshd", "-D", "-e", "-f"]).arg(config);
+    server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _server = Started::of(&mut server);
+    let seen = until("the server", || Some(look()).filter(|seen| check(seen, "network-tcp").0));
+    let (ok, words) = check(&seen, "network-ssh");
+    assert!(ok && words.contains(" says SSH-2.0-OpenSSH"), "{words}");
+}
+
+#[test]
 fn a_damaged_book_is_named_and_stops_no_run() {
     let workshop = Workshop::new();
     let state = workshop.path("../home/STATE/jig");
@@ -148,7 +190,7 @@ fn a_damaged_book_is_named_and_stops_no_run() {
     // What it says to type helps.
     let said = ran.err().split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, line) = said.split_once("begin a new one: ").unwrap();
-    let mut shell = std::process::Command::new("sh");
+    let mut shell = Command::new("sh");
     let helped = crate::workshop::ran(shell.args(["-c", line])).unwrap();
     helped.says(0, &[]);
     workshop.run(["health"]).says(0, &[]);

@@ -5,10 +5,11 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
+use crate::keeper::Keeper;
 use crate::served::Served;
 use crate::workshop::{DEADLINE, Slot, Started, Workshop, until};
 
-/// Writes down what it is told; it hangs over outlet 2.
+/// Writes down what it is told; it hangs over outlet 2, whatever it is asked.
 const PDU: &str = "#!/bin/sh\n\
     [ \"$1\" = 2 ] && { touch busy; sleep 600; }\n\
     echo $1 $2 >> sets\n";
@@ -24,13 +25,16 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
             "version = 1\n\
              [[power]]\nname = \"pdu\"\ngap = \"0ms\"\n\
              [power.command]\nset = [\"./pdu\", \"{{outlet}}\", \"{{state}}\"]\n\
+             [[power]]\nname = \"slow\"\ngap = \"0ms\"\n\
+             [power.command]\nset = [\"./pdu\", \"{{outlet}}\", \"{{state}}\"]\n\
+             status = [\"./pdu\", \"{{outlet}}\"]\n\
              [[hub]]\nname = \"shelf\"\n\
              power = {{ device = \"pdu\", outlet = \"7\", off_time = \"20ms\" }}\n\
              [[place]]\nname = \"desk\"\nboard = \"microbit\"\nemulator = {{}}\n\
              [[place]]\nname = \"left\"\nboard = \"microbit\"\nhub = \"shelf\"\n\
              probe = {{ selector = \"20b7:9db1:unix:{}\" }}\n\
              [[place]]\nname = \"right\"\nboard = \"microbit\"\nhub = \"shelf\"\n\
-             probe = {{ selector = \"0d28:0204:2\" }}\npower = {{ device = \"pdu\", outlet = \"2\" }}\n\
+             probe = {{ selector = \"0d28:0204:2\" }}\npower = {{ device = \"slow\", outlet = \"2\" }}\n\
              canary = {{ image = \"good.elf\" }}\n",
             socket.display()
         ),
@@ -79,6 +83,15 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
     repaired.says(0, &["hub-cycle helped", "the power of hub shelf was cycled, off for 20ms"]);
     let sets = fs::read_to_string(workshop.path("sets")).unwrap();
     assert_eq!(sets, "7 off\n7 on\n");
+
+    // A keeper that looks after the other place is nobody who is on the hub.
+    fs::remove_file(workshop.path("busy")).unwrap();
+    let keeper = Keeper::with(&workshop, |command| {
+        command.args(["--check-every", "100ms"]);
+    });
+    until("a look at the other place", || workshop.path("busy").exists().then_some(()));
+    recover().says(0, &["hub-cycle helped"]);
+    keeper.stop().says(0, &[]);
     drop(served);
     workshop.nothing_lives(DEADLINE).unwrap();
 }

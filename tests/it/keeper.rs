@@ -18,7 +18,7 @@ use crate::serial::{Bench, terminal, tty};
 use crate::workshop::{Ran, Started, Workshop, until};
 
 /// A keeper; killed when dropped.
-struct Keeper {
+pub(crate) struct Keeper {
     program: Started,
     told: Arc<Mutex<Vec<Value>>>,
 }
@@ -28,7 +28,7 @@ impl Keeper {
         Self::with(workshop, |_| ())
     }
 
-    fn with(workshop: &Workshop, more: impl FnOnce(&mut Command)) -> Self {
+    pub(crate) fn with(workshop: &Workshop, more: impl FnOnce(&mut Command)) -> Self {
         let mut command = workshop.jig(["--json", "serve"]);
         command.stdout(Stdio::piped());
         command.stderr(File::create(workshop.path("keeper.txt")).unwrap());
@@ -76,7 +76,7 @@ impl Keeper {
         assert_eq!(self.program.finish().code(), 128 + 9);
     }
 
-    fn stop(self) -> Ran {
+    pub(crate) fn stop(self) -> Ran {
         self.program.signal(Signal::SIGTERM);
         self.program.finish()
     }

@@ -24,6 +24,7 @@ mod hunt;
 mod inject;
 mod junit;
 mod keeper;
+mod ladder;
 mod linux;
 mod manifest;
 mod nothing_left;

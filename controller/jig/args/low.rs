@@ -159,9 +159,10 @@ pub(crate) enum Command {
 /// Arguments of `jig serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Check the health of idle real boards this often; "0s" for never
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
-    pub(crate) check_every: Duration,
+    /// Check the health of idle real boards this often, "0s" for never; without it each as its
+    /// profile says
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) check_every: Option<Duration>,
 }
 
 /// Which board to use.

@@ -5,12 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use jig_drivers::power::OutletFactory;
 use jig_model::PlaceName;
 use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::{Place, Resource};
 use jig_rig::session::{Lab, Seat, StartChecks};
 use jig_rig::store::PlaceLock;
 
-use super::health::{at_start, stands_on};
+use super::health::{self, at_start, stands_on};
 use super::power::{InRun, cycle_hub};
+use super::turn;
 use crate::args::Common;
 use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
@@ -100,14 +101,27 @@ impl<'c> RigLab<'c> {
         Self { catalogue, common, claimed: Mutex::default() }
     }
 
-    fn lock(&self, names: &[PlaceName]) -> Result<(), String> {
-        let places = self.catalogue.places();
-        let mut names: Vec<&PlaceName> = names.iter().collect();
+    /// Takes places that nobody uses, or none of them.
+    async fn lock(&self, mut names: Vec<PlaceName>) -> Result<Vec<PlaceLock>, String> {
+        // In one order for all, so that no two wait for each other.
         names.sort();
-        let locked: Result<Vec<_>, _> = names.into_iter().map(|n| places.try_lock(n)).collect();
-        let locked = locked.map_err(|error| chain(&error))?;
-        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(locked);
-        Ok(())
+        let places = self.catalogue.places();
+        let mut locked = Vec::new();
+        for name in &names {
+            locked.push(turn::claim(&places, name).await.map_err(|error| chain(&error))?);
+        }
+        Ok(locked)
+    }
+}
+
+/// Refuses a place that is known to be no better than the one to be left.
+fn fit(catalogue: &Catalogue, place: &Place) -> Result<(), String> {
+    let book = health::open(catalogue);
+    // Without the book nothing is known against it.
+    let now = book.ok().and_then(|book| book.of_by(&health::policy(place), &place.name).ok());
+    match now.filter(|now| !now.state.usable()) {
+        Some(now) => Err(format!("place {} is {}: {}", place.name, now.state, now.why)),
+        None => Ok(()),
     }
 }
 
@@ -115,13 +129,16 @@ impl Lab for RigLab<'_> {
     fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let (known, _) = self.catalogue.place(place).map_err(|failure| failure.message)?;
+            fit(self.catalogue, &known)?;
             if matches!(known.resource, Resource::Emulator(_)) {
                 // Runs on it share nothing: each has an emulator of its own.
                 return Ok(());
             }
             let mut names = vec![place.clone()];
             names.extend(InRun::of(self.catalogue, place).into_iter().flat_map(|o| o.also));
-            self.lock(&names)
+            let locked = self.lock(names).await?;
+            self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(locked);
+            Ok(())
         })
     }
 
@@ -138,11 +155,8 @@ impl Lab for RigLab<'_> {
                 return Err(format!("nothing switches the hub of {}", place.name));
             };
             // Held until the hub is back: nobody loses a board under a test.
-            let mut others = rig.hub_neighbours(place);
-            others.sort();
-            let places = self.catalogue.places();
-            let held: Result<Vec<_>, _> = others.iter().map(|o| places.try_lock(o)).collect();
-            let _held = held.map_err(|error| format!("hub {}: {}", hub.name, chain(&error)))?;
+            let held = self.lock(rig.hub_neighbours(place)).await;
+            let _held = held.map_err(|why| format!("hub {}: {why}", hub.name))?;
             cycle_hub(self.catalogue, hub).await
         })
     }

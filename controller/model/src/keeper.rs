@@ -61,7 +61,8 @@ pub enum KeeperAsk {
         /// Take it from whoever has it.
         take: bool,
     },
-    /// To end whatever the keeper does with an idle place: somebody waits for it.
+    /// To end whatever the keeper does with an idle place: somebody waits for it. Answered by
+    /// [`KeeperAnswer::NotKept`] if it does nothing with it.
     GiveWay {
         /// The place.
         place: PlaceName,
@@ -80,7 +81,7 @@ pub enum KeeperAnswer {
     Done,
     /// What is kept.
     Status(Vec<KeptStatus>),
-    /// No such wire is kept: open it yourself.
+    /// The keeper has nothing to do with it: open it yourself.
     NotKept,
     /// No, for this reason.
     Refused(String),

@@ -154,13 +154,16 @@ impl HealthCheck for Accepts {
 
     fn check(&mut self) -> BoxFuture<'_, CheckReport> {
         Box::pin(async {
-            let at = &self.address;
-            let seen = match timeout(CONNECT, TcpStream::connect(at)).await {
-                Ok(Ok(_)) => Ok(format!("{at} accepts")),
-                Ok(Err(error)) => Err(format!("connect to {at}: {error}")),
-                Err(_) => Err(format!("{at} did not answer within {} s", CONNECT.as_secs())),
-            };
-            report(self.name.clone(), seen)
+            let connected = connect(&self.address).await;
+            report(self.name.clone(), connected.map(|_| format!("{} accepts", self.address)))
         })
+    }
+}
+
+/// Connects to a server, or says why not.
+pub(super) async fn connect(at: &str) -> Result<TcpStream, String> {
+    match timeout(CONNECT, TcpStream::connect(at)).await {
+        Ok(connected) => connected.map_err(|error| format!("connect to {at}: {error}")),
+        Err(_) => Err(format!("{at} did not answer within {} s", CONNECT.as_secs())),
     }
 }

@@ -10,6 +10,7 @@
 mod clock;
 mod console;
 mod host;
+mod network;
 mod power;
 #[cfg(test)]
 mod tests;
@@ -23,7 +24,8 @@ use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck};
 pub use clock::{ClockSources, clock};
 pub use console::{console, untaken};
 pub use host::{free_disk, free_handles, free_memory};
-pub use power::{outlet, while_powered};
+pub use network::network;
+pub use power::{excused, outlet, while_powered};
 
 /// What a look says: what was seen, and whether it is well.
 type Seen = Result<String, String>;

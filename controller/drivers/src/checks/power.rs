@@ -20,6 +20,42 @@ pub fn while_powered(power: OutletPower, check: Box<dyn HealthCheck>) -> Box<dyn
     Box::new(WhilePowered { power, check })
 }
 
+/// Has another check decide where one fails while the outlet of its place is off: a board with
+/// a USB port of its own takes that port with it.
+pub fn excused(
+    power: OutletPower,
+    check: Box<dyn HealthCheck>,
+    while_off: Box<dyn HealthCheck>,
+) -> Box<dyn HealthCheck> {
+    Box::new(Excused { power, check, while_off })
+}
+
+struct Excused {
+    power: OutletPower,
+    check: Box<dyn HealthCheck>,
+    while_off: Box<dyn HealthCheck>,
+}
+
+impl HealthCheck for Excused {
+    fn name(&self) -> String {
+        self.check.name()
+    }
+
+    fn cause(&self) -> Cause {
+        self.check.cause()
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        Box::pin(async {
+            let report = self.check.check().await;
+            if report.ok || !matches!(self.power.read().await, Ok(Some(PowerState::Off))) {
+                return report;
+            }
+            self.while_off.check().await
+        })
+    }
+}
+
 struct Answers {
     power: OutletPower,
     /// What is wrong, or would be.

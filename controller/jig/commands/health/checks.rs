@@ -72,7 +72,7 @@ pub(crate) fn at_start(
                     .should
                     .extend(wires.filter_map(|wire| checks::untaken(&wire.console, &wire.end)));
             }
-            CheckKind::Power | CheckKind::Board => {}
+            CheckKind::Network | CheckKind::Power | CheckKind::Board => {}
         }
     }
     checks
@@ -96,7 +96,9 @@ fn host(
         CheckKind::Disk => checks::free_disk(catalogue.runs_dir(common), spec.free_disk),
         CheckKind::Memory => checks::free_memory(spec.free_memory),
         CheckKind::Handles => checks::free_handles(spec.free_handles),
-        CheckKind::Power | CheckKind::Console | CheckKind::Board => return None,
+        CheckKind::Power | CheckKind::Console | CheckKind::Network | CheckKind::Board => {
+            return None;
+        }
     })
 }
 
@@ -119,8 +121,21 @@ pub(crate) fn stands_on(
             }
             CheckKind::Console => {
                 let Resource::Probe(probe) = &place.resource else { continue };
-                let wires = probe.wires.iter();
-                list.extend(wires.map(|wire| checks::console(&wire.console, &wire.end)));
+                for wire in &probe.wires {
+                    let check = checks::console(&wire.console, &wire.end);
+                    let while_off = checks::untaken(&wire.console, &wire.end);
+                    list.push(match (outlet(catalogue, place)?, while_off) {
+                        (Some(outlet), Some(while_off)) => {
+                            checks::excused(outlet, check, while_off)
+                        }
+                        (Some(_) | None, _) => check,
+                    });
+                }
+            }
+            CheckKind::Network => {
+                for check in checks::network(&place.network) {
+                    list.push(while_powered(catalogue, place, check)?);
+                }
             }
             CheckKind::Board => {}
         }
@@ -149,12 +164,21 @@ fn board(
         bound.map_err(|error| Failure::of(error.cause.fault().unwrap_or(Fault::Lab), &error))?;
     let mut list = Vec::new();
     for check in bound.health {
-        list.push(match outlet(catalogue, place)? {
-            Some(outlet) => checks::while_powered(outlet, check),
-            None => check,
-        });
+        list.push(while_powered(catalogue, place, check)?);
     }
     Ok(list)
+}
+
+/// Has a board asked only while it has power, where that can be told.
+fn while_powered(
+    catalogue: &Catalogue,
+    place: &Place,
+    check: Box<dyn HealthCheck>,
+) -> Result<Box<dyn HealthCheck>, Failure> {
+    Ok(match outlet(catalogue, place)? {
+        Some(outlet) => checks::while_powered(outlet, check),
+        None => check,
+    })
 }
 
 /// Opens what switches a place, if anything does.

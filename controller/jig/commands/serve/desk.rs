@@ -95,8 +95,11 @@ impl Desk {
                 None => drop(caller.answer(&KeeperAnswer::NotKept, None).await),
             },
             KeeperAsk::GiveWay { place } => {
-                self.idle.give_way(&place);
-                drop(caller.answer(&KeeperAnswer::Done, None).await);
+                let answer = match self.idle.give_way(&place) {
+                    true => KeeperAnswer::Done,
+                    false => KeeperAnswer::NotKept,
+                };
+                drop(caller.answer(&answer, None).await);
             }
             KeeperAsk::Status => {
                 let status = |at: Console| -> KeptStatus { at.handle.status().borrow().clone() };

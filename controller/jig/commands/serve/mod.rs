@@ -118,7 +118,7 @@ async fn keep(
     notify::tell("READY=1");
     let stop = CancelToken::new();
     let mut rounds = pin!(async {
-        if !args.check_every.is_zero() {
+        if args.check_every != Some(Duration::ZERO) {
             idle::rounds(common, &desk, args.check_every, &stop).await;
         }
         stop.cancelled().await;

@@ -16,6 +16,8 @@ pub enum CheckKind {
     Board,
     /// What the place's console wires end at is there, and nobody else has it.
     Console,
+    /// What the place is reached at over a network answers.
+    Network,
     /// What switches the place's power can be asked.
     Power,
     /// The folder of the runs has room.
@@ -33,6 +35,7 @@ impl CheckKind {
     pub const ALL: &'static [Self] = &[
         Self::Board,
         Self::Console,
+        Self::Network,
         Self::Power,
         Self::Disk,
         Self::Memory,
@@ -45,6 +48,7 @@ impl CheckKind {
         match self {
             Self::Board => "board",
             Self::Console => "console",
+            Self::Network => "network",
             Self::Power => "power",
             Self::Disk => "disk",
             Self::Memory => "memory",
@@ -53,11 +57,11 @@ impl CheckKind {
         }
     }
 
-    /// Tells whether a place has what the check looks at. Wires and outlets are optional, so
-    /// where there are none these two find nothing to check.
+    /// Tells whether a place has what the check looks at. Wires, addresses and outlets are
+    /// optional: where there are none these find nothing to check.
     pub fn fits(self, resource: &Resource) -> bool {
         match self {
-            Self::Console | Self::Power => matches!(resource, Resource::Probe(_)),
+            Self::Console | Self::Network | Self::Power => matches!(resource, Resource::Probe(_)),
             Self::Board | Self::Disk | Self::Memory | Self::Handles | Self::Clock => true,
         }
     }
@@ -74,6 +78,7 @@ impl Choice for CheckKind {
     const CHOICES: &'static [(&'static str, Self)] = &[
         ("board", Self::Board),
         ("console", Self::Console),
+        ("network", Self::Network),
         ("power", Self::Power),
         ("disk", Self::Disk),
         ("memory", Self::Memory),
@@ -103,8 +108,8 @@ impl HealthSpec {
     /// Returns the checks of a place, in the order in which they are run: the cheap ones come
     /// first, and what an ill host would make fail comes last.
     pub fn checks_at(&self, resource: &Resource) -> Vec<CheckKind> {
-        use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Power};
-        let order = [Clock, Disk, Memory, Handles, Power, Console, Board];
+        use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Network, Power};
+        let order = [Clock, Disk, Memory, Handles, Power, Console, Network, Board];
         let wanted = |kind: &CheckKind| {
             self.checks.as_ref().is_none_or(|chosen| chosen.contains(kind)) && kind.fits(resource)
         };

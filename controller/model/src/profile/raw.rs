@@ -211,7 +211,8 @@ toml_table! {
     pub(super) struct RawHealth {
         /// Which checks to run; all that fit the place if missing. "board": the emulator starts
         /// and answers, or the debug port says what it is. "console": the wires' other ends are
-        /// there and nobody else has them. "power": what switches the power can be asked.
+        /// there and nobody else has them. "network": what the place's `network` names answers,
+        /// while it has power. "power": what switches the power can be asked.
         /// "disk", "memory", "handles", "clock": the host.
         checks: Vec<Located<CheckKind>> = optional,
         /// How often an idle place is looked at; "5m" if missing.

@@ -146,12 +146,15 @@ fn a_good_profile_is_lowered() {
 
 #[test]
 fn a_place_has_the_checks_that_fit_it() {
-    use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Power};
+    use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Network, Power};
     let emulator = Resource::Emulator(EmulatorResource::default());
     let probe = Resource::Probe(ProbeResource::default());
     let all = HealthSpec::default();
     assert_eq!(all.checks_at(&emulator), [Clock, Disk, Memory, Handles, Board]);
-    assert_eq!(all.checks_at(&probe), [Clock, Disk, Memory, Handles, Power, Console, Board]);
+    assert_eq!(
+        all.checks_at(&probe),
+        [Clock, Disk, Memory, Handles, Power, Console, Network, Board]
+    );
     let some = parse(GOOD).unwrap().health;
     assert_eq!(some.checks_at(&emulator), [Disk, Board]);
     assert_eq!(some.checks_at(&probe), [Disk, Console, Board]);

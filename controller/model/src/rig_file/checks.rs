@@ -47,6 +47,7 @@ pub(super) fn run(
     }
     wires::check(place, profile, findings);
     canary(place, profile, findings);
+    network(place, findings);
     if let Some(probe) = &place.probe {
         selector(&probe.value, findings);
         words(&probe.value, findings);
@@ -78,6 +79,24 @@ fn canary(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings)
     if profile.is_some_and(|profile| profile.memory.is_empty()) {
         let help = "remove the canary: what the board boots by itself is known";
         findings.add("rig::canary", canary.at(), "the board takes no image", help);
+    }
+}
+
+fn network(place: &RawPlace, findings: &Findings) {
+    let Some(network) = &place.network else { return };
+    if place.emulator.is_some() {
+        let message = "an emulated board is on no network between its runs";
+        findings.add("rig::network", network.at(), message, "remove `network`");
+        return;
+    }
+    let ends = [&network.value.tcp, &network.value.ssh];
+    for end in ends.into_iter().flatten().filter(|end| !wires::is_address(&end.value)) {
+        let help = "write \"HOST:PORT\", such as \"192.0.2.7:22\"";
+        findings.add("rig::network", end.at(), "this is no address", help);
+    }
+    if ends.iter().all(|end| end.is_none()) {
+        let help = "add `ssh = \"HOST:22\"` or `tcp = \"HOST:PORT\"`";
+        findings.add("rig::network", network.at(), "nothing says where it is reached", help);
     }
 }
 

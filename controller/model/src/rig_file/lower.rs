@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::power::{Devices, RawPower};
 use super::raw::{RawCanary, RawHub, RawPlace, RawRig, RawRuns};
 use super::{
-    Canary, CaptureLimits, EmulatorResource, Hub, Place, ProbeResource, Resource, Rig, RunStorage,
-    capture, checks, power, wires,
+    Canary, CaptureLimits, EmulatorResource, Hub, Network, Place, ProbeResource, Resource, Rig,
+    RunStorage, capture, checks, power, wires,
 };
 use crate::document::{Findings, Located, document_schema, open};
 use crate::power::PowerDevice;
@@ -292,6 +292,10 @@ fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> 
             Some(canary) => Some(lower_canary(canary.value)?),
             None => None,
         },
+        network: raw.network.map_or_else(Network::default, |network| Network {
+            tcp: network.value.tcp.map(|at| at.value),
+            ssh: network.value.ssh.map(|at| at.value),
+        }),
         origin: origin.to_owned(),
     })
 }

@@ -18,8 +18,8 @@ mod wires;
 
 pub use lower::RigText;
 pub use types::{
-    Canary, CaptureLimits, ConsoleWire, EmulatorDeploy, EmulatorResource, Hub, KeeperSeat, Place,
-    ProbeResource, Resource, Rig, RunStorage, UnknownPlace, WireEnd, WireProtocol,
+    Canary, CaptureLimits, ConsoleWire, EmulatorDeploy, EmulatorResource, Hub, KeeperSeat, Network,
+    Place, ProbeResource, Resource, Rig, RunStorage, UnknownPlace, WireEnd, WireProtocol,
 };
 
 #[cfg(test)]

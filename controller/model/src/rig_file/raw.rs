@@ -54,6 +54,16 @@ toml_table! {
         /// An image that is known to work on the board. It may be put there at any time to
         /// tell a broken rig from broken firmware.
         canary: RawCanary = optional,
+        /// Where a real board, or what it needs, is reached over a network while it has power.
+        network: RawNetwork = optional,
+    }
+
+    /// Where a place is reached over a network: by one of these, or by both.
+    pub(super) struct RawNetwork {
+        /// A server that accepts connections, as "HOST:PORT".
+        tcp: String = optional,
+        /// A server that says which SSH it speaks, as "HOST:PORT".
+        ssh: String = optional,
     }
 
     /// An image that is known to work.

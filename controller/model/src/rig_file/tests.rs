@@ -307,6 +307,24 @@ fn a_wire_ends_at_one_of_five_kinds_of_things() {
 }
 
 #[test]
+fn a_place_is_reached_at_addresses() {
+    let with = |line: &str| WIRED.replace("[place.probe]", &format!("{line}\n[place.probe]"));
+    let rig = parse(&[("rig.toml", &with("network = { ssh = 'lab-1:22' }"))]).unwrap();
+    let wanted = Network { ssh: Some("lab-1:22".to_owned()), tcp: None };
+    assert_eq!(rig.places[0].network, wanted);
+    for (line, caret) in [
+        ("network = { tcp = 'lab-1' }", "'lab-1'"),
+        ("network = { ssh = 'lab-1:22', tcp = ':1' }", "':1'"),
+        ("network = {}", "{}"),
+    ] {
+        assert_eq!(problems(&with(line)), [("rig::network", caret.to_owned())], "{line}");
+    }
+    let emulated = "version = 1\n[[place]]\nname = 'a'\nboard = 'microbit'\nemulator = {}\n\
+                    network = { tcp = 'h:1' }\n";
+    assert_eq!(problems(emulated), [("rig::network", "{ tcp = 'h:1' }".to_owned())]);
+}
+
+#[test]
 fn two_places_that_claim_one_wire_are_both_named() {
     let other = WIRED.replace("\"desk\"", "\"bench\"");
     let problems = parse(&[("rig.toml", WIRED), ("rig.toml.d/b.toml", &other)]).unwrap_err();

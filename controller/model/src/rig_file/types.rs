@@ -52,8 +52,19 @@ pub struct Place {
     pub hub: Option<DeviceName>,
     /// The image that is known to work on its board.
     pub canary: Option<Canary>,
+    /// Where it is reached over a network.
+    pub network: Network,
     /// Where it was declared: a path, or the profile's origin.
     pub origin: String,
+}
+
+/// Where a place is reached over a network while it has power, each as `HOST:PORT`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Network {
+    /// A server that accepts connections.
+    pub tcp: Option<String>,
+    /// A server that says which SSH it speaks.
+    pub ssh: Option<String>,
 }
 
 /// An image that is known to work on a place's board.
@@ -282,6 +293,7 @@ impl Rig {
                 power: None,
                 hub: None,
                 canary: None,
+                network: Network::default(),
                 origin: profile.origin.clone(),
             })
         };

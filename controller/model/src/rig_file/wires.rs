@@ -151,7 +151,7 @@ fn is_command(argv: &[String]) -> bool {
 }
 
 /// Tells whether a text is a host and a port.
-fn is_address(text: &str) -> bool {
+pub(super) fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let host = match bare {

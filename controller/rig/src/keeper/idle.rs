@@ -38,16 +38,20 @@ impl IdleRounds {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the look at a place to end, if one is under way.
-    pub fn give_way(&self, place: &PlaceName) {
-        if let Some(token) = self.under_way().get(place) {
-            token.cancel();
-        }
+    /// Asks the look at a place to end; tells whether one is under way.
+    pub fn give_way(&self, place: &PlaceName) -> bool {
+        let under_way = self.under_way();
+        let token = under_way.get(place);
+        token.inspect(|token| token.cancel()).is_some()
     }
 
     /// Looks at each place that nobody uses, one after the other; those in use are left out.
     pub async fn round(&self, names: &[PlaceName], check: &dyn IdleCheck) {
         for name in names {
+            // Known before the place is locked: whoever meets the lock can then be heard.
+            let token = CancelToken::new();
+            self.under_way().insert(name.clone(), token.clone());
+            let look = Look { rounds: self, place: name };
             let lock = match self.places.try_lock(name) {
                 Ok(lock) => lock,
                 Err(PlaceLockError::Held { .. }) => continue,
@@ -57,12 +61,9 @@ impl IdleRounds {
                     continue;
                 }
             };
-            let token = CancelToken::new();
-            let look = Look { rounds: self, place: name };
-            self.under_way().insert(name.clone(), token.clone());
             check.check(name, token).await;
-            drop(look);
             drop(lock);
+            drop(look);
         }
     }
 }
@@ -101,11 +102,11 @@ mod tests {
         let names: Vec<PlaceName> = ["a", "b"].map(|name| name.parse().unwrap()).to_vec();
         let (rounds, check) = (IdleRounds::new(places.clone()), Patient::default());
         let used = places.try_lock(&names[0]).unwrap();
-        rounds.give_way(&names[0]);
+        assert!(!rounds.give_way(&names[0]));
         let mut round = Box::pin(rounds.round(&names, &check));
         assert!(futures_pending(&mut round).await);
         assert!(places.try_lock(&names[1]).is_err());
-        rounds.give_way(&names[1]);
+        assert!(rounds.give_way(&names[1]) && !rounds.give_way(&names[0]));
         round.await;
         assert_eq!(*check.0.lock().unwrap(), ["b"]);
         drop((places.try_lock(&names[1]).unwrap(), used));

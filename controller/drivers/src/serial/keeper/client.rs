@@ -84,10 +84,15 @@ pub async fn let_go(seat: &KeeperSeat, tty: &str) -> Result<Option<HeldBack>, Ke
     }
 }
 
-/// Tells a keeper that somebody waits for its place. It need not be there, or care.
-pub async fn give_way(seat: &KeeperSeat, place: &PlaceName) {
-    if let Err(error) = ask(seat, KeeperAsk::GiveWay { place: place.clone() }).await {
-        tracing::debug!(%error, "the keeper was not asked to give way");
+/// Tells a keeper that somebody waits for its place, and returns whether it gives way. It need
+/// not be there, or care.
+pub async fn give_way(seat: &KeeperSeat, place: &PlaceName) -> bool {
+    match ask(seat, KeeperAsk::GiveWay { place: place.clone() }).await {
+        Ok(answer) => matches!(answer, Some((_, KeeperAnswer::Done))),
+        Err(error) => {
+            tracing::debug!(%error, "the keeper was not asked to give way");
+            false
+        }
     }
 }
 
