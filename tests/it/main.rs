@@ -18,6 +18,7 @@ mod console_loss;
 mod dice;
 mod fixtures;
 mod formats;
+mod full_disk;
 mod health;
 mod hub;
 mod hunt;

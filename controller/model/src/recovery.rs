@@ -102,9 +102,9 @@ pub struct Recovery {
     pub long_off: Duration,
 }
 
-/// A cure that works does so at the first or second try; a rig that breaks a third time in one
-/// run breaks a fourth time.
-pub const CURES: u32 = 2;
+/// What ends an emulator or shakes a plug comes in bursts of two or three; a rig that breaks a
+/// fourth time in one run breaks a fifth time.
+pub const CURES: u32 = 3;
 /// Long enough for every step of a board with a slow power device, short enough for a CI job.
 pub const WITHIN: Duration = Duration::from_secs(300);
 /// A bulk capacitor of 1000 uF behind a board that leaks 0.1 mA loses 1 V in ten seconds.

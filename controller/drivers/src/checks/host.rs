@@ -10,7 +10,8 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 
 use super::{Look, Seen, proc};
 
-/// Checks that so many bytes can still be written below a folder, which need not exist yet.
+/// Checks that so many bytes can still be written below a folder, which need not exist yet; on
+/// a disk of less than twice as much, that half of it is free.
 pub fn free_disk(folder: PathBuf, least: u64) -> Box<dyn HealthCheck> {
     Look::boxed("free-disk", Cause::StorageFailed, move || disk(&folder, least))
 }
@@ -38,9 +39,17 @@ fn disk(folder: &Path, least: u64) -> Seen {
     if about.files() > 0 && about.files_available() == 0 {
         return Err(format!("no further file fits on the disk of {}", at.display()));
     }
-    let free = about.blocks_available().saturating_mul(about.fragment_size());
+    let bytes = |blocks: u64| blocks.saturating_mul(about.fragment_size());
+    let (free, whole) = (bytes(about.blocks_available()), bytes(about.blocks()));
     let words = format!("{} free below {}", byte_size(free), at.display());
+    let least = least_of(whole, least);
     if free < least { Err(format!("only {words}, {} needed", byte_size(least))) } else { Ok(words) }
+}
+
+/// Returns how much of a disk has to be free: a small one could else never have room.
+pub(super) fn least_of(whole: u64, least: u64) -> u64 {
+    // The kernel's own files are on a disk of nothing, which has no room at all.
+    if whole == 0 { least } else { least.min(whole / 2) }
 }
 
 pub(super) fn memory(proc: &Path, least: u64) -> Seen {

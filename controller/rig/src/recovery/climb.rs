@@ -5,7 +5,7 @@ use std::time::Duration;
 use jig_model::Cause;
 use jig_model::protocol::BoxFuture;
 use jig_model::recovery::{RecoveryEvent, RecoveryStep, Rung};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::ladder::millis;
 use crate::workflow::CancelToken;
@@ -28,6 +28,9 @@ pub trait Bedside {
     fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>>;
     /// Proves that the rig works after it.
     fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof>;
+    /// Says after what pause a step is taken again whose proof failed, where it may help the
+    /// next time. `spent` is how long it was taken and asked for so far.
+    fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration>;
     /// Records what happens, before it happens.
     fn tell(&mut self, event: RecoveryEvent);
 }
@@ -64,7 +67,9 @@ pub async fn climb(
     let mut cancelled = false;
     let mut found = false;
     let mut detail = "no step of the ladder can be taken at this place".to_owned();
-    for rung in rungs.iter().filter(|rung| rung.skip.is_none()) {
+    let mut rungs = rungs.iter().filter(|rung| rung.skip.is_none());
+    let mut next = rungs.next().map(|rung| (rung, Instant::now()));
+    while let Some((rung, first)) = next {
         if Instant::now() >= end {
             detail = format!("the time for it ({within:?}) was over; last: {detail}");
             break;
@@ -97,6 +102,18 @@ pub async fn climb(
         if proof.ok || cancelled {
             break;
         }
+        let pause = bedside.again(rung.step, first.elapsed()).filter(|_| asked);
+        next = match pause {
+            None => rungs.next().map(|rung| (rung, Instant::now())),
+            Some(pause) => {
+                // Who asks to stop meanwhile is heard when the step is taken.
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = sleep_until(end.min(Instant::now() + pause)) => {}
+                }
+                Some((rung, first))
+            }
+        };
     }
     let took = began.elapsed();
     bedside.tell(RecoveryEvent::Ended { cured_by, took_ms: millis(took), detail: detail.clone() });
@@ -149,6 +166,8 @@ mod tests {
         fails: Vec<RecoveryStep>,
         hangs: Vec<RecoveryStep>,
         proof_hangs: bool,
+        /// Waiting helps, if it lasts this long.
+        patience: Option<Duration>,
         told: Vec<RecoveryEvent>,
         done: Vec<RecoveryStep>,
         stop_at: Option<(RecoveryStep, CancelToken)>,
@@ -174,8 +193,16 @@ mod tests {
                 if self.proof_hangs {
                     std::future::pending::<()>().await;
                 }
+                let waits = self.done.iter().filter(|step| **step == RecoveryStep::Wait).count();
+                if self.cured_by == Some(RecoveryStep::Wait) && waits < 3 {
+                    return no("not yet");
+                }
                 Proof { ok: self.cured_by == Some(step), detail: "asked".to_owned() }
             })
+        }
+        fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {
+            let most = self.patience.filter(|_| step == RecoveryStep::Wait)?;
+            (spent < most).then_some(Duration::from_secs(1))
         }
         fn tell(&mut self, event: RecoveryEvent) {
             self.told.push(event);
@@ -233,6 +260,37 @@ mod tests {
         let climbed = climb_with(&mut patient, 600).await;
         assert_eq!((climbed.cured_by, climbed.cancelled), (None, false));
         assert_eq!(patient.done.last(), Some(&RecoveryStep::OutOfService));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_that_may_help_the_next_time_is_taken_again_for_a_while() {
+        for (patience, cured) in [(None, false), (Some(1), false), (Some(2), true)] {
+            let patience = patience.map(Duration::from_secs);
+            let cured_by = Some(RecoveryStep::Wait);
+            let mut patient = Patient { cured_by, patience, ..Patient::default() };
+            let climbed = climb_with(&mut patient, 600).await;
+            assert_eq!(climbed.cured_by.is_some(), cured, "{patience:?}");
+            // Each time it is told, and has its proof.
+            let told = |event: &&RecoveryEvent| {
+                matches!(event, RecoveryEvent::Proof { step: RecoveryStep::Wait, .. })
+            };
+            let waits = patient.done.iter().filter(|step| **step == RecoveryStep::Wait).count();
+            assert_eq!(patient.told.iter().filter(told).count(), waits);
+        }
+        let (cancel, patience) = (CancelToken::new(), Some(Duration::from_secs(500)));
+        let mut patient = Patient { patience, ..Patient::default() };
+        let half_a_minute = Duration::from_secs(30);
+        let stops = async {
+            tokio::time::sleep(half_a_minute).await;
+            cancel.cancel();
+            std::future::pending().await
+        };
+        let (rungs, within) = (all(), Duration::from_secs(600));
+        let climbed = tokio::select! {
+            climbed = climb(Cause::ProbeLost, &rungs, within, &mut patient, &cancel) => climbed,
+            never = stops => never,
+        };
+        assert_eq!((climbed.cancelled, climbed.took), (true, half_a_minute));
     }
 
     #[tokio::test(start_paused = true)]

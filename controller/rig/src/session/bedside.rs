@@ -47,6 +47,13 @@ impl Bedside for Nurse<'_, '_> {
         Box::pin(self.ask())
     }
 
+    fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {
+        // Only waiting helps the more, the longer it lasts: whatever ends emulators, or keeps a
+        // device away, may be over a moment later.
+        let goes_on = step == RecoveryStep::Wait && spent < self.patience();
+        goes_on.then(|| (spent / 2).clamp(LOOK / 2, LOOK * 4))
+    }
+
     fn tell(&mut self, event: RecoveryEvent) {
         self.making.events.emit(RunEvent::Recovery(event));
     }
@@ -182,11 +189,16 @@ impl Nurse<'_, '_> {
         })
     }
 
+    /// Returns how long it is waited for what passes by itself.
+    fn patience(&self) -> Duration {
+        let emulated = matches!(self.making.seat.resource, Resource::Emulator(_));
+        if emulated { HOST } else { ENUMERATION }
+    }
+
     /// Waits until the board answers again, if it does at all: the proof that follows tells.
     async fn comes_back(&mut self) {
         let resource = self.making.seat.resource.clone();
-        let emulated = matches!(resource, Resource::Emulator(_));
-        let until = Instant::now() + if emulated { HOST } else { ENUMERATION };
+        let until = Instant::now() + self.patience();
         while Instant::now() < until {
             if self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok()) {
                 return;
