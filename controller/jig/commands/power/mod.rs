@@ -223,6 +223,8 @@ pub(crate) struct InRun<'c> {
     devices: &'c [PowerDevice],
     outlet: PlacePower,
     context: PowerContext,
+    /// How long a power cycle may take.
+    pub(crate) takes: Duration,
     /// The other places that lose their power with this one: a run holds them, too.
     pub(crate) also: Vec<PlaceName>,
 }
@@ -233,7 +235,8 @@ impl<'c> InRun<'c> {
         let place = catalogue.rig.place(place.as_str()).ok()?;
         let (outlet, radius) = (place.power.clone()?, catalogue.rig.blast_radius(place)?);
         let context = context(catalogue.places().root());
-        Some(Self { devices: &catalogue.rig.power, outlet, context, also: radius.also })
+        let takes = outlet.cycle_within(catalogue.rig.power_device(&outlet.device)?);
+        Some(Self { devices: &catalogue.rig.power, outlet, context, takes, also: radius.also })
     }
 
     /// Lets something stand between the device and its driver.
