@@ -406,26 +406,42 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     program(&lab, PDU);
     let served = Served::start(&lab.workshop, "microbit", &[]);
     let rig = format!(
-        "version = 1\n[[power]]\nname = \"pdu\"\noff_time = \"10ms\"\n{PROGRAM}\n\
+        "version = 1\n[[power]]\nname = \"pdu\"\noff_time = \"10ms\"\nsettle = \"300ms\"\n{PROGRAM}\n\
          [[place]]\nname = \"a\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
          power = {{ device = \"pdu\", outlet = \"3\" }}\n\
          [[place]]\nname = \"b\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
-         power = {{ device = \"pdu\", outlet = \"4\" }}\n",
+         power = {{ device = \"pdu\", outlet = \"4\" }}\n\
+         [[place]]\nname = \"c\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
+         power = {{ device = \"pdu\", outlet = \"3\", witness = \"debug-port\" }}\n",
         served.selector
     );
     lab.workshop.write("rig.toml", rig);
     let image = crate::manifest::elf("microbit", "rtt-report");
-    let run = |place: &str| lab.workshop.run(["run", "-b", place, &image, "--timeout", "60s"]);
-    let ran = run("a");
+    let ran = lab.workshop.run(["run", "-b", "a", &image, "--timeout", "60s"]);
     ran.says(0, &[]);
     assert_eq!(outlet(&lab, "3"), "off", "a run ends with the power off: {ran}");
     let sets = fs::read_to_string(lab.workshop.path("sets")).unwrap();
     // Power to flash the board, a power cycle to boot it, and the power cut at the end.
     assert!(sets.contains("3 on\n3 off\n3 on\n3 off\n") && sets.ends_with("3 off\n"), "{sets}");
     assert!(!lab.workshop.path("outlet-4").exists());
+    // The board knows better than the outlet whether it has power.
+    let witness = "outlet 3 of pdu says that it is off, but the debug port sees the contrary";
+    lab.power(&["-b", "c", "verify"]).says(75, &[witness]);
+    lab.power(&["-b", "c", "on"]).says(0, &[]);
+    let verified = lab.power(&["-b", "c", "verify"]);
+    assert_eq!(verified.out(), "c: on (outlet 3 of pdu, witnessed by the debug port)\n");
+    // A device that fails once is caught by its read-back, and the rig repaired.
+    for (fault, cause) in [
+        ("power-lies", "power_lied"),
+        ("power-silent=100ms", "power_unreachable"),
+        ("power-babbles", "power_failed"),
+    ] {
+        let ran = lab.workshop.run(["run", "-b", "a", &image, "--inject", fault]);
+        ran.says(0, &[fault, &format!("after {cause}")]);
+    }
     // A device that refuses is the rig's failure, and the firmware's never.
     program(&lab, "#!/bin/sh\n[ $1 = get ] && echo off\nexit 0\n");
-    let lied = run("b");
+    let lied = lab.workshop.run(["run", "-b", "b", &image, "--cures", "0"]);
     lied.says(75, &["outlet 4 of pdu was switched on, but still says the contrary"]);
     assert!(lied.err().contains("power_lied"), "{lied}");
     drop(served);

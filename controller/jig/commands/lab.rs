@@ -1,6 +1,7 @@
 //! What a run may use of the rig beside its own place.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use jig_drivers::power::OutletFactory;
 use jig_model::PlaceName;
@@ -58,17 +59,18 @@ impl<'c> Spares<'c> {
         catalogue: &Catalogue,
         powered: &'a [Powered<'a>],
     ) -> Result<Vec<Seat<'a>>, Failure> {
-        let seat = |((name, _), powered): (&(PlaceName, _), &'a Powered<'a>)| {
-            let (place, profile) = catalogue.place(name)?;
-            Ok(Seat {
-                canary: catalogue.canary(&place),
-                place: place.name,
-                resource: place.resource,
-                profile,
-                factory: powered.factory(),
-                outlet: powered.outlet.is_some(),
-            })
-        };
+        let seat =
+            |((name, outlet), powered): (&(PlaceName, Option<InRun<'c>>), &'a Powered<'a>)| {
+                let (place, profile) = catalogue.place(name)?;
+                Ok(Seat {
+                    canary: catalogue.canary(&place),
+                    place: place.name,
+                    resource: place.resource,
+                    profile,
+                    factory: powered.factory(),
+                    outlet: outlet.as_ref().map(|outlet| outlet.takes),
+                })
+            };
         self.outlets.iter().zip(powered).map(seat).collect()
     }
 }
@@ -142,9 +144,11 @@ impl Lab for RigLab<'_> {
         })
     }
 
-    fn has_hub(&self, place: &PlaceName) -> bool {
+    fn hub_within(&self, place: &PlaceName) -> Option<Duration> {
         let rig = &self.catalogue.rig;
-        rig.place(place.as_str()).is_ok_and(|place| rig.hub_of(place).is_some())
+        let hub = rig.hub_of(rig.place(place.as_str()).ok()?)?;
+        let device = rig.power_device(&hub.power.device)?;
+        Some(hub.power.cycle_within(device))
     }
 
     fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {

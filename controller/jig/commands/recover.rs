@@ -30,7 +30,7 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
         let seat = Seat {
             canary: catalogue.canary(&place),
             factory: wire_up::factory(&profile, &place.resource)?,
-            outlet: InRun::of(&catalogue, &place.name).is_some(),
+            outlet: InRun::of(&catalogue, &place.name).map(|outlet| outlet.takes),
             place: place.name,
             resource: place.resource,
             profile,

@@ -134,7 +134,7 @@ pub(crate) fn on_bench(
         let bench = Bench {
             store: &store,
             factory,
-            outlet: outlet.is_some(),
+            outlet: outlet.as_ref().map(|outlet| outlet.takes),
             spare: &spare,
             lab: &lab,
             places: Some(&places),

@@ -3,61 +3,46 @@
 use std::sync::Arc;
 
 use jig_model::power::CommandPower;
-use jig_model::protocol::{BoxFuture, PowerState, ProcessLedger};
+use jig_model::protocol::{BoxFuture, ProcessLedger};
 
-use super::judge::Judge;
 use super::template::{Fill, fill, plain};
-use super::{Outlets, PowerError, program};
+use super::templated::{Caller, Templated};
+use super::{PowerError, program};
 
-/// Switches by a program. Its exit code 0 means that it was done.
-pub(super) struct CommandOutlets {
-    command: CommandPower,
-    judge: Judge,
+/// Runs a program. Its exit code 0 means that it was done.
+pub(super) struct Program {
+    name: String,
     ledger: Arc<dyn ProcessLedger>,
 }
 
-impl CommandOutlets {
-    pub(super) fn new(
-        command: CommandPower,
-        ledger: Arc<dyn ProcessLedger>,
-    ) -> Result<Self, PowerError> {
-        Ok(Self { judge: Judge::of(&command.says)?, command, ledger })
-    }
-
-    async fn run(&self, argv: &[String], outlet: &str, word: &str) -> Result<Vec<u8>, PowerError> {
-        let values = Fill { outlet, state: word, user: None, password: None };
-        let argv: Vec<String> =
-            argv.iter().map(|arg| fill(arg, &values, plain)).collect::<Result<_, _>>()?;
-        program::run(&argv, Vec::new(), Arc::clone(&self.ledger)).await
-    }
+/// Makes a device of a program.
+pub(super) fn command_outlets(
+    about: CommandPower,
+    ledger: Arc<dyn ProcessLedger>,
+) -> Result<Templated<Program>, PowerError> {
+    let name = about.set.first().cloned().unwrap_or_default();
+    let program = Program { name, ledger };
+    Templated::new(program, (about.set, about.status), about.words, &about.says)
 }
 
-impl Outlets for CommandOutlets {
+impl Caller for Program {
+    type Call = Vec<String>;
+
     fn what(&self) -> String {
-        format!("the program {}", self.command.set.first().map_or("", String::as_str))
+        format!("the program {}", self.name)
     }
 
-    fn set<'a>(
+    fn call<'a>(
         &'a self,
+        argv: &'a Vec<String>,
         outlet: &'a str,
-        state: PowerState,
-    ) -> BoxFuture<'a, Result<(), PowerError>> {
-        let word = match state {
-            PowerState::On => &self.command.words.0,
-            PowerState::Off => &self.command.words.1,
-        };
-        Box::pin(async move { self.run(&self.command.set, outlet, word).await.map(drop) })
-    }
-
-    fn read<'a>(
-        &'a self,
-        outlet: &'a str,
-    ) -> BoxFuture<'a, Result<Option<PowerState>, PowerError>> {
+        word: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, PowerError>> {
         Box::pin(async move {
-            let Some(status) = &self.command.status else { return Ok(None) };
-            let said = self.run(status, outlet, "").await?;
-            let program = status.first().map_or("", String::as_str);
-            self.judge.state(program, said.trim_ascii()).map(Some)
+            let values = Fill { outlet, state: word, user: None, password: None };
+            let filled = argv.iter().map(|arg| fill(arg, &values, plain));
+            let argv: Vec<String> = filled.collect::<Result<_, _>>()?;
+            program::run(&argv, Vec::new(), Arc::clone(&self.ledger)).await
         })
     }
 }

@@ -37,6 +37,7 @@ mod relay;
 mod secret;
 mod snmp;
 mod template;
+mod templated;
 mod usb_hub;
 mod web;
 mod witness;

@@ -9,9 +9,9 @@ use jig_model::profile::BoardProfile;
 use jig_model::protocol::{BoxFuture, PowerWitness, ProcessLedger};
 use jig_model::rig_file::Resource;
 
-use super::command::CommandOutlets;
+use super::command::command_outlets;
 use super::gpio::GpioOutlets;
-use super::http::HttpOutlets;
+use super::http::http_outlets;
 use super::ipmi::IpmiOutlets;
 use super::manual::ManualOutlets;
 use super::modbus::ModbusOutlets;
@@ -69,9 +69,9 @@ pub struct PowerContext {
 pub fn open(about: &PowerDevice, context: &PowerContext) -> Result<Device, PowerError> {
     let outlets: Box<dyn Outlets> = match about.driver.clone() {
         PowerDriver::Command(command) => {
-            Box::new(CommandOutlets::new(command, Arc::clone(&context.ledger))?)
+            Box::new(command_outlets(command, Arc::clone(&context.ledger))?)
         }
-        PowerDriver::Http(http) => Box::new(HttpOutlets::new(http)?),
+        PowerDriver::Http(http) => Box::new(http_outlets(http)?),
         PowerDriver::PduDaemon(daemon) => Box::new(PduDaemonOutlets::new(daemon)?),
         PowerDriver::Relay(relay) => Box::new(RelayOutlets(relay)),
         PowerDriver::Modbus(modbus) => Box::new(ModbusOutlets(modbus)),

@@ -333,3 +333,23 @@ async fn a_person_is_asked_and_waited_for() {
     let why = off(Arc::new(NobodyToAsk)).await.unwrap_err().to_string();
     assert!(why.contains("no terminal to ask on"), "{why}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_check_of_an_outlet_tells_what_its_witness_sees() {
+    let locks = tempfile::tempdir().unwrap();
+    let check = async |device: PowerState, seen: Option<PowerState>| {
+        let (power, fake) = board(Mood::Good, locks.path());
+        fake.0.lock().unwrap().state = device;
+        let mut check = crate::checks::outlet(power.with_witness(Box::new(Seen(seen))));
+        assert_eq!(check.cause(), Cause::PowerUnreachable);
+        let report = check.check().await;
+        (report.ok, report.detail, check.cause())
+    };
+    let (on, off) = (PowerState::On, PowerState::Off);
+    let fine = |words: &str| (true, words.to_owned(), Cause::PowerUnreachable);
+    assert_eq!(check(on, Some(on)).await, fine("on, and so sees the hub port"));
+    assert_eq!(check(on, Some(off)).await, fine("on; the hub port cannot tell"));
+    let (ok, words, cause) = check(off, Some(on)).await;
+    assert!(!ok && words.contains("the hub port sees the contrary"), "{words}");
+    assert_eq!(cause, Cause::PowerLied);
+}

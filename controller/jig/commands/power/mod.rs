@@ -149,7 +149,7 @@ async fn carry_out(
 ) -> Result<u8, Failure> {
     let began = Instant::now();
     let failed = |error: PowerError| failure(&error, switch);
-    let off_time = args.off_time.unwrap_or_else(|| switch.off_time());
+    let off_time = args.off_time.unwrap_or(power.off_time());
     let (state, confirmation) = match action {
         PowerAction::Status => (power.read().await.map_err(failed)?, None),
         PowerAction::Verify => known(&power.verify().await.map_err(failed)?),
@@ -191,21 +191,29 @@ async fn carry_out(
     };
     let mut about = vec![switch.outlet()];
     about.extend(match (state, confirmation) {
-        (None, _) => Some("it cannot be asked".to_owned()),
-        (_, Some(Confirmation::Accepted)) => Some("it cannot be asked whether it did".to_owned()),
-        (_, Some(Confirmation::ReadBack)) => Some("read back".to_owned()),
-        (_, Some(Confirmation::Witnessed)) | (_, None) => None,
+        (None, _) => Some(match power.witness().filter(|_| action == PowerAction::Verify) {
+            Some(mute) => format!("it cannot be asked, {mute} cannot tell"),
+            None => "it cannot be asked".to_owned(),
+        }),
+        (_, Some(how)) => Some(words(how, &power)),
+        (_, None) => None,
     });
-    about.extend(power.witness().map(|witness| match confirmation {
-        Some(Confirmation::Witnessed) => format!("witnessed by {witness}"),
-        Some(Confirmation::Accepted | Confirmation::ReadBack) | None => {
-            format!("{witness} cannot tell")
-        }
-    }));
     about.extend(off.map(|time| format!("off for {time:?}")));
     let line = format!("{}: {word} ({})", switch.place, about.join(", "));
     screen.out(&one_line(&line));
     Ok(exit::PASS)
+}
+
+/// Says how it is known that an outlet did as it was told.
+fn words(how: Confirmation, power: &OutletPower) -> String {
+    let (known, mute) = match (how, power.witness()) {
+        (Confirmation::Witnessed, witness) => {
+            return format!("witnessed by {}", witness.unwrap_or_default());
+        }
+        (Confirmation::Accepted, mute) => ("it cannot be asked whether it did", mute),
+        (Confirmation::ReadBack, mute) => ("read back", mute),
+    };
+    mute.map_or(known.to_owned(), |mute| format!("{known}, {mute} cannot tell"))
 }
 
 /// Tells the state from what was found, and how it is known.
@@ -223,6 +231,8 @@ pub(crate) struct InRun<'c> {
     devices: &'c [PowerDevice],
     outlet: PlacePower,
     context: PowerContext,
+    /// How long a power cycle may take.
+    pub(crate) takes: Duration,
     /// The other places that lose their power with this one: a run holds them, too.
     pub(crate) also: Vec<PlaceName>,
 }
@@ -233,7 +243,8 @@ impl<'c> InRun<'c> {
         let place = catalogue.rig.place(place.as_str()).ok()?;
         let (outlet, radius) = (place.power.clone()?, catalogue.rig.blast_radius(place)?);
         let context = context(catalogue.places().root());
-        Some(Self { devices: &catalogue.rig.power, outlet, context, also: radius.also })
+        let takes = outlet.cycle_within(catalogue.rig.power_device(&outlet.device)?);
+        Some(Self { devices: &catalogue.rig.power, outlet, context, takes, also: radius.also })
     }
 
     /// Lets something stand between the device and its driver.
@@ -255,16 +266,11 @@ impl<'c> InRun<'c> {
 /// What the device said.
 pub(crate) async fn cycle_hub(catalogue: &Catalogue, hub: &Hub) -> Result<String, String> {
     let context = context(catalogue.places().root());
-    let devices = &catalogue.rig.power;
-    let mut power = open_outlet(&hub.power, devices, &context).map_err(|e| chain(&e))?;
-    let device = catalogue.rig.power_device(&hub.power.device);
-    let off_time = hub.power.off_time.or(device.map(|device| device.off_time)).unwrap_or_default();
+    let power = open_outlet(&hub.power, &catalogue.rig.power, &context);
+    let mut power = power.map_err(|e| chain(&e))?;
+    let off_time = power.off_time();
     let how = power.cycle_for(off_time).await.map_err(|e| chain(&e))?;
-    let how = match how {
-        Confirmation::Accepted => "as its device says",
-        Confirmation::ReadBack => "read back",
-        Confirmation::Witnessed => "witnessed",
-    };
+    let how = words(how, &power);
     Ok(format!("the power of hub {} was cycled, off for {off_time:?}, {how}", hub.name))
 }
 

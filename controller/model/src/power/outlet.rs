@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::PowerDriver;
+use super::{PowerDevice, PowerDriver};
 use crate::DeviceName;
 
 /// What switches the power of a place.
@@ -21,7 +21,22 @@ pub struct PlacePower {
     pub witness: Option<PlaceWitness>,
 }
 
+/// How long a witness may take: five seconds to see it, and as long for a look.
+const WITNESS: Duration = Duration::from_secs(10);
+
 impl PlacePower {
+    /// Returns how long a power cycle may take at most, by the device's own times. Others who
+    /// use the device at the same time are not counted.
+    pub fn cycle_within(&self, device: &PowerDevice) -> Duration {
+        let witness = match self.second_witness(&device.driver) {
+            PlaceWitness::Nobody => Duration::ZERO,
+            PlaceWitness::Outlet(_) | PlaceWitness::DebugPort | PlaceWitness::Console => WITNESS,
+        };
+        // It is told, and asked until it has settled; the last question may be as slow as any.
+        let switch = (device.gap + device.timeout) * 2 + device.settle + witness;
+        switch * 2 + self.off_time.unwrap_or(device.off_time)
+    }
+
     /// Returns who is asked after the device itself, which `driver` is.
     ///
     /// Where nobody is named, a device that can be read back is its own witness. Of one that

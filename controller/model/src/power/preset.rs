@@ -95,21 +95,18 @@ pub(crate) struct SnmpFacts {
 impl SnmpPreset {
     /// Returns what is known.
     pub(crate) fn facts(self) -> SnmpFacts {
+        // One object that is written, and reads as the state.
+        let one = |object| SnmpFacts {
+            set: object,
+            set_values: (1, 2),
+            read: object,
+            read_values: (1, 2),
+        };
         match self {
-            // PowerNet-MIB, sPDUOutletCtl: outletOn(1), outletOff(2); reads as the state.
-            Self::ApcMasterswitch => SnmpFacts {
-                set: "1.3.6.1.4.1.318.1.1.4.4.2.1.3.{outlet}",
-                set_values: (1, 2),
-                read: "1.3.6.1.4.1.318.1.1.4.4.2.1.3.{outlet}",
-                read_values: (1, 2),
-            },
+            // PowerNet-MIB, sPDUOutletCtl: outletOn(1), outletOff(2).
+            Self::ApcMasterswitch => one("1.3.6.1.4.1.318.1.1.4.4.2.1.3.{outlet}"),
             // PowerNet-MIB, rPDUOutletControlOutletCommand: immediateOn(1), immediateOff(2).
-            Self::Apc => SnmpFacts {
-                set: "1.3.6.1.4.1.318.1.1.12.3.3.1.1.4.{outlet}",
-                set_values: (1, 2),
-                read: "1.3.6.1.4.1.318.1.1.12.3.3.1.1.4.{outlet}",
-                read_values: (1, 2),
-            },
+            Self::Apc => one("1.3.6.1.4.1.318.1.1.12.3.3.1.1.4.{outlet}"),
             // PDU2-MIB, outletSwitchControlTable and outletSwitchingState: on(7), off(8). The
             // outlet is `PDU.OUTLET`, such as `1.3`.
             Self::Raritan => SnmpFacts {

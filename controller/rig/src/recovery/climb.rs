@@ -51,6 +51,17 @@ pub struct Climbed {
 /// How long a proof may take, within the time of the whole climb: a canary on a slow board.
 const PROOF: Duration = Duration::from_secs(90);
 
+/// Returns how long a ladder takes at most: each step and its proof, or the time that a climb
+/// is given.
+pub fn climb_within(rungs: &[Rung], within: Duration) -> Duration {
+    let taken = rungs.iter().filter(|rung| rung.skip.is_none());
+    let longest = taken.map(|rung| {
+        let proof = if rung.step == RecoveryStep::OutOfService { Duration::ZERO } else { PROOF };
+        Duration::from_millis(rung.budget_ms).saturating_add(proof)
+    });
+    longest.fold(Duration::ZERO, Duration::saturating_add).min(within)
+}
+
 /// Climbs until a step is proven to have cured, the ladder or the time is at its end, or
 /// somebody asks to stop.
 pub async fn climb(
@@ -212,9 +223,9 @@ mod tests {
     fn all() -> Vec<Rung> {
         let means = Means {
             emulated: false,
-            outlet: true,
+            outlet: Some(Duration::ZERO),
             known_good: true,
-            hub: true,
+            hub: Some(Duration::ZERO),
             equivalents: vec!["b".parse().unwrap()],
         };
         ladder(&Recovery::default(), &means)
@@ -302,6 +313,17 @@ mod tests {
         let climbed = climb_with(&mut patient, 100).await;
         assert_eq!(climbed.took, Duration::from_secs(100));
         assert!(climbed.cured_by.is_none());
+    }
+
+    #[test]
+    fn a_short_ladder_takes_less_than_it_is_given() {
+        let emulated = Means { emulated: true, known_good: true, ..Means::default() };
+        let given = Recovery::default().within;
+        let rungs = ladder(&Recovery::default(), &emulated);
+        let steps = RecoveryStep::RestartEmulator.budget() + RecoveryStep::Wait.budget();
+        assert_eq!(climb_within(&rungs, given), steps + PROOF * 2);
+        assert_eq!(climb_within(&all(), given), given);
+        assert_eq!(climb_within(&[], given), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,12 +10,13 @@ use jig_model::recovery::{Recovery, RecoveryStep, Rung};
 pub struct Means {
     /// Its board is emulated: made anew at each start, with nothing left of the one before.
     pub emulated: bool,
-    /// Something switches the board's power.
-    pub outlet: bool,
+    /// How long what switches the board's power may take for a power cycle, if anything
+    /// switches it.
+    pub outlet: Option<Duration>,
     /// The board may be given a known-good image.
     pub known_good: bool,
-    /// Something switches the power of the hub it hangs on.
-    pub hub: bool,
+    /// The same of the hub it hangs on.
+    pub hub: Option<Duration>,
     /// Other places with the same kind of board.
     pub equivalents: Vec<PlaceName>,
 }
@@ -25,22 +26,30 @@ pub struct Means {
 pub fn ladder(recovery: &Recovery, means: &Means) -> Vec<Rung> {
     let rung = |step: &RecoveryStep| Rung {
         step: *step,
-        budget_ms: millis(budget(*step, recovery)),
+        budget_ms: millis(budget(*step, recovery, means)),
         skip: missing(*step, means).map(str::to_owned),
     };
     recovery.ladder.iter().map(rung).collect()
 }
 
-/// A power cycle takes the longer, the longer the power is away.
-fn budget(step: RecoveryStep, recovery: &Recovery) -> Duration {
-    match step {
-        RecoveryStep::LongPowerCycle => step.budget().max(recovery.long_off + POWER),
-        _ => step.budget(),
-    }
+/// A power cycle may take as long as its device needs, and as long as the power is away.
+fn budget(step: RecoveryStep, recovery: &Recovery, means: &Means) -> Duration {
+    let outlet = means.outlet.unwrap_or_default();
+    let needed = match step {
+        RecoveryStep::PowerCycle => outlet,
+        RecoveryStep::LongPowerCycle => recovery.long_off + outlet.max(POWER),
+        RecoveryStep::HubCycle => means.hub.map_or(Duration::ZERO, |hub| hub + ENUMERATION),
+        _ => Duration::ZERO,
+    };
+    step.budget().max(needed)
 }
 
-/// What a slow power device takes for off and on, beside the time between.
+/// What stopping and starting the board itself may take beside its power device.
 const POWER: Duration = Duration::from_secs(60);
+
+/// How long the devices on a hub may take to be there again: the kernel gives a port that does
+/// not answer three tries of five seconds.
+pub const ENUMERATION: Duration = Duration::from_secs(15);
 
 fn missing(step: RecoveryStep, means: &Means) -> Option<&'static str> {
     let unless = |has: bool, why: &'static str| (!has).then_some(why);
@@ -61,10 +70,10 @@ fn missing(step: RecoveryStep, means: &Means) -> Option<&'static str> {
             Some("an emulated board loses its power with its emulator")
         }
         RecoveryStep::PowerCycle | RecoveryStep::LongPowerCycle => {
-            unless(means.outlet, "nothing switches the board's power")
+            unless(means.outlet.is_some(), "nothing switches the board's power")
         }
         RecoveryStep::HubCycle => {
-            unless(means.hub, "nothing switches the power of the board's hub")
+            unless(means.hub.is_some(), "nothing switches the power of the board's hub")
         }
         RecoveryStep::Wait => None,
         RecoveryStep::FailOver => unless(
@@ -103,9 +112,9 @@ mod tests {
         );
         let rich = Means {
             emulated: false,
-            outlet: true,
+            outlet: Some(Duration::from_secs(30)),
             known_good: true,
-            hub: true,
+            hub: Some(Duration::from_secs(30)),
             equivalents: vec!["b".parse().unwrap()],
         };
         let all = climbed(&rich);
@@ -120,10 +129,25 @@ mod tests {
             long_off: Duration::from_secs(300),
             ..Recovery::default()
         };
-        let means = Means { outlet: true, ..Means::default() };
+        let means = Means { outlet: Some(Duration::ZERO), ..Means::default() };
         let rungs = ladder(&recovery, &means);
         assert_eq!(rungs[0].step, RecoveryStep::LongPowerCycle);
         assert_eq!(rungs[0].budget_ms, 360_000);
         assert_eq!(rungs[1].step, RecoveryStep::Reset);
+    }
+
+    #[test]
+    fn a_power_cycle_may_take_as_long_as_its_device() {
+        let budgets = |outlet, hub| {
+            let seconds = |time: u64| Some(Duration::from_secs(time));
+            let means = Means { outlet: seconds(outlet), hub: seconds(hub), ..Means::default() };
+            let rungs = ladder(&Recovery::default(), &means);
+            let of = |step| rungs.iter().find(|rung| rung.step == step).unwrap().budget_ms / 1000;
+            use RecoveryStep::{HubCycle, LongPowerCycle, PowerCycle};
+            [of(PowerCycle), of(LongPowerCycle), of(HubCycle)]
+        };
+        assert_eq!(budgets(1, 1), [60, 90, 90]);
+        // A management controller that takes a minute to settle; a person who has to come.
+        assert_eq!(budgets(220, 600), [220, 230, 615]);
     }
 }

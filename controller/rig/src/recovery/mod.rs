@@ -16,6 +16,6 @@ mod ladder;
 mod triage;
 
 pub use canary::{LONGEST, canary_plan, declared_plan, deploy_plan, repeatable};
-pub use climb::{Bedside, Climbed, Proof, climb};
-pub use ladder::{Means, ladder};
+pub use climb::{Bedside, Climbed, Proof, climb, climb_within};
+pub use ladder::{ENUMERATION, Means, ladder};
 pub use triage::{Suspicion, suspicion};

@@ -6,23 +6,20 @@ use std::time::Duration;
 use jig_model::protocol::{BoxFuture, CheckReport, DriverError, Power};
 use jig_model::recovery::{RecoveryEvent, RecoveryStep};
 use jig_model::rig_file::Resource;
-use jig_model::{PlaceName, RunEvent, chain};
+use jig_model::{Cause, PlaceName, RunEvent, chain};
 use tokio::time::{Instant, sleep};
 
 use super::making::Making;
 use super::turns::Control;
 use crate::attempt::{AttemptError, BindRequest, Bound, EventSink};
 use crate::health::{HealthEvent, examine};
-use crate::recovery::{Bedside, Proof};
+use crate::recovery::{Bedside, ENUMERATION, Proof};
 
 /// How long one check may take; each has its own, shorter limit.
 const CHECK: Duration = Duration::from_secs(20);
 
-/// How long the devices on a hub may take to be there again: the kernel gives a port that does
-/// not answer three tries of five seconds.
-///
-/// The scripted boards of the tests have no time.
-const ENUMERATION: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 15 });
+/// How long a board may take to be there again. The scripted boards of the tests have no time.
+const BACK: Duration = if cfg!(test) { Duration::ZERO } else { ENUMERATION };
 
 /// How long a host may take until an emulator starts again: whoever has none installed waits
 /// as long to be told.
@@ -36,7 +33,12 @@ pub(super) struct Nurse<'m, 'a> {
     pub(super) making: &'m mut Making<'a>,
     /// Whether what checks say is noted: within a climb only its outcome counts.
     pub(super) charted: bool,
+    /// How often what switches the board's power has not answered, since it last had time.
+    pub(super) unanswered: u32,
 }
+
+/// A device that was silent so often is asked no more: each time costs its whole time-out.
+const SILENT: u32 = 2;
 
 impl Bedside for Nurse<'_, '_> {
     fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
@@ -69,6 +71,20 @@ fn said(error: &DriverError) -> String {
 
 impl Nurse<'_, '_> {
     async fn take(&mut self, step: RecoveryStep) -> Result<String, String> {
+        match step {
+            // The power of another place is another device's, maybe.
+            RecoveryStep::FailOver => self.unanswered = 0,
+            RecoveryStep::Reset
+            | RecoveryStep::AttachUnderReset
+            | RecoveryStep::ReflashKnownGood
+            | RecoveryStep::PowerCycle
+            | RecoveryStep::LongPowerCycle => self.power_answers()?,
+            RecoveryStep::Reopen
+            | RecoveryStep::RestartEmulator
+            | RecoveryStep::HubCycle
+            | RecoveryStep::Wait
+            | RecoveryStep::OutOfService => {}
+        }
         match step {
             // What holds the place between attempts is nothing: each attempt and each proof
             // takes it up anew.
@@ -106,6 +122,22 @@ impl Nurse<'_, '_> {
         }
     }
 
+    /// Refuses to ask what switches the board's power once more, if it was silent too often.
+    fn power_answers(&self) -> Result<(), String> {
+        if self.unanswered < SILENT {
+            return Ok(());
+        }
+        Err(format!("skipped: what switches the board's power was silent {SILENT} times"))
+    }
+
+    /// Counts a failure of what switches the board's power, and returns its words.
+    fn power_failed(&mut self, error: &DriverError) -> String {
+        if error.cause == Cause::PowerUnreachable {
+            self.unanswered += 1;
+        }
+        said(error)
+    }
+
     /// Binds the place under a number of its own.
     fn bind(&mut self, resource: &Resource) -> Result<Bound, String> {
         self.making.number += 1;
@@ -130,8 +162,9 @@ impl Nurse<'_, '_> {
         &mut self,
         resource: &Resource,
     ) -> Result<Vec<CheckReport>, String> {
+        self.power_answers()?;
         let mut bound = self.bind(resource)?;
-        let outlet = self.making.seat.outlet;
+        let outlet = self.making.seat.outlet.is_some();
         let powered = match bound.protocols.power.as_mut().filter(|_| outlet) {
             Some(power) => power.on().await,
             None => Ok(()),
@@ -141,7 +174,8 @@ impl Nurse<'_, '_> {
             Err(_) => Vec::new(),
         };
         let ended = bound.end().await;
-        powered.and(ended.map(drop)).map_err(|error| said(&error))?;
+        powered.map_err(|error| self.power_failed(&error))?;
+        ended.map_err(|error| self.power_failed(&error))?;
         Ok(reports)
     }
 
@@ -150,14 +184,15 @@ impl Nurse<'_, '_> {
         let mut bound = self.bind(&resource)?;
         let done = async {
             // A board is reset by whoever holds it, so it is taken up first.
-            powered(&mut bound.protocols.power)?.on().await.map_err(|e| said(&e))?;
+            let on = powered(&mut bound.protocols.power)?.on().await;
+            on.map_err(|error| self.power_failed(&error))?;
             match &mut bound.protocols.reset {
                 Some(reset) => reset.reset().await.map_err(|e| said(&e)),
                 None => Err("this place has no reset".to_owned()),
             }
         };
         let done = done.await;
-        let ended = bound.end().await.map_err(|e| said(&e));
+        let ended = bound.end().await.map_err(|error| self.power_failed(&error));
         done?;
         ended?;
         Ok("the board was reset".to_owned())
@@ -177,10 +212,10 @@ impl Nurse<'_, '_> {
         let resource = self.making.seat.resource.clone();
         let mut bound = self.bind(&resource)?;
         let done = match powered(&mut bound.protocols.power) {
-            Ok(power) => power.cycle(off_time).await.map_err(|e| said(&e)),
+            Ok(power) => power.cycle(off_time).await.map_err(|error| self.power_failed(&error)),
             Err(why) => Err(why),
         };
-        let ended = bound.end().await.map_err(|e| said(&e));
+        let ended = bound.end().await.map_err(|error| self.power_failed(&error));
         done?;
         ended?;
         Ok(match off_time {
@@ -192,7 +227,7 @@ impl Nurse<'_, '_> {
     /// Returns how long it is waited for what passes by itself.
     fn patience(&self) -> Duration {
         let emulated = matches!(self.making.seat.resource, Resource::Emulator(_));
-        if emulated { HOST } else { ENUMERATION }
+        if emulated { HOST } else { BACK }
     }
 
     /// Waits until the board answers again, if it does at all: the proof that follows tells.
@@ -200,6 +235,8 @@ impl Nurse<'_, '_> {
         let resource = self.making.seat.resource.clone();
         let until = Instant::now() + self.patience();
         while Instant::now() < until {
+            // What was silent has time now, and may answer again.
+            self.unanswered = 0;
             if self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok()) {
                 return;
             }
@@ -230,6 +267,9 @@ impl Nurse<'_, '_> {
     /// Asks host, place and known-good image whether the rig works.
     async fn ask(&mut self) -> Proof {
         let proof = |ok, detail| Proof { ok, detail };
+        if let Err(why) = self.power_answers() {
+            return proof(false, why);
+        }
         let mut reports =
             examine(&mut self.making.bench.lab.host_checks(&self.making.seat.place), CHECK).await;
         let resource = self.making.seat.resource.clone();

@@ -1,6 +1,7 @@
 //! What a run may use of the lab beside its own place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jig_model::PlaceName;
 use jig_model::profile::BoardProfile;
@@ -18,8 +19,8 @@ pub struct Seat<'a> {
     pub profile: Arc<BoardProfile>,
     /// Binds it.
     pub factory: &'a dyn DriverFactory,
-    /// Whether something of the lab switches its power.
-    pub outlet: bool,
+    /// How long something of the lab may take to cycle its power, if anything switches it.
+    pub outlet: Option<Duration>,
     /// The image that is known to work there, where somebody says so; its path resolved.
     pub canary: Option<Canary>,
 }
@@ -42,8 +43,8 @@ pub trait Lab: Sync {
     /// # Errors
     /// Says who has it.
     fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>>;
-    /// Tells whether the hub of a place can be switched.
-    fn has_hub(&self, place: &PlaceName) -> bool;
+    /// Returns how long it may take to cycle the power of a place's hub, if it can be.
+    fn hub_within(&self, place: &PlaceName) -> Option<Duration>;
     /// Takes the power of the hub that a place hangs on and gives it back, if nobody else is
     /// disturbed by it; says what was done.
     ///
@@ -66,8 +67,8 @@ impl Lab for NoLab {
     fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move { Err(format!("there is no place {place}")) })
     }
-    fn has_hub(&self, _place: &PlaceName) -> bool {
-        false
+    fn hub_within(&self, _place: &PlaceName) -> Option<Duration> {
+        None
     }
     fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move { Err(format!("nothing switches the hub of {place}")) })

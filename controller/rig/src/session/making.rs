@@ -126,7 +126,7 @@ impl Making<'_> {
     ) -> Climbed {
         let cancel = self.cancel.clone();
         let place = self.seat.place.clone();
-        let mut nurse = Nurse { making: self, charted: false };
+        let mut nurse = Nurse { making: self, charted: false, unanswered: 0 };
         let climbed = climb(cause, rungs, within, &mut nurse, &cancel).await;
         // A place that the run had to leave was not cured.
         let cured_by = climbed.cured_by.filter(|_| self.seat.place == place);
@@ -386,7 +386,7 @@ pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means
         emulated,
         outlet: seat.outlet,
         known_good: emulated || seat.canary.is_some(),
-        hub: lab.has_hub(&seat.place),
+        hub: lab.hub_within(&seat.place),
         equivalents: spare.map(|spare| spare.place.clone()).collect(),
     }
 }

@@ -19,7 +19,7 @@ use super::making::{Making, means};
 use super::run::{Bench, Observer, SessionError};
 use super::turns::Turns;
 use crate::attempt::Lookout;
-use crate::recovery::{Bedside as _, Proof, ladder};
+use crate::recovery::{Bedside as _, Proof, climb_within, ladder};
 use crate::store::{NewRun, PlanRecord, RunRecord, SystemClock};
 use crate::workflow::CancelToken;
 
@@ -66,7 +66,8 @@ pub fn rungs(
         let start = rungs.iter().position(|rung| rung.step == from);
         rungs.drain(..start.unwrap_or(0));
     }
-    (rungs, recovery.within)
+    let within = climb_within(&rungs, recovery.within);
+    (rungs, within)
 }
 
 /// Proves that a place works, or climbs its ladder until it does; recorded as a run.
@@ -160,7 +161,7 @@ async fn mend(
 /// Asks for a proof; nothing if somebody asked to stop meanwhile.
 async fn prove(making: &mut Making<'_>) -> Option<Proof> {
     let cancel = making.cancel.clone();
-    let mut nurse = Nurse { making, charted: true };
+    let mut nurse = Nurse { making, charted: true, unanswered: 0 };
     tokio::select! {
         biased;
         () = cancel.cancelled() => None,

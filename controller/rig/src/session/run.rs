@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jig_model::image::Image;
 use jig_model::plan::Plan;
@@ -68,8 +69,9 @@ pub struct Bench<'a> {
     pub store: &'a RunStore,
     /// Binds the place's resource.
     pub factory: &'a dyn DriverFactory,
-    /// Whether something of the lab switches the place's power.
-    pub outlet: bool,
+    /// How long something of the lab may take to cycle the place's power, if anything switches
+    /// it.
+    pub outlet: Option<Duration>,
     /// Other places with the same kind of board, to fail over to.
     pub spare: &'a [Seat<'a>],
     /// The rest of the lab.

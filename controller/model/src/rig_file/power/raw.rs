@@ -274,12 +274,6 @@ impl FromToml for RawWitness {
     }
 }
 
-impl Choice for WitnessWord {
-    const WHAT: &'static str = "witness of the power";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("debug-port", Self::DebugPort), ("console", Self::Console), ("none", Self::Nobody)];
-}
-
 /// Where a secret is kept; the secret itself is refused.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Secret(pub(super) SecretSource);
@@ -347,63 +341,28 @@ impl FromToml for Secret {
     }
 }
 
-impl Choice for HttpPreset {
-    const WHAT: &'static str = "known web interface";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("tasmota", Self::Tasmota), ("shelly", Self::Shelly), ("shelly-gen1", Self::ShellyGen1)];
+/// Says which word of a rig file stands for which value.
+macro_rules! words {
+    ($($kind:ident, $what:literal: $($word:literal = $value:ident),+;)+) => {$(
+        impl Choice for $kind {
+            const WHAT: &'static str = $what;
+            const CHOICES: &'static [(&'static str, Self)] = &[$(($word, Self::$value)),+];
+        }
+    )+};
 }
 
-impl Choice for HttpMethod {
-    const WHAT: &'static str = "HTTP method";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("GET", Self::Get), ("POST", Self::Post), ("PUT", Self::Put)];
-}
-
-impl Choice for HttpAuth {
-    const WHAT: &'static str = "way to prove who one is";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("none", Self::None), ("basic", Self::Basic), ("digest", Self::Digest)];
-}
-
-impl Choice for RelayProtocol {
-    const WHAT: &'static str = "protocol of relay boards";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("lcus", Self::Lcus), ("numato", Self::Numato)];
-}
-
-impl Choice for Parity {
-    const WHAT: &'static str = "parity";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("none", Self::None), ("even", Self::Even), ("odd", Self::Odd)];
-}
-
-impl Choice for SnmpVersion {
-    const WHAT: &'static str = "version of SNMP";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("1", Self::V1), ("2c", Self::V2c), ("3", Self::V3)];
-}
-
-impl Choice for SnmpAuth {
-    const WHAT: &'static str = "way to sign";
-    const CHOICES: &'static [(&'static str, Self)] = &[
-        ("md5", Self::Md5),
-        ("sha1", Self::Sha1),
-        ("sha256", Self::Sha256),
-        ("sha512", Self::Sha512),
-    ];
-}
-
-impl Choice for SnmpPrivacy {
-    const WHAT: &'static str = "cipher";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("des", Self::Des), ("aes", Self::Aes), ("aes256", Self::Aes256)];
-}
-
-impl Choice for SnmpPreset {
-    const WHAT: &'static str = "known SNMP device";
-    const CHOICES: &'static [(&'static str, Self)] = &[
-        ("apc", Self::Apc),
-        ("apc-masterswitch", Self::ApcMasterswitch),
-        ("raritan", Self::Raritan),
-    ];
+words! {
+    WitnessWord, "witness of the power":
+        "debug-port" = DebugPort, "console" = Console, "none" = Nobody;
+    HttpPreset, "known web interface":
+        "tasmota" = Tasmota, "shelly" = Shelly, "shelly-gen1" = ShellyGen1;
+    HttpMethod, "HTTP method": "GET" = Get, "POST" = Post, "PUT" = Put;
+    HttpAuth, "way to prove who one is": "none" = None, "basic" = Basic, "digest" = Digest;
+    RelayProtocol, "protocol of relay boards": "lcus" = Lcus, "numato" = Numato;
+    Parity, "parity": "none" = None, "even" = Even, "odd" = Odd;
+    SnmpVersion, "version of SNMP": "1" = V1, "2c" = V2c, "3" = V3;
+    SnmpAuth, "way to sign": "md5" = Md5, "sha1" = Sha1, "sha256" = Sha256, "sha512" = Sha512;
+    SnmpPrivacy, "cipher": "des" = Des, "aes" = Aes, "aes256" = Aes256;
+    SnmpPreset, "known SNMP device":
+        "apc" = Apc, "apc-masterswitch" = ApcMasterswitch, "raritan" = Raritan;
 }

@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use jig_model::event::BoardEvent;
 use jig_model::plan::Plan;
 use jig_model::protocol::{
-    BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, HealthCheck, Host,
-    ProcessLedger, Protocols,
+    BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, HealthCheck, Host, Power,
+    PowerState, ProcessLedger, Protocols,
 };
-use jig_model::recovery::RecoveryEvent;
+use jig_model::recovery::{RecoveryEvent, RecoveryStep};
 use jig_model::rig_file::{EmulatorResource, ProbeResource, Resource};
 use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
 
@@ -30,9 +31,30 @@ pub(super) enum Bind {
     Plays(Vec<Beat>),
     /// It is asked how it is, and says this.
     Says(bool),
+    /// What switches its power does not answer.
+    Mute,
 }
 
-use Bind::{Plays, Says};
+use Bind::{Mute, Plays, Says};
+
+/// A switch that does not answer.
+struct Silent;
+
+fn no_answer() -> BoxFuture<'static, Result<(), DriverError>> {
+    Box::pin(async { Err(DriverError::new(Cause::PowerUnreachable, "pdu did not answer")) })
+}
+
+impl Power for Silent {
+    fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        no_answer()
+    }
+    fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        no_answer()
+    }
+    fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
+        Box::pin(async { Ok(PowerState::Off) })
+    }
+}
 
 struct Script {
     binds: Mutex<VecDeque<Bind>>,
@@ -61,6 +83,7 @@ impl DriverFactory for Script {
         let (boots, answer) = match bind {
             Plays(beats) => (vec![beats], None),
             Says(ok) => (vec![], Some(ok)),
+            Mute => return Ok(Protocols { power: Some(Box::new(Silent)), ..Protocols::default() }),
         };
         let bench = fake::Bench {
             profile: self.profile.clone(),
@@ -86,8 +109,8 @@ impl Lab for Others {
         let taken = self.taken.contains(&place.as_str());
         Box::pin(async move { if taken { Err(format!("{place} is in use")) } else { Ok(()) } })
     }
-    fn has_hub(&self, _place: &PlaceName) -> bool {
-        true
+    fn hub_within(&self, _place: &PlaceName) -> Option<Duration> {
+        Some(Duration::ZERO)
     }
     fn cycle_hub<'a>(&'a self, _place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async { Err("place b on the same hub is in use".to_owned()) })
@@ -120,6 +143,7 @@ pub(super) struct Case {
     repeat: u32,
     spare: Vec<Bind>,
     pub(super) lab: Others,
+    outlet: Option<Duration>,
     seen: Arc<Seen>,
     cancel: CancelToken,
     /// What was noted of the place before.
@@ -145,6 +169,7 @@ impl Case {
             repeat: 1,
             spare: Vec::new(),
             lab: Others::default(),
+            outlet: None,
             seen: Arc::default(),
             cancel: CancelToken::new(),
             before: Vec::new(),
@@ -204,7 +229,7 @@ impl Case {
             resource: self.resource.clone(),
             profile: Arc::clone(&profile),
             factory: &there,
-            outlet: false,
+            outlet: None,
             canary: None,
         };
         let spares = if self.spare.is_empty() { vec![] } else { vec![spare] };
@@ -227,7 +252,7 @@ impl Case {
         let bench = Bench {
             store: &store,
             factory: &here,
-            outlet: false,
+            outlet: self.outlet,
             spare: &spares,
             lab: &self.lab,
             places: Some(&places),
@@ -469,6 +494,27 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
     // Nothing is left to try, and nothing proves anything: it is out of service.
     assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Quarantined);
+}
+
+#[tokio::test]
+async fn a_power_device_that_is_silent_twice_is_asked_no_more() {
+    let resource = Resource::Probe(ProbeResource::default());
+    let outlet = Some(Duration::from_secs(1));
+    let case = Case { resource, outlet, ..Case::of(vec![Mute, Mute]) };
+    let seen = Arc::clone(&case.seen);
+    let record = case.recovered(Extent::From(RecoveryStep::Reopen)).await;
+    assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);
+    let told: Vec<RunEvent> = std::mem::take(&mut seen.0.lock().unwrap());
+    let skipped = told.iter().filter_map(|event| match event {
+        RunEvent::Recovery(RecoveryEvent::Proof { step, detail, .. }) => {
+            detail.contains("skipped: what switches the board's power").then_some(step.as_str())
+        }
+        _ => None,
+    });
+    assert_eq!(
+        skipped.collect::<Vec<_>>(),
+        ["attach-under-reset", "power-cycle", "long-power-cycle", "wait"]
+    );
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ async fn made(
     let bench = Bench {
         store: &store,
         factory: &board,
-        outlet: false,
+        outlet: None,
         spare: &[],
         lab: &NoLab,
         places: None,
