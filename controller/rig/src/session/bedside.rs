@@ -178,13 +178,17 @@ impl Nurse<'_, '_> {
         })
     }
 
-    /// Waits until the board answers again, if it does at all: the proof that follows tells.
+    /// Waits until what the place stands on is well and its board answers again, if that comes at
+    /// all: the proof that follows tells.
     async fn comes_back(&mut self) {
         let resource = self.making.seat.resource.clone();
         let emulated = matches!(resource, Resource::Emulator(_));
         let until = Instant::now() + if emulated { HOST } else { ENUMERATION };
         while Instant::now() < until {
-            if self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok()) {
+            let mut host = self.making.bench.lab.host_checks(&self.making.seat.place);
+            if verdict_of(&examine(&mut host, CHECK).await).is_ok()
+                && self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok())
+            {
                 return;
             }
             sleep(LOOK).await;
