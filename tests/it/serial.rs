@@ -1,12 +1,12 @@
 //! Consoles that are serial ports: late, lost for a while, taken by somebody else, remote.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::thread;
 
 use nix::fcntl::OFlag;
@@ -26,20 +26,32 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(wire: impl FnOnce(&Workshop) -> String) -> Self {
+        Self::of(|workshop| {
+            let unheard = |mut board| drop(io::copy(&mut board, &mut io::sink()));
+            (wire(workshop), unheard)
+        })
+    }
+
+    /// Takes a wire, and who gets what the board prints on its serial port, until it ends.
+    pub(crate) fn of<O>(wire: impl FnOnce(&Workshop) -> (String, O)) -> Self
+    where
+        O: FnOnce(BufReader<ChildStdout>) + Send + 'static,
+    {
         let (slot, workshop) = (Slot::take(), Workshop::new());
         let mut command = workshop.jig(["probe", "serve", "-b", "microbit"]);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut server = Started::of(&mut command);
-        let (selector, mut out) = first_line(&mut server);
-        // Ends with the server, which is killed at the latest when this is dropped.
-        thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
+        let (selector, out) = first_line(&mut server);
+        let (wire, output) = wire(&workshop);
         let rig = format!(
             "version = 1\n\n[[place]]\nname = \"bench\"\nboard = \"microbit\"\n\n[place.probe]\n\
              selector = \"{selector}\"\n\n[[place.console]]\nname = \"uart0\"\n\
              {}\ntimeout = \"5m\"\n",
-            wire(&workshop)
+            wire
         );
         workshop.write("rig.toml", rig);
+        // Ends with the server, which is killed at the latest when this is dropped.
+        thread::spawn(move || output(out));
         Self { workshop, _server: server, _slot: slot }
     }
 

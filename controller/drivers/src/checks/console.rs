@@ -117,22 +117,23 @@ fn usable(path: &Path) -> Result<(), String> {
 /// A process that has a port.
 struct Other {
     who: String,
-    /// Runs the same program as this process: another Jig, which gives the port away to
-    /// whoever holds the place.
+    /// Runs the same program as this process and holds the lock: another Jig, which gives the
+    /// port away to whoever holds the place.
     is_us: bool,
 }
 
 /// Lists who has a file: who locks it, and who has it open, as far as this user may see.
 fn holders(path: &Path, proc: &Path) -> Vec<Other> {
-    let locks = holder_pid(path).into_iter();
-    let mut pids: Vec<u32> = locks.chain(openers(path, proc)).collect();
+    let locker = holder_pid(path);
+    let mut pids: Vec<u32> = locker.into_iter().chain(openers(path, proc)).collect();
     pids.sort_unstable();
     pids.dedup();
     pids.retain(|&pid| pid != std::process::id());
     let own = fs::read_link(proc.join("self/exe")).ok();
     let other = |pid: u32| {
         let exe = fs::read_link(proc.join(format!("{pid}/exe"))).ok();
-        Other { who: crate::serial::named(pid), is_us: exe.is_some() && exe == own }
+        let is_us = locker == Some(pid) && exe.is_some() && exe == own;
+        Other { who: crate::serial::named(pid), is_us }
     };
     pids.into_iter().map(other).collect()
 }

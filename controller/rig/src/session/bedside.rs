@@ -30,11 +30,17 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Takes the steps for a run.
 pub(super) struct Nurse<'m, 'a> {
-    pub(super) making: &'m mut Making<'a>,
+    making: &'m mut Making<'a>,
     /// Whether what checks say is noted: within a climb only its outcome counts.
-    pub(super) charted: bool,
+    charted: bool,
     /// How often what switches the board's power has not answered, since it last had time.
-    pub(super) unanswered: u32,
+    unanswered: u32,
+}
+
+impl<'m, 'a> Nurse<'m, 'a> {
+    pub(super) fn new(making: &'m mut Making<'a>, charted: bool) -> Self {
+        Self { making, charted, unanswered: 0 }
+    }
 }
 
 /// A device that was silent so often is asked no more: each time costs its whole time-out.
@@ -230,14 +236,18 @@ impl Nurse<'_, '_> {
         if emulated { HOST } else { BACK }
     }
 
-    /// Waits until the board answers again, if it does at all: the proof that follows tells.
+    /// Waits until what the place stands on is well and its board answers again, if that comes at
+    /// all: the proof that follows tells.
     async fn comes_back(&mut self) {
         let resource = self.making.seat.resource.clone();
         let until = Instant::now() + self.patience();
         while Instant::now() < until {
             // What was silent has time now, and may answer again.
             self.unanswered = 0;
-            if self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok()) {
+            let mut host = self.making.bench.lab.host_checks(&self.making.seat.place);
+            if verdict_of(&examine(&mut host, CHECK).await).is_ok()
+                && self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok())
+            {
                 return;
             }
             sleep(LOOK).await;

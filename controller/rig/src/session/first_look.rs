@@ -158,7 +158,7 @@ impl Making<'_> {
     /// Asks the board itself; says what is wrong with it.
     async fn asked(&mut self) -> Result<(), String> {
         let (cancel, resource) = (self.cancel.clone(), self.seat.resource.clone());
-        let mut nurse = Nurse { making: self, charted: false, unanswered: 0 };
+        let mut nurse = Nurse::new(self, false);
         let reports = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),

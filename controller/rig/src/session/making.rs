@@ -126,7 +126,7 @@ impl Making<'_> {
     ) -> Climbed {
         let cancel = self.cancel.clone();
         let place = self.seat.place.clone();
-        let mut nurse = Nurse { making: self, charted: false, unanswered: 0 };
+        let mut nurse = Nurse::new(self, false);
         let climbed = climb(cause, rungs, within, &mut nurse, &cancel).await;
         // A place that the run had to leave was not cured.
         let cured_by = climbed.cured_by.filter(|_| self.seat.place == place);

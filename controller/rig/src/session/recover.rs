@@ -161,7 +161,7 @@ async fn mend(
 /// Asks for a proof; nothing if somebody asked to stop meanwhile.
 async fn prove(making: &mut Making<'_>) -> Option<Proof> {
     let cancel = making.cancel.clone();
-    let mut nurse = Nurse { making, charted: true, unanswered: 0 };
+    let mut nurse = Nurse::new(making, true);
     tokio::select! {
         biased;
         () = cancel.cancelled() => None,

@@ -1,0 +1,199 @@
+//! A console that is reached by SSH: a real server, a real client, a real board behind both.
+
+use std::fs;
+use std::io::{Read, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crate::manifest::elf;
+use crate::serial::Bench;
+use crate::workshop::{Started, Workshop, ran, until};
+
+/// The first case of the report.
+const CASE: &str = "test_starts_empty:PASS";
+
+/// What the console server says first to whoever is connected.
+const OPEN: &str = "console is open";
+
+/// Runs a program that has to succeed.
+fn made(command: &mut Command) {
+    let ran = ran(command).unwrap();
+    assert_eq!(ran.code(), 0, "{ran}");
+}
+
+/// An SSH server on a port of its own, with keys of its own.
+struct Sshd {
+    port: u16,
+    folder: PathBuf,
+    /// The connections so far; each has a server process, which ends with it.
+    connections: Arc<Mutex<Vec<(TcpStream, Started)>>>,
+}
+
+impl Sshd {
+    fn start(workshop: &Workshop) -> Self {
+        let folder = workshop.path("ssh");
+        // Nobody else may write there, or the server believes no key.
+        fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
+        for key in ["host", "user"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(folder.join(key));
+            made(keygen.stdin(Stdio::null()));
+        }
+        let path = |name: &str| folder.join(name).display().to_string();
+        let config = format!(
+            "HostKey {}\nAuthorizedKeysFile {}\nUsePAM no\nStrictModes no\nPidFile none\n\
+             PasswordAuthentication no\nPermitRootLogin prohibit-password\n",
+            path("host"),
+            path("user.pub")
+        );
+        fs::write(folder.join("config"), config).unwrap();
+        if nix::unistd::geteuid().is_root() {
+            // The folder into which the server locks its unprivileged half.
+            fs::create_dir_all("/run/sshd").unwrap();
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let connections = Arc::<Mutex<Vec<_>>>::default();
+        let (known, at) = (Arc::clone(&connections), folder.clone());
+        // Ends with the test's process.
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let end = || Stdio::from(OwnedFd::from(stream.try_clone().unwrap()));
+                let mut server = Command::new("/usr/sbin/sshd");
+                server.args(["-i", "-e", "-f"]).arg(at.join("config"));
+                server.stdin(end()).stdout(end());
+                let log = fs::File::options().append(true).create(true).open(at.join("log"));
+                server.stderr(log.unwrap());
+                let server = Started::of(&mut server);
+                known.lock().unwrap_or_else(PoisonError::into_inner).push((stream, server));
+            }
+        });
+        Self { port, folder, connections }
+    }
+
+    /// Returns the line of a rig file for a console that a remote program passes on.
+    fn wire(&self, remote: &str) -> String {
+        let path = |name: &str| self.folder.join(name).display().to_string();
+        let (port, key) = (self.port.to_string(), path("user"));
+        let known = format!("UserKnownHostsFile={}", path("known"));
+        let argv = [
+            "ssh",
+            "-T",
+            "-F",
+            "none",
+            "-i",
+            &key,
+            "-p",
+            &port,
+            "-o",
+            &known,
+            "-o",
+            "StrictHostKeyChecking=accept-new",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "IdentitiesOnly=yes",
+            "127.0.0.1",
+            remote,
+        ];
+        format!("command = {}\nready = \"{OPEN}\"", serde_json::to_string(&argv).unwrap())
+    }
+
+    /// Cuts every connection, as a router does that forgets them.
+    fn cut(connections: &Mutex<Vec<(TcpStream, Started)>>) {
+        for (stream, _) in connections.lock().unwrap().iter() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Where a board's serial output can be had by one at a time; nobody's is lost, as on a wire.
+struct ConsoleServer {
+    now: Arc<Mutex<Option<UnixStream>>>,
+}
+
+impl ConsoleServer {
+    fn start(path: &Path) -> Self {
+        let listener = UnixListener::bind(path).unwrap();
+        let now = Arc::<Mutex<Option<UnixStream>>>::default();
+        let current = Arc::clone(&now);
+        thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut now = current.lock().unwrap_or_else(PoisonError::into_inner);
+                let greeted = writeln!(stream, "{OPEN}");
+                *now = greeted.is_ok().then_some(stream);
+            }
+        });
+        Self { now }
+    }
+
+    /// Passes a board's output on, and does something when a text has first come through.
+    fn pass(self, mut board: impl Read, text: &str, mut then: impl FnMut()) {
+        let (mut seen, mut done, mut some) = (Vec::new(), false, [0; 1 << 10]);
+        loop {
+            // The board's end is the end of the test.
+            let Ok(count @ 1..) = board.read(&mut some) else { return };
+            for &byte in &some[..count] {
+                let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+                if now.as_mut().is_some_and(|stream| stream.write_all(&[byte]).is_err()) {
+                    *now = None;
+                }
+                drop(now);
+                seen.push(byte);
+                if !done && seen.ends_with(text.as_bytes()) {
+                    done = true;
+                    then();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_session_that_is_cut_in_the_middle_of_a_report_is_made_again_and_passes() {
+    let bench = Bench::of(|workshop| {
+        let (sshd, port) = (Sshd::start(workshop), workshop.path("port"));
+        let console = ConsoleServer::start(&port);
+        let wire = sshd.wire(&format!("exec socat - UNIX-CONNECT:{}", port.display()));
+        let runs = workshop.runs();
+        let cut = move || {
+            until("the text in the run's log", || {
+                let run = fs::read_dir(&runs).ok()?.flatten().next()?.path();
+                let raw = fs::read_to_string(run.join("consoles/1/uart0.raw")).ok()?;
+                raw.contains(CASE).then_some(())
+            });
+            Sshd::cut(&sshd.connections);
+        };
+        (wire, |board| console.pass(board, CASE, cut))
+    });
+    let image = elf("microbit", "unity-pass");
+    let run = |more: &[&str]| {
+        let args = ["--json", "run", "-b", "bench", &image, "--timeout", "4m"];
+        let ran = bench.workshop.run(args.iter().chain(more));
+        ran.says(0, &["the rig works again, by reopen"]);
+        let document = ran.json().unwrap();
+        let first = &document["attempts"][0];
+        assert_eq!((&first["cause"], &first["replaced"]), (&"output_lost".into(), &true.into()));
+        assert!(first["summary"].as_str().unwrap().contains("wire, away for "), "{ran}");
+        document
+    };
+    run(&[]);
+    let raw = fs::read_to_string(bench.run_dir().unwrap().join("consoles/1/uart0.raw")).unwrap();
+    assert!(raw.starts_with("jig-fixture unity-pass on microbit\n"), "{raw}");
+    assert!(!raw.contains("3 Tests"), "{raw}");
+    // The same from this end: what reaches the console is killed.
+    let document = run(&["--inject", "ssh-drop@0s"]);
+    let note = document["verdict"]["notes"][0].as_str().unwrap();
+    assert!(note.starts_with("injected ssh-drop@0s: killed what reaches the console"), "{note}");
+    until("the end of each client and what it has started", || {
+        let all = bench.workshop.processes();
+        let left = |line: &str| line.starts_with("ssh ") || line.starts_with("socat ");
+        all.iter().all(|(_, line)| !left(line)).then_some(())
+    });
+}
