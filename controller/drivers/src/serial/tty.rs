@@ -92,6 +92,13 @@ impl TtyWire {
 
     fn set_up(path: &Path, baud: Option<u32>) -> Result<Self, TtyError> {
         let opening = |source| TtyError::Open { path: path.to_owned(), source };
+        // Asked before it is opened: whoever has it notices the opening, and cannot know that
+        // nothing will be read.
+        if baud.is_some()
+            && let Some(by) = holder(path)
+        {
+            return Err(TtyError::Taken { path: path.to_owned(), by: Some(by) });
+        }
         // Without O_NONBLOCK a port that waits for its carrier would block the open itself.
         let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let mut options = OpenOptions::new();
