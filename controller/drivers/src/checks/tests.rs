@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jig_model::Cause;
 use jig_model::protocol::{CheckReport, HealthCheck, NoLedger};
 use jig_model::rig_file::WireEnd;
-use nix::pty::openpty;
-use nix::unistd::ttyname;
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 
 use super::host::{handles, memory};
 use super::*;
@@ -175,8 +175,13 @@ fn wire(end: &WireEnd) -> Box<dyn HealthCheck> {
 
 #[tokio::test]
 async fn a_serial_port_is_there_usable_and_free() {
-    let pty = openpty(None, None).unwrap();
-    let path = ttyname(&pty.slave).unwrap();
+    // No child of another test may inherit it, or it would be in use by that.
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let pty = posix_openpt(flags).unwrap();
+    grantpt(&pty).unwrap();
+    unlockpt(&pty).unwrap();
+    let path = ptsname_r(&pty).unwrap();
+    let _port = fs::File::open(&path).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let by_id = dir.path().join("usb-by-id");
     std::os::unix::fs::symlink(&path, &by_id).unwrap();

@@ -128,13 +128,10 @@ impl ManagedProcess {
         let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
         // Until it is reaped the number is its own.
         let stat = match *reaped {
-            false => std::fs::read_to_string(format!("/proc/{}/stat", self.pid)),
+            false => std::fs::read(format!("/proc/{}/stat", self.pid)),
             true => return false,
         };
-        // The state stands behind the name, which is in brackets and may hold any others.
-        let stat = stat.unwrap_or_default();
-        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-        state == Some('T')
+        stopped(&stat.unwrap_or_default())
     }
 
     /// Returns how long each of its threads has waited for a processor.
@@ -265,11 +262,31 @@ fn wait_and_reap(pid: Pid, reaped: &Mutex<bool>) -> Ending {
     }
 }
 
+/// Tells whether `/proc/<pid>/stat` says that somebody has stopped a process. (proc(5): the state
+/// stands behind the name, which is in brackets and may hold any bytes, brackets too.)
+fn stopped(stat: &[u8]) -> bool {
+    let name_ends = stat.iter().rposition(|&byte| byte == b')');
+    name_ends.and_then(|at| stat.get(at + 2)) == Some(&b'T')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::process::StillnessWatch;
     use jig_model::protocol::NoLedger;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_name_hides_the_state_behind_it(
+            name in proptest::collection::vec(any::<u8>(), 0..20),
+            state in "[RSDTtZX]",
+        ) {
+            let _ = stopped(&name);
+            let stat = [b"7 (", name.as_slice(), b") ", state.as_bytes(), b" 1 7 7 0"].concat();
+            prop_assert_eq!(stopped(&stat), state == "T");
+        }
+    }
 
     fn request(program: &str, args: &[&str]) -> SpawnRequest {
         SpawnRequest {

@@ -38,6 +38,8 @@ pub(super) fn longest(before: &BTreeMap<u32, Duration>, now: &BTreeMap<u32, Dura
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -47,6 +49,14 @@ mod tests {
             assert_eq!(wait(other), None, "{other}");
         }
         assert!(waits(Path::new("/proc/self/none")).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_numbers_are_read(text in "[0-9a-z \\n-]{0,40}", nanos in any::<u64>()) {
+            let _ = wait(&text);
+            prop_assert_eq!(wait(&format!("1 {nanos} 2")), Some(Duration::from_nanos(nanos)));
+        }
     }
 
     #[test]

@@ -192,7 +192,10 @@ fn hash(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::recovery::canary_plan;
 
     fn passed<'a>(board: &'a BoardId, bytes: &'a [u8], took_ms: u64) -> Passed<'a> {
         Passed { board, format: KnownFormat::Elf, bytes, until: None, took_ms }
@@ -244,5 +247,33 @@ mod tests {
         let text = fs::read_to_string(&record).unwrap().replace("\"version\": 1", "\"version\": 2");
         fs::write(&record, text).unwrap();
         assert!(places.known_good(&place, &board).is_none());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn a_record_that_somebody_has_changed_is_fit_for_use_or_none(
+            at in any::<proptest::sample::Index>(),
+            bytes in "[0-9a-z\":,{}\\x00-\\xff]{0,6}",
+        ) {
+            let state = tempfile::tempdir().unwrap();
+            let places = Places::new(state.path());
+            let (place, board) = ("desk".parse().unwrap(), "b".parse().unwrap());
+            let now = Timestamp::UNIX_EPOCH;
+            places.keep_known_good(&place, &passed(&board, b"image", 7), now).unwrap();
+            let (record, _) = places.known_good_paths(&place);
+            let mut text = fs::read(&record).unwrap();
+            let at = at.index(text.len());
+            text.splice(at..text.len().min(at + 2), bytes.bytes());
+            fs::write(&record, text).unwrap();
+            if let Some((known, image)) = places.known_good(&place, &board) {
+                prop_assert_eq!(image, b"image");
+                let _ = canary_plan(&known);
+            }
+            // Whatever it says now, what passes next can be kept.
+            places.doubt_known_good(&place, Some(MOST_DOUBTS)).unwrap();
+            places.keep_known_good(&place, &passed(&board, b"next", 7), now).unwrap();
+            prop_assert_eq!(places.known_good(&place, &board).unwrap().1, b"next");
+        }
     }
 }

@@ -69,6 +69,8 @@ pub(super) fn kill_exactly(pid: u32, start_ticks: u64) -> Result<bool, Errno> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -78,6 +80,20 @@ mod tests {
         assert_eq!(parse_stat(line), Some(expected));
         for end in 0..line.len() {
             let _ = parse_stat(&line[..end]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_hides_what_follows_it_and_no_bytes_panic(
+            name in proptest::collection::vec(any::<u8>(), 0..20),
+            group in any::<i32>(),
+            start_ticks in any::<u64>(),
+        ) {
+            let _ = parse_stat(&name);
+            let rest = format!(") S 1 {group} 40 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 {start_ticks} 1\n");
+            let line = [b"42 (", name.as_slice(), rest.as_bytes()].concat();
+            prop_assert_eq!(parse_stat(&line), Some(Stat { dead: false, group, start_ticks }));
         }
     }
 
