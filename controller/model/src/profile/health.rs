@@ -16,7 +16,7 @@ pub enum CheckKind {
     Board,
     /// What the place's console wires end at is there, and nobody else has it.
     Console,
-    /// What switches the place's power can be asked, and its witness agrees.
+    /// What switches the place's power can be asked.
     Power,
     /// The folder of the runs has room.
     Disk,
