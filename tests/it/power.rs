@@ -3,8 +3,11 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
@@ -73,7 +76,7 @@ fn commands_to_one_device_come_one_by_one_with_its_gap() {
     let device = PROGRAM.replace("0ms", "150ms");
     let lab = Lab::new(&device, &[("a", "1"), ("b", "2"), ("c", "3")]);
     program(&lab, PDU);
-    let ran: Vec<Ran> = std::thread::scope(|scope| {
+    let ran: Vec<Ran> = thread::scope(|scope| {
         let lab = &lab;
         let go = |place| scope.spawn(move || lab.power(&["-b", place, "on"]));
         let threads = ["a", "b", "c"].map(go);
@@ -364,7 +367,7 @@ fn a_device_that_is_not_there_or_hangs_is_given_up_in_time() {
     lab.declare(&device, &[("a", "1")]);
     let began = Instant::now();
     lab.power(&["-b", "a", "on"]).says(75, &["did not answer within 200ms"]);
-    assert!(began.elapsed() >= std::time::Duration::from_millis(200));
+    assert!(began.elapsed() >= Duration::from_millis(200));
 }
 
 #[test]
@@ -570,4 +573,63 @@ fn a_witness_sees_what_the_device_only_claims() {
         "outlet 3 of pdu was switched on, but outlet seen of eye sees the contrary after 5s";
     lab.power(&["-b", "a", "on"]).says(75, &[words]);
     assert!(lab.power(&["--explain", "a"]).out().contains("witness     outlet seen of eye"));
+}
+
+/// A program that feeds a board: it prints as long as it has power.
+const FEEDS: &str = "#!/bin/sh\n\
+    case $1 in\n\
+    set) echo $3 > outlet-$2; [ $3 = on ] && touch fed || rm -f fed ;;\n\
+    get) cat outlet-$2 ;;\n\
+    esac\n";
+
+/// Stands for the console of that board, behind a server.
+fn chatter(lab: &Lab) -> PathBuf {
+    let (path, fed) = (lab.workshop.path("console"), lab.workshop.path("fed"));
+    let listener = UnixListener::bind(&path).unwrap();
+    // Ends with the process: it waits for nobody and holds nothing of the test's.
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // A line without power may hum.
+            let says = || if fed.exists() { &b"tick tock\r\n"[..] } else { b"\0" };
+            while stream.write_all(says()).is_ok() {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    });
+    path
+}
+
+#[test]
+fn a_console_that_prints_on_contradicts_an_outlet_that_is_off() {
+    let slot = Slot::take();
+    let lab = Lab::new(PROGRAM, &[]);
+    let (console, served) = (chatter(&lab), Served::start(&lab.workshop, "microbit", &[]));
+    let rig = format!(
+        "version = 1\n[[power]]\nname = \"pdu\"\n{PROGRAM}\n\
+         [[place]]\nname = \"a\"\nboard = \"microbit\"\nprobe = {{ selector = \"{}\" }}\n\
+         power = {{ device = \"pdu\", outlet = \"3\", off_time = \"1ms\", witness = \"console\" }}\n\
+         [[place.console]]\nname = \"uart0\"\nunix = \"{}\"\n",
+        served.selector,
+        console.display()
+    );
+    lab.workshop.write("rig.toml", rig);
+    let image = elf("microbit", "rtt-echo");
+    let wait = ["--until", "tick tock", "--timeout", "60s", "--cures", "0"];
+    let run = || lab.workshop.run(["run", "-b", "a", &image].iter().chain(&wait));
+    program(&lab, FEEDS);
+    for (action, state) in [("on", "on"), ("off", "off"), ("verify", "off"), ("cycle", "on")] {
+        let ran = lab.power(&["-b", "a", action]);
+        let words = format!("a: {state} (outlet 3 of pdu, witnessed by console uart0");
+        assert!(ran.out().starts_with(&words), "{ran}");
+    }
+    run().says(0, &[]);
+    // It feeds another board; its own read-back says that all is well.
+    program(&lab, &FEEDS.replace("rm -f fed", "true"));
+    lab.power(&["-b", "a", "on"]).says(0, &[]);
+    let words = "outlet 3 of pdu was switched off, but console uart0 sees the contrary after 5s";
+    run().says(75, &[words, "power_lied"]);
+    assert!(lab.power(&["--explain", "a"]).out().contains("console uart0: what prints has power"));
+    drop(served);
+    drop(slot);
 }

@@ -43,7 +43,7 @@ impl<'m, 'a> Nurse<'m, 'a> {
     }
 }
 
-/// A device that was silent so often is asked no more: each time costs its whole time-out.
+/// A device that did not answer so often is asked no more: each time costs its whole time-out.
 const SILENT: u32 = 2;
 
 impl Bedside for Nurse<'_, '_> {
@@ -128,12 +128,12 @@ impl Nurse<'_, '_> {
         }
     }
 
-    /// Refuses to ask what switches the board's power once more, if it was silent too often.
+    /// Refuses to ask what switches the board's power once more, if it did not answer before.
     fn power_answers(&self) -> Result<(), String> {
         if self.unanswered < SILENT {
             return Ok(());
         }
-        Err(format!("skipped: what switches the board's power was silent {SILENT} times"))
+        Err(format!("skipped: what switches the board's power did not answer {SILENT} times"))
     }
 
     /// Counts a failure of what switches the board's power, and returns its words.
