@@ -10,6 +10,7 @@ use nix::fcntl::OFlag;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use serde_json::Value;
 
+use crate::manifest::elf;
 use crate::served::first_line;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran, until};
 
@@ -143,6 +144,30 @@ fn a_board_behind_a_probe_is_asked_and_its_wires_and_outlet_are_looked_at() {
     let busy = place(&ran, "bench");
     assert!(busy["in_use"].as_str().unwrap().contains("is in use by"), "{ran}");
     assert_eq!((&busy["checks"], &busy["failures"]), (&Value::Null, &gone["failures"]));
+}
+
+#[test]
+fn a_run_begins_with_a_look_at_its_host() {
+    let (_slot, workshop) = (Slot::take(), Workshop::new());
+    let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("board-profiles");
+    let profile = fs::read_to_string(profiles.join("mps2-an385.toml")).unwrap();
+    fs::create_dir(workshop.path("board-profiles")).unwrap();
+    let wants = format!("{profile}\n[health]\nfree_disk = \"1000000G\"\n");
+    workshop.write("board-profiles/mps2-an385.toml", wants);
+    let image = elf("mps2-an385", "unity-pass");
+    let ran = workshop.run(["--json", "run", "-b", "mps2-an385", &image]);
+    ran.says(0, &[]);
+    let notes = ran.json().unwrap()["verdict"]["notes"].clone();
+    let note = notes[0].as_str().unwrap();
+    assert!(note.starts_with("before the test: free-disk: only "), "{ran}");
+    let ran = workshop.run(["--json", "health", "-b", "mps2-an385"]);
+    let now = place(&ran, "mps2-an385");
+    assert_eq!((&now["state"], &now["passes"]), (&"suspect".into(), &1.into()), "{ran}");
+    // A place that is not well is asked itself, so the test's own attempt is the second.
+    workshop.run(["--json", "run", "-b", "mps2-an385", &image]).says(0, &[]);
+    let dir = workshop.run_dirs().pop().unwrap();
+    assert!(dir.join("consoles/2/uart0.raw").exists(), "{dir:?}");
+    workshop.nothing_lives(DEADLINE).unwrap();
 }
 
 #[test]

@@ -102,6 +102,10 @@ fn a_run_moves_to_a_place_that_works_and_to_no_other() {
     ran.says(0, &["reopen did not help"]);
     assert!(notes(&ran).contains("the rig was repaired by fail-over after probe_missing"), "{ran}");
     assert_eq!(ran.json().unwrap()["place"], "bench-3", "{ran}");
+    // A repair is of the place that was named.
+    let recover = workshop.run(["recover", "-b", "bench-1"]);
+    recover.says(75, &["reopen did not help"]);
+    assert!(!recover.err().contains("fail-over"), "{recover}");
     let left = health(&workshop, "bench-1");
     assert_eq!((&left["state"], &left["figures"]["runs"]), (&"unhealthy".into(), &0.into()));
     let moved = health(&workshop, "bench-3");
@@ -113,6 +117,22 @@ fn a_run_moves_to_a_place_that_works_and_to_no_other() {
     }
     let ran = workshop.run(["--json", "run", "-b", "bench-1", &elf("microbit", "rtt-report")]);
     ran.says(75, &["place bench-2 is unhealthy: ", "place bench-3 is unhealthy: "]);
+    workshop.nothing_lives(DEADLINE).unwrap();
+}
+
+#[test]
+fn places_on_one_outlet_stand_in_for_each_other() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let outlet = "power = { device = \"pdu\", outlet = \"1\", off_time = \"1ms\" }\n";
+    rig(&workshop, 2, "['reopen', 'fail-over']", outlet);
+    let rig = fs::read_to_string(workshop.path("rig.toml")).unwrap();
+    let device = "[[power]]\nname = \"pdu\"\ngap = \"0ms\"\n[power.command]\nset = [\"true\", \"{state}\"]\n";
+    workshop.write("rig.toml", rig + device);
+    let served = Served::start(&workshop, "desk-2", &[]);
+    let ran = workshop.run(["--json", "run", "-b", "bench-1", &elf("microbit", "rtt-report")]);
+    ran.says(0, &["the run moved from place bench-1 to bench-2"]);
+    drop(served);
     workshop.nothing_lives(DEADLINE).unwrap();
 }
 

@@ -94,19 +94,31 @@ impl Powered<'_> {
 pub(crate) struct RigLab<'c> {
     catalogue: &'c Catalogue,
     common: &'c Common,
-    /// Places that the run has moved to, and those that lose their power with them.
-    claimed: Mutex<Vec<PlaceLock>>,
+    /// What is the run's for as long as it lasts: its place, those it has moved to, and those
+    /// that lose their power with them.
+    held: Mutex<Vec<PlaceLock>>,
 }
 
 impl<'c> RigLab<'c> {
     pub(crate) fn new(catalogue: &'c Catalogue, common: &'c Common) -> Self {
-        Self { catalogue, common, claimed: Mutex::default() }
+        Self { catalogue, common, held: Mutex::default() }
     }
 
-    /// Takes places that nobody uses, or none of them.
+    /// Takes in what is the run's for as long as it lasts.
+    pub(crate) fn keep(&self, mut locks: Vec<PlaceLock>) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).append(&mut locks);
+    }
+
+    fn has(&self, place: &PlaceName) -> bool {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.iter().any(|lock| lock.place() == place)
+    }
+
+    /// Takes places that nobody else uses, or none of them.
     async fn lock(&self, mut names: Vec<PlaceName>) -> Result<Vec<PlaceLock>, String> {
         // In one order for all, so that no two wait for each other.
         names.sort();
+        names.retain(|name| !self.has(name));
         let places = self.catalogue.places();
         let mut locked = Vec::new();
         for name in &names {
@@ -138,8 +150,7 @@ impl Lab for RigLab<'_> {
             }
             let mut names = vec![place.clone()];
             names.extend(InRun::of(self.catalogue, place).into_iter().flat_map(|o| o.also));
-            let locked = self.lock(names).await?;
-            self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(locked);
+            self.keep(self.lock(names).await?);
             Ok(())
         })
     }

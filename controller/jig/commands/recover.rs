@@ -6,7 +6,7 @@ use std::time::Duration;
 use jig_model::recovery::Rung;
 use jig_model::{PlaceName, exit};
 use jig_rig::report::{RunReport, json};
-use jig_rig::session::{Bench, Extent, RecoverRequest, Seat, recover as climb, rungs};
+use jig_rig::session::{Bench, Extent, RecoverRequest, Seat, recover as climb, repair_rungs};
 use jig_rig::workflow::CancelToken;
 use serde_json::json as value;
 
@@ -35,7 +35,7 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
             resource: place.resource,
             profile,
         };
-        let (ladder, within) = rungs(&seat, &[], &RigLab::new(&catalogue, common), args.from);
+        let (ladder, within) = repair_rungs(&seat, &RigLab::new(&catalogue, common), args.from);
         show_ladder(screen, &seat, &ladder, within);
         return Ok(exit::PASS);
     }

@@ -122,13 +122,12 @@ pub(crate) fn on_bench(
         stop_on_signals(cancel.clone()).map_err(bug)?;
         // An emulated board is a new one for each run; of a real one there is one. With it go
         // those that lose their power together with it, in one order for all runs.
-        let mut held = Vec::new();
         if matches!(place.resource, Resource::Probe(_)) {
             let also = outlet.iter().flat_map(|outlet| &outlet.also);
             let mut names: Vec<&PlaceName> = also.chain([&place.name]).collect();
             names.sort();
             for place in names {
-                held.push(hold(&places, place, &cancel, screen).await?);
+                lab.keep(vec![hold(&places, place, &cancel, screen).await?]);
             }
         }
         let bench = Bench {
@@ -150,6 +149,8 @@ pub(crate) fn on_bench(
             None => running.await,
         }
     });
+    // Whoever waits for the place need not wait for what is shown, too.
+    drop(lab);
     shown();
     for left in faults.iter().flat_map(Faults::left) {
         screen.say(&format!("--inject {left} has not struck: its moment did not come"));

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use jig_drivers::serial::keeper::{KeeperError, PenClient, pen, status};
 use jig_model::keeper::{KeptState, MOST_INPUT, PenNews, PenOrder};
 use jig_model::protocol::LineControl;
+use jig_model::rig_file::Resource;
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
 use jig_rig::console::{Escaper, RecordKind, TailItem, escape};
 use jig_rig::keeper::{LogFolder, Passage, Scroll, ScrollError, Source};
@@ -63,9 +64,7 @@ impl Attach<'_> {
                 }
                 if !asked.listen_only {
                     let words = format!("nobody keeps {} of place {}", self.console, self.place);
-                    return Err(Failure::new(Fault::Usage, words).help(
-                        "start `jig serve`; with --listen-only what was kept is shown all the same",
-                    ));
+                    return Err(Failure::new(Fault::Usage, words).help(self.instead()));
                 }
                 return self.talk(None).await.map(Some);
             };
@@ -77,6 +76,19 @@ impl Attach<'_> {
         });
         runtime.shutdown_background();
         outcome
+    }
+
+    /// Says what to do about a console that nobody keeps.
+    fn instead(&self) -> String {
+        let place = self.catalogue.rig.place(self.place.as_str());
+        if place.is_ok_and(|place| matches!(place.resource, Resource::Emulator(_))) {
+            return format!(
+                "an emulated board prints only while something runs it: jig console -b {} \
+                 --image APP.elf; with --listen-only what its runs printed is shown",
+                self.place
+            );
+        }
+        "start `jig serve`; with --listen-only what was kept is shown all the same".to_owned()
     }
 
     /// Asks where the console stands; nothing where nobody keeps it.

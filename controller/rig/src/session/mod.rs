@@ -19,5 +19,5 @@ mod turns;
 
 pub use images::{ImagesError, UnreadableImage};
 pub use lab::{Lab, NoLab, Seat, StartChecks};
-pub use recover::{Extent, RecoverRequest, recover, rungs};
+pub use recover::{Extent, RecoverRequest, recover, repair_rungs};
 pub use run::{Bench, Observer, SessionError, SessionRequest, run};

@@ -51,10 +51,10 @@ pub enum Extent {
     From(RecoveryStep),
 }
 
-/// Returns the ladder of a place as it would be climbed, and how long that takes at most.
+/// Returns the ladder of a place as it would be climbed under a test, and how long that takes at most.
 ///
 /// `spare` are the places that may stand in for it.
-pub fn rungs(
+pub(super) fn rungs(
     seat: &Seat<'_>,
     spare: &[Seat<'_>],
     lab: &dyn Lab,
@@ -67,6 +67,20 @@ pub fn rungs(
         rungs.drain(..start.unwrap_or(0));
     }
     let within = climb_within(&rungs, recovery.within);
+    (rungs, within)
+}
+
+/// Returns the ladder by which a place is repaired without a test: a run could move to another
+/// place, but that would not repair this one.
+pub fn repair_rungs(
+    seat: &Seat<'_>,
+    lab: &dyn Lab,
+    from: Option<RecoveryStep>,
+) -> (Vec<Rung>, Duration) {
+    let (mut rungs, within) = rungs(seat, &[], lab, from);
+    for rung in rungs.iter_mut().filter(|rung| rung.step == RecoveryStep::FailOver) {
+        rung.skip = Some("a run would move to another place, which repairs nothing".to_owned());
+    }
     (rungs, within)
 }
 
@@ -102,7 +116,7 @@ pub async fn recover(
         Extent::From(step) => Some(step),
         Extent::Ask | Extent::Repair => None,
     };
-    let (rungs, within) = rungs(&seat, bench.spare, bench.lab, from);
+    let (rungs, within) = repair_rungs(&seat, bench.lab, from);
     let lookout = Arc::new(Lookout::new(Arc::clone(&seat.profile)));
     let (plan, images) = (default_plan(false, None, Duration::ZERO), BTreeMap::new());
     let mut making = Making {
