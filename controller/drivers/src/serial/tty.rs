@@ -97,6 +97,10 @@ impl TtyWire {
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(flags.bits());
         let taken = || TtyError::Taken { path: path.to_owned(), by: holder(path) };
+        // Whoever has it is told of each opening, and must doubt what was read meanwhile.
+        if baud.is_some() && holder(path).is_some() {
+            return Err(taken());
+        }
         let file = options.open(path).map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => taken(),
             _ => opening(error),
