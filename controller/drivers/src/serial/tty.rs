@@ -153,7 +153,11 @@ fn exclude_others(port: &File) -> io::Result<()> {
 
 impl Wire for TtyWire {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.tty.poll_read(cx, buf)
+        let read = self.tty.poll_read(cx, buf);
+        if read.is_pending() {
+            self.watch.poll(cx);
+        }
+        read
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
