@@ -117,8 +117,8 @@ fn usable(path: &Path) -> Result<(), String> {
 /// A process that has a port.
 struct Other {
     who: String,
-    /// Runs the same program as this process and holds the lock: another Jig, which gives the
-    /// port away to whoever holds the place.
+    /// Runs the same program as this process, and holds the lock: another Jig, which gives the
+    /// port away to whoever holds the place. Or is about to become a child of this process.
     is_us: bool,
 }
 
@@ -132,10 +132,17 @@ fn holders(path: &Path, proc: &Path) -> Vec<Other> {
     let own = fs::read_link(proc.join("self/exe")).ok();
     let other = |pid: u32| {
         let exe = fs::read_link(proc.join(format!("{pid}/exe"))).ok();
-        let is_us = locker == Some(pid) && exe.is_some() && exe == own;
+        let is_us = exe.is_some() && exe == own && (locker == Some(pid) || is_fork(pid, proc));
         Other { who: crate::serial::named(pid), is_us }
     };
     pids.into_iter().map(other).collect()
+}
+
+/// Tells whether a process is this one's child that has not begun its own program yet: until
+/// then it has all that is open here, and the same command line.
+fn is_fork(pid: u32, proc: &Path) -> bool {
+    let line = |of: &str| fs::read(proc.join(of).join("cmdline")).ok();
+    line(&pid.to_string()).is_some_and(|line_of| Some(line_of) == line("self"))
 }
 
 /// A server that accepts connections.

@@ -7,12 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jig_model::Cause;
 use jig_model::protocol::{CheckReport, HealthCheck, NoLedger};
 use jig_model::rig_file::WireEnd;
-use nix::fcntl::OFlag;
-use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 
 use super::host::{handles, memory};
 use super::*;
 use crate::process::{ManagedProcess, SpawnRequest};
+use crate::serial::test_pty::TestPty;
 
 async fn run(mut check: Box<dyn HealthCheck>) -> CheckReport {
     let report = check.check().await;
@@ -175,13 +174,7 @@ fn wire(end: &WireEnd) -> Box<dyn HealthCheck> {
 
 #[tokio::test]
 async fn a_serial_port_is_there_usable_and_free() {
-    // No child of another test may inherit it, or it would be in use by that.
-    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    let pty = posix_openpt(flags).unwrap();
-    grantpt(&pty).unwrap();
-    unlockpt(&pty).unwrap();
-    let path = ptsname_r(&pty).unwrap();
-    let _port = fs::File::open(&path).unwrap();
+    let TestPty { master: _master, slave: _slave, path } = TestPty::open();
     let dir = tempfile::tempdir().unwrap();
     let by_id = dir.path().join("usb-by-id");
     std::os::unix::fs::symlink(&path, &by_id).unwrap();

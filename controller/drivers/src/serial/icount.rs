@@ -56,13 +56,14 @@ pub(super) fn read(tty: BorrowedFd<'_>) -> io::Result<Counters> {
 mod tests {
     use std::os::fd::AsFd as _;
 
+    use super::super::test_pty::TestPty;
     use super::*;
 
     #[test]
     fn the_kernel_is_asked_and_a_pseudo_terminal_does_not_count() {
         // As linux/serial.h has it: a larger one would be read beyond what the kernel wrote.
         assert_eq!(size_of::<Raw>(), 80);
-        let pty = nix::pty::openpty(None, None).unwrap();
+        let pty = TestPty::open();
         let error = read(pty.slave.as_fd()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
     }

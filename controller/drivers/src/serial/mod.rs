@@ -36,6 +36,8 @@ mod sharing;
 mod socket;
 mod telnet;
 #[cfg(test)]
+pub(crate) mod test_pty;
+#[cfg(test)]
 mod tests;
 mod tty;
 

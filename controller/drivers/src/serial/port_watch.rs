@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
+use std::task::Context;
 
 use jig_model::protocol::WireNews;
 
@@ -27,6 +28,11 @@ impl PortWatch {
     /// Another process goes on with the port.
     pub(super) fn lend(&self) {
         self.lent.set(true);
+    }
+
+    /// Has whoever asks woken when there is something to tell that no byte comes with.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
+        self.sharing.poll(cx);
     }
 
     /// Tells what has happened since the last look, one thing at a time.

@@ -36,6 +36,8 @@ pub(super) struct Rfc2217Wire {
     out: Vec<u8>,
     /// Overruns that nobody has heard of yet; several at one place are one.
     overrun: bool,
+    /// How many characters came with errors that nobody has heard of yet.
+    garbled: u64,
     suspended: bool,
     /// Who waits to send.
     writer: Option<Waker>,
@@ -63,6 +65,7 @@ impl Rfc2217Wire {
             ready: VecDeque::new(),
             out: hello(),
             overrun: false,
+            garbled: 0,
             suspended: false,
             writer: None,
             held: None,
@@ -77,7 +80,7 @@ impl Rfc2217Wire {
                     Said::Baud(got) => {
                         return Err(refused(format!("sets {got} baud instead of {baud}")));
                     }
-                    Said::Overrun | Said::Suspended(_) => {}
+                    Said::Errors { .. } | Said::Suspended(_) => {}
                 }
             }
             if wire.ready.len() > MOST_BEFORE {
@@ -107,7 +110,10 @@ impl Rfc2217Wire {
         self.ready.extend(port);
         for said in &said {
             match said {
-                Said::Overrun => self.overrun = true,
+                Said::Errors { overrun, garbled } => {
+                    self.overrun |= overrun;
+                    self.garbled += u64::from(*garbled);
+                }
                 Said::Suspended(now) => {
                     self.suspended = *now;
                     self.writer.take_if(|_| !now).into_iter().for_each(Waker::wake);
@@ -135,7 +141,7 @@ impl Wire for Rfc2217Wire {
             if buf.is_empty() || !self.ready.is_empty() {
                 return Poll::Ready(io::Read::read(&mut self.ready, buf));
             }
-            if self.overrun {
+            if self.overrun || self.garbled > 0 {
                 // To be asked for first.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -162,7 +168,11 @@ impl Wire for Rfc2217Wire {
     }
 
     fn news(&mut self) -> Option<WireNews> {
-        std::mem::take(&mut self.overrun).then_some(WireNews::Overrun(None))
+        if std::mem::take(&mut self.overrun) {
+            return Some(WireNews::Overrun(None));
+        }
+        let garbled = std::mem::take(&mut self.garbled);
+        (garbled > 0).then_some(WireNews::Garbled(garbled))
     }
 
     fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {

@@ -9,14 +9,16 @@
 
 use std::fs;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::path::PathBuf;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use tokio::io::Interest;
 
 use super::holder::{named, openers};
+use crate::descriptor::Descriptor;
 
 /// How often a program that opens a port again and again is told of.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -28,43 +30,55 @@ const ROOM: usize = 512;
 #[derive(Debug)]
 pub(super) struct Sharing {
     /// Nothing where the kernel has no watch to give.
-    events: Option<OwnedFd>,
+    events: Option<Descriptor>,
+    /// Somebody has, and nobody was told.
+    opened: bool,
     port: PathBuf,
     told: Option<Instant>,
 }
 
 impl Sharing {
-    /// Begins with a port that is open here.
+    /// Begins with a port that is open here. Call within a tokio runtime that has I/O enabled.
     pub(super) fn of(port: BorrowedFd<'_>) -> Self {
         let link = format!("/proc/self/fd/{}", port.as_raw_fd());
-        let watch = || -> io::Result<(OwnedFd, PathBuf)> {
+        let watch = || -> io::Result<(Descriptor, PathBuf)> {
             let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
             // By the descriptor, so that it is this very device whatever its name is by now.
             inotify::add_watch(&events, link.as_str(), WatchFlags::OPEN)?;
-            Ok((events, fs::read_link(&link)?))
+            Ok((Descriptor::new(events, Interest::READABLE)?, fs::read_link(&link)?))
         };
         match watch() {
-            Ok((events, port)) => Self { events: Some(events), port, told: None },
+            Ok((events, port)) => Self { events: Some(events), opened: false, port, told: None },
             Err(error) => {
                 tracing::debug!(%error, "who opens the port is not watched");
-                Self { events: None, port: PathBuf::new(), told: None }
+                Self { events: None, opened: false, port: PathBuf::new(), told: None }
             }
         }
     }
 
-    /// Lets what happened so far be nobody's; tells whether anything did.
-    pub(super) fn forget(&self) -> bool {
-        let Some(events) = &self.events else { return false };
-        let mut room = [MaybeUninit::uninit(); ROOM];
-        let mut events = Reader::new(events, &mut room);
-        // Until the kernel has no more, or says why not.
-        std::iter::from_fn(|| events.next().ok().map(drop)).count() > 0
+    /// Looks whether anybody has opened it, and has whoever asks woken when somebody does: what
+    /// the other program reads wakes nobody here.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
+        let mut room = [0; ROOM];
+        while let Some(events) = &self.events {
+            match events.poll_read(cx, &mut room) {
+                Poll::Ready(Ok(count)) if count > 0 => self.opened = true,
+                Poll::Ready(_) => self.events = None,
+                Poll::Pending => return,
+            }
+        }
+    }
+
+    /// Lets what happened so far be nobody's.
+    pub(super) fn forget(&mut self) {
+        self.poll(&mut Context::from_waker(Waker::noop()));
+        self.opened = false;
     }
 
     /// Returns who has opened the port since the last look, in words.
     pub(super) fn news(&mut self) -> Option<String> {
         let recent = self.told.is_some_and(|told| told.elapsed() < AGAIN);
-        if !self.forget() || recent {
+        if !std::mem::take(&mut self.opened) || recent {
             return None;
         }
         self.told = Some(Instant::now());
@@ -79,29 +93,31 @@ mod tests {
     use std::fs::File;
     use std::os::fd::AsFd as _;
 
-    use nix::unistd::ttyname;
-
+    use super::super::test_pty::TestPty;
     use super::*;
 
-    #[test]
-    fn an_opening_by_somebody_else_is_told_and_ones_own_descriptor_is_not() {
-        let pty = nix::pty::openpty(None, None).unwrap();
-        let path = ttyname(&pty.slave).unwrap();
-        let mut sharing = Sharing::of(pty.slave.as_fd());
-        let _copy = pty.slave.try_clone().unwrap();
+    fn news(sharing: &mut Sharing) -> Option<String> {
+        sharing.poll(&mut Context::from_waker(Waker::noop()));
+        sharing.news()
+    }
+
+    #[tokio::test]
+    async fn an_opening_by_somebody_else_is_told_and_ones_own_descriptor_is_not() {
+        let TestPty { master: _master, slave, path } = TestPty::open();
+        let mut sharing = Sharing::of(slave.as_fd());
+        let _copy = slave.try_clone().unwrap();
         let _ = (fs::metadata(&path).unwrap(), fs::canonicalize(&path).unwrap());
-        assert_eq!(sharing.news(), None);
+        assert_eq!(news(&mut sharing), None);
         let _thief = File::open(&path).unwrap();
-        // This process itself is no other program, so nobody is found that still has it.
-        assert_eq!(sharing.news().as_deref(), Some("a program that has closed it again"));
-        assert_eq!(sharing.news(), None);
+        assert!(news(&mut sharing).is_some());
+        assert_eq!(news(&mut sharing), None);
         drop(File::open(&path).unwrap());
-        assert_eq!(sharing.news(), None, "so soon, it is the same story");
+        assert_eq!(news(&mut sharing), None, "so soon, it is the same story");
     }
 
     #[test]
     fn what_cannot_be_watched_is_not_news() {
-        let mut sharing = Sharing { events: None, port: PathBuf::new(), told: None };
-        assert_eq!(sharing.news(), None);
+        let mut sharing = Sharing { events: None, opened: false, port: PathBuf::new(), told: None };
+        assert_eq!(news(&mut sharing), None);
     }
 }

@@ -30,8 +30,10 @@ const NOTIFY_LINESTATE: u8 = 106;
 const FLOW_SUSPEND: u8 = 108;
 const FLOW_RESUME: u8 = 109;
 
-/// Bit of the line's state: the receiver had no room.
+/// Bits of the line's state: the receiver had no room; a character came with a wrong parity or
+/// stop bit.
 const OVERRUN: u8 = 2;
+const GARBLED: u8 = 4 | 8;
 
 /// The longest sub-negotiation that is understood has seven bytes.
 const MOST_SUB: usize = 64;
@@ -45,8 +47,13 @@ pub(super) enum Said {
     Refuses(&'static str),
     /// The port has this speed now, in bits per second.
     Baud(u32),
-    /// The port's receiver had no room.
-    Overrun,
+    /// The port's receiver had no room, or got a character that may be another.
+    Errors {
+        /// It had no room.
+        overrun: bool,
+        /// It got such a character.
+        garbled: bool,
+    },
     /// Nothing may be sent (or again may).
     Suspended(bool),
 }
@@ -77,12 +84,13 @@ pub(super) fn hello() -> Vec<u8> {
     wishes.into_iter().flat_map(|(verb, option)| [IAC, verb, option]).collect()
 }
 
-/// Returns what sets up a port: its speed, 8N1, and that overruns are to be told. Modem lines
+/// Returns what sets up a port: its speed, 8N1, and that errors are to be told. Modem lines
 /// are not spoken of.
 pub(super) fn set_up(baud: u32) -> Vec<u8> {
     let mut bytes = command(SET_BAUDRATE, &baud.to_be_bytes());
+    let errors = OVERRUN | GARBLED;
     for (what, value) in
-        [(SET_DATASIZE, 8), (SET_PARITY, 1), (SET_STOPSIZE, 1), (SET_LINESTATE_MASK, OVERRUN)]
+        [(SET_DATASIZE, 8), (SET_PARITY, 1), (SET_STOPSIZE, 1), (SET_LINESTATE_MASK, errors)]
     {
         bytes.extend(command(what, &[value]));
     }
@@ -195,7 +203,9 @@ impl Telnet {
             [COM_PORT, what, a, b, c, d] if what == SET_BAUDRATE + ANSWER => {
                 Said::Baud(u32::from_be_bytes([a, b, c, d]))
             }
-            [COM_PORT, NOTIFY_LINESTATE, state] if state & OVERRUN != 0 => Said::Overrun,
+            [COM_PORT, NOTIFY_LINESTATE, state] if state & (OVERRUN | GARBLED) != 0 => {
+                Said::Errors { overrun: state & OVERRUN != 0, garbled: state & GARBLED != 0 }
+            }
             [COM_PORT, FLOW_SUSPEND] => Said::Suspended(true),
             [COM_PORT, FLOW_RESUME] => Said::Suspended(false),
             _ => return None,
@@ -237,7 +247,14 @@ mod tests {
             let (port, answer, said) = fed(&bytes, size);
             assert_eq!(port, b"a\r\n\xffbc");
             assert_eq!(answer, [IAC, DONT, 1, IAC, WONT, 24]);
-            assert_eq!(said[..3], [Said::Controls, Said::Baud(65_280), Said::Overrun]);
+            assert_eq!(
+                said[..3],
+                [
+                    Said::Controls,
+                    Said::Baud(65_280),
+                    Said::Errors { overrun: true, garbled: false }
+                ]
+            );
             assert_eq!(said[3..5], [Said::Suspended(true), Said::Suspended(false)]);
             assert!(matches!(said[5..], [Said::Refuses(_), Said::Refuses(_)]), "{said:?}");
         }

@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::future::poll_fn;
 use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
@@ -11,11 +10,10 @@ use std::time::Duration;
 
 use jig_model::protocol::{LineControl, Wire, WireNews};
 use jig_model::rig_file::WireEnd;
-use nix::fcntl::OFlag;
-use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use tempfile::TempDir;
 
+use super::test_pty::TestPty;
 use super::{LastingWire, SerialError, SerialPort};
 
 /// Only a failing test waits as long.
@@ -33,12 +31,8 @@ struct Bench {
 
 impl Bench {
     fn new(accepter: &str) -> Self {
-        let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let master = posix_openpt(flags).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let device = ptsname_r(&master).unwrap();
-        let near = File::options().read(true).write(true).open(&device).unwrap();
+        let TestPty { master: target, slave: near, path } = TestPty::open();
+        let device = path.display();
         let mut settings = tcgetattr(&near).unwrap();
         settings.make_raw();
         tcsetattr(&near, OptionalActions::Now, &settings).unwrap();
@@ -52,7 +46,6 @@ impl Bench {
              connector: serialdev,{device},115200n81,local\n"
         );
         fs::write(folder.path().join("ser2net.yaml"), config).unwrap();
-        let target = File::from(OwnedFd::from(master));
         let mut bench =
             Self { folder, address: format!("{host}:3001"), target, near, server: None };
         bench.start();
@@ -154,6 +147,62 @@ async fn a_server_that_speaks_rfc_2217_sets_the_speed_and_may_restart() {
         read = poll_fn(|cx| wire.poll_read(cx, &mut [0; 8])) => panic!("{read:?}"),
     }
     bench.talk(&mut wire).await;
+}
+
+/// A server that lets its port be controlled, reports two kinds of errors, and writes down what
+/// it is told.
+fn scribe() -> (String, std::thread::JoinHandle<Vec<Vec<u8>>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        // DO COM-PORT; the speed is set; overrun and framing error; framing error.
+        client.write_all(b"\xff\xfd\x2c\xff\xfa\x2c\x65\0\0\xe1\0\xff\xf0").unwrap();
+        client.write_all(b"\xff\xfa\x2c\x6a\x0a\xff\xf0\xff\xfa\x2c\x6a\x08\xff\xf0").unwrap();
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).unwrap();
+        let commands = heard.split(|&byte| byte == 0xf0).filter_map(|part| {
+            let at = part.windows(3).position(|three| three == [0xff, 0xfa, 0x2c])?;
+            Some(part[at + 3..].strip_suffix(b"\xff").unwrap().to_vec())
+        });
+        commands.collect()
+    });
+    (address, server)
+}
+
+#[tokio::test]
+async fn modem_lines_are_left_alone_until_somebody_asks() {
+    for asked in [false, true] {
+        let (address, server) = scribe();
+        let port = SerialPort::new(WireEnd::Rfc2217(address), 57_600);
+        let mut wire = LastingWire::open(port, LONG).await.unwrap();
+        assert_eq!(news(&mut wire).await, WireNews::Overrun(None));
+        // Both at once or one by one, as they come.
+        let mut garbled = 0;
+        while garbled < 2 {
+            let WireNews::Garbled(count) = news(&mut wire).await else { panic!("no error") };
+            garbled += count;
+        }
+        let lines = [
+            LineControl::Dtr(true),
+            LineControl::Dtr(false),
+            LineControl::Rts(true),
+            LineControl::Rts(false),
+        ];
+        for what in lines.into_iter().filter(|_| asked) {
+            wire.control(what).await.unwrap();
+        }
+        // What was asked for goes with the next thing that is written.
+        write(&mut wire, b"x").await;
+        drop(wire);
+        let told = server.join().unwrap();
+        // SET-CONTROL, and the values of RFC 2217 for DTR and RTS.
+        let controls: Vec<&[u8]> =
+            told.iter().filter(|command| command[0] == 5).map(Vec::as_slice).collect();
+        let wanted: &[[u8; 2]] = if asked { &[[5, 8], [5, 9], [5, 11], [5, 12]] } else { &[] };
+        assert_eq!(controls, wanted, "{told:?}");
+        assert!(told.contains(&vec![1, 0, 0, 0xe1, 0]), "its speed is set: {told:?}");
+    }
 }
 
 #[tokio::test]

@@ -92,18 +92,15 @@ impl TtyWire {
 
     fn set_up(path: &Path, baud: Option<u32>) -> Result<Self, TtyError> {
         let opening = |source| TtyError::Open { path: path.to_owned(), source };
-        // Asked before it is opened: whoever has it notices the opening, and cannot know that
-        // nothing will be read.
-        if baud.is_some()
-            && let Some(by) = holder(path)
-        {
-            return Err(TtyError::Taken { path: path.to_owned(), by: Some(by) });
-        }
         // Without O_NONBLOCK a port that waits for its carrier would block the open itself.
         let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(flags.bits());
         let taken = || TtyError::Taken { path: path.to_owned(), by: holder(path) };
+        // Whoever has it is told of each opening, and must doubt what was read meanwhile.
+        if baud.is_some() && holder(path).is_some() {
+            return Err(taken());
+        }
         let file = options.open(path).map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => taken(),
             _ => opening(error),
@@ -156,7 +153,11 @@ fn exclude_others(port: &File) -> io::Result<()> {
 
 impl Wire for TtyWire {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.tty.poll_read(cx, buf)
+        let read = self.tty.poll_read(cx, buf);
+        if read.is_pending() {
+            self.watch.poll(cx);
+        }
+        read
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -184,15 +185,13 @@ mod tests {
     use std::future::poll_fn;
     use std::io::{Read, Write};
 
-    use nix::pty::openpty;
-    use nix::unistd::ttyname;
+    use super::super::test_pty::TestPty;
 
     #[tokio::test]
     async fn bytes_pass_untouched_both_ways_and_a_hang_up_is_the_end() {
-        let pty = openpty(None, None).unwrap();
-        let mut wire = TtyWire::open(&ttyname(&pty.slave).unwrap()).unwrap();
-        drop(pty.slave);
-        let mut target = File::from(pty.master);
+        let TestPty { master: mut target, slave, path } = TestPty::open();
+        let mut wire = TtyWire::open(&path).unwrap();
+        drop(slave);
         // Each of these means something to a terminal that is not raw.
         let bytes = b"a\r\n\x03\x04\x11\x13\x7f\xff\0z";
         target.write_all(bytes).unwrap();
@@ -213,14 +212,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_has_one_owner_its_speed_and_nothing_from_before() {
-        let pty = openpty(None, None).unwrap();
-        let path = ttyname(&pty.slave).unwrap();
-        let mut target = File::from(pty.master);
+        let TestPty { master: mut target, slave, path } = TestPty::open();
         // Raw before anything is written, or the line discipline would hold it back.
         drop(TtyWire::open(&path).unwrap());
         target.write_all(b"stale").unwrap();
         let mut wire = TtyWire::open_port(&path, 9600).unwrap();
-        let settings = tcgetattr(&pty.slave).unwrap();
+        let settings = tcgetattr(&slave).unwrap();
         assert_eq!(settings.output_speed(), 9600);
         // Closing it must not pull DTR.
         assert!(!settings.control_modes.contains(ControlModes::HUPCL), "{settings:?}");
@@ -235,7 +232,7 @@ mod tests {
         drop(wire);
         // No speed that terminals have a name for.
         let wire = TtyWire::open_port(&path, 74_880).unwrap();
-        assert_eq!(tcgetattr(&pty.slave).unwrap().output_speed(), 74_880);
+        assert_eq!(tcgetattr(&slave).unwrap().output_speed(), 74_880);
         drop(wire);
         assert!(TtyWire::open_port(&path, 115_200).is_ok());
     }

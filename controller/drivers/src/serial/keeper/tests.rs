@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::future::poll_fn;
 use std::io::Write as _;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,24 +12,19 @@ use jig_model::keeper::{
 };
 use jig_model::protocol::{Handing, LineControl, Wire};
 use jig_model::rig_file::{ConsoleWire, KeeperSeat, WireEnd};
-use nix::fcntl::OFlag;
-use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixListener;
 
 use super::{Door, KeeperError, let_go, pen, status};
+use crate::serial::test_pty::TestPty;
 use crate::serial::{LastingWire, SerialPort, TtyWire};
 
 /// Only a failing test waits as long.
 const LONG: Duration = Duration::from_secs(120);
 
 fn terminal() -> (File, PathBuf) {
-    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    let master = posix_openpt(flags).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let path = ptsname_r(&master).unwrap().into();
-    (File::from(OwnedFd::from(master)), path)
+    let TestPty { master, slave: _, path } = TestPty::open();
+    (master, path)
 }
 
 fn seat(socket: &Path) -> KeeperSeat {

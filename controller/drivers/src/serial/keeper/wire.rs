@@ -56,6 +56,9 @@ impl Wire for KeptWire {
         if let Poll::Ready(Ok(count)) = &read {
             self.read += *count as u64;
         }
+        if let (Poll::Pending, Some(watch)) = (&read, &mut self.watch) {
+            watch.poll(cx);
+        }
         read
     }
 
