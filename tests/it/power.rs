@@ -441,6 +441,9 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     ] {
         let ran = lab.workshop.run(["run", "-b", "a", &image, "--inject", fault]);
         ran.says(0, &[fault, &format!("after {cause}")]);
+        // A place that is not known to be well is looked at before the test, where the next
+        // fault would strike.
+        lab.workshop.run(["recover", "-b", "a"]).says(0, &[]);
     }
     // A device that refuses is the rig's failure, and the firmware's never.
     program(&lab, "#!/bin/sh\n[ $1 = get ] && echo off\nexit 0\n");

@@ -16,8 +16,8 @@ pub enum Suspicion {
 
 /// Says whom a verdict makes suspect.
 ///
-/// What the firmware is seen to do wrong is its own: a report with a failed case, a fault, an
-/// exit code. What is not seen proves nothing by itself: silence and resets look the same
+/// What the firmware is seen to do wrong is its own: a report with a failed case, a fault.
+/// What is not seen proves nothing by itself: silence and resets look the same
 /// behind a loose cable and a weak supply.
 pub fn suspicion(verdict: &Verdict) -> Suspicion {
     match verdict.cause {
@@ -32,14 +32,16 @@ pub fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::FaultBanner
         | Cause::CoreFault
         | Cause::Lockup
-        | Cause::TargetAborted
         | Cause::GuestPanic
-        | Cause::GuestExit
-        | Cause::OutputStorm
         | Cause::AssertFailed
         | Cause::HostCommandFailed => Suspicion::Nobody,
 
-        Cause::WatchdogReset
+        // An exit code is the word of the process that runs a board, and noise has no end
+        // either.
+        Cause::GuestExit
+        | Cause::TargetAborted
+        | Cause::OutputStorm
+        | Cause::WatchdogReset
         | Cause::UnexpectedReset
         | Cause::BootLoop
         | Cause::Hang
