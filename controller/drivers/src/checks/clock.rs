@@ -128,6 +128,10 @@ fn write(record: &Path, now: &Times) -> std::io::Result<()> {
     let mut fresh = record.as_os_str().to_owned();
     fresh.push(format!(".{}", std::process::id()));
     let text = format!("{} {} {}\n", now.boot, now.up.as_millis(), now.wall.as_millis());
-    fs::write(&fresh, text)?;
-    fs::rename(&fresh, record)
+    let kept = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, record));
+    if kept.is_err() {
+        // On a full disk there is one without its text.
+        let _ = fs::remove_file(&fresh);
+    }
+    kept
 }

@@ -161,11 +161,17 @@ async fn a_record_of_anything_is_a_first_look() {
     }
     fs::write(machine.dir.path().join("uptime"), "inf 0").unwrap();
     assert!(!machine.look(wall!(2_000_000)).await.ok);
-    // Where the record cannot be kept, each look is a first one.
-    let sources = ClockSources::default();
-    let nowhere = Path::new("/proc/jig-clock").to_owned();
-    let report = run(clock(nowhere, Duration::from_secs(5), UNIX_EPOCH, sources)).await;
-    assert!(report.ok, "{report:?}");
+    // Where the record cannot be kept, each look is a first one, and leaves nothing.
+    let folder = tempfile::tempdir().unwrap();
+    let taken = folder.path().join("taken");
+    fs::create_dir(&taken).unwrap();
+    for record in [Path::new("/proc/jig-clock"), &taken] {
+        let sources = ClockSources::default();
+        let look = clock(record.to_owned(), Duration::from_secs(5), UNIX_EPOCH, sources);
+        let report = run(look).await;
+        assert!(report.ok, "{report:?}");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
 fn wire(end: &WireEnd) -> Box<dyn HealthCheck> {
