@@ -7,11 +7,12 @@
 //! - **The rig failed**: the attempt is none of the test's. The rig is repaired and the test has
 //!   its turn again, once per cure. What the attempt showed counts for nothing, for better or
 //!   worse: a failure that was seen is never made a pass by a repair.
-//! - **Something was not seen**: silence, no end, a reset. The known-good image says whether the
-//!   rig works *now*; whether it worked *then* only the test itself can say, so it is made again.
-//!   What is missing twice, with a good rig in between, is the target's. What is there the second
-//!   time was lost on the way, or comes only now and then: neither is proven, so neither is said,
-//!   and it never becomes a pass. A run asks so once; after that it knows.
+//! - **Something was not seen**: silence, no end, a reset; nor does a console show an exit code,
+//!   or tell a flood from noise. The known-good image says whether the rig works *now*; whether it
+//!   worked *then* only the test itself can say, so it is made again. What is missing twice, with
+//!   a good rig in between, is the target's. What is there the second time was lost on the way, or
+//!   comes only now and then: neither is proven, so neither is said, and it never becomes a pass.
+//!   A run asks so once; after that it knows.
 //!
 //! Two things are particular. An attempt without the build id that its image announces may have
 //! run another image, so it is no attempt of this one, and the next stands for itself. And
