@@ -165,7 +165,7 @@ fn as_json(catalogue: &Catalogue, health: &Health) -> Value {
 #[cfg(test)]
 mod tests {
     use jig_model::profile::FaultSets;
-    use jig_model::rig_file::{EmulatorDeploy, EmulatorResource, ProbeResource};
+    use jig_model::rig_file::{EmulatorDeploy, EmulatorPart, ProbePart};
 
     use super::*;
 
@@ -180,10 +180,10 @@ mod tests {
         };
         let emulator = |deploy, args: &[&str]| {
             let args = args.iter().map(|&arg| arg.to_owned()).collect();
-            Resource::Emulator(EmulatorResource { args, deploy })
+            Resource::Emulator(EmulatorPart { args, deploy })
         };
         let probe =
-            Resource::Probe(ProbeResource { selector: "1:2:3".to_owned(), ..Default::default() });
+            Resource::Probe(ProbePart { selector: "1:2:3".to_owned(), ..Default::default() });
         let command = "deploy = { method = \"command\", argv = [\"dfu-util\", \"{image}\"] }";
         for (deploy, resource, wanted) in [
             ("", emulator(None, &["-x"]), "qemu m +1 args"),

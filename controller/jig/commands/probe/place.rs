@@ -9,7 +9,7 @@ use jig_drivers::qemu::QemuFactory;
 use jig_model::image::Segment;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BindContext, NoLedger, Protocols};
-use jig_model::rig_file::{Place, ProbeResource, Resource};
+use jig_model::rig_file::{Place, ProbePart, Resource};
 use jig_model::{BoardId, Fault, PlaceName};
 use jig_probe::{AttachOptions, ChipDescription, MemoryRange, ProbeSource, VirtualBoard};
 use jig_rig::store::{FlashFile, PlaceLock, PlaceLockError, Places};
@@ -25,7 +25,7 @@ use crate::render::Screen;
 
 /// A place that this process may use, until it is released.
 pub(super) struct Held {
-    bound: ProbeResource,
+    bound: ProbePart,
     described: Option<ChipDescription>,
     how: How,
 }
@@ -59,7 +59,7 @@ pub(super) async fn hold(
     let places = catalogue.places();
     let described = ChipDescription::of(profile);
     let served = |selector| Held {
-        bound: ProbeResource::default(),
+        bound: ProbePart::default(),
         described: described.clone(),
         how: How::Selector { selector, _lock: None },
     };
@@ -88,7 +88,7 @@ pub(super) async fn hold(
                 flash.reset(&lock).map_err(|error| Failure::of(error.fault(), &error))?;
             }
             let board = LocalBoard::start(catalogue, place, profile, lock, Tap::new(false)).await?;
-            let bound = ProbeResource::default();
+            let bound = ProbePart::default();
             Ok(Held { bound, described: None, how: How::Local(Box::new(board)) })
         }
     }

@@ -123,6 +123,26 @@ pub(in super::super) fn check_outlet(
     }
 }
 
+/// Checks the outlet that resets a place: device, outlet and how long it stays off.
+pub(in super::super) fn check_reset_outlet(
+    (device, outlet, off_time): (
+        &Option<Located<DeviceName>>,
+        &Option<Located<String>>,
+        &Option<Located<Duration>>,
+    ),
+    at: Option<Range<usize>>,
+    devices: &Devices,
+    findings: &Findings,
+) {
+    within(off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
+    if device.is_none() {
+        let help = "add `device = \"...\"`, the name of a [[power]]";
+        findings.add("rig::reset", at, "which device switches this outlet?", help);
+        return;
+    }
+    named(device, outlet, at, devices, findings);
+}
+
 /// Checks what a hub says of its power.
 pub(in super::super) fn check_hub_outlet(
     power: &Located<RawPlacePower>,
@@ -139,12 +159,14 @@ pub(in super::super) fn check_hub_outlet(
     }
 }
 
-/// Returns where a place calls its console the witness of its power, if it does.
-pub(in super::super) fn console_is_witness(power: &RawPlacePower) -> Option<Range<usize>> {
+/// Returns the word by which a place names the witness of its power, and where, if it does.
+pub(in super::super) fn witness_word(
+    power: &RawPlacePower,
+) -> Option<(WitnessWord, Range<usize>)> {
     let witness = power.witness.as_ref()?;
     match witness.value {
-        RawWitness::Word(WitnessWord::Console) => witness.at(),
-        RawWitness::Word(_) | RawWitness::Outlet(_) => None,
+        RawWitness::Word(word) => Some((word, witness.span.clone())),
+        RawWitness::Outlet(_) => None,
     }
 }
 

@@ -13,7 +13,7 @@ use jig_model::protocol::{
     BindContext, BoxFuture, CommandEnd, DriverError, DriverFactory, Flasher, Host, NoLedger, Power,
     PowerState, Protocols, Reset, SharedSink, WireNews,
 };
-use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::rig_file::{EmulatorPart, Resource};
 use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
 use tokio::task::JoinSet;
 
@@ -256,7 +256,7 @@ impl Bench {
         perform(AttemptRequest {
             attempt: 1,
             profile: self.profile(),
-            resource: &Resource::Emulator(EmulatorResource::default()),
+            resource: &Resource::Emulator(EmulatorPart::default()),
             plan: &parse(plan),
             images: &BTreeMap::from([(None, image)]),
             factory,

@@ -12,7 +12,7 @@ use jig_model::protocol::{
     PowerState, ProcessLedger, Protocols,
 };
 use jig_model::recovery::{RecoveryEvent, RecoveryStep};
-use jig_model::rig_file::{EmulatorResource, ProbeResource, Resource};
+use jig_model::rig_file::{EmulatorPart, ProbePart, Resource};
 use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
 
 use super::super::{
@@ -156,7 +156,7 @@ pub(super) struct Case {
 const HEX: &str = ":0100000001FE\n:00000001FF\n";
 
 fn emulated() -> Resource {
-    Resource::Emulator(EmulatorResource::default())
+    Resource::Emulator(EmulatorPart::default())
 }
 
 impl Case {
@@ -465,14 +465,14 @@ async fn who_asks_to_stop_before_the_rig_is_cleared_leaves_nobody_blamed() {
 
 #[tokio::test]
 async fn a_real_board_is_not_given_an_image_that_nobody_declared() {
-    let resource = Resource::Probe(ProbeResource::default());
+    let resource = Resource::Probe(ProbePart::default());
     let case = Case { known_good: true, resource, ..Case::of(vec![silent(), silent()]) };
     assert_eq!(case.made().await.attempts.len(), 2);
 }
 
 #[tokio::test]
 async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
-    let resource = || Resource::Probe(ProbeResource::default());
+    let resource = || Resource::Probe(ProbePart::default());
     // Taken up again, reset, attached under reset, given time, each in vain.
     let broken = || vec![lost(), Says(false), silent(), Says(false), Says(false), Says(false)];
     let case =
@@ -498,7 +498,7 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
 
 #[tokio::test]
 async fn a_power_device_that_is_silent_twice_is_asked_no_more() {
-    let resource = Resource::Probe(ProbeResource::default());
+    let resource = Resource::Probe(ProbePart::default());
     let outlet = Some(Duration::from_secs(1));
     let case = Case { resource, outlet, ..Case::of(vec![Mute, Mute]) };
     let seen = Arc::clone(&case.seen);

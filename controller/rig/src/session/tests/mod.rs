@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use jig_model::protocol::{Host, ProcessLedger};
-use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::rig_file::{EmulatorPart, Resource};
 use jig_model::{Cause, ConsoleName, RunEvent, RunId, VerdictKind};
 
 use super::{Bench, NoLab, Observer, SessionError, SessionRequest, run};
@@ -43,7 +43,7 @@ async fn made(
     board.profile.push_str(SET);
     let request = SessionRequest {
         place: "fake".parse().unwrap(),
-        resource: Resource::Emulator(EmulatorResource::default()),
+        resource: Resource::Emulator(EmulatorPart::default()),
         profile: board.profile(),
         plan: parse(text),
         image: None,
