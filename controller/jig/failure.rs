@@ -1,7 +1,9 @@
 //! Why a command could not be carried out, ready to be shown.
 
 pub(crate) use jig_model::chain;
+use jig_model::rig_file::MissingPart;
 use jig_model::{Fault, Problems};
+use jig_rig::session::SessionError;
 
 /// A command's failure: who is to blame, what happened, what to do next.
 #[derive(Debug)]
@@ -32,6 +34,20 @@ impl Failure {
         let count: usize = problems.iter().map(|p| p.list.len()).sum();
         let s = if count == 1 { "" } else { "s" };
         Self { problems, ..Self::new(Fault::Profile, format!("{count} problem{s} found")) }
+    }
+
+    /// Builds a failure of a part that a place lacks.
+    pub(crate) fn missing(missing: MissingPart) -> Self {
+        let words = missing.to_string();
+        Self::new(Fault::Profile, words).help(missing.help)
+    }
+
+    /// Builds a failure of a run that could not be made.
+    pub(crate) fn of_session(error: SessionError) -> Self {
+        match error {
+            SessionError::Missing(missing) => Self::missing(missing),
+            error => Self::of(error.fault(), &error),
+        }
     }
 
     /// Adds what to do next.

@@ -3,40 +3,25 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jig_drivers::flasher::CommandFlasherFactory;
 use jig_drivers::host::LocalHost;
-use jig_model::Fault;
-use jig_model::profile::{BoardProfile, Deploy};
-use jig_model::protocol::{DriverFactory, Host, ProcessLedger};
-use jig_model::rig_file::Resource;
-use jig_probe::{EmulatedProbeFactory, ProbeBoardFactory, WatchedEmulator};
+use jig_model::protocol::{
+    BindContext, DriverError, DriverFactory, Host, PartFactory, ProcessLedger, Protocols,
+};
+use jig_probe::{EmulatedProbeFactory, ProbeFactory, WatchedEmulator};
 
-use crate::failure::Failure;
+/// Every part that this build can drive, in the order in which a binding joins them: what flashes
+/// a board stands before the probe that has to let go of it.
+pub(crate) const FACTORIES: &[&dyn PartFactory] =
+    &[&WatchedEmulator, &EmulatedProbeFactory, &CommandFlasherFactory, &ProbeFactory];
 
-/// Every driver of this build.
-const FACTORIES: &[&dyn DriverFactory] =
-    &[&WatchedEmulator, &EmulatedProbeFactory, &ProbeBoardFactory];
+/// Binds a place part by part.
+pub(crate) struct Parts;
 
-/// Finds the driver of a place's board.
-///
-/// # Errors
-/// This build has none for it.
-pub(crate) fn factory(
-    profile: &BoardProfile,
-    resource: &Resource,
-) -> Result<&'static dyn DriverFactory, Failure> {
-    let kind = kind(profile, resource);
-    FACTORIES.iter().copied().find(|factory| factory.kind() == kind).ok_or_else(|| {
-        let message = format!("this build has no driver {kind:?} for board {}", profile.id);
-        Failure::new(Fault::Bug, message)
-    })
-}
-
-/// Names the driver that a place needs.
-fn kind(profile: &BoardProfile, resource: &Resource) -> &'static str {
-    match (resource, profile.deploy_on(resource)) {
-        (Resource::Probe(_), _) => "probe",
-        (Resource::Emulator(_), Deploy::Probe) => "virtual-probe",
-        (Resource::Emulator(_), _) => "emulator",
+impl DriverFactory for Parts {
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        let join = |built, part: &&dyn PartFactory| part.join(&context, built);
+        FACTORIES.iter().try_fold(Protocols::default(), join)
     }
 }
 

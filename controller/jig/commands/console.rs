@@ -57,8 +57,7 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     }
     let line_end = args.line_end.bytes();
     let request = SessionRequest {
-        place: place.name,
-        resource: place.resource,
+        place: Arc::new(place),
         profile,
         plan: console_plan(args.image.is_some()),
         image: args.image,

@@ -168,7 +168,7 @@ impl Faults {
 
 /// Checks that a fault which strikes only one kind of wire has it at a place.
 fn has_wire(injection: &Injection, place: &Place, profile: &BoardProfile) -> Result<(), Failure> {
-    let end = primary_end(profile, &place.resource);
+    let end = primary_end(profile, place);
     let Some(wanted) =
         injection.fault.spec().wire().filter(|key| end.map(WireEnd::key) != Some(key))
     else {

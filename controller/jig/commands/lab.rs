@@ -1,12 +1,13 @@
 //! What a run may use of the rig beside its own place.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jig_drivers::power::OutletFactory;
-use jig_model::PlaceName;
+use jig_model::profile::BoardProfile;
 use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
+use jig_model::{ConsoleName, PlaceName};
 use jig_rig::session::{Lab, Seat, StartChecks};
 use jig_rig::store::PlaceLock;
 
@@ -24,31 +25,23 @@ pub(crate) struct Spares<'c> {
 }
 
 impl<'c> Spares<'c> {
-    /// Finds the places of the rig that can stand in for one: the same board on the same kind
-    /// of resource, an image going onto it in the same way.
+    /// Finds the places of the rig that can stand in for one: the same board on the same kinds
+    /// of parts, an image going onto it in the same way.
     pub(crate) fn of(catalogue: &'c Catalogue, place: &PlaceName) -> Result<Self, Failure> {
         let (here, board) = catalogue.place(place)?;
-        let same = |resource: &Resource| {
-            std::mem::discriminant(resource) == std::mem::discriminant(&here.resource)
-                && board.deploy_on(resource) == board.deploy_on(&here.resource)
-        };
         let others = catalogue.rig.places.iter().filter(|other| {
-            other.name != here.name && other.board == here.board && same(&other.resource)
+            other.name != here.name && other.board == here.board && stands_in(other, &here, &board)
         });
         let outlets = others.map(|other| (other.name.clone(), InRun::of(catalogue, &other.name)));
         Ok(Self { outlets: outlets.collect() })
     }
 
     /// Puts each place's outlet before its board.
-    pub(crate) fn powered<'a>(
-        &'a self,
-        catalogue: &Catalogue,
-    ) -> Result<Vec<Powered<'a>>, Failure> {
-        let powered = |(place, outlet): &'a (PlaceName, Option<InRun<'c>>)| {
-            let (place, board) = catalogue.place(place)?;
-            let factory = wire_up::factory(&board, &place.resource)?;
+    pub(crate) fn powered<'a>(&'a self) -> Vec<Powered<'a>> {
+        let powered = |(_, outlet): &'a (PlaceName, Option<InRun<'c>>)| {
+            let factory: &dyn DriverFactory = &wire_up::Parts;
             let outlet = outlet.as_ref().map(|outlet| outlet.before(factory));
-            Ok(Powered { factory, outlet })
+            Powered { factory, outlet }
         };
         self.outlets.iter().map(powered).collect()
     }
@@ -64,8 +57,7 @@ impl<'c> Spares<'c> {
                 let (place, profile) = catalogue.place(name)?;
                 Ok(Seat {
                     canary: catalogue.canary(&place),
-                    place: place.name,
-                    resource: place.resource,
+                    place: Arc::new(place),
                     profile,
                     factory: powered.factory(),
                     outlet: outlet.as_ref().map(|outlet| outlet.takes),
@@ -73,6 +65,20 @@ impl<'c> Spares<'c> {
             };
         self.outlets.iter().zip(powered).map(seat).collect()
     }
+}
+
+/// Tells whether a run at one place can go on at another: as much can be done and seen there.
+fn stands_in(other: &Place, here: &Place, board: &BoardProfile) -> bool {
+    let consoles = |place: &Place| -> Vec<ConsoleName> {
+        board.at(place).consoles.into_iter().map(|console| console.name).collect()
+    };
+    let (there, wanted) = (consoles(other), consoles(here));
+    other.is_emulated() == here.is_emulated()
+        && other.has_probe() == here.has_probe()
+        && board.deploy_at(other).map(|deploy| deploy.method())
+            == board.deploy_at(here).map(|deploy| deploy.method())
+        && (other.starts_boots() || !here.starts_boots())
+        && wanted.iter().all(|console| there.contains(console))
 }
 
 /// A board, behind its outlet if it has one.
@@ -144,7 +150,7 @@ impl Lab for RigLab<'_> {
         Box::pin(async move {
             let (known, _) = self.catalogue.place(place).map_err(|failure| failure.message)?;
             fit(self.catalogue, &known)?;
-            if matches!(known.resource, Resource::Emulator(_)) {
+            if known.is_emulated() {
                 // Runs on it share nothing: each has an emulator of its own.
                 return Ok(());
             }

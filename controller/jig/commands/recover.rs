@@ -29,10 +29,9 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
     if args.dry_run {
         let seat = Seat {
             canary: catalogue.canary(&place),
-            factory: wire_up::factory(&profile, &place.resource)?,
+            factory: &wire_up::Parts,
             outlet: InRun::of(&catalogue, &place.name).map(|outlet| outlet.takes),
-            place: place.name,
-            resource: place.resource,
+            place: Arc::new(place),
             profile,
         };
         let (ladder, within) = repair_rungs(&seat, &RigLab::new(&catalogue, common), args.from);
@@ -68,8 +67,7 @@ fn carry_out(
     let (place, profile) = catalogue.place(place)?;
     let request = RecoverRequest {
         canary: catalogue.canary(&place),
-        place: place.name.clone(),
-        resource: place.resource.clone(),
+        place: Arc::new(place.clone()),
         profile: Arc::clone(&profile),
         extent,
     };
@@ -78,9 +76,7 @@ fn carry_out(
     let finish = || view.finish();
     let setting = Setting { place: &place, profile: &profile, inject: Vec::new(), repairs: true };
     let work = async |bench: &Bench<'_>, cancel: CancelToken| {
-        climb(request, bench, watched, cancel)
-            .await
-            .map_err(|error| Failure::of(error.fault(), &error))
+        climb(request, bench, watched, cancel).await.map_err(Failure::of_session)
     };
     on_bench(common, catalogue, screen, setting, finish, work)
 }
@@ -89,13 +85,13 @@ fn show_ladder(screen: &Screen, seat: &Seat<'_>, ladder: &[Rung], within: Durati
     if screen.json() {
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         screen.out_json(&value!({
-            "place": seat.place,
+            "place": seat.place.name,
             "within_ms": within,
             "ladder": ladder,
         }));
         return;
     }
-    screen.out(&format!("the ladder of {}, climbed within {within:?}:", seat.place));
+    screen.out(&format!("the ladder of {}, climbed within {within:?}:", seat.place.name));
     let mut table = Table::new(&["STEP", "BUDGET", "WHAT IT DOES"]);
     for rung in ladder {
         let budget = format!("{:?}", Duration::from_millis(rung.budget_ms));

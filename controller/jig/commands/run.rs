@@ -52,8 +52,7 @@ fn carry_out(
     let request = SessionRequest {
         canary: catalogue.canary(&place),
         cures: reports.cures,
-        place: place.name,
-        resource: place.resource,
+        place: Arc::new(place),
         profile,
         plan,
         image,

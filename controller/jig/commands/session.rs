@@ -7,7 +7,7 @@ use jig_drivers::inject::Injection;
 use jig_model::exit::CANCELLED;
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::DriverFactory;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
 use jig_rig::health::{HealthBook, HealthState};
@@ -61,13 +61,11 @@ pub(crate) fn session(
     shown: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
     let Asked { request, inject } = asked.into();
-    let (place, profile) = catalogue.place(&request.place)?;
+    let (place, profile) = catalogue.place(&request.place.name)?;
     let setting = Setting { place: &place, profile: &profile, inject, repairs: false };
     on_bench(common, catalogue, screen, setting, shown, async |bench, cancel| {
         beside(cancel.clone())?;
-        jig_rig::session::run(request, bench, observer, cancel)
-            .await
-            .map_err(|error| Failure::of(error.fault(), &error))
+        jig_rig::session::run(request, bench, observer, cancel).await.map_err(Failure::of_session)
     })
 }
 
@@ -98,14 +96,14 @@ pub(crate) fn on_bench(
     let store = RunStore::new(catalogue.runs_dir(common));
     sweep(&store, screen);
     let bug = |error: std::io::Error| Failure::of(Fault::Bug, &error);
-    let factory = wire_up::factory(profile, &place.resource)?;
+    let factory: &dyn DriverFactory = &wire_up::Parts;
     let faults = Faults::of(inject, place, profile)?;
     let between = faults.as_ref().map(Faults::between_devices);
     let outlet = InRun::of(catalogue, &place.name).map(|outlet| outlet.failing(between));
     let powered = outlet.as_ref().map(|outlet| outlet.before(factory));
     let factory = powered.as_ref().map_or(factory, |powered| powered as &dyn DriverFactory);
     let spares = Spares::of(catalogue, &place.name)?;
-    let powered_spares = spares.powered(catalogue)?;
+    let powered_spares = spares.powered();
     let spare = spares.seats(catalogue, &powered_spares)?;
     let (lab, places) = (RigLab::new(catalogue, common), catalogue.places());
     let failing = faults.as_ref().map(|faults| faults.round(factory, outlet.is_some()));
@@ -122,7 +120,7 @@ pub(crate) fn on_bench(
         stop_on_signals(cancel.clone()).map_err(bug)?;
         // An emulated board is a new one for each run; of a real one there is one. With it go
         // those that lose their power together with it, in one order for all runs.
-        if matches!(place.resource, Resource::Probe(_)) {
+        if !place.is_emulated() {
             let also = outlet.iter().flat_map(|outlet| &outlet.also);
             let mut names: Vec<&PlaceName> = also.chain([&place.name]).collect();
             names.sort();

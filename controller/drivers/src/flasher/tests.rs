@@ -10,7 +10,8 @@ use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::pattern::Pattern;
 use jig_model::profile::{BoardProfile, FaultSets, FlashCommand};
 use jig_model::protocol::{
-    BindContext, BoardSink, BoxFuture, DriverError, Flasher, NoLedger, PartFactory as _, Protocols, Wire,
+    BindContext, BoardSink, BoxFuture, DriverError, Flasher, NoLedger, PartFactory as _, Protocols,
+    Wire,
 };
 use jig_model::rig_file::{EmulatorPart, Place, ProbePart};
 use jig_model::{Cause, ConsoleName};

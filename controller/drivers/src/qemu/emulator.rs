@@ -9,8 +9,8 @@ use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
 use jig_model::profile::Emulation;
 use jig_model::protocol::{
-    BindContext, BoxFuture, CheckReport, DriverError, Flasher, HealthCheck, Power,
-    PowerState, Protocols, Reset,
+    BindContext, BoxFuture, CheckReport, DriverError, Flasher, HealthCheck, Power, PowerState,
+    Protocols, Reset,
 };
 use jig_model::rig_file::EmulatorPart;
 use jig_model::{Cause, chain};
@@ -379,8 +379,7 @@ impl Owner {
         })?;
         let (context, emulation) = (&self.context, &self.emulation);
         let launched =
-            Instance::launch(context, (emulation, &self.part), image, self.launches, pairs)
-                .await?;
+            Instance::launch(context, (emulation, &self.part), image, self.launches, pairs).await?;
         self.context.sink.event(BoardEvent::Power { state: PowerState::On });
         Ok(launched)
     }

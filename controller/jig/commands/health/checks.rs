@@ -7,8 +7,8 @@ use jig_drivers::checks;
 use jig_drivers::power::{OutletPower, PowerError, open_outlet};
 use jig_model::Fault;
 use jig_model::profile::{BoardProfile, CheckKind, HealthSpec};
-use jig_model::protocol::{BindContext, HealthCheck, NoLedger, NoSink};
-use jig_model::rig_file::{Place, Resource};
+use jig_model::protocol::{BindContext, DriverFactory as _, HealthCheck, NoLedger, NoSink};
+use jig_model::rig_file::Place;
 use jig_rig::session::StartChecks;
 use tempfile::TempDir;
 
@@ -39,7 +39,7 @@ pub(crate) fn checks_of(
             .help("free some space in the folder of temporary files, or set TMPDIR")
     })?;
     let mut list = stands_on(catalogue, common, place, profile)?;
-    if profile.health.checks_at(&place.resource).contains(&CheckKind::Board) {
+    if profile.health.checks_at(place).contains(&CheckKind::Board) {
         list.extend(board(catalogue, place, profile, &evidence)?);
     }
     Ok(PlaceChecks { list, _evidence: evidence })
@@ -56,7 +56,7 @@ pub(crate) fn at_start(
 ) -> StartChecks {
     let mut checks = StartChecks::default();
     let bare = profile.health.barely();
-    for kind in profile.health.checks_at(&place.resource) {
+    for kind in profile.health.checks_at(place) {
         match kind {
             CheckKind::Disk | CheckKind::Memory | CheckKind::Handles => {
                 checks.must.extend(host(kind, catalogue, common, place, &bare));
@@ -66,8 +66,7 @@ pub(crate) fn at_start(
                 checks.should.extend(host(kind, catalogue, common, place, &profile.health));
             }
             CheckKind::Console => {
-                let Resource::Probe(probe) = &place.resource else { continue };
-                let wires = probe.wires.iter();
+                let wires = place.consoles.iter();
                 checks
                     .should
                     .extend(wires.filter_map(|wire| checks::untaken(&wire.console, &wire.end)));
@@ -111,7 +110,7 @@ pub(crate) fn stands_on(
 ) -> Result<Vec<Box<dyn HealthCheck>>, Failure> {
     let spec = &profile.health;
     let mut list: Vec<Box<dyn HealthCheck>> = Vec::new();
-    for kind in spec.checks_at(&place.resource) {
+    for kind in spec.checks_at(place) {
         match kind {
             CheckKind::Clock | CheckKind::Disk | CheckKind::Memory | CheckKind::Handles => {
                 list.extend(host(kind, catalogue, common, place, spec));
@@ -120,8 +119,7 @@ pub(crate) fn stands_on(
                 list.extend(witnessed_outlet(catalogue, place)?.map(checks::outlet));
             }
             CheckKind::Console => {
-                let Resource::Probe(probe) = &place.resource else { continue };
-                for wire in &probe.wires {
+                for wire in &place.consoles {
                     let check = checks::console(&wire.console, &wire.end);
                     let while_off = checks::untaken(&wire.console, &wire.end);
                     list.push(match (outlet(catalogue, place)?, while_off) {
@@ -153,13 +151,13 @@ fn board(
     let images = Catalogue::images_dir();
     let context = BindContext {
         profile: Arc::clone(profile),
-        resource: place.resource.clone(),
+        place: Arc::new(place.clone()),
         sink: Arc::new(NoSink),
         evidence: evidence.path().to_owned(),
         images: std::path::absolute(&images).unwrap_or(images),
         ledger: Arc::new(NoLedger),
     };
-    let bound = wire_up::factory(profile, &place.resource)?.bind(context);
+    let bound = wire_up::Parts.bind(context);
     let bound =
         bound.map_err(|error| Failure::of(error.cause.fault().unwrap_or(Fault::Lab), &error))?;
     let mut list = Vec::new();
@@ -183,10 +181,7 @@ fn while_powered(
 
 /// Opens what switches a place, if anything does.
 fn outlet(catalogue: &Catalogue, place: &Place) -> Result<Option<OutletPower>, Failure> {
-    let Some(power) = place.power.as_ref().filter(|_| matches!(place.resource, Resource::Probe(_)))
-    else {
-        return Ok(None);
-    };
+    let Some(power) = &place.power else { return Ok(None) };
     let context = context(catalogue.places().root());
     let opened = open_outlet(power, &catalogue.rig.power, &context);
     let failed = |error: PowerError| {

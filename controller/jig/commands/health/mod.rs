@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::CheckReport;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_model::{Fault, exit};
 use jig_rig::health::{
     Figures, HealthBook, HealthError, HealthEvent, HealthPolicy, HistoryEntry, PlaceHealth, Proof,
@@ -200,11 +200,9 @@ async fn hold(
     named: bool,
     screen: &Screen,
 ) -> Result<Option<PlaceLock>, PlaceLockError> {
-    match &place.resource {
-        Resource::Emulator(_) => Ok(None),
-        Resource::Probe(_) if named => {
-            turn::take(places, &place.name, TURN, screen).await.map(Some)
-        }
-        Resource::Probe(_) => places.try_lock(&place.name).map(Some),
+    match place.is_emulated() {
+        true => Ok(None),
+        false if named => turn::take(places, &place.name, TURN, screen).await.map(Some),
+        false => places.try_lock(&place.name).map(Some),
     }
 }

@@ -2,7 +2,7 @@
 
 use jig_model::exit;
 use jig_model::power::PlaceWitness;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use serde_json::json;
 
 use super::{Switch, lock_of, shared};
@@ -44,7 +44,7 @@ pub(super) fn explain(
             "settle_ms": ms(device.settle),
             "off_ms": ms(switch.off_time()),
             "shared_with": shared,
-            "witness": switch.power.second_witness(&device.driver),
+            "witness": place.second_witness(&device.driver),
             "hub": place.hub,
             "hub_neighbours": neighbours,
             "lock": lock,
@@ -87,15 +87,11 @@ pub(super) fn explain(
 fn witness_words(switch: &Switch<'_>, place: &Place) -> String {
     let device = &switch.device.name;
     let named = switch.power.witness.is_some();
-    match switch.power.second_witness(&switch.device.driver) {
+    match place.second_witness(&switch.device.driver) {
         PlaceWitness::Outlet(witness) if witness.outlet.is_empty() => witness.device.to_string(),
         PlaceWitness::Outlet(witness) => format!("outlet {} of {}", witness.outlet, witness.device),
         PlaceWitness::Console => {
-            let wires = match &place.resource {
-                Resource::Probe(probe) => probe.wires.as_slice(),
-                Resource::Emulator(_) => &[],
-            };
-            let names: Vec<&str> = wires.iter().map(|wire| wire.console.as_str()).collect();
+            let names: Vec<&str> = place.consoles.iter().map(|c| c.console.as_str()).collect();
             format!("console {}: what prints has power", names.join(", "))
         }
         PlaceWitness::DebugPort if named => "the debug port: what answers has power".to_owned(),

@@ -19,7 +19,7 @@ use jig_drivers::power::{
 };
 use jig_model::power::{BlastRadius, PlacePower, PowerDevice};
 use jig_model::protocol::{DriverFactory, NoLedger, PowerState};
-use jig_model::rig_file::{Hub, Place, Resource};
+use jig_model::rig_file::{Hub, Place};
 use jig_model::{DeviceName, Fault, PlaceName, exit};
 use jig_rig::store::Places;
 use serde_json::json;
@@ -53,7 +53,7 @@ pub(crate) fn power(common: &Common, screen: &Screen, args: PowerArgs) -> Result
         return Err(Failure::new(Fault::Usage, "which board?").help("name it: --explain NAME"));
     };
     let (place, _) = catalogue.place(name)?;
-    if matches!(place.resource, Resource::Emulator(_)) {
+    if place.is_emulated() {
         return emulated::power(&catalogue, screen, &place.name, args.action);
     }
     let switch = switch_of(&catalogue, &place)?;

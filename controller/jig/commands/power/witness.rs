@@ -6,7 +6,7 @@ use jig_drivers::power::{OutletPower, open_witnessed};
 use jig_model::Fault;
 use jig_model::power::PlaceWitness;
 use jig_model::profile::BoardProfile;
-use jig_model::protocol::{BindContext, NoLedger, NoSink, PowerWitness};
+use jig_model::protocol::{BindContext, DriverFactory as _, NoLedger, NoSink, PowerWitness};
 use jig_model::rig_file::Place;
 
 use super::{Switch, context, failure};
@@ -22,7 +22,7 @@ pub(super) fn outlet_of(
 ) -> Result<OutletPower, Failure> {
     let (place, profile) = catalogue.place(switch.place)?;
     let driver = &switch.device.driver;
-    let debug_port = match switch.power.second_witness(driver) {
+    let debug_port = match place.second_witness(driver) {
         PlaceWitness::DebugPort => debug_port(&place, &profile)?,
         PlaceWitness::Outlet(_) | PlaceWitness::Console | PlaceWitness::Nobody => None,
     };
@@ -30,7 +30,7 @@ pub(super) fn outlet_of(
         switch.power,
         switch.devices,
         &context(catalogue.places().root()),
-        (&profile, &place.resource),
+        (&profile, &place),
         debug_port,
     );
     opened.map_err(|error| failure(&error, switch))
@@ -41,9 +41,9 @@ fn debug_port(
     place: &Place,
     profile: &Arc<BoardProfile>,
 ) -> Result<Option<Box<dyn PowerWitness>>, Failure> {
-    let bound = wire_up::factory(profile, &place.resource)?.bind(BindContext {
+    let bound = wire_up::Parts.bind(BindContext {
         profile: Arc::clone(profile),
-        resource: place.resource.clone(),
+        place: Arc::new(place.clone()),
         sink: Arc::new(NoSink),
         // To be asked leaves no evidence.
         evidence: std::env::temp_dir(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jig_model::PlaceName;
 use jig_model::protocol::BoxFuture;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_rig::health::HealthState;
 use jig_rig::keeper::IdleCheck;
 use jig_rig::workflow::CancelToken;
@@ -43,8 +43,7 @@ pub(super) async fn rounds(
         // Read anew: the rig may be another one by now, or broken, which is said elsewhere.
         let Ok(catalogue) = Catalogue::load(common) else { continue };
         // Emulated boards are made anew for each run, and started for nobody.
-        let real =
-            catalogue.rig.places.iter().filter(|at| matches!(at.resource, Resource::Probe(_)));
+        let real = catalogue.rig.places.iter().filter(|at| !at.is_emulated());
         let names: Vec<PlaceName> = match every {
             Some(_) => real.map(|place| place.name.clone()).collect(),
             None => waiting.due(Instant::now(), real.filter_map(|at| paced(&catalogue, at))),

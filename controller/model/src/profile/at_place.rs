@@ -51,11 +51,9 @@ fn free_name(consoles: &[ConsoleSpec]) -> ConsoleName {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::tests::shipped;
     use crate::ConsoleName;
-    use crate::rig_file::{
-        ConsoleWire, EmulatorDeploy, EmulatorPart, Place, ProbePart, WireEnd,
-    };
+    use crate::profile::tests::shipped;
+    use crate::rig_file::{ConsoleWire, EmulatorDeploy, EmulatorPart, Place, ProbePart, WireEnd};
 
     fn names(board: &BoardProfile) -> Vec<&str> {
         board.consoles.iter().map(|console| console.name.as_str()).collect()

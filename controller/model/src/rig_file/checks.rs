@@ -244,12 +244,7 @@ fn words(probe: &RawProbe, findings: &Findings) {
     }
 }
 
-fn chip(
-    place: &RawPlace,
-    probe: &Located<RawProbe>,
-    profile: &BoardProfile,
-    findings: &Findings,
-) {
+fn chip(place: &RawPlace, probe: &Located<RawProbe>, profile: &BoardProfile, findings: &Findings) {
     let by_program = matches!(profile.deploy, Some(Deploy::Command(_)))
         || place.flasher.as_ref().is_some_and(|flasher| flasher.value.command.is_some());
     if let Some(chip) = &probe.value.chip {

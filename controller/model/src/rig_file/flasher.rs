@@ -43,7 +43,8 @@ toml_table! {
 /// Checks what a place says of its flasher, and that a program gets what only a place can say.
 pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings) {
     let Some(flasher) = &place.flasher else {
-        if let Some(Deploy::Command(command)) = profile.and_then(|profile| profile.deploy.as_ref()) {
+        if let Some(Deploy::Command(command)) = profile.and_then(|profile| profile.deploy.as_ref())
+        {
             fills(place, &|placeholder| command.uses(placeholder), findings);
         }
         return;
@@ -163,7 +164,8 @@ fn lower_command(raw: &RawFlasher) -> Option<FlashCommand> {
     let values = |list: &Option<Located<Vec<Located<Pattern>>>>| {
         list.iter().flat_map(|list| &list.value).map(|one| one.value.clone()).collect()
     };
-    let codes = |codes: &Located<Vec<Located<i32>>>| codes.value.iter().map(|code| code.value).collect();
+    let codes =
+        |codes: &Located<Vec<Located<i32>>>| codes.value.iter().map(|code| code.value).collect();
     Some(FlashCommand {
         argv: raw.command.as_ref()?.value.iter().map(|arg| arg.value.clone()).collect(),
         timeout: raw.timeout.as_ref().map_or(FLASH_TIMEOUT, |timeout| timeout.value),

@@ -26,9 +26,7 @@ pub use parts::{
     ResetLine, ResetPart, WireEnd, WireProtocol,
 };
 pub use place::{MissingPart, Needed};
-pub use types::{
-    Canary, CaptureLimits, Hub, Network, Place, Rig, RunStorage, UnknownPlace,
-};
+pub use types::{Canary, CaptureLimits, Hub, Network, Place, Rig, RunStorage, UnknownPlace};
 
 #[cfg(test)]
 mod tests;

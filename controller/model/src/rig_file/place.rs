@@ -120,8 +120,12 @@ impl Place {
             Needed::Flasher => profile.deploy_at(self).is_some(),
             Needed::Console => self.reaches_a_console(),
         };
-        let missing =
-            || MissingPart { place: self.name.clone(), needed, by: by.to_owned(), help: needed.help(&self.origin) };
+        let missing = || MissingPart {
+            place: self.name.clone(),
+            needed,
+            by: by.to_owned(),
+            help: needed.help(&self.origin),
+        };
         if has { Ok(()) } else { Err(missing()) }
     }
 }
@@ -176,7 +180,7 @@ impl Needed {
 
 /// Says what a place lacks for something.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("place {place} has {}, and {by} needs one", .needed.what())]
+#[error("place {place} has {}: {by} needs one", .needed.what())]
 pub struct MissingPart {
     /// The place.
     pub place: PlaceName,

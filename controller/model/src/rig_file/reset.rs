@@ -130,7 +130,8 @@ fn check_table(
             findings.add("rig::reset", reset.at(), "nothing says what resets the board", help);
         }
         several => {
-            let message = format!("one thing resets the board, but {} are given", several.join(" and "));
+            let message =
+                format!("one thing resets the board, but {} are given", several.join(" and "));
             findings.add("rig::reset", reset.at(), message, "keep one of them");
         }
     }

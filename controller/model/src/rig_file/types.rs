@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::{ConsoleWire, EmulatorPart, FlasherPart, ProbePart, ResetPart};
 use crate::document::did_you_mean;
 use crate::pattern::Pattern;
 use crate::power::{PlacePower, PowerDevice};
 use crate::profile::BoardProfile;
-use super::{ConsoleWire, EmulatorPart, FlasherPart, ProbePart, ResetPart};
 use crate::{BoardId, DeviceName, PlaceName};
 
 /// A rig: what there is to run on.

@@ -160,9 +160,7 @@ pub(in super::super) fn check_hub_outlet(
 }
 
 /// Returns the word by which a place names the witness of its power, and where, if it does.
-pub(in super::super) fn witness_word(
-    power: &RawPlacePower,
-) -> Option<(WitnessWord, Range<usize>)> {
+pub(in super::super) fn witness_word(power: &RawPlacePower) -> Option<(WitnessWord, Range<usize>)> {
     let witness = power.witness.as_ref()?;
     match witness.value {
         RawWitness::Word(word) => Some((word, witness.span.clone())),
