@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::manifest::elf;
 use crate::served::first_line;
 use crate::sshd::Sshd;
-use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran, until};
+use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran};
 
 /// Returns what is said of one place.
 #[track_caller]
