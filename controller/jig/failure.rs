@@ -1,9 +1,12 @@
 //! Why a command could not be carried out, ready to be shown.
 
+mod of_lab;
+
 pub(crate) use jig_model::chain;
 use jig_model::rig_file::MissingPart;
 use jig_model::{Fault, Problems};
-use jig_rig::session::SessionError;
+
+pub(crate) use self::of_lab::names;
 
 /// A command's failure: who is to blame, what happened, what to do next.
 #[derive(Debug)]
@@ -40,14 +43,6 @@ impl Failure {
     pub(crate) fn missing(missing: MissingPart) -> Self {
         let words = missing.to_string();
         Self::new(Fault::Profile, words).help(missing.help)
-    }
-
-    /// Builds a failure of a run that could not be made.
-    pub(crate) fn of_session(error: SessionError) -> Self {
-        match error {
-            SessionError::Missing(missing) => Self::missing(missing),
-            error => Self::of(error.fault(), &error),
-        }
     }
 
     /// Adds what to do next.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use jig_lab::LabConfig;
 use jig_model::pattern::Pattern;
 use jig_model::{BoardId, PlaceName};
 
@@ -61,6 +62,18 @@ pub(crate) struct Common {
     /// Form of the log on standard error
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "JIG_LOG_FORMAT")]
     pub(crate) log_format: LogFormat,
+}
+
+impl Common {
+    /// Says where the rig is described and its runs are kept.
+    pub(crate) fn lab(&self) -> LabConfig {
+        LabConfig {
+            rig: self.rig.clone(),
+            boards: self.boards.clone(),
+            runs: self.runs.clone(),
+            program: std::env::current_exe().ok(),
+        }
+    }
 }
 
 /// Form of the log.

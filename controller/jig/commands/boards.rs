@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use jig_lab::{Catalogue, health_policy};
 use jig_model::profile::{BoardProfile, Deploy, DeployMethod};
 use jig_model::rig_file::Place;
 use jig_model::{BoardId, exit};
 use jig_rig::health::{HealthBook, HealthState};
 use serde_json::{Value, json};
 
-use super::health::{policy, style};
+use super::health::style;
 use crate::args::Common;
-use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, Style, Table, one_line};
 
@@ -21,7 +21,7 @@ use crate::render::{Screen, Style, Table, one_line};
 /// of the place, by their names in a rig file. A place without a canary of its own has null there;
 /// so has `deploy` where nothing puts an image on the board, and health that cannot be read.
 pub(crate) fn boards(common: &Common, screen: &Screen) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(common)?;
+    let catalogue = Catalogue::load(&common.lab())?;
     let health = Health::read(&catalogue);
     if screen.json() {
         screen.out_json(&as_json(&catalogue, &health));
@@ -59,7 +59,7 @@ impl Health {
         match self {
             Self::Blank => Some(HealthState::Healthy),
             Self::Book(book) => {
-                book.of_by(&policy(place), &place.name).ok().map(|health| health.state)
+                book.of_by(&health_policy(place), &place.name).ok().map(|health| health.state)
             }
             Self::Unreadable => None,
         }

@@ -4,6 +4,7 @@
 //! to standard error. **Refuses** to decide what there is to say.
 
 mod diagnostics;
+mod events;
 mod evidence;
 mod flashing;
 mod live;

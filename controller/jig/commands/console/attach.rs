@@ -8,6 +8,7 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use jig_drivers::serial::keeper::{KeeperError, PenClient, pen, status};
+use jig_lab::Catalogue;
 use jig_model::keeper::{KeptState, MOST_INPUT, PenNews, PenOrder};
 use jig_model::protocol::LineControl;
 use jig_model::rig_file::Place;
@@ -20,8 +21,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::{QUIET, RawTerminal, read_input, translate};
-use crate::args::{AttachArgs, Common, ConsoleArgs, Switch};
-use crate::catalogue::Catalogue;
+use crate::args::{AttachArgs, ConsoleArgs, Switch};
 use crate::commands::probe::runtime;
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
@@ -43,7 +43,6 @@ const ANSWER: Duration = Duration::from_secs(5);
 
 /// A console that somebody wants to attach to.
 pub(super) struct Attach<'a> {
-    pub(super) common: &'a Common,
     pub(super) screen: &'a Screen,
     pub(super) catalogue: &'a Catalogue,
     pub(super) place: &'a PlaceName,
@@ -285,7 +284,7 @@ impl<'a> View<'a> {
         let now = jiff::Timestamp::now().as_nanosecond();
         let since = now.saturating_sub(i128::try_from(back.as_nanos()).unwrap_or(i128::MAX));
         let folder = LogFolder::new(&at.catalogue.places(), at.place, at.console);
-        let runs = RunStore::new(at.catalogue.runs_dir(at.common));
+        let runs = RunStore::new(at.catalogue.runs_dir());
         let names = (at.place.clone(), at.console.clone());
         let since = i64::try_from(since.max(0)).unwrap_or(i64::MAX);
         let scroll = Scroll::new(folder, runs, names, since);

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use jig_lab::{Catalogue, health_policy};
 use jig_model::power::PowerDriver;
 use jig_rig::health::HealthBook;
 
 use super::programs::{find, fix};
 use super::{Finding, Level};
-use crate::catalogue::Catalogue;
-use crate::commands::health::policy;
 use crate::failure::chain;
 
 /// Looks at all of it. Asks no device.
@@ -90,7 +89,7 @@ fn health(catalogue: &Catalogue) -> Vec<Finding> {
     };
     let places = catalogue.rig.places.iter();
     let ill = places.filter_map(|place| {
-        let health = book.of_by(&policy(place), &place.name).ok()?;
+        let health = book.of_by(&health_policy(place), &place.name).ok()?;
         let found = format!("{}: {}", health.state, health.why);
         let fix = format!("jig recover -b {}", place.name);
         let name = format!("health {}", place.name);

@@ -1,13 +1,13 @@
 //! `jig power --explain`: what would be switched, how, and who shares it.
 
+use jig_lab::{Lab, Switch};
 use jig_model::exit;
 use jig_model::power::PlaceWitness;
 use jig_model::rig_file::Place;
 use serde_json::json;
 
-use super::{Switch, lock_of, shared};
-use crate::catalogue::Catalogue;
-use crate::failure::Failure;
+use super::lock_of;
+use crate::failure::{Failure, names};
 use crate::render::{Screen, one_line};
 
 /// Explains how a place's power is switched. Touches no device.
@@ -17,15 +17,11 @@ use crate::render::{Screen, one_line};
 /// "lock"}`; `witness` is `"nobody"`, `"debug-port"`, `"console"` or
 /// `{"outlet":{"device","outlet"}}`;
 /// `about` is the device as it is understood, and names secrets only by where they are kept.
-pub(super) fn explain(
-    catalogue: &Catalogue,
-    screen: &Screen,
-    switch: &Switch<'_>,
-) -> Result<u8, Failure> {
+pub(super) fn explain(lab: &Lab, screen: &Screen, switch: &Switch) -> Result<u8, Failure> {
+    let (catalogue, device) = (lab.catalogue(), &switch.device);
     let places = catalogue.places();
-    let device = switch.device;
-    let others = shared::holders(&places, &switch.radius.also)?;
-    let (place, _) = catalogue.place(switch.place)?;
+    let others = lab.holders(&switch.shared_with)?;
+    let (place, _) = catalogue.place(&switch.place)?;
     let neighbours = catalogue.rig.hub_neighbours(&place);
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let lock = lock_of(&places, &device.name);
@@ -71,7 +67,7 @@ pub(super) fn explain(
     }
     line("witness", witness_words(switch, &place));
     if let Some(hub) = &place.hub {
-        let others = if neighbours.is_empty() { "nobody".into() } else { super::list(&neighbours) };
+        let others = if neighbours.is_empty() { "nobody".into() } else { names(&neighbours) };
         line("hub", format!("{hub}, with {others}"));
     }
     line("off time", format!("{:?} in a cycle", switch.off_time()));
@@ -84,7 +80,7 @@ pub(super) fn explain(
 }
 
 /// Says who is asked beside the device, and why, if nobody has named one.
-fn witness_words(switch: &Switch<'_>, place: &Place) -> String {
+fn witness_words(switch: &Switch, place: &Place) -> String {
     let device = &switch.device.name;
     let named = switch.power.witness.is_some();
     match place.second_witness(&switch.device.driver) {

@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use jig_model::{Fault, Problem, Problems};
+use jig_model::{Problem, Problems};
 
-use crate::failure::Failure;
+use super::CatalogueError;
 
 /// Most bytes that are read of a document. A little more than the model accepts, so that
 /// it is the model which refuses a long one, with its own words.
@@ -18,15 +18,16 @@ const MAX_READ: u64 = (1 << 18) + 1;
 
 /// A document's text and where it came from.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
+pub struct Source {
     /// A path, or `built-in NAME`.
-    pub(crate) origin: String,
+    pub origin: String,
     /// The text.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// Says why a text could not be had.
-pub(crate) enum Unreadable {
+#[derive(Debug)]
+pub enum Unreadable {
     /// The system says no.
     Io(io::Error),
     /// It is there, but it is no text.
@@ -34,7 +35,10 @@ pub(crate) enum Unreadable {
 }
 
 /// Reads a document.
-pub(crate) fn read(path: &Path) -> Result<Source, Unreadable> {
+///
+/// # Errors
+/// It cannot be read, or is no text.
+pub fn read(path: &Path) -> Result<Source, Unreadable> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(Unreadable::Io)?;
     if file.metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -63,11 +67,8 @@ pub(crate) fn read(path: &Path) -> Result<Source, Unreadable> {
 }
 
 /// Lists the `*.toml` files of a folder, sorted by name; none if the folder is missing.
-pub(crate) fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let fail = |error: &io::Error| {
-        Failure::new(Fault::Lab, format!("could not read {}: {error}", folder.display()))
-            .help("make the folder readable for this user, or remove it")
-    };
+pub(crate) fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, CatalogueError> {
+    let fail = |source| CatalogueError::Unreadable { path: folder.to_owned(), source };
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error)
@@ -75,11 +76,11 @@ pub(crate) fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         {
             return Ok(Vec::new());
         }
-        Err(error) => return Err(fail(&error)),
+        Err(error) => return Err(fail(error)),
     };
     let mut files = Vec::new();
     for entry in entries {
-        let path = entry.map_err(|error| fail(&error))?.path();
+        let path = entry.map_err(|error| fail(error))?.path();
         // Editors leave hidden files behind; anything but a file cannot be a document, and
         // reading a pipe would never end.
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -110,7 +111,7 @@ impl Layers {
     }
 
     /// Adds a folder; its files win over what is there.
-    pub(crate) fn add(&mut self, folder: &Path) -> Result<(), Failure> {
+    pub(crate) fn add(&mut self, folder: &Path) -> Result<(), CatalogueError> {
         for path in toml_files(folder)? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             self.texts.insert(name, Layer::File(path));
@@ -119,7 +120,10 @@ impl Layers {
     }
 
     /// Reads what holds; only that, so a broken file that another replaces is no trouble.
-    pub(crate) fn read(self, bad: &mut Vec<Problems>) -> Result<Vec<(String, Source)>, Failure> {
+    pub(crate) fn read(
+        self,
+        bad: &mut Vec<Problems>,
+    ) -> Result<Vec<(String, Source)>, CatalogueError> {
         let mut sources = Vec::new();
         for (name, layer) in self.texts {
             let source = match layer {
@@ -138,16 +142,18 @@ impl Layers {
 }
 
 /// Reads a file that was found by looking; one that is no text is noted among the bad.
-pub(crate) fn must_read(path: &Path, bad: &mut Vec<Problems>) -> Result<Option<Source>, Failure> {
+pub(crate) fn must_read(
+    path: &Path,
+    bad: &mut Vec<Problems>,
+) -> Result<Option<Source>, CatalogueError> {
     match read(path) {
         Ok(source) => Ok(Some(source)),
         Err(Unreadable::NoText(problems)) => {
             bad.push(*problems);
             Ok(None)
         }
-        Err(Unreadable::Io(error)) => {
-            Err(Failure::new(Fault::Lab, format!("could not read {}: {error}", path.display()))
-                .help("make the file readable for this user, or remove it"))
+        Err(Unreadable::Io(source)) => {
+            Err(CatalogueError::Unreadable { path: path.to_owned(), source })
         }
     }
 }

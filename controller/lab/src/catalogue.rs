@@ -12,6 +12,7 @@
 //! `rig.toml.d/*.toml`. Without one, or with one that names no place, every board that can
 //! be emulated is a place of its own name.
 
+mod error;
 mod sources;
 mod surroundings;
 #[cfg(test)]
@@ -23,16 +24,15 @@ use std::sync::Arc;
 
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Canary, KeeperSeat, Place, Rig, RigText};
-use jig_model::{BoardId, Fault, PlaceName, Problems};
-use jig_rig::console::escape;
+use jig_model::{BoardId, PlaceName, Problems};
 use jig_rig::health::HealthBook;
 use jig_rig::store::{Places, Retention};
 
+pub use self::error::CatalogueError;
 use self::sources::{Layers, must_read, toml_files};
-pub(crate) use self::sources::{Source, Unreadable, read};
+pub use self::sources::{Source, Unreadable, read};
 pub(crate) use self::surroundings::Surroundings;
-use crate::args::Common;
-use crate::failure::Failure;
+use crate::LabConfig;
 
 mod built_in {
     include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
@@ -40,26 +40,34 @@ mod built_in {
 
 /// All boards and places.
 #[derive(Debug)]
-pub(crate) struct Catalogue {
+pub struct Catalogue {
     /// The boards.
-    pub(crate) profiles: BTreeMap<BoardId, Arc<BoardProfile>>,
+    pub profiles: BTreeMap<BoardId, Arc<BoardProfile>>,
     /// The places, and where runs are kept.
-    pub(crate) rig: Rig,
+    pub rig: Rig,
     /// The rig file and its drop-ins; empty if there is none.
-    pub(crate) rig_files: Vec<PathBuf>,
+    pub rig_files: Vec<PathBuf>,
+    /// Where runs are kept, if not where the rig file says.
+    runs: Option<PathBuf>,
     around: Surroundings,
 }
 
 impl Catalogue {
     /// Reads everything.
-    pub(crate) fn load(common: &Common) -> Result<Self, Failure> {
-        Self::load_in(common, Surroundings::of_process())
+    ///
+    /// # Errors
+    /// A file cannot be read, or does not say what it should; all problems of all files are told.
+    pub fn load(config: &LabConfig) -> Result<Self, CatalogueError> {
+        Self::load_in(config, Surroundings::of_process())
     }
 
     /// Reads everything as seen from somewhere.
-    pub(crate) fn load_in(common: &Common, around: Surroundings) -> Result<Self, Failure> {
-        let rig_files = rig_files(common.rig.as_deref(), &around)?;
-        let folders = board_folders(common.boards.as_deref(), &rig_files, &around)?;
+    pub(crate) fn load_in(
+        config: &LabConfig,
+        around: Surroundings,
+    ) -> Result<Self, CatalogueError> {
+        let rig_files = files_of_rig(config.rig.as_deref(), &around)?;
+        let folders = board_folders(config.boards.as_deref(), &rig_files, &around)?;
         let Boards { profiles, fault_sets: _, mut bad } = Boards::read(&folders, &folders)?;
         let mut texts = Vec::new();
         for path in &rig_files {
@@ -72,26 +80,21 @@ impl Catalogue {
             bad.extend(more.into_iter().filter_map(|problems| without(problems, echo)));
         });
         let Some(mut rig) = rig.ok().filter(|_| bad.is_empty()) else {
-            return Err(Failure::problems(bad));
+            return Err(CatalogueError::Problems(bad));
         };
         if rig.places.is_empty() {
             rig.places = Rig::of_profiles(&profiles).places;
         }
         let profiles = profiles.into_iter().map(|p| (p.id.clone(), Arc::new(p))).collect();
-        Ok(Self { profiles, rig, rig_files, around })
+        Ok(Self { profiles, rig, rig_files, runs: config.runs.clone(), around })
     }
 
     /// Finds a place and its board, with the consoles that it has there.
-    pub(crate) fn place(&self, name: &PlaceName) -> Result<(Place, Arc<BoardProfile>), Failure> {
+    pub fn place(&self, name: &PlaceName) -> Result<(Place, Arc<BoardProfile>), CatalogueError> {
         let place = self.rig.place(name.as_str()).map_err(|unknown| {
-            let help = match (self.profiles.keys().any(|b| b.as_str() == name.as_str()), self.rig_files.first()) {
-                (true, Some(file)) => format!(
-                    "the board {name} is known, but no place has that name: add a [[place]] to {}, or see `jig boards`",
-                    escape(file.display().to_string().as_bytes())
-                ),
-                _ => with_list(&unknown.help),
-            };
-            Failure::new(Fault::Usage, unknown.to_string()).help(help)
+            let is_board = self.profiles.keys().any(|board| board.as_str() == name.as_str());
+            let rig_file = self.rig_files.first().filter(|_| is_board).cloned();
+            CatalogueError::UnknownPlace { unknown, rig_file }
         })?;
         let board = self.profile(&place.board)?;
         let mut place = place.clone();
@@ -103,13 +106,13 @@ impl Catalogue {
     }
 
     /// Returns where to ask for what `jig serve` keeps of a place.
-    pub(crate) fn keeper_seat(&self, place: &PlaceName) -> KeeperSeat {
+    pub fn keeper_seat(&self, place: &PlaceName) -> KeeperSeat {
         let socket = self.places().keeper_socket();
         KeeperSeat { socket, place: place.clone(), by: command_line() }
     }
 
     /// Finds the place that a real probe belongs to, and the chip there.
-    pub(crate) fn place_of_probe(&self, selector: &str) -> Option<(&PlaceName, Option<&str>)> {
+    pub fn place_of_probe(&self, selector: &str) -> Option<(&PlaceName, Option<&str>)> {
         self.rig.places.iter().find_map(|place| {
             let bound = place.probe.as_ref()?;
             bound.selector.eq_ignore_ascii_case(selector).then(|| {
@@ -121,25 +124,23 @@ impl Catalogue {
     }
 
     /// Finds a board.
-    pub(crate) fn profile(&self, board: &BoardId) -> Result<Arc<BoardProfile>, Failure> {
-        self.profiles.get(board).cloned().ok_or_else(|| {
-            let known = self.profiles.keys().map(BoardId::as_str);
-            let help = jig_model::document::did_you_mean(board.as_str(), known);
-            Failure::new(Fault::Usage, format!("there is no board profile {:?}", board.as_str()))
-                .help(with_list(&help))
+    pub fn profile(&self, board: &BoardId) -> Result<Arc<BoardProfile>, CatalogueError> {
+        self.profiles.get(board).cloned().ok_or_else(|| CatalogueError::UnknownBoard {
+            board: board.clone(),
+            known: self.profiles.keys().cloned().collect(),
         })
     }
 
     /// Shortens an origin that lies below the current directory, for people.
-    pub(crate) fn near<'o>(&self, origin: &'o str) -> &'o str {
+    pub fn near<'o>(&self, origin: &'o str) -> &'o str {
         let cwd = self.around.cwd.display().to_string();
         let below = origin.strip_prefix(&cwd).and_then(|rest| rest.strip_prefix('/'));
         below.filter(|rest| !rest.is_empty()).unwrap_or(origin)
     }
 
     /// Returns where runs are kept.
-    pub(crate) fn runs_dir(&self, common: &Common) -> PathBuf {
-        if let Some(dir) = &common.runs {
+    pub fn runs_dir(&self) -> PathBuf {
+        if let Some(dir) = &self.runs {
             return self.around.cwd.join(dir);
         }
         let storage = &self.rig.runs;
@@ -152,7 +153,7 @@ impl Catalogue {
     }
 
     /// Returns a place's known-good image, its path resolved.
-    pub(crate) fn canary(&self, place: &Place) -> Option<Canary> {
+    pub fn canary(&self, place: &Place) -> Option<Canary> {
         let canary = place.canary.as_ref()?;
         let folder = Path::new(&place.origin).parent().unwrap_or(Path::new(""));
         let image = self.around.cwd.join(folder).join(&canary.image);
@@ -161,23 +162,24 @@ impl Catalogue {
 
     /// Returns where places keep their locks and flash. Not beside the runs: two commands
     /// with different runs folders still use one board.
-    pub(crate) fn places(&self) -> Places {
+    pub fn places(&self) -> Places {
         Places::new(&self.around.state())
     }
 
     /// Returns where the health of places is kept.
-    pub(crate) fn health_book(&self) -> PathBuf {
+    pub fn health_book(&self) -> PathBuf {
         HealthBook::path_in(&self.around.state())
     }
 
-    /// Returns where image sets are.
-    pub(crate) fn images_dir() -> PathBuf {
-        Surroundings::of_process().images()
+    /// Returns where image sets are, as an absolute path.
+    pub fn images_dir(&self) -> PathBuf {
+        let images = self.around.images();
+        std::path::absolute(&images).unwrap_or(images)
     }
 
     /// Returns which runs may stay. Evidence is only ever removed where somebody said so:
     /// a full disk is seen and cured, a removed log never comes back.
-    pub(crate) fn retention(&self) -> Retention {
+    pub fn retention(&self) -> Retention {
         // A part of a day counts as a day: rather keep too long than too short.
         let days = |keep: std::time::Duration| keep.as_secs().div_ceil(86_400);
         Retention {
@@ -188,22 +190,25 @@ impl Catalogue {
 }
 
 /// The boards that can be read, and the problems of those that cannot.
-pub(crate) struct Boards {
+pub struct Boards {
     /// The boards.
-    pub(crate) profiles: Vec<BoardProfile>,
+    pub profiles: Vec<BoardProfile>,
     /// The shared fault signatures.
-    pub(crate) fault_sets: FaultSets,
+    pub fault_sets: FaultSets,
     /// What is wrong with the rest.
-    pub(crate) bad: Vec<Problems>,
+    pub bad: Vec<Problems>,
 }
 
 impl Boards {
     /// Reads the boards as they are seen from here, and from the folders of the given
     /// files: where somebody checks files, those next to them count as well.
-    pub(crate) fn around(common: &Common, files: &[PathBuf]) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// A folder or a file cannot be read.
+    pub fn around(config: &LabConfig, files: &[PathBuf]) -> Result<Self, CatalogueError> {
         let around = Surroundings::of_process();
-        let rig_files = rig_files(common.rig.as_deref(), &around)?;
-        let mut boards = board_folders(common.boards.as_deref(), &rig_files, &around)?;
+        let rig_files = files_of_rig(config.rig.as_deref(), &around)?;
+        let mut boards = board_folders(config.boards.as_deref(), &rig_files, &around)?;
         let mut faults = boards.clone();
         for folder in files.iter().filter_map(|file| file.parent()) {
             boards.push(folder.join("board-profiles"));
@@ -214,7 +219,7 @@ impl Boards {
     }
 
     /// Reads the profiles of some folders, and the fault sets of some folders.
-    fn read(boards: &[PathBuf], faults: &[PathBuf]) -> Result<Self, Failure> {
+    fn read(boards: &[PathBuf], faults: &[PathBuf]) -> Result<Self, CatalogueError> {
         let mut bad = Vec::new();
         let fault_sets = fault_sets(faults, &mut bad)?;
         let profiles = profiles(boards, &fault_sets, &mut bad)?;
@@ -231,25 +236,24 @@ fn command_line() -> String {
     line.join(" ").chars().take(200).collect()
 }
 
-/// Adds where all names are found to a suggestion, which may be a question.
-fn with_list(help: &str) -> String {
-    let joint = if help.ends_with('?') { "" } else { ";" };
-    format!("{help}{joint} `jig boards` lists them")
+/// Returns the files that make the rig, as they are found from here.
+///
+/// # Errors
+/// The rig file that the configuration names is not there, or its drop-ins cannot be listed.
+pub fn rig_files(config: &LabConfig) -> Result<Vec<PathBuf>, CatalogueError> {
+    files_of_rig(config.rig.as_deref(), &Surroundings::of_process())
 }
 
 /// Returns the rig file and its drop-ins, in the order in which they are read.
-pub(crate) fn rig_files(
+fn files_of_rig(
     wanted: Option<&Path>,
     around: &Surroundings,
-) -> Result<Vec<PathBuf>, Failure> {
+) -> Result<Vec<PathBuf>, CatalogueError> {
     let main = match wanted {
         Some(path) => {
             let path = around.cwd.join(path);
-            std::fs::metadata(&path).map_err(|error| {
-                let message = format!("could not read rig file {}: {error}", path.display());
-                Failure::new(Fault::Usage, message)
-                    .help("give the right file to --rig or in JIG_RIG, or leave both out")
-            })?;
+            std::fs::metadata(&path)
+                .map_err(|source| CatalogueError::RigFile { path: path.clone(), source })?;
             Some(path)
         }
         None => around.project_rig().or_else(|| {
@@ -271,7 +275,7 @@ fn board_folders(
     wanted: Option<&Path>,
     rig_files: &[PathBuf],
     around: &Surroundings,
-) -> Result<Vec<PathBuf>, Failure> {
+) -> Result<Vec<PathBuf>, CatalogueError> {
     let mut folders = vec![around.machine_config().join("boards")];
     folders.extend(around.user_config().map(|folder| folder.join("boards")));
     let beside = rig_files.first().and_then(|file| file.parent());
@@ -280,9 +284,7 @@ fn board_folders(
     if let Some(folder) = wanted {
         let folder = around.cwd.join(folder);
         if !folder.is_dir() {
-            let message = format!("{} is not a folder", folder.display());
-            return Err(Failure::new(Fault::Usage, message)
-                .help("give a folder of board profiles to --boards or in JIG_BOARDS"));
+            return Err(CatalogueError::NoFolder { path: folder });
         }
         folders.push(folder);
     }
@@ -290,7 +292,7 @@ fn board_folders(
 }
 
 /// Reads the fault sets; those that are broken are left out.
-fn fault_sets(folders: &[PathBuf], bad: &mut Vec<Problems>) -> Result<FaultSets, Failure> {
+fn fault_sets(folders: &[PathBuf], bad: &mut Vec<Problems>) -> Result<FaultSets, CatalogueError> {
     let mut layers = Layers::of_built_in(built_in::FAULT_SETS);
     for folder in folders {
         layers.add(&folder.join("faults"))?;
@@ -315,7 +317,7 @@ fn profiles(
     folders: &[PathBuf],
     faults: &FaultSets,
     bad: &mut Vec<Problems>,
-) -> Result<Vec<BoardProfile>, Failure> {
+) -> Result<Vec<BoardProfile>, CatalogueError> {
     let mut layers = Layers::of_built_in(built_in::BOARDS);
     for folder in folders {
         layers.add(folder)?;

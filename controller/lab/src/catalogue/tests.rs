@@ -2,10 +2,9 @@
 
 use std::fs;
 
-use clap::Parser as _;
+use jig_model::Fault;
 
 use super::*;
-use crate::args::Cli;
 
 const RIG: &str = "version = 1\n[[place]]\nname = \"NAME\"\nboard = \"microbit\"\nemulator = {}\n";
 
@@ -43,8 +42,8 @@ impl Machine {
         self.around.variables.push((name, self.root.path().join(path).into()));
     }
 
-    fn load(&self, args: &[&str]) -> Result<Catalogue, Failure> {
-        Catalogue::load_in(&common(args), self.around.clone())
+    fn load(&self, args: &[&str]) -> Result<Catalogue, CatalogueError> {
+        Catalogue::load_in(&config(args), self.around.clone())
     }
 
     fn places(&self, args: &[&str]) -> Vec<String> {
@@ -53,8 +52,18 @@ impl Machine {
     }
 }
 
-fn common(args: &[&str]) -> Common {
-    Cli::parse_from(["jig", "boards"].iter().chain(args)).common
+/// Reads options as they are typed.
+fn config(args: &[&str]) -> LabConfig {
+    let value = |name| {
+        let at = args.iter().position(|arg| *arg == name)?;
+        args.get(at + 1).map(PathBuf::from)
+    };
+    LabConfig {
+        rig: value("--rig"),
+        boards: value("--boards"),
+        runs: value("--runs"),
+        program: None,
+    }
 }
 
 fn built_in(board: &str) -> &'static str {
@@ -82,8 +91,8 @@ fn the_nearest_rig_file_wins() {
     machine.rig("flag.toml", "flag");
     assert_eq!(machine.places(&["--rig", "../../flag.toml"]), ["flag"]);
     let error = machine.load(&["--rig", "none.toml"]).unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    assert!(error.message.contains("none.toml"), "{}", error.message);
+    assert_eq!(error.fault(), Fault::Usage);
+    assert!(error.to_string().contains("none.toml"), "{error}");
 }
 
 #[test]
@@ -115,7 +124,7 @@ fn the_most_specific_profile_wins() {
     machine.write("etc/jig/boards/microbit.toml", "broken");
     write("project/board-profiles", "beside");
     assert_eq!(title(&[]), "beside");
-    assert_eq!(machine.load(&["--boards", "none"]).unwrap_err().exit_code(), 2);
+    assert_eq!(machine.load(&["--boards", "none"]).unwrap_err().fault(), Fault::Usage);
 }
 
 #[test]
@@ -127,35 +136,33 @@ fn all_problems_of_all_files_are_told_at_once() {
     fs::write(machine.root.path().join("etc/jig/boards/binary.toml"), b"\xff\xfe").unwrap();
     machine
         .write("project/rig.toml", "version = 1\n[[place]]\nname = \"a\"\nboard = \"microbit\"\n");
-    let failure = machine.load(&[]).unwrap_err();
-    assert_eq!(failure.exit_code(), 3);
-    let mut files: Vec<_> =
-        failure.problems.iter().map(|p| p.origin.rsplit('/').next().unwrap()).collect();
+    let CatalogueError::Problems(problems) = machine.load(&[]).unwrap_err() else {
+        panic!("the files are broken");
+    };
+    let mut files: Vec<_> = problems.iter().map(|p| p.origin.rsplit('/').next().unwrap()).collect();
     files.sort_unstable();
     assert_eq!(files, ["binary.toml", "common.toml", "new.toml", "rig.toml"]);
 }
 
 #[test]
-fn an_unknown_place_names_the_nearest_and_the_way_to_all() {
+fn an_unknown_place_that_is_a_board_names_the_rig_file() {
     let machine = machine();
-    let help = |name: &str| {
-        let failure = machine.load(&[]).unwrap().place(&name.parse().unwrap()).unwrap_err();
-        assert_eq!(failure.exit_code(), 2);
-        failure.help.unwrap()
+    let unknown = |name: &str| match machine.load(&[]).unwrap().place(&name.parse().unwrap()) {
+        Err(CatalogueError::UnknownPlace { unknown, rig_file }) => (unknown, rig_file),
+        other => panic!("{other:?}"),
     };
-    let text = help("microbat");
-    assert!(text.contains("`microbit`") && text.contains("jig boards"), "{text}");
+    let (similar, rig_file) = unknown("microbat");
+    assert!(similar.help.contains("`microbit`") && rig_file.is_none(), "{}", similar.help);
     machine.rig("project/rig.toml", "bench");
-    let text = help("microbit");
-    assert!(text.contains("no place has that name") && text.contains("rig.toml"), "{text}");
+    let (_, rig_file) = unknown("microbit");
+    assert_eq!(rig_file, Some(machine.root.path().join("project/rig.toml")));
 }
 
 #[test]
 fn runs_are_kept_where_the_most_specific_one_says() {
     let mut machine = machine();
     let root = machine.root.path().to_owned();
-    let dir =
-        |machine: &Machine, args: &[&str]| machine.load(args).unwrap().runs_dir(&common(args));
+    let dir = |machine: &Machine, args: &[&str]| machine.load(args).unwrap().runs_dir();
     assert_eq!(dir(&machine, &[]), root.join("home/.local/state/jig/runs"));
     machine.set("XDG_STATE_HOME", "state");
     assert_eq!(dir(&machine, &[]), root.join("state/jig/runs"));

@@ -6,7 +6,7 @@ use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let boards = root.join("board-profiles");
+    let boards = root.join("../../board-profiles");
     let mut code = String::new();
     table(&mut code, "BOARDS", &boards)?;
     table(&mut code, "FAULT_SETS", &boards.join("faults"))?;
