@@ -221,7 +221,7 @@ mod tests {
             device: "pdu".parse().unwrap(),
             outlet: "3".to_owned(),
             off_time: None,
-            witness: None,
+            sense: None,
         };
         let bare = Place { consoles: vec![console], power: Some(power), ..place() };
         let canary =

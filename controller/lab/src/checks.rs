@@ -127,7 +127,7 @@ impl Lab {
                     list.extend(self.host_check(kind, place, spec));
                 }
                 CheckKind::Power => {
-                    list.extend(self.witnessed_outlet(place)?.map(checks::outlet));
+                    list.extend(self.sensed_outlet(place)?.map(checks::outlet));
                 }
                 CheckKind::Console => {
                     for wire in &place.consoles {

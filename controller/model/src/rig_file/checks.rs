@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::power::{Devices, RawPlacePower, WitnessWord, check_outlet, witness_word};
+use super::power::{Devices, RawPlacePower, SenseWord, check_outlet, sense_word};
 use super::raw::{RawEmulator, RawPlace, RawProbe};
 use super::{EmulatorDeploy, flasher, reset, wires};
 use crate::document::{Findings, Located, did_you_mean};
@@ -24,7 +24,7 @@ pub(super) fn run(
     if let Some(power) = &place.power {
         power_of_emulator(place, power, findings);
         check_outlet(power, devices, findings);
-        absent_witness(place, &power.value, findings);
+        absent_sense(place, &power.value, findings);
     }
     let profile = place.board.as_ref().and_then(|board| {
         let found = profiles.iter().find(|profile| profile.id == board.value);
@@ -142,18 +142,18 @@ fn power_of_emulator(place: &RawPlace, power: &Located<RawPlacePower>, findings:
     }
 }
 
-fn absent_witness(place: &RawPlace, power: &RawPlacePower, findings: &Findings) {
+fn absent_sense(place: &RawPlace, power: &RawPlacePower, findings: &Findings) {
     let wires = place.console.as_ref().is_some_and(|wires| !wires.value.is_empty());
-    match witness_word(power) {
-        Some((WitnessWord::Console, at)) if !wires => {
+    match sense_word(power) {
+        Some((SenseWord::Console, at)) if !wires => {
             let message = "no console of this place has a wire to listen at";
-            let help = "add `[[place.console]]`, or write witness = \"debug-port\"";
-            findings.add("rig::power-witness", Some(at), message, help);
+            let help = "add `[[place.console]]`, or write sense = \"debug-port\"";
+            findings.add("rig::power-sense", Some(at), message, help);
         }
-        Some((WitnessWord::DebugPort, at)) if place.probe.is_none() => {
+        Some((SenseWord::DebugPort, at)) if place.probe.is_none() => {
             let message = "this place has no debug probe to ask";
-            let help = "add `[place.probe]`, or write witness = \"console\"";
-            findings.add("rig::power-witness", Some(at), message, help);
+            let help = "add `[place.probe]`, or write sense = \"console\"";
+            findings.add("rig::power-sense", Some(at), message, help);
         }
         _ => {}
     }

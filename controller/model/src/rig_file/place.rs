@@ -1,7 +1,7 @@
 //! What a place can do with the parts it has, and what it lacks.
 
 use super::{ConsoleWire, EmulatorPart, Network, Place, ProbePart, ResetPart, WireEnd};
-use crate::power::{PlaceWitness, PowerDriver};
+use crate::power::{PlaceSense, PowerDriver};
 use crate::profile::BoardProfile;
 use crate::{BoardId, ConsoleName, PlaceName};
 
@@ -85,15 +85,15 @@ impl Place {
     }
 
     /// Returns who sees the power of its board beside what switches it, which `driver` is.
-    pub fn second_witness(&self, driver: &PowerDriver) -> PlaceWitness {
-        let said = self.power.as_ref().map(|power| power.second_witness(driver));
+    pub fn second_sense(&self, driver: &PowerDriver) -> PlaceSense {
+        let said = self.power.as_ref().map(|power| power.second_sense(driver));
         match said {
-            Some(PlaceWitness::DebugPort) if !self.has_probe() => match self.consoles.is_empty() {
-                true => PlaceWitness::Nobody,
-                false => PlaceWitness::Console,
+            Some(PlaceSense::DebugPort) if !self.has_probe() => match self.consoles.is_empty() {
+                true => PlaceSense::Nobody,
+                false => PlaceSense::Console,
             },
             Some(said) => said,
-            None => PlaceWitness::Nobody,
+            None => PlaceSense::Nobody,
         }
     }
 

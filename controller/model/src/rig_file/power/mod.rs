@@ -7,10 +7,10 @@ mod raw;
 use std::collections::BTreeMap;
 
 pub(super) use checks::{
-    check_device, check_hub_outlet, check_outlet, check_reset_outlet, witness_word,
+    check_device, check_hub_outlet, check_outlet, check_reset_outlet, sense_word,
 };
 pub(super) use lower::{lower_device, lower_outlet, lower_reset_outlet};
-pub(super) use raw::{RawPlacePower, RawPower, WitnessWord};
+pub(super) use raw::{RawPlacePower, RawPower, SenseWord};
 
 use crate::DeviceName;
 use crate::power::OutletRule;
