@@ -133,7 +133,7 @@ impl Making<'_> {
             self.events.emit(RunEvent::Health(report.clone()));
         }
         if !reports.is_empty() {
-            self.chart.note(&self.seat.place.name, &HealthEvent::Checked(reports));
+            self.recorder.note(&self.seat.place.name, &HealthEvent::Checked(reports));
         }
         let mut notes: Vec<String> =
             findings.should.iter().map(|one| format!("before the test: {}", one.words())).collect();
@@ -152,7 +152,7 @@ impl Making<'_> {
 
     /// Tells whether the place is known not to be well.
     fn ill(&self) -> bool {
-        let health = self.bench.health.and_then(|book| book.of(&self.seat.place.name).ok());
+        let health = self.bench.health.and_then(|store| store.of(&self.seat.place.name).ok());
         health.is_some_and(|health| health.state != HealthState::Healthy)
     }
 
