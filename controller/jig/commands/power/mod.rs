@@ -24,8 +24,8 @@ use crate::render::{Screen, one_line};
 /// Switches a board's power, asks for it, or says how it would be done.
 ///
 /// JSON of an action: `{"place","device","driver","outlet","action","state","confirmation",
-/// "witness","shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null, and so
-/// is a witness where nobody was asked beside the device.
+/// "sense","shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null, and so
+/// is a power sense where nobody was asked beside the device.
 pub(crate) fn power(common: &Common, screen: &Screen, args: PowerArgs) -> Result<u8, Failure> {
     let lab = open_lab(common)?;
     let name = args.explain.iter().flatten().next().or(args.board.as_ref());
@@ -57,7 +57,7 @@ fn act(
         let work = async {
             let _held = match action {
                 PowerAction::Status => Vec::new(),
-                // The witness may be in use; nobody else is disturbed.
+                // The power sense may be in use; nobody else is disturbed.
                 PowerAction::Verify => {
                     let held = hold(&places, &switch.place, args.wait, screen).await;
                     vec![held.map_err(SwitchError::Held)?]
@@ -68,7 +68,7 @@ fn act(
             };
             let power = match action {
                 PowerAction::Status => lab.open_outlet(switch)?,
-                _ => lab.open_witnessed_outlet(switch)?,
+                _ => lab.open_sensed_outlet(switch)?,
             };
             carry_out(screen, power, switch, action, args).await
         };
@@ -123,7 +123,7 @@ async fn carry_out(
             "action": action.as_str(),
             "state": state,
             "confirmation": confirmation,
-            "witness": power.witness(),
+            "sense": power.sense(),
             "shared_with": switch.shared_with,
             "off_ms": off.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             "duration_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -137,11 +137,11 @@ async fn carry_out(
     };
     let mut about = vec![switch.outlet()];
     about.extend(match (state, confirmation) {
-        (None, _) => Some(match power.witness().filter(|_| action == PowerAction::Verify) {
+        (None, _) => Some(match power.sense().filter(|_| action == PowerAction::Verify) {
             Some(mute) => format!("it cannot be asked, {mute} cannot tell"),
             None => "it cannot be asked".to_owned(),
         }),
-        (_, Some(how)) => Some(confirmation_words(how, power.witness())),
+        (_, Some(how)) => Some(confirmation_words(how, power.sense())),
         (_, None) => None,
     });
     about.extend(off.map(|time| format!("off for {time:?}")));
@@ -153,7 +153,7 @@ async fn carry_out(
 /// Tells the state from what was found, and how it is known.
 fn known(found: &Verified) -> (Option<PowerState>, Option<Confirmation>) {
     let how = match (found.read, found.seen) {
-        (_, Some(_)) => Some(Confirmation::Witnessed),
+        (_, Some(_)) => Some(Confirmation::Sensed),
         (Some(_), None) => Some(Confirmation::ReadBack),
         (None, None) => None,
     };
