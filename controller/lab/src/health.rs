@@ -8,7 +8,7 @@ use jig_model::profile::BoardProfile;
 use jig_model::protocol::CheckReport;
 use jig_model::rig_file::Place;
 use jig_rig::health::{
-    HealthBook, HealthError, HealthEvent, HealthPolicy, PlaceHealth, Proof, examine,
+    HealthError, HealthEvent, HealthPolicy, HealthStore, PlaceHealth, Proof, examine,
 };
 
 use crate::{ChecksError, Lab};
@@ -58,8 +58,8 @@ impl Lab {
     ///
     /// # Errors
     /// They cannot be read or written.
-    pub fn health_book(&self) -> Result<HealthBook, HealthError> {
-        HealthBook::open(&self.catalogue.health_book())
+    pub fn health_store(&self) -> Result<HealthStore, HealthError> {
+        HealthStore::open(&self.catalogue.health_store())
     }
 
     /// Runs the checks of a place and notes what they show. The caller holds the place, if it is
@@ -71,13 +71,13 @@ impl Lab {
         &self,
         place: &Place,
         profile: &Arc<BoardProfile>,
-        book: &HealthBook,
+        store: &HealthStore,
     ) -> Result<HealthLook, ExamineError> {
         let mut checks = self.checks_of(place, profile)?;
         let checks = examine(&mut checks.list, EACH).await;
         let event = HealthEvent::Checked(checks.clone());
         let now = jiff::Timestamp::now();
-        let health = book.note_by(&health_policy(place), &place.name, now, &event)?;
+        let health = store.note_by(&health_policy(place), &place.name, now, &event)?;
         Ok(HealthLook { checks, health })
     }
 }

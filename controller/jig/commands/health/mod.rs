@@ -8,7 +8,7 @@ use jig_lab::{Lab, health_policy, hold};
 use jig_model::protocol::CheckReport;
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, exit};
-use jig_rig::health::{Figures, HealthBook, HealthError, HistoryEntry, PlaceHealth};
+use jig_rig::health::{Figures, HealthError, HealthStore, HistoryEntry, PlaceHealth};
 use jig_rig::store::{PlaceLock, PlaceLockError};
 
 pub(crate) use self::show::style;
@@ -49,9 +49,9 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
         Some(name) => vec![lab.catalogue().place(name)?.0],
         None => lab.catalogue().rig.places.clone(),
     };
-    let book = lab.health_book()?;
+    let store = lab.health_store()?;
     let looks = if args.check {
-        look_at_all(&lab, screen, &places, args.board.is_some(), &book)?
+        look_at_all(&lab, screen, &places, args.board.is_some(), &store)?
     } else {
         places.iter().map(|_| Looked::No).collect()
     };
@@ -59,11 +59,11 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
     let since = now.checked_sub(WINDOW).unwrap_or(jiff::Timestamp::MIN);
     let mut rows = Vec::new();
     for (place, looked) in places.into_iter().zip(looks) {
-        let book = &book;
+        let store = &store;
         let read = || -> Result<_, HealthError> {
-            let health = book.of_by(&health_policy(&place), &place.name)?;
+            let health = store.of_by(&health_policy(&place), &place.name)?;
             let past = args.history.map(|limit| {
-                Ok((book.figures(&place.name, since)?, book.history(&place.name, limit)?))
+                Ok((store.figures(&place.name, since)?, store.history(&place.name, limit)?))
             });
             Ok((health, past.transpose()?))
         };
@@ -80,7 +80,7 @@ fn look_at_all(
     screen: &Screen,
     places: &[Place],
     named: bool,
-    book: &HealthBook,
+    store: &HealthStore,
 ) -> Result<Vec<Looked>, Failure> {
     let runtime = runtime()?;
     let looks = runtime.block_on(async {
@@ -88,7 +88,7 @@ fn look_at_all(
         let work = async {
             let mut looks = Vec::new();
             for place in places {
-                looks.push(look_at(lab, screen, place, named, book).await?);
+                looks.push(look_at(lab, screen, place, named, store).await?);
             }
             Ok(looks)
         };
@@ -110,7 +110,7 @@ async fn look_at(
     screen: &Screen,
     place: &Place,
     named: bool,
-    book: &HealthBook,
+    store: &HealthStore,
 ) -> Result<Looked, Failure> {
     let (_, profile) = lab.catalogue().place(&place.name)?;
     let _held = match hold_for_look(lab, place, named, screen).await {
@@ -120,7 +120,7 @@ async fn look_at(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(Looked::At(lab.examine(place, &profile, book).await?.checks))
+    Ok(Looked::At(lab.examine(place, &profile, store).await?.checks))
 }
 
 /// Holds a place as a run does: there is only one of a real board.

@@ -105,8 +105,8 @@ impl IdleCheck for Look<'_> {
         Box::pin(async move {
             let examined = async {
                 let (here, profile) = self.0.catalogue().place(place)?;
-                let book = self.0.health_book()?;
-                Ok::<_, Failure>(self.0.examine(&here, &profile, &book).await?.health)
+                let store = self.0.health_store()?;
+                Ok::<_, Failure>(self.0.examine(&here, &profile, &store).await?.health)
             };
             tokio::select! {
                 biased;
@@ -126,7 +126,7 @@ impl IdleCheck for Look<'_> {
 /// bring it back. Nobody waits for such a place, as runs are refused there.
 async fn prove(common: &Common, lab: &Lab, name: &PlaceName) -> Result<(), Failure> {
     let (place, _) = lab.catalogue().place(name)?;
-    let state = lab.health_book()?.of_by(&health_policy(&place), name);
+    let state = lab.health_store()?.of_by(&health_policy(&place), name);
     let out = state.is_ok_and(|now| now.state == HealthState::Quarantined);
     if !out || place.canary.is_none() {
         return Ok(());
