@@ -59,7 +59,7 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     let plan = console_plan(args.image.is_some());
     let request = SessionRequest {
         // Whoever talks to a board sees what becomes of it.
-        cures: Some(0),
+        max_recoveries: Some(0),
         canary: None,
         ..lab.request(&place.name, plan, args.image)?
     };
@@ -182,7 +182,7 @@ impl Pipe {
     }
 }
 
-/// Turns what was typed into what is sent; tells whether the user wants to end.
+/// RetryPolicy what was typed into what is sent; tells whether the user wants to end.
 fn translate(bytes: Vec<u8>, raw: bool, terminal: bool, line_end: &[u8]) -> (Vec<u8>, bool) {
     if raw {
         let end = bytes.iter().position(|&b| terminal && b == ESCAPE);

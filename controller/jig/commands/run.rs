@@ -50,8 +50,8 @@ fn carry_out(
     // Read first: a run must not be wasted on a baseline that cannot be read.
     let baseline = reports.baseline.as_deref().map(read_baseline).transpose()?;
     let lab = open_lab(common)?;
-    let (cures, repeat) = (reports.cures, reports.repeat);
-    let request = SessionRequest { cures, repeat, ..lab.request(place, plan, image)? };
+    let (max_recoveries, repeat) = (reports.max_recoveries, reports.repeat);
+    let request = SessionRequest { max_recoveries, repeat, ..lab.request(place, plan, image)? };
     let view = Arc::new(LiveView::new(screen, reports.repeat));
     let RunOutcome { record, dir, .. } =
         session(&lab, screen, request, inject, view.clone(), |_| (), || view.finish())?;

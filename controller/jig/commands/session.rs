@@ -1,4 +1,4 @@
-//! Making a run from the command line: a runtime, signals, and what is said meanwhile.
+//! RunDriver a run from the command line: a runtime, signals, and what is said meanwhile.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName, chain};
 use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::session::{
-    Bench, Extent, Observer, RecoverRequest, SessionError, SessionRequest, repair_rungs,
+    Bench, Extent, Observer, RecoverRequest, SessionError, SessionRequest, recovery_rungs,
 };
 use jig_rig::store::{
     PlaceLock, PlaceLockError, Places, RunDir, RunRecord, RunStore, StoreError, Swept, SweptOutcome,
@@ -125,7 +125,7 @@ impl Lab {
             plan,
             image,
             repeat: 1,
-            cures: None,
+            max_recoveries: None,
             canary,
         })
     }
@@ -187,7 +187,7 @@ impl Lab {
         from: Option<RecoveryStep>,
     ) -> Result<(Vec<Rung>, Duration), RunError> {
         let here = self.bind(place)?;
-        Ok(repair_rungs(&here.seat(here.driver), &RigBeside::new(self), from))
+        Ok(recovery_rungs(&here.seat(here.driver), &RigBeside::new(self), from))
     }
 
     /// Does what is recorded as a run, on a place and the rig round it.
