@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::args::Common;
 use crate::catalogue::Catalogue;
-use crate::commands::power::{context, witnessed_outlet};
+use crate::commands::power::{context, sensed_outlet};
 use crate::failure::Failure;
 use crate::wire_up;
 
@@ -117,7 +117,7 @@ pub(crate) fn stands_on(
                 list.extend(host(kind, catalogue, common, place, spec));
             }
             CheckKind::Power => {
-                list.extend(witnessed_outlet(catalogue, place)?.map(checks::outlet));
+                list.extend(sensed_outlet(catalogue, place)?.map(checks::outlet));
             }
             CheckKind::Console => {
                 let Resource::Probe(probe) = &place.resource else { continue };

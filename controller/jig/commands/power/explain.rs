@@ -1,7 +1,7 @@
 //! `jig power --explain`: what would be switched, how, and who shares it.
 
 use jig_model::exit;
-use jig_model::power::PlaceWitness;
+use jig_model::power::PlaceSense;
 use jig_model::rig_file::{Place, Resource};
 use serde_json::json;
 
@@ -13,8 +13,8 @@ use crate::render::{Screen, one_line};
 /// Explains how a place's power is switched. Touches no device.
 ///
 /// JSON: `{"place","device","driver","outlet","about","declared_in","gap_ms","timeout_ms",
-/// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"witness","hub","hub_neighbours",
-/// "lock"}`; `witness` is `"nobody"`, `"debug-port"`, `"console"` or
+/// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"sense","hub","hub_neighbours",
+/// "lock"}`; `sense` is `"nobody"`, `"debug-port"`, `"console"` or
 /// `{"outlet":{"device","outlet"}}`;
 /// `about` is the device as it is understood, and names secrets only by where they are kept.
 pub(super) fn explain(
@@ -44,7 +44,7 @@ pub(super) fn explain(
             "settle_ms": ms(device.settle),
             "off_ms": ms(switch.off_time()),
             "shared_with": shared,
-            "witness": switch.power.second_witness(&device.driver),
+            "sense": switch.power.second_sense(&device.driver),
             "hub": place.hub,
             "hub_neighbours": neighbours,
             "lock": lock,
@@ -69,7 +69,7 @@ pub(super) fn explain(
         let state = who.as_ref().map_or("free now".to_owned(), |who| format!("in use by {who}"));
         line("shared with", format!("{other}: {state}"));
     }
-    line("witness", witness_words(switch, &place));
+    line("sense", sense_words(switch, &place));
     if let Some(hub) = &place.hub {
         let others = if neighbours.is_empty() { "nobody".into() } else { super::list(&neighbours) };
         line("hub", format!("{hub}, with {others}"));
@@ -84,13 +84,13 @@ pub(super) fn explain(
 }
 
 /// Says who is asked beside the device, and why, if nobody has named one.
-fn witness_words(switch: &Switch<'_>, place: &Place) -> String {
+fn sense_words(switch: &Switch<'_>, place: &Place) -> String {
     let device = &switch.device.name;
-    let named = switch.power.witness.is_some();
-    match switch.power.second_witness(&switch.device.driver) {
-        PlaceWitness::Outlet(witness) if witness.outlet.is_empty() => witness.device.to_string(),
-        PlaceWitness::Outlet(witness) => format!("outlet {} of {}", witness.outlet, witness.device),
-        PlaceWitness::Console => {
+    let named = switch.power.sense.is_some();
+    match switch.power.second_sense(&switch.device.driver) {
+        PlaceSense::Outlet(sense) if sense.outlet.is_empty() => sense.device.to_string(),
+        PlaceSense::Outlet(sense) => format!("outlet {} of {}", sense.outlet, sense.device),
+        PlaceSense::Console => {
             let wires = match &place.resource {
                 Resource::Probe(probe) => probe.wires.as_slice(),
                 Resource::Emulator(_) => &[],
@@ -98,11 +98,11 @@ fn witness_words(switch: &Switch<'_>, place: &Place) -> String {
             let names: Vec<&str> = wires.iter().map(|wire| wire.console.as_str()).collect();
             format!("console {}: what prints has power", names.join(", "))
         }
-        PlaceWitness::DebugPort if named => "the debug port: what answers has power".to_owned(),
-        PlaceWitness::DebugPort => {
+        PlaceSense::DebugPort if named => "the debug port: what answers has power".to_owned(),
+        PlaceSense::DebugPort => {
             format!("the debug port, because {device} cannot be read back: what answers has power")
         }
-        PlaceWitness::Nobody if named => "nobody".to_owned(),
-        PlaceWitness::Nobody => format!("nobody but {device}, which is read back"),
+        PlaceSense::Nobody if named => "nobody".to_owned(),
+        PlaceSense::Nobody => format!("nobody but {device}, which is read back"),
     }
 }

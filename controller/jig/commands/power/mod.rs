@@ -6,8 +6,8 @@
 mod emulated;
 mod explain;
 mod human;
+mod sense;
 mod shared;
-mod witness;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ struct Switch<'c> {
 /// Switches a board's power, asks for it, or says how it would be done.
 ///
 /// JSON of an action: `{"place","device","driver","outlet","action","state","confirmation",
-/// "witness","shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null, and so
-/// is a witness where nobody was asked beside the device.
+/// "sense","shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null, and so
+/// is a power sense where nobody was asked beside the device.
 pub(crate) fn power(common: &Common, screen: &Screen, args: PowerArgs) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(common)?;
     let name = args.explain.iter().flatten().next().or(args.board.as_ref());
@@ -110,7 +110,7 @@ fn act(
         let work = async {
             let _held = match action {
                 PowerAction::Status => Vec::new(),
-                // The witness may be in use; nobody else is disturbed.
+                // The power sense may be in use; nobody else is disturbed.
                 PowerAction::Verify => vec![lock(&places, switch.place, args.wait, screen).await?],
                 PowerAction::On | PowerAction::Off | PowerAction::Cycle => {
                     shared::hold(&places, screen, switch, args).await?
@@ -122,7 +122,7 @@ fn act(
                     open_outlet(switch.power, switch.devices, &context)
                         .map_err(|error| failure(&error, switch))?
                 }
-                _ => witness::outlet_of(catalogue, switch)?,
+                _ => sense::outlet_of(catalogue, switch)?,
             };
             carry_out(screen, power, switch, action, args).await
         };
@@ -177,7 +177,7 @@ async fn carry_out(
             "action": action.as_str(),
             "state": state,
             "confirmation": confirmation,
-            "witness": power.witness(),
+            "sense": power.sense(),
             "shared_with": switch.radius.also,
             "off_ms": off.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             "duration_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -191,7 +191,7 @@ async fn carry_out(
     };
     let mut about = vec![switch.outlet()];
     about.extend(match (state, confirmation) {
-        (None, _) => Some(match power.witness().filter(|_| action == PowerAction::Verify) {
+        (None, _) => Some(match power.sense().filter(|_| action == PowerAction::Verify) {
             Some(mute) => format!("it cannot be asked, {mute} cannot tell"),
             None => "it cannot be asked".to_owned(),
         }),
@@ -206,9 +206,9 @@ async fn carry_out(
 
 /// Says how it is known that an outlet did as it was told.
 fn words(how: Confirmation, power: &OutletPower) -> String {
-    let (known, mute) = match (how, power.witness()) {
-        (Confirmation::Witnessed, witness) => {
-            return format!("witnessed by {}", witness.unwrap_or_default());
+    let (known, mute) = match (how, power.sense()) {
+        (Confirmation::Sensed, sense) => {
+            return format!("sensed by {}", sense.unwrap_or_default());
         }
         (Confirmation::Accepted, mute) => ("it cannot be asked whether it did", mute),
         (Confirmation::ReadBack, mute) => ("read back", mute),
@@ -219,7 +219,7 @@ fn words(how: Confirmation, power: &OutletPower) -> String {
 /// Tells the state from what was found, and how it is known.
 fn known(found: &Verified) -> (Option<PowerState>, Option<Confirmation>) {
     let how = match (found.read, found.seen) {
-        (_, Some(_)) => Some(Confirmation::Witnessed),
+        (_, Some(_)) => Some(Confirmation::Sensed),
         (Some(_), None) => Some(Confirmation::ReadBack),
         (None, None) => None,
     };
@@ -291,15 +291,15 @@ pub(in crate::commands) async fn outlet_that_is_off(
 }
 
 /// Opens what switches a place and whoever sees its power beside it, if anything switches it.
-/// Call within a tokio runtime; whoever asks the witness holds the place.
-pub(in crate::commands) fn witnessed_outlet(
+/// Call within a tokio runtime; whoever asks the power sense holds the place.
+pub(in crate::commands) fn sensed_outlet(
     catalogue: &Catalogue,
     place: &Place,
 ) -> Result<Option<OutletPower>, Failure> {
     if place.power.is_none() {
         return Ok(None);
     }
-    witness::outlet_of(catalogue, &switch_of(catalogue, place)?).map(Some)
+    sense::outlet_of(catalogue, &switch_of(catalogue, place)?).map(Some)
 }
 
 /// Returns what devices need of this host.

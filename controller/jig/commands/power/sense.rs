@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use jig_drivers::power::{OutletPower, open_witnessed};
+use jig_drivers::power::{OutletPower, open_sensed};
 use jig_model::Fault;
-use jig_model::power::PlaceWitness;
+use jig_model::power::PlaceSense;
 use jig_model::profile::BoardProfile;
-use jig_model::protocol::{BindContext, NoLedger, NoSink, PowerWitness};
+use jig_model::protocol::{BindContext, NoLedger, NoSink, PowerSense};
 use jig_model::rig_file::Place;
 
 use super::{Switch, context, failure};
@@ -14,19 +14,19 @@ use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::wire_up;
 
-/// Opens what switches a place, and its witness. Touches nothing yet. Call within a tokio
-/// runtime; whoever asks the witness holds the place.
+/// Opens what switches a place, and its power sense. Touches nothing yet. Call within a tokio
+/// runtime; whoever asks the power sense holds the place.
 pub(super) fn outlet_of(
     catalogue: &Catalogue,
     switch: &Switch<'_>,
 ) -> Result<OutletPower, Failure> {
     let (place, profile) = catalogue.place(switch.place)?;
     let driver = &switch.device.driver;
-    let debug_port = match switch.power.second_witness(driver) {
-        PlaceWitness::DebugPort => debug_port(&place, &profile)?,
-        PlaceWitness::Outlet(_) | PlaceWitness::Console | PlaceWitness::Nobody => None,
+    let debug_port = match switch.power.second_sense(driver) {
+        PlaceSense::DebugPort => debug_port(&place, &profile)?,
+        PlaceSense::Outlet(_) | PlaceSense::Console | PlaceSense::Nobody => None,
     };
-    let opened = open_witnessed(
+    let opened = open_sensed(
         switch.power,
         switch.devices,
         &context(catalogue.places().root()),
@@ -40,7 +40,7 @@ pub(super) fn outlet_of(
 fn debug_port(
     place: &Place,
     profile: &Arc<BoardProfile>,
-) -> Result<Option<Box<dyn PowerWitness>>, Failure> {
+) -> Result<Option<Box<dyn PowerSense>>, Failure> {
     let bound = wire_up::factory(profile, &place.resource)?.bind(BindContext {
         profile: Arc::clone(profile),
         resource: place.resource.clone(),
@@ -53,5 +53,5 @@ fn debug_port(
     let failed = |error: &jig_model::protocol::DriverError| {
         Failure::of(error.cause.fault().unwrap_or(Fault::Lab), error)
     };
-    Ok(bound.map_err(|error| failed(&error))?.witness)
+    Ok(bound.map_err(|error| failed(&error))?.sense)
 }
