@@ -25,7 +25,7 @@ use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Canary, KeeperSeat, Place, Resource, Rig, RigText};
 use jig_model::{BoardId, Fault, PlaceName, Problems};
 use jig_rig::console::escape;
-use jig_rig::health::HealthBook;
+use jig_rig::health::HealthStore;
 use jig_rig::store::{Places, Retention};
 
 use self::sources::{Layers, must_read, toml_files};
@@ -168,8 +168,8 @@ impl Catalogue {
     }
 
     /// Returns where the health of places is kept.
-    pub(crate) fn health_book(&self) -> PathBuf {
-        HealthBook::path_in(&self.around.state())
+    pub(crate) fn health_store(&self) -> PathBuf {
+        HealthStore::path_in(&self.around.state())
     }
 
     /// Returns where image sets are.

@@ -130,9 +130,9 @@ impl<'c> RigLab<'c> {
 
 /// Refuses a place that is known to be no better than the one to be left.
 fn fit(catalogue: &Catalogue, place: &Place) -> Result<(), String> {
-    let book = health::open(catalogue);
-    // Without the book nothing is known against it.
-    let now = book.ok().and_then(|book| book.of_by(&health::policy(place), &place.name).ok());
+    let store = health::open(catalogue);
+    // Without the store nothing is known against it.
+    let now = store.ok().and_then(|store| store.of_by(&health::policy(place), &place.name).ok());
     match now.filter(|now| !now.state.usable()) {
         Some(now) => Err(format!("place {} is {}: {}", place.name, now.state, now.why)),
         None => Ok(()),

@@ -52,7 +52,7 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
 }
 
 /// Asks a place whether it works, without repairing it; what comes of it is a run, and noted in
-/// the book of health.
+/// the health store.
 pub(crate) fn ask(common: &Common, place: &PlaceName) -> Result<(), Failure> {
     let catalogue = Catalogue::load(common)?;
     carry_out(common, &catalogue, &Screen::new(common), place, Extent::Ask).map(drop)

@@ -10,7 +10,7 @@ use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
-use jig_rig::health::{HealthBook, HealthState};
+use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::session::{Bench, Observer, SessionRequest};
 use jig_rig::store::{PlaceLock, Places, RunDir, RunRecord, RunStore, Swept, SweptOutcome};
 use jig_rig::workflow::CancelToken;
@@ -91,7 +91,7 @@ pub(crate) fn on_bench(
     work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
 ) -> Result<Outcome, Failure> {
     let Setting { place, profile, inject, repairs } = setting;
-    let health = book(catalogue, place);
+    let health = store(catalogue, place);
     if !repairs {
         in_service(health.as_ref(), place)?;
     }
@@ -166,8 +166,8 @@ pub(crate) fn on_bench(
 }
 
 /// Refuses a place that is out of service: what a run would show there proves nothing.
-fn in_service(book: Option<&HealthBook>, place: &Place) -> Result<(), Failure> {
-    let health = book.and_then(|book| book.of(&place.name).ok());
+fn in_service(store: Option<&HealthStore>, place: &Place) -> Result<(), Failure> {
+    let health = store.and_then(|store| store.of(&place.name).ok());
     let Some(health) = health.filter(|now| now.state == HealthState::Quarantined) else {
         return Ok(());
     };
@@ -181,11 +181,11 @@ fn in_service(book: Option<&HealthBook>, place: &Place) -> Result<(), Failure> {
     Err(Failure::new(Fault::Lab, words).help(format!("prove or repair it: jig recover -b {name}")))
 }
 
-/// Opens the book of health for a place. It is a convenience: without it runs go on, and
+/// Opens the health store for a place. It is a convenience: without it runs go on, and
 /// `jig health` says what is wrong with it.
-fn book(catalogue: &Catalogue, place: &Place) -> Option<HealthBook> {
-    match HealthBook::open(&catalogue.health_book()) {
-        Ok(book) => Some(book.with_policy(policy(place))),
+fn store(catalogue: &Catalogue, place: &Place) -> Option<HealthStore> {
+    match HealthStore::open(&catalogue.health_store()) {
+        Ok(store) => Some(store.with_policy(policy(place))),
         Err(error) => {
             tracing::warn!(error = chain(&error), "the health of places is not noted");
             None

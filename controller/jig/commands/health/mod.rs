@@ -11,7 +11,7 @@ use jig_model::protocol::CheckReport;
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, exit};
 use jig_rig::health::{
-    Figures, HealthBook, HealthError, HealthEvent, HealthPolicy, HistoryEntry, PlaceHealth, Proof,
+    Figures, HealthError, HealthEvent, HealthPolicy, HealthStore, HistoryEntry, PlaceHealth, Proof,
     examine,
 };
 use jig_rig::store::{PlaceLock, PlaceLockError, Places};
@@ -61,9 +61,9 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
         Some(name) => vec![catalogue.place(name)?.0],
         None => catalogue.rig.places.clone(),
     };
-    let book = open(&catalogue)?;
+    let store = open(&catalogue)?;
     let looks = if args.check {
-        look_at_all(common, &catalogue, screen, &places, args.board.is_some(), &book)?
+        look_at_all(common, &catalogue, screen, &places, args.board.is_some(), &store)?
     } else {
         places.iter().map(|_| Looked::No).collect()
     };
@@ -71,11 +71,11 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
     let since = now.checked_sub(WINDOW).unwrap_or(jiff::Timestamp::MIN);
     let mut rows = Vec::new();
     for (place, looked) in places.into_iter().zip(looks) {
-        let book = &book;
+        let store = &store;
         let read = || -> Result<_, HealthError> {
-            let health = book.of_by(&policy(&place), &place.name)?;
+            let health = store.of_by(&policy(&place), &place.name)?;
             let past = args.history.map(|limit| {
-                Ok((book.figures(&place.name, since)?, book.history(&place.name, limit)?))
+                Ok((store.figures(&place.name, since)?, store.history(&place.name, limit)?))
             });
             Ok((health, past.transpose()?))
         };
@@ -87,9 +87,9 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
     Ok(if well { exit::PASS } else { exit::LAB })
 }
 
-/// Opens the book of health.
-pub(crate) fn open(catalogue: &Catalogue) -> Result<HealthBook, Failure> {
-    HealthBook::open(&catalogue.health_book()).map_err(|error| unreadable(&error))
+/// Opens the health store.
+pub(crate) fn open(catalogue: &Catalogue) -> Result<HealthStore, Failure> {
+    HealthStore::open(&catalogue.health_store()).map_err(|error| unreadable(&error))
 }
 
 /// Returns how much it takes to change the state of a place.
@@ -98,7 +98,7 @@ pub(crate) fn policy(place: &Place) -> HealthPolicy {
     HealthPolicy { proof, ..HealthPolicy::default() }
 }
 
-/// Says why the book cannot be used, and what to do.
+/// Says why the store cannot be used, and what to do.
 fn unreadable(error: &HealthError) -> Failure {
     let failure = Failure::of(error.fault(), error);
     match error {
@@ -129,7 +129,7 @@ fn look_at_all(
     screen: &Screen,
     places: &[Place],
     named: bool,
-    book: &HealthBook,
+    store: &HealthStore,
 ) -> Result<Vec<Looked>, Failure> {
     let runtime = runtime()?;
     let looks = runtime.block_on(async {
@@ -137,7 +137,7 @@ fn look_at_all(
         let work = async {
             let mut looks = Vec::new();
             for place in places {
-                looks.push(look_at(common, catalogue, screen, place, named, book).await?);
+                looks.push(look_at(common, catalogue, screen, place, named, store).await?);
             }
             Ok(looks)
         };
@@ -160,7 +160,7 @@ async fn look_at(
     screen: &Screen,
     place: &Place,
     named: bool,
-    book: &HealthBook,
+    store: &HealthStore,
 ) -> Result<Looked, Failure> {
     let (_, profile) = catalogue.place(&place.name)?;
     let _held = match hold(&catalogue.places(), place, named, screen).await {
@@ -170,7 +170,7 @@ async fn look_at(
         }
         Err(error) => return Err(turn::refused(&error)),
     };
-    let (seen, _) = examine_place(common, catalogue, place, &profile, book).await?;
+    let (seen, _) = examine_place(common, catalogue, place, &profile, store).await?;
     Ok(Looked::At(seen))
 }
 
@@ -181,13 +181,13 @@ pub(crate) async fn examine_place(
     catalogue: &Catalogue,
     place: &Place,
     profile: &Arc<BoardProfile>,
-    book: &HealthBook,
+    store: &HealthStore,
 ) -> Result<(Vec<CheckReport>, PlaceHealth), Failure> {
     let mut checks = checks_of(catalogue, common, place, profile)?;
     let seen = examine(&mut checks.list, EACH).await;
     let event = HealthEvent::Checked(seen);
     let policy = policy(place);
-    let noted = book.note_by(&policy, &place.name, jiff::Timestamp::now(), &event);
+    let noted = store.note_by(&policy, &place.name, jiff::Timestamp::now(), &event);
     let health = noted.map_err(|error| unreadable(&error))?;
     let HealthEvent::Checked(seen) = event else { return Ok((Vec::new(), health)) };
     Ok((seen, health))

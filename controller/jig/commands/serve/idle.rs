@@ -107,8 +107,8 @@ impl IdleCheck for Look<'_> {
         Box::pin(async move {
             let examined = async {
                 let (here, profile) = self.catalogue.place(place)?;
-                let book = health::open(self.catalogue)?;
-                health::examine_place(self.common, self.catalogue, &here, &profile, &book).await
+                let store = health::open(self.catalogue)?;
+                health::examine_place(self.common, self.catalogue, &here, &profile, &store).await
             };
             tokio::select! {
                 biased;
