@@ -64,7 +64,7 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
         image: args.image,
         repeat: 1,
         // Whoever talks to a board sees what becomes of it.
-        cures: Some(0),
+        max_recoveries: Some(0),
         canary: None,
     };
     let terminal = args.raw.then(RawTerminal::enter).transpose()?.flatten();
@@ -187,7 +187,7 @@ impl Pipe {
     }
 }
 
-/// Turns what was typed into what is sent; tells whether the user wants to end.
+/// RetryPolicy what was typed into what is sent; tells whether the user wants to end.
 fn translate(bytes: Vec<u8>, raw: bool, terminal: bool, line_end: &[u8]) -> (Vec<u8>, bool) {
     if raw {
         let end = bytes.iter().position(|&b| terminal && b == ESCAPE);

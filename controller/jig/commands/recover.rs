@@ -1,4 +1,4 @@
-//! `jig recover`: proves that a place works, or repairs it.
+//! `jig recover`: proves that a place works, or recoveries it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,9 @@ use std::time::Duration;
 use jig_model::recovery::Rung;
 use jig_model::{PlaceName, exit};
 use jig_rig::report::{RunReport, json};
-use jig_rig::session::{Bench, Extent, RecoverRequest, Seat, recover as climb, repair_rungs};
+use jig_rig::session::{
+    Bench, Extent, RecoverRequest, Seat, recover as recover_place, recovery_rungs,
+};
 use jig_rig::workflow::CancelToken;
 use serde_json::json as value;
 
@@ -19,9 +21,9 @@ use crate::failure::Failure;
 use crate::render::{LiveView, Screen, Style, Table, one_line, show_verdict};
 use crate::wire_up;
 
-/// Repairs a place, or shows how it would be done.
+/// Recovers a place, or shows how it would be done.
 ///
-/// JSON of a repair: as of a run. JSON of `--dry-run`: `{"place","within_ms","ladder":[{"step",
+/// JSON of a recovery: as of a run. JSON of `--dry-run`: `{"place","within_ms","ladder":[{"step",
 /// "budget_ms","skip"}]}`; a step with `skip` is not taken there, for that reason.
 pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(common)?;
@@ -35,11 +37,11 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
             resource: place.resource,
             profile,
         };
-        let (ladder, within) = repair_rungs(&seat, &RigLab::new(&catalogue, common), args.from);
+        let (ladder, within) = recovery_rungs(&seat, &RigLab::new(&catalogue, common), args.from);
         show_ladder(screen, &seat, &ladder, within);
         return Ok(exit::PASS);
     }
-    let extent = args.from.map_or(Extent::Repair, Extent::From);
+    let extent = args.from.map_or(Extent::Recover, Extent::From);
     let Outcome { record, .. } = carry_out(common, &catalogue, screen, &args.target.board, extent)?;
     let report = RunReport::of(&record);
     if screen.json() {
@@ -76,9 +78,9 @@ fn carry_out(
     let view = Arc::new(LiveView::new(screen, 2));
     let watched = Arc::clone(&view);
     let finish = || view.finish();
-    let setting = Setting { place: &place, profile: &profile, inject: Vec::new(), repairs: true };
+    let setting = Setting { place: &place, profile: &profile, inject: Vec::new(), recovers: true };
     let work = async |bench: &Bench<'_>, cancel: CancelToken| {
-        climb(request, bench, watched, cancel)
+        recover_place(request, bench, watched, cancel)
             .await
             .map_err(|error| Failure::of(error.fault(), &error))
     };
@@ -95,7 +97,7 @@ fn show_ladder(screen: &Screen, seat: &Seat<'_>, ladder: &[Rung], within: Durati
         }));
         return;
     }
-    screen.out(&format!("the ladder of {}, climbed within {within:?}:", seat.place));
+    screen.out(&format!("the ladder of {}, run within {within:?}:", seat.place));
     let mut table = Table::new(&["STEP", "BUDGET", "WHAT IT DOES"]);
     for rung in ladder {
         let budget = format!("{:?}", Duration::from_millis(rung.budget_ms));

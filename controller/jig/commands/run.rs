@@ -51,7 +51,7 @@ fn carry_out(
     let (place, profile) = catalogue.place(place)?;
     let request = SessionRequest {
         canary: catalogue.canary(&place),
-        cures: reports.cures,
+        max_recoveries: reports.max_recoveries,
         place: place.name,
         resource: place.resource,
         profile,

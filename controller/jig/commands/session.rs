@@ -62,7 +62,7 @@ pub(crate) fn session(
 ) -> Result<Outcome, Failure> {
     let Asked { request, inject } = asked.into();
     let (place, profile) = catalogue.place(&request.place)?;
-    let setting = Setting { place: &place, profile: &profile, inject, repairs: false };
+    let setting = Setting { place: &place, profile: &profile, inject, recovers: false };
     on_bench(common, catalogue, screen, setting, shown, async |bench, cancel| {
         beside(cancel.clone())?;
         jig_rig::session::run(request, bench, observer, cancel)
@@ -77,8 +77,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) profile: &'a Arc<BoardProfile>,
     /// What is to fail.
     pub(crate) inject: Vec<Injection>,
-    /// Whether it is a repair: a place that is out of service takes nothing else.
-    pub(crate) repairs: bool,
+    /// Whether it is a recovery: a place that is out of service takes nothing else.
+    pub(crate) recovers: bool,
 }
 
 /// Does what is recorded as a run, on a bench of a place and the rig round it.
@@ -90,9 +90,9 @@ pub(crate) fn on_bench(
     shown: impl FnOnce(),
     work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, Failure>,
 ) -> Result<Outcome, Failure> {
-    let Setting { place, profile, inject, repairs } = setting;
+    let Setting { place, profile, inject, recovers } = setting;
     let health = store(catalogue, place);
-    if !repairs {
+    if !recovers {
         in_service(health.as_ref(), place)?;
     }
     let store = RunStore::new(catalogue.runs_dir(common));
@@ -178,7 +178,7 @@ fn in_service(store: Option<&HealthStore>, place: &Place) -> Result<(), Failure>
         since.unwrap_or_default(),
         escape(health.why.as_bytes())
     );
-    Err(Failure::new(Fault::Lab, words).help(format!("prove or repair it: jig recover -b {name}")))
+    Err(Failure::new(Fault::Lab, words).help(format!("prove or recover it: jig recover -b {name}")))
 }
 
 /// Opens the health store for a place. It is a convenience: without it runs go on, and

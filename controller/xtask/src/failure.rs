@@ -1,4 +1,4 @@
-//! Why a chore did not succeed. Owns the wording and the exit code; refuses to guess a cure: the
+//! Why a chore did not succeed. Owns the wording and the exit code; refuses to guess a recovery: the
 //! place that raises a failure knows the next step and puts it into the message.
 
 use std::path::{Path, PathBuf};

@@ -104,7 +104,7 @@ fn install(names: &[&str]) -> Result<(), Failure> {
         let failure = update.err().unwrap_or(failure);
         Failure::Because(format!(
             "{failure}\nthe packages could not be installed (see above; no network, or no right to \
-             use sudo?). Once that is cured, run this again, or as root\n  {by_hand}"
+             use sudo?). Once that is recovered, run this again, or as root\n  {by_hand}"
         ))
     })
 }
