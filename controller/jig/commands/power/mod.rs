@@ -320,7 +320,7 @@ fn failure(error: &PowerError, switch: &Switch<'_>) -> Failure {
     match error {
         // These say it themselves.
         PowerError::Secret(_) | PowerError::Program(_) => failure,
-        PowerError::Lied { .. } | PowerError::Contradicted { .. } => failure.help(format!(
+        PowerError::Mismatch { .. } | PowerError::Contradicted { .. } => failure.help(format!(
             "look at the device: is {} the right outlet, and is it switched by nobody else?",
             switch.outlet()
         )),
