@@ -12,7 +12,7 @@ use crate::render::{Screen, one_line};
 
 /// Explains how a place's power is switched. Touches no device.
 ///
-/// JSON: `{"place","device","driver","outlet","about","declared_in","gap_ms","timeout_ms",
+/// JSON: `{"place","device","driver","outlet","about","declared_in","min_interval_ms","timeout_ms",
 /// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"sense","hub","hub_neighbours",
 /// "lock"}`; `sense` is `"nobody"`, `"debug-port"`, `"console"` or
 /// `{"outlet":{"device","outlet"}}`;
@@ -39,7 +39,7 @@ pub(super) fn explain(
             "outlet": switch.power.outlet,
             "about": device.driver,
             "declared_in": device.origin,
-            "gap_ms": ms(device.gap),
+            "min_interval_ms": ms(device.min_interval),
             "timeout_ms": ms(device.timeout),
             "settle_ms": ms(device.settle),
             "off_ms": ms(switch.off_time()),
@@ -75,7 +75,7 @@ pub(super) fn explain(
         line("hub", format!("{hub}, with {others}"));
     }
     line("off time", format!("{:?} in a cycle", switch.off_time()));
-    line("gap", format!("{:?} between commands to {}", device.gap, device.name));
+    line("min interval", format!("{:?} between commands to {}", device.min_interval, device.name));
     line(
         "patience",
         format!("{:?} for an answer, {:?} until it reads back", device.timeout, device.settle),
