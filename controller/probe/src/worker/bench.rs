@@ -37,8 +37,14 @@ impl Pulse {
 
     /// Shows that the worker is alive.
     pub(crate) fn beat(&self) {
-        let millis = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.millis.store(millis, Ordering::Relaxed);
+        self.beat_ahead(Duration::ZERO);
+    }
+
+    /// Shows that the worker is alive, and will be silent for so long: it calls a function of
+    /// probe-rs that waits for the chip.
+    pub(crate) fn beat_ahead(&self, silence: Duration) {
+        let until = self.since.elapsed().saturating_add(silence);
+        self.millis.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Returns when it last did.

@@ -21,7 +21,6 @@ use probe_rs::architecture::arm::{
 use probe_rs::config::TargetSelector;
 use probe_rs::probe::{DebugProbe, DebugProbeError, Probe, ProbeCreationError, WireProtocol};
 
-use super::flash::DISPATCHER;
 use super::source::{Cut, OpenProbe, Opener};
 use crate::ProbeSource;
 
@@ -349,8 +348,6 @@ struct FakeCore {
     catch: u32,
     halted: bool,
     result: u32,
-    /// Where the running core looks for the address of a slot with a function to call.
-    mail_box: Option<u32>,
 }
 
 impl FakeCore {
@@ -362,7 +359,6 @@ impl FakeCore {
             catch: 0,
             halted: false,
             result,
-            mail_box: None,
         };
         core.registers[16] = 1 << 24;
         core
@@ -407,12 +403,6 @@ impl FakeCore {
             _ => {
                 let old = self.read(address)?;
                 self.words.insert(address, old & !mask | value & mask);
-                if self.mail_box == Some(address) && !self.halted && value != 0 {
-                    // The slot stays where the first call failed.
-                    let left = if self.result == 0 { 0 } else { value };
-                    self.words.insert(address, left);
-                    self.words.insert(address + 4, self.result);
-                }
             }
         }
         Ok(())
@@ -421,12 +411,6 @@ impl FakeCore {
     /// Obeys a write to the halting control register.
     fn go(&mut self, control: u32) {
         let (halt, step) = (control & 2 != 0, control & 4 != 0);
-        let counter = self.registers[15];
-        let word = |at: u32| self.words.get(&at).copied();
-        let dispatches = (0u32..).step_by(4).zip(DISPATCHER);
-        let dispatches =
-            { dispatches }.all(|(at, code)| word(counter.wrapping_add(at)) == Some(code));
-        self.mail_box = if dispatches { word(counter + 0x2c) } else { None };
         // A function whose return address holds a breakpoint has returned.
         let back = self.registers[14] & !1;
         let word = self.words.get(&(back & !3)).copied().unwrap_or(0);
