@@ -274,7 +274,7 @@ fn flash_asked_to_stop() {
     if ran.code() == 130 {
         ran.says(130, &["cancelled: "]);
         let (untouched, left) = ("nothing was written", "flash it again");
-        assert!(ran.out().contains(untouched) != ran.out().contains(left), "{ran}");
+        assert!(ran.err().contains(untouched) != ran.err().contains(left), "{ran}");
     }
     workshop.nothing_lives(DEADLINE).unwrap();
     flashed(&workshop, &["all.bin@0"]);

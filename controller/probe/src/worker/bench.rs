@@ -124,3 +124,17 @@ pub(crate) fn serve(bench: Bench, requests: &mpsc::Receiver<Job>, shared: &Arc<S
     shared.lost.store(true, Ordering::Release);
     shared.leash.join();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_that_was_told_before_is_no_lack_of_life() {
+        let pulse = Pulse::new();
+        pulse.beat_ahead(Duration::from_secs(3600));
+        assert!(pulse.last() > Instant::now() + Duration::from_secs(1800));
+        pulse.beat();
+        assert!(pulse.last() <= Instant::now());
+    }
+}

@@ -31,24 +31,24 @@ pub(crate) fn erase(
     let at_once =
         *scope == EraseScope::All && erases_chip(&memory, session.has_sequence_erase_all());
     let silence = if at_once { CHIP } else { memory.slowest() };
-    let phases = Phases::new(Box::new(|_| {}), pulse, silence);
-    let mut progress = flashing::FlashProgress::new(|_| phases.beat());
+    let mut phases = Phases::new(Box::new(|_| {}), stop, pulse, silence);
     phases.beat();
-    if stop.is_wanted() {
-        return Err(ProbeError::Cancelled { left: FlashLeft::Untouched });
-    }
+    phases.check_stop()?;
     if at_once {
-        flashing::erase_all(session, &mut progress, false).map_err(failed)?;
+        flashing::erase_all(session, &mut alive(&phases), false).map_err(failed)?;
         return Ok(EraseReport { bytes, took: began.elapsed() });
     }
-    for (nth, range) in runs(&sectors).into_iter().enumerate() {
-        if nth > 0 && stop.is_wanted() {
-            return Err(ProbeError::Cancelled { left: FlashLeft::Partial });
-        }
-        let Range { start, end } = range;
-        flashing::erase(session, &mut progress, start, end, false).map_err(failed)?;
+    for Range { start, end } in runs(&sectors) {
+        phases.check_stop()?;
+        phases.left = FlashLeft::Partial;
+        flashing::erase(session, &mut alive(&phases), start, end, false).map_err(failed)?;
     }
     Ok(EraseReport { bytes, took: began.elapsed() })
+}
+
+/// Takes what the library tells for signs of life.
+fn alive<'a>(phases: &'a Phases<'_>) -> flashing::FlashProgress<'a> {
+    flashing::FlashProgress::new(|_| phases.beat())
 }
 
 /// Tells whether all flash can be erased with one call.

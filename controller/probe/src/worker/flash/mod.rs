@@ -16,6 +16,8 @@ mod loader;
 mod memory_map;
 mod phases;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 use jig_model::image::Segment;
 use probe_rs::{Core, MemoryInterface};
@@ -50,18 +52,19 @@ pub(crate) fn flash(
 ) -> Result<FlashReport, ProbeError> {
     let memory = MemoryMap::of(bench.session().target());
     let Plan { flash, ram } = plan(&request.payload, &request.preserve, &memory)?;
-    let phases = Phases::new(sink, pulse, memory.slowest());
-    let mut work = Work { bench, memory: &memory, stop, phases, left: FlashLeft::Untouched };
+    let phases = Phases::new(sink, stop, pulse, memory.slowest());
+    let mut work = Work { bench, memory: &memory, phases };
     let (equal, mut changed) =
         if request.skip_equal { work.compare(flash)? } else { (Vec::new(), flash) };
     work.read_kept(&mut changed)?;
     let mut written = work.program(&changed)?;
+    if request.verify {
+        // Algorithms take the place of what is loaded into RAM, so they come before it.
+        work.ask_algorithms(&request.payload, &[equal.as_slice(), &changed].concat())?;
+    }
     written.bytes += work.load(&ram)?;
-    work.check_stop()?;
-    let read_back = match request.verify {
-        true => Some(work.verify(&request.payload, &[equal.as_slice(), &changed].concat())?),
-        false => None,
-    };
+    work.phases.check_stop()?;
+    let read_back = if request.verify { Some(work.verify(&request.payload)?) } else { None };
     Ok(FlashReport {
         bytes: request.payload.len(),
         written: written.bytes,
@@ -77,26 +80,19 @@ pub(crate) fn flash(
 struct Work<'a> {
     bench: &'a mut Bench,
     memory: &'a MemoryMap,
-    stop: &'a Stop,
     phases: Phases<'a>,
-    left: FlashLeft,
 }
 
 impl Work<'_> {
-    fn check_stop(&self) -> Result<(), ProbeError> {
-        if self.stop.is_wanted() { Err(ProbeError::Cancelled { left: self.left }) } else { Ok(()) }
-    }
-
     /// Separates the blocks that hold their payload already from the others.
     fn compare(&mut self, blocks: Vec<Block>) -> Result<(Vec<Block>, Vec<Block>), ProbeError> {
         if blocks.is_empty() {
             return Ok((blocks, Vec::new()));
         }
-        self.check_stop()?;
         self.phases.enter(FlashPhase::Compare, blocks.iter().map(Block::payload).sum());
         let mut equal = Vec::with_capacity(blocks.len());
         for batch in batches(&blocks) {
-            self.check_stop()?;
+            self.phases.check_stop()?;
             match batch {
                 [first, ..] if first.checks_itself => {
                     let holds = loader::holds(self.bench.session(), batch, &mut self.phases)?;
@@ -115,28 +111,19 @@ impl Work<'_> {
         batch: &[Block],
         equal: &mut Vec<bool>,
     ) -> Result<(), ProbeError> {
-        let Self { bench, stop, phases, left, .. } = self;
         let Some(first) = batch.first() else { return Ok(()) };
-        let mut core = reach(bench, first.core)?;
+        let mut core = reach(self.bench, first.core)?;
         for block in batch {
-            if stop.is_wanted() {
-                return Err(ProbeError::Cancelled { left: *left });
-            }
-            let holds = |piece: &Segment, core: &mut Core<'_>| {
-                let mut read = vec![0; piece.bytes.len()];
-                match read_at(core, piece.start, &mut read) {
-                    Ok(()) => Ok(read == piece.bytes),
-                    // Erased flash of some chips cannot be read.
-                    Err(ProbeError::BusFault { .. }) => Ok(false),
-                    Err(error) => Err(error),
-                }
-            };
-            let mut all = true;
-            for piece in &block.pieces {
-                all = all && holds(piece, &mut core)?;
-                phases.advance(piece.bytes.len() as u64);
-            }
-            equal.push(all);
+            let phases = &mut self.phases;
+            let end = phases.done() + block.payload();
+            let mut holds = |piece: &Segment| same(&mut core, piece.start, &piece.bytes, phases);
+            equal.push(match block.pieces.iter().try_for_each(&mut holds) {
+                Ok(()) => true,
+                // Erased flash of some chips cannot be read.
+                Err(ProbeError::VerifyFailed { .. } | ProbeError::BusFault { .. }) => false,
+                Err(error) => return Err(error),
+            });
+            phases.advance(end - phases.done());
         }
         Ok(())
     }
@@ -145,7 +132,7 @@ impl Work<'_> {
     fn read_kept(&mut self, blocks: &mut [Block]) -> Result<(), ProbeError> {
         for block in blocks.iter_mut().filter(|block| !block.checks_itself) {
             for range in std::mem::take(&mut block.kept) {
-                self.check_stop()?;
+                self.phases.check_stop()?;
                 let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
                 let mut bytes = vec![0; len];
                 read_at(&mut reach(self.bench, block.core)?, range.start, &mut bytes)?;
@@ -161,14 +148,14 @@ impl Work<'_> {
         let total = blocks.iter().map(Block::len).sum();
         let mut all = Written::default();
         for batch in batches(blocks) {
-            self.check_stop()?;
-            self.left = FlashLeft::Partial;
+            self.phases.check_stop()?;
+            self.phases.left = FlashLeft::Partial;
             let written = loader::program(self.bench.session(), batch, total, &mut self.phases)?;
             all.bytes += written.bytes;
             all.sectors += written.sectors;
         }
         if !blocks.is_empty() {
-            self.left = FlashLeft::Unverified;
+            self.phases.left = FlashLeft::Unverified;
         }
         Ok(all)
     }
@@ -178,7 +165,7 @@ impl Work<'_> {
         if ram.is_empty() {
             return Ok(0);
         }
-        self.check_stop()?;
+        self.phases.check_stop()?;
         let total = ram.iter().map(|piece| piece.bytes.len() as u64).sum();
         self.phases.enter(FlashPhase::Load, total);
         match self.bench.halt() {
@@ -187,26 +174,34 @@ impl Work<'_> {
             halted => drop(halted?),
         }
         for piece in ram {
-            self.check_stop()?;
-            self.left = FlashLeft::Partial;
+            self.phases.check_stop()?;
+            self.phases.left = FlashLeft::Partial;
             loader::load(self.bench.session(), piece)?;
             self.phases.advance(piece.bytes.len() as u64);
         }
-        self.left = FlashLeft::Unverified;
+        self.phases.left = FlashLeft::Unverified;
         self.phases.leave();
         Ok(total)
     }
 
-    /// Compares the whole payload with what the chip holds, and returns the hash of the latter.
-    fn verify(&mut self, payload: &Payload, blocks: &[Block]) -> Result<String, ProbeError> {
-        self.phases.enter(FlashPhase::Verify, payload.len());
-        let by_algorithm = |batch: &&[Block]| batch.iter().any(|block| block.checks_itself);
-        for batch in batches(blocks).into_iter().filter(by_algorithm) {
-            self.check_stop()?;
+    /// Lets algorithms that look into their flash compare the blocks that are theirs.
+    fn ask_algorithms(&mut self, payload: &Payload, blocks: &[Block]) -> Result<(), ProbeError> {
+        let theirs = |batch: &&[Block]| batch.iter().any(|block| block.checks_itself);
+        for batch in batches(blocks).into_iter().filter(theirs) {
+            self.phases.check_stop()?;
+            self.phases.enter(FlashPhase::Verify, payload.len());
             if !loader::holds(self.bench.session(), batch, &mut self.phases)? {
                 return Err(self.differs(batch));
             }
         }
+        self.phases.leave();
+        Ok(())
+    }
+
+    /// Compares with the payload what no algorithm has compared, and returns the hash of what
+    /// the chip holds.
+    fn verify(&mut self, payload: &Payload) -> Result<String, ProbeError> {
+        self.phases.enter(FlashPhase::Verify, payload.len());
         let mut hash = Sha256::new();
         for segment in &payload.segments {
             let (mut here, mut rest) = (segment.start, segment.bytes.as_slice());
@@ -219,7 +214,8 @@ impl Work<'_> {
                     |area| matches!(&area.kind, AreaKind::Flash(flash) if flash.checks_itself),
                 );
                 if !checked {
-                    self.read_back(area.map_or(0, |area| area.core), here, expected)?;
+                    let mut core = reach(self.bench, area.map_or(0, |area| area.core))?;
+                    same(&mut core, here, expected, &mut self.phases)?;
                 }
                 hash.update(expected);
                 here += count as u64;
@@ -228,24 +224,6 @@ impl Work<'_> {
         }
         self.phases.leave();
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// Reads memory of one area and compares it.
-    fn read_back(&mut self, core: usize, start: u64, expected: &[u8]) -> Result<(), ProbeError> {
-        let Self { bench, stop, phases, left, .. } = self;
-        let mut core = reach(bench, core)?;
-        let mut here = start;
-        for expected in expected.chunks(STEP) {
-            if stop.is_wanted() {
-                return Err(ProbeError::Cancelled { left: *left });
-            }
-            let mut found = vec![0; expected.len()];
-            read_at(&mut core, here, &mut found)?;
-            same(here, expected, &found)?;
-            here += found.len() as u64;
-            phases.advance(found.len() as u64);
-        }
-        Ok(())
     }
 
     /// Finds the block that the algorithm says is different; it names no address itself.
@@ -279,15 +257,25 @@ fn read_at(core: &mut Core<'_>, address: u64, bytes: &mut [u8]) -> Result<(), Pr
     read.map_err(|error| translate::access("read", address, error))
 }
 
-/// Compares what was read with what was written.
-fn same(start: u64, expected: &[u8], found: &[u8]) -> Result<(), ProbeError> {
-    let different = expected.iter().zip(found).enumerate().find(|(_, (one, other))| one != other);
-    match different {
-        None => Ok(()),
-        Some((nth, (expected, found))) => Err(ProbeError::VerifyFailed {
-            address: start + nth as u64,
-            expected: *expected,
-            found: *found,
-        }),
+/// Reads memory and compares it.
+fn same(
+    core: &mut Core<'_>,
+    start: u64,
+    expected: &[u8],
+    phases: &mut Phases<'_>,
+) -> Result<(), ProbeError> {
+    let mut here = start;
+    for expected in expected.chunks(STEP) {
+        phases.check_stop()?;
+        let mut found = vec![0; expected.len()];
+        read_at(core, here, &mut found)?;
+        let mut both = expected.iter().zip(&found).zip(here..);
+        if let Some(((expected, found), address)) = both.find(|((one, other), _)| one != other) {
+            let (expected, found) = (*expected, *found);
+            return Err(ProbeError::VerifyFailed { address, expected, found });
+        }
+        here += found.len() as u64;
+        phases.advance(found.len() as u64);
     }
+    Ok(())
 }

@@ -1,15 +1,19 @@
-//! Tells progress, shows that the worker is alive, and keeps how long each phase took.
+//! Tells progress, heeds requests to stop, shows that the worker is alive, and keeps how long each
+//! phase took.
 
 use std::time::{Duration, Instant};
 
-use super::Sink;
+use super::{Sink, Stop};
 use crate::worker::bench::Pulse;
-use crate::{FlashPhase, FlashProgress};
+use crate::{FlashLeft, FlashPhase, FlashProgress, ProbeError};
 
 /// The phases of one flash operation. A phase may be left and entered again.
 pub(crate) struct Phases<'a> {
     sink: Sink,
+    stop: &'a Stop,
     pulse: &'a Pulse,
+    /// What is left on the chip if the operation stops now.
+    pub(crate) left: FlashLeft,
     /// How long the worker may be silent from now on, although nothing is wrong.
     silence: Duration,
     all: Vec<Phase>,
@@ -22,8 +26,15 @@ struct Phase {
 }
 
 impl<'a> Phases<'a> {
-    pub(crate) fn new(sink: Sink, pulse: &'a Pulse, silence: Duration) -> Self {
-        Self { sink, pulse, silence, all: Vec::new(), now: None }
+    pub(crate) fn new(sink: Sink, stop: &'a Stop, pulse: &'a Pulse, silence: Duration) -> Self {
+        let left = FlashLeft::Untouched;
+        Self { sink, stop, pulse, left, silence, all: Vec::new(), now: None }
+    }
+
+    /// Fails if the operation was asked to stop.
+    pub(crate) fn check_stop(&self) -> Result<(), ProbeError> {
+        let left = self.left;
+        if self.stop.is_wanted() { Err(ProbeError::Cancelled { left }) } else { Ok(()) }
     }
 
     /// Enters a phase; a phase that was left goes on where it was.
@@ -51,6 +62,12 @@ impl<'a> Phases<'a> {
             at.done = at.total.min(at.done.saturating_add(bytes));
             (self.sink)(*at);
         }
+    }
+
+    /// Returns how many bytes of the phase are done.
+    pub(crate) fn done(&self) -> u64 {
+        let now = self.now.and_then(|(nth, _)| self.all.get(nth));
+        now.map_or(0, |phase| phase.at.done)
     }
 
     /// Leaves the phase, done or not.
