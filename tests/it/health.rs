@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::manifest::elf;
 use crate::served::first_line;
-use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran, until};
+use crate::sshd::Sshd;
+use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, ran};
 
 /// Returns what is said of one place.
 #[track_caller]
@@ -173,18 +174,9 @@ fn a_run_begins_with_a_look_at_its_host() {
 #[test]
 fn a_board_is_reached_by_ssh() {
     let workshop = Workshop::new();
-    let key = workshop.path("key");
-    let mut made = Command::new("ssh-keygen");
-    made.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key);
-    assert!(made.status().unwrap().success());
     // An address of its own on the loopback network: nobody else can have the port.
     let [.., high, low] = std::process::id().to_be_bytes();
     let address = format!("127.{high}.{low}.201");
-    let config = format!(
-        "ListenAddress {address}:2222\nHostKey {}\nPidFile none\nUsePAM no\n",
-        key.display()
-    );
-    let config = workshop.write("sshd.conf", config);
     workshop.write(
         "rig.toml",
         format!(
@@ -195,11 +187,9 @@ fn a_board_is_reached_by_ssh() {
     );
     let look = || place(&workshop.run(["health", "-b", "bench", "--check", "--json"]), "bench");
     assert!(!check(&look(), "network-ssh").0);
-    let mut server = Command::new("setpriv");
-    server.args(["--pdeathsig", "KILL", "/usr/sbin/sshd", "-D", "-e", "-f"]).arg(config);
-    server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let _server = Started::of(&mut server);
-    let seen = until("the server", || Some(look()).filter(|seen| check(seen, "network-tcp").0));
+    let _server = Sshd::start_at(&workshop, format!("{address}:2222"));
+    let seen = look();
+    assert!(check(&seen, "network-tcp").0);
     let (ok, words) = check(&seen, "network-ssh");
     assert!(ok && words.contains(" says SSH-2.0-OpenSSH"), "{words}");
 }

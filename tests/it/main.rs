@@ -48,6 +48,7 @@ mod recovery;
 mod serial;
 mod served;
 mod ssh;
+mod sshd;
 mod stranger;
 mod tidy;
 mod workshop;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::manifest::elf;
-use crate::power_lab::{Asked, Counterpart, Lab, Web, free_address, json_answer, until_listens};
+use crate::power_lab::{Asked, Lab, Simulator, Web, free_address, json_answer, until_listens};
 use crate::served::Served;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
 
@@ -387,7 +387,7 @@ fn pdudaemon_switches() {
     });
     lab.workshop.write("pdudaemon.conf", config.to_string());
     let args = ["--conf", "pdudaemon.conf"];
-    let _daemon = Counterpart::start("/usr/sbin/pdudaemon", &args, &folder);
+    let _daemon = Simulator::start("/usr/sbin/pdudaemon", &args, &folder);
     until_listens(address);
     let device = |host: &str| {
         format!("[power.pdudaemon]\nurl = \"http://{address}\"\nhostname = \"{host}\"")
@@ -487,7 +487,7 @@ fn an_encrypted_plug_is_believed_as_the_rig_file_says() {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     lab.workshop.write("plug.py", TLS_PLUG);
     let args = ["plug.py", &address.ip().to_string(), &address.port().to_string()];
-    let _plug = Counterpart::start("/usr/bin/python3", &args, &folder);
+    let _plug = Simulator::start("/usr/bin/python3", &args, &folder);
     until_listens(address);
     let device = |more: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! Counterparts of power devices, started by a test and gone with it: programs on loopback,
+//! Simulators of power devices, started by a test and gone with it: programs on loopback,
 //! and small servers in threads where no program is at hand.
 
 use std::fs;
@@ -91,11 +91,11 @@ pub(crate) fn free_address() -> SocketAddrV4 {
 }
 
 /// A program that stands for a device. It dies with the test, also if the test is killed.
-pub(crate) struct Counterpart {
+pub(crate) struct Simulator {
     _started: Started,
 }
 
-impl Counterpart {
+impl Simulator {
     /// Starts a program. `setpriv` lets the kernel kill it when the thread of the test ends,
     /// whatever ends it.
     pub(crate) fn start(program: &str, args: &[&str], folder: &Path) -> Self {
@@ -169,7 +169,7 @@ impl Drop for Web {
             && thread.join().is_err()
             && !std::thread::panicking()
         {
-            panic!("the counterpart panicked");
+            panic!("the simulator panicked");
         }
     }
 }

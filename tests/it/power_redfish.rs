@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddrV4, TcpStream};
 
 use crate::manifest::repository;
-use crate::power_lab::{Asked, Counterpart, Lab, Web, free_address, json_answer, until_listens};
+use crate::power_lab::{Asked, Lab, Simulator, Web, free_address, json_answer, until_listens};
 use crate::workshop::DEADLINE;
 
 /// A Redfish service of one system, in the words of the standard's mock-ups (DSP2043): it takes
@@ -115,7 +115,7 @@ fn state_of(address: SocketAddrV4) -> String {
 
 #[test]
 fn a_redfish_emulator_of_the_field_switches_late() {
-    let python = repository().join("target/counterparts/bin/python");
+    let python = repository().join("target/simulators/bin/python");
     if !python.with_file_name("sushy-emulator").exists() {
         eprintln!("no Redfish emulator (cargo xtask setup): nothing was tested against it");
         return;
@@ -133,7 +133,7 @@ fn a_redfish_emulator_of_the_field_switches_late() {
             folder.display()
         ),
     );
-    let _emulator = Counterpart::start(&python.display().to_string(), &["emulator.py"], &folder);
+    let _emulator = Simulator::start(&python.display().to_string(), &["emulator.py"], &folder);
     until_listens(address);
     let device = format!(
         "timeout = \"60s\"\n[power.redfish]\nurl = \"http://{address}\"\nuser = \"jig\"\n\

@@ -1,4 +1,4 @@
-//! Power by serial relays, Modbus, SNMP, IPMI and Redfish, each against a counterpart.
+//! Power by serial relays, Modbus, SNMP, IPMI and Redfish, each against a simulator.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use std::thread;
 use nix::pty::openpty;
 use nix::unistd::ttyname;
 
-use crate::power_lab::{Counterpart, Lab, free_address, until_listens};
+use crate::power_lab::{Lab, Simulator, free_address, until_listens};
 use crate::workshop::until;
 
 /// A pseudo-terminal that changes no byte.
@@ -162,11 +162,11 @@ else:
 "#;
 
 /// Starts a Modbus server of 16 coils that keeps them in a file.
-fn modbus_server(lab: &Lab, args: [&str; 3]) -> Counterpart {
+fn modbus_server(lab: &Lab, args: [&str; 3]) -> Simulator {
     lab.workshop.write("server.py", MODBUS_SERVER);
     let [kind, place, number] = args;
     let args = ["server.py", kind, place, number];
-    Counterpart::start("/usr/bin/python3", &args, &lab.workshop.path(""))
+    Simulator::start("/usr/bin/python3", &args, &lab.workshop.path(""))
 }
 
 /// Answers the state of coil 5 of such a server; no other may have been touched.
@@ -249,7 +249,7 @@ while True:
 "#;
 
 /// Starts an agent and waits until it answers.
-fn agent(lab: &Lab) -> (Counterpart, SocketAddrV4) {
+fn agent(lab: &Lab) -> (Simulator, SocketAddrV4) {
     let folder = lab.workshop.path("");
     lab.workshop.write("outlets.py", SNMP_SCRIPT);
     lab.workshop.write("outlet-3", "1");
@@ -275,7 +275,7 @@ fn agent(lab: &Lab) -> (Counterpart, SocketAddrV4) {
         "-I",
         "-smux",
     ];
-    let counterpart = Counterpart::start("/usr/bin/env", &args, &folder);
+    let simulator = Simulator::start("/usr/bin/env", &args, &folder);
     // An independent client tells when it is there.
     until("an agent that answers", || {
         let mut get = std::process::Command::new("snmpget");
@@ -291,7 +291,7 @@ fn agent(lab: &Lab) -> (Counterpart, SocketAddrV4) {
         ]);
         get.env("MIBS", "").output().unwrap().status.success().then_some(())
     });
-    (counterpart, address)
+    (simulator, address)
 }
 
 fn outlet_3(lab: &Lab) -> String {
@@ -366,7 +366,7 @@ fn an_snmp_agent_that_answers_nonsense_is_survived() {
 }
 
 /// A controller for `ipmi_sim`; its chassis is a script that keeps the state in a file.
-fn controller(lab: &Lab) -> (Counterpart, SocketAddrV4) {
+fn controller(lab: &Lab) -> (Simulator, SocketAddrV4) {
     let folder = lab.workshop.path("");
     let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\nshift\n\
                   if [ \"$1\" = get ]; then echo \"power:$(cat chassis)\"; exit; fi\n\
@@ -390,7 +390,7 @@ fn controller(lab: &Lab) -> (Counterpart, SocketAddrV4) {
     );
     lab.workshop.write("lan.conf", config);
     let args = ["-c", "lan.conf", "-f", "sim.emu", "-s", "state", "-n"];
-    (Counterpart::start("ipmi_sim", &args, &folder), address)
+    (Simulator::start("ipmi_sim", &args, &folder), address)
 }
 
 #[test]

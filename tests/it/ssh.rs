@@ -2,116 +2,18 @@
 
 use std::fs;
 use std::io::{Read, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::manifest::elf;
 use crate::serial::Bench;
-use crate::workshop::{Started, Workshop, ran, until};
+use crate::sshd::{OPEN, Sshd};
+use crate::workshop::until;
 
 /// The first case of the report.
 const CASE: &str = "test_starts_empty:PASS";
-
-/// What the console server says first to whoever is connected.
-const OPEN: &str = "console is open";
-
-/// Runs a program that has to succeed.
-fn made(command: &mut Command) {
-    let ran = ran(command).unwrap();
-    assert_eq!(ran.code(), 0, "{ran}");
-}
-
-/// An SSH server on a port of its own, with keys of its own.
-struct Sshd {
-    port: u16,
-    folder: PathBuf,
-    /// The connections so far; each has a server process, which ends with it.
-    connections: Arc<Mutex<Vec<(TcpStream, Started)>>>,
-}
-
-impl Sshd {
-    fn start(workshop: &Workshop) -> Self {
-        let folder = workshop.path("ssh");
-        // Nobody else may write there, or the server believes no key.
-        fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
-        for key in ["host", "user"] {
-            let mut keygen = Command::new("ssh-keygen");
-            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(folder.join(key));
-            made(keygen.stdin(Stdio::null()));
-        }
-        let path = |name: &str| folder.join(name).display().to_string();
-        let config = format!(
-            "HostKey {}\nAuthorizedKeysFile {}\nUsePAM no\nStrictModes no\nPidFile none\n\
-             PasswordAuthentication no\nPermitRootLogin prohibit-password\n",
-            path("host"),
-            path("user.pub")
-        );
-        fs::write(folder.join("config"), config).unwrap();
-        if nix::unistd::geteuid().is_root() {
-            // The folder into which the server locks its unprivileged half.
-            fs::create_dir_all("/run/sshd").unwrap();
-        }
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let connections = Arc::<Mutex<Vec<_>>>::default();
-        let (known, at) = (Arc::clone(&connections), folder.clone());
-        // Ends with the test's process.
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let end = || Stdio::from(OwnedFd::from(stream.try_clone().unwrap()));
-                let mut server = Command::new("/usr/sbin/sshd");
-                server.args(["-i", "-e", "-f"]).arg(at.join("config"));
-                server.stdin(end()).stdout(end());
-                let log = fs::File::options().append(true).create(true).open(at.join("log"));
-                server.stderr(log.unwrap());
-                let server = Started::of(&mut server);
-                known.lock().unwrap_or_else(PoisonError::into_inner).push((stream, server));
-            }
-        });
-        Self { port, folder, connections }
-    }
-
-    /// Returns the line of a rig file for a console that a remote program passes on.
-    fn wire(&self, remote: &str) -> String {
-        let path = |name: &str| self.folder.join(name).display().to_string();
-        let (port, key) = (self.port.to_string(), path("user"));
-        let known = format!("UserKnownHostsFile={}", path("known"));
-        let argv = [
-            "ssh",
-            "-T",
-            "-F",
-            "none",
-            "-i",
-            &key,
-            "-p",
-            &port,
-            "-o",
-            &known,
-            "-o",
-            "StrictHostKeyChecking=accept-new",
-            "-o",
-            "BatchMode=yes",
-            "-o",
-            "IdentitiesOnly=yes",
-            "127.0.0.1",
-            remote,
-        ];
-        format!("command = {}\nready = \"{OPEN}\"", serde_json::to_string(&argv).unwrap())
-    }
-
-    /// Cuts every connection, as a router does that forgets them.
-    fn cut(connections: &Mutex<Vec<(TcpStream, Started)>>) {
-        for (stream, _) in connections.lock().unwrap().iter() {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
-    }
-}
 
 /// Where a board's serial output can be had by one at a time; nobody's is lost, as on a wire.
 struct ConsoleServer {
@@ -161,14 +63,14 @@ fn a_session_that_is_cut_in_the_middle_of_a_report_is_made_again_and_passes() {
         let (sshd, port) = (Sshd::start(workshop), workshop.path("port"));
         let console = ConsoleServer::start(&port);
         let wire = sshd.wire(&format!("exec socat - UNIX-CONNECT:{}", port.display()));
-        let runs = workshop.runs();
+        let (runs, connections) = (workshop.runs(), sshd.connections());
         let cut = move || {
             until("the text in the run's log", || {
                 let run = fs::read_dir(&runs).ok()?.flatten().next()?.path();
                 let raw = fs::read_to_string(run.join("consoles/1/uart0.raw")).ok()?;
                 raw.contains(CASE).then_some(())
             });
-            Sshd::cut(&sshd.connections);
+            connections.cut();
         };
         (wire, |board| console.pass(board, CASE, cut))
     });

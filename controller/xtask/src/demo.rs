@@ -1,18 +1,20 @@
-//! `cargo xtask demo`: sets up, builds, and shows Jig judging good firmware, bad firmware and a
-//! broken rig on emulated boards.
+//! `cargo xtask demo`: installs and builds what the demonstration takes, and shows Jig judging good
+//! firmware, bad firmware and a broken rig on emulated boards.
 //!
 //! The scenes are data, in `demo.toml`; each names the exit code a user must see. The demonstration
-//! fails when a scene ends any other way.
+//! fails when a scene ends any other way. Refuses to install, or to build, what no scene shows.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde::Deserialize;
+use xtask::failure::Failure;
+use xtask::{fixtures, process};
 
-use crate::failure::Failure;
-use crate::{fixtures, process, setup};
+use crate::packages::Task;
+use crate::setup;
 
 /// Built in: the scenes belong to the program that plays them.
 const SCENES: &str = include_str!("../demo.toml");
@@ -30,13 +32,26 @@ struct Demo {
 #[serde(deny_unknown_fields)]
 struct Scene {
     title: String,
-    /// The command line after `jig`.
+    /// The command line after `jig`, but for the image.
     args: Vec<String>,
+    /// The fixture that runs, as `BOARD/FIXTURE`; the last argument is its file.
+    image: Option<String>,
     /// Environment variables that make the scene.
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// The exit code that makes the scene a success.
     exit: i32,
+}
+
+impl Scene {
+    /// Returns the command line after `jig`, with paths below `repository` as people write them.
+    fn line(&self, fixtures: &Path, repository: &Path) -> Vec<String> {
+        let image = self.image.iter().map(|image| {
+            let file = fixtures.join(format!("{image}.elf"));
+            file.strip_prefix(repository).unwrap_or(&file).display().to_string()
+        });
+        self.args.iter().cloned().chain(image).collect()
+    }
 }
 
 fn scenes() -> Result<Vec<Scene>, Failure> {
@@ -49,51 +64,53 @@ fn scenes() -> Result<Vec<Scene>, Failure> {
 
 /// Runs the demonstration.
 pub(crate) fn run() -> Result<(), Failure> {
-    let scenes = scenes()?;
-    setup::run()?;
-    println!("demo: building");
-    process::run(&mut process::cargo(&["build", "--workspace"]))?;
-
-    fixtures::run(&fixtures::Choice::default())?;
-
-    let repository = process::repository();
-    let jig = binary(&repository);
-    let mut surprises = Vec::new();
     let start = Instant::now();
-    for (number, scene) in scenes.iter().enumerate() {
-        println!(
-            "\n[{}/{}] {}\n$ jig {}",
-            number + 1,
-            scenes.len(),
-            scene.title,
-            scene.args.join(" ")
-        );
-        let mut command = Command::new(&jig);
-        command.args(&scene.args).envs(&scene.env);
-        command.current_dir(&repository).stdin(Stdio::null());
-        let status = command.status().map_err(process::start_failure(&command))?;
-        match status.code() {
-            Some(code) if code == scene.exit => println!("=> exit code {code}, as it should"),
-            _ => {
-                println!("=> {status}, but {} was due", scene.exit);
-                surprises.push(scene.title.as_str());
-            }
+    let scenes = scenes()?;
+    println!("demo: four steps: packages, jig, firmware, {} scenes", scenes.len());
+    println!("demo: [1/4] packages");
+    setup::run(Task::Demo)?;
+    println!("demo: [2/4] building jig, without optimisation; the first time takes some minutes");
+    process::build(&["build", "--bin", "jig"])?;
+    println!("demo: [3/4] building the firmware that is shown");
+    let mut images: Vec<&str> = scenes.iter().filter_map(|scene| scene.image.as_deref()).collect();
+    images.sort_unstable();
+    images.dedup();
+    let fixtures = fixtures::build_images(&images)?;
+    println!("demo: [4/4] scenes");
+    let jig = process::target_dir().join("debug/jig");
+    let mut surprises = Vec::new();
+    for (number, scene) in (1..).zip(&scenes) {
+        println!("\n[{number}/{}] {}", scenes.len(), scene.title);
+        if !play(scene, &jig, &fixtures)? {
+            surprises.push(scene.title.as_str());
+        }
+        if number == 1 {
+            println!("demo: first verdict {:.0} s after the start", start.elapsed().as_secs_f64());
         }
     }
-    let seconds = start.elapsed().as_secs_f64();
-    println!("\ndemo: {} scenes in {seconds:.1} s", scenes.len());
     if surprises.is_empty() {
-        println!("demo: next, try `jig boards`, or `jig test` with a plan of your own");
+        println!("\ndemo: next, try `jig boards`, or `jig test` with a plan of your own");
         Ok(())
     } else {
         Err(Failure::Because(format!("not as it should be: {}", surprises.join("; "))))
     }
 }
 
-fn binary(repository: &Path) -> PathBuf {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    repository.join(target).join("debug/jig")
+/// Runs the command of a scene, and tells whether it ended as it should.
+fn play(scene: &Scene, jig: &Path, fixtures: &Path) -> Result<bool, Failure> {
+    let repository = process::repository();
+    let line = scene.line(fixtures, &repository);
+    let env: String = scene.env.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+    println!("$ {env}jig {}", line.join(" "));
+    let mut command = Command::new(jig);
+    command.args(&line).envs(&scene.env).current_dir(&repository).stdin(Stdio::null());
+    let status = command.status().map_err(process::start_failure(&command))?;
+    let expected = status.code() == Some(scene.exit);
+    match expected {
+        true => println!("=> exit code {}, as it should be", scene.exit),
+        false => println!("=> {status}, but exit code {} was due", scene.exit),
+    }
+    Ok(expected)
 }
 
 #[cfg(test)]
@@ -106,5 +123,20 @@ mod tests {
         for exit in [0, 1, 75] {
             assert!(exits.contains(&exit), "no scene ends with {exit}");
         }
+    }
+
+    #[test]
+    fn the_first_scene_is_a_pass_of_a_firmware() {
+        let first = scenes().unwrap().remove(0);
+        assert!(first.image.is_some() && first.exit == 0, "{first:?}");
+    }
+
+    #[test]
+    fn images_are_shown_relative_to_the_repository() {
+        let scene: Scene =
+            toml::from_str("title = \"\"\nargs = [\"run\"]\nimage = \"b/f\"\nexit = 0\n").unwrap();
+        let line = |fixtures: &str| scene.line(Path::new(fixtures), Path::new("/r"));
+        assert_eq!(line("/r/target/fixtures"), ["run", "target/fixtures/b/f.elf"]);
+        assert_eq!(line("/elsewhere"), ["run", "/elsewhere/b/f.elf"]);
     }
 }

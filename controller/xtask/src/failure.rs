@@ -1,5 +1,5 @@
-//! Why a chore did not succeed. Owns the wording and the exit code; refuses to guess a cure: the
-//! place that raises a failure knows the next step and puts it into the message.
+//! Why a chore did not succeed. Owns the wording and the exit code; refuses to guess what to do next:
+//! the place that raises a failure knows and puts it into the message.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ const FAILED: u8 = 1;
 
 /// The way a chore failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The system refused something.
     #[error("cannot {doing}")]
     Io {
@@ -55,13 +55,25 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Makes the adapter from an I/O error, for `map_err`.
-    pub(crate) fn io(verb: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn io(verb: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let doing = format!("{verb} {}", path.display());
         move |source| Self::Io { doing, source }
     }
 
-    /// Answers the exit code of the whole chore: a failed command lends its own.
-    pub(crate) fn exit_code(&self) -> u8 {
+    /// Spells the failure and what lies below it, each once.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut below = std::error::Error::source(self);
+        while let Some(source) = below {
+            text.push_str(": ");
+            text.push_str(&source.to_string());
+            below = source.source();
+        }
+        text
+    }
+
+    /// Returns the exit code of the whole chore: a failed command lends its own.
+    pub fn exit_code(&self) -> u8 {
         match self {
             Self::Command { code: Some(code), .. } => u8::try_from(*code).unwrap_or(FAILED),
             Self::Command { code: None, .. }
@@ -84,7 +96,6 @@ fn tail(stderr: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jig_model::chain;
 
     fn command(code: Option<i32>, stderr: &str) -> Failure {
         Failure::Command {
@@ -105,14 +116,14 @@ mod tests {
     #[test]
     fn only_the_end_of_a_long_complaint_is_shown() {
         let noise: String = (0..50).map(|n| format!("line {n}\n\n")).collect();
-        let shown = chain(&command(Some(100), &noise));
+        let shown = command(Some(100), &noise).chain();
         assert!(shown.contains("line 49") && !shown.contains("line 41\n"), "{shown}");
     }
 
     #[test]
     fn a_cause_is_printed_once() {
         let cause = std::io::Error::other("disk on fire");
-        let shown = chain(&Failure::io("read", Path::new("x"))(cause));
+        let shown = Failure::io("read", Path::new("x"))(cause).chain();
         assert_eq!(shown, "cannot read x: disk on fire");
     }
 }

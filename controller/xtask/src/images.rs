@@ -3,19 +3,18 @@
 //! Owns when to build, where the result lives and how it gets there: built beside its place under
 //! a lock, then renamed, so that a reader sees a whole image or none, and two builders build once.
 
-mod apt_root;
 mod build;
-mod cpio;
-mod deb;
+mod packages;
 mod recipe;
-mod sources;
+mod tree;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::failure::Failure;
-use crate::process;
+use xtask::failure::Failure;
+use xtask::process;
+
 use build::{DESCRIPTION, Description};
 use recipe::Recipe;
 
@@ -56,7 +55,7 @@ fn names(recipes: &Path) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Answers the folder that holds one folder per image; `jig` looks in the same one.
+/// Returns the folder that holds one folder per image; `jig` looks in the same one.
 fn cache_folder(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Result<PathBuf, Failure> {
     let below = |name: &str, path: &str| variable(name).map(|base| PathBuf::from(base).join(path));
     let folder = below("JIG_IMAGES", "")

@@ -5,21 +5,21 @@
 #![expect(clippy::print_stdout, reason = "a chore talks to the person who started it")]
 #![expect(clippy::print_stderr, reason = "a chore talks to the person who started it")]
 
-mod bench;
-mod counterparts;
+mod apt;
 mod demo;
-mod failure;
-mod fixtures;
 mod images;
-mod process;
-mod python;
+mod packages;
 mod services;
 mod setup;
+mod simulators;
 mod test_command;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use packages::Task;
+use xtask::failure::Failure;
+use xtask::{fixtures, process};
 
 /// Sets up, builds, demonstrates and tests Jig.
 #[derive(Parser)]
@@ -31,13 +31,18 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Installs the Debian packages this repository needs, and the tests' counterparts, if any
-    /// is missing.
+    /// Installs the Debian packages and the simulators that building and testing need.
     Setup,
-    /// Sets up, builds, and runs Jig against emulated boards, good firmware and bad.
+    /// Shows Jig against emulated boards, good firmware and bad; installs and builds only what
+    /// that takes.
     Demo,
     /// Measures what Jig costs beside the least that the same job could cost.
-    Bench(bench::Options),
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Options of the bench; `cargo xtask bench --help` lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Sets up, builds fixtures and images, checks style, and runs every test.
     Test(test_command::Options),
     /// Builds the small firmwares for every board they fit.
@@ -48,9 +53,9 @@ enum Chore {
 
 fn main() -> ExitCode {
     let outcome = match Args::parse().chore {
-        Chore::Setup => setup::run().and_then(|()| counterparts::install()),
+        Chore::Setup => setup_for_tests(),
         Chore::Demo => demo::run(),
-        Chore::Bench(options) => bench::run(&options),
+        Chore::Bench { options } => bench(&options),
         Chore::Test(options) => test_command::run(&options),
         Chore::Fixtures(choice) => fixtures::run(&choice),
         Chore::Images(options) => images::run(&options),
@@ -58,8 +63,19 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("xtask: {}", jig_model::chain(&failure));
+            eprintln!("xtask: {}", failure.chain());
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+fn setup_for_tests() -> Result<(), Failure> {
+    setup::run(Task::Test)?;
+    simulators::install()
+}
+
+/// Runs the bench, a program of its own because it needs crates of the house.
+fn bench(options: &[String]) -> Result<(), Failure> {
+    let mut command = process::cargo(&["run", "--quiet", "--package", "jig-bench", "--"]);
+    process::run(command.args(options))
 }

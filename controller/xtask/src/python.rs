@@ -15,11 +15,7 @@ const DONE: &str = "installed";
 
 /// Makes sure that a folder has these packages, as `pip install` takes them; returns its
 /// interpreter. `contents` is what they stand for: other contents are installed anew.
-pub(crate) fn environment(
-    folder: &Path,
-    packages: &[&str],
-    contents: &str,
-) -> Result<PathBuf, Failure> {
+pub fn environment(folder: &Path, packages: &[&str], contents: &str) -> Result<PathBuf, Failure> {
     let python = folder.join("bin/python");
     if is_done(folder, contents) {
         return Ok(python);
@@ -35,7 +31,7 @@ pub(crate) fn environment(
 }
 
 /// Tells whether a folder has these contents already.
-pub(crate) fn is_done(folder: &Path, contents: &str) -> bool {
+pub fn is_done(folder: &Path, contents: &str) -> bool {
     // The interpreter is a link to the host's, which may have gone since.
     folder.join("bin/python").exists()
         && fs::read_to_string(folder.join(DONE)).is_ok_and(|done| done == contents)

@@ -1,16 +1,19 @@
-//! Keeps services from starting while packages are installed.
+//! Keeps services from starting, now and at boot, while packages are installed.
 //!
 //! Some packages of the list are servers that tests start themselves, on ports of their own.
 //! Debian starts such a server when it is installed, unless `/usr/sbin/policy-rc.d` says no
-//! (invoke-rc.d(8)). This module puts such a file there while apt runs, where the host has none.
-//! It refuses to touch a policy of the host's own.
+//! (invoke-rc.d(8)), and enables it at boot. This module puts such a file there while apt runs,
+//! and then disables what the new packages have enabled, with Debian's own commands. It refuses to
+//! touch a policy of the host's own, and services of packages that were there before.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::failure::Failure;
-use crate::process;
+use xtask::failure::Failure;
+use xtask::process;
+
+use crate::apt::Root;
 
 /// Where Debian looks for the policy.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
@@ -18,43 +21,64 @@ const POLICY: &str = "/usr/sbin/policy-rc.d";
 /// What makes a policy recognisable as ours.
 const MARK: &str = "# Made by `cargo xtask setup` of Jig";
 
-/// A policy that denies; it goes away with this value.
+/// How its line begins that names the new packages, for a set-up after one that was killed.
+const PACKAGES: &str = "# packages:";
+
+/// An installation whose services do not start.
 #[derive(Debug)]
-pub(crate) struct Denied {
-    /// Makes a command that runs as root.
-    as_root: fn(&str) -> Command,
+pub(crate) struct Quiet {
+    root: Root,
+    packages: Vec<String>,
+    /// Whether the policy is ours to remove.
+    policy: bool,
 }
 
-impl Denied {
-    /// Denies services to start, and says so; none where the host has a policy of its own, which
-    /// then decides.
+impl Quiet {
+    /// Denies services to start. A host with a policy of its own keeps it.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub(crate) fn while_installing(as_root: fn(&str) -> Command) -> Result<Option<Self>, Failure> {
-        // What is no text is not ours, and what cannot be read is there.
-        let present = Path::new(POLICY).exists().then(|| std::fs::read(POLICY).unwrap_or_default());
-        if !may_write(present.as_deref()) {
-            println!("setup: whether services start is up to {POLICY} of this host");
-            return Ok(None);
+    pub(crate) fn begin(root: Root, packages: &[&str]) -> Result<Self, Failure> {
+        let present = present();
+        let packages: Vec<String> = packages.iter().map(|name| (*name).to_owned()).collect();
+        let mut quiet = Self { root, packages, policy: may_write(present.as_deref()) };
+        if !quiet.policy {
+            println!("setup: {POLICY} of this host decides whether services start now");
+            return Ok(quiet);
         }
+        quiet.packages.extend(packages_of(present.as_deref()));
         let start = std::fs::read_to_string("/proc/self/stat")
             .map_err(Failure::io("read", Path::new("/proc/self/stat")))?;
         let start = start_time(&start).ok_or_else(|| {
             Failure::Because("/proc/self/stat does not look as proc(5) says".to_owned())
         })?;
-        println!(
-            "setup: services of these packages are not started now ({POLICY} says so until this \
-             ends);\n  with systemd they start at the next boot, unless you `systemctl disable` them"
-        );
-        let denied = Self { as_root };
-        denied.write(&policy(std::process::id(), start))?;
-        Ok(Some(denied))
+        quiet.write(&policy(std::process::id(), start, &quiet.packages))?;
+        Ok(quiet)
+    }
+
+    /// Disables at boot what the new packages have enabled, and removes the policy.
+    ///
+    /// # Errors
+    /// Names a service that is still enabled; the policy then stays, without effect, so that the
+    /// next set-up tries again.
+    pub(crate) fn end(mut self) -> Result<(), Failure> {
+        let disabled = disable(self.root, &self.packages);
+        if disabled.is_err() {
+            self.policy = false;
+        }
+        let disabled = disabled?;
+        if !disabled.is_empty() {
+            println!(
+                "setup: not started, now or at boot: {} (systemctl enable --now NAME does both)",
+                disabled.join(" ")
+            );
+        }
+        Ok(())
     }
 
     fn write(&self, text: &str) -> Result<(), Failure> {
         // Whole or not at all, and executable at once.
-        let mut install = (self.as_root)("install");
+        let mut install = self.root.command("install");
         install.args(["-m", "755", "/dev/stdin", POLICY]).stdin(Stdio::piped());
         let mut child = install.spawn().map_err(process::start_failure(&install))?;
         let written = match child.stdin.take() {
@@ -69,15 +93,35 @@ impl Denied {
     }
 }
 
-impl Drop for Denied {
+impl Drop for Quiet {
     fn drop(&mut self) {
-        if let Err(failure) = process::run((self.as_root)("rm").args(["-f", POLICY])) {
-            println!("setup: {failure}; it says yes from now on, but remove it: rm {POLICY}");
+        if !self.policy {
+            return;
+        }
+        if let Err(failure) = process::run(self.root.command("rm").args(["-f", POLICY])) {
+            println!("setup: {failure}; the file has no effect from now on: rm {POLICY}");
         }
     }
 }
 
-/// Answers whether a policy may be put where `present` is: where there is none, or one that a
+/// Returns the policy that is there. What is no text is not ours, and what cannot be read is there.
+fn present() -> Option<Vec<u8>> {
+    Path::new(POLICY).exists().then(|| std::fs::read(POLICY).unwrap_or_default())
+}
+
+/// Returns the packages of a set-up that was killed before it disabled their services.
+pub(crate) fn left_behind() -> Vec<String> {
+    packages_of(present().as_deref())
+}
+
+fn packages_of(policy: Option<&[u8]>) -> Vec<String> {
+    let Some(text) = policy.filter(|_| may_write(policy)) else { return Vec::new() };
+    let text = String::from_utf8_lossy(text);
+    let names = text.lines().find_map(|line| line.strip_prefix(PACKAGES)).unwrap_or_default();
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Tells whether a policy may be put where `present` is: where there is none, or one that a
 /// set-up left behind when it was killed.
 fn may_write(present: Option<&[u8]>) -> bool {
     present.is_none_or(|bytes| String::from_utf8_lossy(bytes).lines().any(|line| line == MARK))
@@ -88,16 +132,114 @@ fn may_write(present: Option<&[u8]>) -> bool {
 /// A set-up that is killed cannot remove the file, so the file must not outlive it in effect. The
 /// answer is no to everything, not to starts alone: an upgrade of a service that runs would else
 /// stop it and not start it again.
-fn policy(pid: u32, start: u64) -> String {
+fn policy(pid: u32, start: u64, packages: &[String]) -> String {
     format!(
         "#!/bin/sh\n{MARK}\n\
          # It says no while that runs and installs packages, and yes ever after.\n\
+         {PACKAGES} {}\n\
          read -r line 2>/dev/null < /proc/{pid}/stat || exit 0\n\
          set -- ${{line##*) }}\n\
          shift 19\n\
          [ \"$1\" = {start} ] && exit 101\n\
-         exit 0\n"
+         exit 0\n",
+        packages.join(" ")
     )
+}
+
+/// Something that a package starts at boot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Service {
+    /// A unit of systemd, with its suffix.
+    Unit(String),
+    /// A script in `/etc/init.d`.
+    Script(String),
+}
+
+impl Service {
+    /// Recognises a service by a file of its package.
+    fn of_file(path: &str) -> Option<Self> {
+        let (folder, name) = path.rsplit_once('/')?;
+        match folder.trim_start_matches("/usr") {
+            "/etc/init.d" => Some(Self::Script(name.to_owned())),
+            "/lib/systemd/system" => {
+                Path::new(name).extension().map(|_| Self::Unit(name.to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Tells whether it starts at boot, by the links below `/etc`.
+    fn is_enabled(&self, etc: &Path) -> bool {
+        match self {
+            Self::Unit(name) => below(&etc.join("systemd/system"), |folder| {
+                let wants = folder.extension().is_some_and(|e| e == "wants" || e == "requires");
+                wants && folder.join(name).is_symlink()
+            }),
+            Self::Script(name) => {
+                ["rc2.d", "rc3.d", "rc4.d", "rc5.d", "rcS.d"].iter().any(|level| {
+                    below(&etc.join(level), |link| {
+                        let link = link.file_name().unwrap_or_default().to_string_lossy();
+                        // S, two digits, and the name.
+                        link.starts_with('S') && link.get(3..) == Some(name)
+                    })
+                })
+            }
+        }
+    }
+
+    fn disable(&self, root: Root) -> Result<(), Failure> {
+        let mut command;
+        match self {
+            Self::Unit(name) => {
+                command = root.command("deb-systemd-helper");
+                command.args(["--quiet", "disable", name]);
+            }
+            Self::Script(name) => {
+                command = root.command("update-rc.d");
+                command.args([name, "disable"]);
+            }
+        }
+        process::capture(&mut command).map(drop)
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Unit(name) | Self::Script(name) => name,
+        }
+    }
+}
+
+/// Tells whether a folder exists and holds what is looked for.
+fn below(folder: &Path, wanted: impl Fn(&Path) -> bool) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| wanted(&entry.path()))
+}
+
+/// Disables the services of packages that are enabled at boot, and returns their names.
+fn disable(root: Root, packages: &[String]) -> Result<Vec<String>, Failure> {
+    let etc = PathBuf::from("/etc");
+    let mut names = Vec::new();
+    for package in packages {
+        // A set-up that was killed, or an apt that failed, has not installed all of them.
+        let Ok(files) = process::capture(Command::new("dpkg").args(["-L", package])) else {
+            continue;
+        };
+        let files = String::from_utf8_lossy(&files).into_owned();
+        for service in files.lines().filter_map(Service::of_file) {
+            if !service.is_enabled(&etc) {
+                continue;
+            }
+            service.disable(root)?;
+            if service.is_enabled(&etc) {
+                let name = service.name();
+                return Err(Failure::Because(format!(
+                    "{name} of package {package} still starts at boot: systemctl disable {name}"
+                )));
+            }
+            names.push(service.name().to_owned());
+        }
+    }
+    Ok(names)
 }
 
 /// Reads when a process began, in ticks since boot: field 22 of its `stat` (proc(5)). The second
@@ -125,23 +267,65 @@ mod tests {
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
         let start = start_time(&stat).unwrap();
-        let alive = answer(&policy(child.id(), start));
-        let another = answer(&policy(child.id(), start + 1));
+        let alive = answer(&policy(child.id(), start, &[]));
+        let another = answer(&policy(child.id(), start + 1, &[]));
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(alive, 101, "the code that means no");
         assert_eq!(another, 0, "the number was given to another process since");
-        assert_eq!(answer(&policy(child.id(), start)), 0, "it was killed");
+        assert_eq!(answer(&policy(child.id(), start, &[])), 0, "it was killed");
     }
 
     #[test]
     fn only_our_own_policy_is_replaced() {
         assert!(may_write(None));
-        assert!(may_write(Some(policy(1, 2).as_bytes())));
+        assert!(may_write(Some(policy(1, 2, &[]).as_bytes())));
         let theirs = format!("#!/bin/sh\n# not {MARK}\nexit 101\n");
         for theirs in [theirs.as_bytes(), b"", b"\xff\xfe"] {
             assert!(!may_write(Some(theirs)), "{theirs:?}");
         }
+    }
+
+    #[test]
+    fn a_policy_left_behind_names_its_packages() {
+        let names = ["snmpd", "ser2net"].map(str::to_owned);
+        assert_eq!(packages_of(Some(policy(1, 2, &names).as_bytes())), names);
+        assert!(packages_of(Some(policy(1, 2, &[]).as_bytes())).is_empty());
+        assert!(packages_of(None).is_empty());
+        let theirs = format!("#!/bin/sh\n{PACKAGES} snmpd\n");
+        assert!(packages_of(Some(theirs.as_bytes())).is_empty());
+    }
+
+    #[test]
+    fn services_are_recognised_by_their_files() {
+        let unit = |name: &str| Some(Service::Unit(name.to_owned()));
+        assert_eq!(Service::of_file("/lib/systemd/system/snmpd.service"), unit("snmpd.service"));
+        assert_eq!(Service::of_file("/usr/lib/systemd/system/ssh.socket"), unit("ssh.socket"));
+        let script = Some(Service::Script("snmpd".to_owned()));
+        assert_eq!(Service::of_file("/etc/init.d/snmpd"), script);
+        for other in ["/usr/sbin/snmpd", "/lib/systemd/system", "/etc/init.d", "snmpd"] {
+            assert_eq!(Service::of_file(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_service_is_enabled_by_its_links_alone() {
+        let etc = tempfile::tempdir().unwrap();
+        let unit = Service::Unit("a.service".to_owned());
+        let script = Service::Script("a".to_owned());
+        let link = |path: &str| {
+            let path = etc.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink("/no/such/file", path).unwrap();
+        };
+        link("systemd/system/multi-user.target.wants/b.service");
+        link("systemd/system/a.service");
+        link("rc2.d/K01a");
+        link("rc2.d/S01aa");
+        assert!(!unit.is_enabled(etc.path()) && !script.is_enabled(etc.path()));
+        link("systemd/system/multi-user.target.wants/a.service");
+        link("rc3.d/S01a");
+        assert!(unit.is_enabled(etc.path()) && script.is_enabled(etc.path()));
     }
 
     #[test]

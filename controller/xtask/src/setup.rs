@@ -1,50 +1,22 @@
 //! `cargo xtask setup`: makes a Debian host able to build and test this repository.
 //!
-//! The list of packages is data (`packages.toml`). A host that has everything is recognised by
-//! looking at files alone; apt is only started when something is missing. This module refuses to
-//! remove, upgrade or configure anything, or to start a service.
+//! A host that has everything is recognised by looking at files alone; apt is only started when
+//! something is missing. This module refuses to remove anything, to start a service, or to let one
+//! start at boot.
 
-use std::path::Path;
-use std::process::Command;
+use xtask::failure::Failure;
+use xtask::process;
 
-use serde::Deserialize;
-
-use crate::failure::Failure;
-use crate::process;
+use crate::apt::{self, Root};
+use crate::packages::{self, Package, Task};
 use crate::services;
 
-const PACKAGES: &str = include_str!("../packages.toml");
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PackageList {
-    package: Vec<Package>,
-}
-
-/// One Debian package and how to see that it is there.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Package {
-    name: String,
-    purpose: String,
-    proof: Vec<String>,
-}
-
-impl Package {
-    fn missing_proof(&self) -> Option<&str> {
-        let present = |proof: &str| match proof.starts_with('/') {
-            true => Path::new(proof).exists(),
-            false => process::find_program(proof).is_some(),
-        };
-        self.proof.iter().map(String::as_str).find(|proof| !present(proof))
-    }
-}
-
-/// Installs what is missing.
-pub(crate) fn run() -> Result<(), Failure> {
-    let packages = packages()?;
+/// Installs what a task needs and this host lacks.
+pub(crate) fn run(task: Task) -> Result<(), Failure> {
+    let packages = packages::needed_for(task)?;
     let absent = missing(&packages);
     if absent.is_empty() {
+        finish_interrupted()?;
         println!("setup: all {} packages are here", packages.len());
         return Ok(());
     }
@@ -63,107 +35,58 @@ pub(crate) fn run() -> Result<(), Failure> {
     }
 }
 
-fn packages() -> Result<Vec<Package>, Failure> {
-    toml::from_str::<PackageList>(PACKAGES).map(|list| list.package).map_err(|error| {
-        Failure::Recipe { path: "controller/xtask/packages.toml".into(), source: Box::new(error) }
-    })
-}
-
 fn missing(packages: &[Package]) -> Vec<(&Package, &str)> {
     packages.iter().filter_map(|package| Some((package, package.missing_proof()?))).collect()
 }
 
+/// Disables the services that a set-up had installed when it was killed.
+fn finish_interrupted() -> Result<(), Failure> {
+    match (services::left_behind().is_empty(), Root::find()) {
+        (true, _) | (false, None) => Ok(()),
+        (false, Some(root)) => services::Quiet::begin(root, &[])?.end(),
+    }
+}
+
 fn install(names: &[&str]) -> Result<(), Failure> {
-    let by_hand =
-        format!("apt-get update && apt-get install -y --no-install-recommends {}", names.join(" "));
+    let by_hand = apt::by_hand(names);
     if process::find_program("apt-get").is_none() {
         return Err(Failure::Because(format!(
             "this host has no apt-get, so it is not Debian or a relative; install these with its \
              own package tool, on Debian it would be\n  {by_hand}"
         )));
     }
-    let as_root = is_root();
-    if !as_root && process::find_program("sudo").is_none() {
+    let Some(root) = Root::find() else {
         return Err(Failure::Because(format!(
             "installing needs root, and there is no sudo here; as root, run\n  {by_hand}"
         )));
-    }
-    // An update may fail on one index of many (a mirror in mid-sync, a third party's repository)
-    // and leave lists that are good enough. Whether they are, the installation shows.
-    let update = process::run(&mut apt_get(as_root, &["update"]));
+    };
+    let update = apt::update(root);
     if update.is_err() {
         println!("setup: apt-get update had trouble; trying with the lists that are here");
     }
-    let mut args = vec!["install", "-y", "--no-install-recommends"];
-    args.extend(names);
-    let _denied = services::Denied::while_installing(match as_root {
-        true => |program| Command::new(program),
-        false => with_sudo,
-    })?;
-    process::run(&mut apt_get(as_root, &args)).map_err(|failure| {
+    let explain = |failure: Failure, update: Result<(), Failure>| {
         let failure = update.err().unwrap_or(failure);
         Failure::Because(format!(
             "{failure}\nthe packages could not be installed (see above; no network, or no right to \
-             use sudo?). Once that is cured, run this again, or as root\n  {by_hand}"
+             use sudo?). Run this again when that is solved, or as root\n  {by_hand}"
         ))
-    })
-}
-
-fn apt_get(as_root: bool, args: &[&str]) -> Command {
-    let mut command = match as_root {
-        true => Command::new("apt-get"),
-        // sudo drops the environment, so the variable travels as an argument of env.
-        false => {
-            let mut sudo = with_sudo("env");
-            sudo.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]);
-            sudo
-        }
     };
-    command.arg("-q").args(args).env("DEBIAN_FRONTEND", "noninteractive");
-    command
-}
-
-fn with_sudo(program: &str) -> Command {
-    let mut sudo = Command::new("sudo");
-    sudo.arg(program);
-    sudo
-}
-
-fn is_root() -> bool {
-    // The owner of our own process folder: no unsafe call and no crate for one number.
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_list_parses_and_every_entry_can_be_checked() {
-        let packages = packages().unwrap();
-        assert!(!packages.is_empty());
-        for package in &packages {
-            let debian =
-                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
-            assert!(package.name.chars().all(debian), "{}", package.name);
-            assert!(!package.purpose.is_empty() && !package.proof.is_empty(), "{}", package.name);
-        }
-        let mut names: Vec<_> = packages.iter().map(|package| &package.name).collect();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), packages.len(), "a package is listed twice");
+    let plan = match apt::plan(root, names) {
+        Ok(plan) => plan,
+        Err(failure) => return Err(explain(failure, update)),
+    };
+    if !plan.removed.is_empty() {
+        return Err(apt::conflict(&plan.removed, names));
     }
-
-    #[test]
-    fn a_package_is_missing_when_any_proof_is() {
-        let with = |proof: &[&str]| Package {
-            name: "x".into(),
-            purpose: "y".into(),
-            proof: proof.iter().map(ToString::to_string).collect(),
-        };
-        assert_eq!(with(&["sh", "/proc/self"]).missing_proof(), None);
-        assert_eq!(with(&["sh", "/no/such/file"]).missing_proof(), Some("/no/such/file"));
-        assert_eq!(with(&["no-such-program", "sh"]).missing_proof(), Some("no-such-program"));
+    println!("setup: installing {} packages: {}", plan.new.len(), plan.new.join(" "));
+    if !plan.upgraded.is_empty() {
+        println!("setup: upgrading, because these need it: {}", plan.upgraded.join(" "));
     }
+    // What comes only as a dependency keeps Debian's own choice: a library's helper is not ours.
+    let ours: Vec<&str> =
+        names.iter().copied().filter(|name| plan.new.iter().any(|new| new == name)).collect();
+    let quiet = services::Quiet::begin(root, &ours)?;
+    let installed = apt::install(root, names);
+    quiet.end()?;
+    installed.map_err(|failure| explain(failure, update))
 }

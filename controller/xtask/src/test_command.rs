@@ -5,8 +5,10 @@
 
 use std::time::Instant;
 
-use crate::failure::Failure;
-use crate::{counterparts, fixtures, images, process, setup};
+use xtask::failure::Failure;
+use xtask::{fixtures, process};
+
+use crate::{images, setup_for_tests};
 
 /// What `cargo xtask test` can be told.
 #[derive(clap::Args)]
@@ -20,7 +22,7 @@ type Phase = (&'static str, fn() -> Result<(), Failure>);
 
 /// In order; `images` is skipped by `--fast`.
 const PHASES: &[Phase] = &[
-    ("setup", || setup::run().and_then(|()| counterparts::install())),
+    ("setup", setup_for_tests),
     ("fmt", || process::run(&mut process::cargo(&["fmt", "--all", "--check"]))),
     ("fixtures", || fixtures::run(&fixtures::Choice::default())),
     ("images", || images::run(&images::Options::default())),

@@ -23,6 +23,13 @@ pub(crate) fn holder_pid(path: &Path) -> Option<u32> {
     (0..LOOKS).find_map(|_| look())
 }
 
+/// Names a process other than this one that has a file open, as far as this user may see.
+pub(super) fn opener(path: &Path) -> Option<String> {
+    let path = fs::canonicalize(path).ok()?;
+    let all = openers(&path, "/proc".as_ref());
+    all.into_iter().find(|&pid| pid != std::process::id()).map(named)
+}
+
 /// Names a process: `minicom (pid 4711)`.
 pub(crate) fn named(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();

@@ -240,8 +240,10 @@ impl Wire for LastingWire {
 
 /// Tries until a port is open, or the time is over, or waiting is pointless.
 ///
-/// The first try comes after a pause. `steal_passes` says that a port somebody else has may be free in a moment: whoever looks at
-/// every new device, such as a modem manager, takes a fresh one for a while.
+/// The first try comes after a pause. A device that was not there before may belong to root
+/// for a moment, until it gets the rights of its kind. `steal_passes` says that a port somebody
+/// else has may be free in a moment: whoever looks at every new device, such as a modem manager,
+/// takes a fresh one for a while.
 async fn until_open(
     port: SerialPort,
     (first, deadline): (Duration, Instant),
@@ -253,7 +255,9 @@ async fn until_open(
     loop {
         match timeout_at(deadline, port.open()).await {
             Ok(Ok(wire)) => return Ok(wire),
-            Ok(Err(error)) if error.may_pass() || (steal_passes && error.is_taken()) => {
+            Ok(Err(error))
+                if error.may_pass() || error.is_denied() || (steal_passes && error.is_taken()) =>
+            {
                 last = Some(Box::new(error));
             }
             Ok(Err(error)) => return Err(error),

@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 
 use jig_model::protocol::WireNews;
 
-use super::icount::{self, Counters};
+use super::tty_ioctl::{Counters, error_counters};
 
 /// How the counters of a port are read.
 type Read = Box<dyn FnMut(BorrowedFd<'_>) -> io::Result<Counters> + Send>;
@@ -34,7 +34,7 @@ impl std::fmt::Debug for LineErrors {
 impl LineErrors {
     /// Begins with a port that was just opened: what was counted before is nobody's here.
     pub(super) fn of(port: BorrowedFd<'_>) -> Self {
-        Self::read_by(Box::new(icount::read), port)
+        Self::read_by(Box::new(error_counters), port)
     }
 
     fn read_by(mut read: Read, port: BorrowedFd<'_>) -> Self {

@@ -6,16 +6,11 @@
 //! how long anybody wants to wait for it, and never becomes the session's controlling terminal.
 //!
 //! # Design
-//! *No crate for serial ports.* `tokio-serial` sets up and owns the descriptor itself: it does
-//! not let `HUPCL` be taken off, so that each close pulls DTR and resets many a board, and its
-//! stream believes a remembered "nothing there", which a wire must not. What it would give,
-//! any speed and exclusive use, `rustix` has as safe calls.
+//! *Ports of this host are `tokio-serial`'s* (`open_tty.rs` says what is done beside it, and
+//! why); breaks and modem lines go by a copy of the descriptor on another thread (`line.rs`).
 //!
 //! *A wire that is kept* by another process is asked for there each time it is opened
 //! ([`keeper`]); where nobody keeps it the port is opened.
-//!
-//! *Modem lines and breaks* are `serial2`'s and `rustix`' on a copy of the descriptor, which
-//! leaves how the port is set up and owned to us.
 //!
 //! *Overruns and garbled characters* are told where somebody counts them: an RFC 2217 server
 //! reports overruns, the driver of a tty has counters ([`line_errors`]). A pseudo-terminal has
@@ -24,11 +19,11 @@
 
 mod command;
 mod holder;
-mod icount;
 pub mod keeper;
 mod lasting;
 mod line;
 mod line_errors;
+mod open_tty;
 mod port;
 mod port_watch;
 mod rfc2217;
@@ -40,12 +35,15 @@ pub(crate) mod test_pty;
 #[cfg(test)]
 mod tests;
 mod tty;
+mod tty_ioctl;
 
 pub(crate) use command::PROGRAM;
 pub(crate) use holder::{holder_pid, named, openers};
 pub use lasting::LastingWire;
+pub(crate) use open_tty::OpenTty;
+pub use open_tty::TtyError;
 pub use port::{SerialError, SerialPort, TakenOver};
-pub use tty::{TtyError, TtyWire};
+pub use tty::TtyWire;
 
 /// Tells whether two speeds are the same to a receiver: its sampling drifts by half a bit in
 /// ten, which leaves some 5 % for both ends; 3 % is our share.

@@ -10,12 +10,14 @@ use jig_model::ConsoleName;
 use jig_model::keeper::LentWire;
 use jig_model::protocol::{NoLedger, ProcessLedger, Wire};
 use jig_model::rig_file::{ConsoleWire, KeeperSeat, WireEnd};
+use tokio::task::spawn_blocking;
 
 use super::command::CommandWire;
 use super::keeper::{KeeperError, borrow};
+use super::open_tty::TtyError;
 use super::rfc2217::Rfc2217Wire;
 use super::socket::SocketWire;
-use super::tty::{TtyError, TtyWire};
+use super::tty::TtyWire;
 use crate::process::SpawnError;
 
 /// Says why a serial port cannot be used.
@@ -78,12 +80,16 @@ impl SerialError {
     /// Tells whether this may be another thing in a moment: what is not there may come.
     pub(super) fn may_pass(&self) -> bool {
         match self {
-            Self::Tty(TtyError::Open { source, .. }) => is_absence(source),
-            // A device that goes while it is set up.
-            Self::Tty(TtyError::Settings { source, .. }) => {
-                matches!(source.raw_os_error(), Some(nix::libc::EIO | nix::libc::ENODEV))
+            // A device may go while it is set up.
+            Self::Tty(TtyError::Open { source, .. } | TtyError::Settings { source, .. }) => {
+                is_absence(source)
             }
-            Self::Tty(TtyError::Taken { .. } | TtyError::Speed { .. }) => false,
+            Self::Tty(
+                TtyError::NotTty { .. }
+                | TtyError::Taken { .. }
+                | TtyError::Speed { .. }
+                | TtyError::Parity { .. },
+            ) => false,
             Self::Connect { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
             Self::Program(SpawnError::NotFound { .. }) => false,
             Self::Program(SpawnError::Refused { .. }) | Self::Ended { .. } => true,
@@ -91,6 +97,12 @@ impl SerialError {
             Self::Keeper { .. } => true,
             Self::Refused { .. } | Self::Late { .. } => false,
         }
+    }
+
+    /// Tells whether this user may not open the device.
+    pub(super) fn is_denied(&self) -> bool {
+        matches!(self, Self::Tty(TtyError::Open { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
     /// Tells whether somebody else has the port.
@@ -197,7 +209,7 @@ impl SerialPort {
         }
         let connect = |source| SerialError::Connect { address: self.address().to_owned(), source };
         Ok(match &self.end {
-            WireEnd::Tty(path) => Box::new(TtyWire::open_port(Path::new(path), self.baud)?),
+            WireEnd::Tty(path) => Box::new(open_tty(PathBuf::from(path), self.baud).await?),
             WireEnd::Tcp(address) => Box::new(SocketWire::tcp(address).await.map_err(connect)?),
             WireEnd::Unix(path) => {
                 Box::new(SocketWire::unix(&PathBuf::from(path)).await.map_err(connect)?)
@@ -208,5 +220,14 @@ impl SerialPort {
             }
             WireEnd::Rfc2217(address) => Box::new(Rfc2217Wire::open(address, self.baud).await?),
         })
+    }
+}
+
+/// Opens a tty on a thread of its own: an adapter that does not answer holds up nobody else.
+async fn open_tty(path: PathBuf, baud: u32) -> Result<TtyWire, SerialError> {
+    let device = path.clone();
+    match spawn_blocking(move || TtyWire::open(&device, baud)).await {
+        Ok(opened) => Ok(opened?),
+        Err(error) => Err(TtyError::Open { path, source: io::Error::other(error) }.into()),
     }
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::Interest;
 
-use super::holder::{named, openers};
+use super::holder::opener;
 use crate::descriptor::Descriptor;
 
 /// How often a program that opens a port again and again is told of.
@@ -82,9 +82,8 @@ impl Sharing {
             return None;
         }
         self.told = Some(Instant::now());
-        let all = openers(&self.port, "/proc".as_ref());
-        let other = all.into_iter().find(|&pid| pid != std::process::id());
-        Some(other.map_or_else(|| "a program that has closed it again".to_owned(), named))
+        let other = opener(&self.port);
+        Some(other.unwrap_or_else(|| "a program that has closed it again".to_owned()))
     }
 }
 

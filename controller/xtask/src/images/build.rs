@@ -1,18 +1,17 @@
 //! Turns a recipe and downloaded packages into the files an emulator boots.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
-use flate2::{Compression, GzBuilder};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use xtask::failure::Failure;
+use xtask::hex;
 
-use super::apt_root::{AptRoot, Download};
-use super::cpio::{Entry, Tree};
-use super::deb::Contents;
-use super::recipe::{Recipe, hex};
-use crate::failure::Failure;
+use super::packages::{Apt, Package};
+use super::recipe::Recipe;
+use super::tree::{Mode, Tree};
 
 /// The kernel, in the image's folder.
 const KERNEL: &str = "vmlinuz";
@@ -50,33 +49,40 @@ pub(crate) struct FileIdentity {
 pub(crate) fn build(recipe: &Recipe, apt: &Path, out: &Path) -> Result<Description, Failure> {
     let spec = &recipe.spec;
     println!("  packages: refreshing the lists of {}", spec.debian.architecture);
-    let apt = AptRoot::refresh(apt, &spec.debian.architecture, &spec.debian.suites)?;
+    let apt = Apt::refresh(apt, &spec.debian)?;
     let kernel = apt.dependency(&spec.kernel.metapackage, &spec.kernel.depends_on)?;
     let mut names: Vec<&str> = spec.packages.iter().map(|package| package.name.as_str()).collect();
     names.push(&kernel);
     println!("  packages: {}", names.join(" "));
-    let downloads = apt.download(&names)?;
+    let packages = apt.download(&names)?;
 
-    let mut tree = Tree::default();
-    let image = add_kernel(&mut tree, recipe, package(&downloads, &kernel)?)?;
+    let scratch = out.join("scratch");
+    let tree = Tree::create(&scratch.join("root"))?;
+    let unpacked = Unpacked::of(package(&packages, &kernel)?, &scratch.join("kernel"))?;
+    let image = add_kernel(&tree, recipe, &unpacked)?;
+    std::fs::copy(&image, out.join(KERNEL)).map_err(Failure::io("copy", &image))?;
     for wanted in &spec.packages {
-        let mut contents = Contents::read(&package(&downloads, &wanted.name)?.path, |_| true)?;
+        let unpacked =
+            Unpacked::of(package(&packages, &wanted.name)?, &scratch.join(&wanted.name))?;
         for (from, to) in &wanted.files {
-            let bytes = contents.take(from).ok_or_else(|| absent(from, &wanted.name))?;
-            tree.insert(to, Entry::File { bytes, executable: true });
+            tree.copy(&unpacked.file(from)?, to, Mode::Executable)?;
         }
     }
-    add_own_files(&mut tree, recipe);
+    add_own_files(&tree, recipe)?;
+    println!("  packing {INITRD}");
+    tree.pack(&out.join(INITRD))?;
+    std::fs::remove_dir_all(&scratch).map_err(Failure::io("remove", &scratch))?;
 
     let mut files = BTreeMap::new();
-    files.insert(KERNEL.to_owned(), write(out, KERNEL, &image)?);
-    files.insert(INITRD.to_owned(), write(out, INITRD, &compress(&tree.to_cpio())?)?);
+    for name in [KERNEL, INITRD] {
+        files.insert(name.to_owned(), identify(&out.join(name))?);
+    }
     let description = Description {
         format: FORMAT,
         summary: spec.summary.clone(),
         recipe_sha256: recipe.sha256.clone(),
         cmdline: spec.kernel.cmdline.clone(),
-        packages: downloads.into_iter().map(|(name, one)| (name, one.version)).collect(),
+        packages: packages.into_iter().map(|one| (one.name, one.version)).collect(),
         files,
     };
     let mut json = serde_json::to_vec_pretty(&description).map_err(|error| Failure::Io {
@@ -84,92 +90,113 @@ pub(crate) fn build(recipe: &Recipe, apt: &Path, out: &Path) -> Result<Descripti
         source: error.into(),
     })?;
     json.push(b'\n');
-    write(out, DESCRIPTION, &json)?;
+    let path = out.join(DESCRIPTION);
+    std::fs::write(&path, json).map_err(Failure::io("write", &path))?;
+    sync(&path)?;
     Ok(description)
 }
 
-/// Adds the modules to the tree and answers the bootable kernel.
-fn add_kernel(tree: &mut Tree, recipe: &Recipe, package: &Download) -> Result<Vec<u8>, Failure> {
+/// A package's files in a folder.
+struct Unpacked<'a> {
+    package: &'a Package,
+    folder: PathBuf,
+}
+
+impl<'a> Unpacked<'a> {
+    fn of(package: &'a Package, folder: &Path) -> Result<Self, Failure> {
+        std::fs::create_dir_all(folder).map_err(Failure::io("create", folder))?;
+        package.unpack(folder)?;
+        let folder = folder.canonicalize().map_err(Failure::io("find", folder))?;
+        Ok(Self { package, folder })
+    }
+
+    /// Finds a file by its path in the package, through links that stay in the package.
+    fn file(&self, path: &str) -> Result<PathBuf, Failure> {
+        let found = self.folder.join(path).canonicalize().ok();
+        let found = found.filter(|file| file.starts_with(&self.folder) && file.is_file());
+        found.ok_or_else(|| self.absent(path))
+    }
+
+    /// Finds the one file of a folder whose name a pattern names; the pattern may end in `*`.
+    fn matching(&self, pattern: &str) -> Result<PathBuf, Failure> {
+        let Some(prefix) = pattern.strip_suffix('*') else { return self.file(pattern) };
+        let (folder, prefix) = prefix.rsplit_once('/').unwrap_or(("", prefix));
+        let names = entries(&self.folder.join(folder))?;
+        let found = names.into_iter().find(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
+        });
+        found.ok_or_else(|| self.absent(pattern))
+    }
+
+    /// Finds the file with a name, in whatever folder.
+    fn named(&self, name: &str) -> Result<PathBuf, Failure> {
+        let mut folders = vec![self.folder.clone()];
+        while let Some(folder) = folders.pop() {
+            for path in entries(&folder)? {
+                if path.is_dir() && !path.is_symlink() {
+                    folders.push(path);
+                } else if path.ends_with(name) {
+                    return Ok(path);
+                }
+            }
+        }
+        Err(self.absent(name))
+    }
+
+    fn absent(&self, file: &str) -> Failure {
+        let name = &self.package.name;
+        Failure::Because(format!(
+            "package {name} holds no {file}: Debian moved it, so the recipe's image.toml must follow"
+        ))
+    }
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = std::fs::read_dir(folder).map_err(Failure::io("list", folder))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// Adds the modules to the tree and returns the bootable kernel.
+fn add_kernel(tree: &Tree, recipe: &Recipe, package: &Unpacked<'_>) -> Result<PathBuf, Failure> {
     let kernel = &recipe.spec.kernel;
-    let files: Vec<String> = kernel.modules.iter().map(|name| format!("{name}.ko")).collect();
-    // The package holds thousands of modules; a handful is kept in memory.
-    let boot = kernel.file.trim_end_matches('*');
-    let wanted = |path: &str| {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        path.starts_with(boot) || files.iter().any(|file| file == name)
-    };
-    let mut contents = Contents::read(&package.path, wanted)?;
-    for file in &files {
-        let bytes = contents.take_named(file).ok_or_else(|| absent(file, &kernel.metapackage))?;
-        tree.insert(&format!("lib/modules/{file}"), Entry::File { bytes, executable: false });
+    for name in &kernel.modules {
+        let file = format!("{name}.ko");
+        tree.copy(&package.named(&file)?, &format!("lib/modules/{file}"), Mode::Plain)?;
     }
     let order: String = kernel.modules.iter().map(|name| format!("{name}\n")).collect();
-    let order = Entry::File { bytes: order.into_bytes(), executable: false };
-    tree.insert("lib/modules/order", order);
-    contents.take_matching(&kernel.file).ok_or_else(|| absent(&kernel.file, &kernel.metapackage))
+    tree.write("lib/modules/order", order.as_bytes(), Mode::Plain)?;
+    package.matching(&kernel.file)
 }
 
-fn add_own_files(tree: &mut Tree, recipe: &Recipe) {
+fn add_own_files(tree: &Tree, recipe: &Recipe) -> Result<(), Failure> {
     let initrd = &recipe.spec.initrd;
     for directory in &initrd.directories {
-        tree.insert(directory, Entry::Directory);
+        tree.directory(directory)?;
     }
     for (path, target) in &initrd.links {
-        tree.insert(path, Entry::Link { target: target.clone() });
+        tree.link(path, target)?;
     }
     for (path, text) in &initrd.text {
-        let bytes = text.clone().into_bytes();
-        tree.insert(path, Entry::File { bytes, executable: false });
+        tree.write(path, text.as_bytes(), Mode::Plain)?;
     }
-    tree.insert("init", Entry::File { bytes: recipe.init.clone(), executable: true });
+    tree.write("init", &recipe.init, Mode::Executable)
 }
 
-fn package<'a>(
-    downloads: &'a BTreeMap<String, Download>,
-    name: &str,
-) -> Result<&'a Download, Failure> {
-    downloads.get(name).ok_or_else(|| Failure::Because(format!("{name} was not downloaded")))
+fn package<'a>(packages: &'a [Package], name: &str) -> Result<&'a Package, Failure> {
+    let found = packages.iter().find(|package| package.name == name);
+    found.ok_or_else(|| Failure::Because(format!("{name} was not downloaded")))
 }
 
-fn absent(file: &str, package: &str) -> Failure {
-    Failure::Because(format!(
-        "package {package} holds no {file}: Debian moved it, so the recipe's image.toml must follow"
-    ))
+/// Returns the identity of a file that has reached the disk: a power cut after the rename that
+/// publishes it must not leave an image that looks complete and is not.
+fn identify(path: &Path) -> Result<FileIdentity, Failure> {
+    sync(path)?;
+    let bytes = std::fs::read(path).map_err(Failure::io("read", path))?;
+    Ok(FileIdentity { bytes: bytes.len() as u64, sha256: hex(&Sha256::digest(&bytes)) })
 }
 
-/// Compresses without a name or a date in the header.
-fn compress(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
-    let failed = |source| Failure::Io { doing: "compress the initrd".to_owned(), source };
-    let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
-    gzip.write_all(bytes).map_err(failed)?;
-    gzip.finish().map_err(failed)
-}
-
-fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<FileIdentity, Failure> {
-    let path = folder.join(name);
-    let failed = Failure::io("write", &path);
-    // Reaches the disk before the rename that publishes it: a power cut must not leave an image
-    // that looks complete and is not.
-    let written = std::fs::File::create(&path)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
-    written.map_err(failed)?;
-    Ok(FileIdentity { bytes: bytes.len() as u64, sha256: hex(&Sha256::digest(bytes)) })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Read as _;
-
-    use super::*;
-
-    #[test]
-    fn compression_is_reproducible_and_reads_back() {
-        let bytes = b"the same bytes, whoever packs them".repeat(99);
-        let packed = compress(&bytes).unwrap();
-        assert_eq!(packed, compress(&bytes).unwrap());
-        assert_eq!(&packed[4..8], &[0; 4], "no date in the header");
-        let mut back = Vec::new();
-        flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut back).unwrap();
-        assert_eq!(back, bytes);
-    }
+fn sync(path: &Path) -> Result<(), Failure> {
+    File::open(path).and_then(|file| file.sync_all()).map_err(Failure::io("write", path))
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::hex;
 
 /// The only schema this builder reads.
 const SCHEMA: u32 = 1;
@@ -41,7 +42,8 @@ pub(crate) struct Spec {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Debian {
     pub(crate) architecture: String,
-    pub(crate) suites: Vec<String>,
+    /// Code name, as "bookworm".
+    pub(crate) release: String,
 }
 
 /// The kernel and what goes with it.
@@ -108,7 +110,7 @@ fn parse(text: &str) -> Result<Spec, toml::de::Error> {
 fn fingerprint(parts: &[&[u8]]) -> String {
     // Raise when the builder makes something else of the same recipe, so that old images are
     // not taken for current ones.
-    const BUILDER: u64 = 1;
+    const BUILDER: u64 = 2;
     let mut hash = Sha256::new();
     hash.update(BUILDER.to_le_bytes());
     for part in parts {
@@ -119,19 +121,10 @@ fn fingerprint(parts: &[&[u8]]) -> String {
     hex(&hash.finalize())
 }
 
-/// Spells bytes in lower-case hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process;
+    use xtask::process;
 
     #[test]
     fn every_recipe_of_the_repository_reads() {

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::future::poll_fn;
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,11 +13,13 @@ use jig_model::keeper::{
 };
 use jig_model::protocol::{Handing, LineControl, Wire};
 use jig_model::rig_file::{ConsoleWire, KeeperSeat, WireEnd};
+use rustix::termios::ioctl_tiocexcl;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixListener;
 
 use super::{Door, KeeperError, let_go, pen, status};
 use crate::serial::test_pty::TestPty;
+use crate::serial::tty_ioctl::is_exclusive;
 use crate::serial::{LastingWire, SerialPort, TtyWire};
 
 /// Only a failing test waits as long.
@@ -68,10 +71,13 @@ async fn a_wire_changes_hands_with_what_waits_in_it_and_back() {
     fs::write(&socket, "").unwrap();
     let door = Door::open(&socket).unwrap();
     let (mut target, path) = terminal();
-    let mut kept = TtyWire::open_port(&path, 115_200).unwrap();
+    let mut kept = TtyWire::open(&path, 115_200).unwrap();
     target.write_all(b"one").unwrap();
     assert_eq!(read(&mut kept, 3).await, b"one");
     target.write_all(b"two").unwrap();
+    // As a port of this host is; a borrower that gives it back must leave it so.
+    let Handing::Descriptor(tty) = kept.handing().unwrap() else { panic!("no descriptor") };
+    ioctl_tiocexcl(&tty).unwrap();
     let (port, told) = port(&path, &socket);
     let lent = LentWire { file: 7, offset: 3 };
     let keeper = async {
@@ -90,7 +96,7 @@ async fn a_wire_changes_hands_with_what_waits_in_it_and_back() {
     assert_eq!(read(&mut wire, 3).await, b"two");
     assert_eq!(poll_fn(|cx| wire.poll_write(cx, b"in")).await.unwrap(), 2);
     // Nobody else gets it while it is lent, or after.
-    assert!(TtyWire::open_port(&path, 115_200).is_err());
+    assert!(TtyWire::open(&path, 115_200).is_err());
     // A pseudo-terminal takes a break and has no modem lines.
     wire.control(LineControl::Break).await.unwrap();
     assert!(wire.control(LineControl::Dtr(true)).await.is_err());
@@ -99,7 +105,8 @@ async fn a_wire_changes_hands_with_what_waits_in_it_and_back() {
     assert_eq!(caller.next::<Returned>().await.unwrap(), Some(Returned { read: 3 }));
     assert_eq!(caller.next::<Returned>().await.unwrap(), None);
     assert_eq!(read(&mut kept, 5).await, b"three");
-    assert!(TtyWire::open_port(&path, 115_200).is_err());
+    assert!(is_exclusive(tty.as_fd()).unwrap());
+    assert!(TtyWire::open(&path, 115_200).is_err());
     drop(door);
     assert!(!socket.exists());
 }

@@ -1,4 +1,4 @@
-//! A wire that was borrowed of a keeper.
+//! A wire that was borrowed of a keeper: a tty or a socket, so a plain descriptor.
 
 use std::io;
 use std::os::fd::AsFd as _;

@@ -25,13 +25,13 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::report;
-use super::setting::{Healed, build, healed, target_dir};
-use crate::failure::Failure;
-use crate::fixtures;
+use super::setting::{Healed, build, healed};
 use dice::Dice;
 use journal::{Beginning, Journal};
 use lane::{Lane, Wanted};
 use table::Table;
+use xtask::failure::Failure;
+use xtask::{fixtures, process};
 
 /// What `cargo xtask bench recovery` can be told.
 #[derive(clap::Args)]
@@ -62,7 +62,7 @@ pub(crate) struct Options {
 /// # Errors
 /// Something could not be tried, or a goal was missed.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let target = target_dir();
+    let target = process::target_dir();
     let jig = match &options.jig {
         Some(jig) => std::path::absolute(jig).map_err(Failure::io("find", jig))?,
         None => {

@@ -13,8 +13,8 @@ use super::program::{memory, processor_time};
 use super::rounds::in_turns;
 use super::sample::{Goal, Row, Samples};
 use super::setting::Setting;
-use crate::failure::Failure;
-use crate::process;
+use xtask::failure::Failure;
+use xtask::process;
 
 /// Rounds of the capture: each moves a gibibyte.
 const ROUNDS: usize = 3;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// First rounds that do not count: they read programs and firmware from the disk.
 const WARM_UP: usize = 2;

@@ -145,7 +145,7 @@ async fn read(
         let name: ConsoleName = format!("tty{number}").parse()?;
         let paths = LogPaths::new(&folder, &name);
         let console = Console::start(&paths, clock.clone())?;
-        console.handle().attach(Box::new(TtyWire::open(tty)?))?;
+        console.handle().attach(Box::new(TtyWire::open(tty, 115_200)?))?;
         captures.push((console, paths));
     }
     let mut readers = tokio::task::JoinSet::new();

@@ -10,8 +10,8 @@ use super::Options;
 use super::rounds::alone;
 use super::sample::{Goal, Row, Samples};
 use super::setting::{Setting, boards};
-use crate::failure::Failure;
-use crate::process;
+use xtask::failure::Failure;
+use xtask::process;
 
 /// What the measuring program tells.
 #[derive(Deserialize)]

@@ -9,8 +9,8 @@ use super::cycle::pass;
 use super::rounds::{alone, milliseconds};
 use super::sample::Row;
 use super::setting::Setting;
-use crate::failure::Failure;
-use crate::process;
+use xtask::failure::Failure;
+use xtask::process;
 
 /// How often a process is asked for its memory: its peak is kept by the kernel and only
 /// vanishes at its end, so one look in the last millisecond is enough.

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::dice::Dice;
 use super::lab::Lab;
 use super::trial::Natural;
-use crate::failure::Failure;
-use crate::process;
+use xtask::failure::Failure;
+use xtask::process;
 
 /// A fault of the program's list.
 #[derive(Debug, Deserialize)]

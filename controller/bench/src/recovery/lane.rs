@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::super::setting::Healed;
 use super::Dice;
 use super::faults::{self, Fault};
 use super::firmware;
@@ -12,7 +11,8 @@ use super::lab::Lab;
 use super::leaks;
 use super::table::Line;
 use super::trial::{Natural, Outcome, Trial};
-use crate::failure::Failure;
+use crate::setting::Healed;
+use xtask::failure::Failure;
 
 /// A moment that has not come by the end of the run is no trial; beyond so many for each that
 /// counts, or so many before the first, the fault cannot strike there.

@@ -4,6 +4,8 @@
 //! named floor that was measured in the same run, in turns: floor, ours, floor, ours, so
 //! that a busy machine slows both. Refuses to judge by one number: medians over rounds,
 //! with the raw numbers kept beside the build.
+#![expect(clippy::print_stdout, reason = "a chore talks to the person who started it")]
+#![expect(clippy::print_stderr, reason = "a chore talks to the person who started it")]
 
 mod capture;
 mod cycle;
@@ -16,14 +18,21 @@ mod rounds;
 mod sample;
 mod setting;
 
-use crate::failure::Failure;
-use crate::fixtures;
+use std::process::ExitCode;
+
+use clap::Parser;
 use sample::Row;
 use setting::Setting;
+use xtask::failure::Failure;
+use xtask::fixtures;
 
-/// What `cargo xtask bench` can be told.
-#[derive(clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
+/// Measures what Jig costs beside the least that the same job could cost.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask bench",
+    bin_name = "cargo xtask bench",
+    args_conflicts_with_subcommands = true
+)]
 pub(crate) struct Options {
     #[command(subcommand)]
     part: Option<Part>,
@@ -66,11 +75,21 @@ const MEASUREMENTS: &[(&str, Measure)] = &[
     ("memory", capture::flat_memory),
 ];
 
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {}", failure.chain());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
 /// Measures, prints the table, and keeps the numbers.
 ///
 /// # Errors
 /// Something could not be measured. A goal that was missed is a row, not a failure.
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &Options) -> Result<(), Failure> {
     if let Some(Part::Recovery(options)) = &options.part {
         return recovery::run(options);
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::sample::Row;
 use super::setting::Setting;
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// Returns the load averages as the kernel words them; empty where it does not.
 pub(super) fn load() -> String {
@@ -77,8 +77,8 @@ pub(super) fn table(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{Goal, Samples};
     use super::*;
+    use crate::sample::{Goal, Samples};
 
     #[test]
     fn a_missed_goal_is_shouted() {

@@ -10,8 +10,8 @@ use jig_model::protocol::PowerState;
 use serde_json::Value;
 
 use super::lab::Lab;
-use crate::failure::Failure;
-use crate::process;
+use xtask::failure::Failure;
+use xtask::process;
 
 /// How long a run may take that is made to fail. Longer than all it may wait for: ten seconds
 /// for a report, as often as it is made, and what a ladder takes in between.

@@ -1,32 +1,31 @@
-//! What tests talk to and Debian does not package, below `target/`.
+//! Simulators that tests talk to and Debian does not package, below `target/`.
 //!
-//! A convenience: a host that cannot reach PyPI goes without, and the tests that would have used
-//! it say so.
+//! A host that cannot reach PyPI goes without, and the tests that would have used them say so.
 
 use std::fs;
 
-use crate::failure::Failure;
-use crate::{process, python};
+use xtask::failure::Failure;
+use xtask::{process, python};
 
 /// The list, and the folder they are installed into; the tests know both.
-const LIST: &str = "tests/counterparts.txt";
-const FOLDER: &str = "target/counterparts";
+const LIST: &str = "tests/simulators.txt";
+const FOLDER: &str = "target/simulators";
 
 /// Installs what is not there yet.
 pub(crate) fn install() -> Result<(), Failure> {
     let (list, folder) = (process::repository().join(LIST), process::repository().join(FOLDER));
     let contents = fs::read_to_string(&list).map_err(Failure::io("read", &list))?;
     if python::is_done(&folder, &contents) {
-        println!("setup: the counterparts of {LIST} are here");
+        println!("setup: the simulators of {LIST} are here");
         return Ok(());
     }
     println!("setup: installing {LIST} into {FOLDER}");
     let list = list.to_string_lossy();
     if let Err(failure) = python::environment(&folder, &["-r", &list], &contents) {
         println!(
-            "setup: WARNING: {LIST} could not be installed, so tests go without these counterparts \
+            "setup: WARNING: {LIST} could not be installed, so tests go without these simulators \
              and say so (is there a way to PyPI?): {}",
-            jig_model::chain(&failure)
+            failure.chain()
         );
     }
     Ok(())

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::journal::Journal;
 use super::lab::Lab;
 use super::trial::{Answer, answer, verdict};
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// A broken firmware that was run.
 #[derive(Debug, Clone, Serialize, Deserialize)]

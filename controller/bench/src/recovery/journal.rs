@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::dice::Dice;
 use super::firmware::Broken;
 use super::table::{Line, Table};
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// What all that is in one journal has in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::super::setting::{Healed, emptied};
-use crate::failure::Failure;
+use crate::setting::{Healed, emptied};
+use xtask::failure::Failure;
 
 /// Where the trials of one board are made.
 pub(super) struct Lab {

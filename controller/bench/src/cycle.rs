@@ -6,8 +6,8 @@ use super::Options;
 use super::rounds::{in_turns, milliseconds};
 use super::sample::{Goal, Row, Samples};
 use super::setting::{Cycle, Setting, emulation, settle};
-use crate::failure::Failure;
-use crate::process;
+use xtask::failure::Failure;
+use xtask::process;
 
 /// Cycles of a repeated run.
 const REPEAT: u32 = 100;

@@ -9,11 +9,11 @@ use std::time::Duration;
 use jig_model::profile::{BoardProfile, Emulation, FaultSetText, FaultSets};
 use serde::Deserialize;
 
-use crate::failure::Failure;
-use crate::process;
+use xtask::failure::Failure;
+use xtask::process;
 
 /// What is measured with which board.
-const CHOSEN: &str = include_str!("../../bench.toml");
+const CHOSEN: &str = include_str!("../bench.toml");
 
 /// The plan of a cycle: what `jig run` does, written down.
 const PLAN: &str = r#"version = 1
@@ -86,7 +86,7 @@ impl Setting {
     /// Reads what is to be measured and makes the scratch folder.
     pub(super) fn prepare() -> Result<Self, Failure> {
         let Chosen { cycle, repeat, probe, .. } = chosen()?;
-        let target = target_dir();
+        let target = process::target_dir();
         let scratch = emptied(&target, "bench/scratch")?;
         let plan = scratch.join("plan.toml");
         fs::write(&plan, PLAN).map_err(Failure::io("write", &plan))?;
@@ -186,7 +186,7 @@ pub(super) fn healed() -> Result<Vec<Healed>, Failure> {
 
 fn chosen() -> Result<Chosen, Failure> {
     toml::from_str(CHOSEN).map_err(|source| Failure::Recipe {
-        path: "controller/xtask/bench.toml".into(),
+        path: "controller/bench/bench.toml".into(),
         source: Box::new(source),
     })
 }
@@ -220,10 +220,4 @@ fn fault_sets() -> Result<FaultSets, Failure> {
     let texts = texts.iter().map(|(name, origin, text)| FaultSetText { name, origin, text });
     FaultSets::parse(texts)
         .map_err(|_| Failure::Because(format!("{} is not valid", folder.display())))
-}
-
-pub(super) fn target_dir() -> PathBuf {
-    let configured = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty());
-    let dir = configured.map_or_else(|| process::repository().join("target"), PathBuf::from);
-    std::path::absolute(&dir).unwrap_or(dir)
 }

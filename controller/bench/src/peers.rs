@@ -9,8 +9,8 @@ use super::cycle::pass;
 use super::rounds::{in_turns, milliseconds};
 use super::sample::{Goal, Row, Samples};
 use super::setting::{Setting, emulation};
-use crate::failure::Failure;
-use crate::python;
+use xtask::failure::Failure;
+use xtask::python;
 
 /// Versions are fixed, so that two runs of this bench compare the same things.
 const PACKAGES: &[&str] = &[
@@ -81,7 +81,7 @@ pub(super) fn measure(setting: &Setting, options: &Options) -> Result<Vec<Row>, 
 fn install(folder: &Path) -> Result<PathBuf, Failure> {
     println!("bench: the other runners are {}", PACKAGES.join(", "));
     python::environment(folder, PACKAGES, &PACKAGES.join("\n")).map_err(|failure| {
-        let why = jig_model::chain(&failure);
+        let why = failure.chain();
         Failure::Because(format!(
             "the other runners cannot be installed (is there a way to PyPI?); leave --peers out to measure the rest: {why}"
         ))

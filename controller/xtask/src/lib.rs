@@ -1,0 +1,21 @@
+//! What the chores of this repository share: running programs, failures, fixtures.
+//!
+//! A library beside the program, because `controller/bench` uses it too. It refuses to import a
+//! crate of the house: a newcomer waits for it before anything else is built.
+#![expect(clippy::print_stdout, reason = "a chore talks to the person who started it")]
+#![expect(clippy::print_stderr, reason = "a chore talks to the person who started it")]
+
+pub mod failure;
+pub mod fixtures;
+pub mod process;
+pub mod python;
+
+use std::fmt::Write as _;
+
+/// Spells bytes in lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
