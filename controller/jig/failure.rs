@@ -1,7 +1,11 @@
 //! Why a command could not be carried out, ready to be shown.
 
+mod of_lab;
+
 pub(crate) use jig_model::chain;
 use jig_model::{Fault, Problems};
+
+pub(crate) use self::of_lab::names;
 
 /// A command's failure: who is to blame, what happened, what to do next.
 #[derive(Debug)]

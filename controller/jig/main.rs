@@ -1,18 +1,15 @@
-//! The `jig` binary: arguments, wiring, rendering, exit codes, signals.
+//! The `jig` binary: arguments, rendering, exit codes, signals.
 //!
-//! **Invariant: no decisions about boards or verdicts.** It connects crates that do not
-//! know each other ([`wire_up`]), shows what they say, and turns the outcome into an exit
-//! code. Everything a target or a file says is escaped before it is shown.
+//! **Invariant: no decisions about boards or verdicts.** It asks the rig of this host
+//! ([`jig_lab::Lab`]), shows what that says, and turns the outcome into an exit code. Everything a target or a file says is escaped before it is shown.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the one crate that prints")]
 
 mod args;
-mod catalogue;
 mod commands;
 mod failure;
 mod logs;
 mod render;
-mod wire_up;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -72,7 +69,7 @@ fn main() -> ExitCode {
     };
     // Output that was lost is no success, whatever the command came to; nor may it hide a
     // worse end.
-    let outcome = match (outcome, screen.trouble()) {
+    let outcome = match (outcome, screen.output_failure()) {
         (Ok(jig_model::exit::PASS), Some(trouble)) => Err(trouble),
         (outcome, _) => outcome,
     };

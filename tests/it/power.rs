@@ -16,7 +16,7 @@ use crate::power_lab::{Asked, Lab, Simulator, Web, free_address, json_answer, un
 use crate::served::Served;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
 
-const PROGRAM: &str = "gap = \"0ms\"\n[power.command]\nset = [\"./pdu\", \"set\", \"{outlet}\", \
+const PROGRAM: &str = "min_interval = \"0ms\"\n[power.command]\nset = [\"./pdu\", \"set\", \"{outlet}\", \
                        \"{state}\"]\nstatus = [\"./pdu\", \"get\", \"{outlet}\"]";
 
 /// A program that keeps each outlet's state in a file, and writes down when it was called.
@@ -236,7 +236,10 @@ fn tasmota(password: Option<&'static str>) -> Web {
 }
 
 fn plug(web: &Web, more: &str) -> String {
-    format!("gap = \"1ms\"\nsettle = \"100ms\"\n[power.http]\nurl = \"{}\"\n{more}", web.url())
+    format!(
+        "min_interval = \"1ms\"\nsettle = \"100ms\"\n[power.http]\nurl = \"{}\"\n{more}",
+        web.url()
+    )
 }
 
 #[test]
@@ -415,7 +418,7 @@ fn a_run_on_a_real_board_switches_its_outlet() {
          [[place]]\nname = \"b\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
          power = {{ device = \"pdu\", outlet = \"4\" }}\n\
          [[place]]\nname = \"c\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
-         power = {{ device = \"pdu\", outlet = \"3\", witness = \"debug-port\" }}\n",
+         power = {{ device = \"pdu\", outlet = \"3\", sense = \"debug-port\" }}\n",
         served.selector
     );
     lab.workshop.write("rig.toml", rig);
@@ -428,14 +431,14 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     assert!(sets.contains("3 on\n3 off\n3 on\n3 off\n") && sets.ends_with("3 off\n"), "{sets}");
     assert!(!lab.workshop.path("outlet-4").exists());
     // The board knows better than the outlet whether it has power.
-    let witness = "outlet 3 of pdu says that it is off, but the debug port sees the contrary";
-    lab.power(&["-b", "c", "verify"]).says(75, &[witness]);
+    let sense = "outlet 3 of pdu says that it is off, but the debug port sees the contrary";
+    lab.power(&["-b", "c", "verify"]).says(75, &[sense]);
     lab.power(&["-b", "c", "on"]).says(0, &[]);
     let verified = lab.power(&["-b", "c", "verify"]);
-    assert_eq!(verified.out(), "c: on (outlet 3 of pdu, witnessed by the debug port)\n");
-    // A device that fails once is caught by its read-back, and the rig repaired.
+    assert_eq!(verified.out(), "c: on (outlet 3 of pdu, sensed by the debug port)\n");
+    // A device that fails once is caught by its read-back, and the rig recovered.
     for (fault, cause) in [
-        ("power-lies", "power_lied"),
+        ("power-mismatch", "power_mismatch"),
         ("power-silent=100ms", "power_unreachable"),
         ("power-babbles", "power_failed"),
     ] {
@@ -447,14 +450,14 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     }
     // A device that refuses is the rig's failure, and the firmware's never.
     program(&lab, "#!/bin/sh\n[ $1 = get ] && echo off\nexit 0\n");
-    let lied = lab.workshop.run(["run", "-b", "b", &image, "--cures", "0"]);
+    let lied = lab.workshop.run(["run", "-b", "b", &image, "--max-recoveries", "0"]);
     lied.says(75, &["outlet 4 of pdu was switched on, but still says the contrary"]);
-    assert!(lied.err().contains("power_lied"), "{lied}");
+    assert!(lied.err().contains("power_mismatch"), "{lied}");
     drop(served);
     drop(slot);
 }
 
-/// A plug that speaks HTTPS, with a certificate of its own making.
+/// A plug that speaks HTTPS, with a certificate of its own driver.
 const TLS_PLUG: &str = r#"
 import http.server, ssl, sys
 class Plug(http.server.BaseHTTPRequestHandler):
@@ -491,7 +494,7 @@ fn an_encrypted_plug_is_believed_as_the_rig_file_says() {
     until_listens(address);
     let device = |more: &str| {
         format!(
-            "gap = \"1ms\"\n[power.http]\nurl = \"https://{address}\"\npreset = \"shelly-gen1\"\n\
+            "min_interval = \"1ms\"\n[power.http]\nurl = \"https://{address}\"\npreset = \"shelly-gen1\"\n\
              password = {{ env = \"PLUG\" }}\n{more}"
         )
     };
@@ -556,7 +559,7 @@ fn a_person_is_asked_on_the_terminal() {
 }
 
 #[test]
-fn a_witness_sees_what_the_device_only_claims() {
+fn a_sense_sees_what_the_device_only_claims() {
     let lab = Lab::new(PROGRAM, &[]);
     program(&lab, PDU);
     let rig = format!(
@@ -564,18 +567,18 @@ fn a_witness_sees_what_the_device_only_claims() {
          command = {{ set = [\"false\", \"{{state}}\"], status = [\"cat\", \"{{outlet}}\"] }}\n\
          [[place]]\nname = \"a\"\nboard = \"microbit\"\nprobe = {{ selector = \"1:2\" }}\n\
          power = {{ device = \"pdu\", outlet = \"3\", off_time = \"1ms\", \
-         witness = {{ device = \"eye\", outlet = \"seen\" }} }}\n"
+         sense = {{ device = \"eye\", outlet = \"seen\" }} }}\n"
     );
     lab.workshop.write("rig.toml", rig);
     lab.workshop.write("seen", "off\n");
     let off = lab.power(&["-b", "a", "off"]);
     off.says(0, &[]);
-    assert_eq!(off.out(), "a: off (outlet 3 of pdu, witnessed by outlet seen of eye)\n");
+    assert_eq!(off.out(), "a: off (outlet 3 of pdu, sensed by outlet seen of eye)\n");
     // The wires of two outlets were swapped: the device does as told, and the board stays off.
     let words =
         "outlet 3 of pdu was switched on, but outlet seen of eye sees the contrary after 5s";
     lab.power(&["-b", "a", "on"]).says(75, &[words]);
-    assert!(lab.power(&["--explain", "a"]).out().contains("witness     outlet seen of eye"));
+    assert!(lab.power(&["--explain", "a"]).out().contains("sense     outlet seen of eye"));
 }
 
 /// A program that feeds a board: it prints as long as it has power.
@@ -611,19 +614,19 @@ fn a_console_that_prints_on_contradicts_an_outlet_that_is_off() {
     let rig = format!(
         "version = 1\n[[power]]\nname = \"pdu\"\n{PROGRAM}\n\
          [[place]]\nname = \"a\"\nboard = \"microbit\"\nprobe = {{ selector = \"{}\" }}\n\
-         power = {{ device = \"pdu\", outlet = \"3\", off_time = \"1ms\", witness = \"console\" }}\n\
+         power = {{ device = \"pdu\", outlet = \"3\", off_time = \"1ms\", sense = \"console\" }}\n\
          [[place.console]]\nname = \"uart0\"\nunix = \"{}\"\n",
         served.selector,
         console.display()
     );
     lab.workshop.write("rig.toml", rig);
     let image = elf("microbit", "rtt-echo");
-    let wait = ["--until", "tick tock", "--timeout", "60s", "--cures", "0"];
+    let wait = ["--until", "tick tock", "--timeout", "60s", "--max-recoveries", "0"];
     let run = || lab.workshop.run(["run", "-b", "a", &image].iter().chain(&wait));
     program(&lab, FEEDS);
     for (action, state) in [("on", "on"), ("off", "off"), ("verify", "off"), ("cycle", "on")] {
         let ran = lab.power(&["-b", "a", action]);
-        let words = format!("a: {state} (outlet 3 of pdu, witnessed by console uart0");
+        let words = format!("a: {state} (outlet 3 of pdu, sensed by console uart0");
         assert!(ran.out().starts_with(&words), "{ran}");
     }
     run().says(0, &[]);
@@ -631,7 +634,7 @@ fn a_console_that_prints_on_contradicts_an_outlet_that_is_off() {
     program(&lab, &FEEDS.replace("rm -f fed", "true"));
     lab.power(&["-b", "a", "on"]).says(0, &[]);
     let words = "outlet 3 of pdu was switched off, but console uart0 sees the contrary after 5s";
-    run().says(75, &[words, "power_lied"]);
+    run().says(75, &[words, "power_mismatch"]);
     assert!(lab.power(&["--explain", "a"]).out().contains("console uart0: what prints has power"));
     drop(served);
     drop(slot);

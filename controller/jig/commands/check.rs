@@ -5,10 +5,10 @@
 
 use std::path::PathBuf;
 
+use jig_lab::{Source, Unreadable, read};
 use jig_model::{Fault, Problems, exit};
 use serde_json::{Value, json};
 
-use crate::catalogue::{Source, Unreadable, read};
 use crate::failure::Failure;
 use crate::render::{Screen, Style, one_line, problems_json};
 

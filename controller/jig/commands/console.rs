@@ -20,9 +20,9 @@ use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use tokio::sync::{mpsc, watch};
 
 use self::attach::Attach;
+use super::open_lab;
 use super::session::session;
 use crate::args::{Common, ConsoleArgs};
-use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::render::{Screen, show_verdict};
 
@@ -38,8 +38,8 @@ const STRIDE: usize = 16 << 10;
 
 /// Connects a console.
 pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(common)?;
-    let (place, profile) = catalogue.place(&args.target.board)?;
+    let lab = open_lab(common)?;
+    let (place, profile) = lab.catalogue().place(&args.target.board)?;
     let wanted = args.console.clone().unwrap_or_else(|| profile.primary_console().clone());
     if !profile.consoles.iter().any(|c| c.name == wanted) {
         let known: Vec<_> = profile.consoles.iter().map(|c| c.name.to_string()).collect();
@@ -50,22 +50,18 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     }
     if args.image.is_none() {
         let (place, console) = (&place.name, &wanted);
-        let at = Attach { common, screen, catalogue: &catalogue, place, console, args: &args };
+        let at = Attach { screen, catalogue: lab.catalogue(), place, console, args: &args };
         if let Some(code) = at.attach()? {
             return Ok(code);
         }
     }
     let line_end = args.line_end.bytes();
+    let plan = console_plan(args.image.is_some());
     let request = SessionRequest {
-        place: place.name,
-        resource: place.resource,
-        profile,
-        plan: console_plan(args.image.is_some()),
-        image: args.image,
-        repeat: 1,
         // Whoever talks to a board sees what becomes of it.
-        cures: Some(0),
+        max_recoveries: Some(0),
         canary: None,
+        ..lab.request(&place.name, plan, args.image)?
     };
     let terminal = args.raw.then(RawTerminal::enter).transpose()?.flatten();
     if terminal.is_some() {
@@ -79,15 +75,14 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     let observer = Arc::new(Bridge { wanted, handles, boots, cancel });
     let pipe = Pipe { raw: args.raw, terminal: terminal.is_some(), line_end, handle, booted };
     let outcome = session(
-        common,
-        &catalogue,
+        &lab,
         screen,
         request,
+        Vec::new(),
         observer,
         |cancel| {
             cancels.send_replace(Some(cancel.clone()));
             tokio::spawn(pipe.run(cancel));
-            Ok(())
         },
         || (),
     );
@@ -187,7 +182,7 @@ impl Pipe {
     }
 }
 
-/// Turns what was typed into what is sent; tells whether the user wants to end.
+/// RetryPolicy what was typed into what is sent; tells whether the user wants to end.
 fn translate(bytes: Vec<u8>, raw: bool, terminal: bool, line_end: &[u8]) -> (Vec<u8>, bool) {
     if raw {
         let end = bytes.iter().position(|&b| terminal && b == ESCAPE);

@@ -6,13 +6,13 @@ mod host;
 mod lab;
 mod programs;
 
+use jig_lab::Catalogue;
 use jig_model::exit;
 use jig_rig::store::RunStore;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::args::Common;
-use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::render::{Paint, Screen, Style, one_line};
 
@@ -61,17 +61,18 @@ pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     let mut findings = Vec::new();
     let progress = screen.progress();
     progress.set("looking at this host");
-    match Catalogue::load(common) {
+    match Catalogue::load(&common.lab()) {
         Ok(catalogue) => {
             findings.push(rig(&catalogue));
             findings.extend(programs::look(&catalogue));
             findings.extend(lab::look(&catalogue));
             findings.extend(images(&catalogue));
-            let store = RunStore::new(catalogue.runs_dir(common));
+            let store = RunStore::new(catalogue.runs_dir());
             findings.extend(host::runs_folder(store.root()));
             findings.extend(host::leftovers(&store));
         }
-        Err(failure) => {
+        Err(error) => {
+            let failure = Failure::from(error);
             let problems = failure.problems.iter().map(|p| p.to_string());
             let words = problems.collect::<Vec<_>>().join("; ");
             let found = if words.is_empty() { failure.message } else { words };
@@ -123,7 +124,7 @@ fn rig(catalogue: &Catalogue) -> Finding {
 
 /// Looks whether what emulated machines boot has been built.
 fn images(catalogue: &Catalogue) -> Vec<Finding> {
-    let folder = Catalogue::images_dir();
+    let folder = catalogue.images_dir();
     let emulations = catalogue.profiles.values().filter_map(|profile| profile.emulation.as_ref());
     let mut sets: Vec<&str> = emulations.filter_map(|e| e.image_set.as_deref()).collect();
     sets.sort_unstable();

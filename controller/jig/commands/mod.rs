@@ -7,7 +7,6 @@ pub(crate) mod discover;
 pub(crate) mod doctor;
 pub(crate) mod health;
 pub(crate) mod inject;
-mod lab;
 pub(crate) mod machine;
 pub(crate) mod manual;
 pub(crate) mod plan;
@@ -19,4 +18,15 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
 mod session;
-mod turn;
+
+use std::sync::Arc;
+
+use jig_lab::Lab;
+
+use crate::args::Common;
+use crate::failure::Failure;
+
+/// Opens the rig of this host; the person at the terminal switches what only a person can.
+pub(crate) fn open_lab(common: &Common) -> Result<Lab, Failure> {
+    Ok(Lab::open(&common.lab())?.asking(Arc::new(power::Terminal)))
+}

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use jig_lab::{Boards, Catalogue, Source, read};
 use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, Deploy, FaultSetText, FaultSets, StageProbe};
 use jig_model::rig_file::{Rig, RigText};
@@ -10,7 +11,6 @@ use jig_model::{byte_size, exit};
 
 use super::check::{Checked, check_all};
 use crate::args::{Common, ProfileCommand};
-use crate::catalogue::{Boards, Catalogue, Source, read};
 use crate::failure::Failure;
 use crate::render::{Screen, Style, one_line};
 
@@ -23,7 +23,7 @@ pub(crate) fn profile(
     match command {
         ProfileCommand::Check { files } => check(common, screen, &files),
         ProfileCommand::Show { board } => {
-            let profile = Catalogue::load(common)?.profile(&board)?;
+            let profile = Catalogue::load(&common.lab())?.profile(&board)?;
             if screen.json() {
                 screen.out_json(&*profile);
             } else {
@@ -75,7 +75,7 @@ fn kind_of(path: &Path, text: &str) -> Kind {
 }
 
 fn check(common: &Common, screen: &Screen, files: &[PathBuf]) -> Result<u8, Failure> {
-    let Boards { mut profiles, fault_sets, mut bad } = Boards::around(common, files)?;
+    let Boards { mut profiles, fault_sets, mut bad } = Boards::around(&common.lab(), files)?;
     let mut rig_file = false;
     for path in files {
         let Ok(Source { origin, text }) = read(path) else { continue };
@@ -189,8 +189,8 @@ fn as_text(profile: &BoardProfile) -> String {
     line(
         "limits",
         format!(
-            "storm {} bytes, boot loop {} boots, settle {:?}, silence {:?}",
-            limits.storm_bytes, limits.boot_loop, limits.settle, limits.silence
+            "flood {} bytes, boot loop {} boots, settle {:?}, silence {:?}",
+            limits.flood_bytes, limits.boot_loop, limits.settle, limits.silence
         ),
     );
     let recovery = &profile.recovery;
@@ -199,8 +199,8 @@ fn as_text(profile: &BoardProfile) -> String {
     line(
         "recovery",
         format!(
-            "{} cures a run, each within {:?}, power away for {:?} at most",
-            recovery.cures, recovery.within, recovery.long_off
+            "{} recoveries a run, each within {:?}, power away for {:?} at most",
+            recovery.max_recoveries, recovery.within, recovery.long_off
         ),
     );
     let health = &profile.health;

@@ -1,46 +1,34 @@
-//! `jig recover`: proves that a place works, or repairs it.
+//! `jig recover`: proves that a place works, or recoveries it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_lab::{Lab, RunOutcome};
 use jig_model::recovery::Rung;
 use jig_model::{PlaceName, exit};
 use jig_rig::report::{RunReport, json};
-use jig_rig::session::{Bench, Extent, RecoverRequest, Seat, recover as climb, repair_rungs};
-use jig_rig::workflow::CancelToken;
+use jig_rig::session::Extent;
 use serde_json::json as value;
 
-use super::lab::RigLab;
-use super::power::InRun;
-use super::session::{Outcome, Setting, on_bench};
+use super::open_lab;
+use super::session::recorded;
 use crate::args::{Common, RecoverArgs};
-use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::render::{LiveView, Screen, Style, Table, one_line, show_verdict};
-use crate::wire_up;
 
-/// Repairs a place, or shows how it would be done.
+/// Recovers a place, or shows how it would be done.
 ///
-/// JSON of a repair: as of a run. JSON of `--dry-run`: `{"place","within_ms","ladder":[{"step",
+/// JSON of a recovery: as of a run. JSON of `--dry-run`: `{"place","within_ms","ladder":[{"step",
 /// "budget_ms","skip"}]}`; a step with `skip` is not taken there, for that reason.
 pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(common)?;
-    let (place, profile) = catalogue.place(&args.target.board)?;
+    let (lab, place) = (open_lab(common)?, &args.target.board);
     if args.dry_run {
-        let seat = Seat {
-            canary: catalogue.canary(&place),
-            factory: wire_up::factory(&profile, &place.resource)?,
-            outlet: InRun::of(&catalogue, &place.name).map(|outlet| outlet.takes),
-            place: place.name,
-            resource: place.resource,
-            profile,
-        };
-        let (ladder, within) = repair_rungs(&seat, &RigLab::new(&catalogue, common), args.from);
-        show_ladder(screen, &seat, &ladder, within);
+        let (ladder, within) = lab.recovery_ladder(place, args.from)?;
+        show_ladder(screen, place, &ladder, within);
         return Ok(exit::PASS);
     }
-    let extent = args.from.map_or(Extent::Repair, Extent::From);
-    let Outcome { record, .. } = carry_out(common, &catalogue, screen, &args.target.board, extent)?;
+    let extent = args.from.map_or(Extent::Recover, Extent::From);
+    let RunOutcome { record, .. } = carry_out(&lab, screen, place, extent)?;
     let report = RunReport::of(&record);
     if screen.json() {
         let text = json(&report).map_err(|e| Failure::of(jig_model::Fault::Bug, &e))?;
@@ -52,50 +40,37 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
 }
 
 /// Asks a place whether it works, without repairing it; what comes of it is a run, and noted in
-/// the book of health.
+/// the health store.
 pub(crate) fn ask(common: &Common, place: &PlaceName) -> Result<(), Failure> {
-    let catalogue = Catalogue::load(common)?;
-    carry_out(common, &catalogue, &Screen::new(common), place, Extent::Ask).map(drop)
+    carry_out(&open_lab(common)?, &Screen::new(common), place, Extent::Ask).map(drop)
 }
 
 fn carry_out(
-    common: &Common,
-    catalogue: &Catalogue,
+    lab: &Lab,
     screen: &Screen,
     place: &PlaceName,
     extent: Extent,
-) -> Result<Outcome, Failure> {
-    let (place, profile) = catalogue.place(place)?;
-    let request = RecoverRequest {
-        canary: catalogue.canary(&place),
-        place: place.name.clone(),
-        resource: place.resource.clone(),
-        profile: Arc::clone(&profile),
-        extent,
-    };
+) -> Result<RunOutcome, Failure> {
     let view = Arc::new(LiveView::new(screen, 2));
     let watched = Arc::clone(&view);
-    let finish = || view.finish();
-    let setting = Setting { place: &place, profile: &profile, inject: Vec::new(), repairs: true };
-    let work = async |bench: &Bench<'_>, cancel: CancelToken| {
-        climb(request, bench, watched, cancel)
-            .await
-            .map_err(|error| Failure::of(error.fault(), &error))
-    };
-    on_bench(common, catalogue, screen, setting, finish, work)
+    recorded(
+        screen,
+        || view.finish(),
+        async |cancel| lab.recover(place, extent, watched, screen, cancel).await,
+    )
 }
 
-fn show_ladder(screen: &Screen, seat: &Seat<'_>, ladder: &[Rung], within: Duration) {
+fn show_ladder(screen: &Screen, place: &PlaceName, ladder: &[Rung], within: Duration) {
     if screen.json() {
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         screen.out_json(&value!({
-            "place": seat.place,
+            "place": place,
             "within_ms": within,
             "ladder": ladder,
         }));
         return;
     }
-    screen.out(&format!("the ladder of {}, climbed within {within:?}:", seat.place));
+    screen.out(&format!("the ladder of {}, run within {within:?}:", place));
     let mut table = Table::new(&["STEP", "BUDGET", "WHAT IT DOES"]);
     for rung in ladder {
         let budget = format!("{:?}", Duration::from_millis(rung.budget_ms));

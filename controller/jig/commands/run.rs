@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jig_drivers::inject::Injection;
+use jig_lab::RunOutcome;
 use jig_model::plan::{Plan, default_plan};
 use jig_model::result::TestReport;
 use jig_model::{Fault, PlaceName};
@@ -13,16 +15,16 @@ use jig_rig::report::{RunReport, json, junit, summary, tap};
 use jig_rig::session::SessionRequest;
 use jig_rig::store::{RunDir, RunRecord};
 
-use super::session::{Asked, Outcome, session};
-use crate::args::{Common, FaultArgs, ReportArgs, ReportFormat, ReportRequest, RunArgs, TestArgs};
-use crate::catalogue::Catalogue;
+use super::open_lab;
+use super::session::session;
+use crate::args::{Common, ReportArgs, ReportFormat, ReportRequest, RunArgs, TestArgs};
 use crate::failure::Failure;
 use crate::render::{LiveView, Screen, show_verdict};
 
 /// Runs an image with the built-in plan.
 pub(crate) fn run(common: &Common, screen: &Screen, args: RunArgs) -> Result<u8, Failure> {
     let plan = default_plan(args.image.is_some(), args.until, args.timeout);
-    let asked = (args.reports, args.faults);
+    let asked = (args.reports, args.faults.inject);
     carry_out(common, screen, &args.target.board, plan, args.image, asked)
 }
 
@@ -33,7 +35,7 @@ pub(crate) fn test(common: &Common, screen: &Screen, args: TestArgs) -> Result<u
         Failure::new(Fault::Usage, format!("cannot read plan {origin}: {error}"))
     })?;
     let plan = Plan::parse(&origin, &text).map_err(|problems| Failure::problems(vec![problems]))?;
-    let asked = (args.reports, args.faults);
+    let asked = (args.reports, args.faults.inject);
     carry_out(common, screen, &args.target.board, plan, args.image, asked)
 }
 
@@ -43,26 +45,16 @@ fn carry_out(
     place: &PlaceName,
     plan: Plan,
     image: Option<PathBuf>,
-    (reports, faults): (ReportArgs, FaultArgs),
+    (reports, inject): (ReportArgs, Vec<Injection>),
 ) -> Result<u8, Failure> {
     // Read first: a run must not be wasted on a baseline that cannot be read.
     let baseline = reports.baseline.as_deref().map(read_baseline).transpose()?;
-    let catalogue = Catalogue::load(common)?;
-    let (place, profile) = catalogue.place(place)?;
-    let request = SessionRequest {
-        canary: catalogue.canary(&place),
-        cures: reports.cures,
-        place: place.name,
-        resource: place.resource,
-        profile,
-        plan,
-        image,
-        repeat: reports.repeat,
-    };
+    let lab = open_lab(common)?;
+    let (max_recoveries, repeat) = (reports.max_recoveries, reports.repeat);
+    let request = SessionRequest { max_recoveries, repeat, ..lab.request(place, plan, image)? };
     let view = Arc::new(LiveView::new(screen, reports.repeat));
-    let request = Asked { request, inject: faults.inject };
-    let Outcome { record, dir } =
-        session(common, &catalogue, screen, request, view.clone(), |_| Ok(()), || view.finish())?;
+    let RunOutcome { record, dir, .. } =
+        session(&lab, screen, request, inject, view.clone(), |_| (), || view.finish())?;
     let report = RunReport::of(&record);
     keep_reports(&dir, &report);
     for request in &reports.report {

@@ -12,12 +12,12 @@ mod tests;
 mod timeline;
 mod words;
 
+use jig_lab::Catalogue;
 use jig_model::{Fault, byte_size, exit};
 use jig_rig::store::{Retention, RunEntry, RunStore, StoreError};
 use serde_json::{Value, json};
 
 use crate::args::{Common, RunsCommand};
-use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
 
@@ -29,8 +29,8 @@ pub(crate) fn runs(
 ) -> Result<u8, Failure> {
     // With the folder given, what the rig file says does not matter, nor whether it is right.
     let store = || match &common.runs {
-        Some(dir) => Ok(RunStore::new(dir)),
-        None => Ok(RunStore::new(Catalogue::load(common)?.runs_dir(common))),
+        Some(dir) => Ok::<_, Failure>(RunStore::new(dir)),
+        None => Ok(RunStore::new(Catalogue::load(&common.lab())?.runs_dir())),
     };
     match command.unwrap_or(RunsCommand::List) {
         RunsCommand::List => list::list(screen, &store()?),
@@ -42,7 +42,7 @@ pub(crate) fn runs(
             if given != Retention::default() && common.runs.is_some() {
                 return prune(screen, &store()?, given);
             }
-            let catalogue = Catalogue::load(common)?;
+            let catalogue = Catalogue::load(&common.lab())?;
             // What is typed replaces what the rig file says; mixing them would surprise.
             let keep = if given == Retention::default() { catalogue.retention() } else { given };
             if keep == Retention::default() {
@@ -50,12 +50,12 @@ pub(crate) fn runs(
                     "try `jig runs prune --keep-days 30`, or set `keep` in [runs] of the rig file",
                 ));
             }
-            prune(screen, &RunStore::new(catalogue.runs_dir(common)), keep)
+            prune(screen, &RunStore::new(catalogue.runs_dir()), keep)
         }
     }
 }
 
-/// Turns an error of the store into a failure.
+/// RetryPolicy an error of the store into a failure.
 fn failed(error: &StoreError) -> Failure {
     Failure::new(error.fault(), chain(error))
 }

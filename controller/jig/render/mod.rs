@@ -4,13 +4,14 @@
 //! to standard error. **Refuses** to decide what there is to say.
 
 mod diagnostics;
+mod events;
 mod evidence;
 mod flashing;
 mod live;
 mod memory;
 mod paint;
 mod progress;
-mod repair;
+mod recovery;
 mod screen;
 mod table;
 mod verdict;
@@ -23,7 +24,7 @@ pub(crate) use memory::{hex_dump, register_table};
 pub(crate) use paint::{Paint, Style};
 #[allow(unused_imports, reason = "the type of what `Screen::progress` returns")]
 pub(crate) use progress::Progress;
-pub(crate) use repair::repair_words;
+pub(crate) use recovery::repair_words;
 pub(crate) use screen::Screen;
 pub(crate) use table::Table;
 pub(crate) use verdict::{seconds, show_verdict, verdict_text, verdict_word};

@@ -204,7 +204,7 @@ pub enum RunEvent {
         /// How it ended.
         status: CaseStatus,
     },
-    /// A recogniser saw something: fault banner, boot loop, storm, silence.
+    /// A recogniser saw something: fault banner, boot loop, flood, silence.
     Recognised {
         /// The cause it stands for.
         cause: Cause,
@@ -214,7 +214,7 @@ pub enum RunEvent {
         start: u64,
         /// Offset one past the last.
         end: u64,
-        /// The passage, lossy; hostile text.
+        /// The range, lossy; hostile text.
         text: String,
     },
     /// Console bytes were lost.
@@ -262,7 +262,7 @@ pub enum RunEvent {
         /// Its verdict.
         verdict: Verdict,
     },
-    /// The rig is being repaired.
+    /// The rig is being recovered.
     Recovery(RecoveryEvent),
     /// Something worth telling people that no other event says.
     Note {

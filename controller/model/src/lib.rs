@@ -5,6 +5,7 @@
 //! be built and compared in a unit test.
 
 pub mod cause;
+pub mod command;
 pub mod diagnostic;
 pub mod document;
 pub mod event;

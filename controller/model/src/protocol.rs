@@ -29,7 +29,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct DriverError {
-    /// The cause a run ends with if nobody cures this.
+    /// The cause a run ends with if nobody recoveries this.
     pub cause: Cause,
     /// Fits "failed to {message}"-free lines: lower case, says what was awaited and how long.
     pub message: String,
@@ -94,7 +94,7 @@ pub trait Power: Send {
 
 /// Tells by another way than the switch whether a board has power: a second outlet that only
 /// reads, a console's silence, a debug port that answers.
-pub trait PowerWitness: Send {
+pub trait PowerSense: Send {
     /// Returns who it is, for messages: `hub port 1-1.4/2`.
     fn name(&self) -> String;
     /// Looks once; nothing if it cannot tell now. What a look opens may stay open for the next.
@@ -302,7 +302,7 @@ pub struct Protocols {
     pub debug: Option<Box<dyn DebugPort>>,
     /// Somebody who sees the board's power although the resource may not switch it. Asked
     /// only while `power` is off, or was not told otherwise.
-    pub witness: Option<Box<dyn PowerWitness>>,
+    pub sense: Option<Box<dyn PowerSense>>,
     /// Health checks of the resource.
     pub health: Vec<Box<dyn HealthCheck>>,
 }
@@ -359,7 +359,7 @@ pub struct BindContext {
     pub ledger: Arc<dyn ProcessLedger>,
 }
 
-/// Turns one kind of resource into protocols.
+/// RetryPolicy one kind of resource into protocols.
 pub trait DriverFactory: Sync {
     /// Returns the kind, as rig files name it.
     fn kind(&self) -> &'static str;

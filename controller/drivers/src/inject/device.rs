@@ -85,13 +85,13 @@ impl FaultyOutlets {
     /// Tells whether a command to switch off is a lie this time. An outlet that is off already
     /// can be lied about without anybody being worse off: that is no lie yet.
     async fn lies(&self, outlet: &str, state: PowerState) -> bool {
-        if state != PowerState::Off || !self.injector.is_due(FaultKind::PowerLies) {
+        if state != PowerState::Off || !self.injector.is_due(FaultKind::PowerMismatch) {
             return false;
         }
         if matches!(self.device.read(outlet).await, Ok(Some(PowerState::Off))) {
             return false;
         }
-        let Some((fault, _)) = self.injector.claim(FaultKind::PowerLies) else { return false };
+        let Some((fault, _)) = self.injector.claim(FaultKind::PowerMismatch) else { return false };
         self.injector.struck(fault, "the device takes a command and switches nothing".to_owned());
         true
     }
@@ -131,7 +131,7 @@ mod tests {
 
     use jig_model::Cause;
     use jig_model::power::{ManualPower, PlacePower, PowerDevice, PowerDriver};
-    use jig_model::protocol::{DriverError, NoSink, PowerWitness};
+    use jig_model::protocol::{DriverError, NoSink, PowerSense};
 
     use super::*;
     use crate::inject::Staller;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     /// The board sees what really feeds it.
-    impl PowerWitness for Relay {
+    impl PowerSense for Relay {
         fn name(&self) -> String {
             "the board".to_owned()
         }
@@ -179,7 +179,7 @@ mod tests {
         let about = PowerDevice {
             name: "pdu".parse().unwrap(),
             driver: PowerDriver::Manual(ManualPower { hint: None }),
-            gap: Duration::ZERO,
+            min_interval: Duration::ZERO,
             off_time: second,
             timeout: second * 3,
             settle: second,
@@ -189,7 +189,7 @@ mod tests {
             device: "pdu".parse().unwrap(),
             outlet: "3".to_owned(),
             off_time: None,
-            witness: None,
+            sense: None,
         };
         let outlets = injector.between_devices()(Box::new(relay.clone()));
         let device = Device::start(&about, outlets, locks);
@@ -199,7 +199,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_faulty_device_is_caught_by_its_read_back_and_works_the_next_time() {
         for (fault, cause) in [
-            ("power-lies", Cause::PowerLied),
+            ("power-mismatch", Cause::PowerMismatch),
             ("power-silent=1s", Cause::PowerUnreachable),
             // Longer than the device may take: nobody waits for the end of it.
             ("power-silent=1h", Cause::PowerUnreachable),
@@ -216,18 +216,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_second_witness_sees_that_another_outlet_is_switched() {
+    async fn only_a_second_sense_sees_that_another_outlet_is_switched() {
         let locks = tempfile::tempdir().unwrap();
         let (injector, relay, mut power) = faulty("outlet-swapped", locks.path());
         // What is read back is the other outlet, too.
         assert_eq!(power.switch(PowerState::Off).await.unwrap(), Confirmation::ReadBack);
         assert_eq!(relay.state(), PowerState::On);
-        let mut power = power.with_witness(Box::new(relay.clone()));
+        let mut power = power.with_sense(Box::new(relay.clone()));
         let error = power.switch(PowerState::Off).await.unwrap_err();
         assert!(matches!(error, PowerError::Contradicted { .. }), "{error}");
         // It is over with the attempt.
         injector.begin_attempt(Arc::new(NoSink));
-        assert_eq!(power.switch(PowerState::Off).await.unwrap(), Confirmation::Witnessed);
+        assert_eq!(power.switch(PowerState::Off).await.unwrap(), Confirmation::Sensed);
         assert_eq!(relay.state(), PowerState::Off);
     }
 }

@@ -47,7 +47,7 @@ pub enum PowerError {
     },
     /// It was told, and goes on saying the contrary.
     #[error("{what} was switched {asked}, but still says the contrary after {within:?}")]
-    Lied {
+    Mismatch {
         /// The outlet.
         what: String,
         /// What it was told.
@@ -56,14 +56,14 @@ pub enum PowerError {
         within: Duration,
     },
     /// Somebody else sees the contrary of what the device says.
-    #[error("{what} {claim}, but {witness} sees the contrary after {within:?}")]
+    #[error("{what} {claim}, but {sense} sees the contrary after {within:?}")]
     Contradicted {
         /// The outlet.
         what: String,
         /// What it was told or says.
         claim: String,
         /// Who sees that.
-        witness: String,
+        sense: String,
         /// How long it had.
         within: Duration,
     },
@@ -99,7 +99,7 @@ impl PowerError {
             Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Busy { .. } => {
                 Cause::PowerUnreachable
             }
-            Self::Lied { .. } | Self::Contradicted { .. } => Cause::PowerLied,
+            Self::Mismatch { .. } | Self::Contradicted { .. } => Cause::PowerMismatch,
             Self::Refused { .. }
             | Self::Garbage { .. }
             | Self::Secret(_)

@@ -6,7 +6,7 @@
 //! # Design
 //! *Two layers.* A driver ([`Outlets`]) sets and reads one outlet of one device, opens what it
 //! needs for each command and closes it afterwards, and judges every answer. Above it, the
-//! [`Device`] is the one owner: commands come one after the other, with the device's gap
+//! [`Device`] is the one owner: commands come one after the other, with the device's minimum interval
 //! between them, in this process and against all others of this user. [`OutletPower`] makes
 //! the protocol of a board out of an outlet.
 //!
@@ -35,17 +35,17 @@ mod program;
 mod redfish;
 mod relay;
 mod secret;
+mod sense;
 mod snmp;
 mod template;
 mod templated;
 mod usb_hub;
 mod web;
-mod witness;
 
 pub use binding::OutletFactory;
 pub use device::Device;
 pub use error::PowerError;
-pub use open::{AskHuman, Between, NobodyToAsk, PowerContext, open, open_outlet, open_witnessed};
+pub use open::{AskHuman, Between, NobodyToAsk, PowerContext, open, open_outlet, open_sensed};
 pub use outlet_power::{Confirmation, OutletPower, Verified};
 pub use outlets::Outlets;
 pub use secret::{Secret, SecretError};

@@ -8,20 +8,20 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use jig_drivers::serial::keeper::{KeeperError, PenClient, pen, status};
+use jig_lab::Catalogue;
 use jig_model::keeper::{KeptState, MOST_INPUT, PenNews, PenOrder};
 use jig_model::protocol::LineControl;
 use jig_model::rig_file::Resource;
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
 use jig_rig::console::{Escaper, RecordKind, TailItem, escape};
-use jig_rig::keeper::{LogFolder, Passage, Scroll, ScrollError, Source};
+use jig_rig::keeper::{LogFolder, Scroll, ScrollError, ScrollItem, Source};
 use jig_rig::store::RunStore;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::{QUIET, RawTerminal, read_input, translate};
-use crate::args::{AttachArgs, Common, ConsoleArgs, Switch};
-use crate::catalogue::Catalogue;
+use crate::args::{AttachArgs, ConsoleArgs, Switch};
 use crate::commands::probe::runtime;
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
@@ -43,7 +43,6 @@ const ANSWER: Duration = Duration::from_secs(5);
 
 /// A console that somebody wants to attach to.
 pub(super) struct Attach<'a> {
-    pub(super) common: &'a Common,
     pub(super) screen: &'a Screen,
     pub(super) catalogue: &'a Catalogue,
     pub(super) place: &'a PlaceName,
@@ -285,7 +284,7 @@ impl<'a> View<'a> {
         let now = jiff::Timestamp::now().as_nanosecond();
         let since = now.saturating_sub(i128::try_from(back.as_nanos()).unwrap_or(i128::MAX));
         let folder = LogFolder::new(&at.catalogue.places(), at.place, at.console);
-        let runs = RunStore::new(at.catalogue.runs_dir(at.common));
+        let runs = RunStore::new(at.catalogue.runs_dir());
         let names = (at.place.clone(), at.console.clone());
         let since = i64::try_from(since.max(0)).unwrap_or(i64::MAX);
         let scroll = Scroll::new(folder, runs, names, since);
@@ -301,18 +300,18 @@ impl<'a> View<'a> {
             self.scroll.look().map_err(failed)?;
         }
         self.turns = self.turns.wrapping_add(1);
-        let passages = self.scroll.read(AT_ONCE).map_err(failed)?;
-        let any = !passages.is_empty();
+        let items = self.scroll.read(AT_ONCE).map_err(failed)?;
+        let any = !items.is_empty();
         if any {
             self.last = Instant::now();
         }
-        for passage in passages {
-            self.put(passage);
+        for item in items {
+            self.put(item);
         }
         Ok(any)
     }
 
-    fn put(&mut self, Passage { source, item }: Passage) {
+    fn put(&mut self, ScrollItem { source, item }: ScrollItem) {
         let screen = self.at.screen;
         if screen.json() {
             return self.put_json(&source, &item);

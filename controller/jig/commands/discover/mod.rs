@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use jig_drivers::discover::{Roots, hubs, ttys};
+use jig_lab::Catalogue;
 use jig_model::{BoardId, Fault, exit};
 use jig_probe::list_probes;
 use serde_json::json;
@@ -14,7 +15,6 @@ use serde_json::json;
 use self::draft::{Found, draft};
 use super::probe::{runtime, served_places};
 use crate::args::{Common, DiscoverArgs};
-use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
 
@@ -34,14 +34,14 @@ pub(crate) fn discover(
     let probes = runtime.block_on(list_probes());
     let probes = probes.map_err(|error| Failure::of(error.fault(), &error))?;
     // A rig file that is broken may be why somebody asks.
-    let (served, boards) = match Catalogue::load(common) {
+    let (served, boards) = match Catalogue::load(&common.lab()) {
         Ok(catalogue) => {
             let served = served_places(&catalogue)?.into_iter();
             let served = served.map(|(place, selector, _)| (place, selector)).collect();
             (served, catalogue.profiles.into_keys().collect())
         }
-        Err(failure) => {
-            screen.say(&format!("boards and places are unknown: {}", one_line(&failure.message)));
+        Err(error) => {
+            screen.say(&format!("boards and places are unknown: {}", one_line(&chain(&error))));
             (Vec::new(), Vec::<BoardId>::new())
         }
     };

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_drivers::host::LocalHost;
+use jig_lab::Catalogue;
 use jig_model::profile::Deploy;
 use jig_model::protocol::{CommandEnd, Host as _, NoLedger};
 use jig_model::rig_file::Resource;
 
 use super::{Finding, Level};
-use crate::catalogue::Catalogue;
 
 /// Debian's package of a program, by the beginning of the program's name; the first that
 /// fits counts.

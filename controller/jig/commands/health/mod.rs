@@ -1,37 +1,25 @@
 //! `jig health`: how places are, why, and what helps.
 
-mod checks;
 mod show;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::profile::BoardProfile;
+use jig_lab::{Lab, health_policy, hold};
 use jig_model::protocol::CheckReport;
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, exit};
-use jig_rig::health::{
-    Figures, HealthBook, HealthError, HealthEvent, HealthPolicy, HistoryEntry, PlaceHealth, Proof,
-    examine,
-};
-use jig_rig::store::{PlaceLock, PlaceLockError, Places};
+use jig_rig::health::{Figures, HealthError, HealthStore, HistoryEntry, PlaceHealth};
+use jig_rig::store::{PlaceLock, PlaceLockError};
 
-use self::checks::checks_of;
-pub(crate) use self::checks::{at_start, stands_on};
 pub(crate) use self::show::style;
+use super::open_lab;
 use super::probe::{runtime, stops};
-use super::turn;
 use crate::args::{Common, HealthArgs};
-use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::render::Screen;
 
-/// How long one check may take. The slowest is the start of an emulator on a busy host, which
-/// gives itself 20 s.
-const EACH: Duration = Duration::from_secs(30);
-
 /// How long a place that was asked for by name is waited for.
-const TURN: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_secs(30);
 
 /// How far back figures go.
 const WINDOW: Duration = Duration::from_secs(30 * 86_400);
@@ -56,14 +44,14 @@ enum Looked {
 
 /// Shows the health of places, after a look at them if that is asked for.
 pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(common)?;
+    let lab = open_lab(common)?;
     let places = match &args.board {
-        Some(name) => vec![catalogue.place(name)?.0],
-        None => catalogue.rig.places.clone(),
+        Some(name) => vec![lab.catalogue().place(name)?.0],
+        None => lab.catalogue().rig.places.clone(),
     };
-    let book = open(&catalogue)?;
+    let store = lab.health_store()?;
     let looks = if args.check {
-        look_at_all(common, &catalogue, screen, &places, args.board.is_some(), &book)?
+        look_at_all(&lab, screen, &places, args.board.is_some(), &store)?
     } else {
         places.iter().map(|_| Looked::No).collect()
     };
@@ -71,15 +59,15 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
     let since = now.checked_sub(WINDOW).unwrap_or(jiff::Timestamp::MIN);
     let mut rows = Vec::new();
     for (place, looked) in places.into_iter().zip(looks) {
-        let book = &book;
+        let store = &store;
         let read = || -> Result<_, HealthError> {
-            let health = book.of_by(&policy(&place), &place.name)?;
+            let health = store.of_by(&health_policy(&place), &place.name)?;
             let past = args.history.map(|limit| {
-                Ok((book.figures(&place.name, since)?, book.history(&place.name, limit)?))
+                Ok((store.figures(&place.name, since)?, store.history(&place.name, limit)?))
             });
             Ok((health, past.transpose()?))
         };
-        let (health, past) = read().map_err(|error| unreadable(&error))?;
+        let (health, past) = read()?;
         rows.push(Row { place, health, looked, past });
     }
     show::show(screen, &rows, args.board.is_some(), now);
@@ -87,49 +75,12 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
     Ok(if well { exit::PASS } else { exit::LAB })
 }
 
-/// Opens the book of health.
-pub(crate) fn open(catalogue: &Catalogue) -> Result<HealthBook, Failure> {
-    HealthBook::open(&catalogue.health_book()).map_err(|error| unreadable(&error))
-}
-
-/// Returns how much it takes to change the state of a place.
-pub(crate) fn policy(place: &Place) -> HealthPolicy {
-    let proof = if place.canary.is_some() { Proof::Canary } else { Proof::Checks };
-    HealthPolicy { proof, ..HealthPolicy::default() }
-}
-
-/// Says why the book cannot be used, and what to do.
-fn unreadable(error: &HealthError) -> Failure {
-    let failure = Failure::of(error.fault(), error);
-    match error {
-        HealthError::Damaged { path, .. } => {
-            // With its journal: SQLite would bring the old pages back from a journal that stays.
-            let (folder, path) = (path.with_extension("damaged"), path.display());
-            let folder = folder.display();
-            failure.help(format!(
-                "runs go on without it; set it aside to begin a new one: mkdir {folder} && mv \
-                 {path}* {folder}"
-            ))
-        }
-        HealthError::Newer { .. } => failure.help("use the jig that wrote it, or a newer one"),
-        HealthError::Full { .. } => failure.help("free some space: jig runs prune"),
-        HealthError::Busy { path, .. } => {
-            failure.help(format!("see who has it: fuser -v {}", path.display()))
-        }
-        HealthError::Folder { .. }
-        | HealthError::Unwritable { .. }
-        | HealthError::Sqlite { .. }
-        | HealthError::Encode { .. } => failure,
-    }
-}
-
 fn look_at_all(
-    common: &Common,
-    catalogue: &Catalogue,
+    lab: &Lab,
     screen: &Screen,
     places: &[Place],
     named: bool,
-    book: &HealthBook,
+    store: &HealthStore,
 ) -> Result<Vec<Looked>, Failure> {
     let runtime = runtime()?;
     let looks = runtime.block_on(async {
@@ -137,7 +88,7 @@ fn look_at_all(
         let work = async {
             let mut looks = Vec::new();
             for place in places {
-                looks.push(look_at(common, catalogue, screen, place, named, book).await?);
+                looks.push(look_at(lab, screen, place, named, store).await?);
             }
             Ok(looks)
         };
@@ -155,56 +106,34 @@ fn look_at_all(
 
 /// Looks at a place, and notes what was seen.
 async fn look_at(
-    common: &Common,
-    catalogue: &Catalogue,
+    lab: &Lab,
     screen: &Screen,
     place: &Place,
     named: bool,
-    book: &HealthBook,
+    store: &HealthStore,
 ) -> Result<Looked, Failure> {
-    let (_, profile) = catalogue.place(&place.name)?;
-    let _held = match hold(&catalogue.places(), place, named, screen).await {
+    let (_, profile) = lab.catalogue().place(&place.name)?;
+    let _held = match hold_for_look(lab, place, named, screen).await {
         Ok(held) => held,
         Err(error @ PlaceLockError::Held { .. }) if !named => {
             return Ok(Looked::InUse(jig_model::chain(&error)));
         }
-        Err(error) => return Err(turn::refused(&error)),
+        Err(error) => return Err(error.into()),
     };
-    let (seen, _) = examine_place(common, catalogue, place, &profile, book).await?;
-    Ok(Looked::At(seen))
-}
-
-/// Runs the checks of a place and notes what they show; returns that, and how the place is now.
-/// The caller holds the place, if it is a real board.
-pub(crate) async fn examine_place(
-    common: &Common,
-    catalogue: &Catalogue,
-    place: &Place,
-    profile: &Arc<BoardProfile>,
-    book: &HealthBook,
-) -> Result<(Vec<CheckReport>, PlaceHealth), Failure> {
-    let mut checks = checks_of(catalogue, common, place, profile)?;
-    let seen = examine(&mut checks.list, EACH).await;
-    let event = HealthEvent::Checked(seen);
-    let policy = policy(place);
-    let noted = book.note_by(&policy, &place.name, jiff::Timestamp::now(), &event);
-    let health = noted.map_err(|error| unreadable(&error))?;
-    let HealthEvent::Checked(seen) = event else { return Ok((Vec::new(), health)) };
-    Ok((seen, health))
+    Ok(Looked::At(lab.examine(place, &profile, store).await?.checks))
 }
 
 /// Holds a place as a run does: there is only one of a real board.
-async fn hold(
-    places: &Places,
+async fn hold_for_look(
+    lab: &Lab,
     place: &Place,
     named: bool,
     screen: &Screen,
 ) -> Result<Option<PlaceLock>, PlaceLockError> {
+    let places = lab.catalogue().places();
     match &place.resource {
         Resource::Emulator(_) => Ok(None),
-        Resource::Probe(_) if named => {
-            turn::take(places, &place.name, TURN, screen).await.map(Some)
-        }
+        Resource::Probe(_) if named => hold(&places, &place.name, WAIT, screen).await.map(Some),
         Resource::Probe(_) => places.try_lock(&place.name).map(Some),
     }
 }

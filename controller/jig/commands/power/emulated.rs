@@ -1,10 +1,10 @@
 //! The power of an emulated board: it has some while a command runs its emulator.
 
+use jig_lab::Catalogue;
 use jig_model::{Fault, PlaceName, exit};
 use serde_json::json;
 
 use crate::args::PowerAction;
-use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
 

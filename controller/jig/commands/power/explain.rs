@@ -1,31 +1,27 @@
 //! `jig power --explain`: what would be switched, how, and who shares it.
 
+use jig_lab::{Lab, Switch};
 use jig_model::exit;
-use jig_model::power::PlaceWitness;
+use jig_model::power::PlaceSense;
 use jig_model::rig_file::{Place, Resource};
 use serde_json::json;
 
-use super::{Switch, lock_of, shared};
-use crate::catalogue::Catalogue;
-use crate::failure::Failure;
+use super::lock_of;
+use crate::failure::{Failure, names};
 use crate::render::{Screen, one_line};
 
 /// Explains how a place's power is switched. Touches no device.
 ///
-/// JSON: `{"place","device","driver","outlet","about","declared_in","gap_ms","timeout_ms",
-/// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"witness","hub","hub_neighbours",
-/// "lock"}`; `witness` is `"nobody"`, `"debug-port"`, `"console"` or
+/// JSON: `{"place","device","driver","outlet","about","declared_in","min_interval_ms","timeout_ms",
+/// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"sense","hub","hub_neighbours",
+/// "lock"}`; `sense` is `"nobody"`, `"debug-port"`, `"console"` or
 /// `{"outlet":{"device","outlet"}}`;
 /// `about` is the device as it is understood, and names secrets only by where they are kept.
-pub(super) fn explain(
-    catalogue: &Catalogue,
-    screen: &Screen,
-    switch: &Switch<'_>,
-) -> Result<u8, Failure> {
+pub(super) fn explain(lab: &Lab, screen: &Screen, switch: &Switch) -> Result<u8, Failure> {
+    let (catalogue, device) = (lab.catalogue(), &switch.device);
     let places = catalogue.places();
-    let device = switch.device;
-    let others = shared::holders(&places, &switch.radius.also)?;
-    let (place, _) = catalogue.place(switch.place)?;
+    let others = lab.holders(&switch.shared_with)?;
+    let (place, _) = catalogue.place(&switch.place)?;
     let neighbours = catalogue.rig.hub_neighbours(&place);
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let lock = lock_of(&places, &device.name);
@@ -39,12 +35,12 @@ pub(super) fn explain(
             "outlet": switch.power.outlet,
             "about": device.driver,
             "declared_in": device.origin,
-            "gap_ms": ms(device.gap),
+            "min_interval_ms": ms(device.min_interval),
             "timeout_ms": ms(device.timeout),
             "settle_ms": ms(device.settle),
             "off_ms": ms(switch.off_time()),
             "shared_with": shared,
-            "witness": switch.power.second_witness(&device.driver),
+            "sense": switch.power.second_sense(&device.driver),
             "hub": place.hub,
             "hub_neighbours": neighbours,
             "lock": lock,
@@ -69,13 +65,13 @@ pub(super) fn explain(
         let state = who.as_ref().map_or("free now".to_owned(), |who| format!("in use by {who}"));
         line("shared with", format!("{other}: {state}"));
     }
-    line("witness", witness_words(switch, &place));
+    line("sense", sense_words(switch, &place));
     if let Some(hub) = &place.hub {
-        let others = if neighbours.is_empty() { "nobody".into() } else { super::list(&neighbours) };
+        let others = if neighbours.is_empty() { "nobody".into() } else { names(&neighbours) };
         line("hub", format!("{hub}, with {others}"));
     }
     line("off time", format!("{:?} in a cycle", switch.off_time()));
-    line("gap", format!("{:?} between commands to {}", device.gap, device.name));
+    line("min interval", format!("{:?} between commands to {}", device.min_interval, device.name));
     line(
         "patience",
         format!("{:?} for an answer, {:?} until it reads back", device.timeout, device.settle),
@@ -84,13 +80,13 @@ pub(super) fn explain(
 }
 
 /// Says who is asked beside the device, and why, if nobody has named one.
-fn witness_words(switch: &Switch<'_>, place: &Place) -> String {
+fn sense_words(switch: &Switch, place: &Place) -> String {
     let device = &switch.device.name;
-    let named = switch.power.witness.is_some();
-    match switch.power.second_witness(&switch.device.driver) {
-        PlaceWitness::Outlet(witness) if witness.outlet.is_empty() => witness.device.to_string(),
-        PlaceWitness::Outlet(witness) => format!("outlet {} of {}", witness.outlet, witness.device),
-        PlaceWitness::Console => {
+    let named = switch.power.sense.is_some();
+    match switch.power.second_sense(&switch.device.driver) {
+        PlaceSense::Outlet(sense) if sense.outlet.is_empty() => sense.device.to_string(),
+        PlaceSense::Outlet(sense) => format!("outlet {} of {}", sense.outlet, sense.device),
+        PlaceSense::Console => {
             let wires = match &place.resource {
                 Resource::Probe(probe) => probe.wires.as_slice(),
                 Resource::Emulator(_) => &[],
@@ -98,11 +94,11 @@ fn witness_words(switch: &Switch<'_>, place: &Place) -> String {
             let names: Vec<&str> = wires.iter().map(|wire| wire.console.as_str()).collect();
             format!("console {}: what prints has power", names.join(", "))
         }
-        PlaceWitness::DebugPort if named => "the debug port: what answers has power".to_owned(),
-        PlaceWitness::DebugPort => {
+        PlaceSense::DebugPort if named => "the debug port: what answers has power".to_owned(),
+        PlaceSense::DebugPort => {
             format!("the debug port, because {device} cannot be read back: what answers has power")
         }
-        PlaceWitness::Nobody if named => "nobody".to_owned(),
-        PlaceWitness::Nobody => format!("nobody but {device}, which is read back"),
+        PlaceSense::Nobody if named => "nobody".to_owned(),
+        PlaceSense::Nobody => format!("nobody but {device}, which is read back"),
     }
 }

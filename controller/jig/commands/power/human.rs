@@ -12,7 +12,7 @@ use crate::render::one_line;
 const MAX_ANSWER: u64 = 256;
 
 /// The person at the terminal.
-pub(super) struct Terminal;
+pub(crate) struct Terminal;
 
 impl AskHuman for Terminal {
     fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<(), String>> {

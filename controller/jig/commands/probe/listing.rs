@@ -1,12 +1,12 @@
 //! `jig probes`.
 
+use jig_lab::Catalogue;
 use jig_model::exit;
 use jig_probe::list_probes;
 use serde_json::json;
 
 use super::place::served_places;
 use crate::args::Common;
-use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::render::{Screen, Style, Table, one_line};
 
@@ -14,7 +14,7 @@ use crate::render::{Screen, Style, Table, one_line};
 ///
 /// JSON: `{"probes":[{"name","selector","kind","port","holder","accessible","place","chip"}]}`.
 pub(crate) fn probes(common: &Common, screen: &Screen) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(common)?;
+    let catalogue = Catalogue::load(&common.lab())?;
     let runtime = super::port::runtime()?;
     let real = runtime.block_on(list_probes());
     let real = real.map_err(|error| Failure::of(error.fault(), &error))?;

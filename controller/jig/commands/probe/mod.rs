@@ -20,7 +20,7 @@ pub(crate) use debug::{backtrace, dump, gdb};
 pub(crate) use flash::{erase, flash};
 pub(crate) use listing::probes;
 pub(crate) use memory::memory;
-pub(in crate::commands) use place::{lock, served_places};
+pub(in crate::commands) use place::served_places;
 pub(in crate::commands) use port::{runtime, stops};
 pub(crate) use registers::registers;
 pub(crate) use rtt::rtt;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_drivers::qemu::QemuFactory;
+use jig_lab::Catalogue;
 use jig_model::image::Segment;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BindContext, NoLedger, Protocols};
@@ -16,10 +17,8 @@ use jig_rig::store::{FlashFile, PlaceLock, PlaceLockError, Places};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use super::super::turn;
 use super::port::Lasting;
 use super::tap::Tap;
-use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
 
@@ -171,14 +170,13 @@ impl LocalBoard {
         let evidence = tempfile::tempdir().map_err(|error| {
             Failure::new(Fault::Lab, format!("could not make a folder for the board: {error}"))
         })?;
-        let images = Catalogue::images_dir();
         let profile = &Arc::new(for_debuggers(profile));
         let context = BindContext {
             profile: Arc::clone(profile),
             resource: place.resource.clone(),
             sink: Arc::new(tap),
             evidence: evidence.path().to_owned(),
-            images: std::path::absolute(&images).unwrap_or(images),
+            images: catalogue.images_dir(),
             ledger: Arc::new(NoLedger),
         };
         let (protocols, machine) = QemuFactory
@@ -265,18 +263,16 @@ fn for_debuggers(profile: &BoardProfile) -> BoardProfile {
 }
 
 /// Takes a place for a verb.
-pub(in crate::commands) async fn lock(
+pub(super) async fn lock(
     places: &Places,
     place: &PlaceName,
     wait: Duration,
     screen: &Screen,
 ) -> Result<PlaceLock, Failure> {
-    turn::take(places, place, wait, screen).await.map_err(|error| {
-        let failure = turn::refused(&error);
-        match error {
-            PlaceLockError::Held { .. } => failure.help("wait for it with --wait 30s"),
-            PlaceLockError::Kept { .. } | PlaceLockError::Store(_) => failure,
-        }
+    jig_lab::hold(places, place, wait, screen).await.map_err(|error| {
+        let held = matches!(error, PlaceLockError::Held { .. });
+        let failure = Failure::from(error);
+        if held { failure.help("wait for it with --wait 30s") } else { failure }
     })
 }
 

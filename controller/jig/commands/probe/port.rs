@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use jig_lab::Lab;
 use jig_model::exit::CANCELLED;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
@@ -17,12 +18,11 @@ use jig_probe::{
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use super::super::power::outlet_that_is_off;
+use super::super::open_lab;
 use super::debug::symbols_of;
 use super::help::failed;
 use super::place::{Held, Wish, hold};
 use crate::args::{Common, ProbeOptions, ProbeTarget, WireProtocol};
-use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
 
@@ -144,14 +144,15 @@ pub(super) fn with_port(
     lasting: Lasting,
     act: impl AsyncFnOnce(&Port) -> Result<(u8, Leave), Failure>,
 ) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(common)?;
+    let lab = open_lab(common)?;
+    let catalogue = lab.catalogue();
     let (place, profile) = catalogue.place(&at.target.board)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let stops = stops().map_err(|error| Failure::of(Fault::Bug, &error))?;
         let (selector, mut options) = wishes(&at.probe, &place.resource)?;
         let wish = Wish { selector, wait: at.probe.wait, lasting };
-        let held = hold(&catalogue, screen, &place, &profile, wish).await?;
+        let held = hold(catalogue, screen, &place, &profile, wish).await?;
         held.complete(&mut options, &profile);
         let attached = match held.source() {
             Ok(source) => ProbeHandle::attach(source, options).await,
@@ -164,7 +165,7 @@ pub(super) fn with_port(
             Ok(both) => both,
             Err(error) => {
                 held.release().await;
-                return Err(not_attached(&error, &catalogue, &place).await);
+                return Err(not_attached(&error, &lab, &place).await);
             }
         };
         for failure in &attached.failures {
@@ -205,12 +206,12 @@ pub(super) fn with_port(
 
 /// Says why a board's debug port was not attached to. One without power is not the probe's
 /// fault; only then is its outlet asked, for it may take seconds to answer.
-async fn not_attached(error: &ProbeError, catalogue: &Catalogue, place: &Place) -> Failure {
+async fn not_attached(error: &ProbeError, lab: &Lab, place: &Place) -> Failure {
     let failure = failed(error, &place.name);
     if error.fault() != Fault::Lab {
         return failure;
     }
-    match outlet_that_is_off(catalogue, place).await {
+    match lab.outlet_that_is_off(place).await {
         None => failure,
         Some(outlet) => {
             let Failure { fault, message, .. } = failure;

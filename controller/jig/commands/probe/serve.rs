@@ -1,5 +1,6 @@
 //! `jig probe serve`: an emulated board that any probe-rs tool can use.
 
+use jig_lab::Catalogue;
 use jig_model::rig_file::Resource;
 use jig_model::{Fault, exit};
 use jig_probe::{
@@ -12,7 +13,6 @@ use super::place::{LocalBoard, lock, socket_of};
 use super::port::{payload_of, runtime, stops};
 use super::tap::Tap;
 use crate::args::{Common, ProbeCommand};
-use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
 
@@ -25,7 +25,7 @@ pub(crate) fn probe(
     command: ProbeCommand,
 ) -> Result<u8, Failure> {
     let ProbeCommand::Serve { target, listen, image, wait } = command;
-    let catalogue = Catalogue::load(common)?;
+    let catalogue = Catalogue::load(&common.lab())?;
     let (place, profile) = catalogue.place(&target.board)?;
     if let Resource::Probe(bound) = &place.resource {
         let words = format!("{} is a real board behind probe {}", place.name, bound.selector);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_lab::{Catalogue, Lab, health_policy};
 use jig_model::PlaceName;
 use jig_model::protocol::BoxFuture;
 use jig_model::rig_file::{Place, Resource};
@@ -14,8 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::desk::Desk;
 use crate::args::Common;
-use crate::catalogue::Catalogue;
-use crate::commands::{health, recover};
+use crate::commands::{open_lab, recover};
 use crate::failure::Failure;
 
 /// How often it is looked whose turn it is: as often as a profile may want it.
@@ -31,25 +31,26 @@ pub(super) async fn rounds(
     stop: &CancelToken,
 ) {
     let pause = every.unwrap_or(TURN);
-    let mut turns = interval_at(Instant::now() + pause, pause);
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut retries = interval_at(Instant::now() + pause, pause);
+    retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut waiting = Waiting::default();
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            _ = turns.tick() => {}
+            _ = retries.tick() => {}
         }
         // Read anew: the rig may be another one by now, or broken, which is said elsewhere.
-        let Ok(catalogue) = Catalogue::load(common) else { continue };
+        let Ok(lab) = open_lab(common) else { continue };
+        let catalogue = lab.catalogue();
         // Emulated boards are made anew for each run, and started for nobody.
         let real =
             catalogue.rig.places.iter().filter(|at| matches!(at.resource, Resource::Probe(_)));
         let names: Vec<PlaceName> = match every {
             Some(_) => real.map(|place| place.name.clone()).collect(),
-            None => waiting.due(Instant::now(), real.filter_map(|at| paced(&catalogue, at))),
+            None => waiting.due(Instant::now(), real.filter_map(|at| paced(catalogue, at))),
         };
-        let look = Look { common, catalogue: &catalogue };
+        let look = Look(&lab);
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
@@ -59,7 +60,7 @@ pub(super) async fn rounds(
             if stop.is_cancelled() {
                 return;
             }
-            if let Err(failure) = prove(common, &catalogue, &name).await {
+            if let Err(failure) = prove(common, &lab, &name).await {
                 tracing::warn!(place = %name, why = failure.message, "not asked for a proof");
             }
         }
@@ -97,24 +98,21 @@ impl Waiting {
 }
 
 /// The checks of a place.
-struct Look<'c> {
-    common: &'c Common,
-    catalogue: &'c Catalogue,
-}
+struct Look<'l>(&'l Lab);
 
 impl IdleCheck for Look<'_> {
     fn check<'a>(&'a self, place: &'a PlaceName, give_way: CancelToken) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let examined = async {
-                let (here, profile) = self.catalogue.place(place)?;
-                let book = health::open(self.catalogue)?;
-                health::examine_place(self.common, self.catalogue, &here, &profile, &book).await
+                let (here, profile) = self.0.catalogue().place(place)?;
+                let store = self.0.health_store()?;
+                Ok::<_, Failure>(self.0.examine(&here, &profile, &store).await?.health)
             };
             tokio::select! {
                 biased;
                 () = give_way.cancelled() => {}
                 examined = examined => match examined {
-                    Ok((_, now)) => tracing::info!(%place, state = now.state.as_str(), "looked at"),
+                    Ok(now) => tracing::info!(%place, state = now.state.as_str(), "looked at"),
                     Err(Failure { message, .. }) => {
                         tracing::warn!(%place, why = message, "an idle place was not looked at");
                     }
@@ -126,9 +124,9 @@ impl IdleCheck for Look<'_> {
 
 /// Boots the known-good image of a place that is out of service, if it has one: enough passes
 /// bring it back. Nobody waits for such a place, as runs are refused there.
-async fn prove(common: &Common, catalogue: &Catalogue, name: &PlaceName) -> Result<(), Failure> {
-    let (place, _) = catalogue.place(name)?;
-    let state = health::open(catalogue)?.of_by(&health::policy(&place), name);
+async fn prove(common: &Common, lab: &Lab, name: &PlaceName) -> Result<(), Failure> {
+    let (place, _) = lab.catalogue().place(name)?;
+    let state = lab.health_store()?.of_by(&health_policy(&place), name);
     let out = state.is_ok_and(|now| now.state == HealthState::Quarantined);
     if !out || place.canary.is_none() {
         return Ok(());

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use jig_drivers::serial::keeper::Door;
 use jig_drivers::serial::{LastingWire, SerialPort};
+use jig_lab::Catalogue;
 use jig_model::exit::CANCELLED;
 use jig_model::keeper::{KeptState, KeptStatus};
 use jig_model::protocol::{BoxFuture, Wire};
@@ -36,7 +37,6 @@ use self::desk::Desk;
 use self::rig_watch::RigWatch;
 use super::probe::runtime;
 use crate::args::{Common, ServeArgs};
-use crate::catalogue::Catalogue;
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
 
@@ -60,7 +60,7 @@ const MOST_CALLERS: usize = 256;
 /// `{"event":"ready","at","socket","consoles"}`, `{"event":"reloaded","at","began","changed",
 /// "ended"}` or `{"event":"rig_refused","at","error"}`.
 pub(crate) fn serve(common: &Common, args: ServeArgs) -> Result<u8, Failure> {
-    let catalogue = Catalogue::load(common)?;
+    let catalogue = Catalogue::load(&common.lab())?;
     let places = catalogue.places();
     let _lock = places.try_keep().map_err(|error| {
         let words = escape(chain(&error).as_bytes());
@@ -173,9 +173,10 @@ async fn reload(
     if !watch.has_changed(common) {
         return;
     }
-    let catalogue = match Catalogue::load(common) {
+    let catalogue = match Catalogue::load(&common.lab()) {
         Ok(catalogue) => catalogue,
-        Err(failure) => {
+        Err(error) => {
+            let failure = Failure::from(error);
             if screen.json() {
                 let (at, error) = (jiff::Timestamp::now(), &failure.message);
                 screen.out_json(&json!({"event": "rig_refused", "at": at, "error": error}));

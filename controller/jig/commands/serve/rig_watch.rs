@@ -3,8 +3,9 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
+use jig_lab::rig_files;
+
 use crate::args::Common;
-use crate::catalogue::{Surroundings, rig_files};
 
 /// What tells a file from what it was: its inode, size and time of change.
 type Mark = (u64, u64, i64, i64);
@@ -36,7 +37,7 @@ impl RigWatch {
 
 fn look(common: &Common) -> Vec<(PathBuf, Option<Mark>)> {
     // A file that was named and is gone is a change, and reading it says what is wrong.
-    let files = rig_files(common.rig.as_deref(), &Surroundings::of_process()).unwrap_or_default();
+    let files = rig_files(&common.lab()).unwrap_or_default();
     let mark = |path: &PathBuf| {
         let about = std::fs::metadata(path).ok()?;
         Some((about.ino(), about.size(), about.mtime(), about.mtime_nsec()))

@@ -136,7 +136,7 @@ fn a_flood_of_problems_is_bounded() {
 
 #[test]
 fn places_of_dotted_tables_are_shown() {
-    let found = problems("version = 1\nwait = '1s'\npart.name = 'x'\nlimits.storm = 1\n");
+    let found = problems("version = 1\nwait = '1s'\npart.name = 'x'\nlimits.flood = 1\n");
     let found: Vec<_> = found.into_iter().map(|(check, at, _)| (check, at)).collect();
     let expected = [("document::wrong-type", "part"), ("document::unknown-key", "limits")];
     assert_eq!(found, expected.map(|(check, at)| (check, at.to_owned())));
@@ -169,4 +169,28 @@ fn hostile_documents_cost_little() {
         assert!(started.elapsed().as_secs() < 20, "{unit:?} took {:?}", started.elapsed());
     }
     assert_eq!(problems(&"#".repeat(1 << 19))[0].0, "document::size");
+}
+
+#[test]
+fn a_key_by_its_old_name_is_told_the_new_one() {
+    crate::toml_table! {
+        /// A device.
+        struct RawDevice {
+            /// Its version.
+            version: u32 = optional,
+            /// Time between two commands.
+            min_interval: String = optional,
+        }
+    }
+    let (text, findings) = ("version = 1\ngap = '1s'\nstorm = '2M'\n", Findings::new());
+    let raw = open::<RawDevice>("device", 1, text, &findings);
+    let problems = findings.finish("device", "device.toml", text, raw).unwrap_err();
+    let said: Vec<_> = problems.list.iter().map(|p| (p.check, p.message.as_str())).collect();
+    assert_eq!(
+        said,
+        [
+            ("document::renamed-key", "`gap` is now called `min_interval`"),
+            ("document::unknown-key", "unknown key `storm`"),
+        ]
+    );
 }

@@ -121,7 +121,7 @@ fn lower_recovery(raw: RawRecovery) -> Option<Recovery> {
             Some(steps) => steps.value.into_iter().map(|step| step.value).collect(),
             None => default.ladder,
         },
-        cures: value_or(raw.cures, default.cures),
+        max_recoveries: value_or(raw.max_recoveries, default.max_recoveries),
         within: value_or(raw.within, default.within),
         long_off: value_or(raw.long_off, default.long_off),
     })
@@ -204,7 +204,7 @@ fn lower_stage(raw: RawStage) -> Option<BootStage> {
 fn lower_limits(raw: RawLimits) -> Limits {
     let default = Limits::default();
     Limits {
-        storm_bytes: raw.storm.map_or(default.storm_bytes, |storm| storm.value.0),
+        flood_bytes: raw.flood.map_or(default.flood_bytes, |flood| flood.value.0),
         boot_loop: value_or(raw.boot_loop, default.boot_loop),
         settle: value_or(raw.settle, default.settle),
         silence: value_or(raw.silence, default.silence),

@@ -4,7 +4,7 @@ use jig_model::image::{DeployReport, Image};
 use jig_model::post_mortem::PostMortem;
 use jig_model::protocol::{
     BoxFuture, CheckReport, DebugPort, DriverError, Flasher, HealthCheck, PostMortemRequest, Power,
-    PowerState, PowerWitness, Reset,
+    PowerSense, PowerState, Reset,
 };
 use jig_model::{Cause, chain};
 use tokio::sync::{mpsc, oneshot};
@@ -84,7 +84,7 @@ impl DebugPort for BoardHandle {
     }
 }
 
-impl PowerWitness for BoardHandle {
+impl PowerSense for BoardHandle {
     fn name(&self) -> String {
         "the debug port".to_owned()
     }
@@ -95,7 +95,7 @@ impl PowerWitness for BoardHandle {
         Box::pin(async {
             match self.ask(Order::Check).await {
                 Ok(_) => Ok(Some(PowerState::On)),
-                Err(error) if error.cause == Cause::ChipSilent => Ok(Some(PowerState::Off)),
+                Err(error) if error.cause == Cause::TargetUnresponsive => Ok(Some(PowerState::Off)),
                 Err(error) => {
                     tracing::debug!(error = chain(&error), "the debug port cannot tell");
                     Ok(None)

@@ -39,7 +39,7 @@ impl GarbageScanner {
         Self { start, cut: Vec::new(), found: None, noise: 0, text: 0 }
     }
 
-    /// Returns the first such passage: first byte, and one past the last that is shown.
+    /// Returns the first such range: first byte, and one past the last that is shown.
     pub(super) fn found(&self) -> Option<(u64, u64)> {
         self.found
     }
@@ -96,7 +96,7 @@ impl GarbageScanner {
 
 /// Tells whether bytes may become a character when others follow.
 fn begins_a_character(bytes: &[u8]) -> bool {
-    // An error without a length is one that more bytes may cure.
+    // An error without a length is one that more bytes may recovery.
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 

@@ -6,30 +6,30 @@
 //! # Design
 //! Three parties share one [`board::Board`], which only collects facts:
 //! the driver reports events and wires into it, a [`watcher::Watcher`] per console reads
-//! the log (faults, boot loops, storms, results, build id), and the [`actions::Actions`]
+//! the log (faults, boot loops, floods, results, build id), and the [`actions::Actions`]
 //! do what the plan says and stop waiting as soon as the facts say it is pointless.
 
+mod abort_condition;
 mod actions;
-mod aftermath;
 mod board;
+mod board_timeout;
 mod bound;
+mod compiled_patterns;
 mod consoles;
+mod drain;
 mod garbage;
 mod identity;
-mod lookout;
-mod patience;
 mod perform;
 mod post_mortem;
 #[cfg(test)]
 mod tests;
-mod trouble;
 mod watcher;
 mod watching;
 mod wire_watch;
 
 pub use board::EventSink;
 pub use bound::{BindRequest, Bound};
-pub use lookout::Lookout;
+pub use compiled_patterns::RunPatterns;
 pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};
 #[cfg(test)]
 pub(crate) use tests::fake;

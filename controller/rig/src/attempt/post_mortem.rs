@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::actions::Actions;
 use super::board::Board;
 use super::perform::AttemptRequest;
-use crate::judge::{Finding, Incident, IncidentKind, Passage};
+use crate::judge::{ByteRange, Finding, Incident, IncidentKind};
 use crate::store::{POST_MORTEM_FILE, RunDir};
 use crate::workflow::{ActionFailure, CancelToken};
 
@@ -60,7 +60,10 @@ fn why(incidents: &[Incident], failure: Option<&ActionFailure>) -> Option<Cause>
     // What was waited for in vain may be what a target that hangs cannot print. A failed
     // assertion or host command says nothing of where the target stands.
     let silent = failed.filter(|cause| {
-        matches!(cause, Cause::Hang | Cause::ExpectMissed | Cause::NoOutput | Cause::NoEnd)
+        matches!(
+            cause,
+            Cause::Hang | Cause::ExpectMissed | Cause::NoOutput | Cause::ReportIncomplete
+        )
     });
     recognised.or(seen).or(silent)
 }
@@ -149,8 +152,8 @@ impl Desk<'_> {
         // What was learned is in the event even where the disk took no file.
         board.emit(RunEvent::PostMortem { artefact: file.clone(), report });
         written.map_err(|error| format!("write {}: {error}", path.display()))?;
-        let passage = Passage { file, start: 0, end: json.len() as u64, text: summary };
-        Ok(Finding { proves, passage })
+        let range = ByteRange { file, start: 0, end: json.len() as u64, text: summary };
+        Ok(Finding { proves, range })
     }
 
     /// Cuts what names out of an image's debug information may have blown up, and makes

@@ -12,7 +12,7 @@ fn fault(name: &str, pattern: &str) -> FaultSignature {
 
 fn limits() -> Limits {
     Limits {
-        storm_bytes: 100,
+        flood_bytes: 100,
         boot_loop: 2,
         settle: Duration::ZERO,
         silence: Duration::from_secs(10),
@@ -37,7 +37,7 @@ fn recogniser() -> Recogniser {
 }
 
 #[test]
-fn a_fault_is_told_once_per_line_with_its_passage() {
+fn a_fault_is_told_once_per_line_with_its_range() {
     let mut recogniser = recogniser();
     let found = recogniser.feed(b"hello\nE: HardFault at 0x4\nnext\n", NOW);
     assert_eq!(found.len(), 1);
@@ -67,11 +67,11 @@ fn boots_beyond_those_asked_for_make_a_loop() {
 }
 
 #[test]
-fn a_storm_is_told_at_the_exact_byte_of_its_boot() {
+fn a_flood_is_told_at_the_exact_byte_of_its_boot() {
     let mut recogniser = recogniser();
     assert!(recogniser.feed(&[b'x'; 100], NOW).is_empty());
     let found = recogniser.feed(b"yy", NOW);
-    assert_eq!((found[0].cause, found[0].start, found[0].end), (Cause::OutputStorm, 0, 101));
+    assert_eq!((found[0].cause, found[0].start, found[0].end), (Cause::OutputFlood, 0, 101));
     assert!(recogniser.feed(&[b'x'; 100], NOW).is_empty());
     recogniser.expect_boot(202, NOW);
     assert!(recogniser.feed(&[b'x'; 100], NOW).is_empty());
@@ -90,7 +90,7 @@ fn silence_is_told_once_until_the_board_speaks_again() {
 }
 
 #[test]
-fn a_passage_over_many_lines_is_one_fault() {
+fn a_range_over_many_lines_is_one_fault() {
     let mut recogniser = recogniser();
     let found = recogniser.feed(b"dump\naz\nbz\ncz\ndump z\n", NOW);
     let spans: Vec<_> = found.iter().map(|r| (r.start, r.end)).collect();

@@ -5,8 +5,8 @@ use jig_model::PlaceName;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 
-use super::schema::patiently;
-use super::{HealthBook, HealthError};
+use super::schema::retried;
+use super::{HealthError, HealthStore};
 
 /// A day in seconds.
 const DAY: f64 = 86_400.0;
@@ -24,8 +24,8 @@ pub struct Figures {
     pub served: u64,
     /// How many times recovery was tried.
     pub recoveries: u64,
-    /// How many times of these it cured the rig.
-    pub cured: u64,
+    /// How many times of these it recovered the rig.
+    pub recovered: u64,
     /// The middle of the times it took to put an image on the board, in milliseconds.
     pub flash_ms_median: Option<u64>,
     /// How many times console output was lost.
@@ -61,16 +61,16 @@ SELECT (SELECT min(at_us) FROM event WHERE place = ?1 AND at_us >= ?2),
     coalesce(sum(json_extract(body, '$.what.overruns')), 0)
 FROM event WHERE place = ?1 AND kind IN ('run_ended', 'recovery_ended') AND at_us >= ?2";
 
-impl HealthBook {
-    /// Adds up what happened at a place since a moment. Only what the book still keeps is
+impl HealthStore {
+    /// Adds up what happened at a place since a moment. Only what the store still keeps is
     /// counted: the newest ten thousand events of the place.
     ///
     /// # Errors
-    /// The book cannot be read.
+    /// The store cannot be read.
     pub fn figures(&self, place: &PlaceName, since: Timestamp) -> Result<Figures, HealthError> {
         let mut connection = self.connection();
-        let (mut figures, first) = patiently(self.path(), || {
-            // One view of the book for all of it.
+        let (mut figures, first) = retried(self.path(), || {
+            // One view of the store for all of it.
             let view = connection.transaction()?;
             count(&view, place.as_str(), since.as_microsecond())
         })?;
@@ -88,7 +88,7 @@ fn count(view: &Connection, place: &str, since: i64) -> rusqlite::Result<(Figure
             passed: row.get(2)?,
             served: row.get(3)?,
             recoveries: row.get(4)?,
-            cured: row.get(5)?,
+            recovered: row.get(5)?,
             flash_ms_median: None,
             gaps: row.get(7)?,
             overruns: row.get(8)?,

@@ -11,7 +11,7 @@ pub enum HealthState {
     Healthy,
     /// Something of the rig failed lately.
     Suspect,
-    /// The rig failed again and again, or could not be cured.
+    /// The rig failed again and again, or could not be recovered.
     Unhealthy,
     /// Nobody knows its state; it takes proof to use it again.
     Quarantined,
@@ -22,7 +22,7 @@ impl HealthState {
     pub const ALL: &'static [Self] =
         &[Self::Healthy, Self::Suspect, Self::Unhealthy, Self::Quarantined];
 
-    /// Returns the stable text form, as used in JSON and in the book.
+    /// Returns the stable text form, as used in JSON and in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",

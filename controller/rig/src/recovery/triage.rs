@@ -5,9 +5,9 @@ use jig_model::{Cause, Verdict};
 /// Who may have to be looked at before a verdict is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suspicion {
-    /// Nobody: the evidence names who it was, or no repair helps.
+    /// Nobody: the evidence names who it was, or no recovery helps.
     Nobody,
-    /// The rig: it is repaired, and the test has its turn again.
+    /// The rig: it is recovered, and the test has its turn again.
     Rig,
     /// The firmware or the rig: what did not happen may have been kept from happening. A
     /// known-good image on the same place tells.
@@ -40,7 +40,7 @@ pub fn suspicion(verdict: &Verdict) -> Suspicion {
         // either.
         Cause::GuestExit
         | Cause::TargetAborted
-        | Cause::OutputStorm
+        | Cause::OutputFlood
         | Cause::WatchdogReset
         | Cause::UnexpectedReset
         | Cause::BootLoop
@@ -50,7 +50,7 @@ pub fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::NoResults
         | Cause::NoTests
         | Cause::PlanMismatch
-        | Cause::NoEnd
+        | Cause::ReportIncomplete
         | Cause::IdentityMissing
         | Cause::GoalMissed => Suspicion::Either,
 
@@ -58,18 +58,18 @@ pub fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::WrongImage
         | Cause::EmulatorRefused
         | Cause::EmulatorKilled
-        | Cause::EmulatorVanished
+        | Cause::EmulatorExited
         | Cause::EmulatorStuck
         | Cause::ProbeMissing
-        | Cause::ProbeHeld
+        | Cause::ProbeBusy
         | Cause::ProbeLost
-        | Cause::ChipSilent
+        | Cause::TargetUnresponsive
         | Cause::RigUnhealthy
         | Cause::ConsoleLost
         | Cause::DeployFailed
         | Cause::PowerFailed
         | Cause::PowerUnreachable
-        | Cause::PowerLied
+        | Cause::PowerMismatch
         | Cause::StorageFailed => Suspicion::Rig,
 
         // Only a person changes these: what is soldered, what is locked, what is not installed.

@@ -14,17 +14,17 @@ use jig_model::{Cause, ConsoleName, Fault, PlaceName, RunEvent, Verdict, Verdict
 
 use tracing::Instrument as _;
 
-use super::chart::Chart;
-use super::first_look::{FirstLook, Ready};
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::Making;
-use super::patience::patiently;
-use super::turns::Turns;
-use crate::attempt::Lookout;
+use super::preflight::{Preflight, Ready};
+use super::recorder::HealthRecorder;
+use super::retry_policy::RetryPolicy;
+use super::run_driver::RunDriver;
+use super::storage_retry::retried;
+use crate::attempt::RunPatterns;
 use crate::console::{ConsoleHandle, Syncing};
-use crate::health::HealthBook;
+use crate::health::HealthStore;
 use crate::report::combine;
 use crate::store::{
     Clock, ImageRecord, LiveRun, NewRun, Places, PlanRecord, RunRecord, RunStore, StoreError,
@@ -56,8 +56,8 @@ pub struct SessionRequest {
     pub image: Option<PathBuf>,
     /// How many attempts to make; at least one is made.
     pub repeat: u32,
-    /// How often the rig may be repaired on the way; as the profile says if nothing.
-    pub cures: Option<u32>,
+    /// How often the rig may be recovered on the way; as the profile says if nothing.
+    pub max_recoveries: Option<u32>,
     /// The place's known-good image, where somebody declares one; its path resolved.
     pub canary: Option<Canary>,
 }
@@ -77,7 +77,7 @@ pub struct Bench<'a> {
     /// The rest of the lab.
     pub lab: &'a dyn Lab,
     /// Where the health of places is kept.
-    pub health: Option<&'a HealthBook>,
+    pub health: Option<&'a HealthStore>,
     /// What places keep between runs; known-good images are kept and found there.
     pub places: Option<&'a Places>,
     /// Makes the host that a run's commands run on.
@@ -124,8 +124,8 @@ impl SessionError {
 
 /// Makes a run.
 ///
-/// An attempt that the rig spoiled is made again once the rig is repaired. If it cannot be
-/// repaired, that ends the run: what the attempt would have shown is not known.
+/// An attempt that the rig spoiled is made again once the rig is recovered. If it cannot be
+/// recovered, that ends the run: what the attempt would have shown is not known.
 ///
 /// # Errors
 /// The request is wrong, or the run could not be recorded. What went wrong in the run
@@ -137,19 +137,18 @@ pub async fn run(
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
     check_requirements(&request)?;
-    let look = FirstLook::begin(bench.lab, &request);
+    let look = Preflight::begin(bench.lab, &request);
     let given = request.image.as_deref();
     let (plan, profile, resource) = (&request.plan, &request.profile, &request.resource);
-    let read = patiently(|| images::read(plan, given, profile, resource)).await?;
+    let read = retried(|| images::read(plan, given, profile, resource)).await?;
     let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
     let mut live =
-        patiently(|| bench.store.begin(new_run(&request, &read, bench), Arc::clone(&clock)))
-            .await?;
+        retried(|| bench.store.begin(new_run(&request, &read, bench), Arc::clone(&clock))).await?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live).await?;
     let events = RunEvents::new(&live, &observer);
-    let chart = Chart::new(bench.health, live.id().clone());
+    let recorder = HealthRecorder::new(bench.health, live.id().clone());
     let seat = Seat {
         place: request.place.clone(),
         resource: request.resource.clone(),
@@ -158,32 +157,34 @@ pub async fn run(
         outlet: bench.outlet,
         canary: request.canary.clone(),
     };
-    let mut making = Making {
+    let mut driver = RunDriver {
         bench,
         seat,
         plan: &request.plan,
         images: &images,
         live: &mut live,
-        lookout: Arc::new(Lookout::new(Arc::clone(&request.profile))),
+        patterns: Arc::new(RunPatterns::new(Arc::clone(&request.profile))),
         events,
         observer,
         cancel,
-        turns: Turns::new(request.cures.unwrap_or(request.profile.recovery.cures)),
+        retries: RetryPolicy::new(
+            request.max_recoveries.unwrap_or(request.profile.recovery.max_recoveries),
+        ),
         displaced: false,
         number: 0,
         syncing: Vec::new(),
-        chart: chart.clone(),
+        recorder: recorder.clone(),
     };
-    let Ready { notes, unfit } = making.ready(look).instrument(span.clone()).await;
+    let Ready { notes, unfit } = driver.ready(look).instrument(span.clone()).await;
     let turns = if unfit.is_none() { request.repeat.max(1) } else { 0 };
     let mut verdicts: Vec<Verdict> = unfit.into_iter().collect();
     let mut syncing = Vec::new();
     for _ in 0..turns {
-        let verdict = making.turn().instrument(span.clone()).await?;
+        let verdict = driver.run_test().instrument(span.clone()).await?;
         let kind = verdict.kind;
         verdicts.push(verdict);
         // The logs of the attempt before were synced while this one ran.
-        let logs = std::mem::take(&mut making.syncing);
+        let logs = std::mem::take(&mut driver.syncing);
         let lost = durable(std::mem::replace(&mut syncing, logs)).await;
         if let Some(error) = lost {
             verdicts.push(error);
@@ -193,19 +194,19 @@ pub async fn run(
             break;
         }
     }
-    let put_back = making.put_back().instrument(span.clone()).await?;
-    syncing.append(&mut making.syncing);
+    let put_back = driver.put_back().instrument(span.clone()).await?;
+    syncing.append(&mut driver.syncing);
     verdicts.extend(durable(syncing).await);
-    let (place, events) = (making.seat.place.clone(), Arc::clone(&making.events));
+    let (place, events) = (driver.seat.place.clone(), Arc::clone(&driver.events));
     let mut verdict = combine(&verdicts);
     verdict.notes.extend(put_back);
     events.own_up(&mut verdict);
     verdict.notes.splice(0..0, notes);
     // The end is written once; that it can be is waited for before.
-    drop(patiently(|| live.update(|_| {})).await);
+    drop(retried(|| live.update(|_| {})).await);
     let record = live.finish(verdict)?;
     if let Some(verdict) = &record.verdict {
-        chart.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
+        recorder.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
     }
     Ok(record)
 }
@@ -254,7 +255,7 @@ async fn keep(
         let file = format!("image-{}.{}", number + 1, read.image.format.extension());
         let path = live.dir().artefact_path(&file);
         let write = || std::fs::write(&path, &read.bytes);
-        patiently(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
+        retried(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
         kept.insert(name, Image { path, ..read.image });
     }
     Ok(kept)

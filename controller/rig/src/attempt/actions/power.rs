@@ -9,7 +9,7 @@ use jig_model::plan::PowerOp;
 use tokio::time::timeout;
 
 use super::{Actions, by_driver};
-use crate::attempt::trouble::ended;
+use crate::attempt::abort_condition::ended;
 use crate::workflow::ActionFailure;
 
 /// How a probe's deployment calls itself: in a run it always reads back what it has written.
@@ -22,7 +22,7 @@ pub(in crate::attempt) fn lied(op: PowerOp) -> ActionFailure {
         PowerOp::On => "the power was switched on, it is said, but no boot began",
         PowerOp::Cycle => "the power was cycled, it is said, but no boot began",
     };
-    ActionFailure::new(Cause::PowerLied, detail)
+    ActionFailure::new(Cause::PowerMismatch, detail)
 }
 
 impl Actions<'_> {

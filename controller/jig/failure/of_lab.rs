@@ -1,0 +1,217 @@
+//! What to type next when the rig refused a command.
+
+use jig_lab::{
+    BindError, CatalogueError, ChecksError, ExamineError, InjectError, RunError, SwitchError,
+};
+use jig_model::document::did_you_mean;
+use jig_model::{BoardId, DeviceName, Fault, PlaceName};
+use jig_rig::console::escape;
+use jig_rig::health::HealthError;
+use jig_rig::store::{PlaceLockError, StoreError};
+
+use super::{Failure, chain};
+
+impl From<CatalogueError> for Failure {
+    fn from(error: CatalogueError) -> Self {
+        let failure = Self::of(error.fault(), &error);
+        match error {
+            CatalogueError::Problems(problems) => Self::problems(problems),
+            CatalogueError::RigFile { .. } => {
+                failure.help("give the right file to --rig or in JIG_RIG, or leave both out")
+            }
+            CatalogueError::NoFolder { .. } => {
+                failure.help("give a folder of board profiles to --boards or in JIG_BOARDS")
+            }
+            CatalogueError::Unreadable { path, .. } => {
+                let what = if path.is_dir() { "folder" } else { "file" };
+                failure.help(format!("make the {what} readable for this user, or remove it"))
+            }
+            CatalogueError::UnknownPlace { unknown, rig_file: Some(file) } => {
+                failure.help(format!(
+                    "the board {} is known, but no place has that name: add a [[place]] to {}, or \
+                     see `jig boards`",
+                    unknown.name,
+                    escape(file.display().to_string().as_bytes())
+                ))
+            }
+            CatalogueError::UnknownPlace { unknown, rig_file: None } => {
+                failure.help(with_list(&unknown.help))
+            }
+            CatalogueError::UnknownBoard { board, known } => {
+                let known = known.iter().map(BoardId::as_str);
+                failure.help(with_list(&did_you_mean(board.as_str(), known)))
+            }
+        }
+    }
+}
+
+/// Adds where all names are found to a suggestion, which may be a question.
+fn with_list(help: &str) -> String {
+    let joint = if help.ends_with('?') { "" } else { ";" };
+    format!("{help}{joint} `jig boards` lists them")
+}
+
+impl From<BindError> for Failure {
+    fn from(error: BindError) -> Self {
+        Self::of(error.fault(), &error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::of(error.fault(), &error)
+    }
+}
+
+impl From<PlaceLockError> for Failure {
+    fn from(error: PlaceLockError) -> Self {
+        Self::new(error.fault(), escape(chain(&error).as_bytes()).to_string())
+    }
+}
+
+impl From<HealthError> for Failure {
+    fn from(error: HealthError) -> Self {
+        let failure = Self::of(error.fault(), &error);
+        match error {
+            HealthError::Damaged { path, .. } => {
+                // With its journal: SQLite would bring the old pages back from a journal that
+                // stays.
+                let (folder, path) = (path.with_extension("damaged"), path.display());
+                let folder = folder.display();
+                failure.help(format!(
+                    "runs go on without it; set it aside to begin a new one: mkdir {folder} && mv \
+                     {path}* {folder}"
+                ))
+            }
+            HealthError::Newer { .. } => failure.help("use the jig that wrote it, or a newer one"),
+            HealthError::Full { .. } => failure.help("free some space: jig runs prune"),
+            HealthError::Busy { path, .. } => {
+                failure.help(format!("see who has it: fuser -v {}", path.display()))
+            }
+            HealthError::Folder { .. }
+            | HealthError::Unwritable { .. }
+            | HealthError::Sqlite { .. }
+            | HealthError::Encode { .. } => failure,
+        }
+    }
+}
+
+impl From<ChecksError> for Failure {
+    fn from(error: ChecksError) -> Self {
+        match error {
+            ChecksError::Folder(_) => Self::of(error.fault(), &error)
+                .help("free some space in the folder of temporary files, or set TMPDIR"),
+            ChecksError::Switch(error) => error.into(),
+            ChecksError::Bind(error) => error.into(),
+        }
+    }
+}
+
+impl From<ExamineError> for Failure {
+    fn from(error: ExamineError) -> Self {
+        match error {
+            ExamineError::Checks(error) => error.into(),
+            ExamineError::Health(error) => error.into(),
+        }
+    }
+}
+
+impl From<SwitchError> for Failure {
+    fn from(error: SwitchError) -> Self {
+        use jig_drivers::power::PowerError;
+        let failure = Self::of(error.fault(), &error);
+        match error {
+            SwitchError::NotSwitched { origin, devices, .. } => {
+                let how = format!("`power = {{ device = \"...\", outlet = \"...\" }}` in {origin}");
+                let known: Vec<_> = devices.iter().map(DeviceName::as_str).collect();
+                failure.help(match known.as_slice() {
+                    [] => format!("declare a [[power]] device, and add {how}"),
+                    known => format!("add {how}; there are the devices {}", known.join(", ")),
+                })
+            }
+            SwitchError::Power { switch, error } => match error {
+                // These say it themselves.
+                PowerError::Secret(_) | PowerError::Program(_) => failure,
+                PowerError::Mismatch { .. } | PowerError::Contradicted { .. } => {
+                    failure.help(format!(
+                        "look at the device: is {} the right outlet, and is it switched by nobody \
+                     else?",
+                        switch.outlet()
+                    ))
+                }
+                PowerError::TimedOut { .. }
+                | PowerError::Unreachable { .. }
+                | PowerError::Refused { .. }
+                | PowerError::Garbage { .. }
+                | PowerError::Busy { .. }
+                | PowerError::Unusable { .. } => failure.help(format!(
+                    "see what is switched how: jig power --explain {}; device {} is declared in {}",
+                    switch.place, switch.device.name, switch.device.origin
+                )),
+            },
+            SwitchError::Disturbs { switch, .. } => failure.help(format!(
+                "wait for it with --wait 30s, or switch all the same with --force; on this \
+                 outlet: {}, {}",
+                switch.place,
+                names(&switch.shared_with)
+            )),
+            SwitchError::Held(error @ PlaceLockError::Held { .. }) => {
+                Self::from(error).help("wait for it with --wait 30s")
+            }
+            SwitchError::Held(error) => error.into(),
+            SwitchError::Catalogue(error) => error.into(),
+            SwitchError::Bind(error) => error.into(),
+        }
+    }
+}
+
+/// Names places for people.
+pub(crate) fn names(names: &[PlaceName]) -> String {
+    names.iter().map(PlaceName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        let fault = error.fault();
+        match error {
+            RunError::Catalogue(error) => error.into(),
+            RunError::Bind(error) => error.into(),
+            RunError::Inject(error) => {
+                let failure = Self::new(Fault::Usage, format!("--inject {}", chain(&error)));
+                match error {
+                    InjectError::Unreadable { .. } => failure,
+                    InjectError::NoWire { wanted, .. } => failure
+                        .help(format!("it strikes consoles that the rig file gives a `{wanted}`")),
+                }
+            }
+            RunError::OutOfService { ref place, .. } => {
+                let help = format!("prove or recover it: jig recover -b {place}");
+                Self::new(fault, escape(chain(&error).as_bytes()).to_string()).help(help)
+            }
+            RunError::Held(error) => error.into(),
+            RunError::Cancelled(_) => Self::of(fault, &error),
+            RunError::Session(error) => Self::of(fault, &error),
+            RunError::Store(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::rig_file::UnknownPlace;
+
+    use super::*;
+
+    #[test]
+    fn an_unknown_place_tells_where_all_are_listed() {
+        let unknown =
+            UnknownPlace { name: "microbit".to_owned(), help: "did you mean `x`?".into() };
+        let error = CatalogueError::UnknownPlace { unknown: unknown.clone(), rig_file: None };
+        let failure = Failure::from(error);
+        assert_eq!(failure.exit_code(), 2);
+        assert_eq!(failure.help.unwrap(), "did you mean `x`? `jig boards` lists them");
+        let rig_file = Some("rig.toml".into());
+        let help = Failure::from(CatalogueError::UnknownPlace { unknown, rig_file }).help.unwrap();
+        assert!(help.contains("no place has that name: add a [[place]] to rig.toml"), "{help}");
+    }
+}

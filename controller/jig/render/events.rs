@@ -1,0 +1,36 @@
+//! What happens beside a run, as lines on standard error.
+
+use jig_model::command::{CommandEvent, EventSink, SweptRun};
+use jig_rig::console::escape;
+
+use super::Screen;
+
+impl EventSink for Screen {
+    fn event(&self, event: CommandEvent) {
+        match event {
+            CommandEvent::Waiting { place, holder } => {
+                let holder = escape(holder.as_bytes());
+                self.say(&format!("waiting for place {place}, in use by {holder}"));
+            }
+            CommandEvent::Disturbing { place, holder } => {
+                let holder = escape(holder.as_bytes());
+                self.insist(&format!(
+                    "disturbing place {place}: place {place} is in use by {holder}"
+                ));
+            }
+            CommandEvent::Swept(run) => self.say(&swept(&run)),
+        }
+    }
+}
+
+fn swept(SweptRun { run, killed, error }: &SweptRun) -> String {
+    match (error, killed) {
+        (Some(error), _) => {
+            format!("run {run} could not be swept: {}", escape(error.as_bytes()))
+        }
+        (None, 0) => format!("run {run} was killed before it ended; marked abandoned"),
+        (None, n) => format!(
+            "run {run} was killed before it ended; marked abandoned, {n} left-over processes ended"
+        ),
+    }
+}

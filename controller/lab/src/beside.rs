@@ -1,0 +1,187 @@
+//! What a run may use of the rig beside its own place.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jig_drivers::power::OutletFactory;
+use jig_model::profile::BoardProfile;
+use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
+use jig_model::rig_file::{Canary, Place, Resource};
+use jig_model::{PlaceName, chain};
+use jig_rig::session::{Seat, StartChecks};
+use jig_rig::store::PlaceLock;
+
+use crate::hold::claim;
+use crate::power::OutletInRun;
+use crate::{Lab, RunError, bind, health_policy};
+
+/// A place bound to its driver, with the outlet that a run switches.
+pub(crate) struct BoundPlace {
+    pub(crate) place: Place,
+    pub(crate) profile: Arc<BoardProfile>,
+    pub(crate) driver: &'static dyn DriverFactory,
+    pub(crate) outlet: Option<OutletInRun>,
+    canary: Option<Canary>,
+}
+
+impl BoundPlace {
+    /// Puts the outlet, if there is one, before the board's own power.
+    pub(crate) fn powered(&self) -> Option<OutletFactory<'_>> {
+        self.outlet.as_ref().map(|outlet| outlet.before(self.driver))
+    }
+
+    /// Returns the place as a run takes it.
+    pub(crate) fn seat<'a>(&self, factory: &'a dyn DriverFactory) -> Seat<'a> {
+        Seat {
+            place: self.place.name.clone(),
+            resource: self.place.resource.clone(),
+            profile: Arc::clone(&self.profile),
+            factory,
+            outlet: self.outlet.as_ref().map(|outlet| outlet.takes),
+            canary: self.canary.clone(),
+        }
+    }
+}
+
+impl Lab {
+    /// Binds a place for a run.
+    pub(crate) fn bind(&self, name: &PlaceName) -> Result<BoundPlace, RunError> {
+        let (place, profile) = self.catalogue.place(name)?;
+        let driver = bind::factory(&profile, &place.resource)?;
+        let (canary, outlet) = (self.catalogue.canary(&place), self.outlet_in_run(name));
+        Ok(BoundPlace { place, profile, driver, outlet, canary })
+    }
+
+    /// Finds the places that can stand in for one: the same board on the same kind of resource,
+    /// an image going onto it in the same way.
+    pub(crate) fn spares(&self, here: &BoundPlace) -> Result<Vec<BoundPlace>, RunError> {
+        let (place, board) = (&here.place, &here.profile);
+        let same = |resource: &Resource| {
+            std::mem::discriminant(resource) == std::mem::discriminant(&place.resource)
+                && board.deploy_on(resource) == board.deploy_on(&place.resource)
+        };
+        let others = self.catalogue.rig.places.iter().filter(|other| {
+            other.name != place.name && other.board == place.board && same(&other.resource)
+        });
+        others.map(|other| self.bind(&other.name)).collect()
+    }
+}
+
+/// The rig beside the place of a run.
+pub(crate) struct RigBeside<'l> {
+    lab: &'l Lab,
+    /// What is the run's for as long as it lasts: its place, those it has moved to, and those
+    /// that lose their power with them.
+    held: Mutex<Vec<PlaceLock>>,
+}
+
+impl<'l> RigBeside<'l> {
+    pub(crate) fn new(lab: &'l Lab) -> Self {
+        Self { lab, held: Mutex::default() }
+    }
+
+    /// Takes in what is the run's for as long as it lasts.
+    pub(crate) fn keep(&self, mut locks: Vec<PlaceLock>) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).append(&mut locks);
+    }
+
+    fn has(&self, place: &PlaceName) -> bool {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.iter().any(|lock| lock.place() == place)
+    }
+
+    /// Takes places that nobody else uses, or none of them.
+    async fn lock(&self, mut names: Vec<PlaceName>) -> Result<Vec<PlaceLock>, String> {
+        // In one order for all, so that no two wait for each other.
+        names.sort();
+        names.retain(|name| !self.has(name));
+        let places = self.lab.catalogue.places();
+        let mut locked = Vec::new();
+        for name in &names {
+            locked.push(claim(&places, name).await.map_err(|error| chain(&error))?);
+        }
+        Ok(locked)
+    }
+}
+
+/// Refuses a place that is known to be no better than the one to be left.
+fn fit(lab: &Lab, place: &Place) -> Result<(), String> {
+    // Without the notes nothing is known against it.
+    let store = lab.health_store().ok();
+    let now = store.and_then(|store| store.of_by(&health_policy(place), &place.name).ok());
+    match now.filter(|now| !now.state.usable()) {
+        Some(now) => Err(format!("place {} is {}: {}", place.name, now.state, now.why)),
+        None => Ok(()),
+    }
+}
+
+impl jig_rig::session::Lab for RigBeside<'_> {
+    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let (known, _) = self.lab.catalogue.place(place).map_err(|error| chain(&error))?;
+            fit(self.lab, &known)?;
+            if matches!(known.resource, Resource::Emulator(_)) {
+                // Runs on it share nothing: each has an emulator of its own.
+                return Ok(());
+            }
+            let mut names = vec![place.clone()];
+            names.extend(self.lab.outlet_in_run(place).into_iter().flat_map(|o| o.also));
+            self.keep(self.lock(names).await?);
+            Ok(())
+        })
+    }
+
+    fn hub_within(&self, place: &PlaceName) -> Option<Duration> {
+        let rig = &self.lab.catalogue.rig;
+        let hub = rig.hub_of(rig.place(place.as_str()).ok()?)?;
+        let device = rig.power_device(&hub.power.device)?;
+        Some(hub.power.cycle_within(device))
+    }
+
+    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let rig = &self.lab.catalogue.rig;
+            let place = rig.place(place.as_str()).map_err(|error| error.to_string())?;
+            let Some(hub) = rig.hub_of(place) else {
+                return Err(format!("nothing switches the hub of {}", place.name));
+            };
+            // Held until the hub is back: nobody loses a board under a test.
+            let held = self.lock(rig.hub_neighbours(place)).await;
+            let _held = held.map_err(|why| format!("hub {}: {why}", hub.name))?;
+            self.lab.cycle_power_of_hub(hub).await
+        })
+    }
+
+    fn host_checks(&self, place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
+        let unchecked =
+            |why: String| -> Vec<Box<dyn HealthCheck>> { vec![Box::new(Unchecked(why))] };
+        match self.lab.catalogue.place(place) {
+            Err(error) => unchecked(chain(&error)),
+            Ok((place, profile)) => self
+                .lab
+                .stands_on(&place, &profile)
+                .unwrap_or_else(|error| unchecked(chain(&error))),
+        }
+    }
+
+    fn start_checks(&self, place: &PlaceName) -> StartChecks {
+        let known = self.lab.catalogue.place(place).ok();
+        known.map_or_else(StartChecks::default, |(place, profile)| {
+            self.lab.at_start(&place, &profile)
+        })
+    }
+}
+
+/// A check that could not even be made, for this reason.
+struct Unchecked(String);
+
+impl HealthCheck for Unchecked {
+    fn name(&self) -> String {
+        "place".to_owned()
+    }
+
+    fn check(&mut self) -> BoxFuture<'_, CheckReport> {
+        let (check, detail) = (self.name(), self.0.clone());
+        Box::pin(async move { CheckReport { check, ok: false, detail } })
+    }
+}

@@ -1,0 +1,343 @@
+//! Which boards and places there are, and where each came from.
+//!
+//! Owns the order in which files are looked up; what they mean is the model's business.
+//!
+//! # Design
+//! *Profiles and fault sets*, later wins by name: built-in, `/etc/jig/boards`,
+//! `$XDG_CONFIG_HOME/jig/boards`, the project's `board-profiles`, `--boards`. Only what
+//! wins is read.
+//!
+//! *The rig file* is the first of `--rig` (or `JIG_RIG`), the project's `rig.toml`,
+//! `$XDG_CONFIG_HOME/jig/rig.toml`, `/etc/jig/rig.toml`, and with it its drop-ins
+//! `rig.toml.d/*.toml`. Without one, or with one that names no place, every board that can
+//! be emulated is a place of its own name.
+
+mod error;
+mod sources;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
+use jig_model::rig_file::{Canary, KeeperSeat, Place, Resource, Rig, RigText};
+use jig_model::{BoardId, PlaceName, Problems};
+use jig_rig::health::HealthStore;
+use jig_rig::store::{Places, Retention};
+
+pub use self::error::CatalogueError;
+use self::sources::{Layers, must_read, toml_files};
+pub use self::sources::{Source, Unreadable, read};
+pub(crate) use self::surroundings::Surroundings;
+use crate::LabConfig;
+
+mod built_in {
+    include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
+}
+
+/// All boards and places.
+#[derive(Debug)]
+pub struct Catalogue {
+    /// The boards.
+    pub profiles: BTreeMap<BoardId, Arc<BoardProfile>>,
+    /// The places, and where runs are kept.
+    pub rig: Rig,
+    /// The rig file and its drop-ins; empty if there is none.
+    pub rig_files: Vec<PathBuf>,
+    /// Where runs are kept, if not where the rig file says.
+    runs: Option<PathBuf>,
+    around: Surroundings,
+}
+
+impl Catalogue {
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// A file cannot be read, or does not say what it should; all problems of all files are told.
+    pub fn load(config: &LabConfig) -> Result<Self, CatalogueError> {
+        Self::load_in(config, Surroundings::of_process())
+    }
+
+    /// Reads everything as seen from somewhere.
+    pub(crate) fn load_in(
+        config: &LabConfig,
+        around: Surroundings,
+    ) -> Result<Self, CatalogueError> {
+        let rig_files = files_of_rig(config.rig.as_deref(), &around)?;
+        let folders = board_folders(config.boards.as_deref(), &rig_files, &around)?;
+        let Boards { profiles, fault_sets: _, mut bad } = Boards::read(&folders, &folders)?;
+        let mut texts = Vec::new();
+        for path in &rig_files {
+            texts.extend(must_read(path, &mut bad)?);
+        }
+        let texts = texts.iter().map(|Source { origin, text }| RigText { origin, text });
+        let rig = Rig::parse(texts, &profiles).map_err(|more| {
+            // Where a board is broken, a place on it seems to be.
+            let echo = (!bad.is_empty()).then_some("rig::unknown-board");
+            bad.extend(more.into_iter().filter_map(|problems| without(problems, echo)));
+        });
+        let Some(mut rig) = rig.ok().filter(|_| bad.is_empty()) else {
+            return Err(CatalogueError::Problems(bad));
+        };
+        if rig.places.is_empty() {
+            rig.places = Rig::of_profiles(&profiles).places;
+        }
+        let profiles = profiles.into_iter().map(|p| (p.id.clone(), Arc::new(p))).collect();
+        Ok(Self { profiles, rig, rig_files, runs: config.runs.clone(), around })
+    }
+
+    /// Finds a place and its board, with the consoles that it has there.
+    pub fn place(&self, name: &PlaceName) -> Result<(Place, Arc<BoardProfile>), CatalogueError> {
+        let place = self.rig.place(name.as_str()).map_err(|unknown| {
+            let is_board = self.profiles.keys().any(|board| board.as_str() == name.as_str());
+            let rig_file = self.rig_files.first().filter(|_| is_board).cloned();
+            CatalogueError::UnknownPlace { unknown, rig_file }
+        })?;
+        let board = self.profile(&place.board)?;
+        let mut place = place.clone();
+        if let Resource::Probe(probe) = &mut place.resource {
+            for wire in &mut probe.wires {
+                wire.keeper = Some(self.keeper_seat(&place.name));
+            }
+        }
+        let board = board.at(&place.resource);
+        Ok((place, Arc::new(board)))
+    }
+
+    /// Returns where to ask for what `jig serve` keeps of a place.
+    pub fn keeper_seat(&self, place: &PlaceName) -> KeeperSeat {
+        let socket = self.places().keeper_socket();
+        KeeperSeat { socket, place: place.clone(), by: command_line() }
+    }
+
+    /// Finds the place that a real probe belongs to, and the chip there.
+    pub fn place_of_probe(&self, selector: &str) -> Option<(&PlaceName, Option<&str>)> {
+        self.rig.places.iter().find_map(|place| match &place.resource {
+            Resource::Probe(bound) if bound.selector.eq_ignore_ascii_case(selector) => {
+                let profile = self.profiles.get(&place.board);
+                let chip = profile.and_then(|profile| profile.chip.as_deref());
+                Some((&place.name, bound.chip.as_deref().or(chip)))
+            }
+            _ => None,
+        })
+    }
+
+    /// Finds a board.
+    pub fn profile(&self, board: &BoardId) -> Result<Arc<BoardProfile>, CatalogueError> {
+        self.profiles.get(board).cloned().ok_or_else(|| CatalogueError::UnknownBoard {
+            board: board.clone(),
+            known: self.profiles.keys().cloned().collect(),
+        })
+    }
+
+    /// Shortens an origin that lies below the current directory, for people.
+    pub fn near<'o>(&self, origin: &'o str) -> &'o str {
+        let cwd = self.around.cwd.display().to_string();
+        let below = origin.strip_prefix(&cwd).and_then(|rest| rest.strip_prefix('/'));
+        below.filter(|rest| !rest.is_empty()).unwrap_or(origin)
+    }
+
+    /// Returns where runs are kept.
+    pub fn runs_dir(&self) -> PathBuf {
+        if let Some(dir) = &self.runs {
+            return self.around.cwd.join(dir);
+        }
+        let storage = &self.rig.runs;
+        let configured = storage.dir.as_ref().map(|dir| {
+            let said_in = |path: &&PathBuf| Some(path.display().to_string()) == storage.origin;
+            let folder = self.rig_files.iter().find(said_in).and_then(|path| path.parent());
+            self.around.cwd.join(folder.unwrap_or(Path::new(""))).join(dir)
+        });
+        configured.unwrap_or_else(|| self.around.default_runs())
+    }
+
+    /// Returns a place's known-good image, its path resolved.
+    pub fn canary(&self, place: &Place) -> Option<Canary> {
+        let canary = place.canary.as_ref()?;
+        let folder = Path::new(&place.origin).parent().unwrap_or(Path::new(""));
+        let image = self.around.cwd.join(folder).join(&canary.image);
+        Some(Canary { image, ..canary.clone() })
+    }
+
+    /// Returns where places keep their locks and flash. Not beside the runs: two commands
+    /// with different runs folders still use one board.
+    pub fn places(&self) -> Places {
+        Places::new(&self.around.state())
+    }
+
+    /// Returns where the health of places is kept.
+    pub fn health_store(&self) -> PathBuf {
+        HealthStore::path_in(&self.around.state())
+    }
+
+    /// Returns where image sets are, as an absolute path.
+    pub fn images_dir(&self) -> PathBuf {
+        let images = self.around.images();
+        std::path::absolute(&images).unwrap_or(images)
+    }
+
+    /// Returns which runs may stay. Evidence is only ever removed where somebody said so:
+    /// a full disk is seen and recovered, a removed log never comes back.
+    pub fn retention(&self) -> Retention {
+        // A part of a day counts as a day: rather keep too long than too short.
+        let days = |keep: std::time::Duration| keep.as_secs().div_ceil(86_400);
+        Retention {
+            keep_days: self.rig.runs.keep.map(|keep| u32::try_from(days(keep)).unwrap_or(u32::MAX)),
+            keep_bytes: self.rig.runs.keep_size,
+        }
+    }
+}
+
+/// The boards that can be read, and the problems of those that cannot.
+pub struct Boards {
+    /// The boards.
+    pub profiles: Vec<BoardProfile>,
+    /// The shared fault signatures.
+    pub fault_sets: FaultSets,
+    /// What is wrong with the rest.
+    pub bad: Vec<Problems>,
+}
+
+impl Boards {
+    /// Reads the boards as they are seen from here, and from the folders of the given
+    /// files: where somebody checks files, those next to them count as well.
+    ///
+    /// # Errors
+    /// A folder or a file cannot be read.
+    pub fn around(config: &LabConfig, files: &[PathBuf]) -> Result<Self, CatalogueError> {
+        let around = Surroundings::of_process();
+        let rig_files = files_of_rig(config.rig.as_deref(), &around)?;
+        let mut boards = board_folders(config.boards.as_deref(), &rig_files, &around)?;
+        let mut faults = boards.clone();
+        for folder in files.iter().filter_map(|file| file.parent()) {
+            boards.push(folder.join("board-profiles"));
+            faults.push(folder.join("board-profiles"));
+            faults.push(folder.to_owned());
+        }
+        Self::read(&boards, &faults)
+    }
+
+    /// Reads the profiles of some folders, and the fault sets of some folders.
+    fn read(boards: &[PathBuf], faults: &[PathBuf]) -> Result<Self, CatalogueError> {
+        let mut bad = Vec::new();
+        let fault_sets = fault_sets(faults, &mut bad)?;
+        let profiles = profiles(boards, &fault_sets, &mut bad)?;
+        Ok(Self { profiles, fault_sets, bad })
+    }
+}
+
+/// Returns how this process was called, shortened, for others to read.
+fn command_line() -> String {
+    let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let program = words.next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let line: Vec<String> = std::iter::once(name).chain(words.take(16)).collect();
+    line.join(" ").chars().take(200).collect()
+}
+
+/// Returns the files that make the rig, as they are found from here.
+///
+/// # Errors
+/// The rig file that the configuration names is not there, or its drop-ins cannot be listed.
+pub fn rig_files(config: &LabConfig) -> Result<Vec<PathBuf>, CatalogueError> {
+    files_of_rig(config.rig.as_deref(), &Surroundings::of_process())
+}
+
+/// Returns the rig file and its drop-ins, in the order in which they are read.
+fn files_of_rig(
+    wanted: Option<&Path>,
+    around: &Surroundings,
+) -> Result<Vec<PathBuf>, CatalogueError> {
+    let main = match wanted {
+        Some(path) => {
+            let path = around.cwd.join(path);
+            std::fs::metadata(&path)
+                .map_err(|source| CatalogueError::RigFile { path: path.clone(), source })?;
+            Some(path)
+        }
+        None => around.project_rig().or_else(|| {
+            let user = around.user_config();
+            let folders = user.into_iter().chain([around.machine_config()]);
+            folders.map(|folder| folder.join("rig.toml")).find(|file| file.is_file())
+        }),
+    };
+    let Some(main) = main else { return Ok(Vec::new()) };
+    let mut drop_ins = main.clone().into_os_string();
+    drop_ins.push(".d");
+    let mut files = vec![main];
+    files.extend(toml_files(Path::new(&drop_ins))?);
+    Ok(files)
+}
+
+/// Returns the folders that may hold profiles, from the least to the most specific.
+fn board_folders(
+    wanted: Option<&Path>,
+    rig_files: &[PathBuf],
+    around: &Surroundings,
+) -> Result<Vec<PathBuf>, CatalogueError> {
+    let mut folders = vec![around.machine_config().join("boards")];
+    folders.extend(around.user_config().map(|folder| folder.join("boards")));
+    let beside = rig_files.first().and_then(|file| file.parent());
+    let project = beside.into_iter().chain([around.cwd.as_path()]);
+    folders.extend(project.map(|f| f.join("board-profiles")).find(|folder| folder.is_dir()));
+    if let Some(folder) = wanted {
+        let folder = around.cwd.join(folder);
+        if !folder.is_dir() {
+            return Err(CatalogueError::NoFolder { path: folder });
+        }
+        folders.push(folder);
+    }
+    Ok(folders)
+}
+
+/// Reads the fault sets; those that are broken are left out.
+fn fault_sets(folders: &[PathBuf], bad: &mut Vec<Problems>) -> Result<FaultSets, CatalogueError> {
+    let mut layers = Layers::of_built_in(built_in::FAULT_SETS);
+    for folder in folders {
+        layers.add(&folder.join("faults"))?;
+    }
+    let mut sources = layers.read(bad)?;
+    let all = FaultSets::parse(sources.iter().map(set_text));
+    if let Ok(sets) = all {
+        return Ok(sets);
+    }
+    sources.retain(|source| {
+        FaultSets::parse([set_text(source)]).map_err(|more| bad.extend(more)).is_ok()
+    });
+    let good = sources.iter().map(set_text);
+    Ok(FaultSets::parse(good).unwrap_or_default())
+}
+
+fn set_text((name, Source { origin, text }): &(String, Source)) -> FaultSetText<'_> {
+    FaultSetText { name, origin, text }
+}
+
+fn profiles(
+    folders: &[PathBuf],
+    faults: &FaultSets,
+    bad: &mut Vec<Problems>,
+) -> Result<Vec<BoardProfile>, CatalogueError> {
+    let mut layers = Layers::of_built_in(built_in::BOARDS);
+    for folder in folders {
+        layers.add(folder)?;
+    }
+    // A broken fault set would make every profile that uses it look broken.
+    let echo = (!bad.is_empty()).then_some("profile::fault-set");
+    let mut profiles = Vec::new();
+    for (_, Source { origin, text }) in layers.read(bad)? {
+        match BoardProfile::parse(&origin, &text, faults) {
+            Ok(profile) => profiles.push(profile),
+            Err(problems) => bad.extend(without(problems, echo)),
+        }
+    }
+    Ok(profiles)
+}
+
+/// Leaves out the problems of a check that only echo problems of another file.
+fn without(mut problems: Problems, echo: Option<&str>) -> Option<Problems> {
+    problems.list.retain(|problem| Some(problem.check) != echo);
+    (!problems.list.is_empty()).then_some(problems)
+}

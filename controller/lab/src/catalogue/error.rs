@@ -1,0 +1,75 @@
+//! Why the boards and places of this host could not be read, or one was not found.
+
+use std::io;
+use std::path::PathBuf;
+
+use jig_model::rig_file::UnknownPlace;
+use jig_model::{BoardId, Fault, Problems};
+
+/// Says why the catalogue could not be read, or what it does not have.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// The rig file that the configuration names cannot be read.
+    #[error("could not read rig file {}", path.display())]
+    RigFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The folder of profiles that the configuration names is none.
+    #[error("{} is not a folder", path.display())]
+    NoFolder {
+        /// What should be one.
+        path: PathBuf,
+    },
+    /// A file or a folder that was found cannot be read.
+    #[error("could not read {}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Documents do not say what they should.
+    #[error("{}", counted(.0))]
+    Problems(Vec<Problems>),
+    /// No place has the name.
+    #[error("{unknown}")]
+    UnknownPlace {
+        /// The name, and the nearest one.
+        unknown: UnknownPlace,
+        /// The rig file that lacks such a place, if a board has the name.
+        rig_file: Option<PathBuf>,
+    },
+    /// No board has the name.
+    #[error("there is no board profile {:?}", board.as_str())]
+    UnknownBoard {
+        /// The name.
+        board: BoardId,
+        /// Those that there are.
+        known: Vec<BoardId>,
+    },
+}
+
+impl CatalogueError {
+    /// Says who is to blame.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::RigFile { .. }
+            | Self::NoFolder { .. }
+            | Self::UnknownPlace { .. }
+            | Self::UnknownBoard { .. } => Fault::Usage,
+            Self::Unreadable { .. } => Fault::Lab,
+            Self::Problems(_) => Fault::Profile,
+        }
+    }
+}
+
+fn counted(problems: &[Problems]) -> String {
+    let count: usize = problems.iter().map(|document| document.list.len()).sum();
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} problem{s} found")
+}

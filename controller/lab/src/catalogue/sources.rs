@@ -1,0 +1,159 @@
+//! Texts of documents, from files and from the binary itself.
+//!
+//! Owns how a file becomes a text: bounded, regular files only, UTF-8. Refuses to know what
+//! the text means.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use jig_model::{Problem, Problems};
+
+use super::CatalogueError;
+
+/// Most bytes that are read of a document. A little more than the model accepts, so that
+/// it is the model which refuses a long one, with its own words.
+const MAX_READ: u64 = (1 << 18) + 1;
+
+/// A document's text and where it came from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// A path, or `built-in NAME`.
+    pub origin: String,
+    /// The text.
+    pub text: String,
+}
+
+/// Says why a text could not be had.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// The system says no.
+    Io(io::Error),
+    /// It is there, but it is no text.
+    NoText(Box<Problems>),
+}
+
+/// Reads a document.
+///
+/// # Errors
+/// It cannot be read, or is no text.
+pub fn read(path: &Path) -> Result<Source, Unreadable> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(Unreadable::Io)?;
+    if file.metadata().is_ok_and(|meta| meta.is_dir()) {
+        return Err(Unreadable::Io(io::ErrorKind::IsADirectory.into()));
+    }
+    file.take(MAX_READ).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
+    let origin = path.display().to_string();
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source { origin, text }),
+        // Cut in the middle of a character: it is too long anyway, and the model says so.
+        Err(error) if error.as_bytes().len() as u64 == MAX_READ => {
+            Ok(Source { origin, text: String::from_utf8_lossy(error.as_bytes()).into_owned() })
+        }
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let problem = Problem {
+                check: "document::utf8",
+                message: format!("byte {at} is not UTF-8 text"),
+                span: None,
+                help: "save the file as UTF-8; is it the right file?".to_owned(),
+            };
+            let (source, list) = (String::new(), vec![problem]);
+            Err(Unreadable::NoText(Box::new(Problems { kind: "document", origin, source, list })))
+        }
+    }
+}
+
+/// Lists the `*.toml` files of a folder, sorted by name; none if the folder is missing.
+pub(crate) fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, CatalogueError> {
+    let fail = |source| CatalogueError::Unreadable { path: folder.to_owned(), source };
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(fail(error)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| fail(error))?.path();
+        // Editors leave hidden files behind; anything but a file cannot be a document, and
+        // reading a pipe would never end.
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !hidden && path.extension().is_some_and(|end| end == "toml") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The texts that hold, by name: of a name that comes twice, the later one.
+#[derive(Default)]
+pub(crate) struct Layers {
+    texts: BTreeMap<String, Layer>,
+}
+
+enum Layer {
+    BuiltIn(&'static str),
+    File(PathBuf),
+}
+
+impl Layers {
+    /// Begins with what the binary brings.
+    pub(crate) fn of_built_in(table: &[(&str, &'static str)]) -> Self {
+        let texts = table.iter().map(|&(name, text)| (name.to_owned(), Layer::BuiltIn(text)));
+        Self { texts: texts.collect() }
+    }
+
+    /// Adds a folder; its files win over what is there.
+    pub(crate) fn add(&mut self, folder: &Path) -> Result<(), CatalogueError> {
+        for path in toml_files(folder)? {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            self.texts.insert(name, Layer::File(path));
+        }
+        Ok(())
+    }
+
+    /// Reads what holds; only that, so a broken file that another replaces is no trouble.
+    pub(crate) fn read(
+        self,
+        bad: &mut Vec<Problems>,
+    ) -> Result<Vec<(String, Source)>, CatalogueError> {
+        let mut sources = Vec::new();
+        for (name, layer) in self.texts {
+            let source = match layer {
+                Layer::BuiltIn(text) => {
+                    Source { origin: format!("built-in {name}"), text: text.to_owned() }
+                }
+                Layer::File(path) => match must_read(&path, bad)? {
+                    Some(source) => source,
+                    None => continue,
+                },
+            };
+            sources.push((name, source));
+        }
+        Ok(sources)
+    }
+}
+
+/// Reads a file that was found by looking; one that is no text is noted among the bad.
+pub(crate) fn must_read(
+    path: &Path,
+    bad: &mut Vec<Problems>,
+) -> Result<Option<Source>, CatalogueError> {
+    match read(path) {
+        Ok(source) => Ok(Some(source)),
+        Err(Unreadable::NoText(problems)) => {
+            bad.push(*problems);
+            Ok(None)
+        }
+        Err(Unreadable::Io(source)) => {
+            Err(CatalogueError::Unreadable { path: path.to_owned(), source })
+        }
+    }
+}

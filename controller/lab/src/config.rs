@@ -1,0 +1,16 @@
+//! What a caller says about where the rig is described.
+
+use std::path::PathBuf;
+
+/// Where the rig is described, where its runs are kept, and which program helps.
+#[derive(Debug, Clone, Default)]
+pub struct LabConfig {
+    /// Rig file; found by the catalogue's rules if not named.
+    pub rig: Option<PathBuf>,
+    /// Further folder of board profiles; wins over all others.
+    pub boards: Option<PathBuf>,
+    /// Folder of the runs; wins over the rig file.
+    pub runs: Option<PathBuf>,
+    /// The `jig` program. Injected faults that need a process of their own start it.
+    pub program: Option<PathBuf>,
+}

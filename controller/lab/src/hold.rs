@@ -1,0 +1,70 @@
+//! Taking places for this process, and saying who has one while it has to wait.
+
+use std::time::Duration;
+
+use jig_drivers::serial::keeper::give_way;
+use jig_model::PlaceName;
+use jig_model::command::{CommandEvent, EventSink};
+use jig_model::rig_file::KeeperSeat;
+use jig_rig::store::{Holder, PlaceLock, PlaceLockError, Places};
+use tokio::time::{Instant, sleep};
+
+/// How long `jig serve` is given to hear that somebody waits.
+const HEARING: Duration = Duration::from_secs(1);
+
+/// How long `jig serve` may take until it has let go of the place: its checks are dropped at
+/// once, but the host may be busy.
+const GIVING_WAY: Duration = Duration::from_secs(10);
+
+/// Pause between two tries to take what `jig serve` has.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Takes a place, waiting for at most `wait` for another process that has it. `jig serve`, which
+/// looks after idle places, is told that somebody waits.
+///
+/// # Errors
+/// Another process has it for longer, or the lock cannot be used.
+pub async fn hold(
+    places: &Places,
+    place: &PlaceName,
+    wait: Duration,
+    events: &dyn EventSink,
+) -> Result<PlaceLock, PlaceLockError> {
+    let waiting = |holder: Option<&Holder>| {
+        events.event(CommandEvent::Waiting { place: place.clone(), holder: name(holder) });
+    };
+    match places.try_lock(place) {
+        Err(PlaceLockError::Held { .. }) => {}
+        taken => return taken,
+    }
+    idle(places, place).await;
+    places.lock_within(place, wait, waiting).await
+}
+
+/// Names who holds a place.
+pub(crate) fn name(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
+}
+
+/// Takes a place that nobody uses, or says who does. `jig serve` is no user: it is told that
+/// somebody wants the place.
+pub(crate) async fn claim(places: &Places, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
+    let end = Instant::now() + GIVING_WAY;
+    loop {
+        match places.try_lock(place) {
+            // Told again each time: by now it may be the next look.
+            Err(PlaceLockError::Held { .. })
+                if Instant::now() < end && idle(places, place).await => {}
+            taken => return taken,
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Tells `jig serve` that somebody waits for a place; returns whether it has just been looking
+/// after it.
+async fn idle(places: &Places, place: &PlaceName) -> bool {
+    let socket = places.keeper_socket();
+    let seat = KeeperSeat { socket, place: place.clone(), by: String::new() };
+    tokio::time::timeout(HEARING, give_way(&seat, place)).await.unwrap_or(false)
+}

@@ -1,0 +1,63 @@
+//! This host's rig, opened: profiles and rig file become places, places become bound boards.
+//!
+//! Owns the composition: it finds the files, binds a place to its drivers, holds the places
+//! that a command uses, and hands both to the rig. **Invariant: no terminal, no command line,
+//! no signal handler and no runtime of its own.** Every future runs on the caller's runtime and
+//! ends with the caller's [`CancelToken`](jig_rig::workflow::CancelToken).
+
+mod beside;
+mod bind;
+mod catalogue;
+mod checks;
+mod config;
+mod faults;
+mod health;
+mod hold;
+mod power;
+mod run;
+
+use std::sync::Arc;
+
+use jig_drivers::power::{AskHuman, NobodyToAsk};
+
+pub use self::bind::BindError;
+pub use self::catalogue::{Boards, Catalogue, CatalogueError, Source, Unreadable, read, rig_files};
+pub use self::checks::ChecksError;
+pub use self::config::LabConfig;
+pub use self::faults::InjectError;
+pub use self::health::{ExamineError, HealthLook, health_policy};
+pub use self::hold::hold;
+pub use self::power::{Switch, SwitchError, confirmation_words};
+pub use self::run::{RunError, RunOutcome};
+
+/// The rig of this host. Cheap to clone.
+#[derive(Clone)]
+pub struct Lab {
+    catalogue: Arc<Catalogue>,
+    human: Arc<dyn AskHuman>,
+    program: std::path::PathBuf,
+}
+
+impl Lab {
+    /// Reads the rig file and the profiles. Touches no hardware.
+    ///
+    /// # Errors
+    /// A file cannot be read, or does not say what it should.
+    pub fn open(config: &LabConfig) -> Result<Self, CatalogueError> {
+        let catalogue = Arc::new(Catalogue::load(config)?);
+        let program = config.program.clone().unwrap_or_default();
+        Ok(Self { catalogue, human: Arc::new(NobodyToAsk), program })
+    }
+
+    /// Names who is asked to switch what only a person can switch.
+    #[must_use]
+    pub fn asking(mut self, human: Arc<dyn AskHuman>) -> Self {
+        self.human = human;
+        self
+    }
+
+    /// Returns the boards and places.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+}

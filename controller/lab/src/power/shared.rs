@@ -1,0 +1,63 @@
+//! Holding every place that loses its power together with one.
+
+use std::time::Duration;
+
+use jig_model::PlaceName;
+use jig_model::command::{CommandEvent, EventSink};
+use jig_rig::store::{PlaceLock, PlaceLockError, StoreError};
+
+use super::{Switch, SwitchError};
+use crate::Lab;
+use crate::hold::{hold, name};
+
+impl Lab {
+    /// Holds a place and those on the same outlet, each within `wait`. With `force` the others
+    /// are disturbed if they are in use, which an event tells.
+    ///
+    /// # Errors
+    /// Another process has one of them.
+    pub async fn hold_switched(
+        &self,
+        switch: &Switch,
+        wait: Duration,
+        force: bool,
+        events: &dyn EventSink,
+    ) -> Result<Vec<PlaceLock>, SwitchError> {
+        let places = self.catalogue.places();
+        let mut held = Vec::new();
+        // In one order for all, so that no two wait for each other.
+        let mut names: Vec<&PlaceName> = switch.shared_with.iter().chain([&switch.place]).collect();
+        names.sort();
+        for other in names {
+            match hold(&places, other, wait, events).await {
+                Ok(lock) => held.push(lock),
+                Err(error) if *other == switch.place => return Err(error.into()),
+                Err(PlaceLockError::Held { place, holder }) if force => {
+                    let holder = name(holder.as_deref());
+                    events.event(CommandEvent::Disturbing { place, holder });
+                }
+                Err(error) => {
+                    let (switch, place) = (Box::new(switch.clone()), other.clone());
+                    return Err(SwitchError::Disturbs { switch, place, error });
+                }
+            }
+        }
+        Ok(held)
+    }
+
+    /// Says who holds other places now.
+    ///
+    /// # Errors
+    /// A lock cannot be read.
+    pub fn holders(
+        &self,
+        others: &[PlaceName],
+    ) -> Result<Vec<(PlaceName, Option<String>)>, StoreError> {
+        let places = self.catalogue.places();
+        let who = |place: &PlaceName| {
+            let holder = places.holder(place)?.map(|holder| name(holder.as_ref()));
+            Ok((place.clone(), holder))
+        };
+        others.iter().map(who).collect()
+    }
+}

@@ -1,0 +1,346 @@
+//! What every command that is recorded as a run does around it: sweep, hold, run, prune.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_drivers::inject::Injection;
+use jig_model::command::{CommandEvent, EventSink, SweptRun};
+use jig_model::plan::Plan;
+use jig_model::protocol::DriverFactory;
+use jig_model::recovery::{RecoveryStep, Rung};
+use jig_model::rig_file::{Place, Resource};
+use jig_model::{Fault, PlaceName, chain};
+use jig_rig::health::{HealthState, HealthStore};
+use jig_rig::session::{
+    Bench, Extent, Observer, RecoverRequest, SessionError, SessionRequest, recovery_rungs,
+};
+use jig_rig::store::{
+    PlaceLock, PlaceLockError, Places, RunDir, RunRecord, RunStore, StoreError, Swept, SweptOutcome,
+};
+use jig_rig::workflow::CancelToken;
+
+use crate::beside::{BoundPlace, RigBeside};
+use crate::faults::Faults;
+use crate::hold::hold;
+use crate::{BindError, CatalogueError, InjectError, Lab, bind, health_policy};
+
+/// How long a run waits for a place that another process uses: long enough for the run before
+/// in a loop of runs, short enough for a person who forgot a debugger.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A run that has ended.
+pub struct RunOutcome {
+    /// What is known of it.
+    pub record: RunRecord,
+    /// Where it is kept.
+    pub dir: RunDir,
+    /// The injected faults that did not strike, as they were written.
+    pub not_struck: Vec<String>,
+}
+
+/// Says why there was no run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The place or its board is not known.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The board cannot be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A fault cannot be injected.
+    #[error("--inject {0}")]
+    Inject(#[source] InjectError),
+    /// The place is out of service: what a run would show there proves nothing.
+    #[error("place {place} is out of service{}: {why}", since_words(*since))]
+    OutOfService {
+        /// The place.
+        place: PlaceName,
+        /// Since when, if that is known.
+        since: Option<jiff::Timestamp>,
+        /// What took it out of service; may hold any text.
+        why: String,
+    },
+    /// Another process uses the place.
+    #[error(transparent)]
+    Held(#[from] PlaceLockError),
+    /// The caller cancelled the command while it waited for a place.
+    #[error("gave up waiting for place {0}")]
+    Cancelled(PlaceName),
+    /// The request is wrong, or the run could not be recorded.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The run that has ended cannot be found again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl RunError {
+    /// Says who is to blame.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Catalogue(error) => error.fault(),
+            Self::Bind(error) => error.fault(),
+            Self::Inject(_) => Fault::Usage,
+            Self::OutOfService { .. } => Fault::Lab,
+            Self::Held(error) => error.fault(),
+            Self::Cancelled(_) => Fault::Cancelled,
+            Self::Session(error) => error.fault(),
+            Self::Store(error) => error.fault(),
+        }
+    }
+}
+
+fn since_words(since: Option<jiff::Timestamp>) -> String {
+    since.map_or_else(String::new, |at| format!(" since {}", at.strftime("%Y-%m-%d %H:%M:%SZ")))
+}
+
+/// Where something is done that is recorded as a run.
+struct Setting {
+    here: BoundPlace,
+    /// What is to fail.
+    inject: Vec<Injection>,
+    /// Whether it is a recovery: a place that is out of service takes nothing else.
+    recovers: bool,
+}
+
+impl Lab {
+    /// Asks for one attempt of a plan at a place; the caller changes what it wants otherwise.
+    ///
+    /// # Errors
+    /// The place or its board is not known.
+    pub fn request(
+        &self,
+        place: &PlaceName,
+        plan: Plan,
+        image: Option<PathBuf>,
+    ) -> Result<SessionRequest, CatalogueError> {
+        let (place, profile) = self.catalogue.place(place)?;
+        let canary = self.catalogue.canary(&place);
+        let Place { name, resource, .. } = place;
+        Ok(SessionRequest {
+            place: name,
+            resource,
+            profile,
+            plan,
+            image,
+            repeat: 1,
+            max_recoveries: None,
+            canary,
+        })
+    }
+
+    /// Makes a run.
+    ///
+    /// # Errors
+    /// There was no run. What went wrong in one is in its verdict.
+    pub async fn run(
+        &self,
+        request: SessionRequest,
+        inject: Vec<Injection>,
+        observer: Arc<dyn Observer>,
+        events: &dyn EventSink,
+        cancel: CancelToken,
+    ) -> Result<RunOutcome, RunError> {
+        let setting = Setting { here: self.bind(&request.place)?, inject, recovers: false };
+        self.on_bench(setting, events, cancel, async |bench, cancel| {
+            jig_rig::session::run(request, bench, observer, cancel).await
+        })
+        .await
+    }
+
+    /// Asks a place whether it works, and recovers it as far as `extent` says. That is a run,
+    /// and noted in the health of the place.
+    ///
+    /// # Errors
+    /// There was no run.
+    pub async fn recover(
+        &self,
+        place: &PlaceName,
+        extent: Extent,
+        observer: Arc<dyn Observer>,
+        events: &dyn EventSink,
+        cancel: CancelToken,
+    ) -> Result<RunOutcome, RunError> {
+        let here = self.bind(place)?;
+        let request = RecoverRequest {
+            canary: self.catalogue.canary(&here.place),
+            place: here.place.name.clone(),
+            resource: here.place.resource.clone(),
+            profile: Arc::clone(&here.profile),
+            extent,
+        };
+        let setting = Setting { here, inject: Vec::new(), recovers: true };
+        self.on_bench(setting, events, cancel, async |bench, cancel| {
+            jig_rig::session::recover(request, bench, observer, cancel).await
+        })
+        .await
+    }
+
+    /// Returns the recovery steps of a place in their order, and how long they may take together.
+    ///
+    /// # Errors
+    /// The place is not known, or its board cannot be bound.
+    pub fn recovery_ladder(
+        &self,
+        place: &PlaceName,
+        from: Option<RecoveryStep>,
+    ) -> Result<(Vec<Rung>, Duration), RunError> {
+        let here = self.bind(place)?;
+        Ok(recovery_rungs(&here.seat(here.driver), &RigBeside::new(self), from))
+    }
+
+    /// Does what is recorded as a run, on a place and the rig round it.
+    async fn on_bench(
+        &self,
+        setting: Setting,
+        events: &dyn EventSink,
+        cancel: CancelToken,
+        work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, SessionError>,
+    ) -> Result<RunOutcome, RunError> {
+        let Setting { mut here, inject, recovers } = setting;
+        let health = self.health_of(&here.place);
+        if !recovers {
+            in_service(health.as_ref(), &here.place)?;
+        }
+        let store = RunStore::new(self.catalogue.runs_dir());
+        sweep(&store, events);
+        let faults = Faults::of(inject, &here.place, &here.profile, &self.program)
+            .map_err(RunError::Inject)?;
+        let between = faults.as_ref().map(Faults::between_devices);
+        here.outlet = here.outlet.map(|outlet| outlet.failing(between));
+        let outlet = here.powered();
+        let factory = outlet.as_ref().map_or(here.driver, |outlet| outlet as &dyn DriverFactory);
+        let failing = faults.as_ref().map(|faults| faults.round(factory, outlet.is_some()));
+        let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
+        let spares = self.spares(&here)?;
+        let outlets: Vec<_> = spares.iter().map(BoundPlace::powered).collect();
+        let seats = spares.iter().zip(&outlets).map(|(spare, outlet)| {
+            spare.seat(outlet.as_ref().map_or(spare.driver, |outlet| outlet as &dyn DriverFactory))
+        });
+        let spare: Vec<_> = seats.collect();
+        let (lab, places) = (RigBeside::new(self), self.catalogue.places());
+        // An emulated board is a new one for each run; of a real one there is one. With it go
+        // those that lose their power together with it, in one order for all runs.
+        if matches!(here.place.resource, Resource::Probe(_)) {
+            let also = here.outlet.iter().flat_map(|outlet| &outlet.also);
+            let mut names: Vec<&PlaceName> = also.chain([&here.place.name]).collect();
+            names.sort();
+            for place in names {
+                lab.keep(vec![hold_or_cancel(&places, place, &cancel, events).await?]);
+            }
+        }
+        let bench = Bench {
+            store: &store,
+            factory,
+            outlet: here.outlet.as_ref().map(|outlet| outlet.takes),
+            spare: &spare,
+            lab: &lab,
+            places: Some(&places),
+            health: health.as_ref(),
+            host: &bind::host,
+            image_sets: &self.catalogue.images_dir(),
+            version: env!("CARGO_PKG_VERSION"),
+            clock: faults.as_ref().map(Faults::clock),
+        };
+        let running = work(&bench, cancel);
+        let record = match &faults {
+            Some(faults) => faults.beside(running).await,
+            None => running.await,
+        };
+        // Who waits for the place need not wait for the rest.
+        drop(lab);
+        let record = record?;
+        let dir = store.open(record.id.as_str())?.dir;
+        if let Err(error) = store.prune(self.catalogue.retention(), jiff::Timestamp::now()) {
+            tracing::warn!(error = chain(&error), "old runs were not removed");
+        }
+        Ok(RunOutcome { record, dir, not_struck: faults.iter().flat_map(Faults::left).collect() })
+    }
+
+    /// Opens the notes of health for a place. They are a convenience: without them runs go on,
+    /// and `jig health` says what is wrong with them.
+    fn health_of(&self, place: &Place) -> Option<HealthStore> {
+        match self.health_store() {
+            Ok(store) => Some(store.with_policy(health_policy(place))),
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "the health of places is not noted");
+                None
+            }
+        }
+    }
+}
+
+fn in_service(store: Option<&HealthStore>, place: &Place) -> Result<(), RunError> {
+    let health = store.and_then(|store| store.of(&place.name).ok());
+    match health.filter(|now| now.state == HealthState::Quarantined) {
+        None => Ok(()),
+        Some(health) => Err(RunError::OutOfService {
+            place: place.name.clone(),
+            since: health.since,
+            why: health.why,
+        }),
+    }
+}
+
+/// Takes a place for a run, unless the caller cancels first.
+async fn hold_or_cancel(
+    places: &Places,
+    place: &PlaceName,
+    cancel: &CancelToken,
+    events: &dyn EventSink,
+) -> Result<PlaceLock, RunError> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(RunError::Cancelled(place.clone())),
+        held = hold(places, place, WAIT, events) => Ok(held?),
+    }
+}
+
+/// Cleans up after runs whose process was killed, and says so.
+fn sweep(store: &RunStore, events: &dyn EventSink) {
+    match store.sweep(jiff::Timestamp::now()) {
+        Ok(swept) => swept.into_iter().for_each(|run| {
+            let Swept { id: run, outcome } = run;
+            events.event(CommandEvent::Swept(match outcome {
+                SweptOutcome::Abandoned(record) => {
+                    SweptRun { run, killed: record.killed.len(), error: None }
+                }
+                SweptOutcome::Left(error) => {
+                    SweptRun { run, killed: 0, error: Some(chain(&error)) }
+                }
+            }));
+        }),
+        Err(error) => tracing::warn!(error = chain(&error), "earlier runs were not swept"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<CommandEvent>>);
+
+    impl EventSink for Told {
+        fn event(&self, event: CommandEvent) {
+            self.0.lock().unwrap().push(event);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_place_in_use_is_waited_for_until_the_caller_cancels() {
+        let state = tempfile::tempdir().unwrap();
+        let places = Places::new(state.path());
+        let place: PlaceName = "bench-1".parse().unwrap();
+        let (told, cancel) = (Told::default(), CancelToken::new());
+        let lock = hold_or_cancel(&places, &place, &cancel, &told).await.unwrap();
+        let waits = hold_or_cancel(&places, &place, &cancel, &told);
+        let (taken, ()) = tokio::join!(waits, async { cancel.cancel() });
+        assert!(matches!(taken, Err(RunError::Cancelled(name)) if name == place));
+        drop(lock);
+        assert!(hold_or_cancel(&places, &place, &CancelToken::new(), &told).await.is_ok());
+    }
+}

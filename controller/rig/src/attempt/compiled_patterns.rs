@@ -1,0 +1,52 @@
+//! What the attempts of a run look for, compiled once for all of them.
+//!
+//! Ten fault signatures take some 20 ms to compile, as long as an emulator takes to start.
+//! So the first watcher that needs them has them compiled on a thread of its own, while
+//! the board boots into its log; nothing is lost meanwhile, only looked at later.
+
+use std::sync::Arc;
+
+use jig_model::profile::BoardProfile;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
+
+use super::identity::IdentityScanner;
+use super::perform::AttemptError;
+use crate::console::{PatternSetError, Recogniser};
+
+/// Looks out for what a board's profile names. Attempts of one run share it.
+#[derive(Debug)]
+pub struct RunPatterns {
+    profile: Arc<BoardProfile>,
+    compiled: OnceCell<CompiledPatterns>,
+}
+
+/// The compiled forms; each watcher clones its own, which is cheap.
+#[derive(Debug)]
+pub(super) struct CompiledPatterns {
+    pub(super) recogniser: Recogniser,
+    pub(super) identity: IdentityScanner,
+}
+
+impl RunPatterns {
+    /// Remembers the profile; compiles nothing yet.
+    pub fn new(profile: Arc<BoardProfile>) -> Self {
+        Self { profile, compiled: OnceCell::new() }
+    }
+
+    /// Returns the compiled forms; the first caller has them made.
+    pub(super) async fn compiled(&self) -> Result<&CompiledPatterns, AttemptError> {
+        let compiled = self.compiled.get_or_try_init(|| async {
+            let profile = Arc::clone(&self.profile);
+            let made = spawn_blocking(move || compile(&profile));
+            made.await.map_err(AttemptError::Broken)?.map_err(AttemptError::Patterns)
+        });
+        compiled.await
+    }
+}
+
+fn compile(profile: &BoardProfile) -> Result<CompiledPatterns, PatternSetError> {
+    let banner = profile.boot_banner.as_ref();
+    let recogniser = Recogniser::new(&profile.faults, banner, &profile.limits)?;
+    Ok(CompiledPatterns { recogniser, identity: IdentityScanner::new()? })
+}

@@ -1,0 +1,77 @@
+//! What is still learned after a plan has failed and before the board loses its power.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::protocol::{HealthCheck, PowerState};
+use jig_model::{Cause, RunEvent};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::board::Board;
+use crate::judge::{ByteRange, Incident, IncidentKind};
+
+/// A fault handler prints its registers at once; quiet for this long means that it is done.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// A handler that goes on printing is heard out no longer than this: a register dump and a
+/// backtrace of 4 KiB take 0.4 s on a real wire at 115200 baud.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long one health check may take; each has its own, shorter limit.
+const HEALTH: Duration = Duration::from_secs(10);
+
+/// Longest line of a fault that a verdict quotes.
+const LINE: usize = 200;
+
+/// Lets a fault handler finish what it prints: the crash is explained by what follows the
+/// banner.
+pub(super) async fn drain(board: &Board) {
+    let faulted = board.facts().incidents.iter().any(is_fault);
+    let Some(line) = board.lines.get(&board.primary).filter(|_| faulted) else { return };
+    let mut state = line.handle.state();
+    let deadline = Instant::now() + PATIENCE;
+    // Quiet, closed, or out of patience: each ends it.
+    while let Ok(Ok(Ok(()))) = timeout_at(deadline, timeout(QUIET, state.changed())).await {}
+}
+
+fn is_fault(incident: &Incident) -> bool {
+    matches!(incident.kind, IncidentKind::Recognised(Cause::FaultBanner | Cause::GuestPanic))
+}
+
+/// Asks the rig before the target is blamed: a wait that ran out on a machine that somebody
+/// stopped says nothing about the firmware.
+pub(super) async fn check_health(board: &Arc<Board>, checks: &mut [Box<dyn HealthCheck>]) {
+    if board.facts().power != Some(PowerState::On) {
+        return;
+    }
+    for check in checks {
+        let Ok(report) = timeout(HEALTH, check.check()).await else { continue };
+        board.emit(RunEvent::Health(report.clone()));
+        if !report.ok {
+            let text = format!("{}: {}", report.check, report.detail);
+            let range = ByteRange { text, ..ByteRange::default() };
+            board.incident(IncidentKind::Lost(check.cause()), range);
+        }
+    }
+}
+
+/// Extends what was recognised to the whole line, which had not arrived yet when its
+/// beginning decided.
+pub(super) fn complete_lines(incidents: &mut [Incident], run: &Path) {
+    for incident in incidents.iter_mut().filter(|incident| is_fault(incident)) {
+        let range = &mut incident.range;
+        let Ok(file) = File::open(run.join(&range.file)) else { continue };
+        let mut bytes = vec![0; LINE];
+        let Ok(len) = file.read_at(&mut bytes, range.start) else { continue };
+        let line = &bytes[..len];
+        let end = line.iter().position(|&b| b == b'\n').unwrap_or(len);
+        let known = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(len);
+        if end > known {
+            range.end = range.start + end as u64;
+            range.text = String::from_utf8_lossy(&line[..end]).trim_end().to_owned();
+        }
+    }
+}

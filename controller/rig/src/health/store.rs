@@ -1,0 +1,313 @@
+//! The store: states and history of places, kept between processes.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use jig_model::{PlaceName, VerdictKind};
+use rusqlite::{
+    Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, named_params,
+};
+use serde::{Deserialize, Serialize};
+
+use super::schema::{self, retried};
+use super::table::{needed, next};
+use super::{HealthError, HealthEvent, HealthPolicy, HealthState, PlaceHealth, Signal};
+
+/// How many events of a place are kept: with a look every five minutes, a month.
+const KEPT: u32 = 10_000;
+/// How often the oldest are removed: not with every note.
+const REMOVE_EVERY: i64 = 64;
+
+/// States and history of places, in one SQLite file that many processes may use at once.
+///
+/// Every call may wait for the disk and for other processes: call it where blocking is
+/// allowed. A note is durable when the call returns.
+pub struct HealthStore {
+    path: PathBuf,
+    policy: HealthPolicy,
+    connection: Mutex<Connection>,
+}
+
+/// One event of a place's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// Its number; later events have higher ones.
+    pub seq: i64,
+    /// When it was.
+    pub at: Timestamp,
+    /// The state of the place after it.
+    pub state: HealthState,
+    /// What was seen.
+    pub event: HealthEvent,
+}
+
+impl std::fmt::Debug for HealthStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HealthStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl HealthStore {
+    /// Returns where the store of a state folder is.
+    pub fn path_in(state: &Path) -> PathBuf {
+        state.join("health.db")
+    }
+
+    /// Opens a store, or begins it. Its folder is made, too.
+    ///
+    /// # Errors
+    /// It cannot be written, a newer Jig wrote it, or it is damaged.
+    pub fn open(path: &Path) -> Result<Self, HealthError> {
+        if let Some(folder) = path.parent() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o750)
+                .create(folder)
+                .map_err(|source| HealthError::Folder { path: path.to_owned(), source })?;
+        }
+        let connection = schema::open(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            policy: HealthPolicy::default(),
+            connection: Mutex::new(connection),
+        })
+    }
+
+    /// Sets how much it takes to change a state, for places that [`Self::note`] is used for.
+    #[must_use]
+    pub fn with_policy(mut self, policy: HealthPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Returns the store's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns how a place is; one that nobody has noted anything about is healthy.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn of(&self, place: &PlaceName) -> Result<PlaceHealth, HealthError> {
+        self.of_by(&self.policy, place)
+    }
+
+    /// Returns how a place is that has a policy of its own.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn of_by(
+        &self,
+        policy: &HealthPolicy,
+        place: &PlaceName,
+    ) -> Result<PlaceHealth, HealthError> {
+        let connection = self.connection();
+        let found = retried(&self.path, || load(&connection, place))?;
+        self.lowered(found, policy)
+    }
+
+    /// Notes an event of a place, and returns how the place is now.
+    ///
+    /// # Errors
+    /// The store cannot be read or written; nothing is noted then.
+    pub fn note(
+        &self,
+        place: &PlaceName,
+        at: Timestamp,
+        what: &HealthEvent,
+    ) -> Result<PlaceHealth, HealthError> {
+        self.note_by(&self.policy, place, at, what)
+    }
+
+    /// Notes an event of a place that has a policy of its own.
+    ///
+    /// # Errors
+    /// The store cannot be read or written; nothing is noted then.
+    pub fn note_by(
+        &self,
+        policy: &HealthPolicy,
+        place: &PlaceName,
+        at: Timestamp,
+        what: &HealthEvent,
+    ) -> Result<PlaceHealth, HealthError> {
+        let body = serde_json::to_string(what)
+            .map_err(|source| HealthError::Encode { path: self.path.clone(), source })?;
+        let mut connection = self.connection();
+        retried(&self.path, || {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let now = match self.lowered(load(&change, place)?, policy) {
+                Ok(now) => now,
+                Err(error) => return Ok(Err(error)),
+            };
+            let then = next(&now, at, what, policy);
+            save(&change, place, &then)?;
+            append(&change, place, at, what, &body, policy, then.state)?;
+            change.commit()?;
+            Ok(Ok(then))
+        })?
+    }
+
+    /// Returns the newest events of a place, the newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn history(&self, place: &PlaceName, limit: u32) -> Result<Vec<HistoryEntry>, HealthError> {
+        let connection = self.connection();
+        let rows = retried(&self.path, || {
+            let mut query = connection.prepare(
+                "SELECT seq, at_us, state, body FROM event WHERE place = :place
+                 ORDER BY seq DESC LIMIT :limit",
+            )?;
+            let found = query
+                .query_map(named_params! { ":place": place.as_str(), ":limit": limit }, |row| {
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+                })?;
+            found.collect::<rusqlite::Result<Vec<(i64, i64, String, String)>>>()
+        })?;
+        rows.into_iter()
+            .map(|(seq, at, state, body)| {
+                let event = serde_json::from_str(&body)
+                    .map_err(|e| self.damaged(format!("event {seq} cannot be read: {e}")))?;
+                Ok(HistoryEntry { seq, at: self.time(at)?, state: self.state(&state)?, event })
+            })
+            .collect()
+    }
+
+    pub(super) fn connection(&self) -> MutexGuard<'_, Connection> {
+        // A panic cannot leave half a change behind: SQLite rolls it back.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn time(&self, us: i64) -> Result<Timestamp, HealthError> {
+        Timestamp::from_microsecond(us).map_err(|_| self.damaged(format!("{us} is no time")))
+    }
+
+    fn state(&self, text: &str) -> Result<HealthState, HealthError> {
+        let short = || text.chars().take(40).collect::<String>();
+        HealthState::of_text(text).ok_or_else(|| self.damaged(format!("{:?} is no state", short())))
+    }
+
+    pub(super) fn damaged(&self, reason: impl Into<String>) -> HealthError {
+        HealthError::damaged(&self.path, reason)
+    }
+
+    fn lowered(
+        &self,
+        found: Option<RawHealth>,
+        policy: &HealthPolicy,
+    ) -> Result<PlaceHealth, HealthError> {
+        let Some(raw) = found else { return Ok(PlaceHealth::unknown_to_anybody()) };
+        let state = self.state(&raw.state)?;
+        let since = raw.since_us.map(|us| self.time(us)).transpose()?;
+        Ok(PlaceHealth {
+            state,
+            since,
+            why: raw.why,
+            passes_needed: needed(state, raw.passes, policy),
+            passes: raw.passes,
+            failures: raw.failures,
+        })
+    }
+}
+
+/// A place's row as it is written.
+struct RawHealth {
+    state: String,
+    since_us: Option<i64>,
+    why: String,
+    passes: u32,
+    failures: u32,
+}
+
+impl RawHealth {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            state: row.get(0)?,
+            since_us: row.get(1)?,
+            why: row.get(2)?,
+            passes: row.get(3)?,
+            failures: row.get(4)?,
+        })
+    }
+}
+
+fn load(connection: &Connection, place: &PlaceName) -> rusqlite::Result<Option<RawHealth>> {
+    connection
+        .prepare("SELECT state, since_us, why, passes, failures FROM place WHERE name = ?1")?
+        .query_row([place.as_str()], RawHealth::read)
+        .optional()
+}
+
+fn save(change: &Transaction<'_>, place: &PlaceName, health: &PlaceHealth) -> rusqlite::Result<()> {
+    change
+        .prepare(
+            "INSERT OR REPLACE INTO place (name, state, since_us, why, passes, failures)
+             VALUES (:name, :state, :since, :why, :passes, :failures)",
+        )?
+        .execute(named_params! {
+            ":name": place.as_str(),
+            ":state": health.state.as_str(),
+            ":since": health.since.map(Timestamp::as_microsecond),
+            ":why": health.why,
+            ":passes": health.passes,
+            ":failures": health.failures,
+        })?;
+    Ok(())
+}
+
+fn append(
+    change: &Transaction<'_>,
+    place: &PlaceName,
+    at: Timestamp,
+    what: &HealthEvent,
+    body: &str,
+    policy: &HealthPolicy,
+    state: HealthState,
+) -> rusqlite::Result<()> {
+    let (mut served, mut passed, mut recovered, mut flashed, mut lost) =
+        (None, None, None, None, None);
+    match what {
+        HealthEvent::RunEnded { kind, flash_ms, gaps, .. } => {
+            served = Some(what.signal(policy) != Some(Signal::Failed));
+            passed = Some(*kind == VerdictKind::Pass);
+            flashed = flash_ms.and_then(|ms| i64::try_from(ms).ok());
+            lost = Some(*gaps);
+        }
+        HealthEvent::RecoveryEnded { step, .. } => recovered = Some(step.is_some()),
+        HealthEvent::Checked(_)
+        | HealthEvent::Canary { .. }
+        | HealthEvent::Quarantined { .. }
+        | HealthEvent::Cleared { .. } => {}
+    }
+    change
+        .prepare(
+            "INSERT INTO event
+                 (place, at_us, kind, body, state, served, passed, cured, flash_ms, gaps)
+             VALUES
+                 (:place, :at, :kind, :body, :state, :served, :passed, :recovered, :flashed, :lost)",
+        )?
+        .execute(named_params! {
+            ":place": place.as_str(),
+            ":at": at.as_microsecond(),
+            ":kind": what.kind(),
+            ":body": body,
+            ":state": state.as_str(),
+            ":served": served,
+            ":passed": passed,
+            ":recovered": recovered,
+            ":flashed": flashed,
+            ":lost": lost,
+        })?;
+    if change.last_insert_rowid() % REMOVE_EVERY == 0 {
+        change.execute(
+            "DELETE FROM event WHERE place = ?1 AND seq <=
+                 (SELECT seq FROM event WHERE place = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)",
+            (place.as_str(), KEPT),
+        )?;
+    }
+    Ok(())
+}

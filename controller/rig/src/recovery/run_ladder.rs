@@ -1,0 +1,345 @@
+//! Running the ladder the ladder: one step after the other, until one has proven its worth.
+
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::protocol::BoxFuture;
+use jig_model::recovery::{RecoveryEvent, RecoveryStep, Rung};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::ladder::millis;
+use crate::workflow::CancelToken;
+
+/// What a rig said when it was asked whether it works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// Whether it does.
+    pub ok: bool,
+    /// What proves it, or what is still wrong; may quote devices.
+    pub detail: String,
+}
+
+/// Takes the steps and asks for the proofs.
+///
+/// Both futures are dropped when their time is over or somebody asks to stop; a step must
+/// leave nothing half done that its repetition would not put right.
+pub trait StepActions {
+    /// Takes a step; says what was done, or why it failed.
+    fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>>;
+    /// Proves that the rig works after it.
+    fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof>;
+    /// Says after what pause a step is taken again whose proof failed, where it may help the
+    /// next time. `spent` is how long it was taken and asked for so far.
+    fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration>;
+    /// Records what happens, before it happens.
+    fn tell(&mut self, event: RecoveryEvent);
+}
+
+/// How a ladder ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LadderOutcome {
+    /// The step that recovered, if one did.
+    pub recovered_by: Option<RecoveryStep>,
+    /// One line for people: what helped, or what is wrong at the end.
+    pub detail: String,
+    /// How long it took.
+    pub took: Duration,
+    /// Whether somebody asked to stop.
+    pub cancelled: bool,
+}
+
+/// How long a proof may take, within the time of the whole ladder: a canary on a slow board.
+const PROOF: Duration = Duration::from_secs(90);
+
+/// Returns how long a ladder takes at most: each step and its proof, or the time that a ladder
+/// is given.
+pub fn ladder_timeout(rungs: &[Rung], within: Duration) -> Duration {
+    let taken = rungs.iter().filter(|rung| rung.skip.is_none());
+    let longest = taken.map(|rung| {
+        let proof = if rung.step == RecoveryStep::OutOfService { Duration::ZERO } else { PROOF };
+        Duration::from_millis(rung.budget_ms).saturating_add(proof)
+    });
+    longest.fold(Duration::ZERO, Duration::saturating_add).min(within)
+}
+
+/// Runs until a step is proven to have recovered, the ladder or the time is at its end, or
+/// somebody asks to stop.
+pub async fn run_ladder(
+    cause: Cause,
+    rungs: &[Rung],
+    within: Duration,
+    dut_recovery: &mut dyn StepActions,
+    cancel: &CancelToken,
+) -> LadderOutcome {
+    let began = Instant::now();
+    let end = began + within;
+    dut_recovery.tell(RecoveryEvent::Began {
+        cause,
+        ladder: rungs.to_vec(),
+        within_ms: millis(within),
+    });
+    let mut recovered_by = None;
+    let mut cancelled = false;
+    let mut found = false;
+    let mut detail = "no step of the ladder can be taken at this place".to_owned();
+    let mut rungs = rungs.iter().filter(|rung| rung.skip.is_none());
+    let mut next = rungs.next().map(|rung| (rung, Instant::now()));
+    while let Some((rung, first)) = next {
+        if Instant::now() >= end {
+            detail = format!("the time for it ({within:?}) was over; last: {detail}");
+            break;
+        }
+        let since = Instant::now();
+        dut_recovery.tell(RecoveryEvent::Step { step: rung.step });
+        let taken = tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                cancelled = true;
+                Taken { asked: true, proof: no("somebody asked to stop") }
+            }
+            taken = take(rung, end, dut_recovery) => taken,
+        };
+        let Taken { asked, proof } = taken;
+        dut_recovery.tell(RecoveryEvent::Proof {
+            step: rung.step,
+            ok: proof.ok,
+            detail: proof.detail.clone(),
+            took_ms: millis(since.elapsed()),
+        });
+        if asked || !found {
+            // What the rig says of itself tells more than that a step could not be taken.
+            detail = proof.detail;
+            found |= asked;
+        }
+        if proof.ok {
+            recovered_by = Some(rung.step);
+        }
+        if proof.ok || cancelled {
+            break;
+        }
+        let pause = dut_recovery.again(rung.step, first.elapsed()).filter(|_| asked);
+        next = match pause {
+            None => rungs.next().map(|rung| (rung, Instant::now())),
+            Some(pause) => {
+                // Who asks to stop meanwhile is heard when the step is taken.
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = sleep_until(end.min(Instant::now() + pause)) => {}
+                }
+                Some((rung, first))
+            }
+        };
+    }
+    let took = began.elapsed();
+    dut_recovery.tell(RecoveryEvent::Ended {
+        recovered_by,
+        took_ms: millis(took),
+        detail: detail.clone(),
+    });
+    LadderOutcome { recovered_by, detail, took, cancelled }
+}
+
+/// A step that was taken.
+struct Taken {
+    /// Whether the rig was asked for a proof.
+    asked: bool,
+    proof: Proof,
+}
+
+fn no(detail: impl Into<String>) -> Proof {
+    Proof { ok: false, detail: detail.into() }
+}
+
+/// Takes one step and asks for its proof.
+async fn take(rung: &Rung, end: Instant, dut_recovery: &mut dyn StepActions) -> Taken {
+    let step = rung.step;
+    let until = end.min(Instant::now() + Duration::from_millis(rung.budget_ms));
+    let done = match timeout_at(until, dut_recovery.act(step)).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(why)) => return Taken { asked: false, proof: no(why) },
+        Err(_) => return Taken { asked: false, proof: no(format!("{step} took too long")) },
+    };
+    if step == RecoveryStep::OutOfService {
+        // The end of the ladder: it hides the fault and recoveries nothing.
+        return Taken { asked: false, proof: no(done) };
+    }
+    let until = end.min(Instant::now() + PROOF);
+    let proof = match timeout_at(until, dut_recovery.prove(step)).await {
+        Ok(proof) => Proof { detail: format!("{done}; {}", proof.detail), ..proof },
+        Err(_) => no(format!("{done}; the proof took too long")),
+    };
+    Taken { asked: true, proof }
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::recovery::Recovery;
+
+    use super::*;
+    use crate::recovery::{Means, ladder};
+
+    /// A rig that one step recoveries, of which some fail or hang.
+    #[derive(Default)]
+    struct Patient {
+        recovered_by: Option<RecoveryStep>,
+        fails: Vec<RecoveryStep>,
+        hangs: Vec<RecoveryStep>,
+        proof_hangs: bool,
+        /// Waiting helps, if it lasts this long.
+        patience: Option<Duration>,
+        told: Vec<RecoveryEvent>,
+        done: Vec<RecoveryStep>,
+        stop_at: Option<(RecoveryStep, CancelToken)>,
+    }
+
+    impl StepActions for Patient {
+        fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
+            Box::pin(async move {
+                assert_eq!(self.told.last(), Some(&RecoveryEvent::Step { step }), "told first");
+                self.done.push(step);
+                if let Some((_, token)) = self.stop_at.as_ref().filter(|(at, _)| *at == step) {
+                    token.cancel();
+                    std::future::pending::<()>().await;
+                }
+                if self.hangs.contains(&step) {
+                    std::future::pending::<()>().await;
+                }
+                if self.fails.contains(&step) { Err("it broke".into()) } else { Ok("done".into()) }
+            })
+        }
+        fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof> {
+            Box::pin(async move {
+                if self.proof_hangs {
+                    std::future::pending::<()>().await;
+                }
+                let waits = self.done.iter().filter(|step| **step == RecoveryStep::Wait).count();
+                if self.recovered_by == Some(RecoveryStep::Wait) && waits < 3 {
+                    return no("not yet");
+                }
+                Proof { ok: self.recovered_by == Some(step), detail: "asked".to_owned() }
+            })
+        }
+        fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {
+            let most = self.patience.filter(|_| step == RecoveryStep::Wait)?;
+            (spent < most).then_some(Duration::from_secs(1))
+        }
+        fn tell(&mut self, event: RecoveryEvent) {
+            self.told.push(event);
+        }
+    }
+
+    fn all() -> Vec<Rung> {
+        let means = Means {
+            emulated: false,
+            outlet: Some(Duration::ZERO),
+            known_good: true,
+            hub: Some(Duration::ZERO),
+            equivalents: vec!["b".parse().unwrap()],
+        };
+        ladder(&Recovery::default(), &means)
+    }
+
+    async fn run_ladder_with(patient: &mut Patient, within: u64) -> LadderOutcome {
+        let cancel = patient.stop_at.as_ref().map_or_else(CancelToken::new, |(_, c)| c.clone());
+        let within = Duration::from_secs(within);
+        run_ladder(Cause::ProbeLost, &all(), within, patient, &cancel).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_step_that_is_proven_ends_the_climb() {
+        let mut patient = Patient {
+            recovered_by: Some(RecoveryStep::PowerCycle),
+            fails: vec![RecoveryStep::Reset],
+            hangs: vec![RecoveryStep::AttachUnderReset],
+            ..Patient::default()
+        };
+        let outcome = run_ladder_with(&mut patient, 600).await;
+        assert_eq!(outcome.recovered_by, Some(RecoveryStep::PowerCycle));
+        assert_eq!(outcome.detail, "done; asked");
+        let steps = &RecoveryStep::ALL[..6];
+        let taken: Vec<_> =
+            steps.iter().filter(|s| **s != RecoveryStep::RestartEmulator).copied().collect();
+        assert_eq!(patient.done, taken);
+        // The one that hung was given its budget, no more.
+        assert_eq!(outcome.took, RecoveryStep::AttachUnderReset.budget());
+        let proofs = patient.told.iter().filter(|e| matches!(e, RecoveryEvent::Proof { .. }));
+        assert_eq!(proofs.count(), taken.len());
+        assert!(
+            matches!(patient.told.first(), Some(RecoveryEvent::Began { ladder, .. }) if ladder.len() == 11)
+        );
+        assert!(matches!(
+            patient.told.last(),
+            Some(RecoveryEvent::Ended { recovered_by: Some(_), .. })
+        ));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_without_proof_recovers_nothing_and_the_last_takes_out_of_service() {
+        let mut patient = Patient::default();
+        let outcome = run_ladder_with(&mut patient, 600).await;
+        assert_eq!((outcome.recovered_by, outcome.cancelled), (None, false));
+        assert_eq!(patient.done.last(), Some(&RecoveryStep::OutOfService));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_that_may_help_the_next_time_is_taken_again_for_a_while() {
+        for (patience, recovered) in [(None, false), (Some(1), false), (Some(2), true)] {
+            let patience = patience.map(Duration::from_secs);
+            let recovered_by = Some(RecoveryStep::Wait);
+            let mut patient = Patient { recovered_by, patience, ..Patient::default() };
+            let outcome = run_ladder_with(&mut patient, 600).await;
+            assert_eq!(outcome.recovered_by.is_some(), recovered, "{patience:?}");
+            // Each time it is told, and has its proof.
+            let told = |event: &&RecoveryEvent| {
+                matches!(event, RecoveryEvent::Proof { step: RecoveryStep::Wait, .. })
+            };
+            let waits = patient.done.iter().filter(|step| **step == RecoveryStep::Wait).count();
+            assert_eq!(patient.told.iter().filter(told).count(), waits);
+        }
+        let (cancel, patience) = (CancelToken::new(), Some(Duration::from_secs(500)));
+        let mut patient = Patient { patience, ..Patient::default() };
+        let half_a_minute = Duration::from_secs(30);
+        let stops = async {
+            tokio::time::sleep(half_a_minute).await;
+            cancel.cancel();
+            std::future::pending().await
+        };
+        let (rungs, within) = (all(), Duration::from_secs(600));
+        let outcome = tokio::select! {
+            outcome = run_ladder(Cause::ProbeLost, &rungs, within, &mut patient, &cancel) => outcome,
+            never = stops => never,
+        };
+        assert_eq!((outcome.cancelled, outcome.took), (true, half_a_minute));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_whole_ladder_is_bounded_whatever_hangs() {
+        let hangs = RecoveryStep::ALL.to_vec();
+        let mut patient = Patient { hangs, ..Patient::default() };
+        assert_eq!(run_ladder_with(&mut patient, 40).await.took, Duration::from_secs(40));
+        let mut patient = Patient { proof_hangs: true, ..Patient::default() };
+        let outcome = run_ladder_with(&mut patient, 100).await;
+        assert_eq!(outcome.took, Duration::from_secs(100));
+        assert!(outcome.recovered_by.is_none());
+    }
+
+    #[test]
+    fn a_short_ladder_takes_less_than_it_is_given() {
+        let emulated = Means { emulated: true, known_good: true, ..Means::default() };
+        let given = Recovery::default().within;
+        let rungs = ladder(&Recovery::default(), &emulated);
+        let steps = RecoveryStep::RestartEmulator.budget() + RecoveryStep::Wait.budget();
+        assert_eq!(ladder_timeout(&rungs, given), steps + PROOF * 2);
+        assert_eq!(ladder_timeout(&all(), given), given);
+        assert_eq!(ladder_timeout(&[], given), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_to_stop_is_heard_within_a_step() {
+        let stop_at = Some((RecoveryStep::Reset, CancelToken::new()));
+        let mut patient = Patient { stop_at, ..Patient::default() };
+        let outcome = run_ladder_with(&mut patient, 600).await;
+        assert!(outcome.cancelled && outcome.recovered_by.is_none());
+        assert_eq!(patient.done, [RecoveryStep::Reopen, RecoveryStep::Reset]);
+    }
+}

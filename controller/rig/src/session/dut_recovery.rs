@@ -1,0 +1,333 @@
+//! The steps of the ladder, taken on the place of a run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::protocol::{BoxFuture, CheckReport, DriverError, Power};
+use jig_model::recovery::{RecoveryEvent, RecoveryStep};
+use jig_model::rig_file::Resource;
+use jig_model::{Cause, PlaceName, RunEvent, chain};
+use tokio::time::{Instant, sleep};
+
+use super::retry_policy::Control;
+use super::run_driver::RunDriver;
+use crate::attempt::{AttemptError, BindRequest, Bound, EventSink};
+use crate::health::{HealthEvent, examine};
+use crate::recovery::{ENUMERATION, Proof, StepActions};
+
+/// How long one check may take; each has its own, shorter limit.
+const CHECK: Duration = Duration::from_secs(20);
+
+/// How long a board may take to be there again. The scripted boards of the tests have no time.
+const BACK: Duration = if cfg!(test) { Duration::ZERO } else { ENUMERATION };
+
+/// How long a host may take until an emulator starts again: whoever has none installed waits
+/// as long to be told.
+const HOST: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 3 });
+
+/// Pause between two looks for them.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Takes the steps for a run.
+pub(super) struct DutRecovery<'m, 'a> {
+    driver: &'m mut RunDriver<'a>,
+    /// Whether what checks say is noted: within a ladder only its outcome counts.
+    recorded: bool,
+    /// How often what switches the board's power has not answered, since it last had time.
+    unanswered: u32,
+}
+
+impl<'m, 'a> DutRecovery<'m, 'a> {
+    pub(super) fn new(driver: &'m mut RunDriver<'a>, recorded: bool) -> Self {
+        Self { driver, recorded, unanswered: 0 }
+    }
+}
+
+/// A device that did not answer so often is asked no more: each time costs its whole time-out.
+const SILENT: u32 = 2;
+
+impl StepActions for DutRecovery<'_, '_> {
+    fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(self.take(step))
+    }
+
+    fn prove(&mut self, _step: RecoveryStep) -> BoxFuture<'_, Proof> {
+        Box::pin(self.ask())
+    }
+
+    fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {
+        // Only waiting helps the more, the longer it lasts: whatever ends emulators, or keeps a
+        // device away, may be over a moment later.
+        let goes_on = step == RecoveryStep::Wait && spent < self.patience();
+        goes_on.then(|| (spent / 2).clamp(LOOK / 2, LOOK * 4))
+    }
+
+    fn tell(&mut self, event: RecoveryEvent) {
+        self.driver.events.emit(RunEvent::Recovery(event));
+    }
+}
+
+fn words(error: &AttemptError) -> String {
+    chain(error)
+}
+
+fn said(error: &DriverError) -> String {
+    chain(error)
+}
+
+impl DutRecovery<'_, '_> {
+    async fn take(&mut self, step: RecoveryStep) -> Result<String, String> {
+        match step {
+            // The power of another place is another device's, maybe.
+            RecoveryStep::FailOver => self.unanswered = 0,
+            RecoveryStep::Reset
+            | RecoveryStep::AttachUnderReset
+            | RecoveryStep::ReflashKnownGood
+            | RecoveryStep::PowerCycle
+            | RecoveryStep::LongPowerCycle => self.power_answers()?,
+            RecoveryStep::Reopen
+            | RecoveryStep::RestartEmulator
+            | RecoveryStep::HubCycle
+            | RecoveryStep::Wait
+            | RecoveryStep::OutOfService => {}
+        }
+        match step {
+            // What holds the place between attempts is nothing: each attempt and each proof
+            // takes it up anew.
+            RecoveryStep::Reopen => Ok("everything was let go of and taken up again".to_owned()),
+            RecoveryStep::RestartEmulator => Ok("a new emulator was started".to_owned()),
+            RecoveryStep::Reset => self.reset().await,
+            RecoveryStep::AttachUnderReset => self.attach_under_reset().await,
+            RecoveryStep::ReflashKnownGood => match self.driver.control().await {
+                Ok(Control::Passed(words)) => Ok(words),
+                Ok(Control::Failed(words)) => Err(words),
+                Ok(Control::None) => Err("there is no known-good image".to_owned()),
+                Ok(Control::Cancelled) => Err("somebody asked to stop".to_owned()),
+                Err(error) => Err(chain(&error)),
+            },
+            RecoveryStep::PowerCycle => self.cycle(None).await,
+            RecoveryStep::LongPowerCycle => {
+                let off = self.driver.seat.profile.recovery.long_off;
+                self.cycle(Some(off)).await
+            }
+            RecoveryStep::HubCycle => {
+                let done = self.driver.bench.lab.cycle_hub(&self.driver.seat.place).await?;
+                self.comes_back().await;
+                Ok(done)
+            }
+            RecoveryStep::Wait => {
+                self.comes_back().await;
+                Ok("it was given time".to_owned())
+            }
+            RecoveryStep::FailOver => self.fail_over().await,
+            RecoveryStep::OutOfService => {
+                let why = "no step of the ladder was proven to help";
+                self.driver.recorder.quarantine(&self.driver.seat.place, why);
+                Ok(format!("the place is out of service: {why}"))
+            }
+        }
+    }
+
+    /// Refuses to ask what switches the board's power once more, if it did not answer before.
+    fn power_answers(&self) -> Result<(), String> {
+        if self.unanswered < SILENT {
+            return Ok(());
+        }
+        Err(format!("skipped: what switches the board's power did not answer {SILENT} times"))
+    }
+
+    /// Counts a failure of what switches the board's power, and returns its words.
+    fn power_failed(&mut self, error: &DriverError) -> String {
+        if error.cause == Cause::PowerUnreachable {
+            self.unanswered += 1;
+        }
+        said(error)
+    }
+
+    /// Binds the place under a number of its own.
+    fn bind(&mut self, resource: &Resource) -> Result<Bound, String> {
+        self.driver.number += 1;
+        let driver = &*self.driver;
+        let request = BindRequest {
+            number: driver.number,
+            profile: &driver.seat.profile,
+            resource,
+            factory: driver.seat.factory,
+            dir: driver.live.dir(),
+            evidence: &driver.evidence(),
+            clock: Arc::new(driver.clock()),
+            events: Arc::clone(&driver.events) as Arc<dyn EventSink>,
+            image_sets: driver.bench.image_sets,
+            ledger: driver.ledger(),
+        };
+        Bound::bind(request).map_err(|error| words(&error))
+    }
+
+    /// Asks the board itself. One that hangs on an outlet answers only with power.
+    pub(super) async fn examined(
+        &mut self,
+        resource: &Resource,
+    ) -> Result<Vec<CheckReport>, String> {
+        self.power_answers()?;
+        let mut bound = self.bind(resource)?;
+        let outlet = self.driver.seat.outlet.is_some();
+        let powered = match bound.protocols.power.as_mut().filter(|_| outlet) {
+            Some(power) => power.on().await,
+            None => Ok(()),
+        };
+        let reports = match &powered {
+            Ok(()) => examine(&mut bound.protocols.health, CHECK).await,
+            Err(_) => Vec::new(),
+        };
+        let ended = bound.end().await;
+        powered.map_err(|error| self.power_failed(&error))?;
+        ended.map_err(|error| self.power_failed(&error))?;
+        Ok(reports)
+    }
+
+    async fn reset(&mut self) -> Result<String, String> {
+        let resource = self.driver.seat.resource.clone();
+        let mut bound = self.bind(&resource)?;
+        let done = async {
+            // A board is reset by whoever holds it, so it is taken up first.
+            let on = powered(&mut bound.protocols.power)?.on().await;
+            on.map_err(|error| self.power_failed(&error))?;
+            match &mut bound.protocols.reset {
+                Some(reset) => reset.reset().await.map_err(|e| said(&e)),
+                None => Err("this place has no reset".to_owned()),
+            }
+        };
+        let done = done.await;
+        let ended = bound.end().await.map_err(|error| self.power_failed(&error));
+        done?;
+        ended?;
+        Ok("the board was reset".to_owned())
+    }
+
+    async fn attach_under_reset(&mut self) -> Result<String, String> {
+        let Resource::Probe(mut probe) = self.driver.seat.resource.clone() else {
+            return Err("the board hangs on no probe".to_owned());
+        };
+        probe.under_reset = true;
+        let resource = Resource::Probe(probe);
+        verdict_of(&self.examined(&resource).await?)?;
+        Ok("the probe attached while the chip was held in reset".to_owned())
+    }
+
+    async fn cycle(&mut self, off_time: Option<Duration>) -> Result<String, String> {
+        let resource = self.driver.seat.resource.clone();
+        let mut bound = self.bind(&resource)?;
+        let done = match powered(&mut bound.protocols.power) {
+            Ok(power) => power.cycle(off_time).await.map_err(|error| self.power_failed(&error)),
+            Err(why) => Err(why),
+        };
+        let ended = bound.end().await.map_err(|error| self.power_failed(&error));
+        done?;
+        ended?;
+        Ok(match off_time {
+            None => "the board's power was cycled".to_owned(),
+            Some(time) => format!("the board's power was cycled, off for {time:?}"),
+        })
+    }
+
+    /// Returns how long it is waited for what passes by itself.
+    fn patience(&self) -> Duration {
+        let emulated = matches!(self.driver.seat.resource, Resource::Emulator(_));
+        if emulated { HOST } else { BACK }
+    }
+
+    /// Waits until what the place stands on is well and its board answers again, if that comes at
+    /// all: the proof that follows tells.
+    async fn comes_back(&mut self) {
+        let resource = self.driver.seat.resource.clone();
+        let until = Instant::now() + self.patience();
+        while Instant::now() < until {
+            // What was silent has time now, and may answer again.
+            self.unanswered = 0;
+            let mut host = self.driver.bench.lab.host_checks(&self.driver.seat.place);
+            if verdict_of(&examine(&mut host, CHECK).await).is_ok()
+                && self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok())
+            {
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Moves the run to the first equivalent place that is free.
+    async fn fail_over(&mut self) -> Result<String, String> {
+        let driver = &mut *self.driver;
+        let here = driver.seat.place.clone();
+        let mut taken: Vec<String> = Vec::new();
+        for spare in driver.bench.spare.iter().filter(|seat| seat.place != here) {
+            match driver.bench.lab.claim(&spare.place).await {
+                Ok(()) => {
+                    driver.seat = spare.clone();
+                    let place: PlaceName = spare.place.clone();
+                    let noted = driver.live.note(|record| record.place = Some(place));
+                    noted.map_err(|error| chain(&error))?;
+                    return Ok(format!("the run moved from place {here} to {}", spare.place));
+                }
+                Err(why) => taken.push(why),
+            }
+        }
+        Err(format!("no equivalent place is free: {}", taken.join("; ")))
+    }
+
+    /// Asks host, place and known-good image whether the rig works.
+    async fn ask(&mut self) -> Proof {
+        let proof = |ok, detail| Proof { ok, detail };
+        if let Err(why) = self.power_answers() {
+            return proof(false, why);
+        }
+        let mut reports =
+            examine(&mut self.driver.bench.lab.host_checks(&self.driver.seat.place), CHECK).await;
+        let resource = self.driver.seat.resource.clone();
+        match self.examined(&resource).await {
+            Ok(more) => reports.extend(more),
+            Err(why) => return proof(false, why),
+        }
+        for report in &reports {
+            self.driver.events.emit(RunEvent::Health(report.clone()));
+        }
+        if self.recorded {
+            let event = HealthEvent::Checked(reports.clone());
+            self.driver.recorder.note(&self.driver.seat.place, &event);
+        }
+        let mut found = match verdict_of(&reports) {
+            Ok(found) => found,
+            Err(why) => return proof(false, why),
+        };
+        match self.driver.control().await {
+            Ok(Control::Passed(words)) => {
+                self.driver.doubt(None);
+                found.push(words);
+            }
+            Ok(Control::Failed(words)) => {
+                self.driver.doubt(Some(1));
+                return proof(false, words);
+            }
+            Ok(Control::Cancelled) => return proof(false, "somebody asked to stop".to_owned()),
+            Ok(Control::None) => {}
+            Err(error) => return proof(false, chain(&error)),
+        }
+        if found.is_empty() {
+            return proof(false, "nothing at this place can prove that it works".to_owned());
+        }
+        proof(true, found.join("; "))
+    }
+}
+
+fn powered(power: &mut Option<Box<dyn Power>>) -> Result<&mut Box<dyn Power>, String> {
+    power.as_mut().ok_or_else(|| "this place has no power control".to_owned())
+}
+
+/// Says which checks passed, or what the first said that did not; what each said is an event.
+pub(super) fn verdict_of(reports: &[CheckReport]) -> Result<Vec<String>, String> {
+    if let Some(bad) = reports.iter().find(|report| !report.ok) {
+        return Err(format!("{}: {}", bad.check, bad.detail));
+    }
+    let names: Vec<&str> = reports.iter().map(|report| report.check.as_str()).collect();
+    let passed = format!("{} passed", names.join(", "));
+    Ok(if names.is_empty() { Vec::new() } else { vec![passed] })
+}

@@ -1,0 +1,204 @@
+//! A look at the rig before a test: what cannot work costs no time-out and blames no firmware.
+//!
+//! # Design
+//! *The look is beside what a start does anyway*: reading images, making the run's folder. So it
+//! opens no port and switches no outlet; the run's own first command tells of these as soon.
+//!
+//! *A place that is not well is asked itself*, as after a recovery: its emulator is tried, its
+//! debug port read. One that is well is not, because that costs more than a short test; nor is
+//! one that may not be recovered, because there the test itself names what is wrong.
+//!
+//! *What passes is not noted.* The end of the run tells the same, and would count twice.
+
+use std::time::Duration;
+
+use jig_model::protocol::{CheckReport, HealthCheck};
+use jig_model::{Cause, RunEvent, Verdict};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::dut_recovery::{DutRecovery, verdict_of};
+use super::lab::{Lab, StartChecks};
+use super::recover::rungs;
+use super::run::SessionRequest;
+use super::run_driver::RunDriver;
+use crate::attempt::EventSink as _;
+use crate::health::{HealthEvent, HealthState, examine};
+
+/// How long one check may take: all of them read a few files of the kernel's.
+const EACH: Duration = Duration::from_secs(5);
+
+/// How long what a run cannot do without is waited for: as long as for what it must write.
+///
+/// The scripted checks of the tests do not change their mind.
+const WITHIN: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
+
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A check that failed.
+struct Failed {
+    cause: Cause,
+    report: CheckReport,
+}
+
+impl Failed {
+    fn words(&self) -> String {
+        format!("{}: {}", self.report.check, self.report.detail)
+    }
+}
+
+/// What the look found wrong.
+#[derive(Default)]
+struct Findings {
+    must: Vec<Failed>,
+    should: Vec<Failed>,
+}
+
+/// A look under way; ends when dropped.
+pub(super) struct Preflight {
+    looking: JoinSet<Findings>,
+    /// Whether the rig may be recovered. Once: what breaks again, breaks under the test.
+    recovers: bool,
+}
+
+impl Preflight {
+    /// Begins to look at what the place of a run stands on. Call within a tokio runtime.
+    pub(super) fn begin(lab: &dyn Lab, request: &SessionRequest) -> Self {
+        let mut looking = JoinSet::new();
+        let checks = lab.start_checks(&request.place);
+        if !checks.should.is_empty() {
+            looking.spawn(look(checks));
+        }
+        let max_recoveries =
+            request.max_recoveries.unwrap_or(request.profile.recovery.max_recoveries);
+        Self { looking, recovers: max_recoveries > 0 }
+    }
+
+    /// Returns what was found. A look that could not be made has found nothing.
+    async fn findings(mut self) -> Findings {
+        let looked = self.looking.join_next().await.and_then(Result::ok);
+        looked.unwrap_or_default()
+    }
+}
+
+/// Looks at what should be; where that is not so, at what must be, until that is so.
+async fn look(checks: StartChecks) -> Findings {
+    let StartChecks { mut should, mut must } = checks;
+    let mut should = failed(&mut should).await;
+    if should.is_empty() {
+        return Findings::default();
+    }
+    let end = Instant::now() + WITHIN;
+    let mut must_not = failed(&mut must).await;
+    while !must_not.is_empty() && Instant::now() < end {
+        sleep(PAUSE).await;
+        must_not = failed(&mut must).await;
+    }
+    // The same shortage is told once.
+    should.retain(|one| must_not.iter().all(|other| other.report.check != one.report.check));
+    Findings { must: must_not, should }
+}
+
+async fn failed(checks: &mut [Box<dyn HealthCheck>]) -> Vec<Failed> {
+    let causes: Vec<Cause> = checks.iter().map(|check| check.cause()).collect();
+    let reports = causes.into_iter().zip(examine(checks, EACH).await);
+    let failed = reports.filter(|(_, report)| !report.ok);
+    failed.map(|(cause, report)| Failed { cause, report }).collect()
+}
+
+/// Whether the test can be begun.
+#[derive(Default)]
+pub(super) struct Ready {
+    /// What the run's verdict has to tell of the look.
+    pub(super) notes: Vec<String>,
+    /// What the run amounts to, if it cannot be begun.
+    pub(super) unfit: Option<Verdict>,
+}
+
+impl RunDriver<'_> {
+    /// Waits for the look's end, and recoveries the rig if the test cannot be begun as it is.
+    pub(super) async fn ready(&mut self, look: Preflight) -> Ready {
+        let (cancel, recovers) = (self.cancel.clone(), look.recovers);
+        let findings = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ready::default(),
+            findings = look.findings() => findings,
+        };
+        // Asked before what follows is noted: what was just seen needs no second look.
+        let ill = recovers && self.ill();
+        let reports: Vec<CheckReport> =
+            findings.must.iter().chain(&findings.should).map(|one| one.report.clone()).collect();
+        for report in &reports {
+            self.events.emit(RunEvent::Health(report.clone()));
+        }
+        if !reports.is_empty() {
+            self.recorder.note(&self.seat.place, &HealthEvent::Checked(reports));
+        }
+        let mut notes: Vec<String> =
+            findings.should.iter().map(|one| format!("before the test: {}", one.words())).collect();
+        let missing = findings.must.first().map(|one| (one.cause, one.words()));
+        let unfit = match missing {
+            Some((cause, words)) if recovers => self.prepared(cause, words, &mut notes).await,
+            Some((cause, words)) => Some(unfit(cause, &words)),
+            None if ill => match self.asked().await {
+                Err(words) => self.prepared(Cause::RigUnhealthy, words, &mut notes).await,
+                Ok(()) => None,
+            },
+            None => None,
+        };
+        Ready { notes, unfit }
+    }
+
+    /// Tells whether the place is known not to be well.
+    fn ill(&self) -> bool {
+        let health = self.bench.health.and_then(|store| store.of(&self.seat.place).ok());
+        health.is_some_and(|health| health.state != HealthState::Healthy)
+    }
+
+    /// Asks the board itself; says what is wrong with it.
+    async fn asked(&mut self) -> Result<(), String> {
+        let (cancel, resource) = (self.cancel.clone(), self.seat.resource.clone());
+        let mut recovery = DutRecovery::new(self, false);
+        let reports = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(()),
+            reports = recovery.examined(&resource) => reports?,
+        };
+        for report in reports.iter().filter(|report| !report.ok) {
+            self.events.emit(RunEvent::Health(report.clone()));
+        }
+        verdict_of(&reports).map(drop)
+    }
+
+    /// Recovers a rig that no test can be begun on; returns what the run amounts to if that
+    /// fails.
+    async fn prepared(
+        &mut self,
+        cause: Cause,
+        words: String,
+        notes: &mut Vec<String>,
+    ) -> Option<Verdict> {
+        let (rungs, within) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
+        let outcome = self.run_ladder(cause, &rungs, within).await;
+        match outcome.recovered_by {
+            Some(step) => {
+                notes.push(format!("the rig was recovered by {step} before the test: {words}"));
+                None
+            }
+            None if outcome.cancelled => {
+                let words = "somebody asked to stop while the rig was recovered";
+                Some(Verdict::of(Cause::Cancelled, words))
+            }
+            None => {
+                let mut unfit = unfit(cause, &words);
+                unfit.notes.push(format!("the rig was not recovered: {}", outcome.detail));
+                Some(unfit)
+            }
+        }
+    }
+}
+
+fn unfit(cause: Cause, words: &str) -> Verdict {
+    Verdict::of(cause, format!("before the test: {words}"))
+}

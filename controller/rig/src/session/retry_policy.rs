@@ -1,0 +1,473 @@
+//! What a run does after each attempt, each known-good image and each recovery. Pure.
+//!
+//! # Design
+//! An attempt shows one of three things.
+//!
+//! - **Something was seen**: a pass, a failed case, a fault. It counts.
+//! - **The rig failed**: the attempt is none of the test's. The rig is recovered and the test has
+//!   its turn again, once per recovery. What the attempt showed counts for nothing, for better or
+//!   worse: a failure that was seen is never made a pass by a recovery.
+//! - **Something was not seen**: silence, no end, a reset; nor does a console show an exit code,
+//!   or tell a flood from noise. The known-good image says whether the rig works *now*; whether it
+//!   worked *then* only the test itself can say, so it is made again. What is missing twice, with
+//!   a good rig in between, is the target's. What is there the second time was lost on the way, or
+//!   comes only now and then: neither is proven, so neither is said, and it never becomes a pass.
+//!   A run asks so once; after that it knows.
+//!
+//! Two things are particular. An attempt without the build id that its image announces may have
+//! run another image, so it is no attempt of this one, and the next stands for itself. And
+//! garbage on a wire makes an attempt the rig's, until it comes again on a rig that a known-good
+//! image has vouched for: a wire does not go bad in the same test twice.
+
+use jig_model::{Cause, Verdict, VerdictKind};
+
+use crate::recovery::{LadderOutcome, Suspicion, suspicion};
+
+/// What a known-good image says of a rig.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Control {
+    /// There is none, or it may not be used here.
+    None,
+    /// It ran as it should: the rig works.
+    Passed(String),
+    /// It did not: the rig does not work.
+    Failed(String),
+    /// Somebody asked to stop.
+    Cancelled,
+}
+
+/// What is done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The known-good image is run.
+    Control,
+    /// The rig is recovered.
+    Recover,
+    /// The test is made again, and the last attempt does not count.
+    Again,
+    /// The turn is over.
+    Done,
+}
+
+/// Where a turn stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Step {
+    /// What the last attempt amounts to by now; at the end, the turn.
+    pub(super) verdict: Verdict,
+    pub(super) next: Next,
+}
+
+/// What is known of the turns of a run.
+#[derive(Debug)]
+pub(super) struct RetryPolicy {
+    /// How many more times the rig may be recovered.
+    max_recoveries: u32,
+    /// Whether a test is made again for what was not seen.
+    looks_again: bool,
+    /// This run has asked for what was not seen already.
+    asked: bool,
+    /// There was garbage on a wire already.
+    garbled: bool,
+    /// A known-good image has failed where the test had shown something else.
+    unmasked: bool,
+    /// A known-good image has passed since, or at all.
+    vouched: bool,
+    /// The attempt of this turn in which something was not seen.
+    first: Option<Verdict>,
+    /// What was recovered in this turn.
+    recovers: Vec<String>,
+}
+
+impl RetryPolicy {
+    /// Begins a run in which the rig may be recovered this often; never means that whoever asked
+    /// wants one attempt, and what it shows.
+    pub(super) fn new(max_recoveries: u32) -> Self {
+        Self {
+            max_recoveries,
+            looks_again: max_recoveries > 0,
+            asked: false,
+            garbled: false,
+            unmasked: false,
+            vouched: false,
+            first: None,
+            recovers: Vec::new(),
+        }
+    }
+
+    /// Begins a turn of the test.
+    pub(super) fn begin(&mut self) {
+        self.first = None;
+        self.recovers.clear();
+    }
+
+    /// Takes in that a known-good image has passed, here or as the proof of a recovery.
+    pub(super) fn vouch(&mut self) {
+        self.vouched = true;
+    }
+
+    /// Takes in an attempt. `believed` is what it amounts to if its wire is to be believed,
+    /// where the verdict says that it is not.
+    pub(super) fn attempted(&mut self, verdict: Verdict, believed: Option<Verdict>) -> Step {
+        let verdict = match believed {
+            Some(believed) if std::mem::replace(&mut self.garbled, true) && self.vouched => {
+                let note = "garbage came again after the rig was recovered: the target prints it";
+                noted(believed, note)
+            }
+            Some(_) | None => verdict,
+        };
+        match suspicion(&verdict) {
+            Suspicion::Nobody => self.seen(verdict),
+            Suspicion::Rig => self.spoiled(verdict),
+            Suspicion::Either => Step { verdict, next: Next::Control },
+        }
+    }
+
+    /// Tells whether an attempt that garbage spoils is made again, whatever it shows.
+    pub(super) fn makes_garbled_again(&self) -> bool {
+        self.max_recoveries > 0 && !self.garbled
+    }
+
+    /// Tells whether the known-good image has failed, passed and failed again.
+    pub(super) fn contradicts_itself(&self, control: &Control) -> bool {
+        matches!(control, Control::Failed(_)) && self.unmasked && self.vouched
+    }
+
+    /// Takes in what the known-good image said, after an attempt that amounts to `verdict`.
+    pub(super) fn controlled(&mut self, verdict: Verdict, control: Control) -> Step {
+        let contradicts = self.contradicts_itself(&control);
+        match control {
+            Control::Cancelled => self.done(undecided(verdict)),
+            Control::Failed(words) if contradicts => {
+                self.missed(noted(verdict, format!("{words}; it contradicts itself")))
+            }
+            Control::Failed(words) => {
+                (self.unmasked, self.vouched) = (true, false);
+                self.spoiled(the_rigs(verdict, words))
+            }
+            Control::Passed(words) => {
+                self.vouch();
+                self.missed(noted(verdict, words))
+            }
+            Control::None => self.missed(verdict),
+        }
+    }
+
+    /// Takes in what a recovery came to, after an attempt that amounts to `verdict`.
+    pub(super) fn recovered(&mut self, verdict: Verdict, outcome: &LadderOutcome) -> Step {
+        match outcome.recovered_by {
+            Some(step) => {
+                let after = verdict.cause;
+                self.recovers.push(format!("the rig was recovered by {step} after {after}"));
+                Step { verdict, next: Next::Again }
+            }
+            None if outcome.cancelled => {
+                let words = "somebody asked to stop while the rig was recovered";
+                self.done(Verdict::of(Cause::Cancelled, words))
+            }
+            None => {
+                self.done(noted(verdict, format!("the rig was not recovered: {}", outcome.detail)))
+            }
+        }
+    }
+
+    /// The rig failed.
+    fn spoiled(&mut self, verdict: Verdict) -> Step {
+        match self.max_recoveries.checked_sub(1) {
+            Some(left) => {
+                self.max_recoveries = left;
+                Step { verdict, next: Next::Recover }
+            }
+            None => self.done(verdict),
+        }
+    }
+
+    /// Something was not seen, and nothing says that it was the rig.
+    fn missed(&mut self, verdict: Verdict) -> Step {
+        if let Some(first) = self.first.take() {
+            // The stronger of both: a target that printed, and stopped, over one that is silent.
+            let weaker = first.kind == VerdictKind::Fail && verdict.kind != VerdictKind::Fail;
+            let (mut told, other) = if weaker { (first, verdict) } else { (verdict, first) };
+            told.notes.extend(other.notes);
+            told.notes.dedup();
+            return self.done(noted(told, "made again, and missing again"));
+        }
+        if !self.looks_again || std::mem::replace(&mut self.asked, true) {
+            return self.done(verdict);
+        }
+        self.first = Some(verdict.clone());
+        Step { verdict, next: Next::Again }
+    }
+
+    /// Something was seen.
+    fn seen(&mut self, verdict: Verdict) -> Step {
+        let verdict = match self.first.take() {
+            Some(first) if verdict.kind == VerdictKind::Pass => together(first, verdict),
+            Some(_) | None => verdict,
+        };
+        self.done(verdict)
+    }
+
+    fn done(&mut self, mut verdict: Verdict) -> Step {
+        verdict.notes.append(&mut self.recovers);
+        Step { verdict, next: Next::Done }
+    }
+}
+
+fn noted(mut verdict: Verdict, note: impl Into<String>) -> Verdict {
+    verdict.notes.push(note.into());
+    verdict
+}
+
+/// Says what an attempt that lacked something and one that passed amount to.
+fn together(first: Verdict, mut passed: Verdict) -> Verdict {
+    if first.cause == Cause::IdentityMissing {
+        let note = "made again, because nothing showed which image had run";
+        passed.notes.insert(0, note.to_owned());
+        return passed;
+    }
+    let Verdict { cause, summary, evidence, tests, notes, .. } = first;
+    let summary = format!(
+        "{cause}: {summary}; made again, it passed: something was lost on the way, or it happens \
+         only now and then (find out: --repeat 10)"
+    );
+    Verdict { evidence, tests, notes, ..Verdict::of(Cause::Unconfirmed, summary) }
+}
+
+/// Says that nobody waited to learn whose it was, and what the test had shown.
+fn undecided(shown: Verdict) -> Verdict {
+    instead(shown, Cause::Cancelled, "somebody asked to stop before it was known whose it was")
+}
+
+/// Says that it was the rig, and what the test had shown.
+fn the_rigs(shown: Verdict, words: String) -> Verdict {
+    instead(shown, Cause::RigUnhealthy, words)
+}
+
+fn instead(shown: Verdict, cause: Cause, words: impl Into<String>) -> Verdict {
+    let seen = format!("the test had shown: {}: {}", shown.cause, shown.summary);
+    let Verdict { evidence, notes, .. } = noted(shown, seen);
+    Verdict { evidence, notes, ..Verdict::of(cause, words) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jig_model::recovery::RecoveryStep;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What happens next in a script.
+    #[derive(Debug, Clone)]
+    enum Scene {
+        /// The test is made.
+        Test(Cause),
+        /// The test is made on a wire with garbage; this is what it would show without.
+        Garbled(Cause),
+        /// The known-good image is asked.
+        Says(Control),
+        /// The rig is recovered, by a known-good image's proof or without one.
+        Recover { recovered: bool, vouched: bool },
+    }
+
+    use Scene::{Garbled, Says, Test};
+
+    const RECOVERED: Scene = Scene::Recover { recovered: true, vouched: true };
+
+    fn good() -> Scene {
+        Says(Control::Passed("good".to_owned()))
+    }
+
+    fn bad() -> Scene {
+        Says(Control::Failed("bad".to_owned()))
+    }
+
+    fn ladder_ended(recovered: bool) -> LadderOutcome {
+        LadderOutcome {
+            recovered_by: recovered.then_some(RecoveryStep::Reopen),
+            detail: "asked".to_owned(),
+            took: Duration::ZERO,
+            cancelled: false,
+        }
+    }
+
+    /// Plays one turn out of a script that must fit; returns what it amounts to.
+    fn turn(retries: &mut RetryPolicy, script: &mut impl Iterator<Item = Scene>) -> Verdict {
+        retries.begin();
+        let mut step = Step { verdict: Verdict::of(Cause::NoResults, ""), next: Next::Again };
+        loop {
+            let Step { verdict, next } = step;
+            step = match (next, (next != Next::Done).then(|| script.next()).flatten()) {
+                (Next::Done, _) => return verdict,
+                (Next::Again, Some(Test(cause))) => {
+                    retries.attempted(Verdict::of(cause, "shown"), None)
+                }
+                (Next::Again, Some(Garbled(cause))) => retries.attempted(
+                    Verdict::of(Cause::OutputLost, "garbage"),
+                    Some(Verdict::of(cause, "shown")),
+                ),
+                (Next::Control, Some(Says(control))) => retries.controlled(verdict, control),
+                (Next::Recover, Some(Scene::Recover { recovered, vouched })) => {
+                    if vouched {
+                        retries.vouch();
+                    }
+                    retries.recovered(verdict, &ladder_ended(recovered))
+                }
+                (next, scene) => panic!("{next:?} is asked for, {scene:?} comes"),
+            };
+        }
+    }
+
+    fn amounts_to(max_recoveries: u32, script: &[Scene]) -> Verdict {
+        let mut script = script.iter().cloned();
+        let verdict = turn(&mut RetryPolicy::new(max_recoveries), &mut script);
+        assert!(script.next().is_none(), "over too early: {verdict:?}");
+        verdict
+    }
+
+    #[test]
+    fn a_turn_amounts_to_what_is_proven_in_it() {
+        use Cause::*;
+        let none = || Says(Control::None);
+        let given_up = Scene::Recover { recovered: false, vouched: false };
+        for (script, wanted) in [
+            // What is seen counts.
+            (vec![Test(Passed)], Passed),
+            (vec![Test(TestFailed)], TestFailed),
+            // What the rig spoiled counts for nothing.
+            (vec![Test(EmulatorKilled), RECOVERED, Test(Passed)], Passed),
+            (vec![Test(EmulatorKilled), RECOVERED, Test(TestFailed)], TestFailed),
+            (vec![Test(EmulatorKilled), given_up], EmulatorKilled),
+            // What is missing twice is the target's; the stronger finding is told.
+            (vec![Test(Hang), good(), Test(Hang), good()], Hang),
+            (vec![Test(Hang), good(), Test(NoOutput), good()], Hang),
+            (vec![Test(NoOutput), good(), Test(Hang), good()], Hang),
+            (
+                vec![Test(ReportIncomplete), none(), Test(ReportIncomplete), none()],
+                ReportIncomplete,
+            ),
+            // What comes the second time is unproven; what is seen to fail is not.
+            (vec![Test(Hang), good(), Test(Passed)], Unconfirmed),
+            (vec![Test(UnexpectedReset), good(), Test(Passed)], Unconfirmed),
+            (vec![Test(PlanMismatch), good(), Test(TestFailed)], TestFailed),
+            (vec![Test(IdentityMissing), good(), Test(Passed)], Passed),
+            // A recovery in between proves nothing of what was missing before.
+            (vec![Test(Hang), good(), Test(EmulatorKilled), RECOVERED, Test(Passed)], Unconfirmed),
+            // The known-good image speaks against the rig, until it contradicts itself.
+            (vec![Test(Hang), bad(), RECOVERED, Test(Passed)], Passed),
+            (vec![Test(Hang), bad(), RECOVERED, Test(Hang), bad(), Test(Hang), bad()], Hang),
+            // Garbage is the wire's, until it comes again on a good one.
+            (vec![Garbled(Hang), RECOVERED, Test(Passed)], Passed),
+            (vec![Garbled(TestFailed), RECOVERED, Garbled(TestFailed)], TestFailed),
+            (vec![Garbled(Hang), RECOVERED, Garbled(Hang), good(), Garbled(Hang), good()], Hang),
+        ] {
+            let found = amounts_to(2, &script);
+            assert_eq!(found.cause, wanted, "{script:?}");
+        }
+    }
+
+    #[test]
+    fn who_wants_one_attempt_gets_one() {
+        for cause in [Cause::Passed, Cause::EmulatorKilled] {
+            assert_eq!(amounts_to(0, &[Test(cause)]).cause, cause);
+        }
+        assert_eq!(amounts_to(0, &[Test(Cause::Hang), good()]).cause, Cause::Hang);
+    }
+
+    #[test]
+    fn a_run_of_many_turns_asks_once_for_what_was_not_seen() {
+        let mut retries = RetryPolicy::new(2);
+        let mut script = [
+            [Test(Cause::Hang), good(), Test(Cause::Passed)].as_slice(),
+            &[Test(Cause::Passed)],
+            &[Test(Cause::Hang), good()],
+            // The rig is still looked at.
+            &[Test(Cause::Hang), bad(), RECOVERED, Test(Cause::Passed)],
+        ]
+        .concat()
+        .into_iter();
+        let causes: Vec<_> = (0..4).map(|_| turn(&mut retries, &mut script).cause).collect();
+        use Cause::{Hang, Passed, Unconfirmed};
+        assert_eq!(causes, [Unconfirmed, Passed, Hang, Passed]);
+        assert!(script.next().is_none());
+    }
+
+    #[test]
+    fn whoever_stops_is_told_what_was_seen() {
+        let stopped = amounts_to(2, &[Test(Cause::Hang), Says(Control::Cancelled)]);
+        assert_eq!(
+            (stopped.cause, stopped.notes[0].as_str()),
+            (Cause::Cancelled, "the test had shown: hang: shown")
+        );
+        let recovered = amounts_to(2, &[Test(Cause::ProbeLost), RECOVERED, Test(Cause::Passed)]);
+        assert_eq!(recovered.notes, ["the rig was recovered by reopen after probe_lost"]);
+    }
+
+    proptest! {
+        /// Whatever a test shows and whatever the rig does, a turn ends; it passes only if its
+        /// last attempt did and nothing was missing in an earlier one that may be the target's;
+        /// and what was seen to fail is never turned into anything better.
+        #[test]
+        fn no_turn_is_endless_or_better_than_its_attempts(
+            shown in proptest::collection::vec((0..Cause::ALL.len(), any::<bool>()), 16),
+            controls in proptest::collection::vec(0..3_u8, 16),
+            recovers in proptest::collection::vec(any::<(bool, bool)>(), 4),
+            max_recoveries in 0..4_u32,
+        ) {
+            let mut retries = RetryPolicy::new(max_recoveries);
+            retries.begin();
+            let (mut shown, mut controls) = (shown.into_iter(), controls.into_iter());
+            let mut recovers = recovers.into_iter();
+            let mut last = Cause::Passed;
+            let mut missing = false;
+            let mut step = Step { verdict: Verdict::of(Cause::NoResults, ""), next: Next::Again };
+            let verdict = loop {
+                let Step { verdict, next } = step;
+                step = match next {
+                    Next::Done => break verdict,
+                    Next::Again => {
+                        let (index, garbled) = shown.next().expect("an endless turn");
+                        last = Cause::ALL[index];
+                        let shown = Verdict::of(last, "");
+                        match garbled {
+                            true => {
+                                let doubt = Verdict::of(Cause::OutputLost, "");
+                                retries.attempted(doubt, Some(shown))
+                            }
+                            false => retries.attempted(shown, None),
+                        }
+                    }
+                    Next::Control => {
+                        let control = match controls.next().expect("an endless turn") {
+                            0 => Control::None,
+                            1 => Control::Passed(String::new()),
+                            _ => Control::Failed(String::new()),
+                        };
+                        let identity = verdict.cause == Cause::IdentityMissing;
+                        let step = retries.controlled(verdict, control);
+                        missing |= step.next == Next::Again && !identity;
+                        step
+                    }
+                    Next::Recover => {
+                        let (recovered, vouched) = recovers.next().expect("more recoveries than allowed");
+                        if vouched {
+                            retries.vouch();
+                        }
+                        retries.recovered(verdict, &ladder_ended(recovered))
+                    }
+                };
+            };
+            if verdict.kind == VerdictKind::Pass {
+                prop_assert_eq!(last.verdict(), VerdictKind::Pass);
+                prop_assert!(!missing);
+            }
+            if suspicion(&Verdict::of(last, "")) == Suspicion::Nobody
+                && last.verdict() == VerdictKind::Fail
+                && verdict.cause != Cause::OutputLost
+            {
+                prop_assert_eq!(verdict.cause, last);
+            }
+        }
+    }
+}
