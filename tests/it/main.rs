@@ -12,6 +12,7 @@
 )]
 
 mod bad_input;
+mod board;
 mod cli;
 mod console;
 mod console_loss;
@@ -32,6 +33,7 @@ mod manifest;
 mod module_tree;
 mod nothing_left;
 mod offline;
+mod parts;
 mod power;
 mod power_lab;
 mod power_redfish;

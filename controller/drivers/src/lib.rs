@@ -13,4 +13,5 @@ pub mod inject;
 pub mod power;
 pub mod process;
 pub mod qemu;
+pub mod reset;
 pub mod serial;

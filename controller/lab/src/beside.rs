@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jig_drivers::power::OutletFactory;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
 use jig_model::rig_file::{Canary, Place};
@@ -11,25 +10,21 @@ use jig_model::{PlaceName, chain};
 use jig_rig::session::{Seat, StartChecks};
 use jig_rig::store::PlaceLock;
 
-use crate::bind::Parts;
+use crate::bind::PlaceParts;
 use crate::hold::claim;
 use crate::power::OutletInRun;
 use crate::{Lab, RunError, health_policy};
 
-/// A place bound to its driver, with the outlet that a run switches.
+/// A place with its parts, and the outlet that a run switches.
 pub(crate) struct BoundPlace {
     pub(crate) place: Arc<Place>,
     pub(crate) profile: Arc<BoardProfile>,
+    pub(crate) parts: PlaceParts,
     pub(crate) outlet: Option<OutletInRun>,
     canary: Option<Canary>,
 }
 
 impl BoundPlace {
-    /// Puts the outlet, if there is one, before the board's own power.
-    pub(crate) fn powered(&self) -> Option<OutletFactory<'_>> {
-        self.outlet.as_ref().map(|outlet| outlet.before(&Parts))
-    }
-
     /// Returns the place as a run takes it.
     pub(crate) fn seat<'a>(&self, factory: &'a dyn DriverFactory) -> Seat<'a> {
         Seat {
@@ -47,7 +42,7 @@ impl Lab {
     pub(crate) fn bind(&self, name: &PlaceName) -> Result<BoundPlace, RunError> {
         let (place, profile) = self.catalogue.place(name)?;
         let (canary, outlet) = (self.catalogue.canary(&place), self.outlet_in_run(name));
-        Ok(BoundPlace { place: Arc::new(place), profile, outlet, canary })
+        Ok(BoundPlace { place: Arc::new(place), profile, parts: self.parts(), outlet, canary })
     }
 
     /// Finds the places that can stand in for one: the same board, on which as much can be done

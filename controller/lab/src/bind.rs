@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use jig_drivers::flasher::CommandFlasherFactory;
 use jig_drivers::host::LocalHost;
+use jig_drivers::power::{OutletFactory, PowerContext};
+use jig_drivers::reset::CommandResetFactory;
+use jig_drivers::serial::ConsolesFactory;
 use jig_model::Fault;
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
@@ -14,20 +17,36 @@ use jig_model::protocol::{
 use jig_model::rig_file::Place;
 use jig_probe::{EmulatedProbeFactory, ProbeFactory, WatchedEmulator};
 
-use crate::Lab;
+use crate::{Catalogue, Lab};
 
-/// Every part that this build can drive, in the order in which a binding joins them: what flashes
-/// a board stands before the probe that has to let go of it.
-pub(crate) const FACTORIES: &[&dyn PartFactory] =
+/// The parts on a board itself, in the order in which a binding joins them: what flashes a board
+/// stands before the probe that has to let go of it.
+pub(crate) const BOARD_FACTORIES: &[&dyn PartFactory] =
     &[&WatchedEmulator, &EmulatedProbeFactory, &CommandFlasherFactory, &ProbeFactory];
 
-/// Binds a place part by part.
-pub(crate) struct Parts;
+/// The parts round it, which stand before its power; joined behind the rig's power devices.
+pub(crate) const OUTER_FACTORIES: &[&dyn PartFactory] = &[&CommandResetFactory, &ConsolesFactory];
 
-impl DriverFactory for Parts {
+/// Joins the parts of a place, one after the other.
+fn join<'p>(
+    context: &BindContext,
+    parts: impl IntoIterator<Item = &'p dyn PartFactory>,
+) -> Result<Protocols, DriverError> {
+    parts.into_iter().try_fold(Protocols::default(), |built, part| part.join(context, built))
+}
+
+/// Binds a place for a run: all its parts.
+pub(crate) struct PlaceParts {
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) context: PowerContext,
+}
+
+impl DriverFactory for PlaceParts {
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
-        let join = |built, part: &&dyn PartFactory| part.join(&context, built);
-        FACTORIES.iter().try_fold(Protocols::default(), join)
+        let (devices, around) = (&self.catalogue.rig.power, self.context.clone());
+        let outlets = OutletFactory { devices, context: around };
+        let inner = BOARD_FACTORIES.iter().copied().chain([&outlets as &dyn PartFactory]);
+        join(&context, inner.chain(OUTER_FACTORIES.iter().copied()))
     }
 }
 
@@ -50,22 +69,27 @@ pub(crate) fn host(ledger: Arc<dyn ProcessLedger>) -> Box<dyn Host> {
 }
 
 impl Lab {
-    /// Binds a board that is only asked questions: what it prints is not kept, and evidence
-    /// goes to a folder of the caller.
+    /// Binds a board that is only asked questions: its power and its consoles are left alone, and
+    /// evidence goes to a folder of the caller.
     pub(crate) fn bind_quietly(
         &self,
         place: &Place,
         profile: &Arc<BoardProfile>,
         evidence: PathBuf,
     ) -> Result<Protocols, BindError> {
-        let bound = Parts.bind(BindContext {
+        let context = BindContext {
             profile: Arc::clone(profile),
             place: Arc::new(place.clone()),
             sink: Arc::new(NoSink),
             evidence,
             images: self.catalogue.images_dir(),
             ledger: Arc::new(NoLedger),
-        });
-        Ok(bound?)
+        };
+        Ok(join(&context, BOARD_FACTORIES.iter().copied())?)
+    }
+
+    /// Returns what binds the places of a run.
+    pub(crate) fn parts(&self) -> PlaceParts {
+        PlaceParts { catalogue: Arc::clone(&self.catalogue), context: self.power_context() }
     }
 }

@@ -21,7 +21,6 @@ use jig_rig::store::{
 use jig_rig::workflow::CancelToken;
 
 use crate::beside::{BoundPlace, RigBeside};
-use crate::bind::Parts;
 use crate::faults::Faults;
 use crate::hold::hold;
 use crate::{BindError, CatalogueError, InjectError, Lab, bind, health_policy};
@@ -185,7 +184,7 @@ impl Lab {
         from: Option<RecoveryStep>,
     ) -> Result<(Vec<Rung>, Duration), RunError> {
         let here = self.bind(place)?;
-        Ok(recovery_rungs(&here.seat(&Parts), &RigBeside::new(self), from))
+        Ok(recovery_rungs(&here.seat(&here.parts), &RigBeside::new(self), from))
     }
 
     /// Does what is recorded as a run, on a place and the rig round it.
@@ -206,17 +205,13 @@ impl Lab {
         let faults = Faults::of(inject, &here.place, &here.profile, &self.program)
             .map_err(RunError::Inject)?;
         let between = faults.as_ref().map(Faults::between_devices);
-        here.outlet = here.outlet.map(|outlet| outlet.failing(between));
-        let outlet = here.powered();
-        let factory = outlet.as_ref().map_or(&Parts as &dyn DriverFactory, |outlet| outlet);
-        let failing = faults.as_ref().map(|faults| faults.round(factory, outlet.is_some()));
+        here.parts.context.between = between;
+        let by_device = here.outlet.is_some();
+        let failing = faults.as_ref().map(|faults| faults.round(&here.parts, by_device));
+        let factory: &dyn DriverFactory = &here.parts;
         let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
         let spares = self.spares(&here)?;
-        let outlets: Vec<_> = spares.iter().map(BoundPlace::powered).collect();
-        let seats = spares.iter().zip(&outlets).map(|(spare, outlet)| {
-            spare.seat(outlet.as_ref().map_or(&Parts as &dyn DriverFactory, |outlet| outlet))
-        });
-        let spare: Vec<_> = seats.collect();
+        let spare: Vec<_> = spares.iter().map(|spare| spare.seat(&spare.parts)).collect();
         let (lab, places) = (RigBeside::new(self), self.catalogue.places());
         // An emulated board is a new one for each run; of a real one there is one. With it go
         // those that lose their power together with it, in one order for all runs.

@@ -48,6 +48,7 @@ pub use error::PowerError;
 pub use open::{AskHuman, Between, NobodyToAsk, PowerContext, open, open_outlet, open_sensed};
 pub use outlet_power::{Confirmation, OutletPower, Verified};
 pub use outlets::Outlets;
+pub(crate) use program::run as run_program;
 pub use secret::{Secret, SecretError};
 
 #[cfg(test)]

@@ -107,8 +107,8 @@ pub fn open_outlet(
     Ok(power.with_sense(Box::new(outlet_sense(sense, devices, context)?)))
 }
 
-/// Opens the outlet of a place and whoever sees its power beside it. `debug_port` is the
-/// board's own, if it has one. Call within a tokio runtime.
+/// Opens the outlet of a place and its power sense: which one, and the board's own debug port, if
+/// it has one. Call within a tokio runtime.
 ///
 /// # Errors
 /// As [`open_outlet`].
@@ -117,12 +117,11 @@ pub fn open_sensed(
     devices: &[PowerDevice],
     context: &PowerContext,
     board: (&BoardProfile, &Place),
-    debug_port: Option<Box<dyn PowerSense>>,
+    (who, debug_port): (&PlaceSense, Option<Box<dyn PowerSense>>),
 ) -> Result<OutletPower, PowerError> {
     let about = find(&place.device, devices)?;
     let power = OutletPower::new(open(about, context)?, about, place);
-    let who = board.1.second_sense(&about.driver);
-    let sense = sense(&who, devices, context, board, debug_port)?;
+    let sense = sense(who, devices, context, board, debug_port)?;
     Ok(match sense {
         Some(sense) => power.with_sense(sense),
         None => power,

@@ -28,7 +28,7 @@ const REST: Duration = Duration::from_millis(500);
 ///
 /// Dropping the future kills it with all it started. `inherit` are descriptors it gets under
 /// their own numbers.
-pub(super) async fn run(
+pub(crate) async fn run(
     argv: &[String],
     inherit: Vec<OwnedFd>,
     ledger: Arc<dyn ProcessLedger>,

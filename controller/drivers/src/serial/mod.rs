@@ -1,8 +1,9 @@
 //! Serial ports: of this host, of servers that pass them on, and whatever else calls itself
 //! a terminal.
 //!
-//! Owns opening a port and moving its bytes ([`SerialPort`]), and opening it again when it
-//! goes away for a while ([`LastingWire`]). Refuses to know what hangs on the other end and
+//! Owns opening a port and moving its bytes ([`SerialPort`]), opening it again when it
+//! goes away for a while ([`LastingWire`]), and the consoles of a place in a run
+//! ([`ConsolesFactory`]). Refuses to know what hangs on the other end and
 //! how long anybody wants to wait for it, and never becomes the session's controlling terminal.
 //!
 //! # Design
@@ -18,14 +19,17 @@
 //! it ([`sharing`]).
 
 mod command;
+mod console_port;
 mod holder;
 pub mod keeper;
 mod lasting;
 mod line;
 mod line_errors;
 mod open_tty;
+mod part;
 mod port;
 mod port_watch;
+mod ports;
 mod rfc2217;
 mod sharing;
 mod socket;
@@ -42,7 +46,9 @@ pub(crate) use holder::{holder_pid, named, openers};
 pub use lasting::LastingWire;
 pub(crate) use open_tty::OpenTty;
 pub use open_tty::TtyError;
+pub use part::ConsolesFactory;
 pub use port::{SerialError, SerialPort, TakenOver};
+pub use ports::UNDER_WAY;
 pub use tty::TtyWire;
 
 /// Tells whether two speeds are the same to a receiver: its sampling drifts by half a bit in

@@ -1,39 +1,19 @@
 //! The power of a place while a run has it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use jig_drivers::power::{Between, Confirmation, OutletFactory, PowerContext, open_outlet};
+use jig_drivers::power::{Confirmation, open_outlet};
 use jig_model::PlaceName;
-use jig_model::power::PlacePower;
-use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::Hub;
 
-use crate::{Catalogue, Lab};
+use crate::Lab;
 
 /// What switches the power of a place in a run.
 pub(crate) struct OutletInRun {
-    catalogue: Arc<Catalogue>,
-    outlet: PlacePower,
-    context: PowerContext,
     /// How long a power cycle may take.
     pub(crate) takes: Duration,
     /// The other places that lose their power with this one: a run holds them, too.
     pub(crate) also: Vec<PlaceName>,
-}
-
-impl OutletInRun {
-    /// Lets something stand between the device and its driver.
-    pub(crate) fn failing(mut self, between: Option<Between>) -> Self {
-        self.context.between = between;
-        self
-    }
-
-    /// Puts the outlet before a board's own power.
-    pub(crate) fn before<'a>(&'a self, board: &'a dyn DriverFactory) -> OutletFactory<'a> {
-        let (devices, outlet) = (&self.catalogue.rig.power, self.outlet.clone());
-        OutletFactory { board, devices, outlet, context: self.context.clone() }
-    }
 }
 
 impl Lab {
@@ -42,10 +22,7 @@ impl Lab {
         let place = self.catalogue.rig.place(place.as_str()).ok()?;
         let switch = self.switch_of(place).ok()?;
         Some(OutletInRun {
-            catalogue: Arc::clone(&self.catalogue),
-            context: self.power_context(),
             takes: switch.power.cycle_within(&switch.device),
-            outlet: switch.power,
             also: switch.shared_with,
         })
     }

@@ -41,10 +41,7 @@ pub struct Switch {
 impl Switch {
     /// Names the outlet: `outlet 3 of bench-pdu`.
     pub fn outlet(&self) -> String {
-        match self.power.outlet.as_str() {
-            "" => self.device.name.to_string(),
-            outlet => format!("outlet {outlet} of {}", self.device.name),
-        }
+        self.power.words()
     }
 
     /// Returns how long the board stays off in a power cycle.
@@ -152,7 +149,8 @@ impl Lab {
     /// The device cannot be opened, or the board not be bound.
     pub fn open_sensed_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
         let (place, profile) = self.catalogue.place(&switch.place)?;
-        let debug_port = match place.second_sense(&switch.device.driver) {
+        let who = place.second_sense(&switch.device.driver);
+        let debug_port = match who {
             // To be asked leaves no evidence.
             PlaceSense::DebugPort => {
                 self.bind_quietly(&place, &profile, std::env::temp_dir())?.sense
@@ -164,7 +162,7 @@ impl Lab {
             &self.catalogue.rig.power,
             &self.power_context(),
             (&profile, &place),
-            debug_port,
+            (&who, debug_port),
         )
         .map_err(|error| switch.failed(error))
     }
@@ -186,7 +184,7 @@ impl Lab {
     }
 
     /// Returns what devices need of this host.
-    fn power_context(&self) -> PowerContext {
+    pub(crate) fn power_context(&self) -> PowerContext {
         PowerContext {
             locks: self.catalogue.places().root().to_owned(),
             ledger: Arc::new(NoLedger),

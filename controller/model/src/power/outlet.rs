@@ -37,6 +37,14 @@ impl PlacePower {
         switch * 2 + self.off_time.unwrap_or(device.off_time)
     }
 
+    /// Names the outlet: `outlet 3 of bench-pdu`.
+    pub fn words(&self) -> String {
+        match self.outlet.as_str() {
+            "" => self.device.to_string(),
+            outlet => format!("outlet {outlet} of {}", self.device),
+        }
+    }
+
     /// Returns who is asked after the device itself, which `driver` is.
     ///
     /// Where nobody is named, a device that can be read back is its own power sense. Of one that

@@ -89,6 +89,11 @@ pub(super) fn check(place: &RawPlace, devices: &Devices, findings: &Findings) {
         return;
     }
     match &reset.value {
+        RawReset::Word(ResetWord::Power) | RawReset::Table(_) if place.probe.is_some() => {
+            let message = "a board with a debug probe is reset by the probe";
+            let help = "remove `reset`: a reset that the probe does not make looks like a crash";
+            findings.add("rig::reset", reset.at(), message, help);
+        }
         RawReset::Word(ResetWord::Probe) if place.probe.is_none() => {
             let help = "add `[place.probe]`, or reset by something that the place has";
             findings.add("rig::reset", reset.at(), "this place has no debug probe", help);

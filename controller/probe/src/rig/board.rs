@@ -44,6 +44,8 @@ pub(super) struct Owner {
     consoles: Consoles,
     image: Option<Deployed>,
     live: Option<Live>,
+    /// A session whose core stands, until the board is switched on or off.
+    standing: Option<(ProbeHandle, Attached)>,
 }
 
 /// A board that has power.
@@ -78,7 +80,7 @@ async fn at(when: Option<Instant>) {
 
 impl Owner {
     pub(super) fn new(seat: Seat, sink: SharedSink, consoles: Consoles) -> Self {
-        Self { seat, sink, consoles, image: None, live: None }
+        Self { seat, sink, consoles, image: None, live: None, standing: None }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
@@ -117,6 +119,7 @@ impl Owner {
     async fn obey(&mut self, order: Order) {
         // A caller that has gone away needs no answer, so failed replies are nothing.
         match order {
+            Order::Quiesce(reply) => drop(reply.send(self.quiesce().await)),
             Order::On(reply) => drop(reply.send(self.on().await)),
             Order::Off(reply) => {
                 self.off().await;
@@ -139,16 +142,34 @@ impl Owner {
         if on { PowerState::On } else { PowerState::Off }
     }
 
+    /// Halts the core of a real board, which may run something since before; an emulated one
+    /// runs nothing until it is switched on.
+    async fn quiesce(&mut self) -> Result<(), DriverError> {
+        let is_real = matches!(self.seat, Seat::Real(_));
+        if !is_real || self.state() == PowerState::On || self.standing.is_some() {
+            return Ok(());
+        }
+        self.off().await;
+        let (handle, attached) = self.seat.open(&self.sink).await?;
+        let stopped = stop(&handle).await;
+        self.standing = Some((handle, attached));
+        stopped.map_err(|error| failed(error, Cause::PowerFailed, "halt the core"))
+    }
+
     async fn on(&mut self) -> Result<(), DriverError> {
         if self.state() == PowerState::On {
             return Ok(());
         }
+        let standing = self.standing.take();
         self.off().await;
         if !self.seat.has_program() {
             let message = "the board has no image to boot: deploy one first";
             return Err(DriverError::new(Cause::PowerFailed, message));
         }
-        let (handle, attached) = self.seat.open(&self.sink).await?;
+        let (handle, attached) = match standing {
+            Some(both) => both,
+            None => self.seat.open(&self.sink).await?,
+        };
         match self.boot(&handle, &attached).await {
             Ok(()) => {
                 self.live = Some(Live::new(handle, attached));
@@ -169,7 +190,7 @@ impl Owner {
             stop(handle).await.map_err(told)?;
         }
         self.ready(handle, attached, self.seat.forgets()).await.map_err(told)?;
-        self.consoles.attach(&self.sink).await?;
+        self.consoles.attach(&self.sink);
         self.seat.show_on(&self.sink);
         handle.run().await.map_err(told)
     }
@@ -200,6 +221,9 @@ impl Owner {
     }
 
     async fn off(&mut self) {
+        if let Some((handle, attached)) = self.standing.take() {
+            self.seat.cut(handle, attached, &self.sink).await;
+        }
         let Some(mut live) = self.live.take() else { return };
         if !live.gone && !self.seat.ended() {
             // What happened since the last look belongs to the run.
@@ -316,6 +340,11 @@ impl Owner {
     }
 
     async fn check(&mut self) -> Result<String, DriverError> {
+        if let Some((handle, attached)) = &self.standing {
+            let identified = identify(handle, is_cortex_m(attached)).await;
+            return identified
+                .map_err(|error| failed(error, Cause::ProbeLost, "ask the core what it is"));
+        }
         let Some(live) = self.live.as_ref().filter(|_| !self.seat.ended()) else {
             return self.seat.try_out().await;
         };

@@ -1,5 +1,5 @@
 //! The consoles of a board behind a probe: RTT, between a target's rings and the wires of
-//! captures; semihosting, whose text the owner of the board hands in; and serial ports.
+//! captures; and semihosting, whose text the owner of the board hands in.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -9,16 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::ConsoleName;
-use jig_model::event::BoardEvent;
-use jig_model::keeper::LentWire;
 use jig_model::profile::{BoardProfile, ConsoleKind};
-use jig_model::protocol::{DriverError, ProcessLedger, SharedSink};
-use jig_model::rig_file::ConsoleWire;
+use jig_model::protocol::SharedSink;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::deployed::Deployed;
-use super::tty::Port;
 use super::wire::{NearEnd, pair};
 use crate::{DefmtDecoder, DefmtItem, ProbeError, ProbeHandle, RttBlock, RttError, TargetMemory};
 
@@ -36,16 +32,12 @@ const LONG_SCAN: Duration = Duration::from_millis(500);
 /// How defmt's own writers call their channel.
 const DEFMT: &str = "defmt";
 
-/// How long bytes may be under way that a serial port has sent: most adapters hand on what
-/// they have every 16 ms (FTDI, AN232B-04), and a hardware FIFO of 16 bytes takes 1.4 ms at
-/// 115200 baud.
-const UNDER_WAY: Duration = Duration::from_millis(20);
-
 /// All consoles of a board that its probe's owner serves.
 pub(super) struct Consoles {
     lines: Vec<Line>,
     hosted: Option<Hosted>,
-    ports: Vec<Port>,
+    /// How long bytes of the board's serial ports may be under way, if its place has some.
+    under_way: Duration,
     evidence: PathBuf,
     bell: Arc<Notify>,
     decoder: Option<DefmtDecoder>,
@@ -107,19 +99,15 @@ struct Moved {
 
 impl Consoles {
     /// Takes the RTT consoles of a board; of a real one also semihosting, which an emulator
-    /// serves itself, and the serial ports that its place names.
+    /// serves itself. `under_way` is how long bytes of serial ports beside it may be under way.
     pub(super) fn new(
         profile: &BoardProfile,
-        real: Option<&[ConsoleWire]>,
+        real: bool,
         evidence: PathBuf,
-        ledger: &Arc<dyn ProcessLedger>,
+        under_way: Duration,
     ) -> Self {
         let of_kind = |kind| profile.consoles.iter().filter(move |console| console.kind == kind);
-        let hosted = real.and_then(|_| of_kind(ConsoleKind::Semihosting).next());
-        let ports = of_kind(ConsoleKind::Uart).filter_map(|console| {
-            let wire = real?.iter().find(|wire| wire.console == console.name)?;
-            Some(Port::new(wire, console.baud, Arc::clone(ledger)))
-        });
+        let hosted = of_kind(ConsoleKind::Semihosting).next().filter(|_| real);
         let lines = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Rtt);
         let lines = lines.map(|console| Line {
             name: console.name.clone(),
@@ -132,7 +120,7 @@ impl Consoles {
         Self {
             lines: lines.collect(),
             hosted: hosted.map(|console| Hosted { name: console.name.clone(), near: None }),
-            ports: ports.collect(),
+            under_way,
             evidence,
             bell: Arc::default(),
             decoder: None,
@@ -158,25 +146,7 @@ impl Consoles {
     }
 
     /// Hands new wires to the rig.
-    ///
-    /// # Errors
-    /// A serial port cannot be opened in its time.
-    pub(super) async fn attach(&mut self, sink: &SharedSink) -> Result<(), DriverError> {
-        // What the core sent before it stood still is no part of what it sends next: it goes
-        // with the port's old bytes, or to whoever keeps the wire.
-        self.arrived().await;
-        for port in &mut self.ports {
-            let (told, console) = (Arc::clone(sink), port.console.clone());
-            let told = Arc::new(move |lent: LentWire| {
-                let (file, offset) = (lent.file, lent.offset);
-                told.event(BoardEvent::TakenOver { console: console.clone(), file, offset });
-            });
-            let wire = port.open(told).await?;
-            sink.attach(&port.console, wire);
-        }
-        if !self.ports.is_empty() {
-            sink.drained().await;
-        }
+    pub(super) fn attach(&mut self, sink: &SharedSink) {
         if let Some(hosted) = &mut self.hosted {
             let (near, far) = pair(Arc::clone(&self.bell));
             near.set_deaf(Some("semihosting takes no input here".to_owned()));
@@ -188,7 +158,6 @@ impl Consoles {
             line.near = Some(near);
             sink.attach(&line.name, far);
         }
-        Ok(())
     }
 
     /// Tells whether a program may print by semihosting, and somebody keeps up with it.
@@ -206,8 +175,8 @@ impl Consoles {
 
     /// Lets arrive what a core that stands has sent by serial ports.
     pub(super) async fn arrived(&self) {
-        if !self.ports.is_empty() {
-            tokio::time::sleep(UNDER_WAY).await;
+        if !self.under_way.is_zero() {
+            tokio::time::sleep(self.under_way).await;
         }
     }
 
@@ -240,7 +209,6 @@ impl Consoles {
         if let Some(near) = self.hosted.as_mut().and_then(|hosted| hosted.near.take()) {
             near.end();
         }
-        self.ports.iter_mut().for_each(Port::end);
     }
 
     /// Tells of a frame that will never be complete.

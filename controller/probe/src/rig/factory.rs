@@ -1,8 +1,10 @@
 //! The drivers: a board behind a probe of this lab, and an emulated one behind a virtual probe.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jig_drivers::qemu::QemuFactory;
+use jig_drivers::serial::UNDER_WAY;
 use jig_model::Cause;
 use jig_model::image::{DeployReport, Image};
 use jig_model::profile::{BoardProfile, Deploy};
@@ -92,8 +94,9 @@ impl PartFactory for EmulatedProbeFactory {
 
 /// Starts a board's owner; it ends with its last handle.
 fn start(seat: Seat, context: &BindContext, silent: Cause) -> BoardHandle {
-    let real = context.place.probe.as_ref().map(|_| context.place.consoles.as_slice());
-    let consoles = Consoles::new(&context.profile, real, context.evidence.clone(), &context.ledger);
+    let under_way = if context.place.consoles.is_empty() { Duration::ZERO } else { UNDER_WAY };
+    let (real, evidence) = (context.place.has_probe(), context.evidence.clone());
+    let consoles = Consoles::new(&context.profile, real, evidence, under_way);
     let (orders, inbox) = mpsc::channel(4);
     tokio::spawn(Owner::new(seat, Arc::clone(&context.sink), consoles).run(inbox));
     BoardHandle { orders, silent }

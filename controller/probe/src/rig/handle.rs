@@ -13,6 +13,7 @@ const CHECK: &str = "probe-answers";
 
 /// What the owner is asked for.
 pub(super) enum Order {
+    Quiesce(Reply<()>),
     On(Reply<()>),
     Off(Reply<()>),
     Status(Reply<PowerState>),
@@ -47,6 +48,9 @@ impl BoardHandle {
 }
 
 impl Power for BoardHandle {
+    fn quiesce(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(Order::Quiesce))
+    }
     fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
         Box::pin(self.ask(Order::On))
     }

@@ -32,7 +32,6 @@ mod seat;
 mod sink;
 #[cfg(test)]
 mod tests;
-mod tty;
 mod wire;
 
 pub use factory::{EmulatedProbeFactory, ProbeFactory};

@@ -2,12 +2,11 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, FaultSets};
-use jig_model::protocol::{
-    BoardSink, BoxFuture, HealthCheck as _, NoLedger, PowerState, ProcessLedger, SharedSink, Wire,
-};
+use jig_model::protocol::{BoardSink, BoxFuture, HealthCheck as _, PowerState, SharedSink, Wire};
 use jig_model::{Cause, ConsoleName};
 use tokio::sync::mpsc;
 
@@ -57,8 +56,8 @@ fn board(fake: &Arc<Fake>, sink: SharedSink) -> (BoardHandle, tempfile::TempDir)
         lets_go: true,
         is_served: false,
     };
-    let ledger: Arc<dyn ProcessLedger> = Arc::new(NoLedger);
-    let consoles = Consoles::new(&profile(), None, folder.path().to_owned(), &ledger);
+    let evidence = folder.path().to_owned();
+    let consoles = Consoles::new(&profile(), false, evidence, Duration::ZERO);
     let (orders, inbox) = mpsc::channel(4);
     tokio::spawn(Owner::new(Seat::Real(seat), sink, consoles).run(inbox));
     (BoardHandle { orders, silent: Cause::ProbeLost }, folder)

@@ -1,28 +1,47 @@
-//! The wire of a console that is a serial port, beside the board's probe.
+//! The port of one console while the rig captures it.
 
+use std::future::poll_fn;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use jig_drivers::serial::{LastingWire, SerialPort, TakenOver};
-use jig_model::protocol::{DriverError, ProcessLedger, Wire, WireNews};
+use jig_model::protocol::{DriverError, LineControl, ProcessLedger, Wire, WireNews};
 use jig_model::rig_file::ConsoleWire;
 use jig_model::{Cause, ConsoleName};
+
+use super::{LastingWire, SerialPort, TakenOver};
 
 /// How long a port is waited for where the place does not say: an adapter is found within two
 /// seconds of its plug-in, a server on the network restarts within ten.
 const WITHIN: Duration = Duration::from_secs(10);
 
+/// How many printable bytes in a row are no noise (see the power sense of a console, which
+/// listens the same way).
+const TEXT: usize = 8;
+
 /// A console that a place has a serial port for.
-pub(super) struct Port {
+pub(super) struct ConsolePort {
     pub(super) console: ConsoleName,
     wire: ConsoleWire,
     baud: u32,
     ledger: Arc<dyn ProcessLedger>,
     within: Duration,
-    near: Option<Arc<End>>,
+    near: Option<Near>,
+}
+
+/// What is kept of an open port beside its capture.
+struct Near {
+    end: Arc<End>,
+    wire: Shared,
+}
+
+/// A port that its capture reads and its owner controls.
+type Shared = Arc<Mutex<LastingWire>>;
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What ends a wire from the board's side: when its power is off nobody listens any more.
@@ -30,16 +49,33 @@ pub(super) struct Port {
 struct End {
     ended: AtomicBool,
     reader: Mutex<Option<Waker>>,
+    /// Printable bytes in a row, up to now.
+    row: AtomicUsize,
+    text: AtomicBool,
+}
+
+impl End {
+    /// Notes whether what was read is text.
+    fn hear(&self, bytes: &[u8]) {
+        let mut row = self.row.load(Ordering::Relaxed);
+        for byte in bytes {
+            row = if byte.is_ascii_graphic() || *byte == b' ' { row + 1 } else { 0 };
+            if row >= TEXT {
+                self.text.store(true, Ordering::Relaxed);
+            }
+        }
+        self.row.store(row, Ordering::Relaxed);
+    }
 }
 
 struct PortWire {
-    wire: LastingWire,
+    wire: Shared,
     end: Arc<End>,
     /// What was found out when the end was asked for; told before it.
     news: Option<WireNews>,
 }
 
-impl Port {
+impl ConsolePort {
     /// Takes a wire of a place, and the speed of its console in the profile.
     pub(super) fn new(wire: &ConsoleWire, baud: u32, ledger: Arc<dyn ProcessLedger>) -> Self {
         Self {
@@ -54,7 +90,10 @@ impl Port {
 
     /// Opens the port, waiting for one that is not there yet. `told` hears of it each time the
     /// wire was borrowed from whoever keeps it.
-    pub(super) async fn open(&mut self, told: TakenOver) -> Result<Box<dyn Wire>, DriverError> {
+    pub(super) async fn open(&mut self, told: TakenOver) -> Result<(), DriverError> {
+        if self.near.is_some() {
+            return Ok(());
+        }
         let serial =
             SerialPort::of_wire(&self.wire, self.baud, told).entered_in(Arc::clone(&self.ledger));
         let opened = LastingWire::open(serial, self.within).await;
@@ -62,16 +101,62 @@ impl Port {
             let message = format!("connect console {}", self.console);
             DriverError::new(Cause::ConsoleLost, message).with_source(error)
         })?;
-        let end = Arc::<End>::default();
-        self.near = Some(Arc::clone(&end));
-        Ok(Box::new(PortWire { wire, end, news: None }))
+        self.near = Some(Near { end: Arc::default(), wire: Arc::new(Mutex::new(wire)) });
+        Ok(())
+    }
+
+    /// Returns what a capture reads; nothing where the port is not open.
+    pub(super) fn wire(&self) -> Option<Box<dyn Wire>> {
+        let Near { end, wire } = self.near.as_ref()?;
+        let (end, wire) = (Arc::clone(end), Arc::clone(wire));
+        Some(Box::new(PortWire { wire, end, news: None }))
+    }
+
+    /// Reads and drops what has arrived so far, before anybody captures it.
+    pub(super) async fn discard(&self) {
+        let Some(near) = &self.near else { return };
+        let mut buf = [0; 4 << 10];
+        poll_fn(|cx| {
+            while let Poll::Ready(Ok(1..)) = lock(&near.wire).poll_read(cx, &mut buf) {}
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Sets a line of the port.
+    pub(super) async fn control(&self, what: LineControl) -> Result<(), DriverError> {
+        let failed = |error: io::Error| {
+            let message = format!("set a line of console {}", self.console);
+            DriverError::new(Cause::PowerFailed, message).with_source(error)
+        };
+        let Some(near) = &self.near else {
+            return Err(failed(io::ErrorKind::NotConnected.into()));
+        };
+        let done = lock(&near.wire).control(what);
+        // To a server the order goes with what is sent.
+        let sent = poll_fn(|cx| lock(&near.wire).poll_write(cx, &[]));
+        sent.await.map_err(failed)?;
+        done.await.map_err(failed)
+    }
+
+    /// Begins to listen for text.
+    pub(super) fn listen(&self) {
+        if let Some(near) = &self.near {
+            near.end.row.store(0, Ordering::Relaxed);
+            near.end.text.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells whether text has come since it was listened for.
+    pub(super) fn heard(&self) -> bool {
+        self.near.as_ref().is_some_and(|near| near.end.text.load(Ordering::Relaxed))
     }
 
     /// Ends the wire, behind what is still in it.
     pub(super) fn end(&mut self) {
-        let Some(end) = self.near.take() else { return };
+        let Some(Near { end, .. }) = self.near.take() else { return };
         end.ended.store(true, Ordering::Release);
-        let reader = end.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let reader = lock(&end.reader).take();
         if let Some(reader) = reader {
             reader.wake();
         }
@@ -80,13 +165,16 @@ impl Port {
 
 impl Wire for PortWire {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        *self.end.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
-        let read = self.wire.poll_read(cx, buf);
+        *lock(&self.end.reader) = Some(cx.waker().clone());
+        let read = lock(&self.wire).poll_read(cx, buf);
         let ended = self.end.ended.load(Ordering::Acquire);
         match read {
-            Poll::Ready(Ok(count)) if count > 0 || buf.is_empty() => Poll::Ready(Ok(count)),
+            Poll::Ready(Ok(count)) if count > 0 || buf.is_empty() => {
+                self.end.hear(&buf[..count]);
+                Poll::Ready(Ok(count))
+            }
             Poll::Pending if ended => {
-                self.news = self.news.take().or_else(|| self.wire.news());
+                self.news = self.news.take().or_else(|| lock(&self.wire).news());
                 match self.news {
                     Some(_) => {
                         cx.waker().wake_by_ref();
@@ -104,18 +192,17 @@ impl Wire for PortWire {
         if self.end.ended.load(Ordering::Acquire) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        self.wire.poll_write(cx, bytes)
+        lock(&self.wire).poll_write(cx, bytes)
     }
 
     fn news(&mut self) -> Option<WireNews> {
-        self.news.take().or_else(|| self.wire.news())
+        self.news.take().or_else(|| lock(&self.wire).news())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::future::poll_fn;
     use std::io::Write as _;
     use std::os::fd::OwnedFd;
 
@@ -137,7 +224,7 @@ mod tests {
     }
 
     /// A pseudo-terminal with a name of its own, and a console's wire to it that is soon given up.
-    fn terminal() -> (File, Port, String, tempfile::TempDir) {
+    fn terminal() -> (File, ConsolePort, String, tempfile::TempDir) {
         // No emulator of another test may inherit the far end: it would keep the wire alive.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let master = posix_openpt(flags).unwrap();
@@ -157,7 +244,7 @@ mod tests {
         };
         (
             File::from(OwnedFd::from(master)),
-            Port::new(&wire, 115_200, Arc::new(NoLedger)),
+            ConsolePort::new(&wire, 115_200, Arc::new(NoLedger)),
             path,
             folder,
         )
@@ -166,7 +253,8 @@ mod tests {
     #[tokio::test]
     async fn an_end_that_was_asked_for_comes_behind_the_bytes() {
         let (mut target, mut port, _, _folder) = terminal();
-        let mut wire = port.open(nobody()).await.unwrap();
+        port.open(nobody()).await.unwrap();
+        let mut wire = port.wire().unwrap();
         target.write_all(b"last words").unwrap();
         port.end();
         assert_eq!(read(&mut *wire).await.unwrap(), b"last words");
@@ -174,7 +262,8 @@ mod tests {
         drop(wire);
 
         // Asked while somebody waits.
-        let mut wire = port.open(nobody()).await.unwrap();
+        port.open(nobody()).await.unwrap();
+        let mut wire = port.wire().unwrap();
         let waits = tokio::spawn(async move { read(&mut *wire).await });
         tokio::task::yield_now().await;
         port.end();
@@ -184,7 +273,8 @@ mod tests {
     #[tokio::test]
     async fn an_end_that_nobody_has_asked_for_is_told_and_then_a_loss() {
         let (target, mut port, path, _folder) = terminal();
-        let mut wire = port.open(nobody()).await.unwrap();
+        port.open(nobody()).await.unwrap();
+        let mut wire = port.wire().unwrap();
         // The kernel gives the terminal's number to the next test: it must not look as if this
         // one were back.
         std::fs::remove_file(&path).unwrap();
@@ -198,7 +288,8 @@ mod tests {
         let error = read(&mut *wire).await.unwrap_err().to_string();
         assert!(error.starts_with(&format!("{path} does not come back: ")), "{error}");
         drop(wire);
-        let error = port.open(nobody()).await.map(drop).unwrap_err();
+        port.end();
+        let error = port.open(nobody()).await.unwrap_err();
         assert_eq!((error.cause, &*error.message), (Cause::ConsoleLost, "connect console uart0"));
         let chain = jig_model::chain(&error);
         assert!(chain.contains(&format!("{path} was not there within 100ms")), "{chain}");
@@ -207,7 +298,8 @@ mod tests {
     #[tokio::test]
     async fn a_loss_is_told_before_an_end_that_was_asked_for_meanwhile() {
         let (target, mut port, _, _folder) = terminal();
-        let mut wire = port.open(nobody()).await.unwrap();
+        port.open(nobody()).await.unwrap();
+        let mut wire = port.wire().unwrap();
         drop(target);
         port.end();
         let mut told = None;

@@ -1,0 +1,205 @@
+//! Places that are made of parts: a board with a serial console and something that boots it, and
+//! no debug probe.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::board::{Board, KIND, device, outlets};
+use crate::manifest::{elf, entries};
+use crate::workshop::{Ran, Slot, Started, Workshop, until};
+
+/// Writes a rig file of places of that kind, each with what is said of it.
+fn rig(workshop: &Workshop, more: &str, places: &[(&str, &str)]) {
+    let place = |(name, parts): &(&str, &str)| {
+        format!("[[place]]\nname = \"{name}\"\nboard = \"{KIND}\"\n{parts}\n")
+    };
+    let places: String = places.iter().map(place).collect();
+    workshop.write("rig.toml", format!("version = 1\n{more}{places}"));
+}
+
+/// Describes a console behind a socket, and an outlet.
+fn console_and_outlet(workshop: &Workshop, board: &Board, number: usize) -> String {
+    let socket = workshop.path(&format!("console-{number}"));
+    board.on_a_socket(&socket);
+    format!(
+        "power = {{ device = \"pdu\", outlet = \"{number}\" }}\n[[place.console]]\n\
+         name = \"uart0\"\nunix = \"{}\"\n",
+        socket.display()
+    )
+}
+
+fn verdict(ran: &Ran) -> Value {
+    ran.json().unwrap_or_else(|why| panic!("{why}"))["verdict"].clone()
+}
+
+/// Returns what the console has shown in the last run's first attempt so far.
+fn log(workshop: &Workshop) -> Option<String> {
+    let log = workshop.run_dirs().pop()?.join("consoles/1/uart0.raw");
+    fs::read(log).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[test]
+fn a_console_and_an_outlet_are_enough_for_a_verdict() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let web = outlets(&[&board]);
+    let place = console_and_outlet(&workshop, &board, 0);
+    rig(&workshop, &device(&web), &[("bare", &place)]);
+    for fixture in ["unity-pass", "unity-fail", "fault-banner", "silent"] {
+        let wanted = entries();
+        let wanted = wanted.iter().find(|e| e.board == KIND && e.fixture == fixture).unwrap();
+        board.flash(&elf(KIND, fixture));
+        // Some other firmware runs, as nobody has switched it off.
+        board.on();
+        let timeout = format!("{}s", wanted.timeout_s);
+        let ran = workshop.run(["--json", "run", "-b", "bare", "--timeout", &timeout]);
+        let got = verdict(&ran);
+        assert_eq!(
+            (&got["kind"], &got["cause"]),
+            (&wanted.verdict.as_str().into(), &wanted.cause.as_str().into()),
+            "{fixture}: {ran}"
+        );
+        if fixture != "silent" {
+            let log = log(&workshop).unwrap();
+            assert!(log.starts_with("jig-fixture "), "{fixture}: {log}");
+        }
+    }
+}
+
+#[test]
+fn an_outlet_that_switches_another_board_is_found_out_by_the_console() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let web = outlets(&[&board]);
+    let place = console_and_outlet(&workshop, &board, 0);
+    rig(&workshop, &device(&web), &[("bare", &place)]);
+    // It prints for ever.
+    board.flash(&elf(KIND, "boot-loop"));
+    board.on();
+    board.lies();
+    let ran = workshop.run(["--json", "run", "-b", "bare", "--timeout", "5s"]);
+    ran.says(75, &[]);
+    assert_eq!(verdict(&ran)["cause"], "power_mismatch", "{ran}");
+    let words = "outlet 0 of pdu was switched off, but console uart0 sees the contrary after 5s";
+    assert!(ran.out().contains(words), "{ran}");
+    board.off();
+}
+
+#[test]
+fn a_console_that_goes_and_comes_back_costs_a_healthy_firmware_nothing() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let web = outlets(&[&board]);
+    let place = console_and_outlet(&workshop, &board, 0);
+    rig(&workshop, &device(&web), &[("bare", &place)]);
+    // It says hello, and is silent for a while.
+    board.flash(&elf(KIND, "slow-start"));
+    let mut command = workshop.jig(["--json", "run", "-b", "bare", "--timeout", "20s"]);
+    let run = Started::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    until("a first line", || log(&workshop)?.starts_with("jig-fixture").then_some(()));
+    board.replug();
+    let ran = run.finish();
+    ran.says(0, &[]);
+    let events = workshop.run_dirs().pop().unwrap().join("events.jsonl");
+    assert!(fs::read_to_string(events).unwrap().contains("gap"), "{ran}");
+}
+
+#[test]
+fn a_run_goes_on_at_the_equal_place() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let (gone, good) = (Board::new(&workshop, "gone"), Board::new(&workshop, "good"));
+    let web = outlets(&[&gone, &good]);
+    let second = console_and_outlet(&workshop, &good, 1);
+    // The console of the first is not there.
+    let first = second.replace("outlet = \"1\"", "outlet = \"0\"").replace("console-1", "nowhere");
+    let first = format!("{first}timeout = \"100ms\"\n");
+    rig(&workshop, &device(&web), &[("one", &first), ("two", &second)]);
+    good.flash(&elf(KIND, "unity-pass"));
+    let ran = workshop.run(["--json", "run", "-b", "one"]);
+    ran.says(0, &[]);
+    assert_eq!(ran.json().unwrap()["place"], "two", "{ran}");
+    assert!(
+        verdict(&ran)["notes"].to_string().contains("by fail-over after console_lost"),
+        "{ran}"
+    );
+}
+
+#[test]
+fn a_program_flashes_a_board_that_has_no_probe() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let web = outlets(&[&board]);
+    let place = console_and_outlet(&workshop, &board, 0);
+    let program = workshop.write("flash", "#!/bin/sh\necho \"$1\" > \"$2\" || exit 3\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let flash = workshop.path("one.flash");
+    let flasher = |to: &str| {
+        let program = program.display();
+        format!("flasher = {{ command = [\"{program}\", \"{{image}}\", \"{to}\"] }}\n{place}")
+    };
+    rig(&workshop, &device(&web), &[("bare", &flasher(flash.to_str().unwrap()))]);
+    board.flash(&elf(KIND, "unity-fail"));
+    let image = elf(KIND, "unity-pass");
+    workshop.run(["run", "-b", "bare", &image]).says(0, &[]);
+    assert!(!fs::read_to_string(&flash).unwrap().contains("unity-fail"));
+    // One that fails is the rig's.
+    rig(&workshop, &device(&web), &[("bare", &flasher("/nowhere/x"))]);
+    let ran = workshop.run(["--json", "run", "-b", "bare", &image]);
+    assert_eq!(verdict(&ran)["cause"], "deploy_failed", "{ran}");
+    // Without a flasher the place says what it lacks.
+    rig(&workshop, &device(&web), &[("bare", &place)]);
+    let words = "place bare has no way to put an image on its board: plan run needs one";
+    workshop.run(["run", "-b", "bare", &image]).says(3, &[words, "flasher = {"]);
+}
+
+#[test]
+fn a_line_of_the_console_boots_a_board_whose_power_nobody_switches() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let address = board.on_rfc2217();
+    let console = format!("[[place.console]]\nname = \"uart0\"\nrfc2217 = \"{address}\"\n");
+    let place = format!("reset = {{ console = \"uart0\", lines = \"rts\" }}\n{console}");
+    rig(&workshop, "", &[("esp", &place)]);
+    board.flash(&elf(KIND, "boot-loop"));
+    board.on();
+    board.flash(&elf(KIND, "unity-pass"));
+    workshop.run(["run", "-b", "esp"]).says(0, &[]);
+    let log = log(&workshop).unwrap();
+    assert!(log.starts_with("jig-fixture unity-pass"), "{log}");
+    board.off();
+    // Without it nothing can start a boot, and nothing is claimed of one.
+    rig(&workshop, "", &[("mute", &console)]);
+    let words = "place mute has neither power control nor a reset: plan run needs one";
+    workshop.run(["run", "-b", "mute"]).says(3, &[words, "manual", "[place.probe]"]);
+    workshop.run(["power", "-b", "mute", "off"]).says(3, &["nothing says what switches"]);
+}
+
+#[test]
+fn a_verb_says_what_a_place_lacks() {
+    let workshop = Workshop::new();
+    let console = "[[place.console]]\nname = \"uart0\"\ntty = \"/dev/ttyUSB7\"\n";
+    rig(&workshop, "", &[("esp", console), ("net", "network = { ssh = \"192.0.2.7:22\" }\n")]);
+    for (verb, args) in [("regs", &[][..]), ("bt", &[]), ("halt", &[]), ("rtt", &[])] {
+        let words = format!("place esp has no debug probe: `{verb}` needs one");
+        let ran = workshop.run([&[verb, "-b", "esp"][..], args].concat());
+        ran.says(3, &[&words, "add `[place.probe]`"]);
+    }
+    let words = "place net has no console that can be reached: plan run needs one";
+    workshop.run(["run", "-b", "net"]).says(3, &[words]);
+    let boards = workshop.run(["boards"]);
+    assert!(
+        boards.out().contains("uart0 tty") && boards.out().contains("ssh 192.0.2.7:22"),
+        "{boards}"
+    );
+    let ladder = workshop.run(["recover", "-b", "esp", "--dry-run"]);
+    assert!(ladder.out().contains("the place has no debug probe"), "{ladder}");
+}
