@@ -35,8 +35,21 @@ struct Inner {
     plug: Mutex<Option<UnixStream>>,
     /// Its outlet only says that it switches.
     lies: Mutex<bool>,
-    /// What was done to the modem lines, by the values of RFC 2217.
-    lines: Mutex<Vec<u8>>,
+    lines: Mutex<Lines>,
+}
+
+/// The modem lines of its adapter.
+#[derive(Default)]
+struct Lines {
+    rts: bool,
+    dtr: bool,
+}
+
+impl Lines {
+    /// The usual circuit: both together do nothing.
+    fn resets(&self) -> bool {
+        self.rts && !self.dtr
+    }
 }
 
 fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -137,13 +150,18 @@ impl Board {
         Some(3)
     }
 
+    /// Sets a modem line, by the values of RFC 2217.
     fn line(&self, value: u8) {
-        let was = std::mem::take(&mut *lock(&self.0.lines));
-        let held = was.ends_with(&[9, 11]);
-        *lock(&self.0.lines) = [was, vec![value]].concat();
+        let mut lines = lock(&self.0.lines);
+        let was = lines.resets();
         match value {
-            11 => self.off(),
-            12 if held => self.on(),
+            8 | 9 => lines.dtr = value == 8,
+            11 | 12 => lines.rts = value == 11,
+            _ => {}
+        }
+        match (was, lines.resets()) {
+            (false, true) => self.off(),
+            (true, false) => self.on(),
             _ => {}
         }
     }

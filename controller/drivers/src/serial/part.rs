@@ -58,6 +58,7 @@ impl PartFactory for ConsolesFactory {
             ports,
             sink: Arc::clone(&context.sink),
             listens: listens(&context.place),
+            cuts: !context.place.has_probe(),
         };
         let power = SharedPower { power: Arc::new(Mutex::new(power)), within };
         built.flasher = built.flasher.map(|flasher| {
@@ -103,6 +104,8 @@ struct ConsolePower {
     ports: Arc<Mutex<Ports>>,
     sink: SharedSink,
     listens: Option<PlacePower>,
+    /// Whether a board that is quiesced has no power.
+    cuts: bool,
 }
 
 impl ConsolePower {
@@ -128,8 +131,7 @@ impl ConsolePower {
         ports.open().await?;
         ports.attach().await;
         drop(ports);
-        if let Some(outlet) = &self.listens {
-            // Before this boot nothing of it can print.
+        if let Some(outlet) = self.listens.as_ref().filter(|_| self.cuts) {
             falls_silent(&self.ports, outlet).await?;
         }
         self.sink.drained().await;
