@@ -29,6 +29,7 @@ mod keeper;
 mod ladder;
 mod linux;
 mod manifest;
+mod module_tree;
 mod nothing_left;
 mod offline;
 mod power;

@@ -31,13 +31,15 @@ pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
 pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
 pub use error::ProbeError;
 pub use fault_watch::WatchedEmulator;
-pub use flash::{EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest};
+pub use flash::{
+    EraseReport, EraseScope, FlashLeft, FlashPhase, FlashProgress, FlashReport, FlashRequest,
+};
 pub use gdb::{Debuggee, GdbEndpoint, GdbServer, GdbServerError, ProbeDebuggee};
 pub use jig_model::image::{Payload, Segment};
 pub use listing::{ProbeInfo, list_probes};
 pub use post_mortem::{Why, explain};
 pub use register_dump::parse_register_dump;
-pub use rig::{EmulatedProbeFactory, ProbeBoardFactory};
+pub use rig::{EmulatedProbeFactory, ProbeFactory};
 pub use rtt::{
     DefmtDecoder, DefmtError, DefmtItem, DefmtTable, RttBlock, RttChannel, RttError, TargetMemory,
 };
