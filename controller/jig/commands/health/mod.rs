@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jig_lab::{Lab, health_policy, hold};
 use jig_model::protocol::CheckReport;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_model::{Fault, exit};
 use jig_rig::health::{Figures, HealthError, HealthStore, HistoryEntry, PlaceHealth};
 use jig_rig::store::{PlaceLock, PlaceLockError};
@@ -131,9 +131,9 @@ async fn hold_for_look(
     screen: &Screen,
 ) -> Result<Option<PlaceLock>, PlaceLockError> {
     let places = lab.catalogue().places();
-    match &place.resource {
-        Resource::Emulator(_) => Ok(None),
-        Resource::Probe(_) if named => hold(&places, &place.name, WAIT, screen).await.map(Some),
-        Resource::Probe(_) => places.try_lock(&place.name).map(Some),
+    match place.is_emulated() {
+        true => Ok(None),
+        false if named => hold(&places, &place.name, WAIT, screen).await.map(Some),
+        false => places.try_lock(&place.name).map(Some),
     }
 }

@@ -3,7 +3,7 @@
 use jig_lab::{Lab, Switch};
 use jig_model::exit;
 use jig_model::power::PlaceSense;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use serde_json::json;
 
 use super::lock_of;
@@ -40,7 +40,7 @@ pub(super) fn explain(lab: &Lab, screen: &Screen, switch: &Switch) -> Result<u8,
             "settle_ms": ms(device.settle),
             "off_ms": ms(switch.off_time()),
             "shared_with": shared,
-            "sense": switch.power.second_sense(&device.driver),
+            "sense": place.second_sense(&device.driver),
             "hub": place.hub,
             "hub_neighbours": neighbours,
             "lock": lock,
@@ -83,15 +83,11 @@ pub(super) fn explain(lab: &Lab, screen: &Screen, switch: &Switch) -> Result<u8,
 fn sense_words(switch: &Switch, place: &Place) -> String {
     let device = &switch.device.name;
     let named = switch.power.sense.is_some();
-    match switch.power.second_sense(&switch.device.driver) {
+    match place.second_sense(&switch.device.driver) {
         PlaceSense::Outlet(sense) if sense.outlet.is_empty() => sense.device.to_string(),
         PlaceSense::Outlet(sense) => format!("outlet {} of {}", sense.outlet, sense.device),
         PlaceSense::Console => {
-            let wires = match &place.resource {
-                Resource::Probe(probe) => probe.wires.as_slice(),
-                Resource::Emulator(_) => &[],
-            };
-            let names: Vec<&str> = wires.iter().map(|wire| wire.console.as_str()).collect();
+            let names: Vec<&str> = place.consoles.iter().map(|c| c.console.as_str()).collect();
             format!("console {}: what prints has power", names.join(", "))
         }
         PlaceSense::DebugPort if named => "the debug port: what answers has power".to_owned(),

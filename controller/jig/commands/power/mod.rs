@@ -9,7 +9,6 @@ use std::time::Instant;
 use jig_drivers::power::{Confirmation, OutletPower, PowerError, Verified};
 use jig_lab::{Lab, Switch, SwitchError, confirmation_words, hold};
 use jig_model::protocol::PowerState;
-use jig_model::rig_file::Resource;
 use jig_model::{DeviceName, Fault, exit};
 use jig_rig::store::Places;
 use serde_json::json;
@@ -33,7 +32,7 @@ pub(crate) fn power(common: &Common, screen: &Screen, args: PowerArgs) -> Result
         return Err(Failure::new(Fault::Usage, "which board?").help("name it: --explain NAME"));
     };
     let (place, _) = lab.catalogue().place(name)?;
-    if matches!(place.resource, Resource::Emulator(_)) {
+    if place.is_emulated() {
         return emulated::power(lab.catalogue(), screen, &place.name, args.action);
     }
     let switch = lab.switch_of(&place)?;

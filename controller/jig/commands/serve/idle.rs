@@ -7,7 +7,7 @@ use std::time::Duration;
 use jig_lab::{Catalogue, Lab, health_policy};
 use jig_model::PlaceName;
 use jig_model::protocol::BoxFuture;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_rig::health::HealthState;
 use jig_rig::keeper::IdleCheck;
 use jig_rig::workflow::CancelToken;
@@ -44,8 +44,7 @@ pub(super) async fn rounds(
         let Ok(lab) = open_lab(common) else { continue };
         let catalogue = lab.catalogue();
         // Emulated boards are made anew for each run, and started for nobody.
-        let real =
-            catalogue.rig.places.iter().filter(|at| matches!(at.resource, Resource::Probe(_)));
+        let real = catalogue.rig.places.iter().filter(|at| !at.is_emulated());
         let names: Vec<PlaceName> = match every {
             Some(_) => real.map(|place| place.name.clone()).collect(),
             None => waiting.due(Instant::now(), real.filter_map(|at| paced(catalogue, at))),
