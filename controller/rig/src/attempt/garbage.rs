@@ -2,6 +2,11 @@
 //!
 //! A target that prints text prints UTF-8, of which ASCII is a part. A port that listens at a
 //! wrong speed, or a bad cable, soon gives bytes that are none.
+//!
+//! # Design
+//! Garbage puts in doubt what is missing, not what was read: a hang, an open report or a missing
+//! build id proves nothing then, and the test is attempted again. If garbage returns after a
+//! known-good image has passed, the target prints it, and the verdict stands.
 
 /// A line that floats while a chip starts may give a byte or two: that is no bad wire.
 pub(super) const GLITCH: u64 = 4;
