@@ -128,7 +128,7 @@ pub struct Rung {
     pub step: RecoveryStep,
     /// How long it may take, in milliseconds, its proof not counted.
     pub budget_ms: u64,
-    /// Why it is not outcome here, if it is not.
+    /// Why it is not taken here, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip: Option<String>,
 }

@@ -101,7 +101,7 @@ impl GarbageScanner {
 
 /// Tells whether bytes may become a character when others follow.
 fn begins_a_character(bytes: &[u8]) -> bool {
-    // An error without a length is one that more bytes may recovery.
+    // An error without a length is one that more bytes may complete.
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
