@@ -110,6 +110,8 @@ impl Power for BoardReset {
         Box::pin(async {
             let mut held = self.0.lock().await;
             held.hold().await?;
+            // What holds it may be let go of now, such as a port that is closed.
+            held.held = false;
             held.sink.event(BoardEvent::Power { state: PowerState::Off });
             Ok(())
         })
@@ -179,9 +181,11 @@ mod tests {
         assert_eq!(board.status().await.unwrap(), PowerState::On);
         board.reset().await.unwrap();
         board.off().await.unwrap();
+        // It is held anew: the port whose line did that may have been closed.
+        board.on().await.unwrap();
         let done = notes.0.lock().unwrap().join(" ");
         let boot = "hold drained On release";
         let reset = "hold drained reset by_target=false release";
-        assert_eq!(done, format!("{boot} {reset} hold Off"));
+        assert_eq!(done, format!("{boot} {reset} hold Off {boot}"));
     }
 }

@@ -1,8 +1,7 @@
 //! The flasher of a place: as it is written, what must hold of it, and what it becomes.
 
-use std::time::Duration;
-
 use super::raw::{RawPlace, RawProbe};
+use super::raw_parts::RawFlasher;
 use super::{FlasherPart, ProbePart};
 use crate::document::{Findings, Located};
 use crate::pattern::Pattern;
@@ -12,33 +11,8 @@ use crate::profile::checks::{
 use crate::profile::limits::WAIT_RANGE;
 use crate::profile::placeholder::is_name;
 use crate::profile::{BoardProfile, Deploy, DeployPart, FLASH_TIMEOUT, FlashCommand};
-use crate::toml_table;
 
 const CHECK: &str = "rig::flasher";
-
-toml_table! {
-    /// A program that flashes the board of a place; all but `port` as in `[deploy]` of a profile.
-    pub(super) struct RawFlasher {
-        /// The program and its arguments, one by one and never a shell line; the profile's if
-        /// missing. `{image}` is the image's path, `{address}` its lowest address, `{serial}`
-        /// the serial number of the place's probe, `{port}` its serial port; `{{` and `}}` are
-        /// braces.
-        command: Vec<Located<String>> = optional,
-        /// Serial port that the program is told as `{port}`, by its path; the only tty of the
-        /// place's consoles if missing.
-        port: String = optional,
-        /// How long the program may take; "4m" if missing.
-        timeout: Duration = optional,
-        /// Exit codes that mean success; [0] if missing.
-        success_codes: Vec<Located<i32>> = optional,
-        /// Output that means failure, whatever the exit code.
-        failure_patterns: Vec<Located<Pattern>> = optional,
-        /// Output that proves that the flash was read back and compared.
-        verified_pattern: Pattern = optional,
-        /// Output whose first group is a percentage of the work done, such as '(\\d+)%'.
-        progress_pattern: Pattern = optional,
-    }
-}
 
 /// Checks what a place says of its flasher, and that a program gets what only a place can say.
 pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings) {

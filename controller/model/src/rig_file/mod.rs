@@ -10,12 +10,14 @@
 
 mod capture;
 mod checks;
+mod deploy_at;
 mod flasher;
 mod lower;
 mod parts;
 mod place;
 mod power;
 mod raw;
+mod raw_parts;
 mod reset;
 mod types;
 mod wires;

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::flasher::RawFlasher;
 use super::power::{RawPlacePower, RawPower};
-use super::reset::RawReset;
+use super::raw_parts::{RawFlasher, RawReset};
 use crate::document::{ByteSize, Located};
 use crate::pattern::Pattern;
 use crate::rig_file::{EmulatorDeploy, WireProtocol};

@@ -2,83 +2,19 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::power::{Devices, check_reset_outlet, lower_reset_outlet};
 use super::raw::RawPlace;
+use super::raw_parts::{RawReset, RawResetTable, ResetWord};
 use super::wires::is_tty_or_rfc2217;
-use super::{ResetCommand, ResetLine, ResetPart};
-use crate::document::{Choice, Findings, FromToml, Located, Node, did_you_mean};
+use super::{ResetCommand, ResetPart};
+use crate::document::{Findings, Located, did_you_mean};
 use crate::profile::placeholder::is_name;
-use crate::toml_table;
-use crate::{ConsoleName, DeviceName};
 
 /// How long a program may take to reset a board: a second is usual.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Less starts no program; after a minute nobody takes it for a reset.
 const TIMEOUT_RANGE: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(60);
-
-toml_table! {
-    /// What resets a board: a line of a console's port, an outlet, or a program.
-    pub(super) struct RawResetTable {
-        /// The console whose port has the line, as `[[place.console]]` names it.
-        console: ConsoleName = optional,
-        /// The line that resets the board while it is asserted: "rts" (the usual circuit of ESP
-        /// boards: EN by RTS) or "dtr". The other line is released meanwhile.
-        lines: ResetLine = optional,
-        /// The power device of an outlet that holds the board in reset while it is off.
-        device: DeviceName = optional,
-        /// Its outlet, in the device's own words; missing where it has only one.
-        outlet: String = optional,
-        /// How long that outlet stays off; as the device says if missing.
-        off_time: Duration = optional,
-        /// A program that resets the board, and its arguments, one by one.
-        command: Vec<Located<String>> = optional,
-        /// How long the program may take; "10s" if missing.
-        timeout: Duration = optional,
-    }
-}
-
-/// What resets a board: a word, or a table.
-#[derive(Debug, Clone)]
-pub(super) enum RawReset {
-    Word(ResetWord),
-    Table(Box<RawResetTable>),
-}
-
-/// A part of the place that resets the board beside its own work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResetWord {
-    Probe,
-    Power,
-}
-
-impl Choice for ResetWord {
-    const WHAT: &'static str = "part that resets";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("probe", Self::Probe), ("power", Self::Power)];
-}
-
-impl Choice for ResetLine {
-    const WHAT: &'static str = "line of a serial port";
-    const CHOICES: &'static [(&'static str, Self)] = &[("rts", Self::Rts), ("dtr", Self::Dtr)];
-}
-
-impl FromToml for RawReset {
-    fn schema() -> Value {
-        json!({ "anyOf": [ResetWord::schema(), RawResetTable::schema()] })
-    }
-
-    fn read(node: &Node<'_>) -> Option<Self> {
-        match node.value() {
-            toml::de::DeValue::Table(_) => {
-                RawResetTable::read(node).map(|table| Self::Table(Box::new(table)))
-            }
-            _ => ResetWord::read(node).map(Self::Word),
-        }
-    }
-}
 
 /// Checks what a place says of its reset.
 pub(super) fn check(place: &RawPlace, devices: &Devices, findings: &Findings) {

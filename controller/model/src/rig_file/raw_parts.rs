@@ -1,0 +1,96 @@
+//! The tables of resets and flashers as they are written.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::ResetLine;
+use crate::document::{Choice, FromToml, Located, Node};
+use crate::pattern::Pattern;
+use crate::toml_table;
+use crate::{ConsoleName, DeviceName};
+
+toml_table! {
+    /// A program that flashes the board of a place; all but `port` as in `[deploy]` of a profile.
+    pub(super) struct RawFlasher {
+        /// The program and its arguments, one by one and never a shell line; the profile's if
+        /// missing. `{image}` is the image's path, `{address}` its lowest address, `{serial}`
+        /// the serial number of the place's probe, `{port}` its serial port; `{{` and `}}` are
+        /// braces.
+        command: Vec<Located<String>> = optional,
+        /// Serial port that the program is told as `{port}`, by its path; the only tty of the
+        /// place's consoles if missing.
+        port: String = optional,
+        /// How long the program may take; "4m" if missing.
+        timeout: Duration = optional,
+        /// Exit codes that mean success; [0] if missing.
+        success_codes: Vec<Located<i32>> = optional,
+        /// Output that means failure, whatever the exit code.
+        failure_patterns: Vec<Located<Pattern>> = optional,
+        /// Output that proves that the flash was read back and compared.
+        verified_pattern: Pattern = optional,
+        /// Output whose first group is a percentage of the work done, such as '(\\d+)%'.
+        progress_pattern: Pattern = optional,
+    }
+}
+
+toml_table! {
+    /// What resets a board: a line of a console's port, an outlet, or a program.
+    pub(super) struct RawResetTable {
+        /// The console whose port has the line, as `[[place.console]]` names it.
+        console: ConsoleName = optional,
+        /// The line that resets the board while it is asserted: "rts" (the usual circuit of ESP
+        /// boards: EN by RTS) or "dtr". The other line is released meanwhile.
+        lines: ResetLine = optional,
+        /// The power device of an outlet that holds the board in reset while it is off.
+        device: DeviceName = optional,
+        /// Its outlet, in the device's own words; missing where it has only one.
+        outlet: String = optional,
+        /// How long that outlet stays off; as the device says if missing.
+        off_time: Duration = optional,
+        /// A program that resets the board, and its arguments, one by one.
+        command: Vec<Located<String>> = optional,
+        /// How long the program may take; "10s" if missing.
+        timeout: Duration = optional,
+    }
+}
+
+/// What resets a board: a word, or a table.
+#[derive(Debug, Clone)]
+pub(super) enum RawReset {
+    Word(ResetWord),
+    Table(Box<RawResetTable>),
+}
+
+/// A part of the place that resets the board beside its own work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResetWord {
+    Probe,
+    Power,
+}
+
+impl Choice for ResetWord {
+    const WHAT: &'static str = "part that resets";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("probe", Self::Probe), ("power", Self::Power)];
+}
+
+impl Choice for ResetLine {
+    const WHAT: &'static str = "line of a serial port";
+    const CHOICES: &'static [(&'static str, Self)] = &[("rts", Self::Rts), ("dtr", Self::Dtr)];
+}
+
+impl FromToml for RawReset {
+    fn schema() -> Value {
+        json!({ "anyOf": [ResetWord::schema(), RawResetTable::schema()] })
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        match node.value() {
+            toml::de::DeValue::Table(_) => {
+                RawResetTable::read(node).map(|table| Self::Table(Box::new(table)))
+            }
+            _ => ResetWord::read(node).map(Self::Word),
+        }
+    }
+}
