@@ -125,7 +125,7 @@ fn places_on_one_outlet_stand_in_for_each_other() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
     let outlet = "power = { device = \"pdu\", outlet = \"1\", off_time = \"1ms\", \
-                  witness = \"none\" }\n";
+                  sense = \"none\" }\n";
     rig(&workshop, 2, "['reopen', 'fail-over']", outlet);
     let rig = fs::read_to_string(workshop.path("rig.toml")).unwrap();
     let device = "[[power]]\nname = \"pdu\"\ngap = \"0ms\"\n[power.command]\nset = [\"true\", \"{state}\"]\n";

@@ -415,7 +415,7 @@ fn a_run_on_a_real_board_switches_its_outlet() {
          [[place]]\nname = \"b\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
          power = {{ device = \"pdu\", outlet = \"4\" }}\n\
          [[place]]\nname = \"c\"\nboard = \"microbit\"\nprobe = {{ selector = \"{0}\" }}\n\
-         power = {{ device = \"pdu\", outlet = \"3\", witness = \"debug-port\" }}\n",
+         power = {{ device = \"pdu\", outlet = \"3\", sense = \"debug-port\" }}\n",
         served.selector
     );
     lab.workshop.write("rig.toml", rig);
@@ -428,11 +428,11 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     assert!(sets.contains("3 on\n3 off\n3 on\n3 off\n") && sets.ends_with("3 off\n"), "{sets}");
     assert!(!lab.workshop.path("outlet-4").exists());
     // The board knows better than the outlet whether it has power.
-    let witness = "outlet 3 of pdu says that it is off, but the debug port sees the contrary";
-    lab.power(&["-b", "c", "verify"]).says(75, &[witness]);
+    let sense = "outlet 3 of pdu says that it is off, but the debug port sees the contrary";
+    lab.power(&["-b", "c", "verify"]).says(75, &[sense]);
     lab.power(&["-b", "c", "on"]).says(0, &[]);
     let verified = lab.power(&["-b", "c", "verify"]);
-    assert_eq!(verified.out(), "c: on (outlet 3 of pdu, witnessed by the debug port)\n");
+    assert_eq!(verified.out(), "c: on (outlet 3 of pdu, sensed by the debug port)\n");
     // A device that fails once is caught by its read-back, and the rig repaired.
     for (fault, cause) in [
         ("power-lies", "power_lied"),
@@ -556,7 +556,7 @@ fn a_person_is_asked_on_the_terminal() {
 }
 
 #[test]
-fn a_witness_sees_what_the_device_only_claims() {
+fn a_sense_sees_what_the_device_only_claims() {
     let lab = Lab::new(PROGRAM, &[]);
     program(&lab, PDU);
     let rig = format!(
@@ -564,18 +564,18 @@ fn a_witness_sees_what_the_device_only_claims() {
          command = {{ set = [\"false\", \"{{state}}\"], status = [\"cat\", \"{{outlet}}\"] }}\n\
          [[place]]\nname = \"a\"\nboard = \"microbit\"\nprobe = {{ selector = \"1:2\" }}\n\
          power = {{ device = \"pdu\", outlet = \"3\", off_time = \"1ms\", \
-         witness = {{ device = \"eye\", outlet = \"seen\" }} }}\n"
+         sense = {{ device = \"eye\", outlet = \"seen\" }} }}\n"
     );
     lab.workshop.write("rig.toml", rig);
     lab.workshop.write("seen", "off\n");
     let off = lab.power(&["-b", "a", "off"]);
     off.says(0, &[]);
-    assert_eq!(off.out(), "a: off (outlet 3 of pdu, witnessed by outlet seen of eye)\n");
+    assert_eq!(off.out(), "a: off (outlet 3 of pdu, sensed by outlet seen of eye)\n");
     // The wires of two outlets were swapped: the device does as told, and the board stays off.
     let words =
         "outlet 3 of pdu was switched on, but outlet seen of eye sees the contrary after 5s";
     lab.power(&["-b", "a", "on"]).says(75, &[words]);
-    assert!(lab.power(&["--explain", "a"]).out().contains("witness     outlet seen of eye"));
+    assert!(lab.power(&["--explain", "a"]).out().contains("sense     outlet seen of eye"));
 }
 
 /// A program that feeds a board: it prints as long as it has power.
@@ -611,7 +611,7 @@ fn a_console_that_prints_on_contradicts_an_outlet_that_is_off() {
     let rig = format!(
         "version = 1\n[[power]]\nname = \"pdu\"\n{PROGRAM}\n\
          [[place]]\nname = \"a\"\nboard = \"microbit\"\nprobe = {{ selector = \"{}\" }}\n\
-         power = {{ device = \"pdu\", outlet = \"3\", off_time = \"1ms\", witness = \"console\" }}\n\
+         power = {{ device = \"pdu\", outlet = \"3\", off_time = \"1ms\", sense = \"console\" }}\n\
          [[place.console]]\nname = \"uart0\"\nunix = \"{}\"\n",
         served.selector,
         console.display()
@@ -623,7 +623,7 @@ fn a_console_that_prints_on_contradicts_an_outlet_that_is_off() {
     program(&lab, FEEDS);
     for (action, state) in [("on", "on"), ("off", "off"), ("verify", "off"), ("cycle", "on")] {
         let ran = lab.power(&["-b", "a", action]);
-        let words = format!("a: {state} (outlet 3 of pdu, witnessed by console uart0");
+        let words = format!("a: {state} (outlet 3 of pdu, sensed by console uart0");
         assert!(ran.out().starts_with(&words), "{ran}");
     }
     run().says(0, &[]);

@@ -47,7 +47,7 @@ pub(crate) enum PowerAction {
     Cycle,
     /// Ask
     Status,
-    /// Ask, and ask the witness as well: an outlet, the debug port, or the console's silence
+    /// Ask, and ask the power sense as well: an outlet, the debug port, or the console's silence
     Verify,
 }
 

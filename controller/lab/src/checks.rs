@@ -128,7 +128,7 @@ impl Lab {
                     list.extend(self.host_check(kind, place, spec));
                 }
                 CheckKind::Power => {
-                    list.extend(self.witnessed_outlet(place)?.map(checks::outlet));
+                    list.extend(self.sensed_outlet(place)?.map(checks::outlet));
                 }
                 CheckKind::Console => {
                     let Resource::Probe(probe) = &place.resource else { continue };

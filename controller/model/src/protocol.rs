@@ -94,7 +94,7 @@ pub trait Power: Send {
 
 /// Tells by another way than the switch whether a board has power: a second outlet that only
 /// reads, a console's silence, a debug port that answers.
-pub trait PowerWitness: Send {
+pub trait PowerSense: Send {
     /// Returns who it is, for messages: `hub port 1-1.4/2`.
     fn name(&self) -> String;
     /// Looks once; nothing if it cannot tell now. What a look opens may stay open for the next.
@@ -302,7 +302,7 @@ pub struct Protocols {
     pub debug: Option<Box<dyn DebugPort>>,
     /// Somebody who sees the board's power although the resource may not switch it. Asked
     /// only while `power` is off, or was not told otherwise.
-    pub witness: Option<Box<dyn PowerWitness>>,
+    pub sense: Option<Box<dyn PowerSense>>,
     /// Health checks of the resource.
     pub health: Vec<Box<dyn HealthCheck>>,
 }

@@ -8,7 +8,7 @@ use crate::power::{OutletPower, Verified};
 
 const NAME: &str = "power-answers";
 
-/// Checks that the outlet of a place can be asked, and that its witness agrees. It is not
+/// Checks that the outlet of a place can be asked, and that its power sense agrees. It is not
 /// switched.
 pub fn outlet(power: OutletPower) -> Box<dyn HealthCheck> {
     Box::new(Answers { power, cause: Cause::PowerUnreachable })
@@ -74,7 +74,7 @@ impl HealthCheck for Answers {
     fn check(&mut self) -> BoxFuture<'_, CheckReport> {
         Box::pin(async {
             let seen = match self.power.verify().await {
-                Ok(found) => Ok(words(&found, self.power.witness())),
+                Ok(found) => Ok(words(&found, self.power.sense())),
                 Err(error) => {
                     self.cause = error.cause();
                     Err(jig_model::chain(&error))
@@ -86,21 +86,21 @@ impl HealthCheck for Answers {
 }
 
 /// Says what is known, and who else sees it.
-fn words(found: &Verified, witness: Option<String>) -> String {
+fn words(found: &Verified, sense: Option<String>) -> String {
     let word = |state| match state {
         Some(PowerState::On) => "on",
         Some(PowerState::Off) => "off",
         None => "it has no way to tell",
     };
     let read = word(found.read);
-    match (witness, found.seen) {
-        (Some(witness), Some(_)) if found.read.is_some() => {
-            format!("{read}, and so sees {witness}")
+    match (sense, found.seen) {
+        (Some(sense), Some(_)) if found.read.is_some() => {
+            format!("{read}, and so sees {sense}")
         }
-        (Some(witness), Some(_)) => {
-            format!("{read}; {witness} sees that it is {}", word(found.seen))
+        (Some(sense), Some(_)) => {
+            format!("{read}; {sense} sees that it is {}", word(found.seen))
         }
-        (Some(witness), None) => format!("{read}; {witness} cannot tell"),
+        (Some(sense), None) => format!("{read}; {sense} cannot tell"),
         (None, _) => read.to_owned(),
     }
 }

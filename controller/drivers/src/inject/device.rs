@@ -131,7 +131,7 @@ mod tests {
 
     use jig_model::Cause;
     use jig_model::power::{ManualPower, PlacePower, PowerDevice, PowerDriver};
-    use jig_model::protocol::{DriverError, NoSink, PowerWitness};
+    use jig_model::protocol::{DriverError, NoSink, PowerSense};
 
     use super::*;
     use crate::inject::Staller;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     /// The board sees what really feeds it.
-    impl PowerWitness for Relay {
+    impl PowerSense for Relay {
         fn name(&self) -> String {
             "the board".to_owned()
         }
@@ -191,7 +191,7 @@ mod tests {
             device: "pdu".parse().unwrap(),
             outlet: "3".to_owned(),
             off_time: None,
-            witness: None,
+            sense: None,
         };
         let outlets = injector.between_devices()(Box::new(relay.clone()));
         let device = Device::start(&about, outlets, locks);
@@ -218,18 +218,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_second_witness_sees_that_another_outlet_is_switched() {
+    async fn only_a_second_sense_sees_that_another_outlet_is_switched() {
         let locks = tempfile::tempdir().unwrap();
         let (injector, relay, mut power) = faulty("outlet-swapped", locks.path());
         // What is read back is the other outlet, too.
         assert_eq!(power.switch(PowerState::Off).await.unwrap(), Confirmation::ReadBack);
         assert_eq!(relay.state(), PowerState::On);
-        let mut power = power.with_witness(Box::new(relay.clone()));
+        let mut power = power.with_sense(Box::new(relay.clone()));
         let error = power.switch(PowerState::Off).await.unwrap_err();
         assert!(matches!(error, PowerError::Contradicted { .. }), "{error}");
         // It is over with the attempt.
         injector.begin_attempt(Arc::new(NoSink));
-        assert_eq!(power.switch(PowerState::Off).await.unwrap(), Confirmation::Witnessed);
+        assert_eq!(power.switch(PowerState::Off).await.unwrap(), Confirmation::Sensed);
         assert_eq!(relay.state(), PowerState::Off);
     }
 }

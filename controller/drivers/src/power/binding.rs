@@ -16,7 +16,7 @@ use jig_model::protocol::{
 };
 use tokio::sync::Mutex;
 
-use super::{OutletPower, PowerContext, open_witnessed};
+use super::{OutletPower, PowerContext, open_sensed};
 
 /// Offers the boards of another driver, with an outlet as their power.
 pub struct OutletFactory<'a> {
@@ -24,7 +24,7 @@ pub struct OutletFactory<'a> {
     pub board: &'a dyn DriverFactory,
     /// The devices of the rig.
     pub devices: &'a [PowerDevice],
-    /// The outlet, and the witness beside it.
+    /// The outlet, and the power sense beside it.
     pub outlet: PlacePower,
     /// What the device needs of its surroundings.
     pub context: PowerContext,
@@ -40,12 +40,12 @@ impl DriverFactory for OutletFactory<'_> {
         around.ledger = Arc::clone(&context.ledger);
         let (profile, resource) = (Arc::clone(&context.profile), context.resource.clone());
         let mut board = self.board.bind(context)?;
-        let outlet = open_witnessed(
+        let outlet = open_sensed(
             &self.outlet,
             self.devices,
             &around,
             (&profile, &resource),
-            board.witness.take(),
+            board.sense.take(),
         )?;
         let outlet_within = outlet.off_within();
         let outlet = Arc::new(Mutex::new(outlet));

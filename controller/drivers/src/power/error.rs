@@ -56,14 +56,14 @@ pub enum PowerError {
         within: Duration,
     },
     /// Somebody else sees the contrary of what the device says.
-    #[error("{what} {claim}, but {witness} sees the contrary after {within:?}")]
+    #[error("{what} {claim}, but {sense} sees the contrary after {within:?}")]
     Contradicted {
         /// The outlet.
         what: String,
         /// What it was told or says.
         claim: String,
         /// Who sees that.
-        witness: String,
+        sense: String,
         /// How long it had.
         within: Duration,
     },

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jig_model::DeviceName;
-use jig_model::power::{PlacePower, PlaceWitness, PowerDevice, PowerDriver};
+use jig_model::power::{PlacePower, PlaceSense, PowerDevice, PowerDriver};
 use jig_model::profile::BoardProfile;
-use jig_model::protocol::{BoxFuture, PowerWitness, ProcessLedger};
+use jig_model::protocol::{BoxFuture, PowerSense, ProcessLedger};
 use jig_model::rig_file::Resource;
 
 use super::command::command_outlets;
@@ -18,9 +18,9 @@ use super::modbus::ModbusOutlets;
 use super::pdudaemon::PduDaemonOutlets;
 use super::redfish::RedfishOutlets;
 use super::relay::RelayOutlets;
+use super::sense::{outlet_sense, sense};
 use super::snmp::SnmpOutlets;
 use super::usb_hub::UsbHubOutlets;
-use super::witness::{outlet_witness, witness};
 use super::{Device, OutletPower, Outlets, PowerError};
 
 /// Asks a person to do something.
@@ -58,7 +58,7 @@ pub struct PowerContext {
     /// Where the kernel shows its devices: `/sys`.
     pub sysfs: PathBuf,
     /// What stands between the device that switches a place and its driver, if anything does:
-    /// tests and faults on purpose. Witnesses are asked without it.
+    /// tests and faults on purpose. Senses are asked without it.
     pub between: Option<Between>,
 }
 
@@ -91,7 +91,7 @@ pub fn open(about: &PowerDevice, context: &PowerContext) -> Result<Device, Power
     Ok(Device::start(about, outlets, &context.locks))
 }
 
-/// Opens what a place says of its power: its outlet, and the outlet that is its witness, if one
+/// Opens what a place says of its power: its outlet, and the outlet that is its power sense, if one
 /// is. `devices` are those of the rig. Call within a tokio runtime.
 ///
 /// # Errors
@@ -103,8 +103,8 @@ pub fn open_outlet(
 ) -> Result<OutletPower, PowerError> {
     let about = find(&place.device, devices)?;
     let power = OutletPower::new(open(about, context)?, about, place);
-    let Some(PlaceWitness::Outlet(witness)) = &place.witness else { return Ok(power) };
-    Ok(power.with_witness(Box::new(outlet_witness(witness, devices, context)?)))
+    let Some(PlaceSense::Outlet(sense)) = &place.sense else { return Ok(power) };
+    Ok(power.with_sense(Box::new(outlet_sense(sense, devices, context)?)))
 }
 
 /// Opens the outlet of a place and whoever sees its power beside it. `debug_port` is the
@@ -112,19 +112,19 @@ pub fn open_outlet(
 ///
 /// # Errors
 /// As [`open_outlet`].
-pub fn open_witnessed(
+pub fn open_sensed(
     place: &PlacePower,
     devices: &[PowerDevice],
     context: &PowerContext,
     board: (&BoardProfile, &Resource),
-    debug_port: Option<Box<dyn PowerWitness>>,
+    debug_port: Option<Box<dyn PowerSense>>,
 ) -> Result<OutletPower, PowerError> {
     let about = find(&place.device, devices)?;
     let power = OutletPower::new(open(about, context)?, about, place);
-    let who = place.second_witness(&about.driver);
-    let witness = witness(&who, devices, context, board, debug_port)?;
-    Ok(match witness {
-        Some(witness) => power.with_witness(witness),
+    let who = place.second_sense(&about.driver);
+    let sense = sense(&who, devices, context, board, debug_port)?;
+    Ok(match sense {
+        Some(sense) => power.with_sense(sense),
         None => power,
     })
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jig_model::power::{Confirmation, PlacePower, PowerDevice};
-use jig_model::protocol::{BoxFuture, DriverError, Power, PowerState, PowerWitness};
+use jig_model::protocol::{BoxFuture, DriverError, Power, PowerSense, PowerState};
 use tokio::time::{Instant, sleep};
 
 use super::error::word;
@@ -13,7 +13,7 @@ use super::{Device, PowerError};
 /// and the device's own gap may make it longer.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a witness may take to see what the device has confirmed: a console falls silent
+/// How long a power sense may take to see what the device has confirmed: a console falls silent
 /// and a hub notices within a second.
 const WITNESS: Duration = Duration::from_secs(5);
 
@@ -22,7 +22,7 @@ const WITNESS: Duration = Duration::from_secs(5);
 pub struct Verified {
     /// What the device says, if it can.
     pub read: Option<PowerState>,
-    /// What the witness sees, if there is one that can tell.
+    /// What the power sense sees, if there is one that can tell.
     pub seen: Option<PowerState>,
 }
 
@@ -32,7 +32,7 @@ pub struct OutletPower {
     outlet: String,
     settle: Duration,
     off_time: Duration,
-    witness: Option<Box<dyn PowerWitness>>,
+    sense: Option<Box<dyn PowerSense>>,
     /// Since when it is off, if it was switched off here and not on again.
     off_since: Option<Instant>,
 }
@@ -45,14 +45,14 @@ impl OutletPower {
             outlet: place.outlet.clone(),
             settle: about.settle,
             off_time: place.off_time.unwrap_or(about.off_time),
-            witness: None,
+            sense: None,
             off_since: None,
         }
     }
 
     /// Adds somebody who sees the board's power by another way.
-    pub fn with_witness(mut self, witness: Box<dyn PowerWitness>) -> Self {
-        self.witness = Some(witness);
+    pub fn with_sense(mut self, sense: Box<dyn PowerSense>) -> Self {
+        self.sense = Some(sense);
         self
     }
 
@@ -62,8 +62,8 @@ impl OutletPower {
     }
 
     /// Returns who is asked beside the device, if anybody is.
-    pub fn witness(&self) -> Option<String> {
-        self.witness.as_ref().map(|witness| witness.name())
+    pub fn sense(&self) -> Option<String> {
+        self.sense.as_ref().map(|sense| sense.name())
     }
 
     fn what(&self) -> String {
@@ -90,19 +90,19 @@ impl OutletPower {
         }
         self.device.set(&self.outlet, state).await?;
         let mut confirmed = self.confirm(state).await?;
-        // The witness takes its time while the board is off anyway.
+        // The power sense takes its time while the board is off anyway.
         let since = (state == PowerState::Off).then(Instant::now);
         if self.testify(state, format!("was switched {}", word(state))).await? == Some(state) {
-            confirmed = Confirmation::Witnessed;
+            confirmed = Confirmation::Sensed;
         }
         self.off_since = since;
         Ok(confirmed)
     }
 
-    /// Asks the device and the witness, and switches nothing.
+    /// Asks the device and the power sense, and switches nothing.
     ///
     /// # Errors
-    /// The device cannot be asked, or the witness contradicts it.
+    /// The device cannot be asked, or the power sense contradicts it.
     pub async fn verify(&mut self) -> Result<Verified, PowerError> {
         let read = self.read().await?;
         let seen = match read {
@@ -143,15 +143,15 @@ impl OutletPower {
     }
 
     /// Returns how long a switch takes at most: the command, reads until it has settled, of
-    /// which the last two may begin as late as that, and the same of a witness.
+    /// which the last two may begin as late as that, and the same of a power sense.
     fn switch_within(&self) -> Duration {
         let settled = |time: Duration, look: Duration| time + LOOK + look * 2;
         let turn = self.device.turn_within();
-        let witness = self.witness.as_ref().map(|witness| settled(WITNESS, witness.look_within()));
-        turn + settled(self.settle, turn) + witness.unwrap_or_default()
+        let sense = self.sense.as_ref().map(|sense| settled(WITNESS, sense.look_within()));
+        turn + settled(self.settle, turn) + sense.unwrap_or_default()
     }
 
-    /// Asks the witness, if there is one, until it sees the state or its time is over; returns
+    /// Asks the power sense, if there is one, until it sees the state or its time is over; returns
     /// what it sees. `claim` is what the outlet did or says, for who contradicts it.
     async fn testify(
         &mut self,
@@ -168,31 +168,31 @@ impl OutletPower {
             sleep(LOOK).await;
         };
         let what = self.what();
-        let Some(witness) = &mut self.witness else { return Ok(None) };
-        witness.rest();
+        let Some(sense) = &mut self.sense else { return Ok(None) };
+        sense.rest();
         match seen? {
-            Some(seen) if seen != state && witness.is_sure_of(seen) => {
-                let witness = witness.name();
-                Err(PowerError::Contradicted { what, claim, witness, within: WITNESS })
+            Some(seen) if seen != state && sense.is_sure_of(seen) => {
+                let sense = sense.name();
+                Err(PowerError::Contradicted { what, claim, sense, within: WITNESS })
             }
             // Silence of a board that should be on has other reasons, too.
             seen => Ok(seen.filter(|seen| *seen == state)),
         }
     }
 
-    /// Asks the witness of a device that says nothing itself.
+    /// Asks the power sense of a device that says nothing itself.
     async fn look_once(&mut self) -> Result<Option<PowerState>, PowerError> {
         let seen = self.look().await;
-        let Some(witness) = &mut self.witness else { return Ok(None) };
-        witness.rest();
-        Ok(seen?.filter(|seen| witness.is_sure_of(*seen)))
+        let Some(sense) = &mut self.sense else { return Ok(None) };
+        sense.rest();
+        Ok(seen?.filter(|seen| sense.is_sure_of(*seen)))
     }
 
     async fn look(&mut self) -> Result<Option<PowerState>, PowerError> {
-        let Some(witness) = &mut self.witness else { return Ok(None) };
-        let name = witness.name();
-        let looked = witness.look().await;
-        looked.map_err(|error| PowerError::unusable(format!("the witness {name}"), error))
+        let Some(sense) = &mut self.sense else { return Ok(None) };
+        let name = sense.name();
+        let looked = sense.look().await;
+        looked.map_err(|error| PowerError::unusable(format!("the sense {name}"), error))
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jig_model::Cause;
 use jig_model::power::{Confirmation, ManualPower, PlacePower, PowerDevice, PowerDriver};
-use jig_model::protocol::{BoxFuture, DriverError, NoLedger, Power, PowerState, PowerWitness};
+use jig_model::protocol::{BoxFuture, DriverError, NoLedger, Power, PowerSense, PowerState};
 use tokio::time::Instant;
 
 use super::*;
@@ -98,7 +98,7 @@ fn about(driver: PowerDriver) -> PowerDevice {
 }
 
 fn place(off_time: Option<Duration>) -> PlacePower {
-    PlacePower { device: "pdu".parse().unwrap(), outlet: "3".to_owned(), off_time, witness: None }
+    PlacePower { device: "pdu".parse().unwrap(), outlet: "3".to_owned(), off_time, sense: None }
 }
 
 fn board(mood: Mood, locks: &Path) -> (OutletPower, Fake) {
@@ -154,14 +154,14 @@ async fn a_device_gives_up_before_those_who_wait_for_it() {
     // The command, two reads within the five seconds, and one after them.
     assert!(took > Duration::from_secs(11) && took < power.off_within(), "{took:?}");
 
-    // It obeys, and a witness that takes its time sees nothing of that.
-    let (witnessed, _) = board(Mood::Good, locks.path());
-    let mut witnessed = witnessed.with_witness(Box::new(Tardy(Duration::from_secs(2))));
+    // It obeys, and a power sense that takes its time sees nothing of that.
+    let (sensed, _) = board(Mood::Good, locks.path());
+    let mut sensed = sensed.with_sense(Box::new(Tardy(Duration::from_secs(2))));
     let began = Instant::now();
-    assert_eq!(witnessed.off().await.unwrap_err().cause, Cause::PowerLied);
+    assert_eq!(sensed.off().await.unwrap_err().cause, Cause::PowerLied);
     let took = began.elapsed();
-    assert!(took > Duration::from_secs(7) && took < witnessed.off_within(), "{took:?}");
-    assert!(witnessed.off_within() > power.off_within());
+    assert!(took > Duration::from_secs(7) && took < sensed.off_within(), "{took:?}");
+    assert!(sensed.off_within() > power.off_within());
 
     // Another process has the device, and does not let go of it.
     let path = locks.path().join("pdu.power");
@@ -174,12 +174,12 @@ async fn a_device_gives_up_before_those_who_wait_for_it() {
     drop(lock);
 }
 
-/// A witness that takes its time and sees nothing.
+/// A power sense that takes its time and sees nothing.
 struct Tardy(Duration);
 
-impl PowerWitness for Tardy {
+impl PowerSense for Tardy {
     fn name(&self) -> String {
-        "a slow witness".to_owned()
+        "a slow sense".to_owned()
     }
     fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>> {
         let time = self.0;
@@ -219,7 +219,7 @@ async fn a_board_stays_off_for_its_time() {
 
 struct Seen(Option<PowerState>);
 
-impl PowerWitness for Seen {
+impl PowerSense for Seen {
     fn name(&self) -> String {
         "the hub port".to_owned()
     }
@@ -232,15 +232,15 @@ impl PowerWitness for Seen {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_witness_is_believed_more_than_the_device() {
+async fn a_sense_is_believed_more_than_the_device() {
     let locks = tempfile::tempdir().unwrap();
     for (seen, wanted) in [
-        (Some(PowerState::Off), Ok(Confirmation::Witnessed)),
+        (Some(PowerState::Off), Ok(Confirmation::Sensed)),
         (None, Ok(Confirmation::ReadBack)),
         (Some(PowerState::On), Err(Cause::PowerLied)),
     ] {
         let (power, _) = board(Mood::Good, locks.path());
-        let mut power = power.with_witness(Box::new(Seen(seen)));
+        let mut power = power.with_sense(Box::new(Seen(seen)));
         let got = power.switch(PowerState::Off).await;
         assert_eq!(got.map_err(|error| error.cause()), wanted);
     }
@@ -250,7 +250,7 @@ async fn a_witness_is_believed_more_than_the_device() {
 async fn silence_agrees_with_off_and_contradicts_no_on() {
     let locks = tempfile::tempdir().unwrap();
     let (power, fake) = board(Mood::Good, locks.path());
-    let mut power = power.with_witness(Box::new(Seen(Some(PowerState::Off))));
+    let mut power = power.with_sense(Box::new(Seen(Some(PowerState::Off))));
     assert_eq!(power.switch(PowerState::On).await.unwrap(), Confirmation::ReadBack);
     let on = Verified { read: Some(PowerState::On), seen: None };
     assert_eq!(power.verify().await.unwrap(), on);
@@ -263,7 +263,7 @@ async fn silence_agrees_with_off_and_contradicts_no_on() {
 
     // What is seen contradicts, also if nothing was switched.
     let (power, fake) = board(Mood::Good, locks.path());
-    let mut power = power.with_witness(Box::new(Seen(Some(PowerState::On))));
+    let mut power = power.with_sense(Box::new(Seen(Some(PowerState::On))));
     fake.0.lock().unwrap().state = PowerState::Off;
     let words = "outlet 3 of pdu says that it is off, but the hub port sees the contrary after 5s";
     assert_eq!(power.verify().await.unwrap_err().to_string(), words);
@@ -335,12 +335,12 @@ async fn a_person_is_asked_and_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_check_of_an_outlet_tells_what_its_witness_sees() {
+async fn the_check_of_an_outlet_tells_what_its_sense_sees() {
     let locks = tempfile::tempdir().unwrap();
     let check = async |device: PowerState, seen: Option<PowerState>| {
         let (power, fake) = board(Mood::Good, locks.path());
         fake.0.lock().unwrap().state = device;
-        let mut check = crate::checks::outlet(power.with_witness(Box::new(Seen(seen))));
+        let mut check = crate::checks::outlet(power.with_sense(Box::new(Seen(seen))));
         assert_eq!(check.cause(), Cause::PowerUnreachable);
         let report = check.check().await;
         (report.ok, report.detail, check.cause())

@@ -76,7 +76,7 @@ impl QemuFactory {
             reset: Some(Box::new(handle.clone())),
             flasher: Some(Box::new(handle.clone())),
             debug: None,
-            witness: None,
+            sense: None,
             health: vec![Box::new(handle)],
         };
         Ok((protocols, machine))

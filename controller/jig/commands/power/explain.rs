@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jig_lab::Catalogue;
 use jig_model::command::PowerExplained;
-use jig_model::power::PlaceWitness;
+use jig_model::power::PlaceSense;
 use jig_model::rig_file::{Place, Resource};
 
 use super::outlet;
@@ -14,8 +14,8 @@ use crate::render::{Screen, one_line};
 /// Explains how a place's power is switched.
 ///
 /// JSON: `{"place","device","driver","outlet","about","declared_in","gap_ms","timeout_ms",
-/// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"witness","hub","hub_neighbours",
-/// "lock"}`; `witness` is `"nobody"`, `"debug-port"`, `"console"` or
+/// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"sense","hub","hub_neighbours",
+/// "lock"}`; `sense` is `"nobody"`, `"debug-port"`, `"console"` or
 /// `{"outlet":{"device","outlet"}}`;
 /// `about` is the device as it is understood, and names secrets only by where they are kept.
 pub(super) fn show(
@@ -43,7 +43,7 @@ pub(super) fn show(
         let state = who.map_or("free now".to_owned(), |who| format!("in use by {who}"));
         line("shared with", format!("{}: {state}", other.place));
     }
-    line("witness", witness_words(reply, &place));
+    line("sense", sense_words(reply, &place));
     if let Some(hub) = &reply.hub {
         let others = match reply.hub_neighbours.as_slice() {
             [] => "nobody".to_owned(),
@@ -59,12 +59,12 @@ pub(super) fn show(
 }
 
 /// Says who is asked beside the device, and why, if nobody has named one.
-fn witness_words(reply: &PowerExplained, place: &Place) -> String {
+fn sense_words(reply: &PowerExplained, place: &Place) -> String {
     let device = &reply.device;
-    let named = place.power.as_ref().is_some_and(|power| power.witness.is_some());
-    match &reply.witness {
-        PlaceWitness::Outlet(witness) => outlet(&witness.device, &witness.outlet),
-        PlaceWitness::Console => {
+    let named = place.power.as_ref().is_some_and(|power| power.sense.is_some());
+    match &reply.sense {
+        PlaceSense::Outlet(sense) => outlet(&sense.device, &sense.outlet),
+        PlaceSense::Console => {
             let wires = match &place.resource {
                 Resource::Probe(probe) => probe.wires.as_slice(),
                 Resource::Emulator(_) => &[],
@@ -72,11 +72,11 @@ fn witness_words(reply: &PowerExplained, place: &Place) -> String {
             let names: Vec<&str> = wires.iter().map(|wire| wire.console.as_str()).collect();
             format!("console {}: what prints has power", names.join(", "))
         }
-        PlaceWitness::DebugPort if named => "the debug port: what answers has power".to_owned(),
-        PlaceWitness::DebugPort => {
+        PlaceSense::DebugPort if named => "the debug port: what answers has power".to_owned(),
+        PlaceSense::DebugPort => {
             format!("the debug port, because {device} cannot be read back: what answers has power")
         }
-        PlaceWitness::Nobody if named => "nobody".to_owned(),
-        PlaceWitness::Nobody => format!("nobody but {device}, which is read back"),
+        PlaceSense::Nobody if named => "nobody".to_owned(),
+        PlaceSense::Nobody => format!("nobody but {device}, which is read back"),
     }
 }

@@ -22,8 +22,8 @@ use crate::render::{Screen, one_line};
 /// Switches a board's power, asks for it, or says how it would be done.
 ///
 /// JSON of an action: `{"place","device","driver","outlet","action","state","confirmation",
-/// "witness","shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null, and so
-/// is a witness where nobody was asked beside the device.
+/// "sense","shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null, and so
+/// is a power sense where nobody was asked beside the device.
 pub(crate) fn power(common: &Common, screen: &Screen, args: PowerArgs) -> Result<u8, Failure> {
     let Some(place) = args.explain.flatten().or(args.board) else {
         return Err(Failure::new(Fault::Usage, "which board?").help("name it: --explain NAME"));
@@ -56,14 +56,14 @@ fn show(screen: &Screen, reply: &PowerReply) {
         None => "unknown",
     };
     let mut about = vec![outlet(&reply.device, &reply.outlet)];
-    let witness = || reply.witness.clone();
+    let sense = || reply.sense.clone();
     about.extend(match (reply.state, reply.confirmation) {
         (None, _) => {
-            let mute = witness().filter(|_| reply.action == command::PowerAction::Verify);
+            let mute = sense().filter(|_| reply.action == command::PowerAction::Verify);
             let mute = mute.map(|mute| format!(", {mute} cannot tell")).unwrap_or_default();
             Some(format!("it cannot be asked{mute}"))
         }
-        (_, Some(how)) => Some(confirmation_words(how, witness())),
+        (_, Some(how)) => Some(confirmation_words(how, sense())),
         (_, None) => None,
     });
     about.extend(reply.off_ms.map(|ms| format!("off for {:?}", Duration::from_millis(ms))));

@@ -103,11 +103,11 @@ impl Lab {
             PowerAction::Verify => {
                 let places = self.catalogue.places();
                 let held = vec![hold(&places, &switch.place, wait, events).await?];
-                (held, self.open_witnessed_outlet(switch)?)
+                (held, self.open_sensed_outlet(switch)?)
             }
             PowerAction::On | PowerAction::Off | PowerAction::Cycle => {
                 let held = self.hold_switched(switch, wait, command.force, events).await?;
-                (held, self.open_witnessed_outlet(switch)?)
+                (held, self.open_sensed_outlet(switch)?)
             }
         };
         let off_time = command.off_ms.map_or(power.off_time(), Duration::from_millis);
@@ -122,7 +122,7 @@ impl Lab {
             action: command.action,
             state,
             confirmation,
-            witness: power.witness(),
+            sense: power.sense(),
             shared_with: switch.shared_with.clone(),
             off_ms: (command.action == PowerAction::Cycle).then_some(ms(off_time)),
             duration_ms: ms(began.elapsed()),
@@ -153,7 +153,7 @@ impl Lab {
             settle_ms: ms(device.settle),
             off_ms: ms(switch.off_time()),
             shared_with: shared_with.collect::<Result<_, StoreError>>()?,
-            witness: switch.power.second_witness(&device.driver),
+            sense: switch.power.second_sense(&device.driver),
             hub: place.hub.clone(),
             hub_neighbours: self.catalogue.rig.hub_neighbours(place),
             lock: places.root().join(format!("{}.power", device.name)),
@@ -213,7 +213,7 @@ fn reached(state: PowerState, how: Confirmation) -> Found {
 /// Tells the state from what was found, and how it is known.
 fn known(found: &Verified) -> Found {
     let how = match (found.read, found.seen) {
-        (_, Some(_)) => Some(Confirmation::Witnessed),
+        (_, Some(_)) => Some(Confirmation::Sensed),
         (Some(_), None) => Some(Confirmation::ReadBack),
         (None, None) => None,
     };

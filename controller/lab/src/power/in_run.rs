@@ -59,19 +59,19 @@ impl Lab {
         let mut power = power.map_err(|error| jig_model::chain(&error))?;
         let off_time = power.off_time();
         let how = power.cycle_for(off_time).await.map_err(|error| jig_model::chain(&error))?;
-        let how = confirmation_words(how, power.witness());
+        let how = confirmation_words(how, power.sense());
         Ok(format!("the power of hub {} was cycled, off for {off_time:?}, {how}", hub.name))
     }
 }
 
-/// Says how it is known that an outlet did as it was told; `witness` is what else was asked.
-pub fn confirmation_words(how: Confirmation, witness: Option<String>) -> String {
+/// Says how it is known that an outlet did as it was told; `sense` is what else was asked.
+pub fn confirmation_words(how: Confirmation, sense: Option<String>) -> String {
     let known = match how {
-        Confirmation::Witnessed => {
-            return format!("witnessed by {}", witness.unwrap_or_default());
+        Confirmation::Sensed => {
+            return format!("sensed by {}", sense.unwrap_or_default());
         }
         Confirmation::Accepted => "it cannot be asked whether it did",
         Confirmation::ReadBack => "read back",
     };
-    witness.map_or_else(|| known.to_owned(), |mute| format!("{known}, {mute} cannot tell"))
+    sense.map_or_else(|| known.to_owned(), |mute| format!("{known}, {mute} cannot tell"))
 }

@@ -10,8 +10,8 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_drivers::power::{OutletPower, PowerContext, PowerError, open_outlet, open_witnessed};
-use jig_model::power::{PlacePower, PlaceWitness, PowerDevice};
+use jig_drivers::power::{OutletPower, PowerContext, PowerError, open_outlet, open_sensed};
+use jig_model::power::{PlacePower, PlaceSense, PowerDevice};
 use jig_model::protocol::{NoLedger, PowerState};
 use jig_model::rig_file::Place;
 use jig_model::{DeviceName, Fault, PlaceName};
@@ -151,19 +151,16 @@ impl Lab {
     ///
     /// # Errors
     /// The device cannot be opened, or the board not be bound.
-    pub(crate) fn open_witnessed_outlet(
-        &self,
-        switch: &Switch,
-    ) -> Result<OutletPower, SwitchError> {
+    pub(crate) fn open_sensed_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
         let (place, profile) = self.catalogue.place(&switch.place)?;
-        let debug_port = match switch.power.second_witness(&switch.device.driver) {
+        let debug_port = match switch.power.second_sense(&switch.device.driver) {
             // To be asked leaves no evidence.
-            PlaceWitness::DebugPort => {
-                self.bind_quietly(&place, &profile, std::env::temp_dir())?.witness
+            PlaceSense::DebugPort => {
+                self.bind_quietly(&place, &profile, std::env::temp_dir())?.sense
             }
-            PlaceWitness::Outlet(_) | PlaceWitness::Console | PlaceWitness::Nobody => None,
+            PlaceSense::Outlet(_) | PlaceSense::Console | PlaceSense::Nobody => None,
         };
-        open_witnessed(
+        open_sensed(
             &switch.power,
             &self.catalogue.rig.power,
             &self.power_context(),
@@ -174,14 +171,11 @@ impl Lab {
     }
 
     /// Opens what switches a place and what sees its power beside it, if anything switches it.
-    pub(crate) fn witnessed_outlet(
-        &self,
-        place: &Place,
-    ) -> Result<Option<OutletPower>, SwitchError> {
+    pub(crate) fn sensed_outlet(&self, place: &Place) -> Result<Option<OutletPower>, SwitchError> {
         if place.power.is_none() {
             return Ok(None);
         }
-        self.open_witnessed_outlet(&self.switch_of(place)?).map(Some)
+        self.open_sensed_outlet(&self.switch_of(place)?).map(Some)
     }
 
     /// Names the outlet of a place, if it has one that says that it is off.

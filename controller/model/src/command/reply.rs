@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::PowerAction;
-use crate::power::{Confirmation, PlaceWitness};
+use crate::power::{Confirmation, PlaceSense};
 use crate::protocol::{CheckReport, PowerState};
 use crate::recovery::Rung;
 use crate::{DeviceName, Fault, PlaceName, RunId, Verdict};
@@ -76,7 +76,7 @@ pub struct PowerReply {
     /// How the state is known; nothing where the device was only asked.
     pub confirmation: Option<Confirmation>,
     /// What was asked beside the device, in words, if anything was.
-    pub witness: Option<String>,
+    pub sense: Option<String>,
     /// The other places on the outlet.
     pub shared_with: Vec<PlaceName>,
     /// How long a cycle stayed off, in milliseconds.
@@ -126,7 +126,7 @@ pub struct PowerExplained {
     /// The other places on the outlet, and who uses them.
     pub shared_with: Vec<SharedOutlet>,
     /// What senses the power beside the device.
-    pub witness: PlaceWitness,
+    pub sense: PlaceSense,
     /// The hub of the place.
     pub hub: Option<DeviceName>,
     /// The other places on the hub.

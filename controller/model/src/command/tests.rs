@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::pattern::Pattern;
-use crate::power::{Confirmation, PlaceWitness};
+use crate::power::{Confirmation, PlaceSense};
 use crate::protocol::{CheckReport, PowerState};
 use crate::recovery::{RecoveryStep, Rung};
 use crate::{Cause, Fault, PlaceName, RunEvent, Verdict};
@@ -85,7 +85,7 @@ fn said() -> Vec<WorkerLine> {
             action: PowerAction::Cycle,
             state: Some(PowerState::On),
             confirmation: Some(Confirmation::ReadBack),
-            witness: None,
+            sense: None,
             shared_with: vec![place()],
             off_ms: Some(1),
             duration_ms: 2,
@@ -108,7 +108,7 @@ fn said() -> Vec<WorkerLine> {
             settle_ms: 3,
             off_ms: 4,
             shared_with: vec![SharedOutlet { place: place(), in_use_by: Some("x".to_owned()) }],
-            witness: PlaceWitness::DebugPort,
+            sense: PlaceSense::DebugPort,
             hub: None,
             hub_neighbours: Vec::new(),
             lock: "pdu.power".into(),

@@ -18,34 +18,34 @@ pub struct PlacePower {
     /// How long the board stays off in a power cycle, if not as the device says.
     pub off_time: Option<Duration>,
     /// Who else sees the power, if the rig file says so.
-    pub witness: Option<PlaceWitness>,
+    pub sense: Option<PlaceSense>,
 }
 
-/// How long a witness may take: five seconds to see it, and as long for a look.
+/// How long a power sense may take: five seconds to see it, and as long for a look.
 const WITNESS: Duration = Duration::from_secs(10);
 
 impl PlacePower {
     /// Returns how long a power cycle may take at most, by the device's own times. Others who
     /// use the device at the same time are not counted.
     pub fn cycle_within(&self, device: &PowerDevice) -> Duration {
-        let witness = match self.second_witness(&device.driver) {
-            PlaceWitness::Nobody => Duration::ZERO,
-            PlaceWitness::Outlet(_) | PlaceWitness::DebugPort | PlaceWitness::Console => WITNESS,
+        let sense = match self.second_sense(&device.driver) {
+            PlaceSense::Nobody => Duration::ZERO,
+            PlaceSense::Outlet(_) | PlaceSense::DebugPort | PlaceSense::Console => WITNESS,
         };
         // It is told, and asked until it has settled; the last question may be as slow as any.
-        let switch = (device.gap + device.timeout) * 2 + device.settle + witness;
+        let switch = (device.gap + device.timeout) * 2 + device.settle + sense;
         switch * 2 + self.off_time.unwrap_or(device.off_time)
     }
 
     /// Returns who is asked after the device itself, which `driver` is.
     ///
-    /// Where nobody is named, a device that can be read back is its own witness. Of one that
+    /// Where nobody is named, a device that can be read back is its own power sense. Of one that
     /// cannot, nothing is known but by the board's debug port.
-    pub fn second_witness(&self, driver: &PowerDriver) -> PlaceWitness {
-        match &self.witness {
+    pub fn second_sense(&self, driver: &PowerDriver) -> PlaceSense {
+        match &self.sense {
             Some(named) => named.clone(),
-            None if driver.reads_back() => PlaceWitness::Nobody,
-            None => PlaceWitness::DebugPort,
+            None if driver.reads_back() => PlaceSense::Nobody,
+            None => PlaceSense::DebugPort,
         }
     }
 }
@@ -53,9 +53,9 @@ impl PlacePower {
 /// Who sees the power of a place beside what switches it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PlaceWitness {
+pub enum PlaceSense {
     /// An outlet of another device that sees the same power, and is only read.
-    Outlet(WitnessOutlet),
+    Outlet(SenseOutlet),
     /// The board's debug port: what answers has power.
     DebugPort,
     /// The board's console wires: what prints has power.
@@ -66,7 +66,7 @@ pub enum PlaceWitness {
 
 /// An outlet that is only read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WitnessOutlet {
+pub struct SenseOutlet {
     /// The device.
     pub device: DeviceName,
     /// Its outlet; empty where the device has only one.
@@ -82,7 +82,7 @@ pub enum Confirmation {
     /// The device was read back.
     ReadBack,
     /// Something beside the device has seen it, too.
-    Witnessed,
+    Sensed,
 }
 
 /// How a kind of device calls its outlets.

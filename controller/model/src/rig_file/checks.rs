@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::power::{Devices, RawPlacePower, check_outlet, console_is_witness};
+use super::power::{Devices, RawPlacePower, check_outlet, console_is_sense};
 use super::raw::{RawEmulator, RawPlace, RawProbe};
 use super::{EmulatorDeploy, ProbeResource, wires};
 use crate::document::{Findings, Located, did_you_mean};
@@ -24,7 +24,7 @@ pub(super) fn run(
     if let Some(power) = &place.power {
         power_of_emulator(place, power, findings);
         check_outlet(power, devices, findings);
-        silent_witness(place, &power.value, findings);
+        silent_sense(place, &power.value, findings);
     }
     let profile = place.board.as_ref().and_then(|board| {
         let found = profiles.iter().find(|profile| profile.id == board.value);
@@ -118,12 +118,12 @@ fn power_of_emulator(place: &RawPlace, power: &Located<RawPlacePower>, findings:
     }
 }
 
-fn silent_witness(place: &RawPlace, power: &RawPlacePower, findings: &Findings) {
+fn silent_sense(place: &RawPlace, power: &RawPlacePower, findings: &Findings) {
     let wires = place.console.as_ref().is_some_and(|wires| !wires.value.is_empty());
-    if let (false, Some(at)) = (wires, console_is_witness(power)) {
+    if let (false, Some(at)) = (wires, console_is_sense(power)) {
         let message = "no console of this place has a wire to listen at";
-        let help = "add `[[place.console]]`, or write witness = \"debug-port\"";
-        findings.add("rig::power-witness", Some(at), message, help);
+        let help = "add `[[place.console]]`, or write sense = \"debug-port\"";
+        findings.add("rig::power-sense", Some(at), message, help);
     }
 }
 

@@ -89,7 +89,7 @@ impl DriverFactory for EmulatedProbeFactory {
         let seat = Seat::Emulated(Box::new(seat));
         let mut protocols = protocols(&start(seat, &context, Cause::EmulatorStuck));
         // It is switched by its own process, and has no debug port while that is gone.
-        protocols.witness = None;
+        protocols.sense = None;
         // A stopped emulator is seen at once; a probe waits for it, until it may go on again.
         let behind = std::mem::replace(&mut protocols.health, emulator.health);
         protocols.health.extend(behind);
@@ -116,7 +116,7 @@ fn protocols(handle: &BoardHandle) -> Protocols {
         reset: Some(Box::new(handle.clone())),
         flasher: Some(Box::new(handle.clone())),
         debug: Some(Box::new(handle.clone())),
-        witness: Some(Box::new(handle.clone())),
+        sense: Some(Box::new(handle.clone())),
         health: vec![health],
     }
 }

@@ -4,7 +4,7 @@ use jig_model::image::{DeployReport, Image};
 use jig_model::post_mortem::PostMortem;
 use jig_model::protocol::{
     BoxFuture, CheckReport, DebugPort, DriverError, Flasher, HealthCheck, PostMortemRequest, Power,
-    PowerState, PowerWitness, Reset,
+    PowerSense, PowerState, Reset,
 };
 use jig_model::{Cause, chain};
 use tokio::sync::{mpsc, oneshot};
@@ -84,7 +84,7 @@ impl DebugPort for BoardHandle {
     }
 }
 
-impl PowerWitness for BoardHandle {
+impl PowerSense for BoardHandle {
     fn name(&self) -> String {
         "the debug port".to_owned()
     }

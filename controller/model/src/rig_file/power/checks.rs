@@ -3,7 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use super::raw::{RawHttp, RawModbus, RawPlacePower, RawPower, RawSnmp, RawWitness, WitnessWord};
+use super::raw::{RawHttp, RawModbus, RawPlacePower, RawPower, RawSense, RawSnmp, SenseWord};
 use super::{Devices, SECRET};
 use crate::DeviceName;
 use crate::document::{Findings, Located, did_you_mean};
@@ -111,15 +111,15 @@ pub(in super::super) fn check_outlet(
     let raw = &power.value;
     within(&raw.off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
     named(&raw.device, &raw.outlet, power.at(), devices, findings);
-    let Some(witness) = &raw.witness else { return };
-    let RawWitness::Outlet(other) = &witness.value else { return };
-    named(&other.device, &other.outlet, witness.at(), devices, findings);
+    let Some(sense) = &raw.sense else { return };
+    let RawSense::Outlet(other) = &sense.value else { return };
+    named(&other.device, &other.outlet, sense.at(), devices, findings);
     if let (Some(device), Some(same)) = (&raw.device, &other.device)
         && device.value == same.value
     {
-        let message = "what switches the power cannot be its own witness";
-        let help = "name another device, or remove the witness: the outlet is read back anyway";
-        findings.add("rig::power-witness", same.at(), message, help);
+        let message = "what switches the power cannot be its own sense";
+        let help = "name another device, or remove the sense: the outlet is read back anyway";
+        findings.add("rig::power-sense", same.at(), message, help);
     }
 }
 
@@ -130,21 +130,21 @@ pub(in super::super) fn check_hub_outlet(
     findings: &Findings,
 ) {
     check_outlet(power, devices, findings);
-    if let Some(Located { value: RawWitness::Word(word), .. }) = &power.value.witness
-        && *word != WitnessWord::Nobody
+    if let Some(Located { value: RawSense::Word(word), .. }) = &power.value.sense
+        && *word != SenseWord::Nobody
     {
-        let at = power.value.witness.as_ref().and_then(Located::at);
-        let help = "name an outlet that is only read, or remove the witness";
-        findings.add("rig::power-witness", at, "a hub has neither of these", help);
+        let at = power.value.sense.as_ref().and_then(Located::at);
+        let help = "name an outlet that is only read, or remove the sense";
+        findings.add("rig::power-sense", at, "a hub has neither of these", help);
     }
 }
 
-/// Returns where a place calls its console the witness of its power, if it does.
-pub(in super::super) fn console_is_witness(power: &RawPlacePower) -> Option<Range<usize>> {
-    let witness = power.witness.as_ref()?;
-    match witness.value {
-        RawWitness::Word(WitnessWord::Console) => witness.at(),
-        RawWitness::Word(_) | RawWitness::Outlet(_) => None,
+/// Returns where a place calls its console the power sense of its power, if it does.
+pub(in super::super) fn console_is_sense(power: &RawPlacePower) -> Option<Range<usize>> {
+    let sense = power.sense.as_ref()?;
+    match sense.value {
+        RawSense::Word(SenseWord::Console) => sense.at(),
+        RawSense::Word(_) | RawSense::Outlet(_) => None,
     }
 }
 

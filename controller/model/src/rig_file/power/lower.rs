@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::raw::{
-    RawHttp, RawModbus, RawPlacePower, RawPower, RawSnmp, RawWitness, Secret, WitnessWord,
+    RawHttp, RawModbus, RawPlacePower, RawPower, RawSense, RawSnmp, Secret, SenseWord,
 };
 use crate::DeviceName;
 use crate::document::Located;
@@ -12,9 +12,9 @@ use crate::pattern::Pattern;
 use crate::power::{
     CommandPower, GpioPower, HttpAuth, HttpCall, HttpFacts, HttpMethod, HttpPower, IpmiPower,
     ManualPower, ModbusLink, ModbusPower, OutletRule, Parity, PduDaemonPower, PlacePower,
-    PlaceWitness, PowerDevice, PowerDriver, RedfishPower, RelayPower, SecretSource, SerialLine,
-    SnmpAuth, SnmpFacts, SnmpPower, SnmpPrivacy, SnmpSecurity, SnmpVersion, TlsTrust, UsbHubPower,
-    WitnessOutlet, host_and_port,
+    PlaceSense, PowerDevice, PowerDriver, RedfishPower, RelayPower, SecretSource, SenseOutlet,
+    SerialLine, SnmpAuth, SnmpFacts, SnmpPower, SnmpPrivacy, SnmpSecurity, SnmpVersion, TlsTrust,
+    UsbHubPower, host_and_port,
 };
 
 /// What a program or a web interface may say, if nobody knows better.
@@ -81,20 +81,20 @@ pub(in super::super) fn lower_outlet(
 ) -> Option<PlacePower> {
     let device = raw.device?.value;
     let outlet = outlet_of(&device, raw.outlet, devices);
-    let witness = match raw.witness {
-        Some(witness) => Some(match witness.value {
-            RawWitness::Word(WitnessWord::DebugPort) => PlaceWitness::DebugPort,
-            RawWitness::Word(WitnessWord::Console) => PlaceWitness::Console,
-            RawWitness::Word(WitnessWord::Nobody) => PlaceWitness::Nobody,
-            RawWitness::Outlet(other) => {
+    let sense = match raw.sense {
+        Some(sense) => Some(match sense.value {
+            RawSense::Word(SenseWord::DebugPort) => PlaceSense::DebugPort,
+            RawSense::Word(SenseWord::Console) => PlaceSense::Console,
+            RawSense::Word(SenseWord::Nobody) => PlaceSense::Nobody,
+            RawSense::Outlet(other) => {
                 let device = other.device?.value;
                 let outlet = outlet_of(&device, other.outlet, devices);
-                PlaceWitness::Outlet(WitnessOutlet { device, outlet })
+                PlaceSense::Outlet(SenseOutlet { device, outlet })
             }
         }),
         None => None,
     };
-    Some(PlacePower { device, outlet, off_time: raw.off_time.map(|time| time.value), witness })
+    Some(PlacePower { device, outlet, off_time: raw.off_time.map(|time| time.value), sense })
 }
 
 /// Gives an outlet its one name, or two places on it would not know of each other.

@@ -6,7 +6,7 @@ mod raw;
 
 use std::collections::BTreeMap;
 
-pub(super) use checks::{check_device, check_hub_outlet, check_outlet, console_is_witness};
+pub(super) use checks::{check_device, check_hub_outlet, check_outlet, console_is_sense};
 pub(super) use lower::{lower_device, lower_outlet};
 pub(super) use raw::{RawPlacePower, RawPower};
 

@@ -234,11 +234,11 @@ toml_table! {
         /// of another device that is only read (the port of a hub that it hangs on, a program
         /// that looks), or "none". If missing: none where the device can be read back, else the
         /// debug port.
-        witness: RawWitness = optional,
+        sense: RawSense = optional,
     }
 
     /// An outlet that is only read, of a device other than the one that switches.
-    pub(in super::super) struct RawWitnessOutlet {
+    pub(in super::super) struct RawSenseOutlet {
         /// The device, by its name: one of `[[power]]`.
         device: DeviceName = required,
         /// Its outlet, in the device's own words; missing where it has only one.
@@ -248,28 +248,28 @@ toml_table! {
 
 /// Who sees the power of a place: a word, or an outlet that is only read.
 #[derive(Debug, Clone)]
-pub(in super::super) enum RawWitness {
-    Outlet(RawWitnessOutlet),
-    Word(WitnessWord),
+pub(in super::super) enum RawSense {
+    Outlet(RawSenseOutlet),
+    Word(SenseWord),
 }
 
-/// A witness that needs no further words.
+/// A power sense that needs no further words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum WitnessWord {
+pub(in super::super) enum SenseWord {
     DebugPort,
     Console,
     Nobody,
 }
 
-impl FromToml for RawWitness {
+impl FromToml for RawSense {
     fn schema() -> Value {
-        json!({ "anyOf": [WitnessWord::schema(), RawWitnessOutlet::schema()] })
+        json!({ "anyOf": [SenseWord::schema(), RawSenseOutlet::schema()] })
     }
 
     fn read(node: &Node<'_>) -> Option<Self> {
         match node.value() {
-            toml::de::DeValue::Table(_) => RawWitnessOutlet::read(node).map(Self::Outlet),
-            _ => WitnessWord::read(node).map(Self::Word),
+            toml::de::DeValue::Table(_) => RawSenseOutlet::read(node).map(Self::Outlet),
+            _ => SenseWord::read(node).map(Self::Word),
         }
     }
 }
@@ -352,7 +352,7 @@ macro_rules! words {
 }
 
 words! {
-    WitnessWord, "witness of the power":
+    SenseWord, "sense of the power":
         "debug-port" = DebugPort, "console" = Console, "none" = Nobody;
     HttpPreset, "known web interface":
         "tasmota" = Tasmota, "shelly" = Shelly, "shelly-gen1" = ShellyGen1;

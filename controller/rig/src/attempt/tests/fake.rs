@@ -334,7 +334,7 @@ impl DriverFactory for Bench {
             reset: Some(Box::new(twin())),
             flasher: Some(Box::new(twin())),
             debug: None,
-            witness: None,
+            sense: None,
             power: Some(Box::new(first)),
             health: Vec::new(),
         })

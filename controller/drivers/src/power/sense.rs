@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::ConsoleName;
-use jig_model::power::{PlaceWitness, PowerDevice, WitnessOutlet};
+use jig_model::power::{PlaceSense, PowerDevice, SenseOutlet};
 use jig_model::profile::BoardProfile;
-use jig_model::protocol::{BoxFuture, DriverError, PowerState, PowerWitness, Wire};
+use jig_model::protocol::{BoxFuture, DriverError, PowerSense, PowerState, Wire};
 use jig_model::rig_file::Resource;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -21,42 +21,42 @@ use super::outlet_power::named;
 use super::{Device, PowerContext, PowerError, open};
 use crate::serial::SerialPort;
 
-/// Makes the witness that a place has. `debug_port` is the board's own, if it has one.
+/// Makes the power sense that a place has. `debug_port` is the board's own, if it has one.
 ///
 /// # Errors
 /// The device that is to be read cannot be opened.
-pub(super) fn witness(
-    who: &PlaceWitness,
+pub(super) fn sense(
+    who: &PlaceSense,
     devices: &[PowerDevice],
     context: &PowerContext,
     (profile, resource): (&BoardProfile, &Resource),
-    debug_port: Option<Box<dyn PowerWitness>>,
-) -> Result<Option<Box<dyn PowerWitness>>, PowerError> {
+    debug_port: Option<Box<dyn PowerSense>>,
+) -> Result<Option<Box<dyn PowerSense>>, PowerError> {
     Ok(match who {
-        PlaceWitness::Outlet(outlet) => Some(Box::new(outlet_witness(outlet, devices, context)?)),
-        PlaceWitness::DebugPort => debug_port,
-        PlaceWitness::Console => Some(Box::new(ConsoleWitness::new(profile, resource))),
-        PlaceWitness::Nobody => None,
+        PlaceSense::Outlet(outlet) => Some(Box::new(outlet_sense(outlet, devices, context)?)),
+        PlaceSense::DebugPort => debug_port,
+        PlaceSense::Console => Some(Box::new(ConsoleSense::new(profile, resource))),
+        PlaceSense::Nobody => None,
     })
 }
 
-pub(super) fn outlet_witness(
-    witness: &WitnessOutlet,
+pub(super) fn outlet_sense(
+    sense: &SenseOutlet,
     devices: &[PowerDevice],
     context: &PowerContext,
-) -> Result<OutletWitness, PowerError> {
+) -> Result<OutletSense, PowerError> {
     let context = PowerContext { between: None, ..context.clone() };
-    let device = open(find(&witness.device, devices)?, &context)?;
-    Ok(OutletWitness { device, outlet: witness.outlet.clone() })
+    let device = open(find(&sense.device, devices)?, &context)?;
+    Ok(OutletSense { device, outlet: sense.outlet.clone() })
 }
 
 /// An outlet of another device, which is only read.
-pub(super) struct OutletWitness {
+pub(super) struct OutletSense {
     device: Device,
     outlet: String,
 }
 
-impl PowerWitness for OutletWitness {
+impl PowerSense for OutletSense {
     fn name(&self) -> String {
         named(&self.outlet, &self.device)
     }
@@ -89,12 +89,12 @@ const TEXT: usize = 8;
 ///
 /// A wire that is kept by another process is borrowed there, and given back. What is heard
 /// between two boots of a run stands in no log: a run's begins with its own boot.
-pub(super) struct ConsoleWitness {
+pub(super) struct ConsoleSense {
     ports: Vec<(ConsoleName, SerialPort)>,
     open: Vec<Box<dyn Wire>>,
 }
 
-impl ConsoleWitness {
+impl ConsoleSense {
     pub(super) fn new(profile: &BoardProfile, resource: &Resource) -> Self {
         let wires = match resource {
             Resource::Probe(probe) => probe.wires.as_slice(),
@@ -130,7 +130,7 @@ impl ConsoleWitness {
     }
 }
 
-impl PowerWitness for ConsoleWitness {
+impl PowerSense for ConsoleSense {
     fn name(&self) -> String {
         let names: Vec<&str> = self.ports.iter().map(|(console, _)| console.as_str()).collect();
         format!("console {}", names.join(", "))
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    fn wired(at: &std::path::Path) -> ConsoleWitness {
+    fn wired(at: &std::path::Path) -> ConsoleSense {
         let wire = ConsoleWire {
             console: "uart0".parse().unwrap(),
             end: WireEnd::Unix(at.display().to_string()),
@@ -215,7 +215,7 @@ mod tests {
         let port = SerialPort::new(wire.end.clone(), 115_200);
         let probe = ProbeResource { wires: vec![wire], ..ProbeResource::default() };
         assert_eq!(probe.wires.len(), 1);
-        ConsoleWitness { ports: vec![("uart0".parse().unwrap(), port)], open: Vec::new() }
+        ConsoleSense { ports: vec![("uart0".parse().unwrap(), port)], open: Vec::new() }
     }
 
     #[tokio::test]
@@ -223,19 +223,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("console");
         let listener = UnixListener::bind(&at).unwrap();
-        let mut witness = wired(&at);
-        assert_eq!(witness.name(), "console uart0");
+        let mut sense = wired(&at);
+        assert_eq!(sense.name(), "console uart0");
         // A server whose board is off, then hums, then prints in pieces.
-        assert_eq!(witness.look().await.unwrap(), Some(PowerState::Off));
+        assert_eq!(sense.look().await.unwrap(), Some(PowerState::Off));
         let (mut board, _) = listener.accept().unwrap();
         board.write_all(b"\0\xff\0~~~\x80\0abc\0\xfe").unwrap();
-        assert_eq!(witness.look().await.unwrap(), Some(PowerState::Off));
+        assert_eq!(sense.look().await.unwrap(), Some(PowerState::Off));
         board.write_all(b"\0heart").unwrap();
         board.write_all(b"beat\r\n").unwrap();
-        assert_eq!(witness.look().await.unwrap(), Some(PowerState::On));
-        assert!(witness.is_sure_of(PowerState::On) && !witness.is_sure_of(PowerState::Off));
+        assert_eq!(sense.look().await.unwrap(), Some(PowerState::On));
+        assert!(sense.is_sure_of(PowerState::On) && !sense.is_sure_of(PowerState::Off));
         // The wire is free again for the next run, and who has gone tells nothing.
-        witness.rest();
+        sense.rest();
         drop((listener, board));
         std::fs::remove_file(&at).unwrap();
     }
