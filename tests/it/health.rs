@@ -195,11 +195,11 @@ fn a_board_is_reached_by_ssh() {
 }
 
 #[test]
-fn a_damaged_book_is_named_and_stops_no_run() {
+fn a_damaged_store_is_named_and_stops_no_run() {
     let workshop = Workshop::new();
     let state = workshop.path("../home/STATE/jig");
     fs::create_dir_all(&state).unwrap();
-    fs::write(state.join("health.db"), "no book at all\n".repeat(99)).unwrap();
+    fs::write(state.join("health.db"), "no database at all\n".repeat(99)).unwrap();
     let ran = workshop.run(["health"]);
     ran.says(75, &["health.db is damaged", "set it aside to begin a new one: mkdir "]);
     // What it says to type helps.
@@ -212,7 +212,7 @@ fn a_damaged_book_is_named_and_stops_no_run() {
 }
 
 #[test]
-fn commands_at_once_and_commands_that_are_killed_leave_the_book_whole() {
+fn commands_at_once_and_commands_that_are_killed_leave_the_store_whole() {
     let workshop = Workshop::new();
     fs::create_dir(workshop.path("boards")).unwrap();
     let board = "version = 1\nid = \"b\"\ntitle = \"B\"\narch = \"arm\"\n\
@@ -228,7 +228,7 @@ fn commands_at_once_and_commands_that_are_killed_leave_the_book_whole() {
             let mut command = workshop.jig(look);
             Started::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
         };
-        // The first of them begin the book, all at once.
+        // The first of them begin the store, all at once.
         let mut started: Vec<Started> = (0..6).map(start).collect();
         let rest = started.split_off(3);
         for one in started {

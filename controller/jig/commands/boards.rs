@@ -6,7 +6,7 @@ use jig_lab::{Catalogue, health_policy};
 use jig_model::profile::{BoardProfile, Deploy, DeployMethod};
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{BoardId, exit};
-use jig_rig::health::{HealthBook, HealthState};
+use jig_rig::health::{HealthState, HealthStore};
 use serde_json::{Value, json};
 
 use super::health::style;
@@ -34,31 +34,31 @@ pub(crate) fn boards(common: &Common, screen: &Screen) -> Result<u8, Failure> {
 enum Health {
     /// Nobody has noted anything yet.
     Blank,
-    Book(HealthBook),
+    Store(HealthStore),
     Unreadable,
 }
 
 impl Health {
-    /// Opens the book, if there is one: a list of boards begins none.
+    /// Opens the store, if there is one: a list of boards begins none.
     fn read(catalogue: &Catalogue) -> Self {
-        let path = catalogue.health_book();
+        let path = catalogue.health_store();
         if !path.exists() {
             return Self::Blank;
         }
-        HealthBook::open(&path).map_or_else(
+        HealthStore::open(&path).map_or_else(
             |error| {
                 tracing::warn!(error = chain(&error), "the health of places is not shown");
                 Self::Unreadable
             },
-            Self::Book,
+            Self::Store,
         )
     }
 
     fn of(&self, place: &Place) -> Option<HealthState> {
         match self {
             Self::Blank => Some(HealthState::Healthy),
-            Self::Book(book) => {
-                book.of_by(&health_policy(place), &place.name).ok().map(|health| health.state)
+            Self::Store(store) => {
+                store.of_by(&health_policy(place), &place.name).ok().map(|health| health.state)
             }
             Self::Unreadable => None,
         }

@@ -107,8 +107,8 @@ impl<'l> RigBeside<'l> {
 /// Refuses a place that is known to be no better than the one to be left.
 fn fit(lab: &Lab, place: &Place) -> Result<(), String> {
     // Without the notes nothing is known against it.
-    let book = lab.health_book().ok();
-    let now = book.and_then(|book| book.of_by(&health_policy(place), &place.name).ok());
+    let store = lab.health_store().ok();
+    let now = store.and_then(|store| store.of_by(&health_policy(place), &place.name).ok());
     match now.filter(|now| !now.state.usable()) {
         Some(now) => Err(format!("place {} is {}: {}", place.name, now.state, now.why)),
         None => Ok(()),

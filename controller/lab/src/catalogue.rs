@@ -25,7 +25,7 @@ use std::sync::Arc;
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Canary, KeeperSeat, Place, Resource, Rig, RigText};
 use jig_model::{BoardId, PlaceName, Problems};
-use jig_rig::health::HealthBook;
+use jig_rig::health::HealthStore;
 use jig_rig::store::{Places, Retention};
 
 pub use self::error::CatalogueError;
@@ -169,8 +169,8 @@ impl Catalogue {
     }
 
     /// Returns where the health of places is kept.
-    pub fn health_book(&self) -> PathBuf {
-        HealthBook::path_in(&self.around.state())
+    pub fn health_store(&self) -> PathBuf {
+        HealthStore::path_in(&self.around.state())
     }
 
     /// Returns where image sets are, as an absolute path.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jig_model::Fault;
 use jig_model::command::{CheckCommand, CheckReply, EventSink};
 use jig_model::rig_file::{Place, Resource};
-use jig_rig::health::{HealthBook, HealthError, HealthEvent, HealthPolicy, Proof, examine};
+use jig_rig::health::{HealthError, HealthEvent, HealthPolicy, HealthStore, Proof, examine};
 use jig_rig::store::PlaceLockError;
 use jig_rig::workflow::CancelToken;
 
@@ -60,8 +60,8 @@ impl Lab {
     ///
     /// # Errors
     /// They cannot be read or written.
-    pub fn health_book(&self) -> Result<HealthBook, HealthError> {
-        HealthBook::open(&self.catalogue.health_book())
+    pub fn health_store(&self) -> Result<HealthStore, HealthError> {
+        HealthStore::open(&self.catalogue.health_store())
     }
 
     /// Runs the checks of a place and notes what they show.
@@ -93,12 +93,12 @@ impl Lab {
                 Some(hold(&places, &place.name, wait, events).await?)
             }
         };
-        let book = self.health_book()?;
+        let store = self.health_store()?;
         let mut checks = self.checks_of(&place, &profile)?;
         let checks = examine(&mut checks.list, EACH).await;
         let event = HealthEvent::Checked(checks.clone());
         let now = jiff::Timestamp::now();
-        let health = book.note_by(&health_policy(&place), &place.name, now, &event)?;
+        let health = store.note_by(&health_policy(&place), &place.name, now, &event)?;
         let (state, usable) = (health.state.to_string(), health.state.usable());
         Ok(CheckReply { place: place.name, checks, state, usable })
     }

@@ -9,7 +9,7 @@ use jig_model::protocol::DriverFactory;
 use jig_model::recovery::{RecoveryStep, Rung};
 use jig_model::rig_file::{Place, Resource};
 use jig_model::{Fault, PlaceName, RunId, chain};
-use jig_rig::health::{HealthBook, HealthState};
+use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::report::RunReport;
 use jig_rig::session::{
     Bench, Extent, Observer, RecoverRequest, SessionError, SessionRequest, repair_rungs,
@@ -232,9 +232,9 @@ impl Lab {
 
     /// Opens the notes of health for a place. They are a convenience: without them runs go on,
     /// and `jig health` says what is wrong with them.
-    fn health_of(&self, place: &Place) -> Option<HealthBook> {
-        match self.health_book() {
-            Ok(book) => Some(book.with_policy(health_policy(place))),
+    fn health_of(&self, place: &Place) -> Option<HealthStore> {
+        match self.health_store() {
+            Ok(store) => Some(store.with_policy(health_policy(place))),
             Err(error) => {
                 tracing::warn!(error = chain(&error), "the health of places is not noted");
                 None
@@ -243,8 +243,8 @@ impl Lab {
     }
 }
 
-fn in_service(book: Option<&HealthBook>, place: &Place) -> Result<(), RunError> {
-    let health = book.and_then(|book| book.of(&place.name).ok());
+fn in_service(store: Option<&HealthStore>, place: &Place) -> Result<(), RunError> {
+    let health = store.and_then(|store| store.of(&place.name).ok());
     match health.filter(|now| now.state == HealthState::Quarantined) {
         None => Ok(()),
         Some(health) => Err(RunError::OutOfService {

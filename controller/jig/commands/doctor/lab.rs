@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jig_lab::{Catalogue, health_policy};
 use jig_model::power::PowerDriver;
-use jig_rig::health::HealthBook;
+use jig_rig::health::HealthStore;
 
 use super::programs::{find, fix};
 use super::{Finding, Level};
@@ -76,12 +76,12 @@ fn canaries(catalogue: &Catalogue) -> Vec<Finding> {
 
 /// Looks which places are not fit for use. Nothing where nobody has noted anything yet.
 fn health(catalogue: &Catalogue) -> Vec<Finding> {
-    let path = catalogue.health_book();
+    let path = catalogue.health_store();
     if !path.exists() {
         return Vec::new();
     }
-    let book = match HealthBook::open(&path) {
-        Ok(book) => book,
+    let store = match HealthStore::open(&path) {
+        Ok(store) => store,
         Err(error) => {
             let fix = "jig health   # says what to do about it";
             return vec![Finding::bad("health", Level::Warning, chain(&error), fix)];
@@ -89,7 +89,7 @@ fn health(catalogue: &Catalogue) -> Vec<Finding> {
     };
     let places = catalogue.rig.places.iter();
     let ill = places.filter_map(|place| {
-        let health = book.of_by(&health_policy(place), &place.name).ok()?;
+        let health = store.of_by(&health_policy(place), &place.name).ok()?;
         let found = format!("{}: {}", health.state, health.why);
         let fix = format!("jig recover -b {}", place.name);
         let name = format!("health {}", place.name);

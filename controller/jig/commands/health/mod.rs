@@ -56,16 +56,16 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
     } else {
         places.iter().map(|_| Looked::No).collect()
     };
-    let book = lab.health_book()?;
+    let store = lab.health_store()?;
     let now = jiff::Timestamp::now();
     let since = now.checked_sub(WINDOW).unwrap_or(jiff::Timestamp::MIN);
     let mut rows = Vec::new();
     for (place, looked) in places.into_iter().zip(looks) {
-        let book = &book;
+        let store = &store;
         let read = || -> Result<_, HealthError> {
-            let health = book.of_by(&health_policy(&place), &place.name)?;
+            let health = store.of_by(&health_policy(&place), &place.name)?;
             let past = args.history.map(|limit| {
-                Ok((book.figures(&place.name, since)?, book.history(&place.name, limit)?))
+                Ok((store.figures(&place.name, since)?, store.history(&place.name, limit)?))
             });
             Ok((health, past.transpose()?))
         };

@@ -11,7 +11,7 @@ use jig_model::PlaceName;
 use jig_model::command::{CheckCommand, Command, RecoverCommand, RecoverExtent, Reply, WorkerLine};
 use jig_model::protocol::BoxFuture;
 use jig_model::rig_file::{Place, Resource};
-use jig_rig::health::{HealthBook, HealthState};
+use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::keeper::IdleCheck;
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -125,8 +125,8 @@ impl IdleCheck for Look<'_> {
 /// Tells whether a place is out of service and has a known-good image to prove itself by.
 fn needs_proof(catalogue: &Catalogue, name: &PlaceName) -> bool {
     let Ok((place, _)) = catalogue.place(name) else { return false };
-    let state = HealthBook::open(&catalogue.health_book())
-        .and_then(|book| book.of_by(&health_policy(&place), name));
+    let state = HealthStore::open(&catalogue.health_store())
+        .and_then(|store| store.of_by(&health_policy(&place), name));
     place.canary.is_some() && state.is_ok_and(|now| now.state == HealthState::Quarantined)
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with the book of health.
+//! What can go wrong with the health store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,41 +6,41 @@ use std::path::{Path, PathBuf};
 use jig_model::Fault;
 use rusqlite::ErrorCode;
 
-/// Says why the book of health could not do as asked. None of it stops a run: health is then
+/// Says why the health store could not do as asked. None of it stops a run: health is then
 /// unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum HealthError {
-    /// The folder of the book cannot be made.
-    #[error("could not make the folder of the health book {}", path.display())]
+    /// The folder of the store cannot be made.
+    #[error("could not make the folder of the health store {}", path.display())]
     Folder {
-        /// The book.
+        /// The store.
         path: PathBuf,
         /// What the system said.
         #[source]
         source: io::Error,
     },
     /// It may not be written.
-    #[error("may not write the health book {}", path.display())]
+    #[error("may not write the health store {}", path.display())]
     Unwritable {
-        /// The book.
+        /// The store.
         path: PathBuf,
         /// What SQLite said.
         #[source]
         source: rusqlite::Error,
     },
     /// The disk is full.
-    #[error("no space left to write the health book {}", path.display())]
+    #[error("no space left to write the health store {}", path.display())]
     Full {
-        /// The book.
+        /// The store.
         path: PathBuf,
         /// What SQLite said.
         #[source]
         source: rusqlite::Error,
     },
     /// Other processes did not give it free in time.
-    #[error("the health book {} was in use for too long", path.display())]
+    #[error("the health store {} was in use for too long", path.display())]
     Busy {
-        /// The book.
+        /// The store.
         path: PathBuf,
         /// What SQLite said.
         #[source]
@@ -48,11 +48,11 @@ pub enum HealthError {
     },
     /// A newer Jig wrote it.
     #[error(
-        "the health book {} has format version {found}, this jig knows up to {known}",
+        "the health store {} has format version {found}, this jig knows up to {known}",
         path.display()
     )]
     Newer {
-        /// The book.
+        /// The store.
         path: PathBuf,
         /// Its version.
         found: i64,
@@ -60,26 +60,26 @@ pub enum HealthError {
         known: i64,
     },
     /// It does not hold what it should.
-    #[error("the health book {} is damaged: {reason}", path.display())]
+    #[error("the health store {} is damaged: {reason}", path.display())]
     Damaged {
-        /// The book.
+        /// The store.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
     /// SQLite failed for another reason.
-    #[error("the health book {} cannot be used", path.display())]
+    #[error("the health store {} cannot be used", path.display())]
     Sqlite {
-        /// The book.
+        /// The store.
         path: PathBuf,
         /// What SQLite said.
         #[source]
         source: rusqlite::Error,
     },
     /// An event of Jig's own cannot be written as JSON.
-    #[error("could not encode what belongs into the health book {}", path.display())]
+    #[error("could not encode what belongs into the health store {}", path.display())]
     Encode {
-        /// The book.
+        /// The store.
         path: PathBuf,
         /// What the encoder said.
         #[source]

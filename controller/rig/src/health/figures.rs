@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 
 use super::schema::patiently;
-use super::{HealthBook, HealthError};
+use super::{HealthError, HealthStore};
 
 /// A day in seconds.
 const DAY: f64 = 86_400.0;
@@ -61,16 +61,16 @@ SELECT (SELECT min(at_us) FROM event WHERE place = ?1 AND at_us >= ?2),
     coalesce(sum(json_extract(body, '$.what.overruns')), 0)
 FROM event WHERE place = ?1 AND kind IN ('run_ended', 'recovery_ended') AND at_us >= ?2";
 
-impl HealthBook {
-    /// Adds up what happened at a place since a moment. Only what the book still keeps is
+impl HealthStore {
+    /// Adds up what happened at a place since a moment. Only what the store still keeps is
     /// counted: the newest ten thousand events of the place.
     ///
     /// # Errors
-    /// The book cannot be read.
+    /// The store cannot be read.
     pub fn figures(&self, place: &PlaceName, since: Timestamp) -> Result<Figures, HealthError> {
         let mut connection = self.connection();
         let (mut figures, first) = patiently(self.path(), || {
-            // One view of the book for all of it.
+            // One view of the store for all of it.
             let view = connection.transaction()?;
             count(&view, place.as_str(), since.as_microsecond())
         })?;

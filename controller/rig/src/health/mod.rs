@@ -1,6 +1,6 @@
 //! The health of places: what is known of each, since when, and what was seen.
 //!
-//! **Owns** the state machine with its hysteresis, the book that keeps states and history
+//! **Owns** the state machine with its hysteresis, the store that keeps states and history
 //! between processes, and the running of checks with a time limit each. **Refuses** to decide
 //! which checks a place has, when they run, and what is done about a place that is not well.
 //!
@@ -16,10 +16,9 @@
 //! place. So nothing but proof in a row leads out of it: not a run that happened to pass, not a
 //! cure, not a person's word.
 //!
-//! *The book is a convenience, never a condition.* If it cannot be read, health is unknown, and
+//! *The store is a convenience, never a condition.* If it cannot be read, health is unknown, and
 //! runs go on.
 
-mod book;
 mod error;
 mod event;
 mod examine;
@@ -27,15 +26,16 @@ mod figures;
 mod render;
 mod schema;
 mod state;
+mod store;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use book::{HealthBook, HistoryEntry};
 pub use error::HealthError;
 pub use event::{HealthEvent, Signal};
 pub use examine::examine;
 pub use figures::Figures;
 pub use render::render;
 pub use state::{HealthPolicy, HealthState, PlaceHealth, Proof};
+pub use store::{HealthStore, HistoryEntry};
 pub use table::{MOVES, Move, Streak, next};

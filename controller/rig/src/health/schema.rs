@@ -1,4 +1,4 @@
-//! The book's file: how it is opened, and its tables.
+//! The store's file: how it is opened, and its tables.
 //!
 //! # Format, version 1
 //! An SQLite database whose `application_id` is [`APPLICATION`] and whose `user_version` is the
@@ -15,14 +15,14 @@ use super::HealthError;
 /// The newest version that this program knows.
 pub(super) const VERSION: i64 = 1;
 
-/// "jigh": tells the book from other databases.
+/// "jigh": tells the store from other databases.
 const APPLICATION: i64 = 0x6a69_6768;
 
-/// How long other processes may have the book. One note takes some milliseconds and a disk's
+/// How long other processes may have the store. One note takes some milliseconds and a disk's
 /// flush; a hundred of them that come at once are through within seconds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long SQLite itself waits before it says that the book is in use.
+/// How long SQLite itself waits before it says that the store is in use.
 const BUSY: Duration = Duration::from_secs(1);
 
 /// Pause before a refused command is tried again.
@@ -56,7 +56,7 @@ CREATE INDEX event_of_place ON event (place, seq);
 CREATE INDEX event_in_time ON event (place, kind, at_us);
 ";
 
-/// Opens the book, and makes it where there is none.
+/// Opens the store, and makes it where there is none.
 pub(super) fn open(path: &Path) -> Result<Connection, HealthError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -127,7 +127,7 @@ fn create(connection: &mut Connection) -> rusqlite::Result<()> {
 }
 
 /// Does something that others may be in the way of. SQLite's own waiting leaves out some
-/// moments, such as two processes that open a new book at once.
+/// moments, such as two processes that open a new store at once.
 pub(super) fn patiently<T>(
     path: &Path,
     mut what: impl FnMut() -> rusqlite::Result<T>,

@@ -22,7 +22,7 @@ impl HealthState {
     pub const ALL: &'static [Self] =
         &[Self::Healthy, Self::Suspect, Self::Unhealthy, Self::Quarantined];
 
-    /// Returns the stable text form, as used in JSON and in the book.
+    /// Returns the stable text form, as used in JSON and in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",

@@ -32,14 +32,14 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct Nurse<'m, 'a> {
     making: &'m mut Making<'a>,
     /// Whether what checks say is noted: within a climb only its outcome counts.
-    charted: bool,
+    recorded: bool,
     /// How often what switches the board's power has not answered, since it last had time.
     unanswered: u32,
 }
 
 impl<'m, 'a> Nurse<'m, 'a> {
-    pub(super) fn new(making: &'m mut Making<'a>, charted: bool) -> Self {
-        Self { making, charted, unanswered: 0 }
+    pub(super) fn new(making: &'m mut Making<'a>, recorded: bool) -> Self {
+        Self { making, recorded, unanswered: 0 }
     }
 }
 
@@ -122,7 +122,7 @@ impl Nurse<'_, '_> {
             RecoveryStep::FailOver => self.fail_over().await,
             RecoveryStep::OutOfService => {
                 let why = "no step of the ladder was proven to help";
-                self.making.chart.quarantine(&self.making.seat.place, why);
+                self.making.recorder.quarantine(&self.making.seat.place, why);
                 Ok(format!("the place is out of service: {why}"))
             }
         }
@@ -290,9 +290,9 @@ impl Nurse<'_, '_> {
         for report in &reports {
             self.making.events.emit(RunEvent::Health(report.clone()));
         }
-        if self.charted {
+        if self.recorded {
             let event = HealthEvent::Checked(reports.clone());
-            self.making.chart.note(&self.making.seat.place, &event);
+            self.making.recorder.note(&self.making.seat.place, &event);
         }
         let mut found = match verdict_of(&reports) {
             Ok(found) => found,

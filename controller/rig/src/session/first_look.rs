@@ -132,7 +132,7 @@ impl Making<'_> {
             self.events.emit(RunEvent::Health(report.clone()));
         }
         if !reports.is_empty() {
-            self.chart.note(&self.seat.place, &HealthEvent::Checked(reports));
+            self.recorder.note(&self.seat.place, &HealthEvent::Checked(reports));
         }
         let mut notes: Vec<String> =
             findings.should.iter().map(|one| format!("before the test: {}", one.words())).collect();
@@ -151,7 +151,7 @@ impl Making<'_> {
 
     /// Tells whether the place is known not to be well.
     fn ill(&self) -> bool {
-        let health = self.bench.health.and_then(|book| book.of(&self.seat.place).ok());
+        let health = self.bench.health.and_then(|store| store.of(&self.seat.place).ok());
         health.is_some_and(|health| health.state != HealthState::Healthy)
     }
 

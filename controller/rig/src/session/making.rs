@@ -16,11 +16,11 @@ use jig_model::rig_file::Resource;
 use jig_model::{Cause, Purpose, RunEvent, Verdict, VerdictKind};
 
 use super::bedside::Nurse;
-use super::chart::Chart;
 use super::images::{self, ReadImage};
 use super::lab::{Lab, Seat};
 use super::ledger::{RunClock, RunEvents, RunLedger};
 use super::patience::patiently;
+use super::recorder::HealthRecorder;
 use super::recover::rungs;
 use super::run::{Bench, Observer};
 use super::turns::{Control, Next, Step, Turns};
@@ -65,7 +65,7 @@ pub(super) struct Making<'a> {
     /// Logs that are whole but may not be durable yet.
     pub(super) syncing: Vec<Syncing>,
     /// Where the health of the place is noted.
-    pub(super) chart: Chart<'a>,
+    pub(super) recorder: HealthRecorder<'a>,
 }
 
 impl Making<'_> {
@@ -130,7 +130,7 @@ impl Making<'_> {
         let climbed = climb(cause, rungs, within, &mut nurse, &cancel).await;
         // A place that the run had to leave was not cured.
         let cured_by = climbed.cured_by.filter(|_| self.seat.place == place);
-        self.chart.climbed(&place, cause, &Climbed { cured_by, ..climbed.clone() });
+        self.recorder.climbed(&place, cause, &Climbed { cured_by, ..climbed.clone() });
         climbed
     }
 
@@ -146,7 +146,7 @@ impl Making<'_> {
         if made.kind != VerdictKind::Cancelled {
             let (passed, words) =
                 (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
-            self.chart.canary(&self.seat.place, passed, &words);
+            self.recorder.canary(&self.seat.place, passed, &words);
         }
         Ok(match made.kind {
             VerdictKind::Pass => Control::Passed(format!(

@@ -4,13 +4,13 @@
 //! [`Observer`] is told what happens.
 
 mod bedside;
-mod chart;
 mod first_look;
 mod images;
 mod lab;
 mod ledger;
 mod making;
 mod patience;
+mod recorder;
 mod recover;
 mod run;
 #[cfg(test)]

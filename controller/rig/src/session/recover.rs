@@ -12,10 +12,10 @@ use jig_model::{Cause, PlaceName, Verdict};
 use tracing::Instrument as _;
 
 use super::bedside::Nurse;
-use super::chart::Chart;
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
 use super::making::{Making, means};
+use super::recorder::HealthRecorder;
 use super::run::{Bench, Observer, SessionError};
 use super::turns::Turns;
 use crate::attempt::Lookout;
@@ -111,7 +111,7 @@ pub async fn recover(
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("recover", trace = %live.id());
     let events = RunEvents::new(&live, &observer);
-    let chart = Chart::new(bench.health, live.id().clone());
+    let recorder = HealthRecorder::new(bench.health, live.id().clone());
     let from = match extent {
         Extent::From(step) => Some(step),
         Extent::Ask | Extent::Repair => None,
@@ -133,7 +133,7 @@ pub async fn recover(
         displaced: false,
         number: 0,
         syncing: Vec::new(),
-        chart: chart.clone(),
+        recorder: recorder.clone(),
     };
     let verdict = mend(&mut making, &rungs, within, extent).instrument(span).await;
     for log in std::mem::take(&mut making.syncing) {
@@ -186,7 +186,7 @@ async fn prove(making: &mut Making<'_>) -> Option<Proof> {
 /// Proves it again as often as the place's record asks for, so that it is in service at the end.
 async fn confirmed(making: &mut Making<'_>, words: String) -> Verdict {
     for _ in 0..MOST_PROOFS {
-        let health = making.bench.health.and_then(|book| book.of(&making.seat.place).ok());
+        let health = making.bench.health.and_then(|store| store.of(&making.seat.place).ok());
         if health.is_none_or(|health| health.passes_needed == 0) {
             break;
         }

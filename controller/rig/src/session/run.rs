@@ -14,17 +14,17 @@ use jig_model::{Cause, ConsoleName, Fault, PlaceName, RunEvent, Verdict, Verdict
 
 use tracing::Instrument as _;
 
-use super::chart::Chart;
 use super::first_look::{FirstLook, Ready};
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
 use super::making::Making;
 use super::patience::patiently;
+use super::recorder::HealthRecorder;
 use super::turns::Turns;
 use crate::attempt::Lookout;
 use crate::console::{ConsoleHandle, Syncing};
-use crate::health::HealthBook;
+use crate::health::HealthStore;
 use crate::report::combine;
 use crate::store::{
     Clock, ImageRecord, LiveRun, NewRun, Places, PlanRecord, RunRecord, RunStore, StoreError,
@@ -77,7 +77,7 @@ pub struct Bench<'a> {
     /// The rest of the lab.
     pub lab: &'a dyn Lab,
     /// Where the health of places is kept.
-    pub health: Option<&'a HealthBook>,
+    pub health: Option<&'a HealthStore>,
     /// What places keep between runs; known-good images are kept and found there.
     pub places: Option<&'a Places>,
     /// Makes the host that a run's commands run on.
@@ -149,7 +149,7 @@ pub async fn run(
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live).await?;
     let events = RunEvents::new(&live, &observer);
-    let chart = Chart::new(bench.health, live.id().clone());
+    let recorder = HealthRecorder::new(bench.health, live.id().clone());
     let seat = Seat {
         place: request.place.clone(),
         resource: request.resource.clone(),
@@ -172,7 +172,7 @@ pub async fn run(
         displaced: false,
         number: 0,
         syncing: Vec::new(),
-        chart: chart.clone(),
+        recorder: recorder.clone(),
     };
     let Ready { notes, unfit } = making.ready(look).instrument(span.clone()).await;
     let turns = if unfit.is_none() { request.repeat.max(1) } else { 0 };
@@ -205,7 +205,7 @@ pub async fn run(
     drop(patiently(|| live.update(|_| {})).await);
     let record = live.finish(verdict)?;
     if let Some(verdict) = &record.verdict {
-        chart.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
+        recorder.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
     }
     Ok(record)
 }

@@ -1,8 +1,8 @@
-//! Tests of the states, the book and the running of checks.
+//! Tests of the states, the store and the running of checks.
 
-mod book;
 mod examine;
 mod states;
+mod store;
 
 use jig_model::protocol::CheckReport;
 use jig_model::{Cause, VerdictKind};

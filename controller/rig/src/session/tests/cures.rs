@@ -20,7 +20,7 @@ use super::super::{
 };
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
-use crate::health::{HealthBook, HealthEvent, HealthState, PlaceHealth};
+use crate::health::{HealthEvent, HealthState, HealthStore, PlaceHealth};
 use crate::store::{KnownFormat, Passed, Places, RunRecord, RunStore};
 use crate::workflow::CancelToken;
 
@@ -244,9 +244,9 @@ impl Case {
             canary: None,
         };
         let store = RunStore::new(root.path());
-        let book = HealthBook::open(&HealthBook::path_in(root.path())).unwrap();
+        let health_store = HealthStore::open(&HealthStore::path_in(root.path())).unwrap();
         for event in &self.before {
-            book.note(&request.place, jiff::Timestamp::UNIX_EPOCH, event).unwrap();
+            health_store.note(&request.place, jiff::Timestamp::UNIX_EPOCH, event).unwrap();
         }
         let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
         let bench = Bench {
@@ -256,14 +256,14 @@ impl Case {
             spare: &spares,
             lab: &self.lab,
             places: Some(&places),
-            health: Some(&book),
+            health: Some(&health_store),
             host: &host,
             image_sets: Path::new("/"),
             version: "1",
             clock: None,
         };
         let record = work(request, &bench, self.seen).await;
-        *self.health.lock().unwrap() = Some(book.of(&"fake".parse().unwrap()).unwrap());
+        *self.health.lock().unwrap() = Some(health_store.of(&"fake".parse().unwrap()).unwrap());
         let left = here.binds.lock().unwrap().len() + there.binds.lock().unwrap().len();
         assert_eq!(left, 0, "the place was taken up less often than scripted");
         record

@@ -1,6 +1,6 @@
 //! What a run tells of the health of its place.
 //!
-//! The book is a convenience: whatever is wrong with it is logged, and the run goes on.
+//! The store is a convenience: whatever is wrong with it is logged, and the run goes on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,27 +10,27 @@ use jig_model::recovery::RecoveryStep;
 use jig_model::{Cause, PlaceName, RunId, Verdict};
 
 use super::ledger::RunEvents;
-use crate::health::{HealthBook, HealthEvent, PlaceHealth};
+use crate::health::{HealthEvent, HealthStore, PlaceHealth};
 use crate::recovery::Climbed;
 
 /// Notes what a run shows.
 #[derive(Clone)]
-pub(super) struct Chart<'a> {
-    book: Option<&'a HealthBook>,
+pub(super) struct HealthRecorder<'a> {
+    store: Option<&'a HealthStore>,
     run: RunId,
-    /// Set once the book could not be had: each further try would make the run wait as long.
+    /// Set once the store could not be had: each further try would make the run wait as long.
     given_up: Arc<AtomicBool>,
 }
 
-impl<'a> Chart<'a> {
-    pub(super) fn new(book: Option<&'a HealthBook>, run: RunId) -> Self {
-        Self { book, run, given_up: Arc::default() }
+impl<'a> HealthRecorder<'a> {
+    pub(super) fn new(store: Option<&'a HealthStore>, run: RunId) -> Self {
+        Self { store, run, given_up: Arc::default() }
     }
 
-    /// Notes an event; returns how the place is now, if the book can tell.
+    /// Notes an event; returns how the place is now, if the store can tell.
     pub(super) fn note(&self, place: &PlaceName, event: &HealthEvent) -> Option<PlaceHealth> {
-        let book = self.book.filter(|_| !self.given_up.load(Ordering::Relaxed))?;
-        let noted = book.note(place, Timestamp::now(), event);
+        let store = self.store.filter(|_| !self.given_up.load(Ordering::Relaxed))?;
+        let noted = store.note(place, Timestamp::now(), event);
         noted
             .inspect_err(|error| {
                 tracing::warn!(error = jig_model::chain(error), "health not noted");
@@ -91,24 +91,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_book_that_cannot_be_had_is_asked_once() {
+    fn a_store_that_cannot_be_had_is_asked_once() {
         let root = tempfile::tempdir().unwrap();
-        let path = HealthBook::path_in(root.path());
-        let book = HealthBook::open(&path).unwrap();
+        let path = HealthStore::path_in(root.path());
+        let store = HealthStore::open(&path).unwrap();
         let place: PlaceName = "a".parse().unwrap();
-        let chart = Chart::new(Some(&book), "20260101-000000-0000".parse().unwrap());
+        let recorder = HealthRecorder::new(Some(&store), "20260101-000000-0000".parse().unwrap());
         let event = HealthEvent::Quarantined { why: "x".to_owned() };
-        // Somebody breaks the book, and mends it.
+        // Somebody breaks the store, and mends it.
         let spoil = |sql: &str| {
             let file = rusqlite::Connection::open(&path).unwrap();
             file.execute_batch(sql).unwrap();
         };
         spoil("ALTER TABLE place RENAME TO other");
-        assert_eq!(chart.note(&place, &event), None);
+        assert_eq!(recorder.note(&place, &event), None);
         spoil("ALTER TABLE other RENAME TO place");
-        assert_eq!(chart.clone().note(&place, &event), None);
+        assert_eq!(recorder.clone().note(&place, &event), None);
         assert!(
-            Chart::new(Some(&book), "20260101-000000-0000".parse().unwrap())
+            HealthRecorder::new(Some(&store), "20260101-000000-0000".parse().unwrap())
                 .note(&place, &event)
                 .is_some()
         );

@@ -1,4 +1,4 @@
-//! The book: what is kept, by many processes, and what damages it.
+//! The store: what is kept, by many processes, and what damages it.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jig_model::{Cause, Fault, PlaceName, VerdictKind};
 
 use super::*;
-use crate::health::{HealthBook, HealthError, HealthPolicy, HealthState, PlaceHealth, Proof};
+use crate::health::{HealthError, HealthPolicy, HealthState, HealthStore, PlaceHealth, Proof};
 
 fn place(name: &str) -> PlaceName {
     name.parse().unwrap()
@@ -26,47 +26,47 @@ fn raw(path: &Path) -> rusqlite::Connection {
 #[test]
 fn what_is_noted_is_there_after_opening_again() {
     let dir = tempfile::tempdir().unwrap();
-    let path = HealthBook::path_in(&dir.path().join("not/yet"));
+    let path = HealthStore::path_in(&dir.path().join("not/yet"));
     let (one, other) = (place("bench-1"), place("bench-2"));
-    let book = HealthBook::open(&path).unwrap();
-    assert_eq!(book.of(&one).unwrap(), PlaceHealth::unknown_to_anybody());
-    let noted = book.note(&one, at(1), &checked(false)).unwrap();
+    let store = HealthStore::open(&path).unwrap();
+    assert_eq!(store.of(&one).unwrap(), PlaceHealth::unknown_to_anybody());
+    let noted = store.note(&one, at(1), &checked(false)).unwrap();
     assert_eq!((noted.state, noted.since), (HealthState::Suspect, Some(at(1))));
     // A second process would see it while this one goes on.
-    let again = HealthBook::open(&path).unwrap();
+    let again = HealthStore::open(&path).unwrap();
     assert_eq!(again.of(&one).unwrap(), noted);
     again.note(&one, at(2), &canary(true)).unwrap();
-    assert_eq!(book.of(&one).unwrap().passes_needed, 1);
-    drop((book, again));
-    let book = HealthBook::open(&path).unwrap();
-    assert_eq!(book.of(&one).unwrap().passes_needed, 1);
-    assert_eq!(book.of(&other).unwrap().state, HealthState::Healthy);
-    let history = book.history(&one, 10).unwrap();
+    assert_eq!(store.of(&one).unwrap().passes_needed, 1);
+    drop((store, again));
+    let store = HealthStore::open(&path).unwrap();
+    assert_eq!(store.of(&one).unwrap().passes_needed, 1);
+    assert_eq!(store.of(&other).unwrap().state, HealthState::Healthy);
+    let history = store.history(&one, 10).unwrap();
     let seen: Vec<_> = history.iter().map(|e| (e.at, e.state, e.event.clone())).collect();
     let suspect = HealthState::Suspect;
     assert_eq!(seen, [(at(2), suspect, canary(true)), (at(1), suspect, checked(false))]);
-    assert_eq!(book.history(&one, 1).unwrap(), history[..1]);
-    assert_eq!(book.history(&other, 10).unwrap(), []);
+    assert_eq!(store.history(&one, 1).unwrap(), history[..1]);
+    assert_eq!(store.history(&other, 10).unwrap(), []);
 }
 
 #[test]
 fn a_place_may_have_a_policy_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let checks = HealthPolicy { proof: Proof::Checks, ..HealthPolicy::default() };
-    let book = HealthBook::open(&dir.path().join("health.db")).unwrap();
+    let store = HealthStore::open(&dir.path().join("health.db")).unwrap();
     let one = place("bench-1");
-    book.note(&one, at(0), &quarantined()).unwrap();
-    assert_eq!(book.note(&one, at(1), &checked(true)).unwrap().passes_needed, 3);
-    assert_eq!(book.note_by(&checks, &one, at(1), &checked(true)).unwrap().passes_needed, 2);
+    store.note(&one, at(0), &quarantined()).unwrap();
+    assert_eq!(store.note(&one, at(1), &checked(true)).unwrap().passes_needed, 3);
+    assert_eq!(store.note_by(&checks, &one, at(1), &checked(true)).unwrap().passes_needed, 2);
     let strict = HealthPolicy { passes_out_of_quarantine: 9, ..checks };
-    let book = book.with_policy(strict);
-    assert_eq!(book.of(&one).unwrap().passes_needed, 8);
+    let store = store.with_policy(strict);
+    assert_eq!(store.of(&one).unwrap().passes_needed, 8);
 }
 
 #[test]
 fn figures_add_up_what_happened_since_a_moment() {
     let dir = tempfile::tempdir().unwrap();
-    let book = HealthBook::open(&dir.path().join("health.db")).unwrap();
+    let store = HealthStore::open(&dir.path().join("health.db")).unwrap();
     let one = place("bench-1");
     let flashed = |kind, cause, flash_ms, gaps| HealthEvent::RunEnded {
         run: "20261121-221530-7f3a".parse().unwrap(),
@@ -77,7 +77,8 @@ fn figures_add_up_what_happened_since_a_moment() {
         gaps,
         overruns: gaps / 2,
     };
-    book.note(&one, at(0), &flashed(VerdictKind::EnvError, Cause::PowerFailed, Some(1), 9))
+    store
+        .note(&one, at(0), &flashed(VerdictKind::EnvError, Cause::PowerFailed, Some(1), 9))
         .unwrap();
     for (second, event) in (10..).zip([
         flashed(VerdictKind::Pass, Cause::Passed, Some(30), 0),
@@ -88,11 +89,11 @@ fn figures_add_up_what_happened_since_a_moment() {
         recovery(None),
         checked(false),
     ]) {
-        book.note(&one, at(second), &event).unwrap();
+        store.note(&one, at(second), &event).unwrap();
     }
     // Another place's events are another's.
-    book.note(&place("bench-2"), at(11), &recovery(None)).unwrap();
-    let figures = book.figures(&one, at(10)).unwrap();
+    store.note(&place("bench-2"), at(11), &recovery(None)).unwrap();
+    let figures = store.figures(&one, at(10)).unwrap();
     assert_eq!(figures.first, Some(at(10)));
     assert_eq!((figures.runs, figures.passed, figures.served), (4, 2, 3));
     assert_eq!((figures.recoveries, figures.cured), (2, 1));
@@ -101,8 +102,8 @@ fn figures_add_up_what_happened_since_a_moment() {
     assert_eq!(figures.success_rate(), Some(0.75));
     assert_eq!(figures.recoveries_per_day(at(3600)), Some(2.0));
     assert_eq!(figures.recoveries_per_day(at(10 + 4 * 86_400)), Some(0.5));
-    assert_eq!(book.figures(&one, at(0)).unwrap().flash_ms_median, Some(10));
-    let none = book.figures(&one, at(1000)).unwrap();
+    assert_eq!(store.figures(&one, at(0)).unwrap().flash_ms_median, Some(10));
+    let none = store.figures(&one, at(1000)).unwrap();
     assert_eq!((none.runs, none.success_rate(), none.first), (0, None, None));
     assert_eq!((none.flash_ms_median, none.recoveries_per_day(at(2000))), (None, None));
 }
@@ -122,10 +123,13 @@ fn many_processes_at_once_lose_nothing() {
                 start.wait();
                 for note in 0..NOTES {
                     // Each has a connection of its own, as a process has.
-                    let book = HealthBook::open(&path).unwrap();
-                    book.note(&place("shared"), at(writer * 100 + note), &run(Cause::Passed))
+                    let store = HealthStore::open(&path).unwrap();
+                    store
+                        .note(&place("shared"), at(writer * 100 + note), &run(Cause::Passed))
                         .unwrap();
-                    book.note(&place(&format!("own-{writer}")), at(note), &checked(false)).unwrap();
+                    store
+                        .note(&place(&format!("own-{writer}")), at(note), &checked(false))
+                        .unwrap();
                 }
             })
         })
@@ -133,22 +137,22 @@ fn many_processes_at_once_lose_nothing() {
     for writer in writers {
         writer.join().unwrap();
     }
-    let book = HealthBook::open(&path).unwrap();
-    assert_eq!(book.history(&place("shared"), 1000).unwrap().len() as i64, WRITERS * NOTES);
-    assert_eq!(book.figures(&place("shared"), at(0)).unwrap().runs as i64, WRITERS * NOTES);
+    let store = HealthStore::open(&path).unwrap();
+    assert_eq!(store.history(&place("shared"), 1000).unwrap().len() as i64, WRITERS * NOTES);
+    assert_eq!(store.figures(&place("shared"), at(0)).unwrap().runs as i64, WRITERS * NOTES);
     for writer in 0..WRITERS {
-        let own = book.of(&place(&format!("own-{writer}"))).unwrap();
+        let own = store.of(&place(&format!("own-{writer}"))).unwrap();
         assert_eq!(i64::from(own.failures), NOTES);
     }
 }
 
 #[test]
-fn a_newer_book_is_refused_and_left_alone() {
+fn a_newer_store_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("health.db");
-    drop(HealthBook::open(&path).unwrap());
+    drop(HealthStore::open(&path).unwrap());
     raw(&path).pragma_update(None, "user_version", 7).unwrap();
-    let error = HealthBook::open(&path).unwrap_err();
+    let error = HealthStore::open(&path).unwrap_err();
     assert!(matches!(error, HealthError::Newer { found: 7, known: 1, .. }), "{error:?}");
     assert_eq!(error.fault(), Fault::Usage);
     assert!(error.to_string().contains("format version 7, this jig knows up to 1"), "{error}");
@@ -163,14 +167,14 @@ fn whatever_the_file_holds_it_is_named_and_not_touched() {
     let path = dir.path().join("health.db");
     fs::write(&path, "this is no database, and long enough to be looked at. ".repeat(100)).unwrap();
     let before = fs::read(&path).unwrap();
-    let error = HealthBook::open(&path).unwrap_err();
+    let error = HealthStore::open(&path).unwrap_err();
     assert!(matches!(error, HealthError::Damaged { .. }), "{error:?}");
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
     // Somebody else's database.
     fs::remove_file(&path).unwrap();
     raw(&path).execute_batch("CREATE TABLE songs (name TEXT)").unwrap();
-    let error = HealthBook::open(&path).unwrap_err();
+    let error = HealthStore::open(&path).unwrap_err();
     assert!(error.to_string().ends_with("it is a database of something else"), "{error}");
     let songs = raw(&path).query_row("SELECT count(*) FROM songs", [], |r| r.get::<_, i64>(0));
     assert_eq!(songs, Ok(0));
@@ -180,7 +184,7 @@ fn whatever_the_file_holds_it_is_named_and_not_touched() {
 fn damage_within_is_told_by_the_call_that_meets_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("health.db");
-    let book = HealthBook::open(&path).unwrap();
+    let store = HealthStore::open(&path).unwrap();
     let one = place("bench-1");
     let harm = [
         "UPDATE place SET state = 'splendid'",
@@ -189,22 +193,23 @@ fn damage_within_is_told_by_the_call_that_meets_it() {
         "UPDATE place SET passes = 99999999999",
     ];
     for harm in harm {
-        book.note(&one, at(1), &checked(false)).unwrap();
+        store.note(&one, at(1), &checked(false)).unwrap();
         raw(&path).execute_batch(harm).unwrap();
-        for error in [book.of(&one).unwrap_err(), book.note(&one, at(2), &cleared()).unwrap_err()] {
+        for error in [store.of(&one).unwrap_err(), store.note(&one, at(2), &cleared()).unwrap_err()]
+        {
             assert!(matches!(error, HealthError::Damaged { .. }), "{harm}: {error:?}");
         }
         raw(&path).execute_batch("DELETE FROM place").unwrap();
     }
     raw(&path).execute_batch("UPDATE event SET body = '{\"kind\":\"party\"}'").unwrap();
-    let error = book.history(&one, 10).unwrap_err();
+    let error = store.history(&one, 10).unwrap_err();
     assert!(matches!(error, HealthError::Damaged { .. }), "{error:?}");
     // What is not looked at harms nobody.
-    assert_eq!(book.of(&one).unwrap().state, HealthState::Healthy);
+    assert_eq!(store.of(&one).unwrap().state, HealthState::Healthy);
     // Nor do tables that have gone.
     raw(&path).execute_batch("DROP TABLE event").unwrap();
-    assert!(book.figures(&one, at(0)).is_err());
-    assert!(book.note(&one, at(3), &checked(true)).is_err());
+    assert!(store.figures(&one, at(0)).is_err());
+    assert!(store.note(&one, at(3), &checked(true)).is_err());
 }
 
 #[test]
@@ -212,19 +217,19 @@ fn a_file_that_is_cut_short_ends_in_an_error_or_in_what_it_held() {
     let dir = tempfile::tempdir().unwrap();
     let whole = dir.path().join("health.db");
     let one = place("bench-1");
-    let book = HealthBook::open(&whole).unwrap();
+    let store = HealthStore::open(&whole).unwrap();
     for second in 0..40 {
-        book.note(&one, at(second), &checked(false)).unwrap();
+        store.note(&one, at(second), &checked(false)).unwrap();
     }
-    drop(book);
+    drop(store);
     raw(&whole).pragma_update_and_check(None, "wal_checkpoint", "TRUNCATE", |_| Ok(())).unwrap();
     let bytes = fs::read(&whole).unwrap();
     for len in (0..bytes.len()).step_by(bytes.len() / 23) {
         let path = dir.path().join(format!("cut-{len}.db"));
         fs::write(&path, &bytes[..len]).unwrap();
-        let Ok(book) = HealthBook::open(&path) else { continue };
-        let _ = (book.of(&one), book.history(&one, 100), book.figures(&one, at(0)));
-        let _ = book.note(&one, at(100), &checked(true));
+        let Ok(store) = HealthStore::open(&path) else { continue };
+        let _ = (store.of(&one), store.history(&one, 100), store.figures(&one, at(0)));
+        let _ = store.note(&one, at(100), &checked(true));
     }
 }
 
@@ -232,9 +237,9 @@ fn a_file_that_is_cut_short_ends_in_an_error_or_in_what_it_held() {
 fn the_oldest_events_go_and_the_state_stays() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("health.db");
-    let book = HealthBook::open(&path).unwrap();
+    let store = HealthStore::open(&path).unwrap();
     let one = place("bench-1");
-    book.note(&one, at(0), &quarantined()).unwrap();
+    store.note(&one, at(0), &quarantined()).unwrap();
     let mut other = raw(&path);
     let fill = other.transaction().unwrap();
     for second in 1..10_100 {
@@ -248,12 +253,12 @@ fn the_oldest_events_go_and_the_state_stays() {
     }
     fill.commit().unwrap();
     for second in 0..64 {
-        book.note(&one, at(20_000 + second), &checked(true)).unwrap();
+        store.note(&one, at(20_000 + second), &checked(true)).unwrap();
     }
-    let history = book.history(&one, u32::MAX).unwrap();
+    let history = store.history(&one, u32::MAX).unwrap();
     assert!((10_000..10_064).contains(&history.len()), "{}", history.len());
     assert!(history.iter().all(|entry| entry.event != quarantined()));
-    assert_eq!(book.of(&one).unwrap().state, HealthState::Quarantined);
+    assert_eq!(store.of(&one).unwrap().state, HealthState::Quarantined);
 }
 
 #[test]
@@ -261,9 +266,9 @@ fn a_folder_that_cannot_be_made_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = HealthBook::open(&file.join("health.db")).unwrap_err();
+    let error = HealthStore::open(&file.join("health.db")).unwrap_err();
     assert!(matches!(error, HealthError::Folder { .. }), "{error:?}");
-    let error = HealthBook::open(dir.path()).unwrap_err();
+    let error = HealthStore::open(dir.path()).unwrap_err();
     assert!(matches!(error, HealthError::Unwritable { .. }), "{error:?}");
     assert_eq!(error.fault(), Fault::Lab);
 }

@@ -1,4 +1,4 @@
-//! The book: states and history of places, kept between processes.
+//! The store: states and history of places, kept between processes.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -25,7 +25,7 @@ const REMOVE_EVERY: i64 = 64;
 ///
 /// Every call may wait for the disk and for other processes: call it where blocking is
 /// allowed. A note is durable when the call returns.
-pub struct HealthBook {
+pub struct HealthStore {
     path: PathBuf,
     policy: HealthPolicy,
     connection: Mutex<Connection>,
@@ -44,19 +44,19 @@ pub struct HistoryEntry {
     pub event: HealthEvent,
 }
 
-impl std::fmt::Debug for HealthBook {
+impl std::fmt::Debug for HealthStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HealthBook").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("HealthStore").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl HealthBook {
-    /// Returns where the book of a state folder is.
+impl HealthStore {
+    /// Returns where the store of a state folder is.
     pub fn path_in(state: &Path) -> PathBuf {
         state.join("health.db")
     }
 
-    /// Opens a book, or begins it. Its folder is made, too.
+    /// Opens a store, or begins it. Its folder is made, too.
     ///
     /// # Errors
     /// It cannot be written, a newer Jig wrote it, or it is damaged.
@@ -83,7 +83,7 @@ impl HealthBook {
         self
     }
 
-    /// Returns the book's file.
+    /// Returns the store's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -91,7 +91,7 @@ impl HealthBook {
     /// Returns how a place is; one that nobody has noted anything about is healthy.
     ///
     /// # Errors
-    /// The book cannot be read.
+    /// The store cannot be read.
     pub fn of(&self, place: &PlaceName) -> Result<PlaceHealth, HealthError> {
         self.of_by(&self.policy, place)
     }
@@ -99,7 +99,7 @@ impl HealthBook {
     /// Returns how a place is that has a policy of its own.
     ///
     /// # Errors
-    /// The book cannot be read.
+    /// The store cannot be read.
     pub fn of_by(
         &self,
         policy: &HealthPolicy,
@@ -113,7 +113,7 @@ impl HealthBook {
     /// Notes an event of a place, and returns how the place is now.
     ///
     /// # Errors
-    /// The book cannot be read or written; nothing is noted then.
+    /// The store cannot be read or written; nothing is noted then.
     pub fn note(
         &self,
         place: &PlaceName,
@@ -126,7 +126,7 @@ impl HealthBook {
     /// Notes an event of a place that has a policy of its own.
     ///
     /// # Errors
-    /// The book cannot be read or written; nothing is noted then.
+    /// The store cannot be read or written; nothing is noted then.
     pub fn note_by(
         &self,
         policy: &HealthPolicy,
@@ -154,7 +154,7 @@ impl HealthBook {
     /// Returns the newest events of a place, the newest first.
     ///
     /// # Errors
-    /// The book cannot be read.
+    /// The store cannot be read.
     pub fn history(&self, place: &PlaceName, limit: u32) -> Result<Vec<HistoryEntry>, HealthError> {
         let connection = self.connection();
         let rows = patiently(&self.path, || {
