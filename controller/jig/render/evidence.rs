@@ -8,13 +8,13 @@ use jig_model::Evidence;
 use jig_rig::console::escape;
 use jig_rig::store::RunDir;
 
-/// Most bytes of a passage that are quoted: a dozen lines; the log has the rest.
+/// Most bytes of a range that are quoted: a dozen lines; the log has the rest.
 const MAX_QUOTE: usize = 800;
 
 /// Most lines that are quoted.
 const MAX_LINES: usize = 12;
 
-/// Returns the passage's lines, escaped; none if it cannot be read.
+/// Returns the range's lines, escaped; none if it cannot be read.
 pub(crate) fn quote(dir: &RunDir, evidence: &Evidence) -> Option<Vec<String>> {
     let inside = Path::new(&evidence.file);
     // A record may come from elsewhere; it may name nothing outside its run.

@@ -13,7 +13,7 @@ use super::screen::Screen;
 /// Most tests that are listed: a screenful; the reports list all.
 const MAX_TESTS: usize = 20;
 
-/// Most passages that are listed.
+/// Most ranges that are listed.
 const MAX_EVIDENCE: usize = 5;
 
 /// Longest text of the target on one line, in characters.
@@ -61,7 +61,7 @@ pub(crate) fn verdict_text(record: &RunRecord, paint: Paint) -> String {
     }
     let more = verdict.evidence.len().saturating_sub(MAX_EVIDENCE);
     if more > 0 {
-        let _ = writeln!(text, "  evidence: and {more} more passages");
+        let _ = writeln!(text, "  evidence: and {more} more ranges");
     }
     let _ = writeln!(text, "  cause: {}, {}", verdict.cause, blame(verdict.kind, verdict.cause));
     let _ = writeln!(text, "  next: jig runs log {}", record.id);

@@ -214,7 +214,7 @@ pub enum RunEvent {
         start: u64,
         /// Offset one past the last.
         end: u64,
-        /// The passage, lossy; hostile text.
+        /// The range, lossy; hostile text.
         text: String,
     },
     /// Console bytes were lost.

@@ -50,11 +50,11 @@ impl std::fmt::Display for VerdictKind {
 pub struct Evidence {
     /// Path relative to the run's directory, with `/`.
     pub file: String,
-    /// First byte of the passage.
+    /// First byte of the range.
     pub start: u64,
-    /// One past the last byte of the passage.
+    /// One past the last byte of the range.
     pub end: u64,
-    /// What the passage shows, in a few words; may quote the target (escape before printing).
+    /// What the range shows, in a few words; may quote the target (escape before printing).
     pub note: String,
 }
 
@@ -67,7 +67,7 @@ pub struct Verdict {
     pub cause: Cause,
     /// One line for people, lower case; may quote the target (escape before printing).
     pub summary: String,
-    /// What the verdict rests on, the deciding passage first.
+    /// What the verdict rests on, the deciding range first.
     pub evidence: Vec<Evidence>,
     /// The test cases as the target reported them; empty where it reported none.
     pub tests: TestReport,

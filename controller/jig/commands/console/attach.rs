@@ -14,7 +14,7 @@ use jig_model::protocol::LineControl;
 use jig_model::rig_file::Resource;
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
 use jig_rig::console::{Escaper, RecordKind, TailItem, escape};
-use jig_rig::keeper::{LogFolder, Passage, Scroll, ScrollError, Source};
+use jig_rig::keeper::{LogFolder, Scroll, ScrollError, ScrollItem, Source};
 use jig_rig::store::RunStore;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -300,18 +300,18 @@ impl<'a> View<'a> {
             self.scroll.look().map_err(failed)?;
         }
         self.turns = self.turns.wrapping_add(1);
-        let passages = self.scroll.read(AT_ONCE).map_err(failed)?;
-        let any = !passages.is_empty();
+        let items = self.scroll.read(AT_ONCE).map_err(failed)?;
+        let any = !items.is_empty();
         if any {
             self.last = Instant::now();
         }
-        for passage in passages {
-            self.put(passage);
+        for item in items {
+            self.put(item);
         }
         Ok(any)
     }
 
-    fn put(&mut self, Passage { source, item }: Passage) {
+    fn put(&mut self, ScrollItem { source, item }: ScrollItem) {
         let screen = self.at.screen;
         if screen.json() {
             return self.put_json(&source, &item);

@@ -12,7 +12,7 @@ use super::{failed, words};
 use crate::failure::Failure;
 use crate::render::{Paint, Screen, Style, one_line, quote, seconds, verdict_text, verdict_word};
 
-/// Most passages that are quoted.
+/// Most ranges that are quoted.
 const MAX_QUOTES: usize = 3;
 
 /// Shows a run's record. JSON: `{"state","dir","record":RECORD}`, the record as stored.

@@ -160,9 +160,8 @@ fn a_run_is_shown_with_quotes_of_its_evidence() {
     let folder = run.dir().path().join("consoles/1");
     console(&folder, &[(5, BYTES, b"ok\nFAIL: \x1b[2J\nend\n")]);
     let mut verdict = Verdict::of(Cause::TestFailed, "1 of 2 tests failed");
-    let passage =
-        |file: &str| Evidence { file: file.into(), start: 3, end: 14, note: String::new() };
-    verdict.evidence = vec![passage("consoles/1/uart0.raw"), passage("../../../../etc/passwd")];
+    let range = |file: &str| Evidence { file: file.into(), start: 3, end: 14, note: String::new() };
+    verdict.evidence = vec![range("consoles/1/uart0.raw"), range("../../../../etc/passwd")];
     run.finish(verdict).unwrap();
     let entry = store.open(&id).unwrap();
     let text = show::text(&entry, entry.record.as_ref().unwrap(), PLAIN);

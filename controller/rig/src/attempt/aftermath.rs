@@ -11,7 +11,7 @@ use jig_model::{Cause, RunEvent};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::board::Board;
-use crate::judge::{Incident, IncidentKind, Passage};
+use crate::judge::{ByteRange, Incident, IncidentKind};
 
 /// A fault handler prints its registers at once; quiet for this long means that it is done.
 const QUIET: Duration = Duration::from_millis(50);
@@ -52,8 +52,8 @@ pub(super) async fn check_health(board: &Arc<Board>, checks: &mut [Box<dyn Healt
         board.emit(RunEvent::Health(report.clone()));
         if !report.ok {
             let text = format!("{}: {}", report.check, report.detail);
-            let passage = Passage { text, ..Passage::default() };
-            board.incident(IncidentKind::Lost(check.cause()), passage);
+            let range = ByteRange { text, ..ByteRange::default() };
+            board.incident(IncidentKind::Lost(check.cause()), range);
         }
     }
 }
@@ -62,16 +62,16 @@ pub(super) async fn check_health(board: &Arc<Board>, checks: &mut [Box<dyn Healt
 /// beginning decided.
 pub(super) fn complete_lines(incidents: &mut [Incident], run: &Path) {
     for incident in incidents.iter_mut().filter(|incident| is_fault(incident)) {
-        let passage = &mut incident.passage;
-        let Ok(file) = File::open(run.join(&passage.file)) else { continue };
+        let range = &mut incident.range;
+        let Ok(file) = File::open(run.join(&range.file)) else { continue };
         let mut bytes = vec![0; LINE];
-        let Ok(len) = file.read_at(&mut bytes, passage.start) else { continue };
+        let Ok(len) = file.read_at(&mut bytes, range.start) else { continue };
         let line = &bytes[..len];
         let end = line.iter().position(|&b| b == b'\n').unwrap_or(len);
-        let known = usize::try_from(passage.end.saturating_sub(passage.start)).unwrap_or(len);
+        let known = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(len);
         if end > known {
-            passage.end = passage.start + end as u64;
-            passage.text = String::from_utf8_lossy(&line[..end]).trim_end().to_owned();
+            range.end = range.start + end as u64;
+            range.text = String::from_utf8_lossy(&line[..end]).trim_end().to_owned();
         }
     }
 }

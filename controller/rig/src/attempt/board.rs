@@ -11,7 +11,7 @@ use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::watch;
 
 use crate::console::ConsoleHandle;
-use crate::judge::{Incident, IncidentKind, Passage, Standstill};
+use crate::judge::{ByteRange, Incident, IncidentKind, Standstill};
 
 /// How long the driver may take to say why a console's wire has ended. It learns of the
 /// emulator's end within a millisecond of the wire; a loaded host may take a thousand.
@@ -153,16 +153,16 @@ impl Board {
     }
 
     /// Records something unasked and wakes whoever waits.
-    pub(super) fn incident(&self, kind: IncidentKind, passage: Passage) {
-        self.facts().incidents.push(Incident { kind, passage });
+    pub(super) fn incident(&self, kind: IncidentKind, range: ByteRange) {
+        self.facts().incidents.push(Incident { kind, range });
         self.changed.send_replace(());
     }
 
     /// Records something that a console showed in a boot, counted from 1.
-    pub(super) fn shown(&self, boot: usize, kind: IncidentKind, passage: Passage) {
+    pub(super) fn shown(&self, boot: usize, kind: IncidentKind, range: ByteRange) {
         let forgiven = self.facts().forgiven.is_some_and(|forgiven| boot <= forgiven);
         if !forgiven {
-            self.incident(kind, passage);
+            self.incident(kind, range);
         }
     }
 
@@ -200,10 +200,10 @@ impl Board {
     }
 
     /// Points at where the primary console stands now.
-    fn here(&self, text: String) -> Passage {
-        let Some(line) = self.lines.get(&self.primary) else { return Passage::default() };
+    fn here(&self, text: String) -> ByteRange {
+        let Some(line) = self.lines.get(&self.primary) else { return ByteRange::default() };
         let at = line.handle.state().borrow().len;
-        Passage { file: line.file.clone(), start: at, end: at, text }
+        ByteRange { file: line.file.clone(), start: at, end: at, text }
     }
 }
 

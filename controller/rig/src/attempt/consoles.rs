@@ -11,7 +11,7 @@ use super::board::Line;
 use crate::console::{
     Clock, Console, GapReason, LogError, LogPaths, LogReader, LogState, RecordKind, Syncing,
 };
-use crate::judge::{Gap, Incident, IncidentKind, Passage};
+use crate::judge::{ByteRange, Gap, Incident, IncidentKind};
 use crate::store::RunDir;
 
 /// Most gaps, and most places with garbled characters, of one console that a run is told of: a
@@ -30,7 +30,7 @@ pub(crate) struct Closed {
     pub(crate) lengths: BTreeMap<ConsoleName, u64>,
     pub(crate) gaps: Vec<Gap>,
     /// Where characters came with errors: the console, and the offset behind them.
-    pub(crate) garbled: Vec<(ConsoleName, Passage)>,
+    pub(crate) garbled: Vec<(ConsoleName, ByteRange)>,
     /// Of all these, what the run is told.
     pub(crate) events: Vec<RunEvent>,
     pub(crate) incidents: Vec<Incident>,
@@ -85,15 +85,15 @@ impl Closed {
     fn take(&mut self, name: &ConsoleName, state: LogState, file: String, paths: &LogPaths) {
         if let Some(error) = &state.error {
             let text = format!("the console's log could not be written: {error}");
-            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
+            let range = ByteRange { file: file.clone(), start: state.len, end: state.len, text };
             let kind = IncidentKind::Lost(Cause::StorageFailed);
-            self.incidents.push(Incident { kind, passage });
+            self.incidents.push(Incident { kind, range });
         }
         if let Some(why) = &state.away {
             let text = format!("the console's wire did not come back: {why}");
-            let passage = Passage { file: file.clone(), start: state.len, end: state.len, text };
+            let range = ByteRange { file: file.clone(), start: state.len, end: state.len, text };
             let kind = IncidentKind::Lost(Cause::ConsoleLost);
-            self.incidents.push(Incident { kind, passage });
+            self.incidents.push(Incident { kind, range });
         }
         if state.gaps == 0 && state.garbled == 0 {
             return;
@@ -111,20 +111,20 @@ impl Closed {
                     };
                     let (start, end) = (record.offset, record.offset);
                     away = (reason == GapReason::Wire).then_some(record.stamp.mono_ns);
-                    let passage = Passage { file: file.clone(), start, end, text };
-                    gaps.push(Gap { passage, lost });
+                    let range = ByteRange { file: file.clone(), start, end, text };
+                    gaps.push(Gap { range, lost });
                 }
                 RecordKind::Attached => {
                     if let (Some(since), Some(gap)) = (away.take(), gaps.last_mut()) {
                         let time = Duration::from_nanos(record.stamp.mono_ns.saturating_sub(since));
-                        gap.passage.text = format!("wire, away for {:.3} s", time.as_secs_f64());
+                        gap.range.text = format!("wire, away for {:.3} s", time.as_secs_f64());
                     }
                 }
                 RecordKind::Garbled(count) => {
                     let (start, end) = (record.offset, record.offset);
                     let text = format!("{count} characters with a wrong stop or parity bit");
-                    let passage = Passage { file: file.clone(), start, end, text };
-                    self.garbled.push((name.clone(), passage));
+                    let range = ByteRange { file: file.clone(), start, end, text };
+                    self.garbled.push((name.clone(), range));
                     let (console, at) = (name.clone(), record.offset);
                     garbled.push(RunEvent::Garbled { console, at, count });
                 }
@@ -136,9 +136,9 @@ impl Closed {
         }
         let gap = |gap: &Gap| RunEvent::Gap {
             console: name.clone(),
-            at: gap.passage.start,
+            at: gap.range.start,
             lost: gap.lost,
-            reason: gap.passage.text.clone(),
+            reason: gap.range.text.clone(),
         };
         self.events.extend(gaps.iter().take(MOST_TOLD).map(gap));
         self.events.extend(garbled.into_iter().take(MOST_TOLD));

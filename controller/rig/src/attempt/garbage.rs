@@ -39,7 +39,7 @@ impl GarbageScanner {
         Self { start, cut: Vec::new(), found: None, noise: 0, text: 0 }
     }
 
-    /// Returns the first such passage: first byte, and one past the last that is shown.
+    /// Returns the first such range: first byte, and one past the last that is shown.
     pub(super) fn found(&self) -> Option<(u64, u64)> {
         self.found
     }

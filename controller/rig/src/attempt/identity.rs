@@ -8,7 +8,7 @@ use crate::console::{PatternSet, PatternSetError, Scanner};
 /// id, at least the first 8 digits of it.
 const LINE: &str = r"^jig-build-id: [0-9a-f]{8,64}\r?\n";
 
-/// Longest passage [`LINE`] can match.
+/// Longest range [`LINE`] can match.
 pub(super) const MAX_LINE: u64 = 16 + 64 + 2;
 
 /// Looks for the line in a stream. Cheap to clone.
@@ -38,9 +38,9 @@ impl IdentityScanner {
     }
 }
 
-/// Takes the id out of a passage that ends with the line.
-pub(super) fn id_in(passage: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(passage);
+/// Takes the id out of a range that ends with the line.
+pub(super) fn id_in(range: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(range);
     let (_, id) = text.trim_end().rsplit_once("jig-build-id: ")?;
     Some(id.to_owned())
 }

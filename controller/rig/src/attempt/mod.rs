@@ -13,10 +13,10 @@ mod actions;
 mod aftermath;
 mod board;
 mod bound;
+mod compiled_patterns;
 mod consoles;
 mod garbage;
 mod identity;
-mod lookout;
 mod patience;
 mod perform;
 mod post_mortem;
@@ -29,7 +29,7 @@ mod wire_watch;
 
 pub use board::EventSink;
 pub use bound::{BindRequest, Bound};
-pub use lookout::Lookout;
+pub use compiled_patterns::RunPatterns;
 pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};
 #[cfg(test)]
 pub(crate) use tests::fake;

@@ -20,15 +20,15 @@ use tokio::time::timeout;
 use super::actions::{Actions, lied};
 use super::aftermath;
 use super::board::{Board, EventSink};
+use super::compiled_patterns::RunPatterns;
 use super::consoles::{Closed, Consoles};
 use super::garbage::GLITCH;
-use super::lookout::Lookout;
 use super::patience::pulse;
 use super::post_mortem::{explain, image_of};
 use super::watcher::{Progress, Reading};
 use super::watching::{Sights, Watching};
 use crate::console::{ConsoleHandle, FollowError, LogError, PatternSetError, Syncing};
-use crate::judge::{Finding, Heard, Identity, Observation, Passage, ReadBack, judge};
+use crate::judge::{ByteRange, Finding, Heard, Identity, Observation, ReadBack, judge};
 use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
@@ -43,7 +43,7 @@ pub struct AttemptRequest<'a> {
     /// The board.
     pub profile: Arc<BoardProfile>,
     /// What to look for in its output; attempts of one run share it.
-    pub lookout: Arc<Lookout>,
+    pub patterns: Arc<RunPatterns>,
     /// What makes the place real.
     pub resource: &'a Resource,
     /// What to do.
@@ -153,7 +153,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         (request.opened)(name, console.handle());
     }
     let protocols = bind(&request, &board).map_err(AttemptError::Bind)?;
-    let (watching, watched) = Watching::start(&board, &request.lookout, &reading.how);
+    let (watching, watched) = Watching::start(&board, &request.patterns, &reading.how);
     let (made, workflow) = make(&request, &board, protocols, watched).await;
     let sights = watching.end().await?;
     let boots = {
@@ -265,8 +265,8 @@ fn observe(
     let Sights { results: seen, others } = sights;
     closed.events.drain(..).for_each(|event| board.emit(event));
     let (start, _) = seen.output;
-    let garbled = closed.garbled.drain(..).find_map(|(console, passage)| {
-        (console == board.results && passage.start > start + GLITCH).then_some(passage)
+    let garbled = closed.garbled.drain(..).find_map(|(console, range)| {
+        (console == board.results && range.start > start + GLITCH).then_some(range)
     });
     let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
     let mut incidents = std::mem::take(&mut board.facts().incidents);
@@ -277,14 +277,14 @@ fn observe(
     let heard = std::mem::take(&mut board.facts().heard);
     let earlier = seen.earlier.into_iter().filter(|(boot, ..)| heard.contains(boot));
     let earlier = earlier.map(|(_, (start, end), report)| Heard {
-        output: Passage { file: file.clone(), start, end, text: String::new() },
+        output: ByteRange { file: file.clone(), start, end, text: String::new() },
         report,
     });
     Observation {
         earlier: earlier.collect(),
         cancelled,
         garbage: seen.garbage.or(garbled),
-        output: Passage { file, start: seen.output.0, end: seen.output.1, text: String::new() },
+        output: ByteRange { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         printed_elsewhere: others.iter().any(|other| other.output.1 > other.output.0),
         report: seen.report,
         results_wanted,

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::actions::Actions;
 use super::board::Board;
 use super::perform::AttemptRequest;
-use crate::judge::{Finding, Incident, IncidentKind, Passage};
+use crate::judge::{ByteRange, Finding, Incident, IncidentKind};
 use crate::store::{POST_MORTEM_FILE, RunDir};
 use crate::workflow::{ActionFailure, CancelToken};
 
@@ -149,8 +149,8 @@ impl Desk<'_> {
         // What was learned is in the event even where the disk took no file.
         board.emit(RunEvent::PostMortem { artefact: file.clone(), report });
         written.map_err(|error| format!("write {}: {error}", path.display()))?;
-        let passage = Passage { file, start: 0, end: json.len() as u64, text: summary };
-        Ok(Finding { proves, passage })
+        let range = ByteRange { file, start: 0, end: json.len() as u64, text: summary };
+        Ok(Finding { proves, range })
     }
 
     /// Cuts what names out of an image's debug information may have blown up, and makes

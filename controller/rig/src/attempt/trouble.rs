@@ -112,8 +112,8 @@ fn fatal(incident: &Incident) -> Option<ActionFailure> {
     };
     Some(ActionFailure {
         cause,
-        detail: incident.passage.text.clone(),
-        evidence: vec![incident.passage.evidence()],
+        detail: incident.range.text.clone(),
+        evidence: vec![incident.range.evidence()],
     })
 }
 
@@ -126,11 +126,11 @@ fn on_resets(board: &Board, cause: Cause) -> ActionFailure {
         Cause::BootLoop => format!("the target reset itself {} times", resets.len()),
         _ => "the target reset itself".to_owned(),
     };
-    let evidence: Vec<_> = resets.iter().map(|i| i.passage.evidence()).collect();
+    let evidence: Vec<_> = resets.iter().map(|i| i.range.evidence()).collect();
     if let Some(last) = resets.last() {
-        let mut passage = last.passage.clone();
-        passage.text.clone_from(&detail);
-        board.incident(IncidentKind::Recognised(cause), passage);
+        let mut range = last.range.clone();
+        range.text.clone_from(&detail);
+        board.incident(IncidentKind::Recognised(cause), range);
     }
     ActionFailure { cause, detail, evidence }
 }

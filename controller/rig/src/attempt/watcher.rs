@@ -11,13 +11,13 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::board::Board;
+use super::compiled_patterns::CompiledPatterns;
 use super::garbage::GarbageScanner;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
-use super::lookout::Sought;
 use super::perform::AttemptError;
 use super::wire_watch::WireWatch;
 use crate::console::{Follow, Follower, LogState, Recogniser, Recognition};
-use crate::judge::{IncidentKind, Passage, PrintedId};
+use crate::judge::{ByteRange, IncidentKind, PrintedId};
 use crate::results::{ResultEvent, ResultParser};
 
 /// Bytes read at once. One console chunk is at most as long.
@@ -53,7 +53,7 @@ pub(super) struct Seen {
     /// Each boot before that the plan got its report in: which, where, and the report.
     pub(super) earlier: Vec<(usize, (u64, u64), TestReport)>,
     /// The first bytes of the last boot that no text holds.
-    pub(super) garbage: Option<Passage>,
+    pub(super) garbage: Option<ByteRange>,
     /// The build id that the last boot printed.
     pub(super) printed: Option<PrintedId>,
 }
@@ -99,7 +99,7 @@ impl Watcher {
     pub(super) fn new(
         console: &ConsoleName,
         board: &Arc<Board>,
-        sought: &Sought,
+        compiled: &CompiledPatterns,
         reading: Option<Reading>,
         progress: watch::Sender<Progress>,
     ) -> Result<Self, AttemptError> {
@@ -120,10 +120,10 @@ impl Watcher {
             console: console.clone(),
             board: Arc::clone(board),
             follower,
-            recogniser: sought.recogniser.clone(),
+            recogniser: compiled.recogniser.clone(),
             results,
             garbage: GarbageScanner::new(0),
-            identity: sought.identity.clone(),
+            identity: compiled.identity.clone(),
             printed: None,
             wire: WireWatch::default(),
             begun: 0,
@@ -263,11 +263,11 @@ impl Watcher {
         let Some(used) = self.identity.feed(bytes) else { return Ok(()) };
         let end = offset + used as u64;
         let start = end.saturating_sub(MAX_LINE).max(self.follower.floor());
-        let mut passage = vec![0; (end - start) as usize];
-        let len = self.follower.read_at(start, &mut passage).map_err(AttemptError::Follow)?;
-        if let Some(hex) = id_in(&passage[..len]) {
+        let mut range = vec![0; (end - start) as usize];
+        let len = self.follower.read_at(start, &mut range).map_err(AttemptError::Follow)?;
+        if let Some(hex) = id_in(&range[..len]) {
             let (file, text) = (self.file(), format!("build id {hex}"));
-            self.printed = Some(PrintedId { hex, passage: Passage { file, start, end, text } });
+            self.printed = Some(PrintedId { hex, range: ByteRange { file, start, end, text } });
         }
         Ok(())
     }
@@ -286,8 +286,8 @@ impl Watcher {
             end,
             text: text.clone(),
         });
-        let passage = Passage { file: self.file(), start, end, text };
-        self.board.shown(self.begun, IncidentKind::Recognised(cause), passage);
+        let range = ByteRange { file: self.file(), start, end, text };
+        self.board.shown(self.begun, IncidentKind::Recognised(cause), range);
     }
 
     /// Silence is told, not judged: only a wait that runs out makes something of it.
@@ -313,8 +313,8 @@ impl Watcher {
             self.board.emit(RunEvent::Note { text: format!("console {}: {text}", self.console) });
         }
         if let Some((cause, text)) = self.wire.look(state, powered, Instant::now()) {
-            let passage = Passage { file: self.file(), start: state.len, end: state.len, text };
-            self.board.incident(IncidentKind::Lost(cause), passage);
+            let range = ByteRange { file: self.file(), start: state.len, end: state.len, text };
+            self.board.incident(IncidentKind::Lost(cause), range);
         }
     }
 
@@ -340,7 +340,7 @@ impl Watcher {
         let output = (self.follower.floor(), self.follower.cursor());
         let text = "bytes that no text holds".to_owned();
         let garbage = self.garbage.found();
-        let garbage = garbage.map(|(start, end)| Passage { file: self.file(), start, end, text });
+        let garbage = garbage.map(|(start, end)| ByteRange { file: self.file(), start, end, text });
         Ok(match self.results {
             None => Seen { output, garbage, printed: self.printed, ..Seen::default() },
             Some(results) => {

@@ -8,10 +8,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::board::Board;
-use super::lookout::Lookout;
+use super::compiled_patterns::RunPatterns;
 use super::perform::AttemptError;
 use super::watcher::{Progress, Reading, Seen, Watcher};
-use crate::judge::{IncidentKind, Passage};
+use crate::judge::{ByteRange, IncidentKind};
 
 /// A watcher a console, at work.
 pub(super) struct Watching {
@@ -33,7 +33,7 @@ impl Watching {
     /// is, which ends when the watcher ends.
     pub(super) fn start(
         board: &Arc<Board>,
-        lookout: &Arc<Lookout>,
+        patterns: &Arc<RunPatterns>,
         reading: &Reading,
     ) -> (Self, BTreeMap<ConsoleName, watch::Receiver<Progress>>) {
         let mut watching = Self { watchers: JoinSet::new(), stops: Vec::new() };
@@ -45,17 +45,18 @@ impl Watching {
             watched.insert(name.clone(), progress);
             let (stop, stopped) = oneshot::channel();
             watching.stops.push(stop);
-            let (name, board, lookout) = (name.clone(), Arc::clone(board), Arc::clone(lookout));
+            let (name, board, patterns) = (name.clone(), Arc::clone(board), Arc::clone(patterns));
             watching.watchers.spawn(async move {
                 let read = async {
-                    let watcher = Watcher::new(&name, &board, lookout.sought().await?, how, told)?;
+                    let watcher =
+                        Watcher::new(&name, &board, patterns.compiled().await?, how, told)?;
                     watcher.run(stopped).await
                 };
                 let read: Result<Seen, AttemptError> = read.await;
                 if let Err(error) = &read {
                     // Nobody reads on: whoever waits for what is printed would wait in vain.
-                    let passage = Passage { text: chain(error), ..Passage::default() };
-                    board.incident(IncidentKind::Lost(error.cause()), passage);
+                    let range = ByteRange { text: chain(error), ..ByteRange::default() };
+                    board.incident(IncidentKind::Lost(error.cause()), range);
                 }
                 Ok((is_results, read?))
             });

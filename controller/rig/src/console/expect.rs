@@ -45,7 +45,7 @@ pub enum ExpectError {
         pattern: Pattern,
         /// Where it was seen.
         matched: Matched,
-        /// The passage, at most 200 bytes, lossy; hostile text.
+        /// The range, at most 200 bytes, lossy; hostile text.
         text: String,
     },
     /// The wire ended first.

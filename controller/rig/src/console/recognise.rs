@@ -13,9 +13,9 @@ use jig_model::profile::{FaultSignature, Limits};
 use super::scan::{PatternSet, PatternSetError, Scanner};
 
 /// Bytes before a match's end within which its start is looked for. Fault banners are
-/// lines; a longer passage is cut at its front.
+/// lines; a longer range is cut at its front.
 const WINDOW: usize = 4 << 10;
-/// Bytes of a passage that a recognition quotes.
+/// Bytes of a range that a recognition quotes.
 const QUOTE: usize = 200;
 /// Bytes that are always kept of what was passed.
 const KEPT: usize = WINDOW + QUOTE;
@@ -30,11 +30,11 @@ pub struct Recognition {
     pub cause: Cause,
     /// What recognised it: a signature's name, `boot-banner`, `storm` or `silence`.
     pub by: String,
-    /// Offset of the first byte of the passage.
+    /// Offset of the first byte of the range.
     pub start: u64,
     /// Offset one past its last byte.
     pub end: u64,
-    /// The passage from the start of its line on, lossy, at most 200 bytes; hostile text.
+    /// The range from the start of its line on, lossy, at most 200 bytes; hostile text.
     pub text: String,
 }
 
@@ -261,13 +261,13 @@ impl Recogniser {
         let by = signature.name.clone();
         let line = memchr::memrchr(b'\n', &self.tail[..start]).map_or(0, |at| at + 1);
         let quote = line.max(start.saturating_sub(QUOTE / 2));
-        let passage = &self.tail[quote..end.min(quote + QUOTE)];
+        let range = &self.tail[quote..end.min(quote + QUOTE)];
         found.push(Recognition {
             cause,
             by,
             start: self.position - (end - start) as u64,
             end: self.position,
-            text: String::from_utf8_lossy(passage).trim_end().to_owned(),
+            text: String::from_utf8_lossy(range).trim_end().to_owned(),
         });
     }
 }

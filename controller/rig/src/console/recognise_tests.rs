@@ -37,7 +37,7 @@ fn recogniser() -> Recogniser {
 }
 
 #[test]
-fn a_fault_is_told_once_per_line_with_its_passage() {
+fn a_fault_is_told_once_per_line_with_its_range() {
     let mut recogniser = recogniser();
     let found = recogniser.feed(b"hello\nE: HardFault at 0x4\nnext\n", NOW);
     assert_eq!(found.len(), 1);
@@ -90,7 +90,7 @@ fn silence_is_told_once_until_the_board_speaks_again() {
 }
 
 #[test]
-fn a_passage_over_many_lines_is_one_fault() {
+fn a_range_over_many_lines_is_one_fault() {
     let mut recogniser = recogniser();
     let found = recogniser.feed(b"dump\naz\nbz\ncz\ndump z\n", NOW);
     let spans: Vec<_> = found.iter().map(|r| (r.start, r.end)).collect();

@@ -8,7 +8,7 @@ mod observation;
 mod rules;
 
 pub use observation::{
-    Finding, Gap, Heard, Identity, Incident, IncidentKind, Observation, Passage, PrintedId,
+    ByteRange, Finding, Gap, Heard, Identity, Incident, IncidentKind, Observation, PrintedId,
     ReadBack, Standstill,
 };
 pub use rules::judge;

@@ -9,7 +9,7 @@ use crate::workflow::ActionFailure;
 
 /// Bytes of one console's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Passage {
+pub struct ByteRange {
     /// The log's path relative to the run.
     pub file: String,
     /// First byte.
@@ -20,8 +20,8 @@ pub struct Passage {
     pub text: String,
 }
 
-impl Passage {
-    /// Turns the passage into evidence.
+impl ByteRange {
+    /// Turns the range into evidence.
     pub fn evidence(&self) -> Evidence {
         Evidence {
             file: self.file.clone(),
@@ -38,7 +38,7 @@ pub struct Incident {
     /// What.
     pub kind: IncidentKind,
     /// Where it shows, or where the console stood when it happened.
-    pub passage: Passage,
+    pub range: ByteRange,
 }
 
 /// Names what can happen unasked.
@@ -66,7 +66,7 @@ pub enum IncidentKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     /// Where.
-    pub passage: Passage,
+    pub range: ByteRange,
     /// How many bytes, where known.
     pub lost: Option<u64>,
 }
@@ -77,7 +77,7 @@ pub struct PrintedId {
     /// In lower-case hex.
     pub hex: String,
     /// Where.
-    pub passage: Passage,
+    pub range: ByteRange,
 }
 
 /// What is known of the image that ran.
@@ -106,7 +106,7 @@ pub struct ReadBack {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heard {
     /// The results console's output of that boot.
-    pub output: Passage,
+    pub output: ByteRange,
     /// What was reported.
     pub report: TestReport,
 }
@@ -118,10 +118,10 @@ pub struct Observation {
     /// Somebody asked to stop.
     pub cancelled: bool,
     /// The results console's output of the last boot.
-    pub output: Passage,
+    pub output: ByteRange,
     /// The first bytes of that output that no text holds, or the first place behind characters
     /// that came with errors, if there are any.
-    pub garbage: Option<Passage>,
+    pub garbage: Option<ByteRange>,
     /// Whether another console printed in the last boot.
     pub printed_elsewhere: bool,
     /// What was reported there.
@@ -164,7 +164,7 @@ pub struct Finding {
     /// The cause that the core's own state proves, if it proves one.
     pub proves: Option<Cause>,
     /// The file that holds all of it, with the one-line story as text.
-    pub passage: Passage,
+    pub range: ByteRange,
 }
 
 impl Observation {

@@ -101,13 +101,13 @@ fn judge_boot(seen: &Observation) -> Verdict {
 fn explain(seen: &Observation, verdict: &mut Verdict) {
     let Some(finding) = &seen.post_mortem else { return };
     let blamed = verdict.cause.fault() == Some(jig_model::Fault::Target);
-    if !blamed || verdict.evidence.iter().any(|known| known.file == finding.passage.file) {
+    if !blamed || verdict.evidence.iter().any(|known| known.file == finding.range.file) {
         return;
     }
-    verdict.summary = format!("{}; {}", verdict.summary.trim_end(), finding.passage.text);
-    // The deciding passage stays the first one.
+    verdict.summary = format!("{}; {}", verdict.summary.trim_end(), finding.range.text);
+    // The deciding range stays the first one.
     let second = verdict.evidence.len().min(1);
-    verdict.evidence.insert(second, finding.passage.evidence());
+    verdict.evidence.insert(second, finding.range.evidence());
 }
 
 fn verdict(cause: Cause, summary: impl Into<String>, evidence: Vec<Evidence>) -> Verdict {
@@ -125,7 +125,7 @@ fn incident(seen: &Observation, wanted: impl Fn(&IncidentKind) -> bool) -> Optio
 }
 
 fn by_incident(incident: &Incident, cause: Cause, summary: impl Into<String>) -> Verdict {
-    verdict(cause, summary, vec![incident.passage.evidence()])
+    verdict(cause, summary, vec![incident.range.evidence()])
 }
 
 fn cancelled(seen: &Observation) -> Option<Verdict> {
@@ -144,7 +144,7 @@ fn rig_lost_board(seen: &Observation) -> Option<Verdict> {
         Cause::StorageFailed => 1,
         _ => 0,
     })?;
-    Some(by_incident(first, cause, first.passage.text.clone()))
+    Some(by_incident(first, cause, first.range.text.clone()))
 }
 
 fn rig_action(seen: &Observation) -> Option<Verdict> {
@@ -177,7 +177,7 @@ fn wrong_image(seen: &Observation) -> Option<Verdict> {
     }
     let summary =
         format!("the target says it runs build {}, but build {deployed} was deployed", printed.hex);
-    Some(verdict(Cause::WrongImage, summary, vec![printed.passage.evidence()]))
+    Some(verdict(Cause::WrongImage, summary, vec![printed.range.evidence()]))
 }
 
 fn crash(seen: &Observation) -> Option<Verdict> {
@@ -189,18 +189,18 @@ fn crash(seen: &Observation) -> Option<Verdict> {
         _ => None,
     });
     // The first in a log. Consoles are looked at side by side, so not the first noticed.
-    let first = recognised.min_by_key(|(i, _)| (&i.passage.file, i.passage.start));
+    let first = recognised.min_by_key(|(i, _)| (&i.range.file, i.range.start));
     if let Some((incident, cause)) = first {
-        let summary = format!("{}: {}", cause_text(cause), incident.passage.text.trim());
+        let summary = format!("{}: {}", cause_text(cause), incident.range.text.trim());
         return Some(by_incident(incident, cause, summary));
     }
     if let Some(lockup) = incident(seen, |kind| *kind == IncidentKind::Lockup) {
-        let line = lockup.passage.text.lines().next().unwrap_or_default();
+        let line = lockup.range.text.lines().next().unwrap_or_default();
         let summary = format!("the processor locked up: {line}");
         return Some(by_incident(lockup, Cause::Lockup, summary));
     }
     if let Some(aborted) = incident(seen, |kind| *kind == IncidentKind::Aborted) {
-        let line = aborted.passage.text.lines().next().unwrap_or_default();
+        let line = aborted.range.text.lines().next().unwrap_or_default();
         let summary = format!("the target did what its board cannot execute: {line}");
         return Some(by_incident(aborted, Cause::TargetAborted, summary));
     }
@@ -221,7 +221,7 @@ fn boot_loop_or_storm(seen: &Observation) -> Option<Verdict> {
     // Booting over and over may be what prints that much, never the other way round.
     [Cause::BootLoop, Cause::OutputStorm].into_iter().find_map(|cause| {
         let found = incident(seen, |kind| *kind == IncidentKind::Recognised(cause))?;
-        Some(by_incident(found, cause, found.passage.text.clone()))
+        Some(by_incident(found, cause, found.range.text.clone()))
     })
 }
 
@@ -301,8 +301,8 @@ fn core_fault(seen: &Observation) -> Option<Verdict> {
     let finding = seen.post_mortem.as_ref()?;
     let proven =
         finding.proves.filter(|cause| matches!(cause, Cause::CoreFault | Cause::Lockup))?;
-    let summary = finding.passage.text.clone();
-    Some(verdict(proven, summary, vec![finding.passage.evidence()]))
+    let summary = finding.range.text.clone();
+    Some(verdict(proven, summary, vec![finding.range.evidence()]))
 }
 
 fn silent(seen: &Observation) -> Option<Verdict> {
@@ -334,8 +334,8 @@ fn bytes_lost(seen: &Observation) -> Option<Verdict> {
     }
     let gap = seen.gaps.first()?;
     let lost = gap.lost.map_or("an unknown number of".to_owned(), |n| n.to_string());
-    let summary = format!("{lost} console bytes are missing: {}", gap.passage.text);
-    Some(verdict(Cause::OutputLost, summary, vec![gap.passage.evidence()]))
+    let summary = format!("{lost} console bytes are missing: {}", gap.range.text);
+    Some(verdict(Cause::OutputLost, summary, vec![gap.range.evidence()]))
 }
 
 /// What did not come, or came in pieces, may have been lost where garbage came: then nothing
@@ -463,7 +463,7 @@ fn passed(seen: &Observation) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Finding, Gap, Heard, Passage, PrintedId, ReadBack};
+    use crate::judge::{ByteRange, Finding, Gap, Heard, PrintedId, ReadBack};
     use crate::workflow::ActionFailure;
     use jig_model::VerdictKind;
     use jig_model::result::{ResultFormat, TestCase};
@@ -474,7 +474,7 @@ mod tests {
 
     fn green() -> Observation {
         Observation {
-            output: Passage { end: 10, ..Passage::default() },
+            output: ByteRange { end: 10, ..ByteRange::default() },
             results_wanted: true,
             report: TestReport {
                 format: Some(ResultFormat::Unity),
@@ -489,11 +489,11 @@ mod tests {
     }
 
     fn incident(kind: IncidentKind) -> Incident {
-        Incident { kind, passage: Passage::default() }
+        Incident { kind, range: ByteRange::default() }
     }
 
     fn finding(proves: Cause) -> Finding {
-        Finding { proves: Some(proves), passage: Passage::default() }
+        Finding { proves: Some(proves), range: ByteRange::default() }
     }
 
     #[test]
@@ -553,7 +553,7 @@ mod tests {
             (Cause::SummaryFailed, |o| o.report.claimed_failures = Some(1)),
             (Cause::NoOutput, |o| o.output.end = o.output.start),
             (Cause::OutputLost, |o| {
-                o.gaps.push(Gap { passage: Passage::default(), lost: Some(3) });
+                o.gaps.push(Gap { range: ByteRange::default(), lost: Some(3) });
             }),
             (Cause::NoResults, |o| o.report = TestReport::default()),
             (Cause::NoTests, |o| {
@@ -577,7 +577,7 @@ mod tests {
                     Some(ReadBack { found: "ab".into(), deployed: "abcd".into() });
             }),
             (Cause::WrongImage, |o| {
-                let printed = PrintedId { hex: "cd".into(), passage: Passage::default() };
+                let printed = PrintedId { hex: "cd".into(), range: ByteRange::default() };
                 o.identity = Identity {
                     deployed: Some("ab".into()),
                     announces: true,
@@ -624,7 +624,7 @@ mod tests {
     fn the_first_crash_in_a_log_and_the_deeper_loop_decide_whatever_was_noticed_first() {
         let shown = |cause, file: &str, start| Incident {
             kind: IncidentKind::Recognised(cause),
-            passage: Passage { file: file.into(), start, ..Passage::default() },
+            range: ByteRange { file: file.into(), start, ..ByteRange::default() },
         };
         for turn in [false, true] {
             for (first, second) in [
@@ -660,7 +660,7 @@ mod tests {
 
     #[test]
     fn garbage_puts_in_doubt_what_is_missing_and_nothing_else() {
-        let garbage = Some(Passage { start: 3, end: 5, ..Passage::default() });
+        let garbage = Some(ByteRange { start: 3, end: 5, ..ByteRange::default() });
         let seen = || Observation { garbage: garbage.clone(), ..green() };
         assert_eq!(judge(&seen()).cause, Cause::Passed);
         let mut failed = seen();
@@ -710,7 +710,7 @@ mod tests {
     #[test]
     fn a_shortened_build_id_is_accepted_but_not_another_one() {
         let mut seen = green();
-        let printed = |hex: &str| PrintedId { hex: hex.into(), passage: Passage::default() };
+        let printed = |hex: &str| PrintedId { hex: hex.into(), range: ByteRange::default() };
         seen.identity = Identity {
             deployed: Some("abcdef".into()),
             announces: true,

@@ -40,4 +40,4 @@ pub use files::{LogFile, LogFolder};
 pub use idle::{IdleCheck, IdleRounds};
 pub use orders::{KeptHandle, KeptSpec, Lent, OpenWire, Pen, Refusal};
 pub use rig::{Applied, Keeper, KeeperNews};
-pub use scroll::{Passage, Scroll, ScrollError, Source};
+pub use scroll::{Scroll, ScrollError, ScrollItem, Source};

@@ -32,7 +32,7 @@ pub enum Source {
 
 /// A piece of what was printed, or of what happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passage {
+pub struct ScrollItem {
     /// Where it stands.
     pub source: Source,
     /// What.
@@ -158,8 +158,8 @@ impl Scroll {
     ///
     /// # Errors
     /// A log cannot be read.
-    pub fn read(&mut self, most: usize) -> Result<Vec<Passage>, ScrollError> {
-        let (mut passages, mut bytes) = (Vec::new(), 0);
+    pub fn read(&mut self, most: usize) -> Result<Vec<ScrollItem>, ScrollError> {
+        let (mut items, mut bytes) = (Vec::new(), 0);
         while bytes < most {
             let mut ended = Vec::new();
             let mut first: Option<(i64, Source)> = None;
@@ -189,9 +189,9 @@ impl Scroll {
                 // What is only marks is bounded, too.
                 TailItem::Mark(_) => 64,
             };
-            passages.push(Passage { source, item });
+            items.push(ScrollItem { source, item });
         }
-        Ok(passages)
+        Ok(items)
     }
 }
 

@@ -24,7 +24,7 @@ use super::recorder::HealthRecorder;
 use super::recover::rungs;
 use super::run::{Bench, Observer};
 use super::turns::{Control, Next, Step, Turns};
-use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, Lookout, perform};
+use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, RunPatterns, perform};
 use crate::console::Syncing;
 use crate::recovery::{
     Climbed, LONGEST, Means, canary_plan, climb, declared_plan, deploy_plan, repeatable,
@@ -52,7 +52,7 @@ pub(super) struct Making<'a> {
     pub(super) plan: &'a Plan,
     pub(super) images: &'a Images,
     pub(super) live: &'a mut LiveRun,
-    pub(super) lookout: Arc<Lookout>,
+    pub(super) patterns: Arc<RunPatterns>,
     pub(super) events: Arc<RunEvents>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) cancel: CancelToken,
@@ -217,7 +217,7 @@ impl Making<'_> {
         let outcome = perform(AttemptRequest {
             attempt,
             profile: Arc::clone(&self.seat.profile),
-            lookout: Arc::clone(&self.lookout),
+            patterns: Arc::clone(&self.patterns),
             resource: &self.seat.resource,
             plan,
             images,

@@ -18,7 +18,7 @@ use super::making::{Making, means};
 use super::recorder::HealthRecorder;
 use super::run::{Bench, Observer, SessionError};
 use super::turns::Turns;
-use crate::attempt::Lookout;
+use crate::attempt::RunPatterns;
 use crate::recovery::{Bedside as _, Proof, climb_within, ladder};
 use crate::store::{NewRun, PlanRecord, RunRecord, SystemClock};
 use crate::workflow::CancelToken;
@@ -117,7 +117,7 @@ pub async fn recover(
         Extent::Ask | Extent::Repair => None,
     };
     let (rungs, within) = repair_rungs(&seat, bench.lab, from);
-    let lookout = Arc::new(Lookout::new(Arc::clone(&seat.profile)));
+    let patterns = Arc::new(RunPatterns::new(Arc::clone(&seat.profile)));
     let (plan, images) = (default_plan(false, None, Duration::ZERO), BTreeMap::new());
     let mut making = Making {
         bench,
@@ -125,7 +125,7 @@ pub async fn recover(
         plan: &plan,
         images: &images,
         live: &mut live,
-        lookout,
+        patterns,
         events,
         observer,
         cancel,

@@ -22,7 +22,7 @@ use super::making::Making;
 use super::patience::patiently;
 use super::recorder::HealthRecorder;
 use super::turns::Turns;
-use crate::attempt::Lookout;
+use crate::attempt::RunPatterns;
 use crate::console::{ConsoleHandle, Syncing};
 use crate::health::HealthStore;
 use crate::report::combine;
@@ -164,7 +164,7 @@ pub async fn run(
         plan: &request.plan,
         images: &images,
         live: &mut live,
-        lookout: Arc::new(Lookout::new(Arc::clone(&request.profile))),
+        patterns: Arc::new(RunPatterns::new(Arc::clone(&request.profile))),
         events,
         observer,
         cancel,

@@ -16,7 +16,7 @@ use crate::attempt::board::{Board, REASON};
 use crate::attempt::patience::Patience;
 use crate::attempt::trouble::{found, quiet_in_vain, trouble};
 use crate::console::{ExpectError, Follower, Matched, expect, find_all};
-use crate::judge::Passage;
+use crate::judge::ByteRange;
 use crate::workflow::ActionFailure;
 
 impl Actions<'_> {
@@ -84,9 +84,9 @@ impl Actions<'_> {
             _ => (at, board.lines.get(&console).map_or(at, |l| l.handle.state().borrow().len)),
         };
         let detail = chain(&error);
-        let passage = Passage { file, start, end, text: detail.clone() };
+        let range = ByteRange { file, start, end, text: detail.clone() };
         let timed_out = !in_vain && matches!(error, ExpectError::TimedOut { .. });
-        let failure = ActionFailure { cause, detail, evidence: vec![passage.evidence()] };
+        let failure = ActionFailure { cause, detail, evidence: vec![range.evidence()] };
         Err(if timed_out { patience.judged(&board, failure) } else { failure })
     }
 
@@ -193,8 +193,8 @@ impl Actions<'_> {
                 Some(matched) => {
                     let detail = format!("`{pattern}` was printed, but must not be");
                     let (start, end) = (matched.start, matched.end);
-                    let passage = Passage { file, start, end, text: detail.clone() };
-                    let evidence = vec![passage.evidence()];
+                    let range = ByteRange { file, start, end, text: detail.clone() };
+                    let evidence = vec![range.evidence()];
                     Err(ActionFailure { cause: Cause::AssertFailed, detail, evidence })
                 }
             },
@@ -204,8 +204,8 @@ impl Actions<'_> {
             Assertion::AtLeast(n) => {
                 let seen = found.len();
                 let detail = format!("`{pattern}` was printed {seen} times, not {n}");
-                let passage = Passage { file, start, end, text: detail.clone() };
-                let evidence = vec![passage.evidence()];
+                let range = ByteRange { file, start, end, text: detail.clone() };
+                let evidence = vec![range.evidence()];
                 Err(ActionFailure { cause: Cause::AssertFailed, detail, evidence })
             }
         }

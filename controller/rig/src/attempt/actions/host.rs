@@ -9,7 +9,7 @@ use jig_model::protocol::CommandEnd;
 
 use super::{Actions, by_driver};
 use crate::attempt::trouble::trouble;
-use crate::judge::Passage;
+use crate::judge::ByteRange;
 use crate::workflow::ActionFailure;
 
 impl Actions<'_> {
@@ -45,11 +45,11 @@ impl Actions<'_> {
         };
         let end = std::fs::metadata(&path).map_or(0, |m| m.len());
         let text = "its output".to_owned();
-        let passage = Passage { file: artefact, start: 0, end, text };
+        let range = ByteRange { file: artefact, start: 0, end, text };
         Err(ActionFailure {
             cause: Cause::HostCommandFailed,
             detail: format!("host command {program} {words}"),
-            evidence: vec![passage.evidence()],
+            evidence: vec![range.evidence()],
         })
     }
 }

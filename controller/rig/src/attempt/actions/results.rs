@@ -13,7 +13,7 @@ use crate::attempt::board::{Board, REASON};
 use crate::attempt::patience::Patience;
 use crate::attempt::trouble::{QUIET, exit, found, quiet_in_vain, trouble};
 use crate::attempt::watcher::Progress;
-use crate::judge::Passage;
+use crate::judge::ByteRange;
 use crate::workflow::ActionFailure;
 
 /// Bytes of the last output that a failure quotes: about three lines.
@@ -152,8 +152,8 @@ impl Actions<'_> {
         };
         let (start, last) = self.last_bytes(&console, len);
         let detail = format!("{what} within {within:?}; the last output is {last:?}");
-        let passage = Passage { file, start, end: len, text: "last output".to_owned() };
-        ActionFailure { cause: Cause::Hang, detail, evidence: vec![passage.evidence()] }
+        let range = ByteRange { file, start, end: len, text: "last output".to_owned() };
+        ActionFailure { cause: Cause::Hang, detail, evidence: vec![range.evidence()] }
     }
 
     fn last_bytes(&mut self, console: &ConsoleName, len: u64) -> (u64, String) {

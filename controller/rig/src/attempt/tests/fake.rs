@@ -17,7 +17,7 @@ use jig_model::rig_file::{EmulatorResource, Resource};
 use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
 use tokio::task::JoinSet;
 
-use crate::attempt::{AttemptEnd, AttemptError, AttemptRequest, EventSink, Lookout, perform};
+use crate::attempt::{AttemptEnd, AttemptError, AttemptRequest, EventSink, RunPatterns, perform};
 use crate::console::test_wire::Target;
 use crate::console::{Clock, ConsoleHandle, GapReason, Stamp, UnderWay};
 use crate::store::{LiveRun, NewRun, RunStore, SystemClock};
@@ -269,7 +269,7 @@ impl Bench {
             ledger: Arc::new(NoLedger),
             cancel: self.cancel.clone(),
             again: self.again,
-            lookout: Arc::new(Lookout::new(self.profile())),
+            patterns: Arc::new(RunPatterns::new(self.profile())),
             opened: &|console, handle| {
                 self.seen.handles.lock().unwrap().push(handle.clone());
                 if self.unreadable {

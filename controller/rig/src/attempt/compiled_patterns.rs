@@ -16,27 +16,27 @@ use crate::console::{PatternSetError, Recogniser};
 
 /// Looks out for what a board's profile names. Attempts of one run share it.
 #[derive(Debug)]
-pub struct Lookout {
+pub struct RunPatterns {
     profile: Arc<BoardProfile>,
-    sought: OnceCell<Sought>,
+    compiled: OnceCell<CompiledPatterns>,
 }
 
 /// The compiled forms; each watcher clones its own, which is cheap.
 #[derive(Debug)]
-pub(super) struct Sought {
+pub(super) struct CompiledPatterns {
     pub(super) recogniser: Recogniser,
     pub(super) identity: IdentityScanner,
 }
 
-impl Lookout {
+impl RunPatterns {
     /// Remembers the profile; compiles nothing yet.
     pub fn new(profile: Arc<BoardProfile>) -> Self {
-        Self { profile, sought: OnceCell::new() }
+        Self { profile, compiled: OnceCell::new() }
     }
 
     /// Returns the compiled forms; the first caller has them made.
-    pub(super) async fn sought(&self) -> Result<&Sought, AttemptError> {
-        let compiled = self.sought.get_or_try_init(|| async {
+    pub(super) async fn compiled(&self) -> Result<&CompiledPatterns, AttemptError> {
+        let compiled = self.compiled.get_or_try_init(|| async {
             let profile = Arc::clone(&self.profile);
             let made = spawn_blocking(move || compile(&profile));
             made.await.map_err(AttemptError::Broken)?.map_err(AttemptError::Patterns)
@@ -45,8 +45,8 @@ impl Lookout {
     }
 }
 
-fn compile(profile: &BoardProfile) -> Result<Sought, PatternSetError> {
+fn compile(profile: &BoardProfile) -> Result<CompiledPatterns, PatternSetError> {
     let banner = profile.boot_banner.as_ref();
     let recogniser = Recogniser::new(&profile.faults, banner, &profile.limits)?;
-    Ok(Sought { recogniser, identity: IdentityScanner::new()? })
+    Ok(CompiledPatterns { recogniser, identity: IdentityScanner::new()? })
 }
