@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     };
     // Output that was lost is no success, whatever the command came to; nor may it hide a
     // worse end.
-    let outcome = match (outcome, screen.trouble()) {
+    let outcome = match (outcome, screen.output_failure()) {
         (Ok(jig_model::exit::PASS), Some(trouble)) => Err(trouble),
         (outcome, _) => outcome,
     };

@@ -139,7 +139,7 @@ impl Screen {
 
     /// Returns the failure of standard output, if there was one. A reader that went away
     /// is none; a full disk is.
-    pub(crate) fn trouble(&self) -> Option<Failure> {
+    pub(crate) fn output_failure(&self) -> Option<Failure> {
         let lost = *self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         lost.filter(|kind| *kind != io::ErrorKind::BrokenPipe).map(|kind| {
             Failure::new(Fault::Lab, format!("could not write to standard output: {kind}"))

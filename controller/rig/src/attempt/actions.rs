@@ -24,9 +24,9 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 pub(super) use self::power::lied;
+use super::abort_condition::abort_condition;
 use super::board::Board;
-use super::patience::Patience;
-use super::trouble::trouble;
+use super::board_timeout::BoardTimeout;
 use super::watcher::Progress;
 use crate::console::{Follower, PatternSet};
 use crate::store::RunDir;
@@ -70,7 +70,7 @@ impl Actions<'_> {
             ActionKind::Deploy { image } => self.deploy(image, within).await,
             ActionKind::Boot { until } => self.boot(until.as_deref(), within).await,
             ActionKind::Expect { console, any, reject } => {
-                let patience = Patience::new(&self.board, within);
+                let patience = BoardTimeout::new(&self.board, within);
                 let matched = self.expect(console.as_ref(), any, reject, patience).await?;
                 Ok(format!("`{}` at offset {}", any[matched.pattern], matched.start))
             }
@@ -86,7 +86,7 @@ impl Actions<'_> {
                 let board = Arc::clone(&self.board);
                 tokio::select! {
                     biased;
-                    failure = trouble(&board) => Err(failure),
+                    failure = abort_condition(&board) => Err(failure),
                     () = sleep(*duration) => Ok("slept".to_owned()),
                 }
             }

@@ -9,20 +9,20 @@
 //! the log (faults, boot loops, storms, results, build id), and the [`actions::Actions`]
 //! do what the plan says and stop waiting as soon as the facts say it is pointless.
 
+mod abort_condition;
 mod actions;
-mod aftermath;
 mod board;
+mod board_timeout;
 mod bound;
 mod compiled_patterns;
 mod consoles;
+mod drain;
 mod garbage;
 mod identity;
-mod patience;
 mod perform;
 mod post_mortem;
 #[cfg(test)]
 mod tests;
-mod trouble;
 mod watcher;
 mod watching;
 mod wire_watch;

@@ -18,12 +18,12 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::actions::{Actions, lied};
-use super::aftermath;
 use super::board::{Board, EventSink};
+use super::board_timeout::pulse;
 use super::compiled_patterns::RunPatterns;
 use super::consoles::{Closed, Consoles};
+use super::drain;
 use super::garbage::GLITCH;
-use super::patience::pulse;
 use super::post_mortem::{explain, image_of};
 use super::watcher::{Progress, Reading};
 use super::watching::{Sights, Watching};
@@ -227,8 +227,8 @@ async fn make(
         drop(actions.settle().await);
     }
     if outcome.failure.is_some() {
-        aftermath::hear_out(board).await;
-        aftermath::check_health(board, &mut actions.protocols.health).await;
+        drain::drain(board).await;
+        drain::check_health(board, &mut actions.protocols.health).await;
     }
     let post_mortem = explain(request, board, &mut actions, outcome.failure.as_ref()).await;
     let off = power_off(&mut actions).await;
@@ -271,7 +271,7 @@ fn observe(
     let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
     let mut incidents = std::mem::take(&mut board.facts().incidents);
     incidents.append(&mut closed.incidents);
-    aftermath::complete_lines(&mut incidents, request.dir.path());
+    drain::complete_lines(&mut incidents, request.dir.path());
     let image = image_of(request.images, deployed.as_ref());
     let read_back = board.facts().read_back.take();
     let heard = std::mem::take(&mut board.facts().heard);

@@ -5,7 +5,7 @@ use jig_model::PlaceName;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 
-use super::schema::patiently;
+use super::schema::retried;
 use super::{HealthError, HealthStore};
 
 /// A day in seconds.
@@ -69,7 +69,7 @@ impl HealthStore {
     /// The store cannot be read.
     pub fn figures(&self, place: &PlaceName, since: Timestamp) -> Result<Figures, HealthError> {
         let mut connection = self.connection();
-        let (mut figures, first) = patiently(self.path(), || {
+        let (mut figures, first) = retried(self.path(), || {
             // One view of the store for all of it.
             let view = connection.transaction()?;
             count(&view, place.as_str(), since.as_microsecond())

@@ -63,7 +63,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, HealthError> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection =
         Connection::open_with_flags(path, flags).map_err(|e| HealthError::of(path, e))?;
-    patiently(path, || prepare(&connection))?;
+    retried(path, || prepare(&connection))?;
     match version(path, &connection)? {
         Some(VERSION) => Ok(connection),
         Some(found) if found > VERSION => {
@@ -71,7 +71,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, HealthError> {
         }
         Some(found) => Err(HealthError::damaged(path, format!("there is no format {found}"))),
         None => {
-            patiently(path, || create(&mut connection))?;
+            retried(path, || create(&mut connection))?;
             // Somebody else may have made it a moment before.
             match version(path, &connection)? {
                 Some(VERSION) => Ok(connection),
@@ -100,7 +100,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Returns the version; nothing for a new file.
 fn version(path: &Path, connection: &Connection) -> Result<Option<i64>, HealthError> {
-    let both = patiently(path, || {
+    let both = retried(path, || {
         // One view of both: somebody else may make the tables between two looks.
         let view = connection.unchecked_transaction()?;
         let number = |name: &str| view.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -128,7 +128,7 @@ fn create(connection: &mut Connection) -> rusqlite::Result<()> {
 
 /// Does something that others may be in the way of. SQLite's own waiting leaves out some
 /// moments, such as two processes that open a new store at once.
-pub(super) fn patiently<T>(
+pub(super) fn retried<T>(
     path: &Path,
     mut what: impl FnMut() -> rusqlite::Result<T>,
 ) -> Result<T, HealthError> {

@@ -12,7 +12,7 @@ use rusqlite::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::schema::{self, patiently};
+use super::schema::{self, retried};
 use super::table::{needed, next};
 use super::{HealthError, HealthEvent, HealthPolicy, HealthState, PlaceHealth, Signal};
 
@@ -106,7 +106,7 @@ impl HealthStore {
         place: &PlaceName,
     ) -> Result<PlaceHealth, HealthError> {
         let connection = self.connection();
-        let found = patiently(&self.path, || load(&connection, place))?;
+        let found = retried(&self.path, || load(&connection, place))?;
         self.lowered(found, policy)
     }
 
@@ -137,7 +137,7 @@ impl HealthStore {
         let body = serde_json::to_string(what)
             .map_err(|source| HealthError::Encode { path: self.path.clone(), source })?;
         let mut connection = self.connection();
-        patiently(&self.path, || {
+        retried(&self.path, || {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let now = match self.lowered(load(&change, place)?, policy) {
                 Ok(now) => now,
@@ -157,7 +157,7 @@ impl HealthStore {
     /// The store cannot be read.
     pub fn history(&self, place: &PlaceName, limit: u32) -> Result<Vec<HistoryEntry>, HealthError> {
         let connection = self.connection();
-        let rows = patiently(&self.path, || {
+        let rows = retried(&self.path, || {
             let mut query = connection.prepare(
                 "SELECT seq, at_us, state, body FROM event WHERE place = :place
                  ORDER BY seq DESC LIMIT :limit",

@@ -12,7 +12,7 @@ use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::rig_file::Resource;
 use nix::errno::Errno;
 
-use super::patience::Passing;
+use super::storage_retry::Passing;
 use crate::store::lacks;
 
 /// Says what is wrong with the images of a run.

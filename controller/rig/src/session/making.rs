@@ -19,10 +19,10 @@ use super::bedside::Nurse;
 use super::images::{self, ReadImage};
 use super::lab::{Lab, Seat};
 use super::ledger::{RunClock, RunEvents, RunLedger};
-use super::patience::patiently;
 use super::recorder::HealthRecorder;
 use super::recover::rungs;
 use super::run::{Bench, Observer};
+use super::storage_retry::retried;
 use super::turns::{Control, Next, Step, Turns};
 use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, RunPatterns, perform};
 use crate::console::Syncing;
@@ -110,7 +110,7 @@ impl Making<'_> {
     async fn repair(&mut self, cause: Cause) -> Climbed {
         // Nothing can be proven where nothing can be written. If that stays so, the proof says
         // it; and what the spoiled attempt could not write counts for nothing.
-        drop(patiently(|| self.live.update(|_| {})).await);
+        drop(retried(|| self.live.update(|_| {})).await);
         for log in std::mem::take(&mut self.syncing) {
             drop(log.done().await);
         }
@@ -191,7 +191,7 @@ impl Making<'_> {
         };
         let path = self.live.dir().artefact_path(&name);
         let write = || std::fs::write(&path, &read.bytes);
-        patiently(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
+        retried(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
         let ReadImage { image, .. } = read;
         Ok(Some((plan, Image { path, ..image })))
     }
@@ -355,7 +355,7 @@ impl Making<'_> {
     async fn note(&mut self, change: impl FnOnce(&mut RunRecord)) -> Result<(), StoreError> {
         match self.live.note(change) {
             // The change is made; only the file lacks it.
-            Err(error) if error.may_pass() => patiently(|| self.live.update(|_| {})).await,
+            Err(error) if error.may_pass() => retried(|| self.live.update(|_| {})).await,
             done => done,
         }
     }

@@ -9,10 +9,10 @@ mod images;
 mod lab;
 mod ledger;
 mod making;
-mod patience;
 mod recorder;
 mod recover;
 mod run;
+mod storage_retry;
 #[cfg(test)]
 mod tests;
 mod turns;

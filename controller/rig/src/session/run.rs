@@ -19,8 +19,8 @@ use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
 use super::making::Making;
-use super::patience::patiently;
 use super::recorder::HealthRecorder;
+use super::storage_retry::retried;
 use super::turns::Turns;
 use crate::attempt::RunPatterns;
 use crate::console::{ConsoleHandle, Syncing};
@@ -140,11 +140,10 @@ pub async fn run(
     let look = FirstLook::begin(bench.lab, &request);
     let given = request.image.as_deref();
     let (plan, profile, resource) = (&request.plan, &request.profile, &request.resource);
-    let read = patiently(|| images::read(plan, given, profile, resource)).await?;
+    let read = retried(|| images::read(plan, given, profile, resource)).await?;
     let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
     let mut live =
-        patiently(|| bench.store.begin(new_run(&request, &read, bench), Arc::clone(&clock)))
-            .await?;
+        retried(|| bench.store.begin(new_run(&request, &read, bench), Arc::clone(&clock))).await?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live).await?;
@@ -202,7 +201,7 @@ pub async fn run(
     events.own_up(&mut verdict);
     verdict.notes.splice(0..0, notes);
     // The end is written once; that it can be is waited for before.
-    drop(patiently(|| live.update(|_| {})).await);
+    drop(retried(|| live.update(|_| {})).await);
     let record = live.finish(verdict)?;
     if let Some(verdict) = &record.verdict {
         recorder.ended(&place, verdict, record.duration_ms.unwrap_or_default(), &events);
@@ -254,7 +253,7 @@ async fn keep(
         let file = format!("image-{}.{}", number + 1, read.image.format.extension());
         let path = live.dir().artefact_path(&file);
         let write = || std::fs::write(&path, &read.bytes);
-        patiently(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
+        retried(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
         kept.insert(name, Image { path, ..read.image });
     }
     Ok(kept)

@@ -9,8 +9,8 @@ use jig_model::profile::StageProbe;
 use tokio::time::Instant;
 
 use super::{Actions, compile};
-use crate::attempt::patience::Patience;
-use crate::attempt::trouble::trouble;
+use crate::attempt::abort_condition::abort_condition;
+use crate::attempt::board_timeout::BoardTimeout;
 use crate::workflow::ActionFailure;
 
 impl Actions<'_> {
@@ -19,7 +19,7 @@ impl Actions<'_> {
         until: Option<&str>,
         within: Duration,
     ) -> Result<String, ActionFailure> {
-        let patience = Patience::new(&self.board, within);
+        let patience = BoardTimeout::new(&self.board, within);
         let profile = Arc::clone(&self.profile);
         let mut reached = Vec::new();
         for stage in &profile.stages {
@@ -50,7 +50,7 @@ impl Actions<'_> {
         stage: &str,
         port: &str,
         pattern: &Pattern,
-        patience: Patience,
+        patience: BoardTimeout,
     ) -> Result<(), ActionFailure> {
         let address = self.board.facts().forwards.get(port).cloned();
         let Some(address) = address else {
@@ -61,7 +61,7 @@ impl Actions<'_> {
         let board = Arc::clone(&self.board);
         let banner = tokio::select! {
             biased;
-            failure = trouble(&board) => return Err(failure),
+            failure = abort_condition(&board) => return Err(failure),
             banner = self.host.banner(&address) => Some(banner),
             () = patience.run_out(&board) => None,
         };

@@ -12,9 +12,9 @@ use jig_model::{Cause, ConsoleName, chain};
 use tokio::time::{Instant, timeout};
 
 use super::{Actions, compile};
+use crate::attempt::abort_condition::{abort_condition, found, quiet_in_vain};
 use crate::attempt::board::{Board, REASON};
-use crate::attempt::patience::Patience;
-use crate::attempt::trouble::{found, quiet_in_vain, trouble};
+use crate::attempt::board_timeout::BoardTimeout;
 use crate::console::{ExpectError, Follower, Matched, expect, find_all};
 use crate::judge::ByteRange;
 use crate::workflow::ActionFailure;
@@ -25,7 +25,7 @@ impl Actions<'_> {
         console: Option<&ConsoleName>,
         any: &[Pattern],
         reject: &[Pattern],
-        patience: Patience,
+        patience: BoardTimeout,
     ) -> Result<Matched, ActionFailure> {
         let console = self.console(console);
         let (any, reject) = (compile(any)?, compile(reject)?);
@@ -44,7 +44,7 @@ impl Actions<'_> {
             let until = if in_vain { Instant::now() } else { patience.until(&board) };
             let outcome = tokio::select! {
                 biased;
-                failure = trouble(&board) => return Err(failure),
+                failure = abort_condition(&board) => return Err(failure),
                 outcome = expect(follower, &any, &reject, until) => outcome,
                 () = quiet => {
                     in_vain = true;
@@ -119,10 +119,10 @@ impl Actions<'_> {
         let Some(line) = board.lines.get(&console) else {
             return Err(no_console(&console));
         };
-        let patience = Patience::new(&board, within);
+        let patience = BoardTimeout::new(&board, within);
         let sent = tokio::select! {
             biased;
-            failure = trouble(&board) => return Err(failure),
+            failure = abort_condition(&board) => return Err(failure),
             sent = line.handle.send(bytes) => Some(sent),
             () = patience.run_out(&board) => None,
         };
@@ -157,7 +157,7 @@ impl Actions<'_> {
         let looked = timeout(within, self.look_back(console, pattern, assertion));
         tokio::select! {
             biased;
-            failure = trouble(&board) => Err(failure),
+            failure = abort_condition(&board) => Err(failure),
             looked = looked => looked.unwrap_or_else(|_| {
                 let detail = format!("the output could not be looked through within {within:?}");
                 Err(ActionFailure::new(Cause::StorageFailed, detail))

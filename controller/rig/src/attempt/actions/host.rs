@@ -8,7 +8,7 @@ use jig_model::plan::Action;
 use jig_model::protocol::CommandEnd;
 
 use super::{Actions, by_driver};
-use crate::attempt::trouble::trouble;
+use crate::attempt::abort_condition::abort_condition;
 use crate::judge::ByteRange;
 use crate::workflow::ActionFailure;
 
@@ -26,7 +26,7 @@ impl Actions<'_> {
         let board = Arc::clone(&self.board);
         let end = tokio::select! {
             biased;
-            failure = trouble(&board) => return Err(failure),
+            failure = abort_condition(&board) => return Err(failure),
             end = self.host.command(argv, action.timeout, &path) => end,
         };
         let end = end.map_err(|error| by_driver(&error))?;

@@ -9,7 +9,7 @@ use jig_model::plan::PowerOp;
 use tokio::time::timeout;
 
 use super::{Actions, by_driver};
-use crate::attempt::trouble::ended;
+use crate::attempt::abort_condition::ended;
 use crate::workflow::ActionFailure;
 
 /// How a probe's deployment calls itself: in a run it always reads back what it has written.

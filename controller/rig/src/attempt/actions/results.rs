@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::Actions;
+use crate::attempt::abort_condition::{QUIET, abort_condition, exit, found, quiet_in_vain};
 use crate::attempt::board::{Board, REASON};
-use crate::attempt::patience::Patience;
-use crate::attempt::trouble::{QUIET, exit, found, quiet_in_vain, trouble};
+use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::watcher::Progress;
 use crate::judge::ByteRange;
 use crate::workflow::ActionFailure;
@@ -33,7 +33,7 @@ async fn report_end(
     board: &Board,
     mut progress: watch::Receiver<Progress>,
     (boots, old): (usize, u32),
-    patience: &Patience,
+    patience: &BoardTimeout,
 ) -> Result<ReportEnd, ActionFailure> {
     let in_vain = quiet_in_vain(board, &board.results, progress.clone());
     let ended = async {
@@ -42,7 +42,7 @@ async fn report_end(
     };
     tokio::select! {
         biased;
-        failure = trouble(board) => Err(failure),
+        failure = abort_condition(board) => Err(failure),
         ended = ended => if ended { Ok(ReportEnd::Marker) } else { Err(unread()) },
         code = exit(board) => Ok(ReportEnd::Exit(code)),
         () = patience.run_out(board) => Ok(ReportEnd::Overdue),
@@ -64,7 +64,7 @@ impl Actions<'_> {
     ) -> Result<String, ActionFailure> {
         let board = Arc::clone(&self.board);
         let boots = board.boots();
-        let patience = Patience::new(&board, within);
+        let patience = BoardTimeout::new(&board, within);
         // A report that an earlier wait of this boot has heard is not what this one is for.
         let old = if self.heard.0 == boots { self.heard.1 } else { 0 };
         loop {
@@ -120,7 +120,7 @@ impl Actions<'_> {
         }
         tokio::select! {
             biased;
-            failure = trouble(&board) => Err(failure),
+            failure = abort_condition(&board) => Err(failure),
             _ = exit(&board) => self.looked_at_everything().await,
             () = sleep(self.profile.limits.settle) => Ok(()),
         }

@@ -28,7 +28,7 @@ const LINE: usize = 200;
 
 /// Lets a fault handler finish what it prints: the crash is explained by what follows the
 /// banner.
-pub(super) async fn hear_out(board: &Board) {
+pub(super) async fn drain(board: &Board) {
     let faulted = board.facts().incidents.iter().any(is_fault);
     let Some(line) = board.lines.get(&board.primary).filter(|_| faulted) else { return };
     let mut state = line.handle.state();

@@ -29,7 +29,7 @@ impl Passing for StoreError {
 }
 
 /// Does something until it works, or fails in a way that does not pass, or for too long.
-pub(super) async fn patiently<T, E: Passing + std::fmt::Display>(
+pub(super) async fn retried<T, E: Passing + std::fmt::Display>(
     mut work: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
     let mut end = None;
@@ -70,10 +70,10 @@ mod tests {
             tries += 1;
             if tries < 5 { Err(Full(true)) } else { Ok(tries) }
         };
-        assert_eq!(patiently(&mut work).await, Ok(5));
-        assert_eq!(patiently(|| Err::<(), _>(Full(false))).await, Err(Full(false)));
+        assert_eq!(retried(&mut work).await, Ok(5));
+        assert_eq!(retried(|| Err::<(), _>(Full(false))).await, Err(Full(false)));
         let began = Instant::now();
-        assert_eq!(patiently(|| Err::<(), _>(Full(true))).await, Err(Full(true)));
+        assert_eq!(retried(|| Err::<(), _>(Full(true))).await, Err(Full(true)));
         assert!(began.elapsed() >= WITHIN);
     }
 }

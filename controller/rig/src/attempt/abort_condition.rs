@@ -22,7 +22,7 @@ const LINGER: Duration = Duration::from_secs(1);
 const LOOP_RESETS: usize = 3;
 
 /// Returns when something happened that no wait can outlive.
-pub(super) async fn trouble(board: &Board) -> ActionFailure {
+pub(super) async fn abort_condition(board: &Board) -> ActionFailure {
     let mut changes = board.changes();
     let mut linger = None;
     loop {

@@ -41,7 +41,7 @@ pub(super) async fn pulse(board: &Board) -> std::convert::Infallible {
 
 /// One wait.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct BoardTimeout {
     within: Duration,
     /// When it is over, if no time is lost.
     until: Instant,
@@ -49,7 +49,7 @@ pub(super) struct Patience {
     lost: (Duration, Duration),
 }
 
-impl Patience {
+impl BoardTimeout {
     /// Begins to wait.
     pub(super) fn new(board: &Board, within: Duration) -> Self {
         Self { within, until: Instant::now() + within, lost: board.time_lost() }
@@ -137,9 +137,9 @@ mod tests {
     }
 
     /// Returns how long a wait of three seconds takes.
-    async fn wait(board: &Board, stands: Duration) -> (Duration, Patience) {
+    async fn wait(board: &Board, stands: Duration) -> (Duration, BoardTimeout) {
         let began = Instant::now();
-        let patience = Patience::new(board, SECOND * 3);
+        let patience = BoardTimeout::new(board, SECOND * 3);
         advance(SECOND * 2).await;
         stand(board, stands);
         patience.run_out(board).await;
@@ -161,7 +161,7 @@ mod tests {
             assert!(took >= takes && took < takes + SECOND, "{stands:?}: {took:?}");
             assert_eq!(patience.judged(&board, missed()).cause, cause, "{stands:?}");
         }
-        let whole = Patience::new(&board, SECOND * 3);
+        let whole = BoardTimeout::new(&board, SECOND * 3);
         assert_eq!(whole.part(&board, SECOND * 9).within, SECOND * 3);
         assert_eq!(whole.part(&board, SECOND).within, SECOND);
     }
@@ -169,7 +169,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn time_in_which_jig_stood_still_does_not_count_either() {
         let board = board();
-        let patience = Patience::new(&board, SECOND * 3);
+        let patience = BoardTimeout::new(&board, SECOND * 3);
         let felt = timeout(SECOND / 2, pulse(&board)).await;
         assert!(felt.is_err() && board.time_lost().1.is_zero());
         let freeze = async {
