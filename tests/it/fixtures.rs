@@ -171,7 +171,7 @@ fn judge(entry: &Entry, ran: &Ran, document: &Value, xml: &str) -> Result<(), St
     same("the document's exit code", &document["exit_code"].as_i64(), &Some(i64::from(code)))?;
     same(
         "the number of attempts",
-        // Those that were made again after a repair count for nothing.
+        // Those that were made again after a recovery count for nothing.
         &document["attempts"]
             .as_array()
             .map(|all| all.iter().filter(|made| made["replaced"] != true).count()),

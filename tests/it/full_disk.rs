@@ -114,7 +114,7 @@ fn a_disk_that_is_full_for_a_while_spoils_nothing_for_good() {
     let ran = run.finish();
     let told = fs::read_to_string(&said).unwrap();
     assert_eq!(ran.code(), 0, "{ran}{told}");
-    assert!(says("storage_failed: the rig is repaired").is_some(), "{told}");
+    assert!(says("storage_failed: the rig is recovered").is_some(), "{told}");
     workshop.nothing_lives(DEADLINE).unwrap();
     whole(&copy);
 }

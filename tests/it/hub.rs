@@ -79,8 +79,8 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
 
     let served = Served::start(&workshop, "desk", &[]);
     // Then it is free; that the place is out of service keeps nobody from repairing it.
-    let repaired = recover();
-    repaired.says(0, &["hub-cycle helped", "the power of hub shelf was cycled, off for 20ms"]);
+    let recovered = recover();
+    recovered.says(0, &["hub-cycle helped", "the power of hub shelf was cycled, off for 20ms"]);
     let sets = fs::read_to_string(workshop.path("sets")).unwrap();
     assert_eq!(sets, "7 off\n7 on\n");
 

@@ -1,4 +1,4 @@
-//! A rig that fails because it was asked to: who is blamed, and whether it heals.
+//! A rig that fails because it was asked to: who is blamed, and whether it recovers.
 
 use std::fs;
 
@@ -49,7 +49,7 @@ impl Bench {
     }
 }
 
-/// Runs with a fault in each attempt, so that no repair helps; returns the cause.
+/// Runs with a fault in each attempt, so that no recovery helps; returns the cause.
 fn cause(place: &'static str, fault: &str) -> (i32, String) {
     let bench = Bench::new(place, "unity-pass");
     let every = format!("{fault},every");
@@ -79,7 +79,7 @@ fn a_rig_that_fails_each_time_is_blamed_and_never_the_firmware() {
 }
 
 #[test]
-fn a_rig_that_fails_once_is_repaired_and_the_test_has_its_turn() {
+fn a_rig_that_fails_once_is_recovered_and_the_test_runs_again() {
     for (place, fault) in
         [(BOARD, "kill-emulator@0s"), (DESK, "overrun-console=64@0s"), (DESK, "stale-image@0%")]
     {
@@ -93,7 +93,7 @@ fn a_rig_that_fails_once_is_repaired_and_the_test_has_its_turn() {
         );
         assert_eq!(bench.strikes(), [fault]);
         let notes = document["verdict"]["notes"].to_string();
-        let told = notes.contains("injected") && notes.contains("repaired by");
+        let told = notes.contains("injected") && notes.contains("recovered by");
         assert!(told, "{notes}");
     }
 }

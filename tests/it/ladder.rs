@@ -13,7 +13,7 @@ use crate::served::Served;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
 
 /// Writes a rig of boards behind probes, each of them an emulated one that somebody may serve:
-/// board `bench-1` is served as place `desk-1`. They are repaired by these steps alone.
+/// board `bench-1` is served as place `desk-1`. They are recovered by these steps alone.
 fn rig(workshop: &Workshop, boards: u32, ladder: &str, more: &str) {
     let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("board-profiles");
     let profile = fs::read_to_string(profiles.join("microbit.toml")).unwrap();
@@ -100,9 +100,12 @@ fn a_run_moves_to_a_place_that_works_and_to_no_other() {
     }
     let ran = workshop.run(["--json", "run", "-b", "bench-1", &elf("microbit", "rtt-report")]);
     ran.says(0, &["reopen did not help"]);
-    assert!(notes(&ran).contains("the rig was repaired by fail-over after probe_missing"), "{ran}");
+    assert!(
+        notes(&ran).contains("the rig was recovered by fail-over after probe_missing"),
+        "{ran}"
+    );
     assert_eq!(ran.json().unwrap()["place"], "bench-3", "{ran}");
-    // A repair is of the place that was named.
+    // A recovery is of the place that was named.
     let recover = workshop.run(["recover", "-b", "bench-1"]);
     recover.says(75, &["reopen did not help"]);
     assert!(!recover.err().contains("fail-over"), "{recover}");
@@ -153,7 +156,7 @@ fn what_comes_back_by_itself_is_waited_for() {
     let served = Served::start(&workshop, "desk-1", &[]);
     let ran = run.finish();
     ran.says(0, &["wait helped"]);
-    assert!(notes(&ran).contains("the rig was repaired by wait after probe_missing"), "{ran}");
+    assert!(notes(&ran).contains("the rig was recovered by wait after probe_missing"), "{ran}");
     drop(served);
     workshop.nothing_lives(DEADLINE).unwrap();
 }

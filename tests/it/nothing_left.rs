@@ -27,7 +27,8 @@ const KILLS: usize = 50;
 /// A firmware that never ends by itself, on a board that is quick to start.
 fn endless() -> Vec<String> {
     let image = elf("microbit", "hang-in-test");
-    let run = ["run", "-b", "microbit", image.as_str(), "--timeout", "100s", "--cures", "0"];
+    let run =
+        ["run", "-b", "microbit", image.as_str(), "--timeout", "100s", "--max-recoveries", "0"];
     run.map(String::from).to_vec()
 }
 

@@ -433,7 +433,7 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     lab.power(&["-b", "c", "on"]).says(0, &[]);
     let verified = lab.power(&["-b", "c", "verify"]);
     assert_eq!(verified.out(), "c: on (outlet 3 of pdu, sensed by the debug port)\n");
-    // A device that fails once is caught by its read-back, and the rig repaired.
+    // A device that fails once is caught by its read-back, and the rig recovered.
     for (fault, cause) in [
         ("power-lies", "power_lied"),
         ("power-silent=100ms", "power_unreachable"),
@@ -447,14 +447,14 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     }
     // A device that refuses is the rig's failure, and the firmware's never.
     program(&lab, "#!/bin/sh\n[ $1 = get ] && echo off\nexit 0\n");
-    let lied = lab.workshop.run(["run", "-b", "b", &image, "--cures", "0"]);
+    let lied = lab.workshop.run(["run", "-b", "b", &image, "--max-recoveries", "0"]);
     lied.says(75, &["outlet 4 of pdu was switched on, but still says the contrary"]);
     assert!(lied.err().contains("power_lied"), "{lied}");
     drop(served);
     drop(slot);
 }
 
-/// A plug that speaks HTTPS, with a certificate of its own making.
+/// A plug that speaks HTTPS, with a certificate of its own driver.
 const TLS_PLUG: &str = r#"
 import http.server, ssl, sys
 class Plug(http.server.BaseHTTPRequestHandler):
@@ -618,7 +618,7 @@ fn a_console_that_prints_on_contradicts_an_outlet_that_is_off() {
     );
     lab.workshop.write("rig.toml", rig);
     let image = elf("microbit", "rtt-echo");
-    let wait = ["--until", "tick tock", "--timeout", "60s", "--cures", "0"];
+    let wait = ["--until", "tick tock", "--timeout", "60s", "--max-recoveries", "0"];
     let run = || lab.workshop.run(["run", "-b", "a", &image].iter().chain(&wait));
     program(&lab, FEEDS);
     for (action, state) in [("on", "on"), ("off", "off"), ("verify", "off"), ("cycle", "on")] {

@@ -186,8 +186,17 @@ fn rig(workshop: &Workshop, resource: &str) {
 /// deployment was not over by then.
 fn hit_while_deploying(workshop: &Workshop, image: &str, hit: impl FnOnce()) -> Option<Value> {
     let before = workshop.run_dirs().len();
-    let mut command =
-        workshop.jig(["--json", "run", "-b", "bench", "--cures", "0", image, "--timeout", "1s"]);
+    let mut command = workshop.jig([
+        "--json",
+        "run",
+        "-b",
+        "bench",
+        "--max-recoveries",
+        "0",
+        image,
+        "--timeout",
+        "1s",
+    ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let run = Started::of(&mut command);
     until("a deployment that programs", || {

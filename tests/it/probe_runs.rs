@@ -481,7 +481,7 @@ fn a_serial_port_that_vanishes_is_the_labs_fault() {
     workshop.write("rig.toml", rig.replace(wired.tty.to_str().unwrap(), gone.to_str().unwrap()));
     let image = elf("microbit", "rtt-echo");
     lost(
-        &workshop.run(["--json", "run", "-b", "bench", "--cures", "0", &image]),
+        &workshop.run(["--json", "run", "-b", "bench", "--max-recoveries", "0", &image]),
         &["console_lost"],
     );
 }
@@ -494,7 +494,7 @@ fn endless(workshop: &Workshop, place: &str) -> Started {
         "run",
         "-b",
         place,
-        "--cures",
+        "--max-recoveries",
         "0",
         "--timeout",
         "1h",
@@ -530,7 +530,7 @@ fn a_probe_that_vanishes_in_a_run_is_the_labs_fault() {
     // The next run cannot even begin.
     let image = elf("microbit", "rtt-echo");
     lost(
-        &workshop.run(["--json", "run", "-b", "bench", "--cures", "0", &image]),
+        &workshop.run(["--json", "run", "-b", "bench", "--max-recoveries", "0", &image]),
         &["probe_missing"],
     );
 }

@@ -1,4 +1,4 @@
-//! A rig that breaks under a test, is repaired, and gives the test its turn back; with real
+//! A rig that breaks under a test, is recovered, and gives the test its turn back; with real
 //! emulators that are really killed, and a power switch that really switches.
 
 use std::fs;
@@ -39,10 +39,10 @@ fn record(workshop: &Workshop) -> Value {
 
 /// Checks that the first attempt was spoiled and made again, and that the run passed.
 #[track_caller]
-fn healed(workshop: &Workshop, ran: &Ran, cause: &str, by: &str) {
+fn recovered(workshop: &Workshop, ran: &Ran, cause: &str, by: &str) {
     ran.says(0, &[]);
     let verdict = &ran.json().unwrap()["verdict"];
-    let note = format!("the rig was repaired by {by} after {cause}");
+    let note = format!("the rig was recovered by {by} after {cause}");
     assert!(verdict["notes"].as_array().unwrap().contains(&note.into()), "{ran}");
     let record = record(workshop);
     let attempts = record["attempts"].as_array().unwrap();
@@ -59,12 +59,12 @@ fn a_test_whose_emulator_is_killed_has_its_turn_back() {
     let workshop = Workshop::new();
     let run = slow_run(&workshop, &[]);
     kill(emulator(&workshop), Signal::SIGKILL).unwrap();
-    healed(&workshop, &run.finish(), "emulator_killed", "restart-emulator");
+    recovered(&workshop, &run.finish(), "emulator_killed", "restart-emulator");
 
-    // Now there is an image that is known to work: the repair is proven by it, too.
+    // Now there is an image that is known to work: the recovery is proven by it, too.
     let run = slow_run(&workshop, &[]);
     kill(emulator(&workshop), Signal::SIGKILL).unwrap();
-    healed(&workshop, &run.finish(), "emulator_killed", "restart-emulator");
+    recovered(&workshop, &run.finish(), "emulator_killed", "restart-emulator");
     let record = record(&workshop);
     let canaries = record["attempts"].as_array().unwrap().iter();
     let canaries: Vec<_> = canaries.filter(|made| made["purpose"] == "canary").collect();
@@ -72,7 +72,7 @@ fn a_test_whose_emulator_is_killed_has_its_turn_back() {
     assert_eq!(canaries[0]["verdict"]["cause"], "passed");
     let report = workshop.run(["--json", "runs", "show"]);
     report.says(0, &[]);
-    // Each of both repairs is remembered of the place, and that it works.
+    // Each of both recoveries is remembered of the place, and that it works.
     let health = workshop.run(["--json", "health", "-b", "mps2-an385"]);
     assert_eq!(health.json().unwrap()["places"][0]["state"], "suspect", "{health}");
     workshop.run(["recover", "-b", "mps2-an385"]).says(0, &["works"]);
@@ -86,7 +86,7 @@ fn a_test_whose_emulator_stands_still_has_its_turn_back() {
     let workshop = Workshop::new();
     let run = slow_run(&workshop, &["--timeout", "60s"]);
     kill(emulator(&workshop), Signal::SIGSTOP).unwrap();
-    healed(&workshop, &run.finish(), "emulator_stuck", "restart-emulator");
+    recovered(&workshop, &run.finish(), "emulator_stuck", "restart-emulator");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_failure_is_no_less_one_behind_a_repair() {
 }
 
 #[test]
-fn the_ladder_is_shown_before_it_is_climbed() {
+fn the_ladder_is_shown_before_it_is_run() {
     let workshop = Workshop::new();
     let ladder = workshop.run(["--json", "recover", "-b", "microbit", "--dry-run"]);
     ladder.says(0, &[]);

@@ -59,7 +59,7 @@ impl Bench {
     pub(crate) fn run_until(&self, text: &str) -> Started {
         let image = elf("microbit", "rtt-echo");
         let wait = ["--until", text, "--timeout", "1h"];
-        let args = ["--json", "run", "-b", "bench", "--cures", "0", &image];
+        let args = ["--json", "run", "-b", "bench", "--max-recoveries", "0", &image];
         let mut command = self.workshop.jig(args.into_iter().chain(wait));
         command.stdout(Stdio::piped());
         command.stderr(File::create(self.workshop.path("said.txt")).unwrap());

@@ -57,7 +57,7 @@ pub(crate) struct Options {
 /// What is measured by itself, because it takes long.
 #[derive(clap::Subcommand)]
 enum Part {
-    /// How a rig that fails is noticed, blamed and healed: every fault at random moments.
+    /// How a rig that fails is noticed, blamed and recovered: every fault at random moments.
     Recovery(recovery::Options),
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Cycle {
 /// A place whose rig is made to fail, and the firmware that is tested meanwhile.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Healed {
+pub(super) struct RecoveryTarget {
     pub(super) place: String,
     pub(super) board: String,
     pub(super) fixture: String,
@@ -65,7 +65,7 @@ struct Chosen {
     cycle: Vec<Cycle>,
     repeat: Cycle,
     probe: Cycle,
-    recovery: Vec<Healed>,
+    recovery: Vec<RecoveryTarget>,
 }
 
 /// Where and with what is measured.
@@ -180,7 +180,7 @@ pub(super) fn build(which: &[&str]) -> Result<(), Failure> {
 }
 
 /// Returns the places whose rig is made to fail.
-pub(super) fn healed() -> Result<Vec<Healed>, Failure> {
+pub(super) fn recovered() -> Result<Vec<RecoveryTarget>, Failure> {
     Ok(chosen()?.recovery)
 }
 

@@ -1,4 +1,4 @@
-//! What users type to look at a rig's health, to repair it, and to see what is attached. Parsing
+//! What users type to look at a rig's health, to recover it, and to see what is attached. Parsing
 //! only.
 
 use std::path::PathBuf;

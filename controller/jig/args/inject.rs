@@ -19,7 +19,7 @@ pub(crate) struct FaultArgs {
 const INJECT_HELP: &str = "\
 This only lists them. To make a rig fail: jig run -b NAME app.elf --inject kill-emulator@2s
 
-Exit codes: 0. A run in which a fault strikes ends as any other: 0 if it was healed and passed,
+Exit codes: 0. A run in which a fault strikes ends as any other: 0 if it was recovered and passed,
 75 if not; 1 only where the firmware failed.";
 
 /// Arguments of `jig inject`.

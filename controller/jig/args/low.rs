@@ -116,7 +116,7 @@ pub(crate) enum Command {
     Worker,
     /// List board profiles and places, and where each came from
     Boards,
-    /// Prove that a place works, or repair it step by step until it does
+    /// Prove that a place works, or recover it step by step until it does
     Recover(RecoverArgs),
     /// Say how places are, why, and what helps
     Health(HealthArgs),
@@ -250,9 +250,9 @@ pub(crate) struct ReportArgs {
     /// Run this many times: tells flaky from failing
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
-    /// Most repairs of the rig, each with a new try [default: profile's]
+    /// Most recoveries of the rig, each with a new try [default: profile's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
-    pub(crate) cures: Option<u32>,
+    pub(crate) max_recoveries: Option<u32>,
     /// Compare with an earlier JSON report: tells regressions from known failures
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) baseline: Option<PathBuf>,

@@ -81,7 +81,7 @@ mod tests {
         let mut root = Cli::command().mut_args(|arg| arg.hide_env_values(true));
         root.build();
         let options = [
-            ("run", "cures"),
+            ("run", "max-recoveries"),
             ("test", "inject"),
             ("recover", "from"),
             ("recover", "dry_run"),
@@ -105,7 +105,7 @@ mod tests {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "jig", &mut text);
             let text = String::from_utf8(text).unwrap();
-            for word in ["doctor", "recover", "discover", "dry-run", "cures", "inject"] {
+            for word in ["doctor", "recover", "discover", "dry-run", "max-recoveries", "inject"] {
                 assert!(text.contains(word), "{shell}: {word}");
             }
             // Not every shell's generator completes values.

@@ -199,8 +199,8 @@ fn as_text(profile: &BoardProfile) -> String {
     line(
         "recovery",
         format!(
-            "{} cures a run, each within {:?}, power away for {:?} at most",
-            recovery.cures, recovery.within, recovery.long_off
+            "{} recoveries a run, each within {:?}, power away for {:?} at most",
+            recovery.max_recoveries, recovery.within, recovery.long_off
         ),
     );
     let health = &profile.health;

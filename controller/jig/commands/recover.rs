@@ -1,4 +1,4 @@
-//! `jig recover`: proves that a place works, or repairs it.
+//! `jig recover`: proves that a place works, or recoveries it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::args::{Common, RecoverArgs};
 use crate::failure::Failure;
 use crate::render::{LiveView, Screen, Style, Table, one_line, show_verdict};
 
-/// Repairs a place, or shows how it would be done.
+/// Recovers a place, or shows how it would be done.
 ///
-/// JSON of a repair: as of a run. JSON of `--dry-run`: `{"place","within_ms","ladder":[{"step",
+/// JSON of a recovery: as of a run. JSON of `--dry-run`: `{"place","within_ms","ladder":[{"step",
 /// "budget_ms","skip"}]}`; a step with `skip` is not taken there, for that reason.
 pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Result<u8, Failure> {
     let (lab, place) = (open_lab(common)?, args.target.board);
@@ -53,7 +53,7 @@ fn show_ladder(screen: &Screen, reply: &RecoveryStepsReply) {
         return screen.out_json(&ladder);
     }
     let within = Duration::from_millis(*timeout_ms);
-    screen.out(&format!("the ladder of {place}, climbed within {within:?}:"));
+    screen.out(&format!("the ladder of {place}, run within {within:?}:"));
     let mut table = Table::new(&["STEP", "BUDGET", "WHAT IT DOES"]);
     for rung in steps {
         let budget = format!("{:?}", Duration::from_millis(rung.budget_ms));

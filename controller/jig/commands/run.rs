@@ -48,7 +48,7 @@ pub(crate) fn test(common: &Common, screen: &Screen, args: TestArgs) -> Result<u
 
 fn options(reports: &ReportArgs, inject: &[Injection]) -> RunOptions {
     let inject = inject.iter().map(Injection::to_string).collect();
-    RunOptions { repeat: reports.repeat, recoveries: reports.cures, inject }
+    RunOptions { repeat: reports.repeat, recoveries: reports.max_recoveries, inject }
 }
 
 fn carry_out(

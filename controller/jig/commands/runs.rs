@@ -55,7 +55,7 @@ pub(crate) fn runs(
     }
 }
 
-/// Turns an error of the store into a failure.
+/// RetryPolicy an error of the store into a failure.
 fn failed(error: &StoreError) -> Failure {
     Failure::new(error.fault(), chain(error))
 }

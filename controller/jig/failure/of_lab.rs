@@ -228,7 +228,7 @@ impl From<RunError> for Failure {
                 }
             }
             RunError::OutOfService { ref place, .. } => {
-                let help = format!("prove or repair it: jig recover -b {place}");
+                let help = format!("prove or recover it: jig recover -b {place}");
                 Self::new(fault, escape(chain(&error).as_bytes()).to_string()).help(help)
             }
             RunError::Held(error) => error.into(),

@@ -19,7 +19,7 @@ pub(crate) struct LiveView {
     told: bool,
     /// Whether progress is told in lines, because it is no terminal that would show it.
     lines: bool,
-    /// Whether people are told of repairs.
+    /// Whether people are told of recoveries.
     tells: bool,
     repeat: u32,
     tally: Mutex<Tally>,
@@ -95,14 +95,14 @@ impl LiveView {
                     eprintln!("attempt {attempt} of {}: {}: {words}", self.repeat, verdict.kind);
                 }
             }
-            RunEvent::Recovery(repair) => {
-                if let RecoveryEvent::Ended { cured_by: Some(_), .. } = repair {
+            RunEvent::Recovery(recovery) => {
+                if let RecoveryEvent::Ended { recovered_by: Some(_), .. } = recovery {
                     // The attempt that the rig spoiled is made again.
                     tally.verdicts.pop();
                 }
-                if self.tells && !matches!(repair, RecoveryEvent::Step { .. }) {
+                if self.tells && !matches!(recovery, RecoveryEvent::Step { .. }) {
                     self.progress.clear();
-                    eprintln!("jig: {}", one_line(&repair_words(repair).0));
+                    eprintln!("jig: {}", one_line(&repair_words(recovery).0));
                 }
             }
             RunEvent::Injected { fault, detail } if self.told => {

@@ -12,7 +12,7 @@ mod log_view;
 mod memory;
 mod paint;
 mod progress;
-mod repair;
+mod recovery;
 mod screen;
 mod table;
 mod verdict;
@@ -26,7 +26,7 @@ pub(crate) use memory::{hex_dump, register_table};
 pub(crate) use paint::{Paint, Style};
 #[allow(unused_imports, reason = "the type of what `Screen::progress` returns")]
 pub(crate) use progress::Progress;
-pub(crate) use repair::repair_words;
+pub(crate) use recovery::repair_words;
 pub(crate) use screen::Screen;
 pub(crate) use table::Table;
 pub(crate) use verdict::{seconds, show_verdict, verdict_text, verdict_word};

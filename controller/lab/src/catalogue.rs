@@ -180,7 +180,7 @@ impl Catalogue {
     }
 
     /// Returns which runs may stay. Evidence is only ever removed where somebody said so:
-    /// a full disk is seen and cured, a removed log never comes back.
+    /// a full disk is seen and recovered, a removed log never comes back.
     pub fn retention(&self) -> Retention {
         // A part of a day counts as a day: rather keep too long than too short.
         let days = |keep: std::time::Duration| keep.as_secs().div_ceil(86_400);

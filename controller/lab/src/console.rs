@@ -32,8 +32,11 @@ impl Lab {
         let ConsoleCommand { place, image, console, quiet_ms } = command;
         let plan = console_plan(image.is_some());
         // Who talks to a board sees what becomes of it, so the rig is not recovered meanwhile.
-        let request =
-            SessionRequest { cures: Some(0), canary: None, ..self.request(&place, plan, image)? };
+        let request = SessionRequest {
+            max_recoveries: Some(0),
+            canary: None,
+            ..self.request(&place, plan, image)?
+        };
         let board = &request.profile;
         let wanted = console.unwrap_or_else(|| board.primary_console().clone());
         let mut known = board.consoles.iter().map(|console| console.name.clone());

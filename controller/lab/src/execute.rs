@@ -116,7 +116,7 @@ impl Lab {
             Command::Recover(RecoverCommand { place, extent }) => {
                 let extent = match extent {
                     RecoverExtent::Prove => Extent::Ask,
-                    RecoverExtent::Recover => Extent::Repair,
+                    RecoverExtent::Recover => Extent::Recover,
                     RecoverExtent::From(step) => Extent::From(step),
                 };
                 let observer = Arc::new(Forward(Arc::clone(&events)));
@@ -145,7 +145,7 @@ impl Lab {
             text.parse::<Injection>().map_err(|error| CommandError::NoFault { text, error })
         };
         let inject = inject.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
-        let request = SessionRequest { repeat, cures: recoveries, ..request };
+        let request = SessionRequest { repeat, max_recoveries: recoveries, ..request };
         let observer = Arc::new(Forward(Arc::clone(&events)));
         Ok(Reply::Run(self.run(request, inject, observer, &*events, cancel).await?))
     }
@@ -160,7 +160,16 @@ impl Lab {
         let (place, profile) = self.catalogue.place(place)?;
         let canary = self.catalogue.canary(&place);
         let (place, resource) = (place.name, place.resource);
-        Ok(SessionRequest { place, resource, profile, plan, image, repeat: 1, cures: None, canary })
+        Ok(SessionRequest {
+            place,
+            resource,
+            profile,
+            plan,
+            image,
+            repeat: 1,
+            max_recoveries: None,
+            canary,
+        })
     }
 }
 

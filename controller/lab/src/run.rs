@@ -12,7 +12,7 @@ use jig_model::{Fault, PlaceName, RunId, chain};
 use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::report::RunReport;
 use jig_rig::session::{
-    Bench, Extent, Observer, RecoverRequest, SessionError, SessionRequest, repair_rungs,
+    Bench, Extent, Observer, RecoverRequest, SessionError, SessionRequest, recovery_rungs,
 };
 use jig_rig::store::{
     PlaceLock, PlaceLockError, Places, RunRecord, RunStore, StoreError, Swept, SweptOutcome,
@@ -155,7 +155,7 @@ impl Lab {
         from: Option<RecoveryStep>,
     ) -> Result<(Vec<Rung>, Duration), RunError> {
         let here = self.bind(place)?;
-        Ok(repair_rungs(&here.seat(here.driver), &RigBeside::new(self), from))
+        Ok(recovery_rungs(&here.seat(here.driver), &RigBeside::new(self), from))
     }
 
     /// Does what is recorded as a run, on a place and the rig round it.

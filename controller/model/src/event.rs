@@ -262,7 +262,7 @@ pub enum RunEvent {
         /// Its verdict.
         verdict: Verdict,
     },
-    /// The rig is being repaired.
+    /// The rig is being recovered.
     Recovery(RecoveryEvent),
     /// Something worth telling people that no other event says.
     Note {

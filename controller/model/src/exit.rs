@@ -20,7 +20,7 @@ pub const INCONCLUSIVE: u8 = 4;
 pub const FLAKY: u8 = 5;
 /// Jig itself is wrong.
 pub const BUG: u8 = 70;
-/// The rig failed and recovery did not cure it; the same call may work later.
+/// The rig failed and recovery did not fix it; the same call may work later.
 pub const LAB: u8 = 75;
 /// Somebody asked to stop.
 pub const CANCELLED: u8 = 130;
@@ -34,7 +34,7 @@ pub const ALL: &[(u8, &str)] = &[
     (INCONCLUSIVE, "inconclusive: evidence is missing"),
     (FLAKY, "flaky: passed in some attempts, failed in others"),
     (BUG, "bug in jig"),
-    (LAB, "lab failure that recovery did not cure"),
+    (LAB, "lab failure that recovery did not fix"),
     (CANCELLED, "cancelled"),
 ];
 

@@ -29,7 +29,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct DriverError {
-    /// The cause a run ends with if nobody cures this.
+    /// The cause a run ends with if nobody recoveries this.
     pub cause: Cause,
     /// Fits "failed to {message}"-free lines: lower case, says what was awaited and how long.
     pub message: String,
@@ -359,7 +359,7 @@ pub struct BindContext {
     pub ledger: Arc<dyn ProcessLedger>,
 }
 
-/// Turns one kind of resource into protocols.
+/// RetryPolicy one kind of resource into protocols.
 pub trait DriverFactory: Sync {
     /// Returns the kind, as rig files name it.
     fn kind(&self) -> &'static str;

@@ -1,4 +1,4 @@
-//! The ladder by which a rig is repaired: its steps, and what is told of a climb.
+//! The ladder by which a rig is recovered: its steps, and what is told of a ladder.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ macro_rules! steps {
         pub enum RecoveryStep { $($(#[doc = $doc])+ $variant,)+ }
 
         impl RecoveryStep {
-            /// Lists every step, in the order in which they are climbed.
+            /// Lists every step, in the order in which they are outcome.
             pub const ALL: &'static [RecoveryStep] = &[$(RecoveryStep::$variant,)+];
 
             /// Lists every step with its text form.
@@ -88,15 +88,15 @@ impl std::str::FromStr for RecoveryStep {
 #[error("{0:?} is no step of the recovery ladder")]
 pub struct UnknownStep(String);
 
-/// How a kind of board is repaired.
+/// How a kind of board is recovered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovery {
-    /// The steps, in the order in which they are climbed. Those that a place has no means for
+    /// The steps, in the order in which they are outcome. Those that a place has no means for
     /// are left out there.
     pub ladder: Vec<RecoveryStep>,
-    /// How often a run may repair the rig and try the same test again.
-    pub cures: u32,
-    /// How long one climb may take, proofs included.
+    /// How often a run may recovery the rig and try the same test again.
+    pub max_recoveries: u32,
+    /// How long one ladder may take, proofs included.
     pub within: Duration,
     /// How long the power is away in a long power cycle.
     pub long_off: Duration,
@@ -104,7 +104,7 @@ pub struct Recovery {
 
 /// What ends an emulator or shakes a plug comes in bursts of two or three; a rig that breaks a
 /// fourth time in one run breaks a fifth time.
-pub const CURES: u32 = 3;
+pub const MAX_RECOVERIES: u32 = 3;
 /// Long enough for every step of a board with a slow power device, short enough for a CI job.
 pub const WITHIN: Duration = Duration::from_secs(300);
 /// A bulk capacitor of 1000 uF behind a board that leaks 0.1 mA loses 1 V in ten seconds.
@@ -114,7 +114,7 @@ impl Default for Recovery {
     fn default() -> Self {
         Self {
             ladder: RecoveryStep::ALL.to_vec(),
-            cures: CURES,
+            max_recoveries: MAX_RECOVERIES,
             within: WITHIN,
             long_off: LONG_OFF,
         }
@@ -128,16 +128,16 @@ pub struct Rung {
     pub step: RecoveryStep,
     /// How long it may take, in milliseconds, its proof not counted.
     pub budget_ms: u64,
-    /// Why it is not climbed here, if it is not.
+    /// Why it is not outcome here, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip: Option<String>,
 }
 
-/// What is told of a climb, each before or right after it is done.
+/// What is told of a ladder, each before or right after it is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum RecoveryEvent {
-    /// A climb begins.
+    /// A ladder begins.
     Began {
         /// What made it necessary.
         cause: Cause,
@@ -162,10 +162,10 @@ pub enum RecoveryEvent {
         /// How long step and proof took, in milliseconds.
         took_ms: u64,
     },
-    /// The climb ended.
+    /// The ladder ended.
     Ended {
-        /// The step that cured, or nothing.
-        cured_by: Option<RecoveryStep>,
+        /// The step that recovered, or nothing.
+        recovered_by: Option<RecoveryStep>,
         /// How long it took, in milliseconds.
         took_ms: u64,
         /// One line for people.

@@ -22,7 +22,7 @@ pub(super) struct Fault {
     /// The kind of wire that it needs, which no emulated board has.
     #[serde(default)]
     wire: Option<String>,
-    /// Whether a rig can know that it was the rig: else it cannot be cured.
+    /// Whether a rig can know that it was the rig: else it cannot be recovered.
     pub(super) traced: bool,
     moments: Moments,
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::setting::{Healed, emptied};
+use crate::setting::{RecoveryTarget, emptied};
 use xtask::failure::Failure;
 
 /// Where the trials of one board are made.
@@ -25,8 +25,12 @@ pub(super) struct Lab {
 
 impl Lab {
     /// Makes the folders and the rig file.
-    pub(super) fn prepare(jig: &Path, target: &Path, healed: &Healed) -> Result<Self, Failure> {
-        let Healed { place, board, fixture, old, by_probe } = healed;
+    pub(super) fn prepare(
+        jig: &Path,
+        target: &Path,
+        recovered: &RecoveryTarget,
+    ) -> Result<Self, Failure> {
+        let RecoveryTarget { place, board, fixture, old, by_probe } = recovered;
         let folder = emptied(target, &format!("bench/recovery/{place}"))?;
         let fixtures = target.join("fixtures");
         let rig = folder.join("rig.toml");

@@ -11,7 +11,7 @@ use super::lab::Lab;
 use super::leaks;
 use super::table::Line;
 use super::trial::{Natural, Outcome, Trial};
-use crate::setting::Healed;
+use crate::setting::RecoveryTarget;
 use xtask::failure::Failure;
 
 /// A moment that has not come by the end of the run is no trial; beyond so many for each that
@@ -19,7 +19,7 @@ use xtask::failure::Failure;
 const MISSES: usize = 3;
 const NEVER: usize = 10;
 
-/// A fault that is repaired.
+/// A fault that is recovered.
 const REPAIRED: &str = "kill-emulator@0s";
 
 /// The other side's name among the faults.
@@ -50,9 +50,13 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Makes the lab, and a few runs: the firmware is known to be good from then on.
-    pub(super) fn prepare(jig: &Path, target: &Path, healed: &Healed) -> Result<Self, Failure> {
-        let lab = Lab::prepare(jig, target, healed)?;
-        // Once before, and repaired once: what a place keeps for good is there from then on.
+    pub(super) fn prepare(
+        jig: &Path,
+        target: &Path,
+        recovered: &RecoveryTarget,
+    ) -> Result<Self, Failure> {
+        let lab = Lab::prepare(jig, target, recovered)?;
+        // Once before, and recovered once: what a place keeps for good is there from then on.
         Trial::natural(&lab)?;
         Trial { lab: &lab, fault: REPAIRED }.run()?;
         let natural = Trial::natural(&lab)?;

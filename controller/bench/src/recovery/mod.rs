@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::report;
-use super::setting::{Healed, build, healed};
+use super::setting::{RecoveryTarget, build, recovered};
 use dice::Dice;
 use journal::{Beginning, Journal};
 use lane::{Lane, Wanted};
@@ -130,15 +130,16 @@ fn lanes(
     journal: &Journal,
 ) -> Result<Vec<String>, Failure> {
     let wanted = Wanted { rounds: options.rounds, only: options.only.clone() };
-    let drive = |healed: &Healed| -> Result<Vec<String>, Failure> {
-        Lane::prepare(jig, target, healed)?.drive(&wanted, journal)
+    let drive = |recovered: &RecoveryTarget| -> Result<Vec<String>, Failure> {
+        Lane::prepare(jig, target, recovered)?.drive(&wanted, journal)
     };
-    let places = healed()?;
+    let places = recovered()?;
     let ended: Vec<_> = if options.in_turn {
         places.iter().map(drive).collect()
     } else {
         std::thread::scope(|scope| {
-            let lanes: Vec<_> = places.iter().map(|healed| scope.spawn(|| drive(healed))).collect();
+            let lanes: Vec<_> =
+                places.iter().map(|recovered| scope.spawn(|| drive(recovered))).collect();
             let broken = |_| Err(Failure::Because("a lane broke off".to_owned()));
             lanes.into_iter().map(|lane| lane.join().unwrap_or_else(broken)).collect()
         })

@@ -145,7 +145,7 @@ pub(super) struct Goal {
 }
 
 const HEAD: &str = "\
-| fault | runs | recovered | needed no repair | time to recover, median / p95 | blamed on firmware | lost their turn | left behind |
+| fault | runs | recovered | needed no recovery | time to recover, median / p95 | blamed on firmware | lost their turn | left behind |
 |---|---|---|---|---|---|---|---|
 ";
 
@@ -212,7 +212,7 @@ impl Table {
             goal(format!("rig faults blamed on firmware 0: {blamed}"), blamed == 0),
             goal(format!("firmware faults blamed on the rig 0: {rig}"), rig == 0),
             goal(
-                format!("cured at least 99 % of what leaves a trace: {share:.1} % of {runs}"),
+                format!("recovered at least 99 % of what leaves a trace: {share:.1} % of {runs}"),
                 runs == 0 || share >= 99.0,
             ),
             goal(

@@ -92,7 +92,7 @@ pub struct FaultSpec {
     /// When it strikes if nobody says.
     pub when: When,
     /// Whether it leaves a trace by which a rig can know that it was the rig. What leaves none
-    /// can be kept from being blamed on the target, but not be cured.
+    /// can be kept from being blamed on the target, but not be recovered.
     pub traced: bool,
 }
 

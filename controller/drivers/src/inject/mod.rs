@@ -1,4 +1,4 @@
-//! Makes a rig fail on purpose, to try how it is noticed, blamed and healed.
+//! Makes a rig fail on purpose, to try how it is noticed, blamed and recovered.
 //!
 //! Owns a closed [`CATALOGUE`] of faults, how they are written ([`Injection`]), and wrappers
 //! for the protocols of the model, under which the real things go on working. Refuses to

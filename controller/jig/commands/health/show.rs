@@ -14,7 +14,7 @@ const SHORT: usize = 60;
 ///
 /// JSON: `{"places":[{"place","board","state","since","why","passes_needed","passes","failures",
 /// "clears","in_use","checks":[{"check","ok","detail"}],"figures":{"first","runs","passed",
-/// "served","recoveries","cured","flash_ms_median","gaps","overruns","success_rate","recoveries_per_day"},
+/// "served","recoveries","recovered","flash_ms_median","gaps","overruns","success_rate","recoveries_per_day"},
 /// "history":[{"seq","at","state","event"}]}]}`; what was not asked for is null.
 pub(super) fn show(screen: &Screen, rows: &[Row], named: bool, now: jiff::Timestamp) {
     if screen.json() {
@@ -133,7 +133,7 @@ fn in_words(figures: &Figures, now: jiff::Timestamp) -> String {
     }
     words.push_str(&format!("; {}", counted(figures.recoveries, "recovery").replace("ys", "ies")));
     if figures.recoveries > 0 {
-        words.push_str(&format!(", {} cured", figures.cured));
+        words.push_str(&format!(", {} recovered", figures.recovered));
         if let Some(rate) = figures.recoveries_per_day(now) {
             words.push_str(&format!(", {rate:.1} a day"));
         }
@@ -189,7 +189,7 @@ mod tests {
             passed: 0,
             served: 0,
             recoveries: 0,
-            cured: 0,
+            recovered: 0,
             flash_ms_median: None,
             gaps: 0,
             overruns: 0,
@@ -206,14 +206,14 @@ mod tests {
             passed: 5,
             served: 7,
             recoveries: 1,
-            cured: 1,
+            recovered: 1,
             flash_ms_median: Some(1500),
             gaps: 1,
             overruns: 1,
         };
         assert_eq!(
             in_words(&busy, now),
-            "8 runs, 87.5 % of them not spoiled by the rig, 5 passed; 1 recovery, 1 cured, 0.2 a \
+            "8 runs, 87.5 % of them not spoiled by the rig, 5 passed; 1 recovery, 1 recovered, 0.2 a \
              day; image on the board in 1.50 s (median); output lost 1 time (1 overrun)"
         );
     }

@@ -106,7 +106,7 @@ pub(super) fn words(event: &RunEvent) -> Words {
         }
         RunEvent::Recovery(event) => {
             let (text, style) = repair_words(event);
-            ("repair", text, Some(style))
+            ("recovery", text, Some(style))
         }
         RunEvent::Note { text } => ("note", text.clone(), None),
     };

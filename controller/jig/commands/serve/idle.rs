@@ -34,14 +34,14 @@ pub(super) async fn rounds(
     stop: &CancelToken,
 ) {
     let pause = every.unwrap_or(TURN);
-    let mut turns = interval_at(Instant::now() + pause, pause);
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut retries = interval_at(Instant::now() + pause, pause);
+    retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut waiting = Waiting::default();
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            _ = turns.tick() => {}
+            _ = retries.tick() => {}
         }
         // Read anew: the rig may be another one by now, or broken, which is said elsewhere.
         let Ok(catalogue) = Catalogue::load(&common.lab()) else { continue };

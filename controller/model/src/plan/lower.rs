@@ -233,7 +233,7 @@ impl<'f> Lowering<'f> {
             let place = raw.span.clone();
             let given: Option<ActionName> = raw.value.keys.name.as_ref().map(|n| n.value.clone());
             let Some(action) = action::lower(raw, self.timeout, self.findings) else {
-                // It may be the one that others need; once repaired, order is checked.
+                // It may be the one that others need; once recovered, order is checked.
                 self.has_run = true;
                 self.accepts_markers = true;
                 return None;

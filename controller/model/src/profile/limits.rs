@@ -33,8 +33,8 @@ pub(super) const SETTLE_RANGE: RangeInclusive<Duration> =
 /// Boots take seconds to minutes; over an hour, nobody is watching any more.
 pub(super) const WAIT_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(3600);
-/// A rig that has to be repaired more often than this in one run is out of order.
-pub(super) const CURES_RANGE: RangeInclusive<u32> = 0..=20;
+/// A rig that has to be recovered more often than this in one run is out of order.
+pub(super) const MAX_RECOVERIES_RANGE: RangeInclusive<u32> = 0..=20;
 /// Less does not differ from a power cycle; what leaks for longer leaks for ever.
 pub(super) const LONG_OFF_RANGE: RangeInclusive<Duration> =
     Duration::from_secs(1)..=Duration::from_secs(600);

@@ -121,7 +121,7 @@ fn lower_recovery(raw: RawRecovery) -> Option<Recovery> {
             Some(steps) => steps.value.into_iter().map(|step| step.value).collect(),
             None => default.ladder,
         },
-        cures: value_or(raw.cures, default.cures),
+        max_recoveries: value_or(raw.max_recoveries, default.max_recoveries),
         within: value_or(raw.within, default.within),
         long_off: value_or(raw.long_off, default.long_off),
     })

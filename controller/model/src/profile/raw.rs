@@ -45,7 +45,7 @@ toml_table! {
         stage: Vec<Located<RawStage>> = optional,
         /// Numbers that tell trouble from normal operation.
         limits: RawLimits = optional,
-        /// How the rig is repaired when a run finds it broken.
+        /// How the rig is recovered when a run finds it broken.
         recovery: RawRecovery = optional,
         /// What shows that a place of the board is well, and when to look.
         health: RawHealth = optional,
@@ -53,15 +53,15 @@ toml_table! {
         fault: Vec<Located<RawFault>> = optional,
     }
 
-    /// How the rig is repaired.
+    /// How the rig is recovered.
     pub(super) struct RawRecovery {
         /// The steps in the order in which they are taken, gentlest first; all if missing. A
         /// place skips those it has no means for.
         ladder: Vec<Located<RecoveryStep>> = optional,
-        /// How often a run may repair the rig and try the same test again; 2 if missing, 0 for
+        /// How often a run may recovery the rig and try the same test again; 2 if missing, 0 for
         /// never.
-        cures: u32 = optional,
-        /// How long one repair may take, proofs included; "5m" if missing.
+        max_recoveries: u32 = optional,
+        /// How long one recovery may take, proofs included; "5m" if missing.
         within: Duration = optional,
         /// How long the power is away in a long power cycle; "10s" if missing.
         long_off: Duration = optional,

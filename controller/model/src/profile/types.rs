@@ -267,7 +267,7 @@ pub struct BoardProfile {
     pub faults: Vec<FaultSignature>,
     /// Limits.
     pub limits: Limits,
-    /// How the rig is repaired.
+    /// How the rig is recovered.
     pub recovery: Recovery,
     /// What shows that a place of it is well.
     pub health: HealthSpec,

@@ -59,7 +59,7 @@ pub(super) fn run(
 }
 
 /// What a canary's time may be: on a busy host the smallest image takes seconds, and a proof of a
-/// repair has a minute and a half for all of it.
+/// recovery has a minute and a half for all of it.
 const CANARY_RANGE: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(5)..=Duration::from_secs(60);
 

@@ -37,7 +37,7 @@ impl DefmtTable {
     }
 }
 
-/// Turns a stream of frames into lines of text.
+/// RetryPolicy a stream of frames into lines of text.
 pub struct DefmtDecoder {
     table: DefmtTable,
     pending: Vec<u8>,

@@ -1,4 +1,4 @@
-//! A place bound without a plan: to ask it how it is, and to repair it.
+//! A place bound without a plan: to ask it how it is, and to recover it.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -96,7 +96,7 @@ impl GarbageScanner {
 
 /// Tells whether bytes may become a character when others follow.
 fn begins_a_character(bytes: &[u8]) -> bool {
-    // An error without a length is one that more bytes may cure.
+    // An error without a length is one that more bytes may recovery.
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 

@@ -81,7 +81,7 @@ pub struct AttemptEnd {
     /// What it amounts to.
     pub verdict: Verdict,
     /// What it amounts to if the wire is to be believed, where the verdict says that it is not:
-    /// a rig that was repaired in between shows whose the garbage is.
+    /// a rig that was recovered in between shows whose the garbage is.
     pub believed: Option<Verdict>,
     /// The workflow's record, if it got that far.
     pub workflow: Option<WorkflowRecord>,

@@ -39,7 +39,7 @@ pub enum HealthEvent {
         run: RunId,
         /// What had failed.
         cause: Cause,
-        /// The step that cured it; nothing if none did.
+        /// The step that recovered it; nothing if none did.
         step: Option<String>,
         /// How long recovery took, in milliseconds.
         took_ms: u64,
@@ -77,10 +77,10 @@ pub enum Signal {
     Proof,
     /// The rig failed.
     Failed,
-    /// The rig failed and was cured.
-    Cured,
-    /// The rig failed and could not be cured.
-    NotCured,
+    /// The rig failed and was recovered.
+    Recovered,
+    /// The rig failed and could not be recovered.
+    NotRecovered,
     /// Nothing is known of the place any more.
     Quarantined,
     /// Somebody says that it is well.
@@ -93,8 +93,8 @@ impl Signal {
         Self::Sound,
         Self::Proof,
         Self::Failed,
-        Self::Cured,
-        Self::NotCured,
+        Self::Recovered,
+        Self::NotRecovered,
         Self::Quarantined,
         Self::Cleared,
     ];
@@ -105,8 +105,8 @@ impl Signal {
             Self::Sound => "sound",
             Self::Proof => "proof",
             Self::Failed => "failed",
-            Self::Cured => "cured",
-            Self::NotCured => "not_cured",
+            Self::Recovered => "recovered",
+            Self::NotRecovered => "not_recovered",
             Self::Quarantined => "quarantined",
             Self::Cleared => "cleared",
         }
@@ -145,8 +145,8 @@ impl HealthEvent {
             }
             Self::Checked(_) => Some(Signal::Failed),
             Self::RunEnded { kind, cause, .. } => of_run(*kind, *cause),
-            Self::RecoveryEnded { step: Some(_), .. } => Some(Signal::Cured),
-            Self::RecoveryEnded { step: None, .. } => Some(Signal::NotCured),
+            Self::RecoveryEnded { step: Some(_), .. } => Some(Signal::Recovered),
+            Self::RecoveryEnded { step: None, .. } => Some(Signal::NotRecovered),
             Self::Canary { passed: true, .. } => Some(Signal::Proof),
             Self::Canary { passed: false, .. } => Some(Signal::Failed),
             Self::Quarantined { .. } => Some(Signal::Quarantined),
@@ -168,10 +168,10 @@ impl HealthEvent {
                 | VerdictKind::Cancelled => format!("run {run} ended with {cause}"),
             },
             Self::RecoveryEnded { cause, step: Some(step), detail, .. } => {
-                joined(&format!("{cause} cured by {step}"), detail)
+                joined(&format!("{cause} recovered by {step}"), detail)
             }
             Self::RecoveryEnded { cause, step: None, detail, .. } => {
-                joined(&format!("{cause} could not be cured"), detail)
+                joined(&format!("{cause} could not be recovered"), detail)
             }
             Self::Canary { passed, detail, .. } => {
                 joined(if *passed { "canary passed" } else { "canary failed" }, detail)

@@ -24,8 +24,8 @@ pub struct Figures {
     pub served: u64,
     /// How many times recovery was tried.
     pub recoveries: u64,
-    /// How many times of these it cured the rig.
-    pub cured: u64,
+    /// How many times of these it recovered the rig.
+    pub recovered: u64,
     /// The middle of the times it took to put an image on the board, in milliseconds.
     pub flash_ms_median: Option<u64>,
     /// How many times console output was lost.
@@ -88,7 +88,7 @@ fn count(view: &Connection, place: &str, since: i64) -> rusqlite::Result<(Figure
             passed: row.get(2)?,
             served: row.get(3)?,
             recoveries: row.get(4)?,
-            cured: row.get(5)?,
+            recovered: row.get(5)?,
             flash_ms_median: None,
             gaps: row.get(7)?,
             overruns: row.get(8)?,

@@ -14,7 +14,7 @@
 //!
 //! *Quarantine is another thing than being ill.* It means that nobody knows the state of the
 //! place. So nothing but proof in a row leads out of it: not a run that happened to pass, not a
-//! cure, not a person's word.
+//! recovery, not a person's word.
 //!
 //! *The store is a convenience, never a condition.* If it cannot be read, health is unknown, and
 //! runs go on.

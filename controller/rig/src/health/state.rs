@@ -11,7 +11,7 @@ pub enum HealthState {
     Healthy,
     /// Something of the rig failed lately.
     Suspect,
-    /// The rig failed again and again, or could not be cured.
+    /// The rig failed again and again, or could not be recovered.
     Unhealthy,
     /// Nobody knows its state; it takes proof to use it again.
     Quarantined,

@@ -268,7 +268,8 @@ fn append(
     policy: &HealthPolicy,
     state: HealthState,
 ) -> rusqlite::Result<()> {
-    let (mut served, mut passed, mut cured, mut flashed, mut lost) = (None, None, None, None, None);
+    let (mut served, mut passed, mut recovered, mut flashed, mut lost) =
+        (None, None, None, None, None);
     match what {
         HealthEvent::RunEnded { kind, flash_ms, gaps, .. } => {
             served = Some(what.signal(policy) != Some(Signal::Failed));
@@ -276,7 +277,7 @@ fn append(
             flashed = flash_ms.and_then(|ms| i64::try_from(ms).ok());
             lost = Some(*gaps);
         }
-        HealthEvent::RecoveryEnded { step, .. } => cured = Some(step.is_some()),
+        HealthEvent::RecoveryEnded { step, .. } => recovered = Some(step.is_some()),
         HealthEvent::Checked(_)
         | HealthEvent::Canary { .. }
         | HealthEvent::Quarantined { .. }
@@ -287,7 +288,7 @@ fn append(
             "INSERT INTO event
                  (place, at_us, kind, body, state, served, passed, cured, flash_ms, gaps)
              VALUES
-                 (:place, :at, :kind, :body, :state, :served, :passed, :cured, :flashed, :lost)",
+                 (:place, :at, :kind, :body, :state, :served, :passed, :recovered, :flashed, :lost)",
         )?
         .execute(named_params! {
             ":place": place.as_str(),
@@ -297,7 +298,7 @@ fn append(
             ":state": state.as_str(),
             ":served": served,
             ":passed": passed,
-            ":cured": cured,
+            ":recovered": recovered,
             ":flashed": flashed,
             ":lost": lost,
         })?;

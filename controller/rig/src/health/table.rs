@@ -51,29 +51,29 @@ pub const MOVES: &[Move] = {
     }
     &[
         count(Healthy, S::Failed, Failure, Suspect, Unhealthy),
-        to(Healthy, S::Cured, Restart, Suspect),
-        to(Healthy, S::NotCured, Failure, Unhealthy),
+        to(Healthy, S::Recovered, Restart, Suspect),
+        to(Healthy, S::NotRecovered, Failure, Unhealthy),
         to(Healthy, S::Quarantined, Restart, Quarantined),
         count(Suspect, S::Sound, Pass, Suspect, Healthy),
         count(Suspect, S::Proof, Pass, Suspect, Healthy),
         count(Suspect, S::Failed, Failure, Suspect, Unhealthy),
-        to(Suspect, S::Cured, Restart, Suspect),
-        to(Suspect, S::NotCured, Failure, Unhealthy),
+        to(Suspect, S::Recovered, Restart, Suspect),
+        to(Suspect, S::NotRecovered, Failure, Unhealthy),
         to(Suspect, S::Quarantined, Restart, Quarantined),
         to(Suspect, S::Cleared, Restart, Healthy),
         count(Unhealthy, S::Sound, Pass, Unhealthy, Healthy),
         count(Unhealthy, S::Proof, Pass, Unhealthy, Healthy),
         to(Unhealthy, S::Failed, Failure, Unhealthy),
-        to(Unhealthy, S::Cured, Restart, Suspect),
-        to(Unhealthy, S::NotCured, Failure, Unhealthy),
+        to(Unhealthy, S::Recovered, Restart, Suspect),
+        to(Unhealthy, S::NotRecovered, Failure, Unhealthy),
         to(Unhealthy, S::Quarantined, Restart, Quarantined),
         to(Unhealthy, S::Cleared, Restart, Healthy),
         // Nothing else leads out: a sound run or a person's word is no proof of a state that
         // nobody knows.
         count(Quarantined, S::Proof, Pass, Quarantined, Healthy),
         to(Quarantined, S::Failed, Failure, Quarantined),
-        to(Quarantined, S::Cured, Restart, Quarantined),
-        to(Quarantined, S::NotCured, Failure, Quarantined),
+        to(Quarantined, S::Recovered, Restart, Quarantined),
+        to(Quarantined, S::NotRecovered, Failure, Quarantined),
         to(Quarantined, S::Quarantined, Restart, Quarantined),
     ]
 };

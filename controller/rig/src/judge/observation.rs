@@ -21,7 +21,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Turns the range into evidence.
+    /// RetryPolicy the range into evidence.
     pub fn evidence(&self) -> Evidence {
         Evidence {
             file: self.file.clone(),

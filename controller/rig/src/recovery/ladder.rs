@@ -5,7 +5,7 @@ use std::time::Duration;
 use jig_model::PlaceName;
 use jig_model::recovery::{Recovery, RecoveryStep, Rung};
 
-/// What a place can be repaired with.
+/// What a place can be recovered with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Means {
     /// Its board is emulated: made anew at each start, with nothing left of the one before.
@@ -95,19 +95,19 @@ pub(super) fn millis(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn climbed(means: &Means) -> Vec<&'static str> {
+    fn ladder_ended(means: &Means) -> Vec<&'static str> {
         let rungs = ladder(&Recovery::default(), means);
         assert_eq!(rungs.len(), RecoveryStep::ALL.len());
         rungs.iter().filter(|rung| rung.skip.is_none()).map(|rung| rung.step.as_str()).collect()
     }
 
     #[test]
-    fn a_place_climbs_what_it_has_the_means_for() {
+    fn a_place_recovers_by_what_it_has_the_means_for() {
         let emulated = Means { emulated: true, known_good: true, ..Means::default() };
-        assert_eq!(climbed(&emulated), ["restart-emulator", "wait"]);
+        assert_eq!(ladder_ended(&emulated), ["restart-emulator", "wait"]);
         let bare = Means::default();
         assert_eq!(
-            climbed(&bare),
+            ladder_ended(&bare),
             ["reopen", "reset", "attach-under-reset", "wait", "out-of-service"]
         );
         let rich = Means {
@@ -117,7 +117,7 @@ mod tests {
             hub: Some(Duration::from_secs(30)),
             equivalents: vec!["b".parse().unwrap()],
         };
-        let all = climbed(&rich);
+        let all = ladder_ended(&rich);
         assert_eq!(all.len(), RecoveryStep::ALL.len() - 1);
         assert!(!all.contains(&"restart-emulator"));
     }

@@ -5,9 +5,9 @@ use jig_model::{Cause, Verdict};
 /// Who may have to be looked at before a verdict is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suspicion {
-    /// Nobody: the evidence names who it was, or no repair helps.
+    /// Nobody: the evidence names who it was, or no recovery helps.
     Nobody,
-    /// The rig: it is repaired, and the test has its turn again.
+    /// The rig: it is recovered, and the test has its turn again.
     Rig,
     /// The firmware or the rig: what did not happen may have been kept from happening. A
     /// known-good image on the same place tells.

@@ -13,7 +13,7 @@ const MAX_NOTES: usize = 16;
 const MAX_CASE: usize = 80;
 
 /// Judges several attempts together. Hand in only attempts that count: one that the rig
-/// spoiled and that was made again after the cure is not among them.
+/// spoiled and that was made again after the recovery is not among them.
 ///
 /// The first line that applies decides:
 ///
@@ -23,7 +23,7 @@ const MAX_CASE: usize = 80;
 /// | a cancelled one | cancelled | that attempt's | the set is not what was asked for, so neither "fails always" nor "flaky" can be told from it |
 /// | a flaky one, or passed and failed ones | flaky | `flaky` | both outcomes are proven, and nothing else that happened unproves them |
 /// | a failed one | fail | the first failed one's | the target failed whenever anything was proven |
-/// | an environment error | env_error | the first such one's | the rig spoiled an attempt and was not cured; passes beside it are not what was asked for |
+/// | an environment error | env_error | the first such one's | the rig spoiled an attempt and was not recovered; passes beside it are not what was asked for |
 /// | an inconclusive one | inconclusive | the first such one's | a pass needs proof in every attempt |
 /// | passed ones only | pass | the last one's | proven every time |
 ///

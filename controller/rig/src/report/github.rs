@@ -34,7 +34,7 @@ pub fn summary(report: &RunReport) -> String {
     }
     let _ = writeln!(out, "- Exit code: {}", report.exit_code());
     for attempt in &report.attempts {
-        let note = if attempt.replaced { ", rig cured, made again" } else { "" };
+        let note = if attempt.replaced { ", rig recovered, made again" } else { "" };
         let (kind, cause) = (attempt.verdict.kind, attempt.verdict.cause);
         let _ = writeln!(
             out,

@@ -20,7 +20,7 @@ pub struct AttemptLine {
     pub cause: Cause,
     /// One line for people.
     pub summary: String,
-    /// Whether it was made again after the rig was cured.
+    /// Whether it was made again after the rig was recovered.
     pub replaced: bool,
     /// How long it took.
     pub duration_ms: u64,

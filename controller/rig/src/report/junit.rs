@@ -59,7 +59,7 @@ fn properties(report: &RunReport) -> Vec<(String, String)> {
     }
     all.extend(report.properties.iter().cloned());
     for attempt in &report.attempts {
-        let note = if attempt.replaced { " (rig cured, made again)" } else { "" };
+        let note = if attempt.replaced { " (rig recovered, made again)" } else { "" };
         let verdict = &attempt.verdict;
         all.push((
             format!("jig.attempt.{}", attempt.attempt),

@@ -41,7 +41,7 @@ pub struct AttemptReport {
     pub attempt: u32,
     /// What it amounts to.
     pub verdict: Verdict,
-    /// Whether it was made again after the rig was cured; it then counts for nothing.
+    /// Whether it was made again after the rig was recovered; it then counts for nothing.
     pub replaced: bool,
     /// How long it took.
     pub duration_ms: u64,

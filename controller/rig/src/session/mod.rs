@@ -3,21 +3,21 @@
 //! Owns the order: check, record, attempt, judge, report. Refuses to show anything: an
 //! [`Observer`] is told what happens.
 
-mod bedside;
-mod first_look;
+mod dut_recovery;
 mod images;
 mod lab;
 mod ledger;
-mod making;
+mod preflight;
 mod recorder;
 mod recover;
+mod retry_policy;
 mod run;
+mod run_driver;
 mod storage_retry;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 pub use images::{ImagesError, UnreadableImage};
 pub use lab::{Lab, NoLab, Seat, StartChecks};
-pub use recover::{Extent, RecoverRequest, recover, repair_rungs};
+pub use recover::{Extent, RecoverRequest, recover, recovery_rungs};
 pub use run::{Bench, Observer, SessionError, SessionRequest, run};

@@ -11,7 +11,7 @@ use jig_model::{Cause, PlaceName, RunId, Verdict};
 
 use super::ledger::RunEvents;
 use crate::health::{HealthEvent, HealthStore, PlaceHealth};
-use crate::recovery::Climbed;
+use crate::recovery::LadderOutcome;
 
 /// Notes what a run shows.
 #[derive(Clone)]
@@ -45,17 +45,17 @@ impl<'a> HealthRecorder<'a> {
         self.note(place, &HealthEvent::Canary { run, passed, detail });
     }
 
-    /// Notes what a climb of the ladder came to.
-    pub(super) fn climbed(&self, place: &PlaceName, cause: Cause, climbed: &Climbed) {
-        if climbed.cancelled {
+    /// Notes what a ladder of the ladder came to.
+    pub(super) fn ladder_ended(&self, place: &PlaceName, cause: Cause, outcome: &LadderOutcome) {
+        if outcome.cancelled {
             return;
         }
         let event = HealthEvent::RecoveryEnded {
             run: self.run.clone(),
             cause,
-            step: climbed.cured_by.map(|step: RecoveryStep| step.to_string()),
-            took_ms: u64::try_from(climbed.took.as_millis()).unwrap_or(u64::MAX),
-            detail: climbed.detail.clone(),
+            step: outcome.recovered_by.map(|step: RecoveryStep| step.to_string()),
+            took_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
+            detail: outcome.detail.clone(),
         };
         self.note(place, &event);
     }
@@ -98,7 +98,7 @@ mod tests {
         let place: PlaceName = "a".parse().unwrap();
         let recorder = HealthRecorder::new(Some(&store), "20260101-000000-0000".parse().unwrap());
         let event = HealthEvent::Quarantined { why: "x".to_owned() };
-        // Somebody breaks the store, and mends it.
+        // Somebody breaks the store, and restores it.
         let spoil = |sql: &str| {
             let file = rusqlite::Connection::open(&path).unwrap();
             file.execute_batch(sql).unwrap();

@@ -11,22 +11,22 @@ use jig_model::rig_file::{Canary, Resource};
 use jig_model::{Cause, PlaceName, Verdict};
 use tracing::Instrument as _;
 
-use super::bedside::Nurse;
+use super::dut_recovery::DutRecovery;
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::{Making, means};
 use super::recorder::HealthRecorder;
+use super::retry_policy::RetryPolicy;
 use super::run::{Bench, Observer, SessionError};
-use super::turns::Turns;
+use super::run_driver::{RunDriver, means};
 use crate::attempt::RunPatterns;
-use crate::recovery::{Bedside as _, Proof, climb_within, ladder};
+use crate::recovery::{Proof, StepActions as _, ladder, ladder_timeout};
 use crate::store::{NewRun, PlanRecord, RunRecord, SystemClock};
 use crate::workflow::CancelToken;
 
-/// Name under which a repair is recorded in place of a plan.
+/// Name under which a recovery is recorded in place of a plan.
 const PLAN: &str = "recover";
 
-/// Which place to repair, and how.
+/// Which place to recover, and how.
 pub struct RecoverRequest {
     /// The place.
     pub place: PlaceName,
@@ -40,18 +40,18 @@ pub struct RecoverRequest {
     pub extent: Extent,
 }
 
-/// How far a repair goes.
+/// How far a recovery goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The place is only asked whether it works.
     Ask,
-    /// It is repaired if it does not prove to work.
-    Repair,
-    /// Its ladder is climbed from this step, whether it works or not.
+    /// It is recovered if it does not prove to work.
+    Recover,
+    /// Its ladder is run from this step, whether it works or not.
     From(RecoveryStep),
 }
 
-/// Returns the ladder of a place as it would be climbed under a test, and how long that takes at most.
+/// Returns the ladder of a place as it would be outcome under a test, and how long that takes at most.
 ///
 /// `spare` are the places that may stand in for it.
 pub(super) fn rungs(
@@ -66,28 +66,28 @@ pub(super) fn rungs(
         let start = rungs.iter().position(|rung| rung.step == from);
         rungs.drain(..start.unwrap_or(0));
     }
-    let within = climb_within(&rungs, recovery.within);
+    let within = ladder_timeout(&rungs, recovery.within);
     (rungs, within)
 }
 
-/// Returns the ladder by which a place is repaired without a test: a run could move to another
-/// place, but that would not repair this one.
-pub fn repair_rungs(
+/// Returns the ladder by which a place is recovered without a test: a run could move to another
+/// place, but that would not recovery this one.
+pub fn recovery_rungs(
     seat: &Seat<'_>,
     lab: &dyn Lab,
     from: Option<RecoveryStep>,
 ) -> (Vec<Rung>, Duration) {
     let (mut rungs, within) = rungs(seat, &[], lab, from);
     for rung in rungs.iter_mut().filter(|rung| rung.step == RecoveryStep::FailOver) {
-        rung.skip = Some("a run would move to another place, which repairs nothing".to_owned());
+        rung.skip = Some("a run would move to another place, which recovers nothing".to_owned());
     }
     (rungs, within)
 }
 
-/// Proves that a place works, or climbs its ladder until it does; recorded as a run.
+/// Proves that a place works, or runs its ladder until it does; recorded as a run.
 ///
 /// # Errors
-/// The repair could not be recorded. Whether it helped is in the verdict.
+/// The recovery could not be recorded. Whether it helped is in the verdict.
 pub async fn recover(
     request: RecoverRequest,
     bench: &Bench<'_>,
@@ -114,12 +114,12 @@ pub async fn recover(
     let recorder = HealthRecorder::new(bench.health, live.id().clone());
     let from = match extent {
         Extent::From(step) => Some(step),
-        Extent::Ask | Extent::Repair => None,
+        Extent::Ask | Extent::Recover => None,
     };
-    let (rungs, within) = repair_rungs(&seat, bench.lab, from);
+    let (rungs, within) = recovery_rungs(&seat, bench.lab, from);
     let patterns = Arc::new(RunPatterns::new(Arc::clone(&seat.profile)));
     let (plan, images) = (default_plan(false, None, Duration::ZERO), BTreeMap::new());
-    let mut making = Making {
+    let mut driver = RunDriver {
         bench,
         seat,
         plan: &plan,
@@ -129,68 +129,68 @@ pub async fn recover(
         events,
         observer,
         cancel,
-        turns: Turns::new(0),
+        retries: RetryPolicy::new(0),
         displaced: false,
         number: 0,
         syncing: Vec::new(),
         recorder: recorder.clone(),
     };
-    let verdict = mend(&mut making, &rungs, within, extent).instrument(span).await;
-    for log in std::mem::take(&mut making.syncing) {
-        // What a repair printed explains it; that it survives a power cut is not needed.
+    let verdict = recover_place(&mut driver, &rungs, within, extent).instrument(span).await;
+    for log in std::mem::take(&mut driver.syncing) {
+        // What a recovery printed explains it; that it survives a power cut is not needed.
         let _ = log.done().await;
     }
     Ok(live.finish(verdict)?)
 }
 
-async fn mend(
-    making: &mut Making<'_>,
+async fn recover_place(
+    driver: &mut RunDriver<'_>,
     rungs: &[Rung],
     within: Duration,
     extent: Extent,
 ) -> Verdict {
     let mut found = None;
     if !matches!(extent, Extent::From(_)) {
-        let Some(proof) = prove(making).await else { return cancelled() };
+        let Some(proof) = prove(driver).await else { return cancelled() };
         if proof.ok {
-            return confirmed(making, format!("works: {}", proof.detail)).await;
+            return confirmed(driver, format!("works: {}", proof.detail)).await;
         }
         if extent == Extent::Ask {
             return Verdict::of(Cause::RigUnhealthy, format!("does not work: {}", proof.detail));
         }
         found = Some(format!("before: {}", proof.detail));
     }
-    let climbed = making.climb(Cause::RigUnhealthy, rungs, within).await;
-    let verdict = match climbed.cured_by {
+    let outcome = driver.run_ladder(Cause::RigUnhealthy, rungs, within).await;
+    let verdict = match outcome.recovered_by {
         Some(step) => {
-            let words = format!("works again, by {step}: {}", climbed.detail);
-            confirmed(making, words).await
+            let words = format!("works again, by {step}: {}", outcome.detail);
+            confirmed(driver, words).await
         }
-        None if climbed.cancelled => cancelled(),
-        None => Verdict::of(Cause::RigUnhealthy, format!("not repaired: {}", climbed.detail)),
+        None if outcome.cancelled => cancelled(),
+        None => Verdict::of(Cause::RigUnhealthy, format!("not recovered: {}", outcome.detail)),
     };
     Verdict { notes: found.into_iter().chain(verdict.notes).collect(), ..verdict }
 }
 
 /// Asks for a proof; nothing if somebody asked to stop meanwhile.
-async fn prove(making: &mut Making<'_>) -> Option<Proof> {
-    let cancel = making.cancel.clone();
-    let mut nurse = Nurse::new(making, true);
+async fn prove(driver: &mut RunDriver<'_>) -> Option<Proof> {
+    let cancel = driver.cancel.clone();
+    let mut recovery = DutRecovery::new(driver, true);
     tokio::select! {
         biased;
         () = cancel.cancelled() => None,
-        proof = nurse.prove(RecoveryStep::Reopen) => Some(proof),
+        proof = recovery.prove(RecoveryStep::Reopen) => Some(proof),
     }
 }
 
 /// Proves it again as often as the place's record asks for, so that it is in service at the end.
-async fn confirmed(making: &mut Making<'_>, words: String) -> Verdict {
+async fn confirmed(driver: &mut RunDriver<'_>, words: String) -> Verdict {
     for _ in 0..MOST_PROOFS {
-        let health = making.bench.health.and_then(|store| store.of(&making.seat.place).ok());
+        let health = driver.bench.health.and_then(|store| store.of(&driver.seat.place).ok());
         if health.is_none_or(|health| health.passes_needed == 0) {
             break;
         }
-        match prove(making).await {
+        match prove(driver).await {
             None => return cancelled(),
             Some(proof) if proof.ok => {}
             Some(proof) => {

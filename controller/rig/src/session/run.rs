@@ -14,14 +14,14 @@ use jig_model::{Cause, ConsoleName, Fault, PlaceName, RunEvent, Verdict, Verdict
 
 use tracing::Instrument as _;
 
-use super::first_look::{FirstLook, Ready};
 use super::images::{self, ImagesError, ReadImages};
 use super::lab::{Lab, Seat};
 use super::ledger::RunEvents;
-use super::making::Making;
+use super::preflight::{Preflight, Ready};
 use super::recorder::HealthRecorder;
+use super::retry_policy::RetryPolicy;
+use super::run_driver::RunDriver;
 use super::storage_retry::retried;
-use super::turns::Turns;
 use crate::attempt::RunPatterns;
 use crate::console::{ConsoleHandle, Syncing};
 use crate::health::HealthStore;
@@ -56,8 +56,8 @@ pub struct SessionRequest {
     pub image: Option<PathBuf>,
     /// How many attempts to make; at least one is made.
     pub repeat: u32,
-    /// How often the rig may be repaired on the way; as the profile says if nothing.
-    pub cures: Option<u32>,
+    /// How often the rig may be recovered on the way; as the profile says if nothing.
+    pub max_recoveries: Option<u32>,
     /// The place's known-good image, where somebody declares one; its path resolved.
     pub canary: Option<Canary>,
 }
@@ -124,8 +124,8 @@ impl SessionError {
 
 /// Makes a run.
 ///
-/// An attempt that the rig spoiled is made again once the rig is repaired. If it cannot be
-/// repaired, that ends the run: what the attempt would have shown is not known.
+/// An attempt that the rig spoiled is made again once the rig is recovered. If it cannot be
+/// recovered, that ends the run: what the attempt would have shown is not known.
 ///
 /// # Errors
 /// The request is wrong, or the run could not be recorded. What went wrong in the run
@@ -137,7 +137,7 @@ pub async fn run(
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
     check_requirements(&request)?;
-    let look = FirstLook::begin(bench.lab, &request);
+    let look = Preflight::begin(bench.lab, &request);
     let given = request.image.as_deref();
     let (plan, profile, resource) = (&request.plan, &request.profile, &request.resource);
     let read = retried(|| images::read(plan, given, profile, resource)).await?;
@@ -157,7 +157,7 @@ pub async fn run(
         outlet: bench.outlet,
         canary: request.canary.clone(),
     };
-    let mut making = Making {
+    let mut driver = RunDriver {
         bench,
         seat,
         plan: &request.plan,
@@ -167,22 +167,24 @@ pub async fn run(
         events,
         observer,
         cancel,
-        turns: Turns::new(request.cures.unwrap_or(request.profile.recovery.cures)),
+        retries: RetryPolicy::new(
+            request.max_recoveries.unwrap_or(request.profile.recovery.max_recoveries),
+        ),
         displaced: false,
         number: 0,
         syncing: Vec::new(),
         recorder: recorder.clone(),
     };
-    let Ready { notes, unfit } = making.ready(look).instrument(span.clone()).await;
+    let Ready { notes, unfit } = driver.ready(look).instrument(span.clone()).await;
     let turns = if unfit.is_none() { request.repeat.max(1) } else { 0 };
     let mut verdicts: Vec<Verdict> = unfit.into_iter().collect();
     let mut syncing = Vec::new();
     for _ in 0..turns {
-        let verdict = making.turn().instrument(span.clone()).await?;
+        let verdict = driver.run_test().instrument(span.clone()).await?;
         let kind = verdict.kind;
         verdicts.push(verdict);
         // The logs of the attempt before were synced while this one ran.
-        let logs = std::mem::take(&mut making.syncing);
+        let logs = std::mem::take(&mut driver.syncing);
         let lost = durable(std::mem::replace(&mut syncing, logs)).await;
         if let Some(error) = lost {
             verdicts.push(error);
@@ -192,10 +194,10 @@ pub async fn run(
             break;
         }
     }
-    let put_back = making.put_back().instrument(span.clone()).await?;
-    syncing.append(&mut making.syncing);
+    let put_back = driver.put_back().instrument(span.clone()).await?;
+    syncing.append(&mut driver.syncing);
     verdicts.extend(durable(syncing).await);
-    let (place, events) = (making.seat.place.clone(), Arc::clone(&making.events));
+    let (place, events) = (driver.seat.place.clone(), Arc::clone(&driver.events));
     let mut verdict = combine(&verdicts);
     verdict.notes.extend(put_back);
     events.own_up(&mut verdict);

@@ -43,13 +43,13 @@ pub struct KnownGood {
     pub took_ms: u64,
     /// When it passed.
     pub passed: Timestamp,
-    /// How many repairs in a row it has spoken against, although everything else at the place
+    /// How many recoveries in a row it has spoken against, although everything else at the place
     /// worked. The next image that passes takes its place then.
     #[serde(default)]
     pub doubts: u32,
 }
 
-/// Repairs in a row that a known-good image may speak against before it is believed no longer:
+/// Recovers in a row that a known-good image may speak against before it is believed no longer:
 /// the rig may well be broken in a way that only shows when something runs.
 const MOST_DOUBTS: u32 = 3;
 
@@ -149,7 +149,7 @@ impl Places {
         write_record(&record, &known)
     }
 
-    /// Notes that the known-good image spoke against a repair although everything else at the
+    /// Notes that the known-good image spoke against a recovery although everything else at the
     /// place works, by so many doubts more, or with nothing that it passed.
     ///
     /// # Errors

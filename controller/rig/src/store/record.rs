@@ -69,7 +69,7 @@ pub struct AttemptRecord {
     pub purpose: Purpose,
     /// What it amounts to.
     pub verdict: Verdict,
-    /// Whether the rig failed, was cured, and the attempt was made again: it then counts
+    /// Whether the rig failed, was recovered, and the attempt was made again: it then counts
     /// for nothing in the run's verdict.
     #[serde(default)]
     pub replaced: bool,
@@ -90,7 +90,7 @@ pub struct SweepRecord {
     pub at: Timestamp,
     /// Processes of it that still ran and were killed.
     pub killed: Vec<Child>,
-    /// What was repaired or found damaged, in words.
+    /// What was recovered or found damaged, in words.
     pub remarks: Vec<String>,
 }
 

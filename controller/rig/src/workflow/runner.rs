@@ -12,7 +12,7 @@
 //! decides both `COMPLETE_BEHAVIOR` and the move that follows.
 //!
 //! Only a failure that blames the target uses up an attempt. A failure of the rig says
-//! nothing about the target; it ends the workflow, so that the rig can be repaired first.
+//! nothing about the target; it ends the workflow, so that the rig can be recovered first.
 
 use jiff::Timestamp;
 use jig_model::plan::{Action, MAX_WAIT, Plan};
@@ -293,7 +293,7 @@ impl Run<'_> {
                 let may_repeat = match failure.cause.fault() {
                     Some(Fault::Target) => true,
                     Some(Fault::Cancelled) => return Some(self.call_off(failure.detail)),
-                    // Nobody to blame is no failure that another attempt could cure.
+                    // Nobody to blame is no failure that another attempt could recovery.
                     Some(
                         Fault::Lab | Fault::Unknown | Fault::Profile | Fault::Usage | Fault::Bug,
                     )

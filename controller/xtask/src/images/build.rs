@@ -1,4 +1,4 @@
-//! Turns a recipe and downloaded packages into the files an emulator boots.
+//! RetryPolicy a recipe and downloaded packages into the files an emulator boots.
 
 use std::collections::BTreeMap;
 use std::fs::File;

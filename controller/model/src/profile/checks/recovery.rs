@@ -1,9 +1,9 @@
-//! Checks of how the rig is repaired.
+//! Checks of how the rig is recovered.
 
 use super::Subject;
 use super::board::{show_duration, within};
 use crate::document::Located;
-use crate::profile::limits::{CURES_RANGE, LONG_OFF_RANGE, WAIT_RANGE};
+use crate::profile::limits::{LONG_OFF_RANGE, MAX_RECOVERIES_RANGE, WAIT_RANGE};
 use crate::profile::raw::RawRecovery;
 
 fn recovery<'a>(subject: &'a Subject<'_>) -> Option<&'a RawRecovery> {
@@ -23,7 +23,7 @@ pub(super) fn steps_come_once(subject: &Subject<'_>, check: &'static str) {
 
 pub(super) fn numbers_are_sane(subject: &Subject<'_>, check: &'static str) {
     let Some(recovery) = recovery(subject) else { return };
-    within(subject, check, recovery.cures.as_ref(), &CURES_RANGE, u32::to_string);
+    within(subject, check, recovery.max_recoveries.as_ref(), &MAX_RECOVERIES_RANGE, u32::to_string);
     let times: [(Option<&Located<_>>, _); 2] =
         [(recovery.within.as_ref(), &WAIT_RANGE), (recovery.long_off.as_ref(), &LONG_OFF_RANGE)];
     for (time, range) in times {

@@ -47,7 +47,7 @@ impl BreakpointUnit {
         changes
     }
 
-    /// Turns the unit off.
+    /// RetryPolicy the unit off.
     pub(super) fn disable(&mut self) {
         self.enabled = false;
     }

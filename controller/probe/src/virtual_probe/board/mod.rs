@@ -253,7 +253,7 @@ impl Board {
         self.judge(result)
     }
 
-    /// Turns a channel's failure into a bus's; finds out what an end of the emulator was.
+    /// RetryPolicy a channel's failure into a bus's; finds out what an end of the emulator was.
     fn judge<T>(&mut self, result: Result<T, ChannelError>) -> Result<T, BusError> {
         match result {
             Ok(value) => Ok(value),

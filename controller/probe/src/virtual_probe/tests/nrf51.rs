@@ -235,7 +235,7 @@ fn a_breakpoint_instruction_halts_and_can_be_passed() {
 }
 
 #[test]
-fn a_lock_up_is_seen_and_cured_by_a_reset() {
+fn a_lock_up_is_seen_and_recovered_by_a_reset() {
     for face in FACES {
         let (bench, mut session) = running(face);
         let mut core = session.core(0).unwrap();

@@ -89,14 +89,14 @@ fn every_event_in_every_state_leads_where_it_should() {
             [Unhealthy, Unhealthy, Unhealthy, Quarantined],
         ),
         (
-            "a cure",
+            "a recovery",
             recovery(Some("power-cycle")),
             [Suspect, Suspect, Suspect, Quarantined],
             [Suspect, Suspect, Suspect, Quarantined],
             [Suspect, Suspect, Suspect, Quarantined],
         ),
         (
-            "no cure",
+            "no recovery",
             recovery(None),
             [Unhealthy, Unhealthy, Unhealthy, Quarantined],
             [Unhealthy, Unhealthy, Unhealthy, Quarantined],
@@ -168,7 +168,7 @@ fn time_and_reason_are_those_of_the_change() {
     let now = play(into(Suspect), &POLICY, &[cleared()]);
     assert_eq!(now.why, "cleared by anna");
     let now = play(into(Healthy), &POLICY, &[recovery(Some("reset"))]);
-    assert_eq!(now.why, "emulator_killed cured by reset");
+    assert_eq!(now.why, "emulator_killed recovered by reset");
     let hostile = HealthEvent::Quarantined { why: "a\nb ".repeat(10_000) };
     let now = play(into(Healthy), &POLICY, &[hostile]);
     assert!(!now.why.contains('\n') && now.why.len() <= 400, "{}", now.why.len());
@@ -219,7 +219,7 @@ fn the_diagram_says_what_the_table_says() {
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines[..2], ["stateDiagram-v2", "    [*] --> healthy"]);
     assert!(lines.contains(&"    quarantined --> healthy : proof (enough passes in a row)"));
-    assert!(lines.contains(&"    unhealthy --> suspect : cured"));
+    assert!(lines.contains(&"    unhealthy --> suspect : recovered"));
     let arrows = MOVES.len() + MOVES.iter().filter(|m| m.enough.is_some()).count();
     assert_eq!(lines.len(), 2 + arrows);
     assert_eq!(render(RenderFormat::Csv).lines().count(), 1 + arrows);
@@ -232,7 +232,7 @@ fn any_event() -> impl Strategy<Value = HealthEvent> {
         proptest::collection::vec(any::<bool>(), 0..4)
             .prop_map(|all| HealthEvent::Checked(all.into_iter().map(report).collect())),
         proptest::sample::select(Cause::ALL).prop_map(run),
-        any::<bool>().prop_map(|cured| recovery(cured.then_some("reset"))),
+        any::<bool>().prop_map(|recovered| recovery(recovered.then_some("reset"))),
         any::<bool>().prop_map(canary),
         Just(quarantined()),
         Just(cleared()),

@@ -96,7 +96,7 @@ fn figures_add_up_what_happened_since_a_moment() {
     let figures = store.figures(&one, at(10)).unwrap();
     assert_eq!(figures.first, Some(at(10)));
     assert_eq!((figures.runs, figures.passed, figures.served), (4, 2, 3));
-    assert_eq!((figures.recoveries, figures.cured), (2, 1));
+    assert_eq!((figures.recoveries, figures.recovered), (2, 1));
     assert_eq!((figures.flash_ms_median, figures.gaps), (Some(20), 3));
     assert_eq!(figures.overruns, 1);
     assert_eq!(figures.success_rate(), Some(0.75));

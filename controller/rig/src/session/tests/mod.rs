@@ -1,7 +1,7 @@
 //! Runs on a scripted board: attempts, storage that fails, requests that do not fit.
 
-mod cures;
-mod first_look;
+mod preflight;
+mod recoveries;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -48,7 +48,7 @@ async fn made(
         plan: parse(text),
         image: None,
         repeat,
-        cures: None,
+        max_recoveries: None,
         canary: None,
     };
     let store = RunStore::new(root.path());

@@ -59,7 +59,7 @@ fn damage_in_the_middle_hides_one_line_only() {
 }
 
 #[test]
-fn a_sweep_mends_whatever_a_power_cut_left() {
+fn a_sweep_removes_whatever_a_power_cut_left() {
     let (_folder, store) = store();
     let run = begin(&store, "2026-11-21T22:15:30Z");
     run.events().append(&note("one")).unwrap();

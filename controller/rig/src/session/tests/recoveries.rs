@@ -1,4 +1,4 @@
-//! A rig that breaks, is repaired, and gives the test its turn back.
+//! A rig that breaks, is recovered, and gives the test its turn back.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -139,7 +139,7 @@ pub(super) struct Case {
     binds: Vec<Bind>,
     resource: Resource,
     known_good: bool,
-    pub(super) cures: u32,
+    pub(super) max_recoveries: u32,
     repeat: u32,
     spare: Vec<Bind>,
     pub(super) lab: Others,
@@ -165,7 +165,7 @@ impl Case {
             binds,
             resource: emulated(),
             known_good: false,
-            cures: 2,
+            max_recoveries: 2,
             repeat: 1,
             spare: Vec::new(),
             lab: Others::default(),
@@ -240,7 +240,7 @@ impl Case {
             plan: test_plan(),
             image: None,
             repeat: self.repeat,
-            cures: Some(self.cures),
+            max_recoveries: Some(self.max_recoveries),
             canary: None,
         };
         let store = RunStore::new(root.path());
@@ -302,7 +302,7 @@ fn attempts(record: &RunRecord) -> Vec<(Purpose, bool, Cause)> {
 }
 
 #[tokio::test]
-async fn a_cured_rig_gives_the_test_its_turn_back() {
+async fn a_recovered_rig_runs_the_test_again() {
     let case = Case::of(vec![lost(), Says(true), green()]);
     let seen = Arc::clone(&case.seen);
     let record = case.made().await;
@@ -310,7 +310,7 @@ async fn a_cured_rig_gives_the_test_its_turn_back() {
     assert_eq!(attempts(&record), [spoiled, (Purpose::Test, false, Cause::Passed)]);
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.kind, verdict.cause), (VerdictKind::Pass, Cause::Passed));
-    assert_eq!(verdict.notes, ["the rig was repaired by restart-emulator after emulator_killed"]);
+    assert_eq!(verdict.notes, ["the rig was recovered by restart-emulator after emulator_killed"]);
     let told: Vec<RunEvent> = std::mem::take(&mut seen.0.lock().unwrap());
     let steps = told.iter().filter_map(|event| match event {
         RunEvent::Recovery(RecoveryEvent::Began { .. }) => Some("began"),
@@ -326,7 +326,7 @@ async fn a_cured_rig_gives_the_test_its_turn_back() {
 async fn a_repair_never_turns_a_failure_into_anything_else() {
     let record = Case::of(vec![red()]).made().await;
     assert_eq!(attempts(&record), [(Purpose::Test, false, Cause::TestFailed)]);
-    // Nor does a failure behind a cured attempt become flaky.
+    // Nor does a failure behind a recovered attempt become flaky.
     let record = Case::of(vec![lost(), Says(true), red()]).made().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::TestFailed);
 }
@@ -342,22 +342,22 @@ async fn spoiled_attempts_are_no_attempts() {
 }
 
 #[tokio::test]
-async fn the_budget_of_cures_is_for_the_whole_run() {
+async fn the_budget_of_recoveries_is_for_the_whole_run() {
     let binds = vec![lost(), Says(true), lost(), Says(true), lost()];
     let record = Case::of(binds).made().await;
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.kind, verdict.cause), (VerdictKind::EnvError, Cause::EmulatorKilled));
     assert_eq!(verdict.notes.len(), 2, "{:?}", verdict.notes);
-    let record = Case { cures: 0, ..Case::of(vec![lost()]) }.made().await;
+    let record = Case { max_recoveries: 0, ..Case::of(vec![lost()]) }.made().await;
     assert_eq!(record.attempts.len(), 1);
 }
 
 #[tokio::test]
-async fn without_a_proof_there_is_no_cure() {
+async fn a_step_without_proof_is_no_recovery() {
     let record = Case::of(vec![lost(), Says(false), Says(false)]).made().await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::EmulatorKilled);
-    let told = "not repaired: it was given time; board-answers";
+    let told = "not recovered: it was given time; board-answers";
     assert!(verdict.notes[0].contains(told), "{:?}", verdict.notes);
     // Nothing is asked, nothing answers: that proves nothing either.
     let record = Case::of(vec![lost(), silent(), silent()]).made().await;
@@ -376,7 +376,7 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     assert_eq!(verdict.cause, Cause::NoOutput);
     assert!(verdict.notes[0].contains("known-good"), "{:?}", verdict.notes);
 
-    // The test is silent, and so is what is known to talk: the rig is repaired.
+    // The test is silent, and so is what is known to talk: the rig is recovered.
     let binds = vec![silent(), red(), Says(true), green(), green()];
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     let verdict = record.verdict.clone().unwrap();
@@ -392,7 +392,7 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     assert_eq!(verdict.cause, Cause::NoOutput, "{}", verdict.summary);
     assert!(verdict.notes[0].contains("contradicts itself"), "{:?}", verdict.notes);
 
-    // A repair that the known-good image does not confirm is none.
+    // A recovery that the known-good image does not confirm is none.
     let binds = vec![lost(), Says(true), red(), Says(true), red()];
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
@@ -408,7 +408,7 @@ async fn garbage_is_the_wires_unless_it_comes_again_on_a_good_one() {
     let record = Case::of(vec![garbled(), Says(true), green()]).made().await;
     let doubted = (Purpose::Test, true, Cause::OutputLost);
     assert_eq!(attempts(&record), [doubted, (Purpose::Test, false, Cause::Passed)]);
-    // A repair without a known-good image vouches for no wire.
+    // A recovery without a known-good image vouches for no wire.
     let again = vec![garbled(), Says(true), garbled(), Says(true), garbled()];
     let record = Case::of(again).made().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::OutputLost);
@@ -519,18 +519,18 @@ async fn a_power_device_that_is_silent_twice_is_asked_no_more() {
 
 #[tokio::test]
 async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
-    let record = Case::of(vec![Says(true)]).recovered(Extent::Repair).await;
+    let record = Case::of(vec![Says(true)]).recovered(Extent::Recover).await;
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.cause, verdict.notes.len()), (Cause::ExpectationsMet, 0));
     // What was ill is asked again until it counts as healthy.
     let record = Case::of(vec![Says(false), Says(true), Says(true), Says(true)])
-        .recovered(Extent::Repair)
+        .recovered(Extent::Recover)
         .await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::ExpectationsMet);
     assert!(verdict.summary.contains("works again, by restart-emulator"), "{}", verdict.summary);
     let record = Case::of(vec![Says(false), Says(true), Says(true), Says(false)])
-        .recovered(Extent::Repair)
+        .recovered(Extent::Recover)
         .await;
     let verdict = record.verdict.unwrap();
     assert!(verdict.summary.contains("only now and then"), "{}", verdict.summary);
@@ -538,6 +538,6 @@ async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
     let record = Case::of(vec![Says(false)]).recovered(Extent::Ask).await;
     assert!(record.verdict.unwrap().summary.starts_with("does not work: board-answers"));
     let record =
-        Case::of(vec![Says(false), Says(false), Says(false)]).recovered(Extent::Repair).await;
+        Case::of(vec![Says(false), Says(false), Says(false)]).recovered(Extent::Recover).await;
     assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);
 }

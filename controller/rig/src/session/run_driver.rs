@@ -1,5 +1,5 @@
-//! A run being made: attempts, known-good images and repairs, in the order that
-//! [`Turns`] decides.
+//! A run being made: attempts, known-good images and recoveries, in the order that
+//! [`RetryPolicy`] decides.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use jig_model::recovery::Rung;
 use jig_model::rig_file::Resource;
 use jig_model::{Cause, Purpose, RunEvent, Verdict, VerdictKind};
 
-use super::bedside::Nurse;
+use super::dut_recovery::DutRecovery;
 use super::images::{self, ReadImage};
 use super::lab::{Lab, Seat};
 use super::ledger::{RunClock, RunEvents, RunLedger};
 use super::recorder::HealthRecorder;
 use super::recover::rungs;
+use super::retry_policy::{Control, Next, RetryPolicy, Step};
 use super::run::{Bench, Observer};
 use super::storage_retry::retried;
-use super::turns::{Control, Next, Step, Turns};
 use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, RunPatterns, perform};
 use crate::console::Syncing;
 use crate::recovery::{
-    Climbed, LONGEST, Means, canary_plan, climb, declared_plan, deploy_plan, repeatable,
+    LONGEST, LadderOutcome, Means, canary_plan, declared_plan, deploy_plan, repeatable, run_ladder,
 };
 use crate::store::{
     AttemptRecord, BootRecord, KnownFormat, LiveRun, Passed, RunRecord, StoreError,
@@ -45,7 +45,7 @@ pub(super) struct Attempted {
 }
 
 /// A run being made.
-pub(super) struct Making<'a> {
+pub(super) struct RunDriver<'a> {
     pub(super) bench: &'a Bench<'a>,
     /// Where it is made; another place after a fail-over.
     pub(super) seat: Seat<'a>,
@@ -57,10 +57,10 @@ pub(super) struct Making<'a> {
     pub(super) observer: Arc<dyn Observer>,
     pub(super) cancel: CancelToken,
     /// Decides what is done after each attempt.
-    pub(super) turns: Turns,
+    pub(super) retries: RetryPolicy,
     /// Whether the known-good image was the last that ran.
     pub(super) displaced: bool,
-    /// Attempts so far, canaries and bindings for repairs included: logs are numbered by it.
+    /// Attempts so far, canaries and bindings for recoveries included: logs are numbered by it.
     pub(super) number: u32,
     /// Logs that are whole but may not be durable yet.
     pub(super) syncing: Vec<Syncing>,
@@ -68,10 +68,10 @@ pub(super) struct Making<'a> {
     pub(super) recorder: HealthRecorder<'a>,
 }
 
-impl Making<'_> {
+impl RunDriver<'_> {
     /// Makes the test's next attempt that counts; returns what it amounts to.
-    pub(super) async fn turn(&mut self) -> Result<Verdict, StoreError> {
-        self.turns.begin();
+    pub(super) async fn run_test(&mut self) -> Result<Verdict, StoreError> {
+        self.retries.begin();
         let mut step = self.test().await?;
         loop {
             let Step { verdict, next } = step;
@@ -79,16 +79,16 @@ impl Making<'_> {
             step = match next {
                 Next::Done => return Ok(verdict),
                 Next::Again => self.test().await?,
-                Next::Repair => {
-                    let climbed = self.repair(verdict.cause).await;
-                    self.turns.repaired(verdict, &climbed)
+                Next::Recover => {
+                    let outcome = self.recovery(verdict.cause).await;
+                    self.retries.recovered(verdict, &outcome)
                 }
                 Next::Control => {
                     let control = self.control().await?;
-                    if self.turns.contradicts_itself(&control) {
+                    if self.retries.contradicts_itself(&control) {
                         self.doubt(Some(u32::MAX));
                     }
-                    let step = self.turns.controlled(verdict, control);
+                    let step = self.retries.controlled(verdict, control);
                     if step.next == Next::Again {
                         let text = "made again: what was not seen may have been lost on the way";
                         self.events.emit(RunEvent::Note { text: text.to_owned() });
@@ -103,11 +103,11 @@ impl Making<'_> {
     async fn test(&mut self) -> Result<Step, StoreError> {
         let Attempted { verdict, believed } =
             self.attempt(Purpose::Test, self.plan, self.images).await?;
-        Ok(self.turns.attempted(verdict, believed))
+        Ok(self.retries.attempted(verdict, believed))
     }
 
-    /// Repairs the rig.
-    async fn repair(&mut self, cause: Cause) -> Climbed {
+    /// Recovers the rig.
+    async fn recovery(&mut self, cause: Cause) -> LadderOutcome {
         // Nothing can be proven where nothing can be written. If that stays so, the proof says
         // it; and what the spoiled attempt could not write counts for nothing.
         drop(retried(|| self.live.update(|_| {})).await);
@@ -115,23 +115,27 @@ impl Making<'_> {
             drop(log.done().await);
         }
         let (rungs, within) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
-        self.climb(cause, &rungs, within).await
+        self.run_ladder(cause, &rungs, within).await
     }
 
-    pub(super) async fn climb(
+    pub(super) async fn run_ladder(
         &mut self,
         cause: Cause,
         rungs: &[Rung],
         within: Duration,
-    ) -> Climbed {
+    ) -> LadderOutcome {
         let cancel = self.cancel.clone();
         let place = self.seat.place.clone();
-        let mut nurse = Nurse::new(self, false);
-        let climbed = climb(cause, rungs, within, &mut nurse, &cancel).await;
-        // A place that the run had to leave was not cured.
-        let cured_by = climbed.cured_by.filter(|_| self.seat.place == place);
-        self.recorder.climbed(&place, cause, &Climbed { cured_by, ..climbed.clone() });
-        climbed
+        let mut recovery = DutRecovery::new(self, false);
+        let outcome = run_ladder(cause, rungs, within, &mut recovery, &cancel).await;
+        // A place that the run had to leave was not recovered.
+        let recovered_by = outcome.recovered_by.filter(|_| self.seat.place == place);
+        self.recorder.ladder_ended(
+            &place,
+            cause,
+            &LadderOutcome { recovered_by, ..outcome.clone() },
+        );
+        outcome
     }
 
     /// Runs the known-good image on the same place, in the same way.
@@ -141,7 +145,7 @@ impl Making<'_> {
         let images = BTreeMap::from([(None, image)]);
         let made = self.attempt(Purpose::Canary, &plan, &images).await?.verdict;
         if made.kind == VerdictKind::Pass {
-            self.turns.vouch();
+            self.retries.vouch();
         }
         if made.kind != VerdictKind::Cancelled {
             let (passed, words) =
@@ -231,7 +235,7 @@ impl Making<'_> {
             ledger,
             cancel: self.cancel.clone(),
             // One that is garbled again has its whole time.
-            again: purpose.is_test() && self.turns.makes_garbled_again(),
+            again: purpose.is_test() && self.retries.makes_garbled_again(),
             opened: &|console, handle| {
                 if purpose.is_test() {
                     observer.console(console, handle);
@@ -378,7 +382,7 @@ impl Making<'_> {
     }
 }
 
-/// Says what a place can be repaired with.
+/// Says what a place can be recovered with.
 pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means {
     let emulated = matches!(seat.resource, Resource::Emulator(_));
     let spare = spare.iter().filter(|spare| spare.place != seat.place);

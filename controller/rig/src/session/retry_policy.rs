@@ -1,12 +1,12 @@
-//! What a run does after each attempt, each known-good image and each repair. Pure.
+//! What a run does after each attempt, each known-good image and each recovery. Pure.
 //!
 //! # Design
 //! An attempt shows one of three things.
 //!
 //! - **Something was seen**: a pass, a failed case, a fault. It counts.
-//! - **The rig failed**: the attempt is none of the test's. The rig is repaired and the test has
-//!   its turn again, once per cure. What the attempt showed counts for nothing, for better or
-//!   worse: a failure that was seen is never made a pass by a repair.
+//! - **The rig failed**: the attempt is none of the test's. The rig is recovered and the test has
+//!   its turn again, once per recovery. What the attempt showed counts for nothing, for better or
+//!   worse: a failure that was seen is never made a pass by a recovery.
 //! - **Something was not seen**: silence, no end, a reset; nor does a console show an exit code,
 //!   or tell a flood from noise. The known-good image says whether the rig works *now*; whether it
 //!   worked *then* only the test itself can say, so it is made again. What is missing twice, with
@@ -21,7 +21,7 @@
 
 use jig_model::{Cause, Verdict, VerdictKind};
 
-use crate::recovery::{Climbed, Suspicion, suspicion};
+use crate::recovery::{LadderOutcome, Suspicion, suspicion};
 
 /// What a known-good image says of a rig.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub(super) enum Control {
 pub(super) enum Next {
     /// The known-good image is run.
     Control,
-    /// The rig is repaired.
-    Repair,
+    /// The rig is recovered.
+    Recover,
     /// The test is made again, and the last attempt does not count.
     Again,
     /// The turn is over.
@@ -59,9 +59,9 @@ pub(super) struct Step {
 
 /// What is known of the turns of a run.
 #[derive(Debug)]
-pub(super) struct Turns {
-    /// How many more times the rig may be repaired.
-    cures: u32,
+pub(super) struct RetryPolicy {
+    /// How many more times the rig may be recovered.
+    max_recoveries: u32,
     /// Whether a test is made again for what was not seen.
     looks_again: bool,
     /// This run has asked for what was not seen already.
@@ -74,33 +74,33 @@ pub(super) struct Turns {
     vouched: bool,
     /// The attempt of this turn in which something was not seen.
     first: Option<Verdict>,
-    /// What was repaired in this turn.
-    repairs: Vec<String>,
+    /// What was recovered in this turn.
+    recovers: Vec<String>,
 }
 
-impl Turns {
-    /// Begins a run in which the rig may be repaired this often; never means that whoever asked
+impl RetryPolicy {
+    /// Begins a run in which the rig may be recovered this often; never means that whoever asked
     /// wants one attempt, and what it shows.
-    pub(super) fn new(cures: u32) -> Self {
+    pub(super) fn new(max_recoveries: u32) -> Self {
         Self {
-            cures,
-            looks_again: cures > 0,
+            max_recoveries,
+            looks_again: max_recoveries > 0,
             asked: false,
             garbled: false,
             unmasked: false,
             vouched: false,
             first: None,
-            repairs: Vec::new(),
+            recovers: Vec::new(),
         }
     }
 
     /// Begins a turn of the test.
     pub(super) fn begin(&mut self) {
         self.first = None;
-        self.repairs.clear();
+        self.recovers.clear();
     }
 
-    /// Takes in that a known-good image has passed, here or as the proof of a repair.
+    /// Takes in that a known-good image has passed, here or as the proof of a recovery.
     pub(super) fn vouch(&mut self) {
         self.vouched = true;
     }
@@ -110,7 +110,7 @@ impl Turns {
     pub(super) fn attempted(&mut self, verdict: Verdict, believed: Option<Verdict>) -> Step {
         let verdict = match believed {
             Some(believed) if std::mem::replace(&mut self.garbled, true) && self.vouched => {
-                let note = "garbage came again after the rig was repaired: the target prints it";
+                let note = "garbage came again after the rig was recovered: the target prints it";
                 noted(believed, note)
             }
             Some(_) | None => verdict,
@@ -124,7 +124,7 @@ impl Turns {
 
     /// Tells whether an attempt that garbage spoils is made again, whatever it shows.
     pub(super) fn makes_garbled_again(&self) -> bool {
-        self.cures > 0 && !self.garbled
+        self.max_recoveries > 0 && !self.garbled
     }
 
     /// Tells whether the known-good image has failed, passed and failed again.
@@ -152,30 +152,30 @@ impl Turns {
         }
     }
 
-    /// Takes in what a repair came to, after an attempt that amounts to `verdict`.
-    pub(super) fn repaired(&mut self, verdict: Verdict, climbed: &Climbed) -> Step {
-        match climbed.cured_by {
+    /// Takes in what a recovery came to, after an attempt that amounts to `verdict`.
+    pub(super) fn recovered(&mut self, verdict: Verdict, outcome: &LadderOutcome) -> Step {
+        match outcome.recovered_by {
             Some(step) => {
                 let after = verdict.cause;
-                self.repairs.push(format!("the rig was repaired by {step} after {after}"));
+                self.recovers.push(format!("the rig was recovered by {step} after {after}"));
                 Step { verdict, next: Next::Again }
             }
-            None if climbed.cancelled => {
-                let words = "somebody asked to stop while the rig was repaired";
+            None if outcome.cancelled => {
+                let words = "somebody asked to stop while the rig was recovered";
                 self.done(Verdict::of(Cause::Cancelled, words))
             }
             None => {
-                self.done(noted(verdict, format!("the rig was not repaired: {}", climbed.detail)))
+                self.done(noted(verdict, format!("the rig was not recovered: {}", outcome.detail)))
             }
         }
     }
 
     /// The rig failed.
     fn spoiled(&mut self, verdict: Verdict) -> Step {
-        match self.cures.checked_sub(1) {
+        match self.max_recoveries.checked_sub(1) {
             Some(left) => {
-                self.cures = left;
-                Step { verdict, next: Next::Repair }
+                self.max_recoveries = left;
+                Step { verdict, next: Next::Recover }
             }
             None => self.done(verdict),
         }
@@ -208,7 +208,7 @@ impl Turns {
     }
 
     fn done(&mut self, mut verdict: Verdict) -> Step {
-        verdict.notes.append(&mut self.repairs);
+        verdict.notes.append(&mut self.recovers);
         Step { verdict, next: Next::Done }
     }
 }
@@ -267,13 +267,13 @@ mod tests {
         Garbled(Cause),
         /// The known-good image is asked.
         Says(Control),
-        /// The rig is repaired, by a known-good image's proof or without one.
-        Repair { cured: bool, vouched: bool },
+        /// The rig is recovered, by a known-good image's proof or without one.
+        Recover { recovered: bool, vouched: bool },
     }
 
     use Scene::{Garbled, Says, Test};
 
-    const CURED: Scene = Scene::Repair { cured: true, vouched: true };
+    const RECOVERED: Scene = Scene::Recover { recovered: true, vouched: true };
 
     fn good() -> Scene {
         Says(Control::Passed("good".to_owned()))
@@ -283,9 +283,9 @@ mod tests {
         Says(Control::Failed("bad".to_owned()))
     }
 
-    fn climbed(cured: bool) -> Climbed {
-        Climbed {
-            cured_by: cured.then_some(RecoveryStep::Reopen),
+    fn ladder_ended(recovered: bool) -> LadderOutcome {
+        LadderOutcome {
+            recovered_by: recovered.then_some(RecoveryStep::Reopen),
             detail: "asked".to_owned(),
             took: Duration::ZERO,
             cancelled: false,
@@ -293,35 +293,35 @@ mod tests {
     }
 
     /// Plays one turn out of a script that must fit; returns what it amounts to.
-    fn turn(turns: &mut Turns, script: &mut impl Iterator<Item = Scene>) -> Verdict {
-        turns.begin();
+    fn turn(retries: &mut RetryPolicy, script: &mut impl Iterator<Item = Scene>) -> Verdict {
+        retries.begin();
         let mut step = Step { verdict: Verdict::of(Cause::NoResults, ""), next: Next::Again };
         loop {
             let Step { verdict, next } = step;
             step = match (next, (next != Next::Done).then(|| script.next()).flatten()) {
                 (Next::Done, _) => return verdict,
                 (Next::Again, Some(Test(cause))) => {
-                    turns.attempted(Verdict::of(cause, "shown"), None)
+                    retries.attempted(Verdict::of(cause, "shown"), None)
                 }
-                (Next::Again, Some(Garbled(cause))) => turns.attempted(
+                (Next::Again, Some(Garbled(cause))) => retries.attempted(
                     Verdict::of(Cause::OutputLost, "garbage"),
                     Some(Verdict::of(cause, "shown")),
                 ),
-                (Next::Control, Some(Says(control))) => turns.controlled(verdict, control),
-                (Next::Repair, Some(Scene::Repair { cured, vouched })) => {
+                (Next::Control, Some(Says(control))) => retries.controlled(verdict, control),
+                (Next::Recover, Some(Scene::Recover { recovered, vouched })) => {
                     if vouched {
-                        turns.vouch();
+                        retries.vouch();
                     }
-                    turns.repaired(verdict, &climbed(cured))
+                    retries.recovered(verdict, &ladder_ended(recovered))
                 }
                 (next, scene) => panic!("{next:?} is asked for, {scene:?} comes"),
             };
         }
     }
 
-    fn amounts_to(cures: u32, script: &[Scene]) -> Verdict {
+    fn amounts_to(max_recoveries: u32, script: &[Scene]) -> Verdict {
         let mut script = script.iter().cloned();
-        let verdict = turn(&mut Turns::new(cures), &mut script);
+        let verdict = turn(&mut RetryPolicy::new(max_recoveries), &mut script);
         assert!(script.next().is_none(), "over too early: {verdict:?}");
         verdict
     }
@@ -330,14 +330,14 @@ mod tests {
     fn a_turn_amounts_to_what_is_proven_in_it() {
         use Cause::*;
         let none = || Says(Control::None);
-        let given_up = Scene::Repair { cured: false, vouched: false };
+        let given_up = Scene::Recover { recovered: false, vouched: false };
         for (script, wanted) in [
             // What is seen counts.
             (vec![Test(Passed)], Passed),
             (vec![Test(TestFailed)], TestFailed),
             // What the rig spoiled counts for nothing.
-            (vec![Test(EmulatorKilled), CURED, Test(Passed)], Passed),
-            (vec![Test(EmulatorKilled), CURED, Test(TestFailed)], TestFailed),
+            (vec![Test(EmulatorKilled), RECOVERED, Test(Passed)], Passed),
+            (vec![Test(EmulatorKilled), RECOVERED, Test(TestFailed)], TestFailed),
             (vec![Test(EmulatorKilled), given_up], EmulatorKilled),
             // What is missing twice is the target's; the stronger finding is told.
             (vec![Test(Hang), good(), Test(Hang), good()], Hang),
@@ -349,15 +349,15 @@ mod tests {
             (vec![Test(UnexpectedReset), good(), Test(Passed)], Unconfirmed),
             (vec![Test(PlanMismatch), good(), Test(TestFailed)], TestFailed),
             (vec![Test(IdentityMissing), good(), Test(Passed)], Passed),
-            // A repair in between proves nothing of what was missing before.
-            (vec![Test(Hang), good(), Test(EmulatorKilled), CURED, Test(Passed)], Unconfirmed),
+            // A recovery in between proves nothing of what was missing before.
+            (vec![Test(Hang), good(), Test(EmulatorKilled), RECOVERED, Test(Passed)], Unconfirmed),
             // The known-good image speaks against the rig, until it contradicts itself.
-            (vec![Test(Hang), bad(), CURED, Test(Passed)], Passed),
-            (vec![Test(Hang), bad(), CURED, Test(Hang), bad(), Test(Hang), bad()], Hang),
+            (vec![Test(Hang), bad(), RECOVERED, Test(Passed)], Passed),
+            (vec![Test(Hang), bad(), RECOVERED, Test(Hang), bad(), Test(Hang), bad()], Hang),
             // Garbage is the wire's, until it comes again on a good one.
-            (vec![Garbled(Hang), CURED, Test(Passed)], Passed),
-            (vec![Garbled(TestFailed), CURED, Garbled(TestFailed)], TestFailed),
-            (vec![Garbled(Hang), CURED, Garbled(Hang), good(), Garbled(Hang), good()], Hang),
+            (vec![Garbled(Hang), RECOVERED, Test(Passed)], Passed),
+            (vec![Garbled(TestFailed), RECOVERED, Garbled(TestFailed)], TestFailed),
+            (vec![Garbled(Hang), RECOVERED, Garbled(Hang), good(), Garbled(Hang), good()], Hang),
         ] {
             let found = amounts_to(2, &script);
             assert_eq!(found.cause, wanted, "{script:?}");
@@ -374,17 +374,17 @@ mod tests {
 
     #[test]
     fn a_run_of_many_turns_asks_once_for_what_was_not_seen() {
-        let mut turns = Turns::new(2);
+        let mut retries = RetryPolicy::new(2);
         let mut script = [
             [Test(Cause::Hang), good(), Test(Cause::Passed)].as_slice(),
             &[Test(Cause::Passed)],
             &[Test(Cause::Hang), good()],
             // The rig is still looked at.
-            &[Test(Cause::Hang), bad(), CURED, Test(Cause::Passed)],
+            &[Test(Cause::Hang), bad(), RECOVERED, Test(Cause::Passed)],
         ]
         .concat()
         .into_iter();
-        let causes: Vec<_> = (0..4).map(|_| turn(&mut turns, &mut script).cause).collect();
+        let causes: Vec<_> = (0..4).map(|_| turn(&mut retries, &mut script).cause).collect();
         use Cause::{Hang, Passed, Unconfirmed};
         assert_eq!(causes, [Unconfirmed, Passed, Hang, Passed]);
         assert!(script.next().is_none());
@@ -397,8 +397,8 @@ mod tests {
             (stopped.cause, stopped.notes[0].as_str()),
             (Cause::Cancelled, "the test had shown: hang: shown")
         );
-        let repaired = amounts_to(2, &[Test(Cause::ProbeLost), CURED, Test(Cause::Passed)]);
-        assert_eq!(repaired.notes, ["the rig was repaired by reopen after probe_lost"]);
+        let recovered = amounts_to(2, &[Test(Cause::ProbeLost), RECOVERED, Test(Cause::Passed)]);
+        assert_eq!(recovered.notes, ["the rig was recovered by reopen after probe_lost"]);
     }
 
     proptest! {
@@ -409,13 +409,13 @@ mod tests {
         fn no_turn_is_endless_or_better_than_its_attempts(
             shown in proptest::collection::vec((0..Cause::ALL.len(), any::<bool>()), 16),
             controls in proptest::collection::vec(0..3_u8, 16),
-            repairs in proptest::collection::vec(any::<(bool, bool)>(), 4),
-            cures in 0..4_u32,
+            recovers in proptest::collection::vec(any::<(bool, bool)>(), 4),
+            max_recoveries in 0..4_u32,
         ) {
-            let mut turns = Turns::new(cures);
-            turns.begin();
+            let mut retries = RetryPolicy::new(max_recoveries);
+            retries.begin();
             let (mut shown, mut controls) = (shown.into_iter(), controls.into_iter());
-            let mut repairs = repairs.into_iter();
+            let mut recovers = recovers.into_iter();
             let mut last = Cause::Passed;
             let mut missing = false;
             let mut step = Step { verdict: Verdict::of(Cause::NoResults, ""), next: Next::Again };
@@ -430,9 +430,9 @@ mod tests {
                         match garbled {
                             true => {
                                 let doubt = Verdict::of(Cause::OutputLost, "");
-                                turns.attempted(doubt, Some(shown))
+                                retries.attempted(doubt, Some(shown))
                             }
-                            false => turns.attempted(shown, None),
+                            false => retries.attempted(shown, None),
                         }
                     }
                     Next::Control => {
@@ -442,16 +442,16 @@ mod tests {
                             _ => Control::Failed(String::new()),
                         };
                         let identity = verdict.cause == Cause::IdentityMissing;
-                        let step = turns.controlled(verdict, control);
+                        let step = retries.controlled(verdict, control);
                         missing |= step.next == Next::Again && !identity;
                         step
                     }
-                    Next::Repair => {
-                        let (cured, vouched) = repairs.next().expect("more repairs than cures");
+                    Next::Recover => {
+                        let (recovered, vouched) = recovers.next().expect("more recoveries than allowed");
                         if vouched {
-                            turns.vouch();
+                            retries.vouch();
                         }
-                        turns.repaired(verdict, &climbed(cured))
+                        retries.recovered(verdict, &ladder_ended(recovered))
                     }
                 };
             };

@@ -6,8 +6,8 @@ use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck};
 use jig_model::{Cause, VerdictKind};
 
 use super::super::StartChecks;
-use super::cures::Bind::{self, Says};
-use super::cures::{Case, green};
+use super::recoveries::Bind::{self, Says};
+use super::recoveries::{Case, green};
 use crate::health::{HealthEvent, HealthState};
 
 /// A check of the host that says this.
@@ -48,7 +48,7 @@ fn after(event: HealthEvent, mut case: Case) -> Case {
 #[tokio::test]
 async fn a_test_that_cannot_work_is_not_begun() {
     let full = || checks(&[("disk", false), ("memory", true)], &[("disk", false)]);
-    // The ladder is climbed in vain: it is the disk that lacks.
+    // The ladder is run in vain: it is the disk that lacks.
     let case = with(vec![Says(false), Says(false)], full);
     let health = Arc::clone(&case.health);
     let record = case.made().await;
@@ -56,11 +56,11 @@ async fn a_test_that_cannot_work_is_not_begun() {
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.kind, verdict.cause), (VerdictKind::EnvError, Cause::StorageFailed));
     assert_eq!(verdict.summary, "before the test: disk: says false");
-    assert!(verdict.notes[0].starts_with("the rig was not repaired: "), "{:?}", verdict.notes);
+    assert!(verdict.notes[0].starts_with("the rig was not recovered: "), "{:?}", verdict.notes);
     assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Unhealthy);
-    // Who allows no repair gets none.
+    // Who allows no recovery gets none.
     let mut case = with(vec![], full);
-    case.cures = 0;
+    case.max_recoveries = 0;
     assert_eq!(case.made().await.verdict.unwrap().cause, Cause::StorageFailed);
 }
 
@@ -71,7 +71,7 @@ async fn a_rig_that_is_repaired_before_the_test_has_cost_it_nothing() {
         .await;
     assert_eq!(record.attempts.len(), 1);
     let verdict = record.verdict.unwrap();
-    let told = "the rig was repaired by restart-emulator before the test: disk: says false";
+    let told = "the rig was recovered by restart-emulator before the test: disk: says false";
     assert_eq!((verdict.cause, &verdict.notes[..]), (Cause::Passed, &[told.to_owned()][..]));
 }
 

@@ -1,10 +1,10 @@
-//! What is done to repair the rig, in words.
+//! What is done to recover the rig, in words.
 
 use jig_model::recovery::RecoveryEvent;
 
 use super::{Style, seconds};
 
-/// Says an event of a climb; may quote devices: escape before printing.
+/// Says an event of a ladder; may quote devices: escape before printing.
 pub(crate) fn repair_words(event: &RecoveryEvent) -> (String, Style) {
     match event {
         RecoveryEvent::Began { cause, ladder, within_ms } => {
@@ -12,7 +12,7 @@ pub(crate) fn repair_words(event: &RecoveryEvent) -> (String, Style) {
             let steps: Vec<_> = steps.map(|rung| rung.step.as_str()).collect();
             let steps = if steps.is_empty() { "no step".to_owned() } else { steps.join(", ") };
             let within = seconds(*within_ms);
-            (format!("{cause}: the rig is repaired, within {within}: {steps}"), Style::Warn)
+            (format!("{cause}: the rig is recovered, within {within}: {steps}"), Style::Warn)
         }
         RecoveryEvent::Step { step } => {
             let meaning = step.meaning().trim_end_matches('.');
@@ -24,11 +24,11 @@ pub(crate) fn repair_words(event: &RecoveryEvent) -> (String, Style) {
         RecoveryEvent::Proof { step, ok: false, detail, took_ms } => {
             (format!("{step} did not help, in {}: {detail}", seconds(*took_ms)), Style::Warn)
         }
-        RecoveryEvent::Ended { cured_by: Some(step), took_ms, .. } => {
+        RecoveryEvent::Ended { recovered_by: Some(step), took_ms, .. } => {
             (format!("the rig works again, by {step}, after {}", seconds(*took_ms)), Style::Good)
         }
-        RecoveryEvent::Ended { cured_by: None, took_ms, detail } => {
-            (format!("the rig was not repaired in {}: {detail}", seconds(*took_ms)), Style::Bad)
+        RecoveryEvent::Ended { recovered_by: None, took_ms, detail } => {
+            (format!("the rig was not recovered in {}: {detail}", seconds(*took_ms)), Style::Bad)
         }
     }
 }

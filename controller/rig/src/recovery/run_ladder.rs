@@ -1,4 +1,4 @@
-//! Climbing the ladder: one step after the other, until one has proven its worth.
+//! Running the ladder the ladder: one step after the other, until one has proven its worth.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Proof {
 ///
 /// Both futures are dropped when their time is over or somebody asks to stop; a step must
 /// leave nothing half done that its repetition would not put right.
-pub trait Bedside {
+pub trait StepActions {
     /// Takes a step; says what was done, or why it failed.
     fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>>;
     /// Proves that the rig works after it.
@@ -35,11 +35,11 @@ pub trait Bedside {
     fn tell(&mut self, event: RecoveryEvent);
 }
 
-/// How a climb ended.
+/// How a ladder ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Climbed {
-    /// The step that cured, if one did.
-    pub cured_by: Option<RecoveryStep>,
+pub struct LadderOutcome {
+    /// The step that recovered, if one did.
+    pub recovered_by: Option<RecoveryStep>,
     /// One line for people: what helped, or what is wrong at the end.
     pub detail: String,
     /// How long it took.
@@ -48,12 +48,12 @@ pub struct Climbed {
     pub cancelled: bool,
 }
 
-/// How long a proof may take, within the time of the whole climb: a canary on a slow board.
+/// How long a proof may take, within the time of the whole ladder: a canary on a slow board.
 const PROOF: Duration = Duration::from_secs(90);
 
-/// Returns how long a ladder takes at most: each step and its proof, or the time that a climb
+/// Returns how long a ladder takes at most: each step and its proof, or the time that a ladder
 /// is given.
-pub fn climb_within(rungs: &[Rung], within: Duration) -> Duration {
+pub fn ladder_timeout(rungs: &[Rung], within: Duration) -> Duration {
     let taken = rungs.iter().filter(|rung| rung.skip.is_none());
     let longest = taken.map(|rung| {
         let proof = if rung.step == RecoveryStep::OutOfService { Duration::ZERO } else { PROOF };
@@ -62,19 +62,23 @@ pub fn climb_within(rungs: &[Rung], within: Duration) -> Duration {
     longest.fold(Duration::ZERO, Duration::saturating_add).min(within)
 }
 
-/// Climbs until a step is proven to have cured, the ladder or the time is at its end, or
+/// Runs until a step is proven to have recovered, the ladder or the time is at its end, or
 /// somebody asks to stop.
-pub async fn climb(
+pub async fn run_ladder(
     cause: Cause,
     rungs: &[Rung],
     within: Duration,
-    bedside: &mut dyn Bedside,
+    dut_recovery: &mut dyn StepActions,
     cancel: &CancelToken,
-) -> Climbed {
+) -> LadderOutcome {
     let began = Instant::now();
     let end = began + within;
-    bedside.tell(RecoveryEvent::Began { cause, ladder: rungs.to_vec(), within_ms: millis(within) });
-    let mut cured_by = None;
+    dut_recovery.tell(RecoveryEvent::Began {
+        cause,
+        ladder: rungs.to_vec(),
+        within_ms: millis(within),
+    });
+    let mut recovered_by = None;
     let mut cancelled = false;
     let mut found = false;
     let mut detail = "no step of the ladder can be taken at this place".to_owned();
@@ -86,17 +90,17 @@ pub async fn climb(
             break;
         }
         let since = Instant::now();
-        bedside.tell(RecoveryEvent::Step { step: rung.step });
+        dut_recovery.tell(RecoveryEvent::Step { step: rung.step });
         let taken = tokio::select! {
             biased;
             () = cancel.cancelled() => {
                 cancelled = true;
                 Taken { asked: true, proof: no("somebody asked to stop") }
             }
-            taken = take(rung, end, bedside) => taken,
+            taken = take(rung, end, dut_recovery) => taken,
         };
         let Taken { asked, proof } = taken;
-        bedside.tell(RecoveryEvent::Proof {
+        dut_recovery.tell(RecoveryEvent::Proof {
             step: rung.step,
             ok: proof.ok,
             detail: proof.detail.clone(),
@@ -108,12 +112,12 @@ pub async fn climb(
             found |= asked;
         }
         if proof.ok {
-            cured_by = Some(rung.step);
+            recovered_by = Some(rung.step);
         }
         if proof.ok || cancelled {
             break;
         }
-        let pause = bedside.again(rung.step, first.elapsed()).filter(|_| asked);
+        let pause = dut_recovery.again(rung.step, first.elapsed()).filter(|_| asked);
         next = match pause {
             None => rungs.next().map(|rung| (rung, Instant::now())),
             Some(pause) => {
@@ -127,8 +131,12 @@ pub async fn climb(
         };
     }
     let took = began.elapsed();
-    bedside.tell(RecoveryEvent::Ended { cured_by, took_ms: millis(took), detail: detail.clone() });
-    Climbed { cured_by, detail, took, cancelled }
+    dut_recovery.tell(RecoveryEvent::Ended {
+        recovered_by,
+        took_ms: millis(took),
+        detail: detail.clone(),
+    });
+    LadderOutcome { recovered_by, detail, took, cancelled }
 }
 
 /// A step that was taken.
@@ -143,20 +151,20 @@ fn no(detail: impl Into<String>) -> Proof {
 }
 
 /// Takes one step and asks for its proof.
-async fn take(rung: &Rung, end: Instant, bedside: &mut dyn Bedside) -> Taken {
+async fn take(rung: &Rung, end: Instant, dut_recovery: &mut dyn StepActions) -> Taken {
     let step = rung.step;
     let until = end.min(Instant::now() + Duration::from_millis(rung.budget_ms));
-    let done = match timeout_at(until, bedside.act(step)).await {
+    let done = match timeout_at(until, dut_recovery.act(step)).await {
         Ok(Ok(done)) => done,
         Ok(Err(why)) => return Taken { asked: false, proof: no(why) },
         Err(_) => return Taken { asked: false, proof: no(format!("{step} took too long")) },
     };
     if step == RecoveryStep::OutOfService {
-        // The end of the ladder: it hides the fault and cures nothing.
+        // The end of the ladder: it hides the fault and recoveries nothing.
         return Taken { asked: false, proof: no(done) };
     }
     let until = end.min(Instant::now() + PROOF);
-    let proof = match timeout_at(until, bedside.prove(step)).await {
+    let proof = match timeout_at(until, dut_recovery.prove(step)).await {
         Ok(proof) => Proof { detail: format!("{done}; {}", proof.detail), ..proof },
         Err(_) => no(format!("{done}; the proof took too long")),
     };
@@ -170,10 +178,10 @@ mod tests {
     use super::*;
     use crate::recovery::{Means, ladder};
 
-    /// A rig that one step cures, of which some fail or hang.
+    /// A rig that one step recoveries, of which some fail or hang.
     #[derive(Default)]
     struct Patient {
-        cured_by: Option<RecoveryStep>,
+        recovered_by: Option<RecoveryStep>,
         fails: Vec<RecoveryStep>,
         hangs: Vec<RecoveryStep>,
         proof_hangs: bool,
@@ -184,7 +192,7 @@ mod tests {
         stop_at: Option<(RecoveryStep, CancelToken)>,
     }
 
-    impl Bedside for Patient {
+    impl StepActions for Patient {
         fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
             Box::pin(async move {
                 assert_eq!(self.told.last(), Some(&RecoveryEvent::Step { step }), "told first");
@@ -205,10 +213,10 @@ mod tests {
                     std::future::pending::<()>().await;
                 }
                 let waits = self.done.iter().filter(|step| **step == RecoveryStep::Wait).count();
-                if self.cured_by == Some(RecoveryStep::Wait) && waits < 3 {
+                if self.recovered_by == Some(RecoveryStep::Wait) && waits < 3 {
                     return no("not yet");
                 }
-                Proof { ok: self.cured_by == Some(step), detail: "asked".to_owned() }
+                Proof { ok: self.recovered_by == Some(step), detail: "asked".to_owned() }
             })
         }
         fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {
@@ -231,29 +239,29 @@ mod tests {
         ladder(&Recovery::default(), &means)
     }
 
-    async fn climb_with(patient: &mut Patient, within: u64) -> Climbed {
+    async fn run_ladder_with(patient: &mut Patient, within: u64) -> LadderOutcome {
         let cancel = patient.stop_at.as_ref().map_or_else(CancelToken::new, |(_, c)| c.clone());
         let within = Duration::from_secs(within);
-        climb(Cause::ProbeLost, &all(), within, patient, &cancel).await
+        run_ladder(Cause::ProbeLost, &all(), within, patient, &cancel).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_first_step_that_is_proven_ends_the_climb() {
         let mut patient = Patient {
-            cured_by: Some(RecoveryStep::PowerCycle),
+            recovered_by: Some(RecoveryStep::PowerCycle),
             fails: vec![RecoveryStep::Reset],
             hangs: vec![RecoveryStep::AttachUnderReset],
             ..Patient::default()
         };
-        let climbed = climb_with(&mut patient, 600).await;
-        assert_eq!(climbed.cured_by, Some(RecoveryStep::PowerCycle));
-        assert_eq!(climbed.detail, "done; asked");
+        let outcome = run_ladder_with(&mut patient, 600).await;
+        assert_eq!(outcome.recovered_by, Some(RecoveryStep::PowerCycle));
+        assert_eq!(outcome.detail, "done; asked");
         let steps = &RecoveryStep::ALL[..6];
         let taken: Vec<_> =
             steps.iter().filter(|s| **s != RecoveryStep::RestartEmulator).copied().collect();
         assert_eq!(patient.done, taken);
         // The one that hung was given its budget, no more.
-        assert_eq!(climbed.took, RecoveryStep::AttachUnderReset.budget());
+        assert_eq!(outcome.took, RecoveryStep::AttachUnderReset.budget());
         let proofs = patient.told.iter().filter(|e| matches!(e, RecoveryEvent::Proof { .. }));
         assert_eq!(proofs.count(), taken.len());
         assert!(
@@ -261,26 +269,26 @@ mod tests {
         );
         assert!(matches!(
             patient.told.last(),
-            Some(RecoveryEvent::Ended { cured_by: Some(_), .. })
+            Some(RecoveryEvent::Ended { recovered_by: Some(_), .. })
         ));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_step_without_proof_cures_nothing_and_the_last_takes_out_of_service() {
+    async fn a_step_without_proof_recovers_nothing_and_the_last_takes_out_of_service() {
         let mut patient = Patient::default();
-        let climbed = climb_with(&mut patient, 600).await;
-        assert_eq!((climbed.cured_by, climbed.cancelled), (None, false));
+        let outcome = run_ladder_with(&mut patient, 600).await;
+        assert_eq!((outcome.recovered_by, outcome.cancelled), (None, false));
         assert_eq!(patient.done.last(), Some(&RecoveryStep::OutOfService));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_step_that_may_help_the_next_time_is_taken_again_for_a_while() {
-        for (patience, cured) in [(None, false), (Some(1), false), (Some(2), true)] {
+        for (patience, recovered) in [(None, false), (Some(1), false), (Some(2), true)] {
             let patience = patience.map(Duration::from_secs);
-            let cured_by = Some(RecoveryStep::Wait);
-            let mut patient = Patient { cured_by, patience, ..Patient::default() };
-            let climbed = climb_with(&mut patient, 600).await;
-            assert_eq!(climbed.cured_by.is_some(), cured, "{patience:?}");
+            let recovered_by = Some(RecoveryStep::Wait);
+            let mut patient = Patient { recovered_by, patience, ..Patient::default() };
+            let outcome = run_ladder_with(&mut patient, 600).await;
+            assert_eq!(outcome.recovered_by.is_some(), recovered, "{patience:?}");
             // Each time it is told, and has its proof.
             let told = |event: &&RecoveryEvent| {
                 matches!(event, RecoveryEvent::Proof { step: RecoveryStep::Wait, .. })
@@ -297,22 +305,22 @@ mod tests {
             std::future::pending().await
         };
         let (rungs, within) = (all(), Duration::from_secs(600));
-        let climbed = tokio::select! {
-            climbed = climb(Cause::ProbeLost, &rungs, within, &mut patient, &cancel) => climbed,
+        let outcome = tokio::select! {
+            outcome = run_ladder(Cause::ProbeLost, &rungs, within, &mut patient, &cancel) => outcome,
             never = stops => never,
         };
-        assert_eq!((climbed.cancelled, climbed.took), (true, half_a_minute));
+        assert_eq!((outcome.cancelled, outcome.took), (true, half_a_minute));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_whole_climb_is_bounded_whatever_hangs() {
+    async fn the_whole_ladder_is_bounded_whatever_hangs() {
         let hangs = RecoveryStep::ALL.to_vec();
         let mut patient = Patient { hangs, ..Patient::default() };
-        assert_eq!(climb_with(&mut patient, 40).await.took, Duration::from_secs(40));
+        assert_eq!(run_ladder_with(&mut patient, 40).await.took, Duration::from_secs(40));
         let mut patient = Patient { proof_hangs: true, ..Patient::default() };
-        let climbed = climb_with(&mut patient, 100).await;
-        assert_eq!(climbed.took, Duration::from_secs(100));
-        assert!(climbed.cured_by.is_none());
+        let outcome = run_ladder_with(&mut patient, 100).await;
+        assert_eq!(outcome.took, Duration::from_secs(100));
+        assert!(outcome.recovered_by.is_none());
     }
 
     #[test]
@@ -321,17 +329,17 @@ mod tests {
         let given = Recovery::default().within;
         let rungs = ladder(&Recovery::default(), &emulated);
         let steps = RecoveryStep::RestartEmulator.budget() + RecoveryStep::Wait.budget();
-        assert_eq!(climb_within(&rungs, given), steps + PROOF * 2);
-        assert_eq!(climb_within(&all(), given), given);
-        assert_eq!(climb_within(&[], given), Duration::ZERO);
+        assert_eq!(ladder_timeout(&rungs, given), steps + PROOF * 2);
+        assert_eq!(ladder_timeout(&all(), given), given);
+        assert_eq!(ladder_timeout(&[], given), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_asks_to_stop_is_heard_within_a_step() {
         let stop_at = Some((RecoveryStep::Reset, CancelToken::new()));
         let mut patient = Patient { stop_at, ..Patient::default() };
-        let climbed = climb_with(&mut patient, 600).await;
-        assert!(climbed.cancelled && climbed.cured_by.is_none());
+        let outcome = run_ladder_with(&mut patient, 600).await;
+        assert!(outcome.cancelled && outcome.recovered_by.is_none());
         assert_eq!(patient.done, [RecoveryStep::Reopen, RecoveryStep::Reset]);
     }
 }

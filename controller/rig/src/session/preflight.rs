@@ -4,9 +4,9 @@
 //! *The look is beside what a start does anyway*: reading images, making the run's folder. So it
 //! opens no port and switches no outlet; the run's own first command tells of these as soon.
 //!
-//! *A place that is not well is asked itself*, as after a repair: its emulator is tried, its
+//! *A place that is not well is asked itself*, as after a recovery: its emulator is tried, its
 //! debug port read. One that is well is not, because that costs more than a short test; nor is
-//! one that may not be repaired, because there the test itself names what is wrong.
+//! one that may not be recovered, because there the test itself names what is wrong.
 //!
 //! *What passes is not noted.* The end of the run tells the same, and would count twice.
 
@@ -17,11 +17,11 @@ use jig_model::{Cause, RunEvent, Verdict};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::bedside::{Nurse, verdict_of};
+use super::dut_recovery::{DutRecovery, verdict_of};
 use super::lab::{Lab, StartChecks};
-use super::making::Making;
 use super::recover::rungs;
 use super::run::SessionRequest;
+use super::run_driver::RunDriver;
 use crate::attempt::EventSink as _;
 use crate::health::{HealthEvent, HealthState, examine};
 
@@ -56,13 +56,13 @@ struct Findings {
 }
 
 /// A look under way; ends when dropped.
-pub(super) struct FirstLook {
+pub(super) struct Preflight {
     looking: JoinSet<Findings>,
-    /// Whether the rig may be repaired. Once: what breaks again, breaks under the test.
-    repairs: bool,
+    /// Whether the rig may be recovered. Once: what breaks again, breaks under the test.
+    recovers: bool,
 }
 
-impl FirstLook {
+impl Preflight {
     /// Begins to look at what the place of a run stands on. Call within a tokio runtime.
     pub(super) fn begin(lab: &dyn Lab, request: &SessionRequest) -> Self {
         let mut looking = JoinSet::new();
@@ -70,8 +70,9 @@ impl FirstLook {
         if !checks.should.is_empty() {
             looking.spawn(look(checks));
         }
-        let cures = request.cures.unwrap_or(request.profile.recovery.cures);
-        Self { looking, repairs: cures > 0 }
+        let max_recoveries =
+            request.max_recoveries.unwrap_or(request.profile.recovery.max_recoveries);
+        Self { looking, recovers: max_recoveries > 0 }
     }
 
     /// Returns what was found. A look that could not be made has found nothing.
@@ -115,17 +116,17 @@ pub(super) struct Ready {
     pub(super) unfit: Option<Verdict>,
 }
 
-impl Making<'_> {
-    /// Waits for the look's end, and repairs the rig if the test cannot be begun as it is.
-    pub(super) async fn ready(&mut self, look: FirstLook) -> Ready {
-        let (cancel, repairs) = (self.cancel.clone(), look.repairs);
+impl RunDriver<'_> {
+    /// Waits for the look's end, and recoveries the rig if the test cannot be begun as it is.
+    pub(super) async fn ready(&mut self, look: Preflight) -> Ready {
+        let (cancel, recovers) = (self.cancel.clone(), look.recovers);
         let findings = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ready::default(),
             findings = look.findings() => findings,
         };
         // Asked before what follows is noted: what was just seen needs no second look.
-        let ill = repairs && self.ill();
+        let ill = recovers && self.ill();
         let reports: Vec<CheckReport> =
             findings.must.iter().chain(&findings.should).map(|one| one.report.clone()).collect();
         for report in &reports {
@@ -138,7 +139,7 @@ impl Making<'_> {
             findings.should.iter().map(|one| format!("before the test: {}", one.words())).collect();
         let missing = findings.must.first().map(|one| (one.cause, one.words()));
         let unfit = match missing {
-            Some((cause, words)) if repairs => self.prepared(cause, words, &mut notes).await,
+            Some((cause, words)) if recovers => self.prepared(cause, words, &mut notes).await,
             Some((cause, words)) => Some(unfit(cause, &words)),
             None if ill => match self.asked().await {
                 Err(words) => self.prepared(Cause::RigUnhealthy, words, &mut notes).await,
@@ -158,11 +159,11 @@ impl Making<'_> {
     /// Asks the board itself; says what is wrong with it.
     async fn asked(&mut self) -> Result<(), String> {
         let (cancel, resource) = (self.cancel.clone(), self.seat.resource.clone());
-        let mut nurse = Nurse::new(self, false);
+        let mut recovery = DutRecovery::new(self, false);
         let reports = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
-            reports = nurse.examined(&resource) => reports?,
+            reports = recovery.examined(&resource) => reports?,
         };
         for report in reports.iter().filter(|report| !report.ok) {
             self.events.emit(RunEvent::Health(report.clone()));
@@ -170,7 +171,7 @@ impl Making<'_> {
         verdict_of(&reports).map(drop)
     }
 
-    /// Repairs a rig that no test can be begun on; returns what the run amounts to if that
+    /// Recovers a rig that no test can be begun on; returns what the run amounts to if that
     /// fails.
     async fn prepared(
         &mut self,
@@ -179,19 +180,19 @@ impl Making<'_> {
         notes: &mut Vec<String>,
     ) -> Option<Verdict> {
         let (rungs, within) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
-        let climbed = self.climb(cause, &rungs, within).await;
-        match climbed.cured_by {
+        let outcome = self.run_ladder(cause, &rungs, within).await;
+        match outcome.recovered_by {
             Some(step) => {
-                notes.push(format!("the rig was repaired by {step} before the test: {words}"));
+                notes.push(format!("the rig was recovered by {step} before the test: {words}"));
                 None
             }
-            None if climbed.cancelled => {
-                let words = "somebody asked to stop while the rig was repaired";
+            None if outcome.cancelled => {
+                let words = "somebody asked to stop while the rig was recovered";
                 Some(Verdict::of(Cause::Cancelled, words))
             }
             None => {
                 let mut unfit = unfit(cause, &words);
-                unfit.notes.push(format!("the rig was not repaired: {}", climbed.detail));
+                unfit.notes.push(format!("the rig was not recovered: {}", outcome.detail));
                 Some(unfit)
             }
         }

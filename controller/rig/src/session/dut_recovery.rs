@@ -9,11 +9,11 @@ use jig_model::rig_file::Resource;
 use jig_model::{Cause, PlaceName, RunEvent, chain};
 use tokio::time::{Instant, sleep};
 
-use super::making::Making;
-use super::turns::Control;
+use super::retry_policy::Control;
+use super::run_driver::RunDriver;
 use crate::attempt::{AttemptError, BindRequest, Bound, EventSink};
 use crate::health::{HealthEvent, examine};
-use crate::recovery::{Bedside, ENUMERATION, Proof};
+use crate::recovery::{ENUMERATION, Proof, StepActions};
 
 /// How long one check may take; each has its own, shorter limit.
 const CHECK: Duration = Duration::from_secs(20);
@@ -29,24 +29,24 @@ const HOST: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 3 });
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Takes the steps for a run.
-pub(super) struct Nurse<'m, 'a> {
-    making: &'m mut Making<'a>,
-    /// Whether what checks say is noted: within a climb only its outcome counts.
+pub(super) struct DutRecovery<'m, 'a> {
+    driver: &'m mut RunDriver<'a>,
+    /// Whether what checks say is noted: within a ladder only its outcome counts.
     recorded: bool,
     /// How often what switches the board's power has not answered, since it last had time.
     unanswered: u32,
 }
 
-impl<'m, 'a> Nurse<'m, 'a> {
-    pub(super) fn new(making: &'m mut Making<'a>, recorded: bool) -> Self {
-        Self { making, recorded, unanswered: 0 }
+impl<'m, 'a> DutRecovery<'m, 'a> {
+    pub(super) fn new(driver: &'m mut RunDriver<'a>, recorded: bool) -> Self {
+        Self { driver, recorded, unanswered: 0 }
     }
 }
 
 /// A device that did not answer so often is asked no more: each time costs its whole time-out.
 const SILENT: u32 = 2;
 
-impl Bedside for Nurse<'_, '_> {
+impl StepActions for DutRecovery<'_, '_> {
     fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(self.take(step))
     }
@@ -63,7 +63,7 @@ impl Bedside for Nurse<'_, '_> {
     }
 
     fn tell(&mut self, event: RecoveryEvent) {
-        self.making.events.emit(RunEvent::Recovery(event));
+        self.driver.events.emit(RunEvent::Recovery(event));
     }
 }
 
@@ -75,7 +75,7 @@ fn said(error: &DriverError) -> String {
     chain(error)
 }
 
-impl Nurse<'_, '_> {
+impl DutRecovery<'_, '_> {
     async fn take(&mut self, step: RecoveryStep) -> Result<String, String> {
         match step {
             // The power of another place is another device's, maybe.
@@ -98,7 +98,7 @@ impl Nurse<'_, '_> {
             RecoveryStep::RestartEmulator => Ok("a new emulator was started".to_owned()),
             RecoveryStep::Reset => self.reset().await,
             RecoveryStep::AttachUnderReset => self.attach_under_reset().await,
-            RecoveryStep::ReflashKnownGood => match self.making.control().await {
+            RecoveryStep::ReflashKnownGood => match self.driver.control().await {
                 Ok(Control::Passed(words)) => Ok(words),
                 Ok(Control::Failed(words)) => Err(words),
                 Ok(Control::None) => Err("there is no known-good image".to_owned()),
@@ -107,11 +107,11 @@ impl Nurse<'_, '_> {
             },
             RecoveryStep::PowerCycle => self.cycle(None).await,
             RecoveryStep::LongPowerCycle => {
-                let off = self.making.seat.profile.recovery.long_off;
+                let off = self.driver.seat.profile.recovery.long_off;
                 self.cycle(Some(off)).await
             }
             RecoveryStep::HubCycle => {
-                let done = self.making.bench.lab.cycle_hub(&self.making.seat.place).await?;
+                let done = self.driver.bench.lab.cycle_hub(&self.driver.seat.place).await?;
                 self.comes_back().await;
                 Ok(done)
             }
@@ -122,7 +122,7 @@ impl Nurse<'_, '_> {
             RecoveryStep::FailOver => self.fail_over().await,
             RecoveryStep::OutOfService => {
                 let why = "no step of the ladder was proven to help";
-                self.making.recorder.quarantine(&self.making.seat.place, why);
+                self.driver.recorder.quarantine(&self.driver.seat.place, why);
                 Ok(format!("the place is out of service: {why}"))
             }
         }
@@ -146,19 +146,19 @@ impl Nurse<'_, '_> {
 
     /// Binds the place under a number of its own.
     fn bind(&mut self, resource: &Resource) -> Result<Bound, String> {
-        self.making.number += 1;
-        let making = &*self.making;
+        self.driver.number += 1;
+        let driver = &*self.driver;
         let request = BindRequest {
-            number: making.number,
-            profile: &making.seat.profile,
+            number: driver.number,
+            profile: &driver.seat.profile,
             resource,
-            factory: making.seat.factory,
-            dir: making.live.dir(),
-            evidence: &making.evidence(),
-            clock: Arc::new(making.clock()),
-            events: Arc::clone(&making.events) as Arc<dyn EventSink>,
-            image_sets: making.bench.image_sets,
-            ledger: making.ledger(),
+            factory: driver.seat.factory,
+            dir: driver.live.dir(),
+            evidence: &driver.evidence(),
+            clock: Arc::new(driver.clock()),
+            events: Arc::clone(&driver.events) as Arc<dyn EventSink>,
+            image_sets: driver.bench.image_sets,
+            ledger: driver.ledger(),
         };
         Bound::bind(request).map_err(|error| words(&error))
     }
@@ -170,7 +170,7 @@ impl Nurse<'_, '_> {
     ) -> Result<Vec<CheckReport>, String> {
         self.power_answers()?;
         let mut bound = self.bind(resource)?;
-        let outlet = self.making.seat.outlet.is_some();
+        let outlet = self.driver.seat.outlet.is_some();
         let powered = match bound.protocols.power.as_mut().filter(|_| outlet) {
             Some(power) => power.on().await,
             None => Ok(()),
@@ -186,7 +186,7 @@ impl Nurse<'_, '_> {
     }
 
     async fn reset(&mut self) -> Result<String, String> {
-        let resource = self.making.seat.resource.clone();
+        let resource = self.driver.seat.resource.clone();
         let mut bound = self.bind(&resource)?;
         let done = async {
             // A board is reset by whoever holds it, so it is taken up first.
@@ -205,7 +205,7 @@ impl Nurse<'_, '_> {
     }
 
     async fn attach_under_reset(&mut self) -> Result<String, String> {
-        let Resource::Probe(mut probe) = self.making.seat.resource.clone() else {
+        let Resource::Probe(mut probe) = self.driver.seat.resource.clone() else {
             return Err("the board hangs on no probe".to_owned());
         };
         probe.under_reset = true;
@@ -215,7 +215,7 @@ impl Nurse<'_, '_> {
     }
 
     async fn cycle(&mut self, off_time: Option<Duration>) -> Result<String, String> {
-        let resource = self.making.seat.resource.clone();
+        let resource = self.driver.seat.resource.clone();
         let mut bound = self.bind(&resource)?;
         let done = match powered(&mut bound.protocols.power) {
             Ok(power) => power.cycle(off_time).await.map_err(|error| self.power_failed(&error)),
@@ -232,19 +232,19 @@ impl Nurse<'_, '_> {
 
     /// Returns how long it is waited for what passes by itself.
     fn patience(&self) -> Duration {
-        let emulated = matches!(self.making.seat.resource, Resource::Emulator(_));
+        let emulated = matches!(self.driver.seat.resource, Resource::Emulator(_));
         if emulated { HOST } else { BACK }
     }
 
     /// Waits until what the place stands on is well and its board answers again, if that comes at
     /// all: the proof that follows tells.
     async fn comes_back(&mut self) {
-        let resource = self.making.seat.resource.clone();
+        let resource = self.driver.seat.resource.clone();
         let until = Instant::now() + self.patience();
         while Instant::now() < until {
             // What was silent has time now, and may answer again.
             self.unanswered = 0;
-            let mut host = self.making.bench.lab.host_checks(&self.making.seat.place);
+            let mut host = self.driver.bench.lab.host_checks(&self.driver.seat.place);
             if verdict_of(&examine(&mut host, CHECK).await).is_ok()
                 && self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok())
             {
@@ -256,15 +256,15 @@ impl Nurse<'_, '_> {
 
     /// Moves the run to the first equivalent place that is free.
     async fn fail_over(&mut self) -> Result<String, String> {
-        let making = &mut *self.making;
-        let here = making.seat.place.clone();
+        let driver = &mut *self.driver;
+        let here = driver.seat.place.clone();
         let mut taken: Vec<String> = Vec::new();
-        for spare in making.bench.spare.iter().filter(|seat| seat.place != here) {
-            match making.bench.lab.claim(&spare.place).await {
+        for spare in driver.bench.spare.iter().filter(|seat| seat.place != here) {
+            match driver.bench.lab.claim(&spare.place).await {
                 Ok(()) => {
-                    making.seat = spare.clone();
+                    driver.seat = spare.clone();
                     let place: PlaceName = spare.place.clone();
-                    let noted = making.live.note(|record| record.place = Some(place));
+                    let noted = driver.live.note(|record| record.place = Some(place));
                     noted.map_err(|error| chain(&error))?;
                     return Ok(format!("the run moved from place {here} to {}", spare.place));
                 }
@@ -281,30 +281,30 @@ impl Nurse<'_, '_> {
             return proof(false, why);
         }
         let mut reports =
-            examine(&mut self.making.bench.lab.host_checks(&self.making.seat.place), CHECK).await;
-        let resource = self.making.seat.resource.clone();
+            examine(&mut self.driver.bench.lab.host_checks(&self.driver.seat.place), CHECK).await;
+        let resource = self.driver.seat.resource.clone();
         match self.examined(&resource).await {
             Ok(more) => reports.extend(more),
             Err(why) => return proof(false, why),
         }
         for report in &reports {
-            self.making.events.emit(RunEvent::Health(report.clone()));
+            self.driver.events.emit(RunEvent::Health(report.clone()));
         }
         if self.recorded {
             let event = HealthEvent::Checked(reports.clone());
-            self.making.recorder.note(&self.making.seat.place, &event);
+            self.driver.recorder.note(&self.driver.seat.place, &event);
         }
         let mut found = match verdict_of(&reports) {
             Ok(found) => found,
             Err(why) => return proof(false, why),
         };
-        match self.making.control().await {
+        match self.driver.control().await {
             Ok(Control::Passed(words)) => {
-                self.making.doubt(None);
+                self.driver.doubt(None);
                 found.push(words);
             }
             Ok(Control::Failed(words)) => {
-                self.making.doubt(Some(1));
+                self.driver.doubt(Some(1));
                 return proof(false, words);
             }
             Ok(Control::Cancelled) => return proof(false, "somebody asked to stop".to_owned()),
