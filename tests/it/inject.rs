@@ -67,11 +67,11 @@ fn a_rig_that_fails_each_time_is_blamed_and_never_the_firmware() {
     for (place, fault, wanted) in [
         (BOARD, "kill-emulator@0s", "emulator_killed"),
         (BOARD, "cut-console@0s", "console_lost"),
-        (BOARD, "outlet-swapped@0s", "power_lied"),
-        (BOARD, "power-lies@0s", "power_lied"),
+        (BOARD, "outlet-swapped@0s", "power_mismatch"),
+        (BOARD, "power-mismatch@0s", "power_mismatch"),
         (DESK, "stop-emulator@0s", "emulator_stuck"),
         (DESK, "lose-probe@50%", "probe_lost"),
-        (DESK, "silence-chip@0%", "chip_silent"),
+        (DESK, "silence-chip@0%", "target_unresponsive"),
     ] {
         let found = cause(place, fault);
         assert_eq!(found, (75, wanted.to_owned()), "{fault} on {place}");

@@ -44,7 +44,7 @@ fn jobs() -> Vec<Vec<String>> {
     let test = ["test", "-b", "mps2-an385", &plan, "--image", &image].map(String::from);
     vec![
         run("microbit", "unity-pass", &[]),
-        run("lm3s6965evb", "output-storm", &["--timeout", "60s"]),
+        run("lm3s6965evb", "output-flood", &["--timeout", "60s"]),
         run("lm3s6965evb", "flaky", &["--repeat", "4"]),
         test.to_vec(),
     ]
@@ -278,7 +278,7 @@ fn with_file_limit(workshop: &Workshop, kib: u32, args: &[String]) -> Ran {
 fn the_disk_is_full_while_the_target_prints() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
-    let image = elf("riscv32-virt", "output-storm");
+    let image = elf("riscv32-virt", "output-flood");
     let args = ["run", "-b", "riscv32-virt", &image, "--timeout", "120s"].map(String::from);
     let since = Instant::now();
     let ran = with_file_limit(&workshop, 256, &args);

@@ -435,7 +435,7 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     assert_eq!(verified.out(), "c: on (outlet 3 of pdu, sensed by the debug port)\n");
     // A device that fails once is caught by its read-back, and the rig recovered.
     for (fault, cause) in [
-        ("power-lies", "power_lied"),
+        ("power-mismatch", "power_mismatch"),
         ("power-silent=100ms", "power_unreachable"),
         ("power-babbles", "power_failed"),
     ] {
@@ -449,7 +449,7 @@ fn a_run_on_a_real_board_switches_its_outlet() {
     program(&lab, "#!/bin/sh\n[ $1 = get ] && echo off\nexit 0\n");
     let lied = lab.workshop.run(["run", "-b", "b", &image, "--max-recoveries", "0"]);
     lied.says(75, &["outlet 4 of pdu was switched on, but still says the contrary"]);
-    assert!(lied.err().contains("power_lied"), "{lied}");
+    assert!(lied.err().contains("power_mismatch"), "{lied}");
     drop(served);
     drop(slot);
 }
@@ -631,7 +631,7 @@ fn a_console_that_prints_on_contradicts_an_outlet_that_is_off() {
     program(&lab, &FEEDS.replace("rm -f fed", "true"));
     lab.power(&["-b", "a", "on"]).says(0, &[]);
     let words = "outlet 3 of pdu was switched off, but console uart0 sees the contrary after 5s";
-    run().says(75, &[words, "power_lied"]);
+    run().says(75, &[words, "power_mismatch"]);
     assert!(lab.power(&["--explain", "a"]).out().contains("console uart0: what prints has power"));
     drop(served);
     drop(slot);

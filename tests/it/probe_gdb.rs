@@ -169,7 +169,7 @@ fn who_has_a_served_board_is_named_to_the_next() {
     assert_eq!(*selector, served.selector);
     assert!(holder.starts_with("another client of jig"), "{holder}");
     assert!(holder.contains(&format!("pid {}", served.pid())), "{holder}");
-    assert_eq!((error.fault(), error.cause()), (Fault::Lab, Cause::ProbeHeld));
+    assert_eq!((error.fault(), error.cause()), (Fault::Lab, Cause::ProbeBusy));
     served.verb(&["regs"], &["pc"]).says(75, &["another client of jig", "--wait 30s"]);
     // The first has noticed nothing, and who waits is served when it leaves.
     std::thread::scope(|scope| {

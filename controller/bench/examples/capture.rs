@@ -241,7 +241,7 @@ fn differing(raw: &Path) -> Outcome<u64> {
 
 fn limits() -> Limits {
     let day = Duration::from_secs(86_400);
-    Limits { storm_bytes: u64::MAX, boot_loop: u32::MAX, settle: Duration::ZERO, silence: day }
+    Limits { flood_bytes: u64::MAX, boot_loop: u32::MAX, settle: Duration::ZERO, silence: day }
 }
 
 /// Ten patterns as profiles have them.

@@ -189,8 +189,8 @@ fn as_text(profile: &BoardProfile) -> String {
     line(
         "limits",
         format!(
-            "storm {} bytes, boot loop {} boots, settle {:?}, silence {:?}",
-            limits.storm_bytes, limits.boot_loop, limits.settle, limits.silence
+            "flood {} bytes, boot loop {} boots, settle {:?}, silence {:?}",
+            limits.flood_bytes, limits.boot_loop, limits.settle, limits.silence
         ),
     );
     let recovery = &profile.recovery;

@@ -177,11 +177,13 @@ impl From<SwitchError> for Failure {
             SwitchError::Power { switch, error } => match error {
                 // These say it themselves.
                 PowerError::Secret(_) | PowerError::Program(_) => failure,
-                PowerError::Lied { .. } | PowerError::Contradicted { .. } => failure.help(format!(
-                    "look at the device: is {} the right outlet, and is it switched by nobody \
+                PowerError::Mismatch { .. } | PowerError::Contradicted { .. } => {
+                    failure.help(format!(
+                        "look at the device: is {} the right outlet, and is it switched by nobody \
                      else?",
-                    switch.outlet()
-                )),
+                        switch.outlet()
+                    ))
+                }
                 PowerError::TimedOut { .. }
                 | PowerError::Unreachable { .. }
                 | PowerError::Refused { .. }

@@ -72,7 +72,7 @@ causes! {
     /// The target keeps booting again.
     BootLoop = "boot_loop" => Fail, Target;
     /// The target prints without end, faster or longer than the profile allows.
-    OutputStorm = "output_storm" => Fail, Target;
+    OutputFlood = "output_flood" => Fail, Target;
     /// The firmware ended with a failing exit code.
     GuestExit = "guest_exit" => Fail, Target;
     /// The firmware started in this boot but did not finish within its time limit.
@@ -93,7 +93,7 @@ causes! {
     /// The report announces another number of tests than were executed.
     PlanMismatch = "plan_mismatch" => Inconclusive, Target;
     /// The report has no end marker.
-    NoEnd = "no_end" => Inconclusive, Target;
+    ReportIncomplete = "report_incomplete" => Inconclusive, Target;
     /// Console bytes are known to be missing.
     OutputLost = "output_lost" => Inconclusive, Lab;
     /// The image announces its build id, but none was printed in this boot.
@@ -110,17 +110,17 @@ causes! {
     /// The emulator was killed by a signal that Jig did not send.
     EmulatorKilled = "emulator_killed" => EnvError, Lab;
     /// The emulator ended although neither the firmware nor Jig asked for it.
-    EmulatorVanished = "emulator_vanished" => EnvError, Lab;
+    EmulatorExited = "emulator_exited" => EnvError, Lab;
     /// The emulator is alive but does not answer its monitor.
     EmulatorStuck = "emulator_stuck" => EnvError, Lab;
     /// The board's debug probe is not there, or cannot be told from another.
     ProbeMissing = "probe_missing" => EnvError, Lab;
     /// Another program holds the board's debug probe.
-    ProbeHeld = "probe_held" => EnvError, Lab;
+    ProbeBusy = "probe_busy" => EnvError, Lab;
     /// The debug probe stopped answering.
     ProbeLost = "probe_lost" => EnvError, Lab;
     /// The debug probe works, but the chip behind it does not answer.
-    ChipSilent = "chip_silent" => EnvError, Lab;
+    TargetUnresponsive = "target_unresponsive" => EnvError, Lab;
     /// The chip refuses debug access until it is erased.
     ChipProtected = "chip_protected" => EnvError, Lab;
     /// The board holds another chip than its profile says, or one that nobody knows.
@@ -136,7 +136,7 @@ causes! {
     /// What switches the board's power did not answer.
     PowerUnreachable = "power_unreachable" => EnvError, Lab;
     /// What switches the board's power says that it did, but the power stayed as it was.
-    PowerLied = "power_lied" => EnvError, Lab;
+    PowerMismatch = "power_mismatch" => EnvError, Lab;
     /// The run's record or logs could not be written.
     StorageFailed = "storage_failed" => EnvError, Lab;
     /// A host command could not be started at all.

@@ -204,7 +204,7 @@ pub enum RunEvent {
         /// How it ended.
         status: CaseStatus,
     },
-    /// A recogniser saw something: fault banner, boot loop, storm, silence.
+    /// A recogniser saw something: fault banner, boot loop, flood, silence.
     Recognised {
         /// The cause it stands for.
         cause: Cause,

@@ -206,9 +206,9 @@ impl ProbeError {
         match self {
             Self::Cancelled => Cause::Cancelled,
             Self::NotFound { .. } | Self::Ambiguous { .. } => Cause::ProbeMissing,
-            Self::Held { .. } => Cause::ProbeHeld,
+            Self::Held { .. } => Cause::ProbeBusy,
             Self::ProbeLost { .. } | Self::Hung { .. } | Self::Gone => Cause::ProbeLost,
-            Self::NoTarget { .. } => Cause::ChipSilent,
+            Self::NoTarget { .. } => Cause::TargetUnresponsive,
             Self::Protected { .. } => Cause::ChipProtected,
             Self::WrongChip { .. } | Self::UnknownChip { .. } => Cause::WrongChip,
             Self::DoesNotFit { .. }
@@ -265,11 +265,11 @@ mod tests {
         for (error, cause) in [
             (ProbeError::NotFound { selector: name(), present: vec![] }, Cause::ProbeMissing),
             (ProbeError::Ambiguous { selector: name(), matching: vec![] }, Cause::ProbeMissing),
-            (ProbeError::Held { selector: name(), holder: name() }, Cause::ProbeHeld),
+            (ProbeError::Held { selector: name(), holder: name() }, Cause::ProbeBusy),
             (ProbeError::ProbeLost { during: name(), source: source() }, Cause::ProbeLost),
             (ProbeError::Hung { during: name(), within: Duration::ZERO }, Cause::ProbeLost),
             (ProbeError::Gone, Cause::ProbeLost),
-            (ProbeError::NoTarget { attempts: 4, source: source() }, Cause::ChipSilent),
+            (ProbeError::NoTarget { attempts: 4, source: source() }, Cause::TargetUnresponsive),
             (ProbeError::Protected { erases: name() }, Cause::ChipProtected),
             (ProbeError::WrongChip { expected: name(), found: name() }, Cause::WrongChip),
             (ProbeError::UnknownChip { name: name(), nearest: vec![] }, Cause::WrongChip),

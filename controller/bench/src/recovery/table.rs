@@ -257,10 +257,10 @@ mod tests {
         let mut line = Line::new("x", "a", true);
         line.add("x@1ms", Outcome::Passed { recovered_s: Some(1.5) });
         line.add("x@2ms", Outcome::Passed { recovered_s: None });
-        line.add("x@3ms", Outcome::Ended(Cause::NoEnd));
+        line.add("x@3ms", Outcome::Ended(Cause::ReportIncomplete));
         line.add("x@4ms", Outcome::Missed);
         let mut other = Line::new("x", "b", true);
-        other.add("x@4ms", Outcome::Ended(Cause::PowerLied));
+        other.add("x@4ms", Outcome::Ended(Cause::PowerMismatch));
         other.add("x@5ms", Outcome::Nothing("disk full".to_owned()));
         let mut none = Line::new("y", "b", true);
         none.add("y", Outcome::Refused("no such wire".to_owned()));
@@ -293,7 +293,7 @@ mod tests {
     fn a_firmware_without_a_verdict_is_not_blamed() {
         let broken =
             |found| Broken { board: "b".into(), fixture: "f".into(), expected: Cause::Hang, found };
-        assert!(!broken(Some(Cause::NoEnd)).blamed_on_rig());
+        assert!(!broken(Some(Cause::ReportIncomplete)).blamed_on_rig());
         assert!(broken(Some(Cause::EmulatorStuck)).blamed_on_rig());
         assert!(broken(None).blamed_on_rig());
     }

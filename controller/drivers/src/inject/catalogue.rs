@@ -191,7 +191,7 @@ faults! {
         Probe, BeforeDeploying at When::Share(0), Takes::Nothing, "";
     StaleImage = "stale-image", "the deployment says that it worked, and the old image stays",
         Deployment, BeforeDeploying at When::Share(0), Takes::File, "the old image";
-    PowerLies = "power-lies", "the power says that it is off, and stays on",
+    PowerMismatch = "power-mismatch", "the power says that it is off, and stays on",
         Power, Command at START, Takes::Nothing, "";
     PowerSilent = "power-silent", "what switches the power does not answer",
         Power, Command at START, Takes::Time(ms(1000)), "how long it is waited for";

@@ -85,13 +85,13 @@ impl FaultyOutlets {
     /// Tells whether a command to switch off is a lie this time. An outlet that is off already
     /// can be lied about without anybody being worse off: that is no lie yet.
     async fn lies(&self, outlet: &str, state: PowerState) -> bool {
-        if state != PowerState::Off || !self.injector.is_due(FaultKind::PowerLies) {
+        if state != PowerState::Off || !self.injector.is_due(FaultKind::PowerMismatch) {
             return false;
         }
         if matches!(self.device.read(outlet).await, Ok(Some(PowerState::Off))) {
             return false;
         }
-        let Some((fault, _)) = self.injector.claim(FaultKind::PowerLies) else { return false };
+        let Some((fault, _)) = self.injector.claim(FaultKind::PowerMismatch) else { return false };
         self.injector.struck(fault, "the device takes a command and switches nothing".to_owned());
         true
     }
@@ -201,7 +201,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_faulty_device_is_caught_by_its_read_back_and_works_the_next_time() {
         for (fault, cause) in [
-            ("power-lies", Cause::PowerLied),
+            ("power-mismatch", Cause::PowerMismatch),
             ("power-silent=1s", Cause::PowerUnreachable),
             // Longer than the device may take: nobody waits for the end of it.
             ("power-silent=1h", Cause::PowerUnreachable),

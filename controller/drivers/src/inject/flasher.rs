@@ -90,7 +90,7 @@ impl Flasher for InjectedFlasher {
             if let Some((fault, _)) = self.injector.claim(FaultKind::SilenceChip) {
                 self.injector.struck(fault, "the chip did not answer".to_owned());
                 let message = "attach: the chip does not answer the probe";
-                return Err(DriverError::new(Cause::ChipSilent, message));
+                return Err(DriverError::new(Cause::TargetUnresponsive, message));
             }
             if let Some(lost) = self.lost("before the first byte") {
                 return Err(lost);

@@ -298,7 +298,7 @@ mod tests {
             ("lose-probe@+5%", "+5%"),
             ("stale-image@50%", "50%"),
             ("stale-image=@0%", ""),
-            ("power-lies@50%", "50%"),
+            ("power-mismatch@50%", "50%"),
             ("drop-bytes=0", "0"),
             ("drop-bytes=many", "many"),
             ("pause-host=2d", "2d"),

@@ -529,7 +529,7 @@ impl State {
             | FaultKind::HideBuildId
             | FaultKind::SilenceChip
             | FaultKind::StaleImage
-            | FaultKind::PowerLies
+            | FaultKind::PowerMismatch
             | FaultKind::PowerSilent
             | FaultKind::PowerBabbles
             | FaultKind::OutletSwapped => None,

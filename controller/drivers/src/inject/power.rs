@@ -54,7 +54,7 @@ impl InjectedPower {
         if !matches!(self.power.status().await, Ok(PowerState::On)) {
             return false;
         }
-        let Some((fault, _)) = self.injector.claim(FaultKind::PowerLies) else { return false };
+        let Some((fault, _)) = self.injector.claim(FaultKind::PowerMismatch) else { return false };
         self.injector.struck(fault, "it says that it is off, and is on".to_owned());
         true
     }

@@ -415,7 +415,7 @@ async fn only_the_build_id_is_hidden_and_nothing_is_kept_back_at_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn power_lies_once_and_only_where_there_is_something_to_lie_about() {
-    let mut bench = Bench::new(&["power-lies"]);
+    let mut bench = Bench::new(&["power-mismatch"]);
     let (injector, rig) = (bench.injector.clone(), Arc::clone(&bench.rig));
     let strikes = tokio::spawn(async move { injector.run().await });
     bench.power().off().await.unwrap();
@@ -489,7 +489,7 @@ async fn what_strikes_in_each_attempt_strikes_again() {
     tokio::task::yield_now().await;
     assert_eq!(bench.injector.left(), ["silence-chip@0%,every"]);
     for _ in 0..2 {
-        assert_eq!(bench.deploy().await.unwrap_err().cause, Cause::ChipSilent);
+        assert_eq!(bench.deploy().await.unwrap_err().cause, Cause::TargetUnresponsive);
         assert!(bench.deploy().await.is_ok());
         bench.again();
     }

@@ -47,7 +47,7 @@ pub enum PowerError {
     },
     /// It was told, and goes on saying the contrary.
     #[error("{what} was switched {asked}, but still says the contrary after {within:?}")]
-    Lied {
+    Mismatch {
         /// The outlet.
         what: String,
         /// What it was told.
@@ -99,7 +99,7 @@ impl PowerError {
             Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Busy { .. } => {
                 Cause::PowerUnreachable
             }
-            Self::Lied { .. } | Self::Contradicted { .. } => Cause::PowerLied,
+            Self::Mismatch { .. } | Self::Contradicted { .. } => Cause::PowerMismatch,
             Self::Refused { .. }
             | Self::Garbage { .. }
             | Self::Secret(_)

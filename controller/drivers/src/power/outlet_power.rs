@@ -135,7 +135,7 @@ impl OutletPower {
                 Some(seen) if seen == state => return Ok(Confirmation::ReadBack),
                 Some(_) if last => {
                     let (what, asked) = (self.what(), word(state));
-                    return Err(PowerError::Lied { what, asked, within: self.settle });
+                    return Err(PowerError::Mismatch { what, asked, within: self.settle });
                 }
                 Some(_) => sleep(LOOK.min(self.settle)).await,
             }

@@ -130,7 +130,7 @@ async fn a_device_that_lies_or_is_silent_is_the_labs_fault() {
     let (mut power, _) = board(Mood::Lies, locks.path());
     let began = Instant::now();
     let error = power.off().await.unwrap_err();
-    assert_eq!(error.cause, Cause::PowerLied);
+    assert_eq!(error.cause, Cause::PowerMismatch);
     assert_eq!(
         error.message,
         "outlet 3 of pdu was switched off, but still says the contrary after 5s"
@@ -149,7 +149,7 @@ async fn a_device_gives_up_before_those_who_wait_for_it() {
     // As slow as it may be, and never so.
     let (mut power, _) = board(Mood::Late(Duration::from_millis(2_999)), locks.path());
     let began = Instant::now();
-    assert_eq!(power.off().await.unwrap_err().cause, Cause::PowerLied);
+    assert_eq!(power.off().await.unwrap_err().cause, Cause::PowerMismatch);
     let took = began.elapsed();
     // The command, two reads within the five seconds, and one after them.
     assert!(took > Duration::from_secs(11) && took < power.off_within(), "{took:?}");
@@ -158,7 +158,7 @@ async fn a_device_gives_up_before_those_who_wait_for_it() {
     let (sensed, _) = board(Mood::Good, locks.path());
     let mut sensed = sensed.with_sense(Box::new(Tardy(Duration::from_secs(2))));
     let began = Instant::now();
-    assert_eq!(sensed.off().await.unwrap_err().cause, Cause::PowerLied);
+    assert_eq!(sensed.off().await.unwrap_err().cause, Cause::PowerMismatch);
     let took = began.elapsed();
     assert!(took > Duration::from_secs(7) && took < sensed.off_within(), "{took:?}");
     assert!(sensed.off_within() > power.off_within());
@@ -237,7 +237,7 @@ async fn a_sense_is_believed_more_than_the_device() {
     for (seen, wanted) in [
         (Some(PowerState::Off), Ok(Confirmation::Sensed)),
         (None, Ok(Confirmation::ReadBack)),
-        (Some(PowerState::On), Err(Cause::PowerLied)),
+        (Some(PowerState::On), Err(Cause::PowerMismatch)),
     ] {
         let (power, _) = board(Mood::Good, locks.path());
         let mut power = power.with_sense(Box::new(Seen(seen)));
@@ -351,5 +351,5 @@ async fn the_check_of_an_outlet_tells_what_its_sense_sees() {
     assert_eq!(check(on, Some(off)).await, fine("on; the hub port cannot tell"));
     let (ok, words, cause) = check(off, Some(on)).await;
     assert!(!ok && words.contains("the hub port sees the contrary"), "{words}");
-    assert_eq!(cause, Cause::PowerLied);
+    assert_eq!(cause, Cause::PowerMismatch);
 }

@@ -108,7 +108,7 @@ struct EmulatorHandle {
 
 impl EmulatorHandle {
     async fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, DriverError> {
-        let gone = || DriverError::new(Cause::EmulatorVanished, "the emulator's owner has ended");
+        let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
         let (reply, answer) = oneshot::channel();
         self.orders.send(order(reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
@@ -418,7 +418,7 @@ impl Owner {
             }
             None => {
                 let message = "the debug channels are gone";
-                return Err(DriverError::new(Cause::EmulatorVanished, message));
+                return Err(DriverError::new(Cause::EmulatorExited, message));
             }
         };
         self.instance = Some(Running::new(instance, true));

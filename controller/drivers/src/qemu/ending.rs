@@ -58,7 +58,7 @@ pub(super) fn classify(facts: &Facts<'_>) -> BoardEvent {
             // A semihosting exit ends the emulator on the spot, without an event.
             _ if facts.semihosting && !complains(facts) => BoardEvent::TargetExit { code },
             _ => lost(
-                Cause::EmulatorVanished,
+                Cause::EmulatorExited,
                 format!("the emulator ended with code {code}{}", said(facts.stderr)),
             ),
         },
@@ -128,7 +128,7 @@ mod tests {
 
         let mute = Facts { semihosting: false, ..facts(Ending::Exited(0)) };
         let vanished = classify(&mute);
-        assert!(matches!(vanished, BoardEvent::Lost { cause: Cause::EmulatorVanished, .. }));
+        assert!(matches!(vanished, BoardEvent::Lost { cause: Cause::EmulatorExited, .. }));
 
         let host = MachineEvent::Shutdown { by_guest: false, reason: "host-signal".to_owned() };
         let told = classify(&Facts { shutdown: Some(&host), ..facts(Ending::Exited(0)) });
@@ -143,9 +143,6 @@ mod tests {
     fn an_emulator_that_complains_did_not_exit_for_the_guest() {
         let broken =
             Facts { stderr: "qemu-system-arm: disk I/O error\n", ..facts(Ending::Exited(1)) };
-        assert!(matches!(
-            classify(&broken),
-            BoardEvent::Lost { cause: Cause::EmulatorVanished, .. }
-        ));
+        assert!(matches!(classify(&broken), BoardEvent::Lost { cause: Cause::EmulatorExited, .. }));
     }
 }

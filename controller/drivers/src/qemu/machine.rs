@@ -72,7 +72,7 @@ impl Machine {
     /// # Errors
     /// The owner has ended.
     pub async fn watch(&self, watcher: Watcher) -> Result<(), DriverError> {
-        let gone = || DriverError::new(Cause::EmulatorVanished, "the emulator's owner has ended");
+        let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Watch(watcher, reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
@@ -103,7 +103,7 @@ impl Machine {
     }
 
     fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, DriverError> {
-        let gone = || DriverError::new(Cause::EmulatorVanished, "the emulator's owner has ended");
+        let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
         let (reply, answer) = oneshot::channel();
         self.orders.blocking_send(order(reply)).map_err(|_| gone())?;
         answer.blocking_recv().map_err(|_| gone())?

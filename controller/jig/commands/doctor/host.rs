@@ -10,11 +10,11 @@ use nix::unistd::{AccessFlags, access};
 use super::{Finding, Level};
 use crate::failure::chain;
 
-/// Free bytes below which a warning is due: two hundred runs that print up to the storm
+/// Free bytes below which a warning is due: two hundred runs that print up to the flood
 /// limit of 8 MiB, so about a night of a board that misbehaves.
 const LITTLE_SPACE: u64 = 2 << 30;
 
-/// Free bytes below which a run may fail: a storm on a few consoles.
+/// Free bytes below which a run may fail: a flood on a few consoles.
 const NO_SPACE: u64 = 64 << 20;
 
 /// Open files that a run with an emulator, its monitor and eight consoles needs, with as

@@ -136,7 +136,7 @@ fn a_flood_of_problems_is_bounded() {
 
 #[test]
 fn places_of_dotted_tables_are_shown() {
-    let found = problems("version = 1\nwait = '1s'\npart.name = 'x'\nlimits.storm = 1\n");
+    let found = problems("version = 1\nwait = '1s'\npart.name = 'x'\nlimits.flood = 1\n");
     let found: Vec<_> = found.into_iter().map(|(check, at, _)| (check, at)).collect();
     let expected = [("document::wrong-type", "part"), ("document::unknown-key", "limits")];
     assert_eq!(found, expected.map(|(check, at)| (check, at.to_owned())));

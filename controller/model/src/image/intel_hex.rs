@@ -62,7 +62,7 @@ pub enum HexProblem {
     },
     /// The file stops without saying so: it may have been cut.
     #[error("the file ends without an end record (:00000001FF): it may be cut")]
-    NoEnd,
+    ReportIncomplete,
 }
 
 /// Data bytes of a record whose lines follow one another in memory as in the file.
@@ -106,7 +106,7 @@ pub(super) fn pieces(file: &[u8]) -> Result<Vec<Piece<'static>>, ImageError> {
         }
     }
     if end.is_none() {
-        return Err(ImageError::BadHex { line, problem: HexProblem::NoEnd });
+        return Err(ImageError::BadHex { line, problem: HexProblem::ReportIncomplete });
     }
     let piece = |run: Run| Piece {
         origin: Origin::Lines(run.lines.0, run.lines.1),
@@ -222,7 +222,7 @@ mod tests {
                 HexProblem::BadChecksum { found: 0x0f, wanted: 0xf5 },
             ),
             (format!("{good}{END}\n{good}"), 4, HexProblem::AfterEnd { end: 2 }),
-            (good.clone(), 2, HexProblem::NoEnd),
+            (good.clone(), 2, HexProblem::ReportIncomplete),
             (format!("{good}hello\n"), 2, HexProblem::NoColon),
             (format!("{good}:00zz"), 2, HexProblem::NoDigit('z')),
             (format!("{good}:0000000"), 2, HexProblem::HalfByte),

@@ -135,7 +135,7 @@ impl HealthSpec {
 /// the start of an emulator, a tenth of a second, does not count.
 const INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// A storm writes up to 1 GiB where a profile lets it; reports of a day take some megabytes.
+/// A flood writes up to 1 GiB where a profile lets it; reports of a day take some megabytes.
 const FREE_DISK: u64 = 512 << 20;
 
 /// The largest emulated machine that is shipped has this much.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Limits;
 
 /// A test report is some kilobytes. An emulated UART prints 0.3 to 0.6 MB/s when firmware
-/// prints without end, so a storm is known after a few seconds, and a real wire at 115200
+/// prints without end, so a flood is known after a few seconds, and a real wire at 115200
 /// baud would need three minutes for as much.
 const STORM_BYTES: u64 = 2 << 20;
 
@@ -22,7 +22,7 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// 5 s is worth a line to whoever watches. It ends no run by itself.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// The widest values that can be meant. Less than a report is no storm, and more than 1 GiB
+/// The widest values that can be meant. Less than a report is no flood, and more than 1 GiB
 /// would fill disks.
 pub(super) const STORM_RANGE: RangeInclusive<u64> = (4 << 10)..=(1 << 30);
 /// With 0 every board loops; at 100 boots a run has long timed out.
@@ -43,6 +43,6 @@ pub(crate) const BAUD_RANGE: RangeInclusive<u32> = 50..=12_000_000;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { storm_bytes: STORM_BYTES, boot_loop: BOOT_LOOP, settle: SETTLE, silence: SILENCE }
+        Self { flood_bytes: STORM_BYTES, boot_loop: BOOT_LOOP, settle: SETTLE, silence: SILENCE }
     }
 }

@@ -204,7 +204,7 @@ fn lower_stage(raw: RawStage) -> Option<BootStage> {
 fn lower_limits(raw: RawLimits) -> Limits {
     let default = Limits::default();
     Limits {
-        storm_bytes: raw.storm.map_or(default.storm_bytes, |storm| storm.value.0),
+        flood_bytes: raw.flood.map_or(default.flood_bytes, |flood| flood.value.0),
         boot_loop: value_or(raw.boot_loop, default.boot_loop),
         settle: value_or(raw.settle, default.settle),
         silence: value_or(raw.silence, default.silence),

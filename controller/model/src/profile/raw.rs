@@ -197,8 +197,8 @@ toml_table! {
 
     /// Numbers that tell trouble from normal operation.
     pub(super) struct RawLimits {
-        /// A console that prints more than this in one boot is a storm; "2M" if missing.
-        storm: ByteSize = optional,
+        /// A console that prints more than this in one boot is a flood; "2M" if missing.
+        flood: ByteSize = optional,
         /// So many boots nobody asked for are a boot loop; 3 if missing.
         boot_loop: u32 = optional,
         /// How long output is watched after the end marker; "50ms" if missing.

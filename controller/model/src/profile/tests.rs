@@ -82,7 +82,7 @@ name = "ssh"
 banner = { port = "ssh", pattern = '^SSH' }
 timeout = "1m"
 [limits]
-storm = "1M"
+flood = "1M"
 boot_loop = 5
 settle = "20ms"
 silence = "2s"
@@ -121,7 +121,7 @@ fn a_good_profile_is_lowered() {
         ["shared", "own"]
     );
     assert!(matches!(&profile.stages[1].probe, StageProbe::Banner { port, .. } if port == "ssh"));
-    assert_eq!((profile.limits.storm_bytes, profile.limits.boot_loop), (1 << 20, 5));
+    assert_eq!((profile.limits.flood_bytes, profile.limits.boot_loop), (1 << 20, 5));
     let steps = vec![RecoveryStep::Reset, RecoveryStep::PowerCycle];
     let (within, long_off) = (Duration::from_secs(9), Duration::from_secs(4));
     assert_eq!(profile.recovery, Recovery { ladder: steps, max_recoveries: 1, within, long_off });

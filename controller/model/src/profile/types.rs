@@ -228,8 +228,8 @@ pub struct FaultSignature {
 /// Numbers that tell trouble from normal operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// A console that prints more than this in one boot is a storm.
-    pub storm_bytes: u64,
+    /// A console that prints more than this in one boot is a flood.
+    pub flood_bytes: u64,
     /// Boots within one attempt, beyond those asked for, that make a boot loop.
     pub boot_loop: u32,
     /// How long output is still watched after the end marker.

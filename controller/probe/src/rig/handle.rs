@@ -95,7 +95,7 @@ impl PowerSense for BoardHandle {
         Box::pin(async {
             match self.ask(Order::Check).await {
                 Ok(_) => Ok(Some(PowerState::On)),
-                Err(error) if error.cause == Cause::ChipSilent => Ok(Some(PowerState::Off)),
+                Err(error) if error.cause == Cause::TargetUnresponsive => Ok(Some(PowerState::Off)),
                 Err(error) => {
                     tracing::debug!(error = chain(&error), "the debug port cannot tell");
                     Ok(None)

@@ -190,8 +190,8 @@ impl RealSeat {
             let _ = parked.handle.close(Leave::Running).await;
         }
         let attached = ProbeHandle::attach((self.source)(), self.options.clone()).await;
-        let (handle, attached) =
-            attached.map_err(|error| failed(error, Cause::ChipSilent, "attach to the board"))?;
+        let (handle, attached) = attached
+            .map_err(|error| failed(error, Cause::TargetUnresponsive, "attach to the board"))?;
         tell_retries(&attached, sink);
         Ok((handle, attached))
     }
@@ -212,8 +212,8 @@ impl RealSeat {
             }
         }
         let attached = ProbeHandle::attach((self.source)(), self.options.clone()).await;
-        let (handle, attached) =
-            attached.map_err(|error| failed(error, Cause::ChipSilent, "attach to the board"))?;
+        let (handle, attached) = attached
+            .map_err(|error| failed(error, Cause::TargetUnresponsive, "attach to the board"))?;
         let stood = matches!(handle.state().await, Ok(CoreState::Halted { .. }));
         let said = identify(&handle, is_cortex_m(&attached)).await;
         let leave = if stood && self.is_served { Leave::Halted } else { Leave::Running };

@@ -6,7 +6,7 @@
 //! # Design
 //! Three parties share one [`board::Board`], which only collects facts:
 //! the driver reports events and wires into it, a [`watcher::Watcher`] per console reads
-//! the log (faults, boot loops, storms, results, build id), and the [`actions::Actions`]
+//! the log (faults, boot loops, floods, results, build id), and the [`actions::Actions`]
 //! do what the plan says and stop waiting as soon as the facts say it is pointless.
 
 mod abort_condition;

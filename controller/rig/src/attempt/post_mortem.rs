@@ -60,7 +60,10 @@ fn why(incidents: &[Incident], failure: Option<&ActionFailure>) -> Option<Cause>
     // What was waited for in vain may be what a target that hangs cannot print. A failed
     // assertion or host command says nothing of where the target stands.
     let silent = failed.filter(|cause| {
-        matches!(cause, Cause::Hang | Cause::ExpectMissed | Cause::NoOutput | Cause::NoEnd)
+        matches!(
+            cause,
+            Cause::Hang | Cause::ExpectMissed | Cause::NoOutput | Cause::ReportIncomplete
+        )
     });
     recognised.or(seen).or(silent)
 }

@@ -1,4 +1,4 @@
-//! Recognises trouble in a console's output: faults, boot loops, storms, silence.
+//! Recognises trouble in a console's output: faults, boot loops, floods, silence.
 //!
 //! Pure: bytes and times come from the caller, recognitions go back. The outcome does not
 //! depend on how the bytes were cut. What a recognition means for a verdict is decided
@@ -28,7 +28,7 @@ const TOLD_PER_BOOT: u32 = 16;
 pub struct Recognition {
     /// The cause it stands for.
     pub cause: Cause,
-    /// What recognised it: a signature's name, `boot-banner`, `storm` or `silence`.
+    /// What recognised it: a signature's name, `boot-banner`, `flood` or `silence`.
     pub by: String,
     /// Offset of the first byte of the range.
     pub start: u64,
@@ -54,7 +54,7 @@ pub struct Recogniser {
     boots_asked: u32,
     boots_seen: u32,
     loop_told: bool,
-    storm_told: bool,
+    flood_told: bool,
     /// When the board last gave a sign of life, and whether its silence was told since.
     alive_at: Option<Duration>,
     silence_told: bool,
@@ -108,7 +108,7 @@ impl Recogniser {
             boots_asked: 0,
             boots_seen: 0,
             loop_told: false,
-            storm_told: false,
+            flood_told: false,
             alive_at: None,
             silence_told: false,
         })
@@ -121,7 +121,7 @@ impl Recogniser {
         self.position = offset;
         self.tail.clear();
         self.scanner.restart(None);
-        self.storm_told = false;
+        self.flood_told = false;
         for signature in &mut self.signatures {
             signature.told = 0;
             signature.muted = false;
@@ -211,12 +211,12 @@ impl Recogniser {
             self.signatures.iter_mut().for_each(|s| s.muted = false);
         }
         self.position += bytes.len() as u64;
-        if !self.storm_told && self.printed() > self.limits.storm_bytes {
-            self.storm_told = true;
-            let limit = self.limits.storm_bytes;
+        if !self.flood_told && self.printed() > self.limits.flood_bytes {
+            self.flood_told = true;
+            let limit = self.limits.flood_bytes;
             found.push(Recognition {
-                cause: Cause::OutputStorm,
-                by: "storm".to_owned(),
+                cause: Cause::OutputFlood,
+                by: "flood".to_owned(),
                 start: self.boot_start,
                 end: self.boot_start.saturating_add(limit).saturating_add(1),
                 text: format!("more than {limit} bytes in one boot"),

@@ -12,7 +12,7 @@ fn fault(name: &str, pattern: &str) -> FaultSignature {
 
 fn limits() -> Limits {
     Limits {
-        storm_bytes: 100,
+        flood_bytes: 100,
         boot_loop: 2,
         settle: Duration::ZERO,
         silence: Duration::from_secs(10),
@@ -67,11 +67,11 @@ fn boots_beyond_those_asked_for_make_a_loop() {
 }
 
 #[test]
-fn a_storm_is_told_at_the_exact_byte_of_its_boot() {
+fn a_flood_is_told_at_the_exact_byte_of_its_boot() {
     let mut recogniser = recogniser();
     assert!(recogniser.feed(&[b'x'; 100], NOW).is_empty());
     let found = recogniser.feed(b"yy", NOW);
-    assert_eq!((found[0].cause, found[0].start, found[0].end), (Cause::OutputStorm, 0, 101));
+    assert_eq!((found[0].cause, found[0].start, found[0].end), (Cause::OutputFlood, 0, 101));
     assert!(recogniser.feed(&[b'x'; 100], NOW).is_empty());
     recogniser.expect_boot(202, NOW);
     assert!(recogniser.feed(&[b'x'; 100], NOW).is_empty());

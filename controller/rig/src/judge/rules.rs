@@ -23,7 +23,7 @@ const RULES: &[(&str, Rule)] = &[
     ("wrong-image", wrong_image),
     ("crash", crash),
     ("watchdog", watchdog),
-    ("boot-loop-or-storm", boot_loop_or_storm),
+    ("boot-loop-or-flood", boot_loop_or_flood),
     ("unasked-reset", unasked_reset),
     ("unidentified-report", unidentified_report),
     ("failed-case", failed_case),
@@ -38,7 +38,7 @@ const RULES: &[(&str, Rule)] = &[
     ("unfinished-case", unfinished_case),
     ("no-tests", no_tests),
     ("plan-mismatch", plan_mismatch),
-    ("no-end", no_end),
+    ("no-end", report_incomplete),
     ("contradiction", contradiction),
     ("restarted", restarted),
 ];
@@ -217,9 +217,9 @@ fn watchdog(seen: &Observation) -> Option<Verdict> {
     Some(by_incident(incident, Cause::WatchdogReset, "the watchdog reset the target"))
 }
 
-fn boot_loop_or_storm(seen: &Observation) -> Option<Verdict> {
+fn boot_loop_or_flood(seen: &Observation) -> Option<Verdict> {
     // Booting over and over may be what prints that much, never the other way round.
-    [Cause::BootLoop, Cause::OutputStorm].into_iter().find_map(|cause| {
+    [Cause::BootLoop, Cause::OutputFlood].into_iter().find_map(|cause| {
         let found = incident(seen, |kind| *kind == IncidentKind::Recognised(cause))?;
         Some(by_incident(found, cause, found.range.text.clone()))
     })
@@ -350,7 +350,7 @@ fn garbled(seen: &Observation, found: &Verdict) -> Option<Verdict> {
             | Cause::NoResults
             | Cause::NoTests
             | Cause::PlanMismatch
-            | Cause::NoEnd
+            | Cause::ReportIncomplete
             | Cause::IdentityMissing
     );
     let garbage = seen.garbage.as_ref().filter(|_| missed)?;
@@ -418,10 +418,14 @@ fn no_tests(seen: &Observation) -> Option<Verdict> {
         .then(|| on_output(seen, Cause::NoTests, "the report holds no test at all"))
 }
 
-fn no_end(seen: &Observation) -> Option<Verdict> {
+fn report_incomplete(seen: &Observation) -> Option<Verdict> {
     (seen.results_wanted && !seen.report.ended).then(|| {
         let all = executed(&seen.report);
-        on_output(seen, Cause::NoEnd, format!("{all} tests ran, but the report has no end marker"))
+        on_output(
+            seen,
+            Cause::ReportIncomplete,
+            format!("{all} tests ran, but the report has no end marker"),
+        )
     })
 }
 
@@ -544,8 +548,8 @@ mod tests {
             (Cause::BootLoop, |o| {
                 o.incidents.push(incident(IncidentKind::Recognised(Cause::BootLoop)));
             }),
-            (Cause::OutputStorm, |o| {
-                o.incidents.push(incident(IncidentKind::Recognised(Cause::OutputStorm)));
+            (Cause::OutputFlood, |o| {
+                o.incidents.push(incident(IncidentKind::Recognised(Cause::OutputFlood)));
             }),
             (Cause::UnexpectedReset, |o| o.incidents.push(incident(IncidentKind::Reset))),
             (Cause::GuestExit, |o| o.incidents.push(incident(IncidentKind::Exit(1)))),
@@ -560,7 +564,7 @@ mod tests {
                 o.report.cases.clear();
                 o.report.planned = Some(0);
             }),
-            (Cause::NoEnd, |o| o.report.ended = false),
+            (Cause::ReportIncomplete, |o| o.report.ended = false),
             (Cause::PlanMismatch, |o| o.report.planned = Some(3)),
             (Cause::PlanMismatch, |o| o.report.cases.push(case("c", CaseStatus::Unfinished))),
             (Cause::PlanMismatch, |o| o.report.remarks.push("twice".into())),
@@ -630,7 +634,7 @@ mod tests {
             for (first, second) in [
                 (shown(Cause::GuestPanic, "a", 7), shown(Cause::FaultBanner, "a", 9)),
                 (shown(Cause::FaultBanner, "a", 7), shown(Cause::GuestPanic, "b", 3)),
-                (shown(Cause::BootLoop, "b", 7), shown(Cause::OutputStorm, "a", 0)),
+                (shown(Cause::BootLoop, "b", 7), shown(Cause::OutputFlood, "a", 0)),
             ] {
                 let mut seen = green();
                 seen.incidents = vec![first.clone(), second];

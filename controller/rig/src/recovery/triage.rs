@@ -40,7 +40,7 @@ pub fn suspicion(verdict: &Verdict) -> Suspicion {
         // either.
         Cause::GuestExit
         | Cause::TargetAborted
-        | Cause::OutputStorm
+        | Cause::OutputFlood
         | Cause::WatchdogReset
         | Cause::UnexpectedReset
         | Cause::BootLoop
@@ -50,7 +50,7 @@ pub fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::NoResults
         | Cause::NoTests
         | Cause::PlanMismatch
-        | Cause::NoEnd
+        | Cause::ReportIncomplete
         | Cause::IdentityMissing
         | Cause::GoalMissed => Suspicion::Either,
 
@@ -58,18 +58,18 @@ pub fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::WrongImage
         | Cause::EmulatorRefused
         | Cause::EmulatorKilled
-        | Cause::EmulatorVanished
+        | Cause::EmulatorExited
         | Cause::EmulatorStuck
         | Cause::ProbeMissing
-        | Cause::ProbeHeld
+        | Cause::ProbeBusy
         | Cause::ProbeLost
-        | Cause::ChipSilent
+        | Cause::TargetUnresponsive
         | Cause::RigUnhealthy
         | Cause::ConsoleLost
         | Cause::DeployFailed
         | Cause::PowerFailed
         | Cause::PowerUnreachable
-        | Cause::PowerLied
+        | Cause::PowerMismatch
         | Cause::StorageFailed => Suspicion::Rig,
 
         // Only a person changes these: what is soldered, what is locked, what is not installed.

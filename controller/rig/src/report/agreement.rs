@@ -156,7 +156,7 @@ fn each_status_is_shown_as_tabled() {
         (Cause::Hang, Failure),
         (Cause::Flaky, Flaky),
         (Cause::EmulatorKilled, Error),
-        (Cause::NoEnd, Error),
+        (Cause::ReportIncomplete, Error),
         (Cause::Cancelled, Error),
     ];
     for (cause, bad) in table {

@@ -75,7 +75,10 @@ pub fn settle(verdict: Verdict) -> Verdict {
     let (cause, summary) = if failed > 0 {
         (Cause::TestFailed, format!("{failed} failed although the run was judged a pass"))
     } else if unfinished > 0 {
-        (Cause::NoEnd, format!("{unfinished} never ended although the run was judged a pass"))
+        (
+            Cause::ReportIncomplete,
+            format!("{unfinished} never ended although the run was judged a pass"),
+        )
     } else {
         return verdict;
     };
@@ -122,7 +125,10 @@ impl RunReport {
     pub fn of(record: &RunRecord) -> Self {
         let suite = record.plan.as_ref().map_or("run", |plan| plan.name.as_str());
         let verdict = record.verdict.clone().unwrap_or_else(|| {
-            Verdict::of(Cause::NoEnd, "the run has not ended; this is what is known so far")
+            Verdict::of(
+                Cause::ReportIncomplete,
+                "the run has not ended; this is what is known so far",
+            )
         });
         let mut report = Self::new(suite, verdict);
         report.run = Some(record.id.to_string());

@@ -343,7 +343,10 @@ mod tests {
             (vec![Test(Hang), good(), Test(Hang), good()], Hang),
             (vec![Test(Hang), good(), Test(NoOutput), good()], Hang),
             (vec![Test(NoOutput), good(), Test(Hang), good()], Hang),
-            (vec![Test(NoEnd), none(), Test(NoEnd), none()], NoEnd),
+            (
+                vec![Test(ReportIncomplete), none(), Test(ReportIncomplete), none()],
+                ReportIncomplete,
+            ),
             // What comes the second time is unproven; what is seen to fail is not.
             (vec![Test(Hang), good(), Test(Passed)], Unconfirmed),
             (vec![Test(UnexpectedReset), good(), Test(Passed)], Unconfirmed),

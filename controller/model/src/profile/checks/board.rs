@@ -317,8 +317,8 @@ pub(super) fn stage_times_are_sane(subject: &Subject<'_>, check: &'static str) {
 
 pub(super) fn limits_are_sane(subject: &Subject<'_>, check: &'static str) {
     let Some(limits) = subject.raw.limits.as_ref().map(|limits| &limits.value) else { return };
-    let storm = limits.storm.clone().map(|storm| storm.map(|size| size.0));
-    within(subject, check, storm.as_ref(), &STORM_RANGE, |size| format!("{size} bytes"));
+    let flood = limits.flood.clone().map(|flood| flood.map(|size| size.0));
+    within(subject, check, flood.as_ref(), &STORM_RANGE, |size| format!("{size} bytes"));
     within(subject, check, limits.boot_loop.as_ref(), &BOOT_LOOP_RANGE, u32::to_string);
     within(subject, check, limits.settle.as_ref(), &SETTLE_RANGE, show_duration);
     within(subject, check, limits.silence.as_ref(), &WAIT_RANGE, show_duration);

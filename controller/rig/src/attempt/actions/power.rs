@@ -22,7 +22,7 @@ pub(in crate::attempt) fn lied(op: PowerOp) -> ActionFailure {
         PowerOp::On => "the power was switched on, it is said, but no boot began",
         PowerOp::Cycle => "the power was cycled, it is said, but no boot began",
     };
-    ActionFailure::new(Cause::PowerLied, detail)
+    ActionFailure::new(Cause::PowerMismatch, detail)
 }
 
 impl Actions<'_> {

@@ -159,9 +159,9 @@ fn time_and_reason_are_those_of_the_change() {
     let now = play(into(Healthy), &POLICY, &[checked(false), checked(true)]);
     assert_eq!((now.since, now.passes_needed), (Some(at(1)), 1));
     assert_eq!(now.why, "disk: 3 bytes left");
-    let now = play(into(Healthy), &POLICY, &[checked(false), run(Cause::PowerLied)]);
+    let now = play(into(Healthy), &POLICY, &[checked(false), run(Cause::PowerMismatch)]);
     assert_eq!((now.state, now.since), (Unhealthy, Some(at(2))));
-    assert_eq!(now.why, "run 20261121-221530-7f3a ended with power_lied");
+    assert_eq!(now.why, "run 20261121-221530-7f3a ended with power_mismatch");
     let now = play(into(Unhealthy), &POLICY, &[canary(true), canary(true)]);
     assert_eq!((now.state, now.since, now.passes_needed), (Healthy, Some(at(2)), 0));
     assert_eq!(now.why, "2 passes in a row");
