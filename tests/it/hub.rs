@@ -23,9 +23,9 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
         "rig.toml",
         format!(
             "version = 1\n\
-             [[power]]\nname = \"pdu\"\ngap = \"0ms\"\n\
+             [[power]]\nname = \"pdu\"\nmin_interval = \"0ms\"\n\
              [power.command]\nset = [\"./pdu\", \"{{outlet}}\", \"{{state}}\"]\n\
-             [[power]]\nname = \"slow\"\ngap = \"0ms\"\n\
+             [[power]]\nname = \"slow\"\nmin_interval = \"0ms\"\n\
              [power.command]\nset = [\"./pdu\", \"{{outlet}}\", \"{{state}}\"]\n\
              status = [\"./pdu\", \"{{outlet}}\"]\n\
              [[hub]]\nname = \"shelf\"\n\

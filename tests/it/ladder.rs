@@ -131,7 +131,7 @@ fn places_on_one_outlet_stand_in_for_each_other() {
                   sense = \"none\" }\n";
     rig(&workshop, 2, "['reopen', 'fail-over']", outlet);
     let rig = fs::read_to_string(workshop.path("rig.toml")).unwrap();
-    let device = "[[power]]\nname = \"pdu\"\ngap = \"0ms\"\n[power.command]\nset = [\"true\", \"{state}\"]\n";
+    let device = "[[power]]\nname = \"pdu\"\nmin_interval = \"0ms\"\n[power.command]\nset = [\"true\", \"{state}\"]\n";
     workshop.write("rig.toml", rig + device);
     let served = Served::start(&workshop, "desk-2", &[]);
     let ran = workshop.run(["--json", "run", "-b", "bench-1", &elf("microbit", "rtt-report")]);

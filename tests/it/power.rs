@@ -16,7 +16,7 @@ use crate::power_lab::{Asked, Lab, Simulator, Web, free_address, json_answer, un
 use crate::served::Served;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
 
-const PROGRAM: &str = "gap = \"0ms\"\n[power.command]\nset = [\"./pdu\", \"set\", \"{outlet}\", \
+const PROGRAM: &str = "min_interval = \"0ms\"\n[power.command]\nset = [\"./pdu\", \"set\", \"{outlet}\", \
                        \"{state}\"]\nstatus = [\"./pdu\", \"get\", \"{outlet}\"]";
 
 /// A program that keeps each outlet's state in a file, and writes down when it was called.
@@ -236,7 +236,10 @@ fn tasmota(password: Option<&'static str>) -> Web {
 }
 
 fn plug(web: &Web, more: &str) -> String {
-    format!("gap = \"1ms\"\nsettle = \"100ms\"\n[power.http]\nurl = \"{}\"\n{more}", web.url())
+    format!(
+        "min_interval = \"1ms\"\nsettle = \"100ms\"\n[power.http]\nurl = \"{}\"\n{more}",
+        web.url()
+    )
 }
 
 #[test]
@@ -491,7 +494,7 @@ fn an_encrypted_plug_is_believed_as_the_rig_file_says() {
     until_listens(address);
     let device = |more: &str| {
         format!(
-            "gap = \"1ms\"\n[power.http]\nurl = \"https://{address}\"\npreset = \"shelly-gen1\"\n\
+            "min_interval = \"1ms\"\n[power.http]\nurl = \"https://{address}\"\npreset = \"shelly-gen1\"\n\
              password = {{ env = \"PLUG\" }}\n{more}"
         )
     };

@@ -107,7 +107,7 @@ fn a_numato_relay_switches_and_is_read_back() {
         answer
     });
     let device = format!(
-        "gap = \"1ms\"\n[power.relay]\nport = \"{}\"\nprotocol = \"numato\"",
+        "min_interval = \"1ms\"\n[power.relay]\nport = \"{}\"\nprotocol = \"numato\"",
         port.display()
     );
     let lab = Lab::new(&device, &[("a", "A"), ("b", "7")]);
@@ -184,7 +184,8 @@ fn a_modbus_coil_switches_by_tcp() {
     let (host, port) = (address.ip().to_string(), address.port().to_string());
     let _server = modbus_server(&lab, ["tcp", &host, &port]);
     until_listens(address);
-    let device = format!("gap = \"1ms\"\n[power.modbus]\naddress = \"{address}\"\nunit = 1");
+    let device =
+        format!("min_interval = \"1ms\"\n[power.modbus]\naddress = \"{address}\"\nunit = 1");
     lab.declare(&device, &[("a", "5"), ("b", "99")]);
     lab.switches(&[], "read-back", || coil_5(&lab));
     lab.power(&["-b", "b", "on"]).says(75, &["exception 2: it has no such coil"]);
@@ -195,7 +196,7 @@ fn a_modbus_coil_switches_by_a_serial_line() {
     let [ours, theirs] = serial_line();
     let device = |unit: u8, more: &str| {
         format!(
-            "gap = \"1ms\"\n{more}[power.modbus]\nport = \"{}\"\nunit = {unit}\nbaud = 19200",
+            "min_interval = \"1ms\"\n{more}[power.modbus]\nport = \"{}\"\nunit = {unit}\nbaud = 19200",
             ours.path.display()
         )
     };
@@ -305,7 +306,7 @@ fn an_snmp_outlet_switches_with_every_version() {
     let (_agent, address) = agent(&lab);
     let device = |more: &str| {
         format!(
-            "gap = \"1ms\"\nsettle = \"200ms\"\ntimeout = \"60s\"\n[power.snmp]\n\
+            "min_interval = \"1ms\"\nsettle = \"200ms\"\ntimeout = \"60s\"\n[power.snmp]\n\
              address = \"{address}\"\npreset = \"apc\"\n{more}"
         )
     };
@@ -350,7 +351,9 @@ fn an_snmp_agent_that_answers_nonsense_is_survived() {
         b"\x30\x03\x02\x09\xff",
     ];
     let lab = Lab::new(
-        &format!("gap = \"1ms\"\n[power.snmp]\naddress = \"127.0.0.1:{port}\"\npreset = \"apc\""),
+        &format!(
+            "min_interval = \"1ms\"\n[power.snmp]\naddress = \"127.0.0.1:{port}\"\npreset = \"apc\""
+        ),
         &[("a", "3")],
     );
     for answer in answers {
@@ -398,7 +401,7 @@ fn an_ipmi_controller_switches() {
     let lab = Lab::new("[power.manual]", &[]);
     let (_controller, address) = controller(&lab);
     let device = format!(
-        "gap = \"1ms\"\ntimeout = \"60s\"\n[power.ipmi]\naddress = \"{address}\"\n\
+        "min_interval = \"1ms\"\ntimeout = \"60s\"\n[power.ipmi]\naddress = \"{address}\"\n\
          user = \"jig\"\npassword = {{ env = \"BMC\" }}"
     );
     lab.declare(&device, &[("a", "")]);

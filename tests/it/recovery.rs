@@ -167,7 +167,7 @@ fn a_board_that_has_latched_up_is_given_power_until_it_comes() {
              [[place]]\nname = \"bench\"\nboard = \"microbit\"\n\
              probe = {{ selector = \"20b7:9db1:unix:{}\" }}\n\
              power = {{ device = \"pdu\", outlet = \"1\", off_time = \"20ms\" }}\n\
-             [[power]]\nname = \"pdu\"\ngap = \"0ms\"\ntimeout = \"60s\"\n[power.command]\n\
+             [[power]]\nname = \"pdu\"\nmin_interval = \"0ms\"\ntimeout = \"60s\"\n[power.command]\n\
              set = [\"./pdu\", \"set\", \"{{outlet}}\", \"{{state}}\"]\n\
              status = [\"./pdu\", \"get\", \"{{outlet}}\"]\n",
             socket.display()

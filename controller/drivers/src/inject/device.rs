@@ -181,7 +181,7 @@ mod tests {
         let about = PowerDevice {
             name: "pdu".parse().unwrap(),
             driver: PowerDriver::Manual(ManualPower { hint: None }),
-            gap: Duration::ZERO,
+            min_interval: Duration::ZERO,
             off_time: second,
             timeout: second * 3,
             settle: second,

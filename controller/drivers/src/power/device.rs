@@ -3,8 +3,8 @@
 //! # Design
 //! A task holds the driver and does one command at a time. Between processes, an `flock` on
 //! `places/<device>.power` keeps commands apart; when it is given up, the file's time of
-//! modification says when the last command ended, so that the gap holds across processes
-//! and nobody has to linger. A clock that was set back costs one gap, not more.
+//! modification says when the last command ended, so that the interval holds across processes
+//! and nobody has to linger. A clock that was set back costs one interval, not more.
 //!
 //! A command that was begun is carried to its end even if nobody waits any more: half a
 //! command confuses more devices than a whole one.
@@ -54,12 +54,12 @@ impl Device {
         let owner = Owner {
             what: format!("{} ({})", about.name, outlets.what()),
             outlets,
-            gap: about.gap,
+            min_interval: about.min_interval,
             within: about.timeout,
             // A name is one safe path component.
             lock: locks.join(format!("{}.power", about.name)),
         };
-        let turn = owner.patience() + owner.gap + owner.within;
+        let turn = owner.patience() + owner.min_interval + owner.within;
         tokio::spawn(owner.run(inbox));
         Self { orders, name: about.name.clone(), turn }
     }
@@ -107,7 +107,7 @@ impl Device {
 struct Owner {
     what: String,
     outlets: Box<dyn Outlets>,
-    gap: Duration,
+    min_interval: Duration,
     within: Duration,
     lock: PathBuf,
 }
@@ -138,9 +138,13 @@ impl Owner {
         let rest = lock.metadata().and_then(|about| {
             let since = SystemTime::now().duration_since(about.modified()?).unwrap_or_default();
             // A file that was just made has had no command.
-            Ok(if about.len() == 0 { Duration::ZERO } else { self.gap.saturating_sub(since) })
+            Ok(if about.len() == 0 {
+                Duration::ZERO
+            } else {
+                self.min_interval.saturating_sub(since)
+            })
         });
-        sleep(rest.unwrap_or(self.gap)).await;
+        sleep(rest.unwrap_or(self.min_interval)).await;
         let done = timeout(self.within, command).await;
         let mut file: &File = &lock;
         if let Err(error) = stamp(&mut file) {
@@ -152,7 +156,7 @@ impl Owner {
 
     /// Returns how long commands of other processes are waited for.
     fn patience(&self) -> Duration {
-        (self.within + self.gap) * TURNS
+        (self.within + self.min_interval) * TURNS
     }
 
     async fn lock(&self) -> Result<Flock<File>, PowerError> {

@@ -10,7 +10,7 @@ use super::error::word;
 use super::{Device, PowerError};
 
 /// Pause between two looks at a device that has not settled: ten looks a second cost little,
-/// and the device's own gap may make it longer.
+/// and the device's own minimum interval may make it longer.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How long a power sense may take to see what the device has confirmed: a console falls silent

@@ -89,7 +89,7 @@ fn about(driver: PowerDriver) -> PowerDevice {
     PowerDevice {
         name: "pdu".parse().unwrap(),
         driver,
-        gap: Duration::ZERO,
+        min_interval: Duration::ZERO,
         off_time: Duration::from_secs(7),
         timeout: Duration::from_secs(3),
         settle: Duration::from_secs(5),

@@ -13,7 +13,7 @@ use crate::render::{Screen, one_line};
 
 /// Explains how a place's power is switched.
 ///
-/// JSON: `{"place","device","driver","outlet","about","declared_in","gap_ms","timeout_ms",
+/// JSON: `{"place","device","driver","outlet","about","declared_in","min_interval_ms","timeout_ms",
 /// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"sense","hub","hub_neighbours",
 /// "lock"}`; `sense` is `"nobody"`, `"debug-port"`, `"console"` or
 /// `{"outlet":{"device","outlet"}}`;
@@ -52,7 +52,7 @@ pub(super) fn show(
         line("hub", format!("{hub}, with {others}"));
     }
     line("off time", format!("{:?} in a cycle", ms(reply.off_ms)));
-    line("gap", format!("{:?} between commands to {device}", ms(reply.gap_ms)));
+    line("min interval", format!("{:?} between commands to {device}", ms(reply.min_interval_ms)));
     let (timeout, settle) = (ms(reply.timeout_ms), ms(reply.settle_ms));
     line("patience", format!("{timeout:?} for an answer, {settle:?} until it reads back"));
     Ok(())

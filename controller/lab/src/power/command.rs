@@ -148,7 +148,7 @@ impl Lab {
             outlet: switch.power.outlet.clone(),
             about: serde_json::to_value(&device.driver).map_err(PowerCommandError::Encode)?,
             declared_in: device.origin.clone(),
-            gap_ms: ms(device.gap),
+            min_interval_ms: ms(device.min_interval),
             timeout_ms: ms(device.timeout),
             settle_ms: ms(device.settle),
             off_ms: ms(switch.off_time()),

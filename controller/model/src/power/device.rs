@@ -18,7 +18,7 @@ pub struct PowerDevice {
     pub driver: PowerDriver,
     /// Least time between the end of one command to it and the next. Cheap devices drop
     /// commands that come faster.
-    pub gap: Duration,
+    pub min_interval: Duration,
     /// How long a board stays off in a power cycle.
     pub off_time: Duration,
     /// How long one command may take.

@@ -33,7 +33,7 @@ impl PlacePower {
             PlaceSense::Outlet(_) | PlaceSense::DebugPort | PlaceSense::Console => WITNESS,
         };
         // It is told, and asked until it has settled; the last question may be as slow as any.
-        let switch = (device.gap + device.timeout) * 2 + device.settle + sense;
+        let switch = (device.min_interval + device.timeout) * 2 + device.settle + sense;
         switch * 2 + self.off_time.unwrap_or(device.off_time)
     }
 

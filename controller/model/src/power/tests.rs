@@ -164,7 +164,12 @@ fn slips_are_found_in_their_place() {
         ),
         ("\"/dev/gpiochip0\"", "\"gpiochip0\"", "rig::power-chip", "\"gpiochip0\""),
         ("\"1-1.4\"", "\"../x\"", "rig::power-hub", "\"../x\""),
-        ("hub = \"1-1.4\" }", "hub = \"1-1.4\" }\ngap = \"2m\"", "rig::power-time", "\"2m\""),
+        (
+            "hub = \"1-1.4\" }",
+            "hub = \"1-1.4\" }\nmin_interval = \"2m\"",
+            "rig::power-time",
+            "\"2m\"",
+        ),
         ("usb_hub = { hub = \"1-1.4\" }", "", "rig::power-kind", "[[power]]"),
         ("usb_hub = { hub", "manual = {}\nusb_hub = { hub", "rig::power-kind", "[[power]]"),
         ("name = \"hub\"\nusb", "name = \"gpio\"\nusb", "rig::power-twice", "\"gpio\""),

@@ -13,7 +13,7 @@ use crate::power::{
 
 /// A board that stays off for less keeps its RAM by its capacitors; nobody waits an hour.
 const OFF_TIME: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
-const GAP: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
+const MIN_INTERVAL: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
 /// A person may be far from the switch, everything else answers sooner.
 const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(3600);
 const SETTLE: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(600);
@@ -40,7 +40,7 @@ const KINDS: &[&str] = &[
 pub(in super::super) fn check_device(power: &Located<RawPower>, findings: &Findings) {
     one_kind(power, findings);
     let raw = &power.value;
-    within(&raw.gap, &GAP, "at most \"60s\"", findings);
+    within(&raw.min_interval, &MIN_INTERVAL, "at most \"60s\"", findings);
     within(&raw.off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
     within(&raw.timeout, &TIMEOUT, "\"50ms\" to \"1h\"", findings);
     within(&raw.settle, &SETTLE, "at most \"10m\"", findings);

@@ -30,14 +30,14 @@ const BAUD: u32 = 9600;
 
 /// What is usual for a kind of device.
 struct Usual {
-    gap: Duration,
+    min_interval: Duration,
     timeout: Duration,
     settle: Duration,
 }
 
 fn usual(driver: &PowerDriver) -> Usual {
-    let of = |gap_ms, timeout_s, settle_s| Usual {
-        gap: Duration::from_millis(gap_ms),
+    let of = |min_interval_ms, timeout_s, settle_s| Usual {
+        min_interval: Duration::from_millis(min_interval_ms),
         timeout: Duration::from_secs(timeout_s),
         settle: Duration::from_secs(settle_s),
     };
@@ -65,7 +65,7 @@ pub(in super::super) fn lower_device(raw: &RawPower, origin: &str) -> Option<Pow
     let said = |time: &Option<Located<Duration>>| time.as_ref().map(|time| time.value);
     Some(PowerDevice {
         name,
-        gap: said(&raw.gap).unwrap_or(usual.gap),
+        min_interval: said(&raw.min_interval).unwrap_or(usual.min_interval),
         off_time: said(&raw.off_time).unwrap_or(OFF_TIME),
         timeout: said(&raw.timeout).unwrap_or(usual.timeout),
         settle: said(&raw.settle).unwrap_or(usual.settle),

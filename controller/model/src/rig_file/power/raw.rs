@@ -20,7 +20,7 @@ toml_table! {
         /// Its name; places say it.
         name: DeviceName = required,
         /// Least time between two commands to it; as is usual for its kind if missing.
-        gap: Duration = optional,
+        min_interval: Duration = optional,
         /// How long a board stays off in a power cycle; "2s" if missing.
         off_time: Duration = optional,
         /// How long one command may take; as is usual for its kind if missing.
