@@ -72,7 +72,7 @@ impl Common {
             rig: self.rig.clone(),
             boards: self.boards.clone(),
             runs: self.runs.clone(),
-            program: None,
+            ..LabConfig::default()
         }
     }
 

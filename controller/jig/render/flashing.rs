@@ -15,14 +15,15 @@ pub(crate) struct FlashView {
     line: Progress,
     /// Whether phases are told one by one, as nobody sees the line.
     plain: bool,
-    told: Mutex<Option<FlashPhase>>,
+    /// The phases that were told; erasing and programming take turns.
+    told: Mutex<Vec<FlashPhase>>,
 }
 
 impl FlashView {
     /// Begins.
     pub(crate) fn new(screen: &Screen) -> Self {
         let plain = !screen.is_terminal() && !screen.quiet() && !screen.json();
-        Self { line: screen.progress(), plain, told: Mutex::new(None) }
+        Self { line: screen.progress(), plain, told: Mutex::default() }
     }
 
     /// Takes the line away.
@@ -36,8 +37,8 @@ impl FlashView {
         let size = byte_size(at.total);
         self.line.set(&format!("{} {percent:3} % of {size}", phase_word(at.phase)));
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.plain && at.total > 0 && *told != Some(at.phase) {
-            *told = Some(at.phase);
+        if self.plain && at.total > 0 && !told.contains(&at.phase) {
+            told.push(at.phase);
             eprintln!("{} {size}", phase_word(at.phase));
         }
     }

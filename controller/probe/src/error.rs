@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use jig_model::{Cause, Fault};
 
+use crate::FlashLeft;
+
 /// Says why a probe could not do as asked.
 ///
 /// Every text fits "failed to ...: {error}" lines; what lies below is the source.
@@ -93,6 +95,16 @@ pub enum ProbeError {
         /// Its memory, for people.
         memory: String,
     },
+    /// The chip's description has no algorithm for a flash.
+    #[error("{chip} has no flash algorithm for {start:#x}..{end:#x}")]
+    NoFlashAlgorithm {
+        /// The chip.
+        chip: String,
+        /// First address of the flash.
+        start: u64,
+        /// One past the last.
+        end: u64,
+    },
     /// What was read back differs.
     #[error("the flash holds {found:#04x} at {address:#x} where {expected:#04x} was written")]
     VerifyFailed {
@@ -163,9 +175,12 @@ pub enum ProbeError {
         /// One past the last.
         end: u64,
     },
-    /// Somebody asked to stop; the flash may be half written.
-    #[error("cancelled")]
-    Cancelled,
+    /// A flash operation was asked to stop.
+    #[error("cancelled: {}", .left.words())]
+    Cancelled {
+        /// What the memory holds now.
+        left: FlashLeft,
+    },
     /// The probe's thread has ended.
     #[error("the probe's owner has ended")]
     Gone,
@@ -204,7 +219,7 @@ impl ProbeError {
     /// of what was tried where the error has none.
     pub fn cause_during(&self, tried: Cause) -> Cause {
         match self {
-            Self::Cancelled => Cause::Cancelled,
+            Self::Cancelled { .. } => Cause::Cancelled,
             Self::NotFound { .. } | Self::Ambiguous { .. } => Cause::ProbeMissing,
             Self::Held { .. } => Cause::ProbeBusy,
             Self::ProbeLost { .. } | Self::Hung { .. } | Self::Gone => Cause::ProbeLost,
@@ -212,6 +227,7 @@ impl ProbeError {
             Self::Protected { .. } => Cause::ChipProtected,
             Self::WrongChip { .. } | Self::UnknownChip { .. } => Cause::WrongChip,
             Self::DoesNotFit { .. }
+            | Self::NoFlashAlgorithm { .. }
             | Self::VerifyFailed { .. }
             | Self::FlashFailed { .. }
             | Self::BusFault { .. }
@@ -228,7 +244,7 @@ impl ProbeError {
     /// Returns whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::UnknownChip { .. } => Fault::Profile,
+            Self::UnknownChip { .. } | Self::NoFlashAlgorithm { .. } => Fault::Profile,
             Self::DoesNotFit { .. }
             | Self::BadOption { .. }
             | Self::PreserveOverlaps { .. }
@@ -236,7 +252,7 @@ impl ProbeError {
             | Self::NotHalted
             | Self::NoBreakpointLeft { .. } => Fault::Usage,
             Self::BusFault { .. } => Fault::Target,
-            Self::Cancelled => Fault::Cancelled,
+            Self::Cancelled { .. } => Fault::Cancelled,
             Self::NotFound { .. }
             | Self::Ambiguous { .. }
             | Self::Held { .. }
@@ -273,7 +289,7 @@ mod tests {
             (ProbeError::Protected { erases: name() }, Cause::ChipProtected),
             (ProbeError::WrongChip { expected: name(), found: name() }, Cause::WrongChip),
             (ProbeError::UnknownChip { name: name(), nearest: vec![] }, Cause::WrongChip),
-            (ProbeError::Cancelled, Cause::Cancelled),
+            (ProbeError::Cancelled { left: FlashLeft::Partial }, Cause::Cancelled),
             (ProbeError::NotHalted, Cause::PowerFailed),
             (ProbeError::Failed { what: name(), source: source() }, Cause::PowerFailed),
         ] {

@@ -13,7 +13,8 @@ pub struct FlashRequest {
     pub payload: Payload,
     /// Whether all of it is read back and compared afterwards.
     pub verify: bool,
-    /// Address ranges that keep what they hold although their sector is erased.
+    /// Address ranges that keep what they hold although their sector is erased. Where flash is
+    /// read by its algorithm only, such a sector keeps all that the payload leaves free.
     pub preserve: Vec<Range<u64>>,
     /// Whether sectors that hold the right bytes already are left alone.
     pub skip_equal: bool,
@@ -35,8 +36,8 @@ pub enum FlashPhase {
     Verify,
 }
 
-/// How far a flash operation is. Told at the start, at steps of at most a few KiB, and at
-/// the end of each phase.
+/// How far a flash operation is. Told at the start of each phase and at steps of a sector, a page,
+/// or a few KiB. Flash is written in batches, so erasing and programming take turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FlashProgress {
     /// The phase.
@@ -60,11 +61,33 @@ pub struct FlashReport {
     pub sectors_equal: u32,
     /// Whether all of the payload was read back and found equal.
     pub verified: bool,
-    /// SHA-256 in lower-case hex of the payload's bytes as read back, in address order, if
-    /// they were.
+    /// SHA-256 in lower-case hex of the payload's bytes as the chip holds them, in address
+    /// order, if they were compared: read back, or compared by the flash algorithm.
     pub read_back_sha256: Option<String>,
     /// How long each phase took, in order.
     pub phases: Vec<(FlashPhase, Duration)>,
+}
+
+/// What a board's memory is left with by an operation that was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlashLeft {
+    /// What it held before.
+    Untouched,
+    /// Parts of the image, of what was there before, and erased sectors.
+    Partial,
+    /// The image, not read back to its end.
+    Unverified,
+}
+
+impl FlashLeft {
+    /// Returns the words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Untouched => "nothing was written",
+            Self::Partial => "the board holds a partial image",
+            Self::Unverified => "the board holds the image, but it is not verified",
+        }
+    }
 }
 
 /// Which part of a flash to erase.

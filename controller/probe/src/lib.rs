@@ -31,7 +31,9 @@ pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
 pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
 pub use error::ProbeError;
 pub use fault_watch::WatchedEmulator;
-pub use flash::{EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest};
+pub use flash::{
+    EraseReport, EraseScope, FlashLeft, FlashPhase, FlashProgress, FlashReport, FlashRequest,
+};
 pub use gdb::{Debuggee, GdbEndpoint, GdbServer, GdbServerError, ProbeDebuggee};
 pub use jig_model::image::{Payload, Segment};
 pub use listing::{ProbeInfo, list_probes};

@@ -1,7 +1,7 @@
 //! What to type next when a probe could not do as asked.
 
 use jig_model::PlaceName;
-use jig_probe::ProbeError;
+use jig_probe::{FlashLeft, ProbeError};
 
 use crate::failure::Failure;
 
@@ -44,8 +44,12 @@ fn help(error: &ProbeError, place: &PlaceName) -> Option<String> {
         ProbeError::VerifyFailed { .. } | ProbeError::FlashFailed { .. } => {
             format!("erase it all and try again: jig erase -b {place}")
         }
-        ProbeError::Cancelled => {
-            "the flash may be half written: flash it again before it is used".to_owned()
+        ProbeError::NoFlashAlgorithm { .. } => {
+            "name the exact chip with --chip, or in the board's profile a program that flashes it"
+                .to_owned()
+        }
+        ProbeError::Cancelled { left: FlashLeft::Partial | FlashLeft::Unverified } => {
+            format!("before it is used, flash it again: jig flash -b {place} IMAGE")
         }
         _ => return None,
     })

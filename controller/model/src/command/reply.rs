@@ -116,7 +116,7 @@ pub struct PowerExplained {
     /// The file that declares it.
     pub declared_in: String,
     /// Least time between two commands to it, in milliseconds.
-    pub gap_ms: u64,
+    pub min_interval_ms: u64,
     /// How long an answer is waited for, in milliseconds.
     pub timeout_ms: u64,
     /// How long it may take until it reads back as switched, in milliseconds.

@@ -103,7 +103,7 @@ fn said() -> Vec<WorkerLine> {
             outlet: String::new(),
             about: serde_json::json!({ "kind": "relay" }),
             declared_in: "rig.toml".to_owned(),
-            gap_ms: 1,
+            min_interval_ms: 1,
             timeout_ms: 2,
             settle_ms: 3,
             off_ms: 4,

@@ -8,6 +8,15 @@ use super::nearest::did_you_mean;
 use super::value::FromToml;
 use super::{Located, Node};
 
+/// Keys that have a new name: the old one, the new one. An old name is refused with the new one
+/// for one release, so that nobody has to guess.
+const RENAMED: &[(&str, &str)] = &[
+    ("cures", "max_recoveries"),
+    ("gap", "min_interval"),
+    ("storm", "flood"),
+    ("witness", "sense"),
+];
+
 /// Reads one table key by key, and knows which keys nobody asked for.
 ///
 /// [`toml_table!`](crate::toml_table) does this for most tables.
@@ -70,6 +79,16 @@ impl<'d> TableReader<'d> {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
             if !known.contains(&name) {
+                let renamed = RENAMED.iter().find(|(old, new)| *old == name && known.contains(new));
+                if let Some((old, new)) = renamed {
+                    self.node.findings.add(
+                        "document::renamed-key",
+                        Some(key.span()),
+                        format!("`{old}` is now called `{new}`"),
+                        format!("write `{new} = ...`"),
+                    );
+                    continue;
+                }
                 let shown: String = name.chars().take(40).collect();
                 self.node.findings.add(
                     "document::unknown-key",

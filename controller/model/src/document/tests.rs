@@ -170,3 +170,27 @@ fn hostile_documents_cost_little() {
     }
     assert_eq!(problems(&"#".repeat(1 << 19))[0].0, "document::size");
 }
+
+#[test]
+fn a_key_by_its_old_name_is_told_the_new_one() {
+    crate::toml_table! {
+        /// A device.
+        struct RawDevice {
+            /// Its version.
+            version: u32 = optional,
+            /// Time between two commands.
+            min_interval: String = optional,
+        }
+    }
+    let (text, findings) = ("version = 1\ngap = '1s'\nstorm = '2M'\n", Findings::new());
+    let raw = open::<RawDevice>("device", 1, text, &findings);
+    let problems = findings.finish("device", "device.toml", text, raw).unwrap_err();
+    let said: Vec<_> = problems.list.iter().map(|p| (p.check, p.message.as_str())).collect();
+    assert_eq!(
+        said,
+        [
+            ("document::renamed-key", "`gap` is now called `min_interval`"),
+            ("document::unknown-key", "unknown key `storm`"),
+        ]
+    );
+}

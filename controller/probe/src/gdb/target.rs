@@ -203,7 +203,7 @@ pub(super) fn told(error: ProbeError) -> TargetError<ProbeError> {
         ProbeError::ProbeLost { .. }
         | ProbeError::Hung { .. }
         | ProbeError::Gone
-        | ProbeError::Cancelled => TargetError::Fatal(error),
+        | ProbeError::Cancelled { .. } => TargetError::Fatal(error),
         other => {
             tracing::debug!(error = %other, "told to gdb as an input/output error");
             TargetError::Errno(EIO)

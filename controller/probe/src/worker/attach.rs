@@ -6,7 +6,7 @@ use std::time::Duration;
 use jig_model::chain;
 use probe_rs::config::{MemoryRegion as Region, Registry, TargetSelector};
 use probe_rs::probe::{Probe, WireProtocol};
-use probe_rs::{Error, Permissions, Session};
+use probe_rs::{Error, Permissions, Session, Target};
 
 use super::bench::{Bench, Pulse};
 use super::core::kind_of;
@@ -48,15 +48,19 @@ pub(crate) fn attach(
         None => source.target(),
     };
     // A name that is not known is no reason to touch the probe.
-    if let TargetSelector::Unspecified(name) = &target
-        && let Err(error) = registry.get_target_by_name(name)
-    {
-        let error = Error::ChipNotFound(error);
-        return Err(match translate::attach(&error, registry, Some(name)) {
-            Some(known) => known,
-            None => translate::failed("reading the chip description", error),
-        });
-    }
+    let target = match target {
+        TargetSelector::Unspecified(name) => {
+            let target = registry.get_target_by_name(&name).map_err(|error| {
+                let error = Error::ChipNotFound(error);
+                match translate::attach(&error, registry, Some(&name)) {
+                    Some(known) => known,
+                    None => translate::failed("reading the chip description", error),
+                }
+            })?;
+            TargetSelector::Specified(patient(target))
+        }
+        other => other,
+    };
 
     let mut failures = Vec::new();
     let mut last: Option<Box<dyn std::error::Error + Send + Sync>> = None;
@@ -98,6 +102,20 @@ pub(crate) fn attach(
         Some(source) => ProbeError::NoTarget { attempts, source },
         None => ProbeError::Gone,
     })
+}
+
+/// Grants calls of flash algorithms some time. The limits of descriptions are those of silicon;
+/// an emulated core on a busy host is slower, and a chip that is broken is found out a little
+/// later.
+fn patient(mut target: Target) -> Target {
+    /// In milliseconds.
+    const LEAST: u32 = 10_000;
+    for algorithm in &mut target.flash_algorithms {
+        let properties = &mut algorithm.flash_properties;
+        properties.erase_sector_timeout = properties.erase_sector_timeout.max(LEAST);
+        properties.program_page_timeout = properties.program_page_timeout.max(LEAST);
+    }
+    target
 }
 
 fn with_description(text: &str) -> Result<Registry, ProbeError> {

@@ -37,8 +37,14 @@ impl Pulse {
 
     /// Shows that the worker is alive.
     pub(crate) fn beat(&self) {
-        let millis = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.millis.store(millis, Ordering::Relaxed);
+        self.beat_ahead(Duration::ZERO);
+    }
+
+    /// Shows that the worker is alive, and will be silent for so long: it calls a function of
+    /// probe-rs that waits for the chip.
+    pub(crate) fn beat_ahead(&self, silence: Duration) {
+        let until = self.since.elapsed().saturating_add(silence);
+        self.millis.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Returns when it last did.
@@ -117,4 +123,18 @@ pub(crate) fn serve(bench: Bench, requests: &mpsc::Receiver<Job>, shared: &Arc<S
     let _ = catch_unwind(AssertUnwindSafe(|| drop(bench.take())));
     shared.lost.store(true, Ordering::Release);
     shared.leash.join();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_that_was_told_before_is_no_lack_of_life() {
+        let pulse = Pulse::new();
+        pulse.beat_ahead(Duration::from_secs(3600));
+        assert!(pulse.last() > Instant::now() + Duration::from_secs(1800));
+        pulse.beat();
+        assert!(pulse.last() <= Instant::now());
+    }
 }

@@ -11,12 +11,11 @@ use jig_model::Cause;
 use nix::sys::signal::{Signal, kill};
 use sha2::{Digest, Sha256};
 
-use super::flash::Means;
 use crate::virtual_probe::Rig;
 use crate::{
-    AttachMode, AttachOptions, Attached, Cancel, CoreKind, CoreState, EraseScope, FlashPhase,
-    FlashProgress, FlashReport, FlashRequest, HaltReason, Leave, MemoryWidth, Payload, ProbeError,
-    ProbeHandle, ProbeSource, ResetInto, Segment, ServeAt, VirtualBoard,
+    AttachMode, AttachOptions, Attached, Cancel, CoreKind, CoreState, EraseScope, FlashLeft,
+    FlashPhase, FlashProgress, FlashReport, FlashRequest, HaltReason, Leave, MemoryWidth, Payload,
+    ProbeError, ProbeHandle, ProbeSource, ResetInto, Segment, ServeAt, VirtualBoard,
 };
 
 std::thread_local! {
@@ -206,8 +205,8 @@ async fn progress_goes_up_in_small_steps_to_the_end() {
         assert_eq!(steps[0].done, 0);
         assert_eq!(steps.last().unwrap().done, steps[0].total, "{phase:?}");
         for two in steps.windows(2) {
-            // Sixteen calls make a lot at most, and none takes more than a sector here.
-            assert!((1..=16 * 1024).contains(&(two[1].done - two[0].done)), "{two:?}");
+            // A sector is erased and a page programmed at a time, and 4 KiB are read.
+            assert!((1..=4 * 1024).contains(&(two[1].done - two[0].done)), "{two:?}");
         }
     }
     probe.close(Leave::Running).await.unwrap();
@@ -229,7 +228,7 @@ async fn a_cancelled_flash_can_be_repeated() {
             }
         };
         match probe.flash(request(&[(0x4000, bytes.clone())]), sink, cancel).await {
-            Err(ProbeError::Cancelled) => cancelled += 1,
+            Err(ProbeError::Cancelled { .. }) => cancelled += 1,
             other => drop(other.unwrap()),
         }
         let report = flash(&probe, &request(&[(0x4000, bytes.clone())])).await.unwrap();
@@ -507,18 +506,109 @@ async fn closing_leaves_the_core_as_asked() {
     probe.close(Leave::Running).await.unwrap();
 }
 
-#[tokio::test]
-async fn every_way_to_program_brings_about_the_same() {
-    let (probe, _) = attached().await;
-    for (round, means) in [(0, Means::Best), (1, Means::Halting), (2, Means::Loader)] {
-        let bytes = noise(90 + round, 5 * SECTOR + 100);
-        let job = request(&[(0x9000, bytes.clone()), (RAM + 0x80, noise(95, 64))]);
-        let report = probe.flash_by(means, job, |_| {}, Cancel::default()).await.unwrap();
-        assert_eq!((report.sectors_erased, report.verified), (6, true), "{means:?}");
-        assert_eq!(probe.read(0x9000, bytes.len()).await.unwrap(), bytes, "{means:?}");
-        let behind = probe.read(0x9000 + bytes.len() as u64, SECTOR - 100).await.unwrap();
-        assert!(behind.iter().all(|byte| *byte == 0xff), "{means:?}");
+/// Cancels at the first report of a phase.
+fn at_phase(
+    phase: FlashPhase,
+    cancel: &Cancel,
+) -> impl FnMut(FlashProgress) + Send + 'static + use<> {
+    let cancel = cancel.clone();
+    move |progress| {
+        if progress.phase == phase {
+            cancel.cancel();
+        }
     }
+}
+
+#[tokio::test]
+async fn cancelled_flash_says_what_it_left() {
+    let (probe, _) = attached().await;
+    const BATCH: usize = 64 * SECTOR;
+    let old = noise(300, 2 * BATCH);
+    flash(&probe, &request(&[(0, old.clone())])).await.unwrap();
+    let new = noise(301, 2 * BATCH);
+    let mixed = [&new[..BATCH], &old[BATCH..]].concat();
+    let ram = (RAM + 0x100, noise(302, 0x100));
+    for (phase, left, held) in [
+        (FlashPhase::Compare, FlashLeft::Untouched, &old),
+        // What is under way is finished: no sector is half an old one and half a new one.
+        (FlashPhase::Program, FlashLeft::Partial, &mixed),
+        (FlashPhase::Verify, FlashLeft::Unverified, &new),
+    ] {
+        let cancel = Cancel::default();
+        let job = request(&[(0, new.clone()), ram.clone()]);
+        let error = probe.flash(job, at_phase(phase, &cancel), cancel).await.unwrap_err();
+        let ProbeError::Cancelled { left: said } = error else { panic!("{error:?}") };
+        assert_eq!(said, left, "{phase:?}");
+        assert!(probe.read(0, 2 * BATCH).await.unwrap() == *held, "{phase:?}");
+    }
+    let report = flash(&probe, &request(&[(0, new.clone())])).await.unwrap();
+    assert_eq!((report.sectors_erased, report.read_back_sha256), (0, Some(sha256(&new))));
+
+    // Nothing had to be written, so nothing is left in between.
+    let cancel = Cancel::default();
+    let told = at_phase(FlashPhase::Verify, &cancel);
+    let error = probe.flash(request(&[(0, new)]), told, cancel).await.unwrap_err();
+    assert_eq!(error.to_string(), "cancelled: nothing was written");
+    let cancel = Cancel::default();
+    cancel.cancel();
+    let error = probe.erase(EraseScope::All, cancel).await.unwrap_err();
+    assert_eq!(error.to_string(), "cancelled: nothing was written");
+    probe.close(Leave::Running).await.unwrap();
+}
+
+#[tokio::test]
+async fn image_starts_in_mid_sector_and_ends_in_another() {
+    let (probe, _) = attached().await;
+    flash(&probe, &request(&[(0x6000, vec![0x55; 4 * SECTOR])])).await.unwrap();
+    let bytes = noise(310, 2 * SECTOR);
+    let report = flash(&probe, &request(&[(0x6000 + 0x3f1, bytes.clone())])).await.unwrap();
+    assert_eq!((report.sectors_erased, report.read_back_sha256), (3, Some(sha256(&bytes))));
+    let held = probe.read(0x6000, 4 * SECTOR).await.unwrap();
+    assert!(held[..0x3f1].iter().all(|byte| *byte == 0xff));
+    assert_eq!(held[0x3f1..0x3f1 + bytes.len()], bytes);
+    assert!(held[0x3f1 + bytes.len()..3 * SECTOR].iter().all(|byte| *byte == 0xff));
+    assert!(held[3 * SECTOR..].iter().all(|byte| *byte == 0x55));
+    probe.close(Leave::Running).await.unwrap();
+}
+
+#[tokio::test]
+async fn payload_without_flash_leaves_the_flash_alone() {
+    let (probe, _) = attached().await;
+    flash(&probe, &request(&[(0, looping())])).await.unwrap();
+    probe.reset(ResetInto::Run).await.unwrap();
+    // More than one run of the loader writes, and into the RAM of a core that runs.
+    let bytes = noise(320, 0x3f00);
+    let report = flash(&probe, &request(&[(RAM + 0x40, bytes.clone())])).await.unwrap();
+    assert_eq!((report.sectors_erased, report.sectors_equal), (0, 0));
+    assert_eq!((report.written, report.read_back_sha256), (0x3f00, Some(sha256(&bytes))));
+    assert_eq!(
+        report.phases.iter().map(|(phase, _)| *phase).collect::<Vec<_>>(),
+        [FlashPhase::Load, FlashPhase::Verify]
+    );
+    assert!(matches!(probe.state().await.unwrap(), CoreState::Halted { .. }));
+    assert_eq!(probe.read(0, 0xc4).await.unwrap(), looping());
+    probe.close(Leave::Running).await.unwrap();
+}
+
+#[tokio::test]
+async fn preserved_ranges_may_overlap_and_lie_anywhere() {
+    let (probe, _) = attached().await;
+    let old = noise(330, 3 * SECTOR);
+    flash(&probe, &request(&[(0x3_0000, old.clone())])).await.unwrap();
+    let mut new = request(&[(0x3_0000, noise(331, SECTOR + 0x10))]);
+    new.preserve = vec![
+        0x3_0600..0x3_0700,
+        0x3_0410..0x3_0610,
+        0x3_0680..0x3_0c00,
+        0..0x10,
+        RAM..RAM + 4,
+        0xf000_0000..0xf000_0010,
+    ];
+    let report = flash(&probe, &new).await.unwrap();
+    assert_eq!((report.sectors_erased, report.verified), (2, true));
+    let held = probe.read(0x3_0000, 3 * SECTOR).await.unwrap();
+    assert_eq!(held[..SECTOR + 0x10], noise(331, SECTOR + 0x10));
+    assert_eq!(held[SECTOR + 0x10..], old[SECTOR + 0x10..]);
     probe.close(Leave::Running).await.unwrap();
 }
 

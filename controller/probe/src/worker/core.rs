@@ -443,7 +443,7 @@ fn check_alignment(width: MemoryWidth, address: u64, len: usize) -> Result<(), P
 }
 
 /// Sorts ranges and joins those that touch.
-fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+pub(crate) fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = ranges.filter(|range| range.start < range.end).collect();
     ranges.sort_by_key(|range| range.start);
     let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());

@@ -4,11 +4,12 @@
 //! Why a fake: no machine of a test run can offer a probe that is pulled out in the middle
 //! of a sector, a chip that is protected, a first attach that fails after power-up, a driver
 //! that hangs. What probe-rs does above the wire is real; only the wire is not. The core
-//! executes nothing: a function that is called in RAM returns at once, with the result that
-//! the script says, so a flash algorithm neither erases nor programs anything. Whether
-//! flashing works is for the tests with a board to say.
+//! executes nothing: a function that is called in RAM returns at once. It has done what
+//! [`FakeFlash`] does, where a test has put that in; else it has the result that the script
+//! says, and a flash algorithm neither erases nor programs anything.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -21,7 +22,7 @@ use probe_rs::architecture::arm::{
 use probe_rs::config::TargetSelector;
 use probe_rs::probe::{DebugProbe, DebugProbeError, Probe, ProbeCreationError, WireProtocol};
 
-use super::flash::DISPATCHER;
+use super::fake_flash::{FakeFlash, Ram};
 use super::source::{Cut, OpenProbe, Opener};
 use crate::ProbeSource;
 
@@ -42,10 +43,14 @@ pub(crate) struct Script {
     pub(crate) result: u32,
 }
 
+/// A flash that a core and a test share.
+type SharedFlash = Arc<Mutex<FakeFlash>>;
+
 /// A fake probe's source, and what a test can see of it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Fake {
     script: Script,
+    pub(crate) flash: Option<SharedFlash>,
     pub(crate) opened: AtomicUsize,
     pub(crate) transfers: AtomicUsize,
     /// Whether the probe is pulled out at the moment.
@@ -61,6 +66,12 @@ struct Hang {
     was_cut: AtomicBool,
 }
 
+impl fmt::Debug for Fake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fake").field("script", &self.script).finish_non_exhaustive()
+    }
+}
+
 impl Cut for Fake {
     fn cut(&self) {
         self.hang.was_cut.store(true, Ordering::SeqCst);
@@ -72,6 +83,13 @@ impl Cut for Fake {
 impl Fake {
     pub(crate) fn new(script: Script) -> Arc<Self> {
         Arc::new(Self { script, ..Self::default() })
+    }
+
+    /// Makes a probe with a flash behind it.
+    pub(crate) fn with_flash(flash: FakeFlash) -> (Arc<Self>, SharedFlash) {
+        let flash = Arc::new(Mutex::new(flash));
+        let fake = Self { flash: Some(Arc::clone(&flash)), ..Self::default() };
+        (Arc::new(fake), flash)
     }
 
     pub(crate) fn source(self: &Arc<Self>) -> ProbeSource {
@@ -101,7 +119,7 @@ impl OpenProbe for FakeOpener {
             in_reset: false,
             was_reset: false,
             port: Port::default(),
-            core: FakeCore::new(self.0.script.result),
+            core: FakeCore::new(self.0.script.result, self.0.flash.clone()),
         }))
     }
 
@@ -341,7 +359,6 @@ impl DebugProbe for FakeProbe {
 }
 
 /// A core that has registers and memory but executes nothing.
-#[derive(Debug)]
 struct FakeCore {
     words: BTreeMap<u32, u32>,
     registers: [u32; 32],
@@ -349,12 +366,17 @@ struct FakeCore {
     catch: u32,
     halted: bool,
     result: u32,
-    /// Where the running core looks for the address of a slot with a function to call.
-    mail_box: Option<u32>,
+    flash: Option<SharedFlash>,
+}
+
+impl fmt::Debug for FakeCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FakeCore").finish_non_exhaustive()
+    }
 }
 
 impl FakeCore {
-    fn new(result: u32) -> Self {
+    fn new(result: u32, flash: Option<SharedFlash>) -> Self {
         let mut core = Self {
             words: BTreeMap::new(),
             registers: [0; 32],
@@ -362,7 +384,7 @@ impl FakeCore {
             catch: 0,
             halted: false,
             result,
-            mail_box: None,
+            flash,
         };
         core.registers[16] = 1 << 24;
         core
@@ -407,12 +429,6 @@ impl FakeCore {
             _ => {
                 let old = self.read(address)?;
                 self.words.insert(address, old & !mask | value & mask);
-                if self.mail_box == Some(address) && !self.halted && value != 0 {
-                    // The slot stays where the first call failed.
-                    let left = if self.result == 0 { 0 } else { value };
-                    self.words.insert(address, left);
-                    self.words.insert(address + 4, self.result);
-                }
             }
         }
         Ok(())
@@ -421,18 +437,21 @@ impl FakeCore {
     /// Obeys a write to the halting control register.
     fn go(&mut self, control: u32) {
         let (halt, step) = (control & 2 != 0, control & 4 != 0);
-        let counter = self.registers[15];
-        let word = |at: u32| self.words.get(&at).copied();
-        let dispatches = (0u32..).step_by(4).zip(DISPATCHER);
-        let dispatches =
-            { dispatches }.all(|(at, code)| word(counter.wrapping_add(at)) == Some(code));
-        self.mail_box = if dispatches { word(counter + 0x2c) } else { None };
         // A function whose return address holds a breakpoint has returned.
         let back = self.registers[14] & !1;
         let word = self.words.get(&(back & !3)).copied().unwrap_or(0);
         if self.halted && !halt && !step && word >> 8 & 0xff == 0xbe {
+            // The code is behind the breakpoint, and probe-rs has stepped over the first
+            // instruction.
+            let code = (back & !3) + 4;
+            let entry = self.registers[15].checked_sub(code).map(|offset| offset & !0xf);
             self.registers[15] = back;
-            self.registers[0] = self.result;
+            self.registers[0] = match (&self.flash, entry) {
+                (Some(flash), Some(entry)) => {
+                    flash.lock().unwrap().call(entry, &self.registers, &mut Ram(&mut self.words))
+                }
+                _ => self.result,
+            };
         } else {
             self.halted = halt || step;
         }

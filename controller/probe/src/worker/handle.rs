@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::attach::attach;
 use super::bench::{Bench, Flow, Job, Pulse, Shared, serve};
-use super::flash::{self, Cancel, Interest, Means, Stop};
+use super::flash::{self, Cancel, Interest, Stop};
 use super::options::{AttachOptions, Attached};
 use super::selector::{Address, Selector};
 use super::semihost::Semihosted;
@@ -20,7 +20,7 @@ use super::source::{Leash, ProbeSource, Resolved};
 use crate::fault_watch::windows;
 use crate::{
     CoreSnapshot, CoreState, EraseReport, EraseScope, FlashProgress, FlashReport, FlashRequest,
-    Payload, ProbeError, RegisterValue, ResetInto, RttError, TargetMemory, listing,
+    ProbeError, RegisterValue, ResetInto, RttError, TargetMemory, listing,
 };
 
 /// What a core is left doing when a session is closed.
@@ -54,7 +54,7 @@ pub enum MemoryWidth {
 /// Every method fails with [`ProbeError::Hung`] when the probe shows no sign of progress for
 /// the deadline of its [`AttachOptions`], and with [`ProbeError::Gone`] after that. Dropping the future of a
 /// request takes back the interest in the answer, not the request; but a flash operation
-/// stops at the next sector.
+/// stops at the next batch of sectors.
 #[derive(Clone)]
 pub struct ProbeHandle {
     requests: mpsc::Sender<Job>,
@@ -148,25 +148,14 @@ impl ProbeHandle {
     /// nothing had to be written; RAM outside the payload is overwritten. Reset it to start.
     ///
     /// `progress` is called on the probe's thread and must not block. `cancel` is looked at
-    /// between phases and between sectors, never inside one; what it leaves is a session that
-    /// works and a flash whose sectors each hold the old bytes, the new ones or none.
+    /// between reads and between batches of 64 KiB that are erased and programmed, never inside
+    /// one; what it leaves is a session that works, and a flash of whole sectors.
     ///
     /// # Errors
-    /// [`ProbeError::DoesNotFit`] and `PreserveOverlaps` before anything is touched;
-    /// `FlashFailed`, `VerifyFailed` and `Cancelled` after.
+    /// [`ProbeError::DoesNotFit`], `NoFlashAlgorithm` and `PreserveOverlaps` before anything is
+    /// touched; `FlashFailed` and `VerifyFailed` after; `Cancelled` says what it left.
     pub async fn flash(
         &self,
-        request: FlashRequest,
-        progress: impl FnMut(FlashProgress) + Send + 'static,
-        cancel: Cancel,
-    ) -> Result<FlashReport, ProbeError> {
-        self.flash_by(Means::Best, request, progress, cancel).await
-    }
-
-    /// Flashes by certain means; tests choose them.
-    pub(super) async fn flash_by(
-        &self,
-        means: Means,
         request: FlashRequest,
         progress: impl FnMut(FlashProgress) + Send + 'static,
         cancel: Cancel,
@@ -175,15 +164,17 @@ impl ProbeHandle {
         let stop = Stop { asked: cancel, abandoned: Cancel::default() };
         let _interest = Interest(stop.abandoned.clone());
         self.call("flash", move |bench| {
-            flash::flash(bench, &request, means, Box::new(progress), &stop, &shared.pulse)
+            flash::flash(bench, &request, Box::new(progress), &stop, &shared.pulse)
         })
         .await
     }
 
-    /// Erases flash. The core stands still afterwards.
+    /// Erases flash. The core stands still afterwards. `cancel` is looked at between batches of
+    /// 64 KiB, and not at all while a chip erases itself.
     ///
     /// # Errors
-    /// [`ProbeError::DoesNotFit`] where there is no flash, `FlashFailed`, `Cancelled`.
+    /// [`ProbeError::DoesNotFit`] where there is no flash, `NoFlashAlgorithm`, `FlashFailed`,
+    /// `Cancelled`.
     pub async fn erase(
         &self,
         scope: EraseScope,
@@ -193,14 +184,6 @@ impl ProbeHandle {
         let stop = Stop { asked: cancel, abandoned: Cancel::default() };
         let _interest = Interest(stop.abandoned.clone());
         self.call("erase", move |bench| flash::erase(bench, &scope, &stop, &shared.pulse)).await
-    }
-
-    /// Loads a payload into RAM and starts it there: its vectors are at its first address.
-    ///
-    /// # Errors
-    /// [`ProbeError::DoesNotFit`] unless all of it is in RAM; `VerifyFailed`.
-    pub async fn boot_ram(&self, payload: Payload) -> Result<(), ProbeError> {
-        self.call("boot from RAM", move |bench| flash::boot_ram(bench, &payload)).await
     }
 
     /// Resets the chip.

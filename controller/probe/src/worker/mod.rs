@@ -26,6 +26,8 @@ mod board_tests;
 mod core;
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(test)]
+pub(crate) mod fake_flash;
 mod flash;
 mod handle;
 mod options;

@@ -90,11 +90,6 @@ pub(crate) fn flash(what: String, error: FlashError) -> ProbeError {
     ProbeError::FlashFailed { what, source: Box::new(error) }
 }
 
-/// Translates the failure of an access to the core on behalf of a flash algorithm.
-pub(crate) fn flash_core(what: String, error: Error) -> ProbeError {
-    flash(what, FlashError::Core(error))
-}
-
 /// Translates why a probe could not attach to its target. `None` is nothing that would be
 /// different in another attempt.
 pub(crate) fn attach(error: &Error, registry: &Registry, chip: Option<&str>) -> Option<ProbeError> {

@@ -1,36 +1,39 @@
 //! Brings a chip's memory to hold a payload: compare, erase, program, load, verify.
 //!
-//! Only sectors that hold something else are touched. Requests to stop are heeded between
-//! phases and between sectors.
+//! # Design
+//! *probe-rs' own loader erases and programs*, on every probe. What is here decides what it is
+//! given: only blocks that hold something else, in batches, because a run of the loader cannot
+//! be stopped. A request to stop is heeded between two batches, where no block is half done.
+//!
+//! *Where an algorithm compares or reads by itself it is asked*, by the library's verify; its
+//! flash may not be in the address space. All other flash, and RAM, is read by the debug port,
+//! as the library's verify would: so a difference has an address, and the hash in the report is
+//! that of bytes that were read.
 
-mod algorithm;
-mod call_queue;
 mod cancel;
+mod erase;
+mod loader;
+mod memory_map;
 mod phases;
 mod plan;
-mod survey;
+#[cfg(test)]
+mod tests;
 
-use std::ops::Range;
-use std::time::Instant;
-
-use probe_rs::MemoryInterface;
+use jig_model::image::Segment;
+use probe_rs::{Core, MemoryInterface};
 use sha2::{Digest, Sha256};
 
-use self::algorithm::{Loaded, Purpose};
-#[cfg(test)]
-pub(crate) use self::call_queue::DISPATCHER;
 pub use self::cancel::Cancel;
 pub(crate) use self::cancel::{Interest, Stop};
+pub(crate) use self::erase::erase;
+use self::loader::Written;
+use self::memory_map::{AreaKind, MemoryMap};
 use self::phases::Phases;
-use self::plan::{Block, Plan, plan};
-use self::survey::{Survey, survey};
+use self::plan::{Block, Plan, batches, plan};
 use super::bench::{Bench, Pulse};
-use super::core::CHUNK;
-use super::handle::MemoryWidth;
 use super::translate;
 use crate::{
-    EraseReport, EraseScope, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload,
-    ProbeError, ResetInto,
+    FlashLeft, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, ProbeError, ResetInto,
 };
 
 /// Takes what is told about a flash operation's progress.
@@ -39,418 +42,240 @@ pub(crate) type Sink = Box<dyn FnMut(FlashProgress) + Send>;
 /// How much is read between two reports of progress.
 const STEP: usize = 4 * 1024;
 
-/// By what means blocks are erased and programmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Means {
-    /// The best that chip and algorithm allow; it may be one of the others.
-    Best,
-    /// By an algorithm whose functions are called by halting.
-    Halting,
-    /// By probe-rs' own loader.
-    Loader,
-}
-
 /// Flashes.
 pub(crate) fn flash(
     bench: &mut Bench,
     request: &FlashRequest,
-    means: Means,
     sink: Sink,
     stop: &Stop,
     pulse: &Pulse,
 ) -> Result<FlashReport, ProbeError> {
-    let survey = survey(bench.session().target())?;
-    let payload = &request.payload;
-    let plan = plan(payload, &request.preserve, &survey.areas, &survey.geometries, &survey.chip)?;
-    let phases = Phases::new(sink, pulse);
-    let mut work = Work { bench, survey: &survey, means, stop, pulse, phases };
-    let sectors = |blocks: &[Block]| blocks.iter().map(|block| block.sectors.len()).sum::<usize>();
-    let all: usize = plan.flash.values().map(|blocks| sectors(blocks)).sum();
-
-    let Plan { mut flash, ram } = plan;
-    let keeps = flash.values().flatten().any(|block| !block.kept.is_empty());
-    if request.skip_equal || keeps {
-        work.compare(&mut flash, request.skip_equal)?;
+    let memory = MemoryMap::of(bench.session().target());
+    let Plan { flash, ram } = plan(&request.payload, &request.preserve, &memory)?;
+    let phases = Phases::new(sink, stop, pulse, memory.slowest());
+    let mut work = Work { bench, memory: &memory, phases };
+    let (equal, mut changed) =
+        if request.skip_equal { work.compare(flash)? } else { (Vec::new(), flash) };
+    work.read_kept(&mut changed)?;
+    let mut written = work.program(&changed)?;
+    if request.verify {
+        // Algorithms take the place of what is loaded into RAM, so they come before it.
+        work.ask_algorithms(&request.payload, &[equal.as_slice(), &changed].concat())?;
     }
-    let changed: usize = flash.values().map(|blocks| sectors(blocks)).sum();
-    let mut written = 0;
-    for (algorithm, blocks) in &flash {
-        if !blocks.is_empty() {
-            written += work.erase_and_program(*algorithm, blocks)?;
-        }
-    }
-    if !ram.is_empty() {
-        written += work.load(&ram)?;
-    }
-    work.check_stop()?;
-    let read_back = if request.verify { Some(work.verify(payload)?) } else { None };
+    written.bytes += work.load(&ram)?;
+    work.phases.check_stop()?;
+    let read_back = if request.verify { Some(work.verify(&request.payload)?) } else { None };
     Ok(FlashReport {
-        bytes: payload.len(),
-        written,
-        sectors_erased: count(changed),
-        sectors_equal: count(all - changed),
+        bytes: request.payload.len(),
+        written: written.bytes,
+        sectors_erased: written.sectors,
+        sectors_equal: equal.iter().map(|block| block.sectors).sum(),
         verified: request.verify,
         read_back_sha256: read_back,
         phases: work.phases.durations(),
     })
 }
 
-/// Erases.
-pub(crate) fn erase(
-    bench: &mut Bench,
-    scope: &EraseScope,
-    stop: &Stop,
-    pulse: &Pulse,
-) -> Result<EraseReport, ProbeError> {
-    let started = Instant::now();
-    let survey = survey(bench.session().target())?;
-    let wanted = |range: &Range<u64>| match scope {
-        EraseScope::All => Some(range.clone()),
-        EraseScope::Range(part) => {
-            let both = range.start.max(part.start)..range.end.min(part.end);
-            (both.start < both.end).then_some(both)
-        }
-    };
-    let mut jobs: Vec<(usize, Vec<Range<u64>>)> = Vec::new();
-    for (algorithm, area) in survey.flashes() {
-        let Some(geometry) = survey.geometries.get(algorithm) else { continue };
-        let Some(range) = wanted(area) else { continue };
-        let mut sectors = geometry.sectors_in(&range);
-        match jobs.iter_mut().find(|job| job.0 == algorithm) {
-            Some(job) => job.1.append(&mut sectors),
-            None => jobs.push((algorithm, sectors)),
-        }
-    }
-    if jobs.iter().all(|job| job.1.is_empty()) {
-        let range = match scope {
-            EraseScope::All => 0..0,
-            EraseScope::Range(range) => range.clone(),
-        };
-        return Err(ProbeError::DoesNotFit {
-            start: range.start,
-            end: range.end,
-            chip: survey.chip.clone(),
-            memory: plan::in_words(&survey.areas),
-        });
-    }
-    let mut bytes = 0;
-    for (number, sectors) in &jobs {
-        let mut loaded = Loaded::load(bench.session(), survey.runner(*number)?, pulse)?;
-        loaded.init(Purpose::Erase)?;
-        let at_once = *scope == EraseScope::All && loaded.can_erase_all();
-        let mut stopped = stop.is_wanted();
-        if at_once && !stopped {
-            loaded.erase_all()?;
-            bytes += sectors.iter().map(|sector| sector.end - sector.start).sum::<u64>();
-        }
-        if !at_once {
-            stopped = !loaded.erase_sectors(sectors, &mut |erased| {
-                bytes += erased;
-                pulse.beat();
-                !stop.is_wanted()
-            })?;
-        }
-        loaded.uninit(Purpose::Erase)?;
-        if stopped {
-            return Err(ProbeError::Cancelled);
-        }
-    }
-    Ok(EraseReport { bytes, took: started.elapsed() })
-}
-
-/// Loads a payload into RAM and starts it.
-pub(crate) fn boot_ram(bench: &mut Bench, payload: &Payload) -> Result<(), ProbeError> {
-    let survey = survey(bench.session().target())?;
-    for segment in &payload.segments {
-        let end = segment.start.saturating_add(segment.bytes.len() as u64);
-        if !survey.is_ram(&(segment.start..end)) {
-            return Err(ProbeError::DoesNotFit {
-                start: segment.start,
-                end,
-                chip: survey.chip.clone(),
-                memory: plan::in_words(&survey.areas),
-            });
-        }
-    }
-    let vectors = payload.segments.first().map_or(0, |segment| segment.start);
-    bench.reset(ResetInto::Halt)?;
-    let pulse = Pulse::new();
-    for segment in &payload.segments {
-        bench.write(MemoryWidth::Any, segment.start, &segment.bytes, &pulse)?;
-        let read = bench.read(MemoryWidth::Any, segment.start, segment.bytes.len(), &pulse)?;
-        same(segment.start, &segment.bytes, &read)?;
-    }
-    bench
-        .session()
-        .prepare_running_on_ram(vectors, 0)
-        .map_err(|error| translate::failed("preparing to run from RAM", error))?;
-    bench.run()
-}
-
 /// One flash operation under way.
 struct Work<'a> {
     bench: &'a mut Bench,
-    survey: &'a Survey,
-    means: Means,
-    stop: &'a Stop,
-    pulse: &'a Pulse,
+    memory: &'a MemoryMap,
     phases: Phases<'a>,
 }
 
-/// Blocks by the number of their algorithm.
-type Blocks = std::collections::BTreeMap<usize, Vec<Block>>;
-
 impl Work<'_> {
-    fn check_stop(&self) -> Result<(), ProbeError> {
-        if self.stop.is_wanted() { Err(ProbeError::Cancelled) } else { Ok(()) }
+    /// Separates the blocks that hold their payload already from the others.
+    fn compare(&mut self, blocks: Vec<Block>) -> Result<(Vec<Block>, Vec<Block>), ProbeError> {
+        if blocks.is_empty() {
+            return Ok((blocks, Vec::new()));
+        }
+        self.phases.enter(FlashPhase::Compare, blocks.iter().map(Block::payload).sum());
+        let mut equal = Vec::with_capacity(blocks.len());
+        for batch in batches(&blocks) {
+            self.phases.check_stop()?;
+            match batch {
+                [first, ..] if first.checks_itself => {
+                    let holds = loader::holds(self.bench.session(), batch, &mut self.phases)?;
+                    equal.resize(equal.len() + batch.len(), holds);
+                }
+                _ => self.compare_by_reading(batch, &mut equal)?,
+            }
+        }
+        self.phases.leave();
+        let mut equal = equal.into_iter();
+        Ok(blocks.into_iter().partition(|_| equal.next().unwrap_or(false)))
     }
 
-    /// Reads what blocks hold: fills in what is kept, and drops those that hold their payload
-    /// already, if they may be dropped.
-    fn compare(&mut self, flash: &mut Blocks, skip_equal: bool) -> Result<(), ProbeError> {
-        self.check_stop()?;
-        let total = flash.values().flatten().map(|block| block.span().len() as u64).sum();
-        self.phases.begin(FlashPhase::Compare, total);
-        for (number, blocks) in flash.iter_mut() {
-            let mut different = Vec::with_capacity(blocks.len());
-            let (stop, phases) = (self.stop, &mut self.phases);
-            let mut examine = |block: &mut Block, read: &mut ReadMemory<'_>| {
-                if stop.is_wanted() {
-                    return Err(ProbeError::Cancelled);
-                }
-                let equal = examine(block, read, phases)?;
-                different.push(!(equal && skip_equal));
-                Ok(())
-            };
-            let runner = self.survey.runner(*number)?;
-            if runner.algorithm.pc_read.is_some() {
-                let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
-                loaded.init(Purpose::Verify)?;
-                for block in blocks.iter_mut() {
-                    examine(block, &mut |at, bytes| loaded.read(at, bytes))?;
-                }
-                loaded.uninit(Purpose::Verify)?;
-            } else {
-                let mut core = self.bench.core()?;
-                for block in blocks.iter_mut() {
-                    examine(block, &mut |at, bytes| {
-                        let read = core.read(at, bytes);
-                        read.map_err(|error| translate::access("read", at, error))
-                    })?;
-                }
-            }
-            let mut different = different.into_iter();
-            blocks.retain(|_| different.next().unwrap_or(true));
+    fn compare_by_reading(
+        &mut self,
+        batch: &[Block],
+        equal: &mut Vec<bool>,
+    ) -> Result<(), ProbeError> {
+        let Some(first) = batch.first() else { return Ok(()) };
+        let mut core = reach(self.bench, first.core)?;
+        for block in batch {
+            let phases = &mut self.phases;
+            let end = phases.done() + block.payload();
+            let mut holds = |piece: &Segment| same(&mut core, piece.start, &piece.bytes, phases);
+            equal.push(match block.pieces.iter().try_for_each(&mut holds) {
+                Ok(()) => true,
+                // Erased flash of some chips cannot be read.
+                Err(ProbeError::VerifyFailed { .. } | ProbeError::BusFault { .. }) => false,
+                Err(error) => return Err(error),
+            });
+            phases.advance(end - phases.done());
         }
-        self.phases.end();
         Ok(())
     }
 
-    /// Erases blocks, then programs them. Returns how many bytes were programmed.
-    fn erase_and_program(&mut self, number: usize, blocks: &[Block]) -> Result<u64, ProbeError> {
-        self.check_stop()?;
-        let mut runner = self.survey.runner(number)?;
-        let algorithm = runner.algorithm;
-        if self.means == Means::Halting {
-            runner.room = 0..0;
-        }
-        if self.means == Means::Loader || !Survey::takes_plain_pages(algorithm) {
-            return self.hand_over(blocks);
-        }
-        let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
-
-        let sectors = || blocks.iter().flat_map(|block| &block.sectors);
-        self.phases.begin(FlashPhase::Erase, sectors().map(|one| one.end - one.start).sum());
-        loaded.init(Purpose::Erase)?;
-        let (stop, phases) = (self.stop, &mut self.phases);
-        let all: Vec<Range<u64>> = sectors().cloned().collect();
-        let mut stopped = !loaded.erase_sectors(&all, &mut |erased| {
-            phases.advance(erased);
-            !stop.is_wanted()
-        })?;
-        loaded.uninit(Purpose::Erase)?;
-        self.phases.end();
-        if stopped || self.stop.is_wanted() {
-            return Err(ProbeError::Cancelled);
-        }
-
-        let page = algorithm.flash_properties.page_size as usize;
-        let erased = algorithm.flash_properties.erased_byte_value;
-        let pages = |block: &Block| -> u64 {
-            block.pages(page, erased).map(|(_, bytes)| bytes.len() as u64).sum()
-        };
-        self.phases.begin(FlashPhase::Program, blocks.iter().map(pages).sum());
-        loaded.init(Purpose::Program)?;
-        let mut written = 0;
-        for block in blocks {
-            stopped = self.stop.is_wanted();
-            if stopped {
-                break;
+    /// Adds what is to be kept to what blocks shall hold, where it can be read.
+    fn read_kept(&mut self, blocks: &mut [Block]) -> Result<(), ProbeError> {
+        for block in blocks.iter_mut().filter(|block| !block.checks_itself) {
+            for range in std::mem::take(&mut block.kept) {
+                self.phases.check_stop()?;
+                let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+                let mut bytes = vec![0; len];
+                read_at(&mut reach(self.bench, block.core)?, range.start, &mut bytes)?;
+                self.phases.beat();
+                block.pieces.push(Segment { start: range.start, bytes });
             }
-            let pages: Vec<(u64, &[u8])> = block.pages(page, erased).collect();
-            let phases = &mut self.phases;
-            loaded.program_pages(&pages, &mut |bytes| {
-                written += bytes;
-                phases.advance(bytes);
-            })?;
         }
-        loaded.uninit(Purpose::Program)?;
-        self.phases.end();
-        if stopped { Err(ProbeError::Cancelled) } else { Ok(written) }
+        Ok(())
     }
 
-    /// Lets probe-rs' own loader do the work, where the algorithm wants pages in an encoding
-    /// that only probe-rs makes. It cannot be stopped, and erases and programs as one.
-    fn hand_over(&mut self, blocks: &[Block]) -> Result<u64, ProbeError> {
-        let failed = |error| translate::flash("programmed".to_owned(), error);
-        let mut loader = self.bench.session().target().flash_loader();
-        let mut written = 0;
-        for block in blocks {
-            for range in block.payload.iter().chain(&block.kept) {
-                let bytes = block.image.get(range.clone()).unwrap_or_default();
-                loader.add_data(block.start + range.start as u64, bytes).map_err(failed)?;
-                written += bytes.len() as u64;
-            }
+    /// Erases and programs blocks.
+    fn program(&mut self, blocks: &[Block]) -> Result<Written, ProbeError> {
+        let total = blocks.iter().map(Block::len).sum();
+        let mut all = Written::default();
+        for batch in batches(blocks) {
+            self.phases.check_stop()?;
+            self.phases.left = FlashLeft::Partial;
+            let written = loader::program(self.bench.session(), batch, total, &mut self.phases)?;
+            all.bytes += written.bytes;
+            all.sectors += written.sectors;
         }
-        self.phases.begin(FlashPhase::Program, written);
-        let mut options = probe_rs::flashing::DownloadOptions::new();
-        let pulse = self.pulse;
-        options.progress = probe_rs::flashing::FlashProgress::new(move |_| pulse.beat());
-        loader.commit(self.bench.session(), options).map_err(failed)?;
-        self.phases.advance(written);
-        self.phases.end();
-        Ok(written)
+        if !blocks.is_empty() {
+            self.phases.left = FlashLeft::Unverified;
+        }
+        Ok(all)
     }
 
     /// Writes what belongs in RAM. The core is halted for it: what it executes may be there.
-    fn load(&mut self, ram: &[(u64, Vec<u8>)]) -> Result<u64, ProbeError> {
-        self.check_stop()?;
-        let total = ram.iter().map(|(_, bytes)| bytes.len() as u64).sum();
-        self.phases.begin(FlashPhase::Load, total);
+    fn load(&mut self, ram: &[Segment]) -> Result<u64, ProbeError> {
+        if ram.is_empty() {
+            return Ok(0);
+        }
+        self.phases.check_stop()?;
+        let total = ram.iter().map(|piece| piece.bytes.len() as u64).sum();
+        self.phases.enter(FlashPhase::Load, total);
         match self.bench.halt() {
             // A core that is locked up cannot be halted, only reset.
             Err(ProbeError::CoreTimeout { .. }) => self.bench.reset(ResetInto::Halt)?,
             halted => drop(halted?),
         }
-        for (start, bytes) in ram {
-            let mut here = *start;
-            for chunk in bytes.chunks(STEP) {
-                self.check_stop()?;
-                self.bench.write(MemoryWidth::Any, here, chunk, self.pulse)?;
-                here += chunk.len() as u64;
-                self.phases.advance(chunk.len() as u64);
-            }
+        for piece in ram {
+            self.phases.check_stop()?;
+            self.phases.left = FlashLeft::Partial;
+            loader::load(self.bench.session(), piece)?;
+            self.phases.advance(piece.bytes.len() as u64);
         }
-        self.phases.end();
+        self.phases.left = FlashLeft::Unverified;
+        self.phases.leave();
         Ok(total)
     }
 
-    /// Reads all of the payload back, compares it, and returns the hash of what was read.
+    /// Lets algorithms that look into their flash compare the blocks that are theirs.
+    fn ask_algorithms(&mut self, payload: &Payload, blocks: &[Block]) -> Result<(), ProbeError> {
+        let theirs = |batch: &&[Block]| batch.iter().any(|block| block.checks_itself);
+        for batch in batches(blocks).into_iter().filter(theirs) {
+            self.phases.check_stop()?;
+            self.phases.enter(FlashPhase::Verify, payload.len());
+            if !loader::holds(self.bench.session(), batch, &mut self.phases)? {
+                return Err(self.differs(batch));
+            }
+        }
+        self.phases.leave();
+        Ok(())
+    }
+
+    /// Compares with the payload what no algorithm has compared, and returns the hash of what
+    /// the chip holds.
     fn verify(&mut self, payload: &Payload) -> Result<String, ProbeError> {
-        self.phases.begin(FlashPhase::Verify, payload.len());
+        self.phases.enter(FlashPhase::Verify, payload.len());
         let mut hash = Sha256::new();
         for segment in &payload.segments {
-            let mut here = segment.start;
-            let mut rest = segment.bytes.as_slice();
+            let (mut here, mut rest) = (segment.start, segment.bytes.as_slice());
             while !rest.is_empty() {
-                self.check_stop()?;
-                let count = self.survey.same_memory(here, rest.len());
+                let area = self.memory.area_at(here);
+                let left = area.map_or(u64::MAX, |area| area.range.end - here);
+                let count = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
                 let (expected, behind) = rest.split_at(count);
-                let mut read = vec![0; count];
-                self.read_back(here, &mut read)?;
-                same(here, expected, &read)?;
-                hash.update(&read);
+                let checked = area.is_some_and(
+                    |area| matches!(&area.kind, AreaKind::Flash(flash) if flash.checks_itself),
+                );
+                if !checked {
+                    let mut core = reach(self.bench, area.map_or(0, |area| area.core))?;
+                    same(&mut core, here, expected, &mut self.phases)?;
+                }
+                hash.update(expected);
                 here += count as u64;
                 rest = behind;
             }
         }
-        self.phases.end();
+        self.phases.leave();
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Reads memory that lies in one region.
-    fn read_back(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), ProbeError> {
-        let served = self.survey.flash_at(address).map(|number| self.survey.runner(number));
-        if let Some(runner) = served.transpose()?
-            && runner.algorithm.pc_read.is_some()
-        {
-            let mut loaded = Loaded::load(self.bench.session(), runner, self.pulse)?;
-            loaded.init(Purpose::Verify)?;
-            let mut here = address;
-            for part in bytes.chunks_mut(STEP) {
-                loaded.read(here, part)?;
-                here += part.len() as u64;
-                self.phases.advance(part.len() as u64);
+    /// Finds the block that the algorithm says is different; it names no address itself.
+    fn differs(&mut self, batch: &[Block]) -> ProbeError {
+        for block in batch.chunks(1) {
+            match loader::holds(self.bench.session(), block, &mut self.phases) {
+                Ok(true) => {}
+                Ok(false) => return unlike(block),
+                Err(error) => return error,
             }
-            return loaded.uninit(Purpose::Verify);
         }
-        let mut core = self.bench.core()?;
-        let mut here = address;
-        for part in bytes.chunks_mut(STEP) {
-            core.read(here, part).map_err(|error| translate::access("read", here, error))?;
-            here += part.len() as u64;
-            self.phases.advance(part.len() as u64);
-        }
-        Ok(())
+        unlike(batch)
     }
 }
 
-/// Reads memory.
-type ReadMemory<'a> = dyn FnMut(u64, &mut [u8]) -> Result<(), ProbeError> + 'a;
+/// Says that the flash of some blocks does not hold the payload.
+fn unlike(blocks: &[Block]) -> ProbeError {
+    let start = blocks.first().map_or(0, |block| block.range.start);
+    let end = blocks.last().map_or(start, |block| block.range.end);
+    let what = format!("verified at {start:#x}..{end:#x}");
+    translate::flash(what, probe_rs::flashing::FlashError::Verify)
+}
 
-/// Reads a block, as far as needed to know whether it holds its payload, and takes over what
-/// is kept.
-fn examine(
-    block: &mut Block,
-    read: &mut ReadMemory<'_>,
+fn reach(bench: &mut Bench, core: usize) -> Result<Core<'_>, ProbeError> {
+    let core = bench.session().core(core);
+    core.map_err(|error| translate::failed("reaching the core", error))
+}
+
+fn read_at(core: &mut Core<'_>, address: u64, bytes: &mut [u8]) -> Result<(), ProbeError> {
+    let read = core.read(address, bytes);
+    read.map_err(|error| translate::access("read", address, error))
+}
+
+/// Reads memory and compares it.
+fn same(
+    core: &mut Core<'_>,
+    start: u64,
+    expected: &[u8],
     phases: &mut Phases<'_>,
-) -> Result<bool, ProbeError> {
-    let span = block.span();
-    let mut equal = true;
-    let mut offset = span.start;
-    while offset < span.end {
-        let mut bytes = vec![0; STEP.min(span.end - offset)];
-        match read(block.start + offset as u64, &mut bytes) {
-            Ok(()) => equal = equal && block.holds(offset, &bytes),
-            // Erased flash of some chips cannot be read. It does not hold the payload.
-            Err(ProbeError::BusFault { .. }) if block.kept.is_empty() => equal = false,
-            Err(error) => return Err(error),
+) -> Result<(), ProbeError> {
+    let mut here = start;
+    for expected in expected.chunks(STEP) {
+        phases.check_stop()?;
+        let mut found = vec![0; expected.len()];
+        read_at(core, here, &mut found)?;
+        let mut both = expected.iter().zip(&found).zip(here..);
+        if let Some(((expected, found), address)) = both.find(|((one, other), _)| one != other) {
+            let (expected, found) = (*expected, *found);
+            return Err(ProbeError::VerifyFailed { address, expected, found });
         }
-        block.keep(offset, &bytes);
-        phases.advance(bytes.len() as u64);
-        offset += bytes.len();
-        if !equal && block.kept.is_empty() {
-            phases.advance((span.end - offset) as u64);
-            break;
-        }
+        here += found.len() as u64;
+        phases.advance(found.len() as u64);
     }
-    Ok(equal)
-}
-
-/// Compares what was read with what was written.
-fn same(start: u64, expected: &[u8], found: &[u8]) -> Result<(), ProbeError> {
-    let different = expected.iter().zip(found).enumerate().find(|(_, (one, other))| one != other);
-    match different {
-        None => Ok(()),
-        Some((nth, (expected, found))) => Err(ProbeError::VerifyFailed {
-            address: start + nth as u64,
-            expected: *expected,
-            found: *found,
-        }),
-    }
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-impl Survey {
-    /// Returns how many bytes from an address on are read in one go: those of one region.
-    fn same_memory(&self, address: u64, len: usize) -> usize {
-        let left = self.areas.iter().find(|area| area.range.contains(&address));
-        let left = left.map_or(u64::MAX, |area| area.range.end - address);
-        // An external flash is read by an algorithm that has to be loaded for it.
-        let most = if self.flash_at(address).is_some() { usize::MAX } else { CHUNK };
-        len.min(usize::try_from(left).unwrap_or(usize::MAX)).min(most).max(1)
-    }
+    Ok(())
 }

@@ -1,53 +1,91 @@
-//! Tells progress, and keeps how long each phase took.
+//! Tells progress, heeds requests to stop, shows that the worker is alive, and keeps how long each
+//! phase took.
 
 use std::time::{Duration, Instant};
 
-use super::Sink;
+use super::{Sink, Stop};
 use crate::worker::bench::Pulse;
-use crate::{FlashPhase, FlashProgress};
+use crate::{FlashLeft, FlashPhase, FlashProgress, ProbeError};
 
-/// The phases of one flash operation.
+/// The phases of one flash operation. A phase may be left and entered again.
 pub(crate) struct Phases<'a> {
     sink: Sink,
+    stop: &'a Stop,
     pulse: &'a Pulse,
-    now: Option<(FlashProgress, Instant)>,
-    done: Vec<(FlashPhase, Duration)>,
+    /// What is left on the chip if the operation stops now.
+    pub(crate) left: FlashLeft,
+    /// How long the worker may be silent from now on, although nothing is wrong.
+    silence: Duration,
+    all: Vec<Phase>,
+    now: Option<(usize, Instant)>,
+}
+
+struct Phase {
+    at: FlashProgress,
+    took: Duration,
 }
 
 impl<'a> Phases<'a> {
-    pub(crate) fn new(sink: Sink, pulse: &'a Pulse) -> Self {
-        Self { sink, pulse, now: None, done: Vec::new() }
+    pub(crate) fn new(sink: Sink, stop: &'a Stop, pulse: &'a Pulse, silence: Duration) -> Self {
+        let left = FlashLeft::Untouched;
+        Self { sink, stop, pulse, left, silence, all: Vec::new(), now: None }
     }
 
-    /// Begins a phase.
-    pub(crate) fn begin(&mut self, phase: FlashPhase, total: u64) {
-        let progress = FlashProgress { phase, done: 0, total };
-        self.now = Some((progress, Instant::now()));
-        (self.sink)(progress);
+    /// Fails if the operation was asked to stop.
+    pub(crate) fn check_stop(&self) -> Result<(), ProbeError> {
+        let left = self.left;
+        if self.stop.is_wanted() { Err(ProbeError::Cancelled { left }) } else { Ok(()) }
+    }
+
+    /// Enters a phase; a phase that was left goes on where it was.
+    pub(crate) fn enter(&mut self, phase: FlashPhase, total: u64) {
+        self.leave();
+        self.beat();
+        let known = self.all.iter().position(|one| one.at.phase == phase);
+        let nth = known.unwrap_or_else(|| {
+            let at = FlashProgress { phase, done: 0, total };
+            (self.sink)(at);
+            self.all.push(Phase { at, took: Duration::ZERO });
+            self.all.len() - 1
+        });
+        self.now = Some((nth, Instant::now()));
     }
 
     /// Tells that bytes are done.
     pub(crate) fn advance(&mut self, bytes: u64) {
-        self.pulse.beat();
+        self.beat();
+        let now = self.now.and_then(|(nth, _)| self.all.get_mut(nth));
         if bytes > 0
-            && let Some((progress, _)) = &mut self.now
+            && let Some(Phase { at, .. }) = now
+            && at.done < at.total
         {
-            progress.done = progress.total.min(progress.done + bytes);
-            (self.sink)(*progress);
+            at.done = at.total.min(at.done.saturating_add(bytes));
+            (self.sink)(*at);
         }
     }
 
-    /// Ends the phase, done or not. A phase that comes twice counts as one.
-    pub(crate) fn end(&mut self) {
-        let Some((progress, since)) = self.now.take() else { return };
-        match self.done.iter_mut().find(|(phase, _)| *phase == progress.phase) {
-            Some((_, took)) => *took += since.elapsed(),
-            None => self.done.push((progress.phase, since.elapsed())),
+    /// Returns how many bytes of the phase are done.
+    pub(crate) fn done(&self) -> u64 {
+        let now = self.now.and_then(|(nth, _)| self.all.get(nth));
+        now.map_or(0, |phase| phase.at.done)
+    }
+
+    /// Leaves the phase, done or not.
+    pub(crate) fn leave(&mut self) {
+        if let Some((nth, since)) = self.now.take()
+            && let Some(phase) = self.all.get_mut(nth)
+        {
+            phase.took += since.elapsed();
         }
+    }
+
+    /// Shows that the worker is alive.
+    pub(crate) fn beat(&self) {
+        self.pulse.beat_ahead(self.silence);
     }
 
     /// Returns how long each phase took.
     pub(crate) fn durations(&self) -> Vec<(FlashPhase, Duration)> {
-        self.done.clone()
+        self.all.iter().map(|phase| (phase.at.phase, phase.took)).collect()
     }
 }

@@ -1,203 +1,166 @@
-//! Which sectors a payload touches, and what they shall hold. Pure.
+//! Which sectors a payload touches, and in which runs of the loader they are written. Pure.
 //!
-//! Owns the arithmetic of regions, sectors and pages. Refuses to touch a target.
+//! Refuses a payload that does not fit before the chip is touched.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use jig_model::image::Segment;
+
+use super::memory_map::{Area, AreaKind, Flash, MemoryMap};
+use crate::worker::core::merged;
 use crate::{Payload, ProbeError};
 
-/// A part of the chip's memory that can be written.
-#[derive(Debug, Clone)]
-pub(crate) struct Area {
-    pub(crate) range: Range<u64>,
-    pub(crate) kind: AreaKind,
-}
+/// How much flash one run of the loader erases and programs; more where a block is larger.
+///
+/// A run cannot be stopped, so its length is how long a request to stop may have to wait: one
+/// to four seconds of common chips. Each run resets the core and loads the algorithm again, up
+/// to 200 ms by a slow probe, which is some ten percent of a run of this size.
+pub(crate) const BATCH: u64 = 64 * 1024;
 
-/// How a part of memory is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AreaKind {
-    /// By the flash algorithm with this number.
-    Flash(usize),
-    /// Directly.
-    Ram,
-}
+/// How much RAM one run of the loader writes; a slow probe needs a second for it.
+const RAM_BATCH: u64 = 16 * 1024;
 
-/// How a flash is divided.
-#[derive(Debug, Clone)]
-pub(crate) struct Geometry {
-    /// Where the flash is.
-    pub(crate) range: Range<u64>,
-    /// How much is programmed at once.
-    pub(crate) page: u64,
-    /// What erased bytes read as.
-    pub(crate) erased: u8,
-    /// Groups of sectors: offset of the first one in the flash, size of each.
-    pub(crate) sectors: Vec<(u64, u64)>,
-}
-
-/// What is erased and programmed together: a sector, or several where a page is larger.
+/// What is erased and programmed together: a sector, or several where pages are larger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Address of the first byte.
-    pub(crate) start: u64,
-    /// The sectors: address and size.
-    pub(crate) sectors: Vec<Range<u64>>,
-    /// What it shall hold: payload, what is kept (once that is read), and erased bytes.
-    pub(crate) image: Vec<u8>,
-    /// Which bytes of the image are payload, ascending.
-    pub(crate) payload: Vec<Range<usize>>,
-    /// Which bytes of the image are to be kept.
-    pub(crate) kept: Vec<Range<usize>>,
+    pub(crate) range: Range<u64>,
+    pub(crate) sectors: u32,
+    /// The core that reaches it.
+    pub(crate) core: usize,
+    /// The algorithm reads or compares by itself.
+    pub(crate) checks_itself: bool,
+    /// The bytes it shall hold, ascending.
+    pub(crate) pieces: Vec<Segment>,
+    /// Addresses that keep what they hold.
+    pub(crate) kept: Vec<Range<u64>>,
 }
 
 impl Block {
-    /// Returns one past the last address.
-    pub(crate) fn end(&self) -> u64 {
-        self.start + self.image.len() as u64
+    pub(crate) fn len(&self) -> u64 {
+        self.range.end - self.range.start
     }
 
-    /// Returns the part that has to be read to know whether the block holds its payload
-    /// and what is to be kept.
-    pub(crate) fn span(&self) -> Range<usize> {
-        let ranges = || self.payload.iter().chain(&self.kept);
-        let start = ranges().map(|range| range.start).min().unwrap_or(0);
-        start..ranges().map(|range| range.end).max().unwrap_or(start)
+    /// Returns how many bytes of the payload it holds.
+    pub(crate) fn payload(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.bytes.len() as u64).sum()
     }
 
-    /// Tells whether what was read, from an offset on, holds the payload there.
-    pub(crate) fn holds(&self, offset: usize, read: &[u8]) -> bool {
-        let end = offset + read.len();
-        self.payload.iter().all(|range| {
-            let (from, to) = (range.start.max(offset), range.end.min(end));
-            from >= to || self.image.get(from..to) == read.get(from - offset..to - offset)
-        })
+    /// Tells whether the loader keeps all bytes that the payload leaves free. It has to where
+    /// something is kept in flash that only the algorithm can read.
+    pub(crate) fn keeps_rest(&self) -> bool {
+        self.checks_itself && !self.kept.is_empty()
     }
 
-    /// Takes over what is to be kept from what was read, from an offset on.
-    pub(crate) fn keep(&mut self, offset: usize, read: &[u8]) {
-        for range in &self.kept {
-            let (from, to) = (range.start.max(offset), range.end.min(offset + read.len()));
-            if from < to
-                && let Some(image) = self.image.get_mut(from..to)
-                && let Some(read) = read.get(from - offset..to - offset)
-            {
-                image.copy_from_slice(read);
-            }
-        }
-    }
-
-    /// Returns the pages that have to be programmed: those with payload, and those with kept
-    /// bytes that are not blank. A page of neither is left erased.
-    pub(crate) fn pages(&self, page: usize, erased: u8) -> impl Iterator<Item = (u64, &[u8])> {
-        let touches = |ranges: &[Range<usize>], page: &Range<usize>| {
-            ranges.iter().any(|range| range.start < page.end && page.start < range.end)
-        };
-        self.image.chunks(page.max(1)).enumerate().filter_map(move |(nth, bytes)| {
-            let start = nth * page.max(1);
-            let range = start..start + bytes.len();
-            let kept = touches(&self.kept, &range) && bytes.iter().any(|byte| *byte != erased);
-            (touches(&self.payload, &range) || kept).then_some((self.start + start as u64, bytes))
-        })
+    /// Tells whether one run of the loader can write both blocks.
+    fn goes_with(&self, other: &Self) -> bool {
+        self.core == other.core
+            && self.checks_itself == other.checks_itself
+            && self.keeps_rest() == other.keeps_rest()
     }
 }
 
 /// What has to be done for a payload.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// Blocks by algorithm, each list in ascending order.
-    pub(crate) flash: BTreeMap<usize, Vec<Block>>,
-    /// What is loaded into RAM.
-    pub(crate) ram: Vec<(u64, Vec<u8>)>,
+    /// The blocks of flash, ascending.
+    pub(crate) flash: Vec<Block>,
+    /// What is loaded into RAM, in pieces for one run of the loader each.
+    pub(crate) ram: Vec<Segment>,
 }
 
-/// Plans.
+/// Divides a payload among a chip's memory.
 ///
 /// # Errors
-/// [`ProbeError::DoesNotFit`] names the segment, `PreserveOverlaps` the bytes.
+/// [`ProbeError::DoesNotFit`] names the segment, `NoFlashAlgorithm` the flash, and
+/// `PreserveOverlaps` the bytes.
 pub(crate) fn plan(
     payload: &Payload,
     preserve: &[Range<u64>],
-    areas: &[Area],
-    geometries: &[Geometry],
-    chip: &str,
+    memory: &MemoryMap,
 ) -> Result<Plan, ProbeError> {
-    let mut flash: BTreeMap<usize, BTreeMap<u64, Block>> = BTreeMap::new();
+    let mut flash: BTreeMap<u64, Block> = BTreeMap::new();
     let mut ram = Vec::new();
     for segment in &payload.segments {
-        let does_not_fit = || ProbeError::DoesNotFit {
-            start: segment.start,
-            end: segment.start.saturating_add(segment.bytes.len() as u64),
-            chip: chip.to_owned(),
-            memory: in_words(areas),
-        };
-        let mut here = segment.start;
-        let mut rest = segment.bytes.as_slice();
-        here.checked_add(rest.len() as u64).ok_or_else(does_not_fit)?;
+        let len = segment.bytes.len() as u64;
+        let whole = segment.start..segment.start.saturating_add(len);
+        let does_not_fit = || memory.does_not_fit(whole.clone());
+        segment.start.checked_add(len).ok_or_else(does_not_fit)?;
+        let (mut here, mut rest) = (segment.start, segment.bytes.as_slice());
         while !rest.is_empty() {
-            let area = areas.iter().find(|area| area.range.contains(&here));
-            let area = area.ok_or_else(does_not_fit)?;
-            let end = match area.kind {
-                AreaKind::Ram => area.range.end,
-                AreaKind::Flash(algorithm) => {
-                    let geometry = geometries.get(algorithm).ok_or_else(does_not_fit)?;
-                    let block = geometry.block_at(here).ok_or_else(does_not_fit)?;
-                    if block.start < area.range.start || block.end() > area.range.end {
-                        return Err(does_not_fit());
-                    }
-                    block.end()
+            let area = memory.area_at(here).ok_or_else(does_not_fit)?;
+            let block = match &area.kind {
+                AreaKind::Ram => None,
+                AreaKind::Flash(flash) => {
+                    Some(block_at(area, flash, here).ok_or_else(does_not_fit)?)
                 }
+                AreaKind::NoAlgorithm => return Err(memory.no_algorithm(area)),
+            };
+            let end = match &block {
+                Some(block) => block.range.end,
+                None => area.range.end.min(here + RAM_BATCH),
             };
             let count = usize::try_from(end - here).unwrap_or(usize::MAX).min(rest.len());
             let (bytes, behind) = rest.split_at(count);
-            match area.kind {
-                AreaKind::Ram => ram.push((here, bytes.to_vec())),
-                AreaKind::Flash(algorithm) => {
-                    let geometry = geometries.get(algorithm).ok_or_else(does_not_fit)?;
-                    let layout = geometry.block_at(here).ok_or_else(does_not_fit)?;
-                    let blocks = flash.entry(algorithm).or_default();
-                    let block =
-                        blocks.entry(layout.start).or_insert_with(|| layout.blank(geometry.erased));
-                    block.overlay((here - layout.start) as usize, bytes);
-                }
+            let piece = Segment { start: here, bytes: bytes.to_vec() };
+            here += count as u64;
+            rest = behind;
+            let Some(block) = block else {
+                ram.push(piece);
+                continue;
+            };
+            // The loader leaves out a page that reaches over the end of its region.
+            if let AreaKind::Flash(flash) = &area.kind
+                && flash.page_end(here).is_none_or(|end| end > area.range.end)
+            {
+                return Err(does_not_fit());
             }
-            (here, rest) = (here + count as u64, behind);
+            flash.entry(block.range.start).or_insert(block).pieces.push(piece);
         }
     }
-    for block in flash.values_mut().flat_map(BTreeMap::values_mut) {
-        block.mark_kept(preserve)?;
+    let mut flash: Vec<Block> = flash.into_values().collect();
+    let preserve = merged(preserve.iter().cloned());
+    for block in &mut flash {
+        block.mark_kept(&preserve)?;
     }
-    let flash =
-        flash.into_iter().map(|(algorithm, blocks)| (algorithm, blocks.into_values().collect()));
-    Ok(Plan { flash: flash.collect(), ram })
+    Ok(Plan { flash, ram })
+}
+
+/// Finds the sector at an address, and its neighbours up to borders of pages.
+fn block_at(area: &Area, flash: &Flash, address: u64) -> Option<Block> {
+    let mut range = flash.sector_at(address)?;
+    let mut sectors = 1;
+    while range.start > area.range.start && !flash.is_page_border(range.start) {
+        range.start = flash.sector_at(range.start - 1)?.start;
+        sectors += 1;
+    }
+    while range.end < area.range.end && !flash.is_page_border(range.end) {
+        range.end = flash.sector_at(range.end)?.end;
+        sectors += 1;
+    }
+    (area.range.start <= range.start && range.end <= area.range.end).then_some(Block {
+        range,
+        sectors,
+        core: area.core,
+        checks_itself: flash.checks_itself,
+        pieces: Vec::new(),
+        kept: Vec::new(),
+    })
 }
 
 impl Block {
-    fn overlay(&mut self, offset: usize, bytes: &[u8]) {
-        let range = offset..offset + bytes.len();
-        if let Some(image) = self.image.get_mut(range.clone()) {
-            image.copy_from_slice(bytes);
-        }
-        match self.payload.last_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => self.payload.push(range),
-        }
-    }
-
     fn mark_kept(&mut self, preserve: &[Range<u64>]) -> Result<(), ProbeError> {
         for range in preserve {
-            let (from, to) = (range.start.max(self.start), range.end.min(self.end()));
-            if from >= to {
+            let kept = range.start.max(self.range.start)..range.end.min(self.range.end);
+            if kept.is_empty() {
                 continue;
             }
-            let kept = (from - self.start) as usize..(to - self.start) as usize;
-            for written in &self.payload {
-                let (from, to) = (written.start.max(kept.start), written.end.min(kept.end));
-                if from < to {
-                    return Err(ProbeError::PreserveOverlaps {
-                        start: self.start + from as u64,
-                        end: self.start + to as u64,
-                    });
+            for piece in &self.pieces {
+                let end = piece.start + piece.bytes.len() as u64;
+                let both = kept.start.max(piece.start)..kept.end.min(end);
+                if !both.is_empty() {
+                    let (start, end) = (both.start, both.end);
+                    return Err(ProbeError::PreserveOverlaps { start, end });
                 }
             }
             self.kept.push(kept);
@@ -206,111 +169,33 @@ impl Block {
     }
 }
 
-/// Where a block's sectors are.
-struct Layout {
-    start: u64,
-    sectors: Vec<Range<u64>>,
-}
-
-impl Layout {
-    fn end(&self) -> u64 {
-        self.sectors.last().map_or(self.start, |sector| sector.end)
-    }
-
-    fn blank(&self, erased: u8) -> Block {
-        Block {
-            start: self.start,
-            sectors: self.sectors.clone(),
-            image: vec![erased; (self.end() - self.start) as usize],
-            payload: Vec::new(),
-            kept: Vec::new(),
+/// Divides blocks into runs of the loader.
+pub(crate) fn batches(blocks: &[Block]) -> Vec<&[Block]> {
+    let same = blocks.chunk_by(|one, other| one.goes_with(other));
+    same.flat_map(|mut rest| {
+        let mut batches = Vec::new();
+        while !rest.is_empty() {
+            let mut size = 0;
+            let fits = |block: &&Block| {
+                let fits = size == 0 || size + block.len() <= BATCH;
+                size += block.len();
+                fits
+            };
+            let (batch, behind) = rest.split_at(rest.iter().take_while(fits).count());
+            batches.push(batch);
+            rest = behind;
         }
-    }
-}
-
-impl Geometry {
-    /// Finds the sector at an address.
-    fn sector_at(&self, address: u64) -> Option<Range<u64>> {
-        if !self.range.contains(&address) {
-            return None;
-        }
-        let offset = address - self.range.start;
-        let (first, size) = *self.sectors.iter().rfind(|(first, _)| *first <= offset)?;
-        let nth = (offset - first).checked_div(size)?;
-        let start = self.range.start + first + nth * size;
-        let end = start.checked_add(size)?;
-        (end <= self.range.end).then_some(start..end)
-    }
-
-    /// Finds the sector at an address, and its neighbours up to whole pages.
-    fn block_at(&self, address: u64) -> Option<Layout> {
-        let page = self.page.max(1);
-        let mut sectors = vec![self.sector_at(address)?];
-        while let Some(start) = sectors.first().map(|sector| sector.start)
-            && start % page != 0
-            && start > self.range.start
-        {
-            sectors.insert(0, self.sector_at(start - 1)?);
-        }
-        while let Some(end) = sectors.last().map(|sector| sector.end)
-            && end % page != 0
-            && end < self.range.end
-        {
-            sectors.push(self.sector_at(end)?);
-        }
-        Some(Layout { start: sectors.first()?.start, sectors })
-    }
-
-    /// Finds the sectors that touch a range.
-    pub(crate) fn sectors_in(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let mut sectors = Vec::new();
-        let mut here = range.start.max(self.range.start);
-        while here < range.end
-            && let Some(sector) = self.sector_at(here)
-        {
-            here = sector.end;
-            sectors.push(sector);
-        }
-        sectors
-    }
-}
-
-/// Says what memory a chip has.
-pub(crate) fn in_words(areas: &[Area]) -> String {
-    let words = areas.iter().map(|area| {
-        let kind = match area.kind {
-            AreaKind::Flash(_) => "flash",
-            AreaKind::Ram => "RAM",
-        };
-        format!("{kind} {:#x}..{:#x}", area.range.start, area.range.end)
-    });
-    let words: Vec<String> = words.collect();
-    if words.is_empty() { "not described".to_owned() } else { words.join(", ") }
+        batches
+    })
+    .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::memory_map::tests::chip;
     use super::*;
-    use crate::Segment;
-
-    fn areas() -> Vec<Area> {
-        vec![
-            Area { range: 0..0x1000, kind: AreaKind::Flash(0) },
-            Area { range: 0x1000..0x3000, kind: AreaKind::Flash(1) },
-            Area { range: 0x8000..0x9000, kind: AreaKind::Ram },
-        ]
-    }
-
-    /// One flash with small sectors in front of large ones, one whose pages hold four sectors.
-    fn geometries() -> Vec<Geometry> {
-        let sectors = vec![(0, 0x100), (0x400, 0x400)];
-        vec![
-            Geometry { range: 0..0x1000, page: 0x80, erased: 0xff, sectors },
-            Geometry { range: 0x1000..0x3000, page: 0x400, erased: 0, sectors: vec![(0, 0x100)] },
-        ]
-    }
 
     fn payload(segments: &[(u64, &[u8])]) -> Payload {
         let segment =
@@ -319,33 +204,69 @@ mod tests {
     }
 
     fn planned(segments: &[(u64, &[u8])], preserve: &[Range<u64>]) -> Result<Plan, ProbeError> {
-        plan(&payload(segments), preserve, &areas(), &geometries(), "a chip")
+        plan(&payload(segments), preserve, &chip())
     }
 
     #[test]
-    fn one_byte_touches_one_sector_and_programs_one_page() {
+    fn one_byte_in_mid_sector_takes_that_sector() {
         let plan = planned(&[(0x181, &[7])], &[]).unwrap();
-        let [block] = plan.flash[&0].as_slice() else { panic!("{plan:?}") };
-        assert_eq!((block.start, block.sectors.len(), block.end()), (0x100, 1, 0x200));
-        assert_eq!(block.span(), 0x81..0x82);
-        let pages: Vec<_> = block.pages(0x80, 0xff).collect();
-        assert_eq!(pages.len(), 1);
-        assert_eq!((pages[0].0, pages[0].1[1], pages[0].1[0]), (0x180, 7, 0xff));
+        let [block] = plan.flash.as_slice() else { panic!("{plan:?}") };
+        assert_eq!((block.range.clone(), block.sectors), (0x100..0x200, 1));
+        assert_eq!(block.pieces, payload(&[(0x181, &[7])]).segments);
     }
 
     #[test]
-    fn a_page_of_several_sectors_takes_them_all() {
+    fn page_of_several_sectors_takes_them_all() {
         let plan = planned(&[(0x1500, &[1; 4])], &[]).unwrap();
-        let [block] = plan.flash[&1].as_slice() else { panic!("{plan:?}") };
-        assert_eq!((block.start, block.sectors.len()), (0x1400, 4));
+        let [block] = plan.flash.as_slice() else { panic!("{plan:?}") };
+        assert_eq!((block.range.clone(), block.sectors), (0x1400..0x1800, 4));
     }
 
     #[test]
-    fn a_segment_goes_on_where_sectors_and_flashes_meet() {
+    fn page_that_is_no_multiple_of_a_sector_takes_sectors_up_to_a_common_border() {
+        let mut chip = chip();
+        let AreaKind::Flash(flash) = &mut chip.areas[1].kind else { unreachable!() };
+        (flash.page, flash.sectors) = (0x300, vec![(0, 0x200)]);
+        let plan_of = |start| plan(&payload(&[(start, &[1])]), &[], &chip);
+        assert_eq!(plan_of(0x1250).unwrap().flash[0].range, 0x1000..0x1600);
+        assert_eq!(plan_of(0x2dff).unwrap().flash[0].range, 0x2800..0x2e00);
+        // The last page would reach over the end of the flash, and be left out.
+        assert!(matches!(plan_of(0x2fff), Err(ProbeError::DoesNotFit { .. })));
+    }
+
+    #[test]
+    fn segment_goes_on_where_sectors_and_flashes_meet() {
         let plan = planned(&[(0xff0, &[9; 0x20]), (0x8ffe, &[1, 2])], &[]).unwrap();
-        assert_eq!(plan.flash[&0][0].payload, vec![0x3f0..0x400]);
-        assert_eq!(plan.flash[&1][0].payload, vec![0..0x10]);
-        assert_eq!(plan.ram, [(0x8ffe, vec![1, 2])]);
+        let pieces: Vec<_> = plan.flash.iter().map(|block| block.pieces.as_slice()).collect();
+        assert_eq!(pieces[0], payload(&[(0xff0, &[9; 0x10])]).segments);
+        assert_eq!(pieces[1], payload(&[(0x1000, &[9; 0x10])]).segments);
+        assert_eq!(plan.ram, payload(&[(0x8ffe, &[1, 2])]).segments);
+    }
+
+    #[test]
+    fn two_segments_of_one_sector_share_it() {
+        let plan = planned(&[(0x400, &[1; 4]), (0x500, &[2; 4])], &[]).unwrap();
+        let [block] = plan.flash.as_slice() else { panic!("{plan:?}") };
+        assert_eq!(
+            (block.range.clone(), block.pieces.len(), block.payload()),
+            (0x400..0x800, 2, 8)
+        );
+    }
+
+    #[test]
+    fn segment_without_bytes_asks_for_nothing_wherever_it_is() {
+        let plan = planned(&[(0x100, &[]), (0x7000, &[]), (0x8000, &[])], &[]).unwrap();
+        assert!(plan.flash.is_empty() && plan.ram.is_empty(), "{plan:?}");
+    }
+
+    #[test]
+    fn ram_is_loaded_in_pieces() {
+        let mut chip = chip();
+        chip.areas[2].range.end = 0x8000 + 3 * RAM_BATCH;
+        let bytes = vec![5; 2 * RAM_BATCH as usize + 1];
+        let plan = plan(&payload(&[(0x8000, &bytes)]), &[], &chip).unwrap();
+        let lengths: Vec<_> = plan.ram.iter().map(|piece| piece.bytes.len() as u64).collect();
+        assert_eq!(lengths, [RAM_BATCH, RAM_BATCH, 1]);
     }
 
     #[test]
@@ -356,24 +277,23 @@ mod tests {
                 panic!("{error}")
             };
             assert_eq!(named, start);
-            assert_eq!(memory, "flash 0x0..0x1000, flash 0x1000..0x3000, RAM 0x8000..0x9000");
+            let words = "flash 0x0..0x1000, flash 0x1000..0x3000, RAM 0x8000..0x9000, \
+                         flash 0xa000..0xb000";
+            assert_eq!(memory, words);
         }
     }
 
     #[test]
-    fn what_is_kept_is_programmed_again_unless_it_is_blank() {
-        let mut plan = planned(&[(0x100, &[1])], &[0x180..0x1c0, 0x1f0..0x300]).unwrap();
-        let mut block = plan.flash.remove(&0).unwrap().remove(0);
-        assert_eq!(block.kept, vec![0x80..0xc0, 0xf0..0x100]);
-        assert_eq!(block.span(), 0..0x100);
-        let mut held = vec![0xff; 0x100];
-        block.keep(0, &held);
-        assert_eq!(block.pages(0x80, 0xff).count(), 1);
-        held[0x90] = 5;
-        held[0xd0] = 6;
-        block.keep(0, &held);
-        let pages: Vec<_> = block.pages(0x80, 0xff).collect();
-        assert_eq!((pages.len(), pages[1].1[0x10], pages[1].1[0x50]), (2, 5, 0xff));
+    fn flash_without_an_algorithm_is_named() {
+        let error = planned(&[(0, &[1]), (0xa010, &[1])], &[]).unwrap_err();
+        assert_eq!(error.to_string(), "a chip has no flash algorithm for 0xa000..0xb000");
+    }
+
+    #[test]
+    fn preserved_ranges_are_cut_at_sectors_and_joined() {
+        let keep = [0x1e0..0x300, 0x180..0x1c0, 0x1a0..0x1d0, 0x1f0..0x1f0, 0x40..0x80];
+        let plan = planned(&[(0x100, &[1])], &keep).unwrap();
+        assert_eq!(plan.flash[0].kept, [0x180..0x1d0, 0x1e0..0x200]);
     }
 
     #[test]
@@ -383,60 +303,88 @@ mod tests {
     }
 
     #[test]
-    fn a_description_that_makes_no_sense_is_not_believed() {
-        let mut geometries = geometries();
-        geometries[0].sectors = vec![(0, 0)];
-        assert!(plan(&payload(&[(0, &[1])]), &[], &areas(), &geometries, "x").is_err());
-        geometries[0].sectors = Vec::new();
-        assert!(plan(&payload(&[(0, &[1])]), &[], &areas(), &geometries, "x").is_err());
+    fn description_that_makes_no_sense_is_not_believed() {
+        let mut chip = chip();
+        for sectors in [vec![(0, 0)], Vec::new()] {
+            let AreaKind::Flash(flash) = &mut chip.areas[0].kind else { unreachable!() };
+            flash.sectors = sectors;
+            assert!(plan(&payload(&[(0, &[1])]), &[], &chip).is_err());
+        }
+    }
+
+    #[test]
+    fn batch_is_of_one_kind_and_ends_with_a_whole_block() {
+        let block = |start: u64, len: u64| Block {
+            range: start..start + len,
+            sectors: 1,
+            core: 0,
+            checks_itself: false,
+            pieces: Vec::new(),
+            kept: Vec::new(),
+        };
+        let sizes =
+            |blocks: &[Block]| batches(blocks).iter().map(|batch| batch.len()).collect::<Vec<_>>();
+        let mut small: Vec<Block> = (0..130).map(|nth| block(nth * 0x400, 0x400)).collect();
+        assert_eq!(sizes(&small), [64, 64, 2]);
+        small[10].kept.push(0..1);
+        assert_eq!(sizes(&small), [64, 64, 2]);
+        small[10].checks_itself = true;
+        small[11].checks_itself = true;
+        assert_eq!(sizes(&small), [10, 1, 1, 64, 54]);
+        small[3].core = 1;
+        assert_eq!(sizes(&small[..6]), [3, 1, 2]);
+        let large = [block(0, 2 * BATCH), block(2 * BATCH, 0x400), block(3 * BATCH, BATCH)];
+        assert_eq!(sizes(&large), [1, 1, 1]);
+        assert!(sizes(&[]).is_empty());
     }
 
     proptest! {
-        /// Whatever the payload: programming the pages of its blocks on erased sectors gives
-        /// a memory that holds it, and erased or kept bytes everywhere else in those sectors.
+        /// Whatever the payload: blocks are disjoint and ascending, hold all of it, and each is
+        /// one sector or one page.
         #[test]
-        fn the_plan_brings_about_the_payload(
+        fn blocks_hold_the_payload_and_no_more(
             pieces in prop::collection::vec((0u64..0x2fff, 1usize..0x500), 1..5),
-            keep in 0u64..0x2f00,
         ) {
-            let mut segments: Vec<Segment> = Vec::new();
             let mut pieces = pieces;
             pieces.sort();
+            let mut segments: Vec<Segment> = Vec::new();
             for (nth, (start, len)) in pieces.into_iter().enumerate() {
-                let start = start.max(segments.last().map_or(0, |last| last.start + last.bytes.len() as u64));
+                let behind = segments.last().map_or(0, |last| last.start + last.bytes.len() as u64);
+                let start = start.max(behind);
                 let len = len.min(0x3000usize.saturating_sub(start as usize));
                 if len > 0 {
                     segments.push(Segment { start, bytes: vec![nth as u8 + 1; len] });
                 }
             }
-            prop_assume!(!segments.is_empty());
             let payload = Payload { segments };
-            let kept = keep..keep + 0x40;
-            let Ok(mut plan) = plan(&payload, std::slice::from_ref(&kept), &areas(), &geometries(), "x") else {
-                return Ok(()); // The two overlap.
-            };
-            let before: Vec<u8> = (0..0x3000).map(|at| 0x80 | (at % 97) as u8).collect();
-            let mut memory = before.clone();
-            for (algorithm, blocks) in &mut plan.flash {
-                let geometry = &geometries()[*algorithm];
-                for block in blocks {
-                    let span = block.span();
-                    let from = block.start as usize;
-                    block.keep(span.start, &before[from + span.start..from + span.end]);
-                    for sector in &block.sectors {
-                        memory[sector.start as usize..sector.end as usize].fill(geometry.erased);
-                    }
-                    for (at, bytes) in block.pages(geometry.page as usize, geometry.erased) {
-                        memory[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
-                    }
-                    prop_assert!(block.holds(0, &memory[from..from + block.image.len()]));
+            let plan = plan(&payload, &[], &chip()).unwrap();
+            let mut memory = vec![0; 0x3000];
+            let mut end = 0;
+            for block in &plan.flash {
+                prop_assert!(end <= block.range.start);
+                end = block.range.end;
+                prop_assert_eq!(block.sectors as usize, sectors(&block.range));
+                for piece in &block.pieces {
+                    let from = piece.start as usize;
+                    let to = from + piece.bytes.len();
+                    prop_assert!(block.range.start <= piece.start && to as u64 <= block.range.end);
+                    memory[from..to].copy_from_slice(&piece.bytes);
                 }
+                let size = if block.range.start < 0x400 { 0x100 } else { 0x400 };
+                prop_assert_eq!(block.len(), size);
+                prop_assert!(!block.pieces.is_empty());
             }
+            let mut wanted = vec![0; 0x3000];
             for segment in &payload.segments {
                 let from = segment.start as usize;
-                prop_assert_eq!(&memory[from..from + segment.bytes.len()], &segment.bytes[..]);
+                wanted[from..from + segment.bytes.len()].copy_from_slice(&segment.bytes);
             }
-            prop_assert_eq!(&memory[keep as usize..keep as usize + 0x40], &before[keep as usize..keep as usize + 0x40]);
+            prop_assert_eq!(memory, wanted);
         }
+    }
+
+    /// Counts the sectors of a range of the two flashes.
+    fn sectors(range: &Range<u64>) -> usize {
+        chip().areas[..2].iter().map(|area| area.sectors_in(range).len()).sum()
     }
 }
