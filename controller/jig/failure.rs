@@ -3,6 +3,7 @@
 mod of_lab;
 
 pub(crate) use jig_model::chain;
+use jig_model::rig_file::MissingPart;
 use jig_model::{Fault, Problems};
 
 pub(crate) use self::of_lab::names;
@@ -36,6 +37,12 @@ impl Failure {
         let count: usize = problems.iter().map(|p| p.list.len()).sum();
         let s = if count == 1 { "" } else { "s" };
         Self { problems, ..Self::new(Fault::Profile, format!("{count} problem{s} found")) }
+    }
+
+    /// Builds a failure of a part that a place lacks.
+    pub(crate) fn missing(missing: MissingPart) -> Self {
+        let words = missing.to_string();
+        Self::new(Fault::Profile, words).help(missing.help)
     }
 
     /// Adds what to do next.

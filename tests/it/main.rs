@@ -30,6 +30,7 @@ mod lab;
 mod ladder;
 mod linux;
 mod manifest;
+mod module_tree;
 mod nothing_left;
 mod offline;
 mod power;

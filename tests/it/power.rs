@@ -578,7 +578,7 @@ fn a_sense_sees_what_the_device_only_claims() {
     let words =
         "outlet 3 of pdu was switched on, but outlet seen of eye sees the contrary after 5s";
     lab.power(&["-b", "a", "on"]).says(75, &[words]);
-    assert!(lab.power(&["--explain", "a"]).out().contains("sense     outlet seen of eye"));
+    assert!(lab.power(&["--explain", "a"]).out().contains("sense       outlet seen of eye"));
 }
 
 /// A program that feeds a board: it prints as long as it has power.

@@ -16,7 +16,7 @@ use jig_model::event::BoardEvent;
 use jig_model::image::{ImageFormat, Payload, Segment};
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::protocol::{BindContext, BoardSink, BoxFuture, NoLedger, Wire};
-use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::rig_file::{EmulatorPart, Place};
 use jig_probe::{
     AttachOptions, Cancel, FlashRequest, Leave, ProbeHandle, ProbeSource, ResetInto, RttBlock,
     ServeAt, VirtualBoard,
@@ -70,9 +70,10 @@ fn main() -> Outcome<()> {
 
 async fn measure(job: &Job, folder: &Path) -> Outcome<Value> {
     let profile = Arc::new(profile(job)?);
+    let place = Place::new("bench".parse()?, profile.id.clone());
     let context = BindContext {
         profile: Arc::clone(&profile),
-        resource: Resource::Emulator(EmulatorResource::default()),
+        place: Arc::new(place.with_emulator(EmulatorPart::default())),
         sink: Arc::new(Deaf),
         evidence: folder.to_owned(),
         images: folder.to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jig_lab::{Catalogue, health_policy};
 use jig_model::profile::{BoardProfile, Deploy, DeployMethod};
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_model::{BoardId, exit};
 use jig_rig::health::{HealthState, HealthStore};
 use serde_json::{Value, json};
@@ -17,8 +17,9 @@ use crate::render::{Screen, Style, Table, one_line};
 /// Lists places and profiles.
 ///
 /// JSON: `{"places":[{"name","board","title","how","deploy","canary","health","features",
-/// "origin"}],"profiles":[{"id","title","arch","how","features","origin"}]}`; a place without a
-/// canary of its own has null there, and health that cannot be read is null.
+/// "origin"}],"profiles":[{"id","title","arch","how","features","origin"}]}`; `how` has the parts
+/// of the place, by their names in a rig file. A place without a canary of its own has null there;
+/// so has `deploy` where nothing puts an image on the board, and health that cannot be read.
 pub(crate) fn boards(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(&common.lab())?;
     let health = Health::read(&catalogue);
@@ -73,33 +74,53 @@ fn how(profile: &BoardProfile) -> String {
     }
 }
 
-/// Says how a place makes its board real, and how an image gets onto it where that is not
-/// what everybody expects.
-fn at_place(profile: &BoardProfile, resource: &Resource, canary: bool) -> String {
-    let (mut text, usual) = match resource {
-        Resource::Emulator(extra) => {
-            let text = match extra.args.len() {
+/// Says what a place is made of, and how an image gets onto its board where that is not what
+/// everybody expects.
+fn at_place(profile: &BoardProfile, place: &Place) -> String {
+    let mut parts = Vec::new();
+    let usual = match &place.emulator {
+        Some(extra) => {
+            parts.push(match extra.args.len() {
                 0 => how(profile),
                 n => format!("{} +{n} args", how(profile)),
-            };
-            (text, [DeployMethod::EmulatorLoader, DeployMethod::ImageSet].as_slice())
+            });
+            [DeployMethod::EmulatorLoader, DeployMethod::ImageSet].as_slice()
         }
-        Resource::Probe(probe) => {
-            (format!("probe {}", probe.selector), [DeployMethod::Probe].as_slice())
-        }
+        None => [DeployMethod::Probe].as_slice(),
     };
-    let deploy = profile.deploy_on(resource);
-    if !usual.contains(&deploy.method()) {
+    parts.extend(place.probe.as_ref().map(|probe| format!("probe {}", probe.selector)));
+    if !place.is_emulated() && !place.has_probe() {
+        parts.extend(place.consoles.iter().map(|c| format!("{} {}", c.console, c.end.key())));
+        parts.extend(place.power.as_ref().map(|power| format!("power {}", power.device)));
+        parts.extend(place.network.ssh.as_ref().map(|at| format!("ssh {at}")));
+    }
+    let deploy = profile.deploy_at(place).filter(|deploy| !usual.contains(&deploy.method()));
+    parts.extend(deploy.map(|deploy| {
         let by = match &deploy {
             Deploy::Command(command) => command.argv.first().map_or("command", String::as_str),
             Deploy::Probe | Deploy::EmulatorLoader | Deploy::ImageSet => deploy.method().as_str(),
         };
-        text = format!("{text}, deploy by {by}");
-    }
-    if canary {
-        text += ", canary";
-    }
-    text
+        format!("deploy by {by}")
+    }));
+    parts.extend(place.canary.as_ref().map(|_| "canary".to_owned()));
+    parts.join(", ")
+}
+
+/// Returns the parts that a place has.
+fn parts(place: &Place) -> Value {
+    let mut parts = serde_json::Map::new();
+    let mut add = |name: &str, part: Option<Value>| {
+        parts.extend(part.map(|part| (name.to_owned(), part)));
+    };
+    add("emulator", place.emulator.as_ref().map(|part| json!(part)));
+    add("probe", place.probe.as_ref().map(|part| json!(part)));
+    add("consoles", Some(json!(place.consoles)).filter(|_| !place.consoles.is_empty()));
+    add("power", place.power.as_ref().map(|part| json!(part)));
+    add("reset", place.reset_part().map(|part| json!(part)));
+    add("flasher", place.flasher.as_ref().map(|part| json!(part)));
+    let reached = place.network.tcp.is_some() || place.network.ssh.is_some();
+    add("network", Some(json!(place.network)).filter(|_| reached));
+    Value::Object(parts)
 }
 
 fn as_table(catalogue: &Catalogue, health: &Health) -> Table {
@@ -122,7 +143,7 @@ fn as_table(catalogue: &Catalogue, health: &Health) -> Table {
     for place in &catalogue.rig.places {
         let Some(profile) = catalogue.profiles.get(&place.board) else { continue };
         used.insert(&place.board);
-        let how = at_place(profile, &place.resource, place.canary.is_some());
+        let how = at_place(profile, place);
         row(Some(place), profile, how, &place.origin);
     }
     for profile in catalogue.profiles.values().filter(|profile| !used.contains(&profile.id)) {
@@ -138,8 +159,8 @@ fn as_json(catalogue: &Catalogue, health: &Health) -> Value {
             "name": place.name,
             "board": place.board,
             "title": profile.title,
-            "how": place.resource,
-            "deploy": profile.deploy_on(&place.resource).method(),
+            "how": parts(place),
+            "deploy": profile.deploy_at(place).map(|deploy| deploy.method()),
             "canary": catalogue.canary(place).map(|canary| canary.image),
             "health": health.of(place),
             "features": profile.features,
@@ -164,8 +185,11 @@ fn as_json(catalogue: &Catalogue, health: &Health) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use jig_model::power::PlacePower;
     use jig_model::profile::FaultSets;
-    use jig_model::rig_file::{EmulatorDeploy, EmulatorResource, ProbeResource};
+    use jig_model::rig_file::{
+        Canary, ConsoleWire, EmulatorDeploy, EmulatorPart, ProbePart, WireEnd,
+    };
 
     use super::*;
 
@@ -178,25 +202,46 @@ mod tests {
                  program = \"qemu\"\nmachine = \"m\"\nimage_args = [\"{{image}}\"]\n"
             )
         };
+        let place = || Place::new("p".parse().unwrap(), "b".parse().unwrap());
         let emulator = |deploy, args: &[&str]| {
             let args = args.iter().map(|&arg| arg.to_owned()).collect();
-            Resource::Emulator(EmulatorResource { args, deploy })
+            place().with_emulator(EmulatorPart { args, deploy })
         };
-        let probe =
-            Resource::Probe(ProbeResource { selector: "1:2:3".to_owned(), ..Default::default() });
+        let selector = "1:2:3".to_owned();
+        let probe = place().with_probe(ProbePart { selector, ..Default::default() });
+        let console = ConsoleWire {
+            console: "u".parse().unwrap(),
+            end: WireEnd::Tty("/dev/ttyUSB0".to_owned()),
+            baud: None,
+            timeout: None,
+            ready: None,
+            keeper: None,
+        };
+        let power = PlacePower {
+            device: "pdu".parse().unwrap(),
+            outlet: "3".to_owned(),
+            off_time: None,
+            sense: None,
+        };
+        let bare = Place { consoles: vec![console], power: Some(power), ..place() };
+        let canary =
+            Canary { image: "ok.elf".into(), until: None, within: std::time::Duration::ZERO };
         let command = "deploy = { method = \"command\", argv = [\"dfu-util\", \"{image}\"] }";
-        for (deploy, resource, wanted) in [
+        for (deploy, place, wanted) in [
             ("", emulator(None, &["-x"]), "qemu m +1 args"),
             ("", emulator(Some(EmulatorDeploy::Probe), &[]), "qemu m, deploy by probe"),
             ("", probe.clone(), "probe 1:2:3"),
             (command, probe, "probe 1:2:3, deploy by dfu-util"),
             (command, emulator(None, &[]), "qemu m"),
+            ("", bare.clone(), "u tty, power pdu"),
+            (command, bare, "u tty, power pdu, deploy by dfu-util"),
         ] {
             let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
             let profile = BoardProfile::parse("b.toml", &text(deploy), &sets)
                 .unwrap_or_else(|problems| panic!("{problems}"));
-            assert_eq!(at_place(&profile, &resource, false), wanted);
-            assert_eq!(at_place(&profile, &resource, true), format!("{wanted}, canary"));
+            assert_eq!(at_place(&profile, &place), wanted);
+            let place = Place { canary: Some(canary.clone()), ..place };
+            assert_eq!(at_place(&profile, &place), format!("{wanted}, canary"));
         }
     }
 }

@@ -8,6 +8,7 @@ use jig_model::document::did_you_mean;
 use jig_model::{BoardId, ConsoleName, DeviceName, Fault, PlaceName};
 use jig_rig::console::escape;
 use jig_rig::health::HealthError;
+use jig_rig::session::SessionError;
 use jig_rig::store::{PlaceLockError, StoreError};
 
 use super::{Failure, chain};
@@ -235,6 +236,7 @@ impl From<RunError> for Failure {
             }
             RunError::Held(error) => error.into(),
             RunError::Cancelled(_) => Self::of(fault, &error),
+            RunError::Session(SessionError::Missing(missing)) => Self::missing(missing),
             RunError::Session(error) => Self::of(fault, &error),
             RunError::Store(error) => error.into(),
             RunError::NoVerdict(_) => Self::of(fault, &error),

@@ -4,22 +4,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jig_drivers::power::OutletFactory;
-use jig_model::profile::BoardProfile;
+use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
-use jig_model::rig_file::{Canary, Place, Resource};
+use jig_model::rig_file::{Canary, Place};
 use jig_model::{PlaceName, chain};
 use jig_rig::session::{Seat, StartChecks};
 use jig_rig::store::PlaceLock;
 
+use crate::bind::Parts;
 use crate::hold::claim;
 use crate::power::OutletInRun;
-use crate::{Lab, RunError, bind, health_policy};
+use crate::{Lab, RunError, health_policy};
 
 /// A place bound to its driver, with the outlet that a run switches.
 pub(crate) struct BoundPlace {
-    pub(crate) place: Place,
+    pub(crate) place: Arc<Place>,
     pub(crate) profile: Arc<BoardProfile>,
-    pub(crate) driver: &'static dyn DriverFactory,
     pub(crate) outlet: Option<OutletInRun>,
     canary: Option<Canary>,
 }
@@ -27,14 +27,13 @@ pub(crate) struct BoundPlace {
 impl BoundPlace {
     /// Puts the outlet, if there is one, before the board's own power.
     pub(crate) fn powered(&self) -> Option<OutletFactory<'_>> {
-        self.outlet.as_ref().map(|outlet| outlet.before(self.driver))
+        self.outlet.as_ref().map(|outlet| outlet.before(&Parts))
     }
 
     /// Returns the place as a run takes it.
     pub(crate) fn seat<'a>(&self, factory: &'a dyn DriverFactory) -> Seat<'a> {
         Seat {
-            place: self.place.name.clone(),
-            resource: self.place.resource.clone(),
+            place: Arc::clone(&self.place),
             profile: Arc::clone(&self.profile),
             factory,
             outlet: self.outlet.as_ref().map(|outlet| outlet.takes),
@@ -47,24 +46,32 @@ impl Lab {
     /// Binds a place for a run.
     pub(crate) fn bind(&self, name: &PlaceName) -> Result<BoundPlace, RunError> {
         let (place, profile) = self.catalogue.place(name)?;
-        let driver = bind::factory(&profile, &place.resource)?;
         let (canary, outlet) = (self.catalogue.canary(&place), self.outlet_in_run(name));
-        Ok(BoundPlace { place, profile, driver, outlet, canary })
+        Ok(BoundPlace { place: Arc::new(place), profile, outlet, canary })
     }
 
-    /// Finds the places that can stand in for one: the same board on the same kind of resource,
-    /// an image going onto it in the same way.
+    /// Finds the places that can stand in for one: the same board, on which as much can be done
+    /// and seen.
     pub(crate) fn spares(&self, here: &BoundPlace) -> Result<Vec<BoundPlace>, RunError> {
         let (place, board) = (&here.place, &here.profile);
-        let same = |resource: &Resource| {
-            std::mem::discriminant(resource) == std::mem::discriminant(&place.resource)
-                && board.deploy_on(resource) == board.deploy_on(&place.resource)
-        };
         let others = self.catalogue.rig.places.iter().filter(|other| {
-            other.name != place.name && other.board == place.board && same(&other.resource)
+            other.name != place.name && other.board == place.board && stands_in(other, place, board)
         });
         others.map(|other| self.bind(&other.name)).collect()
     }
+}
+
+/// Tells whether a run at one place can go on at another.
+fn stands_in(other: &Place, here: &Place, board: &BoardProfile) -> bool {
+    let deploy = |place: &Place| board.deploy_at(place).map(|deploy| deploy.method());
+    let consoles = board.consoles.iter().filter(|console| console.kind == ConsoleKind::Uart);
+    other.is_emulated() == here.is_emulated()
+        && other.has_probe() == here.has_probe()
+        && deploy(other) == deploy(here)
+        && (other.starts_boots() || !here.starts_boots())
+        && consoles
+            .map(|console| &console.name)
+            .all(|name| here.console(name).is_none() || other.console(name).is_some())
 }
 
 /// The rig beside the place of a run.
@@ -120,7 +127,7 @@ impl jig_rig::session::Lab for RigBeside<'_> {
         Box::pin(async move {
             let (known, _) = self.lab.catalogue.place(place).map_err(|error| chain(&error))?;
             fit(self.lab, &known)?;
-            if matches!(known.resource, Resource::Emulator(_)) {
+            if known.is_emulated() {
                 // Runs on it share nothing: each has an emulator of its own.
                 return Ok(());
             }

@@ -1,65 +1,45 @@
-//! Which driver binds the board of a place: here the crates meet that do not know each other.
+//! Which drivers bind the parts of a place: here the crates meet that do not know each other.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jig_drivers::flasher::CommandFlasherFactory;
 use jig_drivers::host::LocalHost;
-use jig_model::profile::{BoardProfile, Deploy};
+use jig_model::Fault;
+use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
-    BindContext, DriverError, DriverFactory, Host, NoLedger, NoSink, ProcessLedger, Protocols,
+    BindContext, DriverError, DriverFactory, Host, NoLedger, NoSink, PartFactory, ProcessLedger,
+    Protocols,
 };
-use jig_model::rig_file::{Place, Resource};
-use jig_model::{BoardId, Fault};
-use jig_probe::{EmulatedProbeFactory, ProbeBoardFactory, WatchedEmulator};
+use jig_model::rig_file::Place;
+use jig_probe::{EmulatedProbeFactory, ProbeFactory, WatchedEmulator};
 
 use crate::Lab;
 
-/// Every driver of this build.
-const FACTORIES: &[&dyn DriverFactory] =
-    &[&WatchedEmulator, &EmulatedProbeFactory, &ProbeBoardFactory];
+/// Every part that this build can drive, in the order in which a binding joins them: what flashes
+/// a board stands before the probe that has to let go of it.
+pub(crate) const FACTORIES: &[&dyn PartFactory] =
+    &[&WatchedEmulator, &EmulatedProbeFactory, &CommandFlasherFactory, &ProbeFactory];
 
-/// Says why a board was not bound to its driver.
-#[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// This build has no driver for it.
-    #[error("this build has no driver {kind:?} for board {board}")]
-    NoDriver {
-        /// The driver.
-        kind: &'static str,
-        /// The board.
-        board: BoardId,
-    },
-    /// The driver refused.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
+/// Binds a place part by part.
+pub(crate) struct Parts;
+
+impl DriverFactory for Parts {
+    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+        let join = |built, part: &&dyn PartFactory| part.join(&context, built);
+        FACTORIES.iter().try_fold(Protocols::default(), join)
+    }
 }
+
+/// Says why a board was not bound to its drivers.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct BindError(#[from] DriverError);
 
 impl BindError {
     /// Says who is to blame.
     pub fn fault(&self) -> Fault {
-        match self {
-            Self::NoDriver { .. } => Fault::Bug,
-            Self::Driver(error) => error.cause.fault().unwrap_or(Fault::Lab),
-        }
-    }
-}
-
-/// Finds the driver of a place's board.
-pub(crate) fn factory(
-    profile: &BoardProfile,
-    resource: &Resource,
-) -> Result<&'static dyn DriverFactory, BindError> {
-    let kind = kind(profile, resource);
-    let found = FACTORIES.iter().copied().find(|factory| factory.kind() == kind);
-    found.ok_or_else(|| BindError::NoDriver { kind, board: profile.id.clone() })
-}
-
-/// Names the driver that a place needs.
-fn kind(profile: &BoardProfile, resource: &Resource) -> &'static str {
-    match (resource, profile.deploy_on(resource)) {
-        (Resource::Probe(_), _) => "probe",
-        (Resource::Emulator(_), Deploy::Probe) => "virtual-probe",
-        (Resource::Emulator(_), _) => "emulator",
+        self.0.cause.fault().unwrap_or(Fault::Lab)
     }
 }
 
@@ -78,9 +58,9 @@ impl Lab {
         profile: &Arc<BoardProfile>,
         evidence: PathBuf,
     ) -> Result<Protocols, BindError> {
-        let bound = factory(profile, &place.resource)?.bind(BindContext {
+        let bound = Parts.bind(BindContext {
             profile: Arc::clone(profile),
-            resource: place.resource.clone(),
+            place: Arc::new(place.clone()),
             sink: Arc::new(NoSink),
             evidence,
             images: self.catalogue.images_dir(),

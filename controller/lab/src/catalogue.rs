@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::rig_file::{Canary, KeeperSeat, Place, Resource, Rig, RigText};
+use jig_model::rig_file::{Canary, KeeperSeat, Place, Rig, RigText};
 use jig_model::{BoardId, PlaceName, Problems};
 use jig_rig::health::HealthStore;
 use jig_rig::store::{Places, Retention};
@@ -107,12 +107,10 @@ impl Catalogue {
         })?;
         let board = self.profile(&place.board)?;
         let mut place = place.clone();
-        if let Resource::Probe(probe) = &mut place.resource {
-            for wire in &mut probe.wires {
-                wire.keeper = Some(self.keeper_seat(&place.name));
-            }
+        for console in &mut place.consoles {
+            console.keeper = Some(self.keeper_seat(&place.name));
         }
-        let board = board.at(&place.resource);
+        let board = board.at(&place);
         Ok((place, Arc::new(board)))
     }
 
@@ -124,13 +122,13 @@ impl Catalogue {
 
     /// Finds the place that a real probe belongs to, and the chip there.
     pub fn place_of_probe(&self, selector: &str) -> Option<(&PlaceName, Option<&str>)> {
-        self.rig.places.iter().find_map(|place| match &place.resource {
-            Resource::Probe(bound) if bound.selector.eq_ignore_ascii_case(selector) => {
+        self.rig.places.iter().find_map(|place| {
+            let bound = place.probe.as_ref()?;
+            bound.selector.eq_ignore_ascii_case(selector).then(|| {
                 let profile = self.profiles.get(&place.board);
                 let chip = profile.and_then(|profile| profile.chip.as_deref());
-                Some((&place.name, bound.chip.as_deref().or(chip)))
-            }
-            _ => None,
+                (&place.name, bound.chip.as_deref().or(chip))
+            })
         })
     }
 

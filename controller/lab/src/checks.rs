@@ -8,7 +8,7 @@ use jig_drivers::power::OutletPower;
 use jig_model::Fault;
 use jig_model::profile::{BoardProfile, CheckKind, HealthSpec};
 use jig_model::protocol::HealthCheck;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_rig::session::StartChecks;
 use tempfile::TempDir;
 
@@ -57,7 +57,7 @@ impl Lab {
     ) -> Result<PlaceChecks, ChecksError> {
         let evidence = tempfile::tempdir().map_err(ChecksError::Folder)?;
         let mut list = self.stands_on(place, profile)?;
-        if profile.health.checks_at(&place.resource).contains(&CheckKind::Board) {
+        if profile.health.checks_at(place).contains(&CheckKind::Board) {
             list.extend(self.board_checks(place, profile, &evidence)?);
         }
         Ok(PlaceChecks { list, _evidence: evidence })
@@ -69,7 +69,7 @@ impl Lab {
     pub(crate) fn at_start(&self, place: &Place, profile: &BoardProfile) -> StartChecks {
         let mut checks = StartChecks::default();
         let bare = profile.health.barely();
-        for kind in profile.health.checks_at(&place.resource) {
+        for kind in profile.health.checks_at(place) {
             match kind {
                 CheckKind::Disk | CheckKind::Memory | CheckKind::Handles => {
                     checks.must.extend(self.host_check(kind, place, &bare));
@@ -79,8 +79,7 @@ impl Lab {
                     checks.should.extend(self.host_check(kind, place, &profile.health));
                 }
                 CheckKind::Console => {
-                    let Resource::Probe(probe) = &place.resource else { continue };
-                    let wires = probe.wires.iter();
+                    let wires = place.consoles.iter();
                     checks
                         .should
                         .extend(wires.filter_map(|wire| checks::untaken(&wire.console, &wire.end)));
@@ -122,7 +121,7 @@ impl Lab {
     ) -> Result<Vec<Box<dyn HealthCheck>>, ChecksError> {
         let spec = &profile.health;
         let mut list: Vec<Box<dyn HealthCheck>> = Vec::new();
-        for kind in spec.checks_at(&place.resource) {
+        for kind in spec.checks_at(place) {
             match kind {
                 CheckKind::Clock | CheckKind::Disk | CheckKind::Memory | CheckKind::Handles => {
                     list.extend(self.host_check(kind, place, spec));
@@ -131,8 +130,7 @@ impl Lab {
                     list.extend(self.sensed_outlet(place)?.map(checks::outlet));
                 }
                 CheckKind::Console => {
-                    let Resource::Probe(probe) = &place.resource else { continue };
-                    for wire in &probe.wires {
+                    for wire in &place.consoles {
                         let check = checks::console(&wire.console, &wire.end);
                         let while_off = checks::untaken(&wire.console, &wire.end);
                         list.push(match (self.board_outlet(place)?, while_off) {
@@ -183,7 +181,7 @@ impl Lab {
 
     /// Opens what switches a real board, if anything does.
     fn board_outlet(&self, place: &Place) -> Result<Option<OutletPower>, ChecksError> {
-        if place.power.is_none() || !matches!(place.resource, Resource::Probe(_)) {
+        if place.power.is_none() {
             return Ok(None);
         }
         Ok(Some(self.open_outlet(&self.switch_of(place)?)?))

@@ -159,17 +159,8 @@ impl Lab {
     ) -> Result<SessionRequest, CatalogueError> {
         let (place, profile) = self.catalogue.place(place)?;
         let canary = self.catalogue.canary(&place);
-        let (place, resource) = (place.name, place.resource);
-        Ok(SessionRequest {
-            place,
-            resource,
-            profile,
-            plan,
-            image,
-            repeat: 1,
-            max_recoveries: None,
-            canary,
-        })
+        let place = Arc::new(place);
+        Ok(SessionRequest { place, profile, plan, image, repeat: 1, max_recoveries: None, canary })
     }
 }
 

@@ -133,7 +133,7 @@ fn has_wire(
     place: &Place,
     profile: &BoardProfile,
 ) -> Result<(), InjectError> {
-    let end = primary_end(profile, &place.resource).map(WireEnd::key);
+    let end = primary_end(profile, place).map(WireEnd::key);
     match injection.fault.spec().wire().filter(|key| end != Some(key)) {
         None => Ok(()),
         Some(wanted) => Err(InjectError::NoWire {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jig_model::Fault;
 use jig_model::command::{CheckCommand, CheckReply, EventSink};
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_rig::health::{HealthError, HealthEvent, HealthPolicy, HealthStore, Proof, examine};
 use jig_rig::store::PlaceLockError;
 use jig_rig::workflow::CancelToken;
@@ -86,12 +86,10 @@ impl Lab {
         let (place, profile) = self.catalogue.place(&place)?;
         let places = self.catalogue.places();
         // There is only one of a real board; an emulated one is a new one for each command.
-        let _held = match (&place.resource, wait_ms.map(Duration::from_millis)) {
-            (Resource::Emulator(_), _) => None,
-            (Resource::Probe(_), None) => Some(places.try_lock(&place.name)?),
-            (Resource::Probe(_), Some(wait)) => {
-                Some(hold(&places, &place.name, wait, events).await?)
-            }
+        let _held = match wait_ms.map(Duration::from_millis) {
+            _ if place.is_emulated() => None,
+            None => Some(places.try_lock(&place.name)?),
+            Some(wait) => Some(hold(&places, &place.name, wait, events).await?),
         };
         let store = self.health_store()?;
         let mut checks = self.checks_of(&place, &profile)?;

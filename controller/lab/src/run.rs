@@ -7,7 +7,7 @@ use jig_drivers::inject::Injection;
 use jig_model::command::{CommandEvent, EventSink, RunReply, SweptRun};
 use jig_model::protocol::DriverFactory;
 use jig_model::recovery::{RecoveryStep, Rung};
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_model::{Fault, PlaceName, RunId, chain};
 use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::report::RunReport;
@@ -20,6 +20,7 @@ use jig_rig::store::{
 use jig_rig::workflow::CancelToken;
 
 use crate::beside::{BoundPlace, RigBeside};
+use crate::bind::Parts;
 use crate::faults::Faults;
 use crate::hold::hold;
 use crate::{BindError, CatalogueError, InjectError, Lab, bind, health_policy};
@@ -110,7 +111,7 @@ impl Lab {
         events: &dyn EventSink,
         cancel: CancelToken,
     ) -> Result<RunReply, RunError> {
-        let setting = Setting { here: self.bind(&request.place)?, inject, recovers: false };
+        let setting = Setting { here: self.bind(&request.place.name)?, inject, recovers: false };
         self.on_bench(setting, events, cancel, async |bench, cancel| {
             jig_rig::session::run(request, bench, observer, cancel).await
         })
@@ -133,8 +134,7 @@ impl Lab {
         let here = self.bind(place)?;
         let request = RecoverRequest {
             canary: self.catalogue.canary(&here.place),
-            place: here.place.name.clone(),
-            resource: here.place.resource.clone(),
+            place: Arc::clone(&here.place),
             profile: Arc::clone(&here.profile),
             extent,
         };
@@ -155,7 +155,7 @@ impl Lab {
         from: Option<RecoveryStep>,
     ) -> Result<(Vec<Rung>, Duration), RunError> {
         let here = self.bind(place)?;
-        Ok(recovery_rungs(&here.seat(here.driver), &RigBeside::new(self), from))
+        Ok(recovery_rungs(&here.seat(&Parts), &RigBeside::new(self), from))
     }
 
     /// Does what is recorded as a run, on a place and the rig round it.
@@ -178,19 +178,19 @@ impl Lab {
         let between = faults.as_ref().map(Faults::between_devices);
         here.outlet = here.outlet.map(|outlet| outlet.failing(between));
         let outlet = here.powered();
-        let factory = outlet.as_ref().map_or(here.driver, |outlet| outlet as &dyn DriverFactory);
+        let factory = outlet.as_ref().map_or(&Parts as &dyn DriverFactory, |outlet| outlet);
         let failing = faults.as_ref().map(|faults| faults.round(factory, outlet.is_some()));
         let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
         let spares = self.spares(&here)?;
         let outlets: Vec<_> = spares.iter().map(BoundPlace::powered).collect();
         let seats = spares.iter().zip(&outlets).map(|(spare, outlet)| {
-            spare.seat(outlet.as_ref().map_or(spare.driver, |outlet| outlet as &dyn DriverFactory))
+            spare.seat(outlet.as_ref().map_or(&Parts as &dyn DriverFactory, |outlet| outlet))
         });
         let spare: Vec<_> = seats.collect();
         let (lab, places) = (RigBeside::new(self), self.catalogue.places());
         // An emulated board is a new one for each run; of a real one there is one. With it go
         // those that lose their power together with it, in one order for all runs.
-        if matches!(here.place.resource, Resource::Probe(_)) {
+        if !here.place.is_emulated() {
             let also = here.outlet.iter().flat_map(|outlet| &outlet.also);
             let mut names: Vec<&PlaceName> = also.chain([&here.place.name]).collect();
             names.sort();

@@ -19,7 +19,7 @@ use crate::event::BoardEvent;
 use crate::image::{DeployReport, Image};
 use crate::post_mortem::PostMortem;
 use crate::profile::BoardProfile;
-use crate::rig_file::Resource;
+use crate::rig_file::Place;
 use crate::{Cause, ConsoleName};
 
 /// A boxed future that can move between threads.
@@ -69,6 +69,12 @@ pub enum PowerState {
 /// `on` returns when the board runs and its consoles are captured; `off` when nothing of
 /// it runs any more. Both are idempotent.
 pub trait Power: Send {
+    /// Brings the board to where no earlier boot prints any more, so that what the consoles show
+    /// from now on belongs to the boot that the next `on` begins: a core that is halted, a power
+    /// that is cut. May give the board power. Does nothing where that is not in its hands.
+    fn quiesce(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
     /// Powers the board.
     fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>>;
     /// Takes the power away.
@@ -289,21 +295,21 @@ impl ProcessLedger for NoLedger {
     fn ended(&self, _pid: i32) {}
 }
 
-/// The protocols that one resource of a place offers.
+/// The protocols that the parts of a place offer together.
 #[derive(Default)]
 pub struct Protocols {
-    /// Power, if the resource switches it.
+    /// Power, if a part switches it.
     pub power: Option<Box<dyn Power>>,
-    /// Reset, if the resource can.
+    /// Reset, if a part can.
     pub reset: Option<Box<dyn Reset>>,
-    /// Deployment, if the resource can.
+    /// Deployment, if a part can.
     pub flasher: Option<Box<dyn Flasher>>,
-    /// A debug port, if the resource has one.
+    /// A debug port, if a part has one.
     pub debug: Option<Box<dyn DebugPort>>,
-    /// Somebody who sees the board's power although the resource may not switch it. Asked
+    /// Somebody who sees the board's power although they may not switch it. Asked
     /// only while `power` is off, or was not told otherwise.
     pub sense: Option<Box<dyn PowerSense>>,
-    /// Health checks of the resource.
+    /// Health checks of the parts.
     pub health: Vec<Box<dyn HealthCheck>>,
 }
 
@@ -347,8 +353,8 @@ pub trait Host: Send + Sync {
 pub struct BindContext {
     /// What kind of board it is.
     pub profile: Arc<BoardProfile>,
-    /// What makes this place of the rig real.
-    pub resource: Resource,
+    /// The place, with the parts that make it real.
+    pub place: Arc<Place>,
     /// Where wires and events go.
     pub sink: SharedSink,
     /// Folder for what the driver leaves as evidence; it exists.
@@ -359,13 +365,24 @@ pub struct BindContext {
     pub ledger: Arc<dyn ProcessLedger>,
 }
 
-/// RetryPolicy one kind of resource into protocols.
-pub trait DriverFactory: Sync {
-    /// Returns the kind, as rig files name it.
-    fn kind(&self) -> &'static str;
-    /// Binds a resource. Touches nothing yet: the first protocol call does.
+/// Adds what one kind of part brings to the protocols of a place.
+///
+/// A binding is a fold: each factory takes the protocols that those before it have built.
+pub trait PartFactory: Sync {
+    /// Adds the protocols of this part, or puts it before those of others; returns them as they
+    /// are where the place has no such part. Touches nothing yet: the first protocol call does.
+    /// Call within an async runtime.
     ///
     /// # Errors
     /// The profile lacks what the driver needs.
+    fn join(&self, context: &BindContext, built: Protocols) -> Result<Protocols, DriverError>;
+}
+
+/// RetryPolicy a place into protocols.
+pub trait DriverFactory: Sync {
+    /// Binds a place. Touches nothing yet: the first protocol call does.
+    ///
+    /// # Errors
+    /// The profile lacks what a driver needs.
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError>;
 }

@@ -39,7 +39,7 @@ pub use jig_model::image::{Payload, Segment};
 pub use listing::{ProbeInfo, list_probes};
 pub use post_mortem::{Why, explain};
 pub use register_dump::parse_register_dump;
-pub use rig::{EmulatedProbeFactory, ProbeBoardFactory};
+pub use rig::{EmulatedProbeFactory, ProbeFactory};
 pub use rtt::{
     DefmtDecoder, DefmtError, DefmtItem, DefmtTable, RttBlock, RttChannel, RttError, TargetMemory,
 };

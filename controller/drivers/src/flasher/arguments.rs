@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use jig_model::image::Image;
 use jig_model::profile::{DeployPart, deploy_parts};
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::{Place, ProbePart};
 
 /// What a place says about itself.
 #[derive(Debug, Clone, Default)]
@@ -14,13 +14,10 @@ pub(super) struct Fill {
 }
 
 impl Fill {
-    pub(super) fn of(resource: &Resource) -> Self {
-        match resource {
-            Resource::Probe(probe) => {
-                Self { serial: probe.serial().map(str::to_owned), port: probe.port.clone() }
-            }
-            Resource::Emulator(_) => Self::default(),
-        }
+    pub(super) fn of(place: &Place) -> Self {
+        let serial = place.probe.as_ref().and_then(ProbePart::serial);
+        let port = place.flasher_port();
+        Self { serial: serial.map(str::to_owned), port: port.map(str::to_owned) }
     }
 }
 

@@ -11,9 +11,9 @@ use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
 use jig_model::profile::{Deploy, FlashCommand};
 use jig_model::protocol::{
-    BindContext, BoxFuture, DriverError, Flasher, ProcessLedger, Protocols, SharedSink,
+    BindContext, BoxFuture, DriverError, Flasher, PartFactory, ProcessLedger, Protocols, SharedSink,
 };
-use jig_model::rig_file::{KeeperSeat, Resource};
+use jig_model::rig_file::{KeeperSeat, Place};
 use jig_model::{Cause, chain};
 use nix::fcntl::OFlag;
 use tokio::io::AsyncReadExt as _;
@@ -50,19 +50,22 @@ pub struct CommandFlasher {
     runs: u32,
 }
 
-/// Replaces the flasher of a board whose profile names a program for that.
-pub fn with_flasher(mut protocols: Protocols, context: &BindContext) -> Protocols {
-    if let Deploy::Command(command) = context.profile.deploy_on(&context.resource) {
-        protocols.flasher = Some(Box::new(CommandFlasher::new(command, context)));
+/// Adds the flasher of a board that a program flashes, as its place or its profile says.
+pub struct CommandFlasherFactory;
+
+impl PartFactory for CommandFlasherFactory {
+    fn join(&self, context: &BindContext, mut built: Protocols) -> Result<Protocols, DriverError> {
+        if let Some(Deploy::Command(command)) = context.profile.deploy_at(&context.place) {
+            built.flasher = Some(Box::new(CommandFlasher::new(command, context)));
+        }
+        Ok(built)
     }
-    protocols
 }
 
 /// Returns the port that a flasher is told, and who may keep it as a console of the place.
-fn kept_port(resource: &Resource) -> Option<(KeeperSeat, String)> {
-    let Resource::Probe(probe) = resource else { return None };
-    let seat = probe.wires.iter().find_map(|wire| wire.keeper.clone())?;
-    Some((seat, probe.port.clone()?))
+fn kept_port(place: &Place) -> Option<(KeeperSeat, String)> {
+    let seat = place.consoles.iter().find_map(|console| console.keeper.clone())?;
+    Some((seat, place.flasher_port()?.to_owned()))
 }
 
 impl CommandFlasher {
@@ -70,11 +73,11 @@ impl CommandFlasher {
     pub fn new(command: FlashCommand, context: &BindContext) -> Self {
         Self {
             command,
-            fill: Fill::of(&context.resource),
+            fill: Fill::of(&context.place),
             sink: Arc::clone(&context.sink),
             evidence: context.evidence.clone(),
             ledger: Arc::clone(&context.ledger),
-            kept: kept_port(&context.resource),
+            kept: kept_port(&context.place),
             runs: 0,
         }
     }

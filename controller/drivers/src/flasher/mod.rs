@@ -11,4 +11,4 @@ mod output;
 #[cfg(test)]
 mod tests;
 
-pub use command::{CommandFlasher, with_flasher};
+pub use command::{CommandFlasher, CommandFlasherFactory};

@@ -10,13 +10,14 @@ use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::pattern::Pattern;
 use jig_model::profile::{BoardProfile, FaultSets, FlashCommand};
 use jig_model::protocol::{
-    BindContext, BoardSink, BoxFuture, DriverError, Flasher, NoLedger, Protocols, Wire,
+    BindContext, BoardSink, BoxFuture, DriverError, Flasher, NoLedger, PartFactory as _, Protocols,
+    Wire,
 };
-use jig_model::rig_file::{EmulatorResource, ProbeResource, Resource};
+use jig_model::rig_file::{EmulatorPart, Place, ProbePart};
 use jig_model::{Cause, ConsoleName};
 
 use super::arguments::{Fill, Unfilled, arguments};
-use super::{CommandFlasher, with_flasher};
+use super::{CommandFlasher, CommandFlasherFactory};
 
 #[derive(Default)]
 struct Sink(Mutex<Vec<u8>>);
@@ -74,10 +75,10 @@ impl Bench {
         }
     }
 
-    fn context(&self, resource: Resource) -> BindContext {
+    fn context(&self, place: Place) -> BindContext {
         BindContext {
             profile: Arc::new(profile("")),
-            resource,
+            place: Arc::new(place),
             sink: Arc::clone(&self.sink) as _,
             evidence: self.dir.path().to_owned(),
             images: "/".into(),
@@ -86,7 +87,7 @@ impl Bench {
     }
 
     async fn deploy(&self) -> Result<DeployReport, DriverError> {
-        let context = self.context(Resource::Probe(ProbeResource::default()));
+        let context = self.context(place().with_probe(ProbePart::default()));
         CommandFlasher::new(self.command.clone(), &context).deploy(&self.image).await
     }
 
@@ -101,6 +102,10 @@ impl Bench {
         let bytes = std::fs::read(self.dir.path().join("flasher-1.log")).unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+fn place() -> Place {
+    Place::new("p".parse().unwrap(), "b".parse().unwrap())
 }
 
 fn image(path: &Path) -> Image {
@@ -256,16 +261,16 @@ fn placeholders_are_filled_by_place_and_image() {
             .map(str::to_owned)
             .to_vec();
     let image = image(Path::new("/runs/a b/image-1.bin"));
-    let probe = ProbeResource {
+    let probe = ProbePart {
         selector: "1:2:S:3".to_owned(),
         port: Some("/dev/ttyX".to_owned()),
-        ..ProbeResource::default()
+        ..ProbePart::default()
     };
-    let fill = Fill::of(&Resource::Probe(probe));
+    let fill = Fill::of(&place().with_probe(probe));
     let wanted =
         ["esptool", "--port=/dev/ttyX", "-s", "S:3", "0x8000", "program {/runs/a b/image-1.bin}"];
     assert_eq!(arguments(&argv, &image, &fill).unwrap(), wanted);
-    let none = Fill::of(&Resource::Emulator(EmulatorResource::default()));
+    let none = Fill::of(&place().with_emulator(EmulatorPart::default()));
     assert_eq!(arguments(&argv, &image, &none), Err(Unfilled::Port));
     assert_eq!(arguments(&argv[2..], &image, &none), Err(Unfilled::Serial));
     let empty = Image { payload_spans: Vec::new(), ..image };
@@ -280,14 +285,16 @@ fn placeholders_are_filled_by_place_and_image() {
 fn a_board_gets_the_flasher_that_its_profile_names() {
     let bench = Bench::script("");
     let command = "deploy = { method = \"command\", argv = [\"f\", \"{image}\"] }";
-    let probe = || Resource::Probe(ProbeResource::default());
-    for (deploy, resource, wanted) in [
+    let probe = || place().with_probe(ProbePart::default());
+    for (deploy, place, wanted) in [
         (command, probe(), true),
-        (command, Resource::Emulator(EmulatorResource::default()), false),
+        (command, place(), true),
+        (command, place().with_emulator(EmulatorPart::default()), false),
         ("", probe(), false),
+        ("", place(), false),
     ] {
-        let context = BindContext { profile: Arc::new(profile(deploy)), ..bench.context(resource) };
-        let protocols = with_flasher(Protocols::default(), &context);
+        let context = BindContext { profile: Arc::new(profile(deploy)), ..bench.context(place) };
+        let protocols = CommandFlasherFactory.join(&context, Protocols::default()).unwrap();
         assert_eq!(protocols.flasher.is_some(), wanted, "{deploy}");
     }
 }

@@ -9,7 +9,7 @@ use jig_model::protocol::{
     BindContext, BoardSink, BoxFuture, DriverError, DriverFactory, Flasher, Power, PowerState,
     Protocols, SharedSink, Wire,
 };
-use jig_model::rig_file::{Resource, WireEnd};
+use jig_model::rig_file::{Place, WireEnd};
 
 use super::flasher::InjectedFlasher;
 use super::injector::Injector;
@@ -29,15 +29,11 @@ pub struct InjectedFactory<'a> {
 }
 
 impl DriverFactory for InjectedFactory<'_> {
-    fn kind(&self) -> &'static str {
-        self.board.kind()
-    }
-
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
         let injector = &self.injector;
-        let (profile, resource) = (Arc::clone(&context.profile), context.resource.clone());
+        let (profile, place) = (Arc::clone(&context.profile), Arc::clone(&context.place));
         let line = injector.begin_attempt(Arc::clone(&context.sink));
-        injector.console_is(match primary_end(&profile, &resource) {
+        injector.console_is(match primary_end(&profile, &place) {
             Some(WireEnd::Tty(path)) => Some(path.clone()),
             _ => None,
         });
@@ -62,7 +58,7 @@ impl DriverFactory for InjectedFactory<'_> {
         });
         let flasher = board.flasher.map(|flasher| {
             let injector = injector.clone();
-            Box::new(InjectedFlasher { flasher, injector, profile, resource }) as Box<dyn Flasher>
+            Box::new(InjectedFlasher { flasher, injector, profile, place }) as Box<dyn Flasher>
         });
         Ok(Protocols { power, flasher, ..board })
     }
@@ -70,11 +66,8 @@ impl DriverFactory for InjectedFactory<'_> {
 
 /// Returns where the wire of a board's primary console ends at a place, if it has one of its
 /// own there.
-pub fn primary_end<'a>(profile: &BoardProfile, resource: &'a Resource) -> Option<&'a WireEnd> {
-    match resource {
-        Resource::Probe(probe) => probe.wire(profile.primary_console()).map(|wire| &wire.end),
-        Resource::Emulator(_) => None,
-    }
+pub fn primary_end<'a>(profile: &BoardProfile, place: &'a Place) -> Option<&'a WireEnd> {
+    place.console(profile.primary_console()).map(|wire| &wire.end)
 }
 
 /// Stands between a board's driver and the rig.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jig_model::Cause;
 use jig_model::image::{DeployReport, Image, ImageSource};
-use jig_model::profile::{BoardProfile, Deploy};
+use jig_model::profile::BoardProfile;
 use jig_model::protocol::{BoxFuture, DriverError, Flasher};
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::Place;
 
 use super::catalogue::FaultKind;
 use super::grammar::Argument;
@@ -18,7 +18,7 @@ pub(super) struct InjectedFlasher {
     pub(super) flasher: Box<dyn Flasher>,
     pub(super) injector: Injector,
     pub(super) profile: Arc<BoardProfile>,
-    pub(super) resource: Resource,
+    pub(super) place: Arc<Place>,
 }
 
 impl InjectedFlasher {
@@ -36,7 +36,7 @@ impl InjectedFlasher {
                 let report = self.flasher.deploy(&old).await?;
                 (report.method, format!("{} stays on the board", path.display()))
             }
-            _ => (method(&self.profile, &self.resource), "nothing was deployed".to_owned()),
+            _ => (method(&self.profile, &self.place), "nothing was deployed".to_owned()),
         };
         self.injector.struck(fault, words);
         Ok(DeployReport {
@@ -106,14 +106,9 @@ impl Flasher for InjectedFlasher {
 }
 
 /// Names how a board is deployed, as its own driver would.
-fn method(profile: &BoardProfile, resource: &Resource) -> String {
-    match profile.deploy_on(resource) {
-        Deploy::Probe => "probe",
-        Deploy::EmulatorLoader => "emulator-loader",
-        Deploy::ImageSet => "image-set",
-        Deploy::Command(_) => "command",
-    }
-    .to_owned()
+fn method(profile: &BoardProfile, place: &Place) -> String {
+    let deploy = profile.deploy_at(place);
+    deploy.map_or("none", |deploy| deploy.method().as_str()).to_owned()
 }
 
 async fn read(path: &Path, profile: &BoardProfile) -> Result<Image, DriverError> {

@@ -14,7 +14,7 @@ use jig_model::protocol::{
     BindContext, BoardSink, BoxFuture, DriverError, DriverFactory, Flasher, NoLedger, Power,
     PowerState, ProcessLedger, Protocols, SharedSink, Wire, WireNews,
 };
-use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::rig_file::{EmulatorPart, Place};
 use jig_model::{Cause, ConsoleName};
 use nix::sys::signal::Signal;
 use tokio::time::Instant;
@@ -144,9 +144,6 @@ impl Board {
 }
 
 impl DriverFactory for Board {
-    fn kind(&self) -> &'static str {
-        "board in memory"
-    }
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
         self.inner().context = Some(context);
         Ok(Protocols {
@@ -269,9 +266,10 @@ impl Bench {
 
 fn bind(injector: &Injector, board: &Board, rig: &Arc<Rig>) -> Protocols {
     let factory = InjectedFactory { board, injector: injector.clone(), by_device: false };
+    let place = Place::new("p".parse().unwrap(), "b".parse().unwrap());
     let context = BindContext {
         profile: Arc::new(profile()),
-        resource: Resource::Emulator(EmulatorResource::default()),
+        place: Arc::new(place.with_emulator(EmulatorPart::default())),
         sink: Arc::clone(rig) as _,
         evidence: "/".into(),
         images: "/".into(),

@@ -31,20 +31,16 @@ pub struct OutletFactory<'a> {
 }
 
 impl DriverFactory for OutletFactory<'_> {
-    fn kind(&self) -> &'static str {
-        self.board.kind()
-    }
-
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
         let mut around = self.context.clone();
         around.ledger = Arc::clone(&context.ledger);
-        let (profile, resource) = (Arc::clone(&context.profile), context.resource.clone());
+        let (profile, place) = (Arc::clone(&context.profile), Arc::clone(&context.place));
         let mut board = self.board.bind(context)?;
         let outlet = open_sensed(
             &self.outlet,
             self.devices,
             &around,
-            (&profile, &resource),
+            (&profile, &place),
             board.sense.take(),
         )?;
         let outlet_within = outlet.off_within();

@@ -7,7 +7,7 @@ use jig_model::DeviceName;
 use jig_model::power::{PlacePower, PlaceSense, PowerDevice, PowerDriver};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{BoxFuture, PowerSense, ProcessLedger};
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::Place;
 
 use super::command::command_outlets;
 use super::gpio::GpioOutlets;
@@ -116,12 +116,12 @@ pub fn open_sensed(
     place: &PlacePower,
     devices: &[PowerDevice],
     context: &PowerContext,
-    board: (&BoardProfile, &Resource),
+    board: (&BoardProfile, &Place),
     debug_port: Option<Box<dyn PowerSense>>,
 ) -> Result<OutletPower, PowerError> {
     let about = find(&place.device, devices)?;
     let power = OutletPower::new(open(about, context)?, about, place);
-    let who = place.second_sense(&about.driver);
+    let who = board.1.second_sense(&about.driver);
     let sense = sense(&who, devices, context, board, debug_port)?;
     Ok(match sense {
         Some(sense) => power.with_sense(sense),

@@ -13,7 +13,7 @@ use jig_model::ConsoleName;
 use jig_model::power::{PlaceSense, PowerDevice, SenseOutlet};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{BoxFuture, DriverError, PowerSense, PowerState, Wire};
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::Place;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::open::find;
@@ -29,13 +29,13 @@ pub(super) fn sense(
     who: &PlaceSense,
     devices: &[PowerDevice],
     context: &PowerContext,
-    (profile, resource): (&BoardProfile, &Resource),
+    (profile, place): (&BoardProfile, &Place),
     debug_port: Option<Box<dyn PowerSense>>,
 ) -> Result<Option<Box<dyn PowerSense>>, PowerError> {
     Ok(match who {
         PlaceSense::Outlet(outlet) => Some(Box::new(outlet_sense(outlet, devices, context)?)),
         PlaceSense::DebugPort => debug_port,
-        PlaceSense::Console => Some(Box::new(ConsoleSense::new(profile, resource))),
+        PlaceSense::Console => Some(Box::new(ConsoleSense::new(profile, place))),
         PlaceSense::Nobody => None,
     })
 }
@@ -95,11 +95,8 @@ pub(super) struct ConsoleSense {
 }
 
 impl ConsoleSense {
-    pub(super) fn new(profile: &BoardProfile, resource: &Resource) -> Self {
-        let wires = match resource {
-            Resource::Probe(probe) => probe.wires.as_slice(),
-            Resource::Emulator(_) => &[],
-        };
+    pub(super) fn new(profile: &BoardProfile, place: &Place) -> Self {
+        let wires = place.consoles.as_slice();
         let port = |console: &ConsoleName| {
             let wire = wires.iter().find(|wire| wire.console == *console)?;
             let about = profile.consoles.iter().find(|about| about.name == *console)?;
@@ -199,7 +196,7 @@ mod tests {
     use std::io::Write as _;
     use std::os::unix::net::UnixListener;
 
-    use jig_model::rig_file::{ConsoleWire, ProbeResource, WireEnd};
+    use jig_model::rig_file::{ConsoleWire, WireEnd};
 
     use super::*;
 
@@ -213,8 +210,6 @@ mod tests {
             ready: None,
         };
         let port = SerialPort::new(wire.end.clone(), 115_200);
-        let probe = ProbeResource { wires: vec![wire], ..ProbeResource::default() };
-        assert_eq!(probe.wires.len(), 1);
         ConsoleSense { ports: vec![("uart0".parse().unwrap(), port)], open: Vec::new() }
     }
 

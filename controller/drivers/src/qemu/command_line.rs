@@ -6,7 +6,7 @@ use std::path::Path;
 
 use jig_model::image::{Image, ImageFormat};
 use jig_model::profile::{ArgPart, BoardProfile, ConsoleKind, ConsoleSpec, Emulation, arg_parts};
-use jig_model::rig_file::EmulatorResource;
+use jig_model::rig_file::EmulatorPart;
 
 /// The far ends of what connects the emulator to Jig.
 pub(super) struct FarEnds<'a> {
@@ -34,7 +34,7 @@ pub(super) fn own_consoles(profile: &BoardProfile) -> impl Iterator<Item = &Cons
 pub(super) fn arguments(
     profile: &BoardProfile,
     emulation: &Emulation,
-    resource: &EmulatorResource,
+    part: &EmulatorPart,
     ends: &FarEnds<'_>,
     places: &Places<'_>,
 ) -> Vec<OsString> {
@@ -77,7 +77,7 @@ pub(super) fn arguments(
     if let Some(image) = places.image {
         args.extend(image_args(emulation, image, places));
     }
-    args.extend(resource.args.iter().map(Into::into));
+    args.extend(part.args.iter().map(Into::into));
     args
 }
 
@@ -276,7 +276,7 @@ mod tests {
             let ports = BTreeMap::new();
             let places = Places { image: None, image_set: Path::new("/"), ports: &ports };
             let emulation = profile.emulation.as_ref().unwrap();
-            let args = arguments(&profile, emulation, &EmulatorResource::default(), &ends, &places);
+            let args = arguments(&profile, emulation, &EmulatorPart::default(), &ends, &places);
             let configs: Vec<_> = args
                 .windows(2)
                 .filter(|pair| pair[0] == "-semihosting-config")

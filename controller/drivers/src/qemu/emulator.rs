@@ -9,10 +9,10 @@ use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
 use jig_model::profile::Emulation;
 use jig_model::protocol::{
-    BindContext, BoxFuture, CheckReport, DriverError, DriverFactory, Flasher, HealthCheck, Power,
-    PowerState, Protocols, Reset,
+    BindContext, BoxFuture, CheckReport, DriverError, Flasher, HealthCheck, Power, PowerState,
+    Protocols, Reset,
 };
-use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::rig_file::EmulatorPart;
 use jig_model::{Cause, chain};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -30,21 +30,11 @@ use crate::process::{Ending, Stillness, StillnessWatch};
 /// Offers boards as QEMU machines.
 pub struct QemuFactory;
 
-impl DriverFactory for QemuFactory {
-    fn kind(&self) -> &'static str {
-        "emulator"
-    }
-
-    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
-        self.bind_with_machine(context).map(|(protocols, _machine)| protocols)
-    }
-}
-
 impl QemuFactory {
-    /// Binds a board as [`DriverFactory::bind`] does, and gives a handle for a debugger too.
+    /// Binds a board, and gives a handle for a debugger too. Touches nothing yet.
     ///
     /// # Errors
-    /// The profile has no emulation.
+    /// The profile has no emulation, or the place no emulator.
     pub fn bind_with_machine(
         &self,
         context: BindContext,
@@ -53,14 +43,14 @@ impl QemuFactory {
             let message = format!("board {} has no [emulation] in its profile", context.profile.id);
             return Err(DriverError::new(Cause::PowerFailed, message));
         };
-        let Resource::Emulator(resource) = context.resource.clone() else {
+        let Some(part) = context.place.emulator.clone() else {
             let message = format!("board {} is not emulated at this place", context.profile.id);
             return Err(DriverError::new(Cause::EmulatorRefused, message));
         };
         let (orders, inbox) = mpsc::channel(4);
         let owner = Owner {
             context,
-            resource,
+            part,
             emulation,
             image: None,
             instance: None,
@@ -207,7 +197,7 @@ const POKE_AFTER: Duration = Duration::from_millis(20);
 
 struct Owner {
     context: BindContext,
-    resource: EmulatorResource,
+    part: EmulatorPart,
     emulation: Emulation,
     image: Option<Image>,
     instance: Option<Running>,
@@ -389,8 +379,7 @@ impl Owner {
         })?;
         let (context, emulation) = (&self.context, &self.emulation);
         let launched =
-            Instance::launch(context, (emulation, &self.resource), image, self.launches, pairs)
-                .await?;
+            Instance::launch(context, (emulation, &self.part), image, self.launches, pairs).await?;
         self.context.sink.event(BoardEvent::Power { state: PowerState::On });
         Ok(launched)
     }
@@ -473,7 +462,7 @@ impl Owner {
     /// Shows that a board that is off could be switched on.
     async fn try_out(&mut self) -> (bool, String) {
         self.launches += 1;
-        let what = (&self.emulation, &self.resource);
+        let what = (&self.emulation, &self.part);
         match trial(&self.context, what, self.image.as_ref(), self.launches).await {
             Ok(detail) => (true, detail),
             Err(error) => (false, chain(&error)),

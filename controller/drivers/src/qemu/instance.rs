@@ -14,7 +14,7 @@ use jig_model::event::BoardEvent;
 use jig_model::image::Image;
 use jig_model::profile::Emulation;
 use jig_model::protocol::{BindContext, DriverError};
-use jig_model::rig_file::EmulatorResource;
+use jig_model::rig_file::EmulatorPart;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
@@ -55,7 +55,7 @@ impl Instance {
     /// It cannot be started, refuses its arguments, or does not greet.
     pub(super) async fn launch(
         context: &BindContext,
-        (emulation, resource): (&Emulation, &EmulatorResource),
+        (emulation, part): (&Emulation, &EmulatorPart),
         image: Option<&Image>,
         serial: u32,
         debug: Option<ChannelPairs>,
@@ -91,7 +91,7 @@ impl Instance {
         };
         let image_set = image_set_dir(context, emulation)?;
         let places = Places { image, image_set: &image_set, ports: &ports };
-        let args = arguments(&context.profile, emulation, resource, &far, &places);
+        let args = arguments(&context.profile, emulation, part, &far, &places);
         let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));
         let stderr = open_log(&stderr_path).map_err(|error| {
             DriverError::new(Cause::StorageFailed, format!("write {}", stderr_path.display()))

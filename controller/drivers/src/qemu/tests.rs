@@ -10,7 +10,7 @@ use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
     BindContext, BoardSink, BoxFuture, PowerState, ProcessLedger, Protocols, Wire,
 };
-use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::rig_file::{EmulatorPart, Place};
 use jig_model::{Cause, ConsoleName};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -92,9 +92,10 @@ pub(super) fn bind_with_machine(dir: &Path, profile: &str) -> (Protocols, Machin
     let seen = Arc::new(Seen::default());
     std::fs::create_dir_all(dir.join("set")).unwrap();
     std::fs::create_dir_all(dir.join("evidence")).unwrap();
+    let place = Place::new("p".parse().unwrap(), profile.id.clone());
     let context = BindContext {
         profile,
-        resource: Resource::Emulator(EmulatorResource::default()),
+        place: Arc::new(place.with_emulator(EmulatorPart::default())),
         sink: Arc::clone(&seen) as _,
         evidence: dir.join("evidence"),
         images: dir.to_owned(),

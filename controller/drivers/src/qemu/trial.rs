@@ -6,7 +6,7 @@ use jig_model::Cause;
 use jig_model::image::Image;
 use jig_model::profile::Emulation;
 use jig_model::protocol::{BindContext, DriverError, NoSink};
-use jig_model::rig_file::EmulatorResource;
+use jig_model::rig_file::EmulatorPart;
 
 use super::instance::{ANSWER, Instance};
 
@@ -17,7 +17,7 @@ use super::instance::{ANSWER, Instance};
 /// It cannot be started, refuses its arguments, or does not answer.
 pub(super) async fn trial(
     context: &BindContext,
-    what: (&Emulation, &EmulatorResource),
+    what: (&Emulation, &EmulatorPart),
     image: Option<&Image>,
     serial: u32,
 ) -> Result<String, DriverError> {

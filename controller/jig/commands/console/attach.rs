@@ -11,7 +11,7 @@ use jig_drivers::serial::keeper::{KeeperError, PenClient, pen, status};
 use jig_lab::Catalogue;
 use jig_model::keeper::{KeptState, MOST_INPUT, PenNews, PenOrder};
 use jig_model::protocol::LineControl;
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::Place;
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
 use jig_rig::console::{Escaper, RecordKind, TailItem, escape};
 use jig_rig::keeper::{LogFolder, Scroll, ScrollError, ScrollItem, Source};
@@ -80,7 +80,7 @@ impl Attach<'_> {
     /// Says what to do about a console that nobody keeps.
     fn instead(&self) -> String {
         let place = self.catalogue.rig.place(self.place.as_str());
-        if place.is_ok_and(|place| matches!(place.resource, Resource::Emulator(_))) {
+        if place.is_ok_and(Place::is_emulated) {
             return format!(
                 "an emulated board prints only while something runs it: jig console -b {} \
                  --image APP.elf; with --listen-only what its runs printed is shown",

@@ -183,7 +183,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use jig_drivers::discover::{HubPort, UsbIdentity};
     use jig_model::profile::{BoardProfile, FaultSets};
-    use jig_model::rig_file::{Resource, Rig, RigText, WireEnd};
+    use jig_model::rig_file::{Rig, RigText, WireEnd};
 
     use super::*;
 
@@ -265,11 +265,11 @@ mod tests {
         assert_eq!(rig.places.len(), 2);
         let power = rig.places[0].power.as_ref().unwrap();
         assert_eq!((power.device.as_str(), power.outlet.as_str()), ("hub-1-1", "2"));
-        let Resource::Probe(first) = &rig.places[0].resource else { panic!() };
-        assert_eq!(first.selector, "0d28:0204:9900");
-        assert_eq!(first.wires.len(), 1);
+        let first = &rig.places[0];
+        assert_eq!(first.probe.as_ref().unwrap().selector, "0d28:0204:9900");
+        assert_eq!(first.consoles.len(), 1);
         assert_eq!(
-            first.wires[0].end,
+            first.consoles[0].end,
             WireEnd::Tty("/dev/serial/by-id/usb-\"x\"\u{e9}".to_owned())
         );
         assert_eq!(rig.places[1].power, None);

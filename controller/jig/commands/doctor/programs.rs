@@ -10,7 +10,6 @@ use jig_drivers::host::LocalHost;
 use jig_lab::Catalogue;
 use jig_model::profile::Deploy;
 use jig_model::protocol::{CommandEnd, Host as _, NoLedger};
-use jig_model::rig_file::Resource;
 
 use super::{Finding, Level};
 
@@ -73,24 +72,22 @@ pub(super) fn look(catalogue: &Catalogue) -> Vec<Finding> {
 /// Looks for the flashers of places whose boards name one. Their versions are not asked:
 /// not every flasher takes the question well.
 fn flashers(catalogue: &Catalogue) -> Vec<Finding> {
-    let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut users: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for place in &catalogue.rig.places {
         let profile = catalogue.profiles.get(&place.board);
-        // As `deploy_on` decides, without a copy of what the profile says.
-        let (Some(Deploy::Command(command)), Resource::Probe(_)) =
-            (profile.and_then(|profile| profile.deploy.as_ref()), &place.resource)
+        let Some(Deploy::Command(command)) = profile.and_then(|profile| profile.deploy_at(place))
         else {
             continue;
         };
-        if let Some(program) = command.argv.first() {
+        if let Some(program) = command.argv.into_iter().next() {
             users.entry(program).or_default().push(place.name.as_str());
         }
     }
-    let finding = |(program, places): (&str, Vec<&str>)| match find(program) {
-        Some(path) => Finding::ok(program, path.display().to_string()),
+    let finding = |(program, places): (String, Vec<&str>)| match find(&program) {
+        Some(path) => Finding::ok(&program, path.display().to_string()),
         None => {
             let found = format!("not in PATH; needed to flash {}", places.join(", "));
-            Finding::bad(program, Level::Warning, found, fix(program))
+            Finding::bad(&program, Level::Warning, found, fix(&program))
         }
     };
     users.into_iter().map(finding).collect()

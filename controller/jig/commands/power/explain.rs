@@ -5,7 +5,7 @@ use std::time::Duration;
 use jig_lab::Catalogue;
 use jig_model::command::PowerExplained;
 use jig_model::power::PlaceSense;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 
 use super::outlet;
 use crate::failure::{Failure, names};
@@ -65,11 +65,7 @@ fn sense_words(reply: &PowerExplained, place: &Place) -> String {
     match &reply.sense {
         PlaceSense::Outlet(sense) => outlet(&sense.device, &sense.outlet),
         PlaceSense::Console => {
-            let wires = match &place.resource {
-                Resource::Probe(probe) => probe.wires.as_slice(),
-                Resource::Emulator(_) => &[],
-            };
-            let names: Vec<&str> = wires.iter().map(|wire| wire.console.as_str()).collect();
+            let names: Vec<&str> = place.consoles.iter().map(|c| c.console.as_str()).collect();
             format!("console {}: what prints has power", names.join(", "))
         }
         PlaceSense::DebugPort if named => "the debug port: what answers has power".to_owned(),

@@ -37,7 +37,7 @@ pub(crate) fn backtrace(common: &Common, screen: &Screen, args: BtArgs) -> Resul
         return Err(Failure::new(Fault::Usage, "name a board with -b, or a dump with --core"));
     };
     let at = ProbeTarget { target: Target { board }, probe: args.probe };
-    with_port(common, screen, &at, Lasting::Board, async |port: &Port| {
+    with_port(common, screen, "bt", &at, Lasting::Board, async |port: &Port| {
         let (snapshot, leave) = look(port, None).await?;
         show(screen, &explain(&snapshot, symbols.as_ref(), Why::Fault));
         Ok((exit::PASS, leave))
@@ -46,7 +46,7 @@ pub(crate) fn backtrace(common: &Common, screen: &Screen, args: BtArgs) -> Resul
 
 /// Saves registers and memory. A running core is stopped for it.
 pub(crate) fn dump(common: &Common, screen: &Screen, args: DumpArgs) -> Result<u8, Failure> {
-    with_port(common, screen, &args.at, Lasting::Board, async |port: &Port| {
+    with_port(common, screen, "dump", &args.at, Lasting::Board, async |port: &Port| {
         let memory = if args.memory.is_empty() { port.ram() } else { args.memory };
         let (snapshot, leave) = look(port, Some(memory)).await?;
         let written = fs::File::create(&args.output)
@@ -99,7 +99,7 @@ async fn look(
 
 /// Offers a board to GDB until interrupted.
 pub(crate) fn gdb(common: &Common, screen: &Screen, args: GdbArgs) -> Result<u8, Failure> {
-    with_port(common, screen, &args.at, Lasting::Flash, async |port: &Port| {
+    with_port(common, screen, "gdb", &args.at, Lasting::Flash, async |port: &Port| {
         if args.reset {
             let halted = port.handle.reset(ResetInto::Halt).await;
             halted.map_err(|error| failed(&error, &port.place))?;

@@ -17,7 +17,7 @@ use crate::render::{FlashView, Screen, flash_line};
 /// JSON: the flash report, with `place`, `chip`, `method` and `attempts`.
 pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result<u8, Failure> {
     let FlashArgs { at, image, no_verify, no_reset, preserve, all, .. } = args;
-    with_port(common, screen, &at, Lasting::Flash, async |port: &Port| {
+    with_port(common, screen, "flash", &at, Lasting::Flash, async |port: &Port| {
         let payload = port.payload(&image)?;
         let request = FlashRequest { payload, verify: !no_verify, preserve, skip_equal: !all };
         let view = Arc::new(FlashView::new(screen));
@@ -51,7 +51,7 @@ pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result
 /// JSON: `{"place","chip","bytes","took"}`.
 pub(crate) fn erase(common: &Common, screen: &Screen, args: EraseArgs) -> Result<u8, Failure> {
     let lasting = if args.range.is_some() { Lasting::Flash } else { Lasting::Nothing };
-    with_port(common, screen, &args.at, lasting, async |port: &Port| {
+    with_port(common, screen, "erase", &args.at, lasting, async |port: &Port| {
         let is_flash = |region: &jig_probe::MemoryRegion| region.kind == MemoryKind::Flash;
         if !port.attached.memory.iter().any(is_flash) {
             return no_flash(screen, port, args.range.is_none());

@@ -26,7 +26,7 @@ pub(crate) fn memory(common: &Common, screen: &Screen, command: MemCommand) -> R
             if length > MOST {
                 return Err(Failure::new(Fault::Usage, "more than 64 MiB cannot be read at once"));
             }
-            with_port(common, screen, &at, Lasting::Flash, async |port: &Port| {
+            with_port(common, screen, "mem", &at, Lasting::Flash, async |port: &Port| {
                 let leave = left(port).await?;
                 let bytes = port.handle.read_as(access(width, MemoryWidth::Any), address, len);
                 let bytes = bytes.await.map_err(|error| failed(&error, &port.place))?;
@@ -37,7 +37,7 @@ pub(crate) fn memory(common: &Common, screen: &Screen, command: MemCommand) -> R
         MemCommand::Write { at, address, values, width } => {
             let width = access(width, MemoryWidth::Word);
             let bytes = packed(&values, width)?;
-            with_port(common, screen, &at, Lasting::Board, async |port: &Port| {
+            with_port(common, screen, "mem", &at, Lasting::Board, async |port: &Port| {
                 let leave = left(port).await?;
                 let written = bytes.len();
                 let done = port.handle.write_as(width, address, bytes).await;

@@ -10,7 +10,7 @@ use jig_lab::Catalogue;
 use jig_model::image::Segment;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BindContext, NoLedger, Protocols};
-use jig_model::rig_file::{Place, ProbeResource, Resource};
+use jig_model::rig_file::{Needed, Place, ProbePart};
 use jig_model::{BoardId, Fault, PlaceName};
 use jig_probe::{AttachOptions, ChipDescription, MemoryRange, ProbeSource, VirtualBoard};
 use jig_rig::store::{FlashFile, PlaceLock, PlaceLockError, Places};
@@ -24,7 +24,7 @@ use crate::render::Screen;
 
 /// A place that this process may use, until it is released.
 pub(super) struct Held {
-    bound: ProbeResource,
+    bound: ProbePart,
     described: Option<ChipDescription>,
     how: How,
 }
@@ -44,6 +44,8 @@ pub(super) struct Wish {
     pub(super) wait: Duration,
     /// What must outlive the verb.
     pub(super) lasting: Lasting,
+    /// The verb, for messages.
+    pub(super) verb: String,
 }
 
 /// Gets hold of a place.
@@ -54,24 +56,30 @@ pub(super) async fn hold(
     profile: &Arc<BoardProfile>,
     wish: Wish,
 ) -> Result<Held, Failure> {
-    let Wish { selector: wanted, wait, lasting } = wish;
+    let Wish { selector: wanted, wait, lasting, verb } = wish;
     let places = catalogue.places();
     let described = ChipDescription::of(profile);
     let served = |selector| Held {
-        bound: ProbeResource::default(),
+        bound: ProbePart::default(),
         described: described.clone(),
         how: How::Selector { selector, _lock: None },
     };
-    match (wanted, &place.resource) {
-        (Some(selector), Resource::Emulator(_)) => Ok(served(selector)),
-        (wanted, Resource::Probe(bound)) => {
+    match (wanted, &place.probe) {
+        (Some(selector), None) if place.is_emulated() => Ok(served(selector)),
+        (Some(selector), None) => {
+            let lock = lock(&places, &place.name, wait, screen).await?;
+            let how = How::Selector { selector, _lock: Some(lock) };
+            Ok(Held { bound: ProbePart::default(), described, how })
+        }
+        (wanted, Some(bound)) => {
             let lock = lock(&places, &place.name, wait, screen).await?;
             let selector = wanted.unwrap_or_else(|| bound.selector.clone());
             let how = How::Selector { selector, _lock: Some(lock) };
             let described = ChipDescription::at_place(profile, bound);
             Ok(Held { bound: bound.clone(), described, how })
         }
-        (None, Resource::Emulator(_)) => {
+        (None, None) => {
+            place.needs(Needed::Probe, profile, &verb).map_err(Failure::missing)?;
             if let Some(selector) = selector_of(&places, &place.name)? {
                 return Ok(served(selector));
             }
@@ -87,7 +95,7 @@ pub(super) async fn hold(
                 flash.reset(&lock).map_err(|error| Failure::of(error.fault(), &error))?;
             }
             let board = LocalBoard::start(catalogue, place, profile, lock, Tap::new(false)).await?;
-            let bound = ProbeResource::default();
+            let bound = ProbePart::default();
             Ok(Held { bound, described: None, how: How::Local(Box::new(board)) })
         }
     }
@@ -173,7 +181,7 @@ impl LocalBoard {
         let profile = &Arc::new(for_debuggers(profile));
         let context = BindContext {
             profile: Arc::clone(profile),
-            resource: place.resource.clone(),
+            place: Arc::new(place.clone()),
             sink: Arc::new(tap),
             evidence: evidence.path().to_owned(),
             images: catalogue.images_dir(),

@@ -9,7 +9,7 @@ use jig_lab::Lab;
 use jig_model::exit::CANCELLED;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_model::{Fault, PlaceName};
 use jig_probe::{
     AttachMode, AttachOptions, Attached, Cancel, CoreState, Leave, MemoryKind, ProbeError,
@@ -136,10 +136,11 @@ pub(in crate::commands) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::of(Fault::Bug, &error))
 }
 
-/// Opens a board's debug port, acts, and lets go as the act says.
+/// Opens a board's debug port for a verb, acts, and lets go as the act says.
 pub(super) fn with_port(
     common: &Common,
     screen: &Screen,
+    verb: &str,
     at: &ProbeTarget,
     lasting: Lasting,
     act: impl AsyncFnOnce(&Port) -> Result<(u8, Leave), Failure>,
@@ -150,8 +151,9 @@ pub(super) fn with_port(
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let stops = stops().map_err(|error| Failure::of(Fault::Bug, &error))?;
-        let (selector, mut options) = wishes(&at.probe, &place.resource)?;
-        let wish = Wish { selector, wait: at.probe.wait, lasting };
+        let (selector, mut options) = wishes(&at.probe, &place)?;
+        let verb = format!("`{verb}`");
+        let wish = Wish { selector, wait: at.probe.wait, lasting, verb };
         let held = hold(catalogue, screen, &place, &profile, wish).await?;
         held.complete(&mut options, &profile);
         let attached = match held.source() {
@@ -223,14 +225,9 @@ async fn not_attached(error: &ProbeError, lab: &Lab, place: &Place) -> Failure {
 
 /// Says what somebody wishes: by arguments, else by the environment. The environment means
 /// the probe on the desk, never an emulated board.
-fn wishes(
-    said: &ProbeOptions,
-    resource: &Resource,
-) -> Result<(Option<String>, AttachOptions), Failure> {
-    let lookup = |name: &str| match resource {
-        Resource::Probe(_) => std::env::var(name).ok(),
-        Resource::Emulator(_) => None,
-    };
+fn wishes(said: &ProbeOptions, place: &Place) -> Result<(Option<String>, AttachOptions), Failure> {
+    let real = !place.is_emulated();
+    let lookup = |name: &str| std::env::var(name).ok().filter(|_| real);
     let (selector, mut options) =
         options_from_env(lookup).map_err(|error| Failure::of(error.fault(), &error))?;
     options.chip = said.chip.clone().or(options.chip);

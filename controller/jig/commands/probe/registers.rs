@@ -26,7 +26,7 @@ pub(crate) fn registers(common: &Common, screen: &Screen, args: RegsArgs) -> Res
             None => wanted.push(argument.to_ascii_lowercase()),
         }
     }
-    with_port(common, screen, &args.at, Lasting::Board, async |port: &Port| {
+    with_port(common, screen, "regs", &args.at, Lasting::Board, async |port: &Port| {
         let told = |error| failed(&error, &port.place);
         let was = port.handle.state().await.map_err(told)?;
         let runs = matches!(was, CoreState::Running | CoreState::Sleeping);

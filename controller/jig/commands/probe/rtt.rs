@@ -27,7 +27,7 @@ const STRIDE: usize = 4 << 10;
 
 /// Shows a channel, and sends what is typed to it.
 pub(crate) fn rtt(common: &Common, screen: &Screen, args: RttArgs) -> Result<u8, Failure> {
-    with_port(common, screen, &args.at, Lasting::Flash, async |port: &Port| {
+    with_port(common, screen, "rtt", &args.at, Lasting::Flash, async |port: &Port| {
         let elf = args.image.as_ref().map(|path| {
             std::fs::read(path).map_err(|error| {
                 Failure::new(Fault::Usage, format!("could not read {}: {error}", path.display()))

@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Resets a board.
 pub(crate) fn reset(common: &Common, screen: &Screen, args: ResetArgs) -> Result<u8, Failure> {
     let lasting = if args.halt { Lasting::Board } else { Lasting::Flash };
-    with_port(common, screen, &args.at, lasting, async |port: &Port| {
+    with_port(common, screen, "reset", &args.at, lasting, async |port: &Port| {
         let (into, leave) = match args.halt {
             true => (ResetInto::Halt, Leave::Halted),
             false => (ResetInto::Run, Leave::Running),
@@ -32,7 +32,7 @@ pub(crate) fn reset(common: &Common, screen: &Screen, args: ResetArgs) -> Result
 
 /// Stops a board's core.
 pub(crate) fn halt(common: &Common, screen: &Screen, at: ProbeTarget) -> Result<u8, Failure> {
-    with_port(common, screen, &at, Lasting::Board, async |port: &Port| {
+    with_port(common, screen, "halt", &at, Lasting::Board, async |port: &Port| {
         port.handle.halt().await.map_err(|error| failed(&error, &port.place))?;
         tell_state(screen, port).await?;
         Ok((exit::PASS, Leave::Halted))
@@ -41,7 +41,7 @@ pub(crate) fn halt(common: &Common, screen: &Screen, at: ProbeTarget) -> Result<
 
 /// Lets a halted core go on.
 pub(crate) fn go(common: &Common, screen: &Screen, at: ProbeTarget) -> Result<u8, Failure> {
-    with_port(common, screen, &at, Lasting::Board, async |port: &Port| {
+    with_port(common, screen, "go", &at, Lasting::Board, async |port: &Port| {
         port.handle.run().await.map_err(|error| failed(&error, &port.place))?;
         tell_state(screen, port).await?;
         Ok((exit::PASS, Leave::Running))
@@ -50,7 +50,7 @@ pub(crate) fn go(common: &Common, screen: &Screen, at: ProbeTarget) -> Result<u8
 
 /// Executes single instructions.
 pub(crate) fn step(common: &Common, screen: &Screen, args: StepArgs) -> Result<u8, Failure> {
-    with_port(common, screen, &args.at, Lasting::Board, async |port: &Port| {
+    with_port(common, screen, "step", &args.at, Lasting::Board, async |port: &Port| {
         for _ in 0..args.count {
             port.handle.step().await.map_err(|error| failed(&error, &port.place))?;
         }
@@ -61,7 +61,7 @@ pub(crate) fn step(common: &Common, screen: &Screen, args: StepArgs) -> Result<u
 
 /// Runs to a breakpoint. Ends with the code of a failed target if it was not reached.
 pub(crate) fn breakpoint(common: &Common, screen: &Screen, args: BpArgs) -> Result<u8, Failure> {
-    with_port(common, screen, &args.at, Lasting::Flash, async |port: &Port| {
+    with_port(common, screen, "bp", &args.at, Lasting::Flash, async |port: &Port| {
         let told = |error| failed(&error, &port.place);
         let address = match number(&args.location) {
             Ok(address) => address,

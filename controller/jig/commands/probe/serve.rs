@@ -1,7 +1,7 @@
 //! `jig probe serve`: an emulated board that any probe-rs tool can use.
 
 use jig_lab::Catalogue;
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::ProbePart;
 use jig_model::{Fault, exit};
 use jig_probe::{
     AttachOptions, Cancel, ChipDescription, FlashRequest, Leave, ProbeHandle, ResetInto, ServeAt,
@@ -27,8 +27,10 @@ pub(crate) fn probe(
     let ProbeCommand::Serve { target, listen, image, wait } = command;
     let catalogue = Catalogue::load(&common.lab())?;
     let (place, profile) = catalogue.place(&target.board)?;
-    if let Resource::Probe(bound) = &place.resource {
-        let words = format!("{} is a real board behind probe {}", place.name, bound.selector);
+    if !place.is_emulated() {
+        let behind = |probe: &ProbePart| format!(" behind probe {}", probe.selector);
+        let behind = place.probe.as_ref().map(behind).unwrap_or_default();
+        let words = format!("{} is a real board{behind}", place.name);
         return Err(Failure::new(Fault::Usage, words)
             .help("any probe-rs tool can use it as it is; `jig probes` lists what there is"));
     }

@@ -10,7 +10,7 @@ use jig_lab::{Catalogue, health_policy};
 use jig_model::PlaceName;
 use jig_model::command::{CheckCommand, Command, RecoverCommand, RecoverExtent, Reply, WorkerLine};
 use jig_model::protocol::BoxFuture;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::keeper::IdleCheck;
 use jig_rig::workflow::CancelToken;
@@ -46,8 +46,7 @@ pub(super) async fn rounds(
         // Read anew: the rig may be another one by now, or broken, which is said elsewhere.
         let Ok(catalogue) = Catalogue::load(&common.lab()) else { continue };
         // Emulated boards are made anew for each run, and started for nobody.
-        let real =
-            catalogue.rig.places.iter().filter(|at| matches!(at.resource, Resource::Probe(_)));
+        let real = catalogue.rig.places.iter().filter(|at| !at.is_emulated());
         let names: Vec<PlaceName> = match every {
             Some(_) => real.map(|place| place.name.clone()).collect(),
             None => waiting.due(Instant::now(), real.filter_map(|at| paced(&catalogue, at))),

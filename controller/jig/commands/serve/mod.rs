@@ -24,7 +24,6 @@ use jig_lab::Catalogue;
 use jig_model::exit::CANCELLED;
 use jig_model::keeper::{KeptState, KeptStatus};
 use jig_model::protocol::{BoxFuture, Wire};
-use jig_model::rig_file::Resource;
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
 use jig_rig::console::{Stamp, escape};
 use jig_rig::keeper::{Applied, IdleRounds, Keeper, KeptSpec, OpenWire};
@@ -212,9 +211,8 @@ async fn reload(
 fn specs(catalogue: &Catalogue) -> Vec<KeptSpec> {
     let mut specs = Vec::new();
     for place in &catalogue.rig.places {
-        let Resource::Probe(probe) = &place.resource else { continue };
         let Some(profile) = catalogue.profiles.get(&place.board) else { continue };
-        for wire in &probe.wires {
+        for wire in &place.consoles {
             let console = profile.consoles.iter().find(|console| console.name == wire.console);
             let Some(console) = console else { continue };
             specs.push(KeptSpec {

@@ -9,7 +9,7 @@ use jig_model::command::{
 };
 use jig_model::power::Confirmation;
 use jig_model::protocol::PowerState;
-use jig_model::rig_file::{Place, Resource};
+use jig_model::rig_file::Place;
 use jig_model::{Fault, PlaceName};
 use jig_rig::store::StoreError;
 use jig_rig::workflow::CancelToken;
@@ -77,7 +77,7 @@ impl Lab {
         cancel: &CancelToken,
     ) -> Result<Reply, PowerCommandError> {
         let (place, _) = self.catalogue.place(&command.place)?;
-        if matches!(place.resource, Resource::Emulator(_)) {
+        if place.is_emulated() {
             return self.emulated_power(&place.name, command.action).map(Reply::EmulatedPower);
         }
         let switch = self.switch_of(&place)?;
@@ -153,7 +153,7 @@ impl Lab {
             settle_ms: ms(device.settle),
             off_ms: ms(switch.off_time()),
             shared_with: shared_with.collect::<Result<_, StoreError>>()?,
-            sense: switch.power.second_sense(&device.driver),
+            sense: place.second_sense(&device.driver),
             hub: place.hub.clone(),
             hub_neighbours: self.catalogue.rig.hub_neighbours(place),
             lock: places.root().join(format!("{}.power", device.name)),

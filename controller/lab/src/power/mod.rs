@@ -153,7 +153,7 @@ impl Lab {
     /// The device cannot be opened, or the board not be bound.
     pub(crate) fn open_sensed_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
         let (place, profile) = self.catalogue.place(&switch.place)?;
-        let debug_port = match switch.power.second_sense(&switch.device.driver) {
+        let debug_port = match place.second_sense(&switch.device.driver) {
             // To be asked leaves no evidence.
             PlaceSense::DebugPort => {
                 self.bind_quietly(&place, &profile, std::env::temp_dir())?.sense
@@ -164,7 +164,7 @@ impl Lab {
             &switch.power,
             &self.catalogue.rig.power,
             &self.power_context(),
-            (&profile, &place.resource),
+            (&profile, &place),
             debug_port,
         )
         .map_err(|error| switch.failed(error))

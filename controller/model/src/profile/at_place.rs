@@ -2,43 +2,39 @@
 
 use super::{BoardProfile, ConsoleKind, ConsoleSpec, Deploy};
 use crate::ConsoleName;
-use crate::rig_file::Resource;
+use crate::rig_file::Place;
 
 impl BoardProfile {
     /// Returns the board with the consoles that it has at a place, in the profile's order.
     ///
-    /// Behind a debug probe there are the RTT consoles, semihosting, and the serial ports that
-    /// the place has a wire to. An RTT console of channel 0 is added where the profile has
-    /// none, so that any board works out of the box; before semihosting, which stops the core
-    /// and which few programs use. An emulated board that a virtual probe deploys has RTT and
-    /// the emulator's own. Without a probe nobody empties
-    /// a target's rings, so there are no RTT consoles then, unless there would be none at all.
-    pub fn at(&self, resource: &Resource) -> Self {
+    /// A real board has the serial ports that the place has something for, and behind a debug
+    /// probe the RTT consoles and semihosting. An RTT console of channel 0 is added where the
+    /// profile has none, so that any board works out of the box; before semihosting, which stops
+    /// the core and which few programs use. An emulated board that a virtual probe deploys has
+    /// RTT and the emulator's own. Without a probe nobody empties a target's rings, so there are
+    /// no RTT consoles then. Where no console would be left all stay: a board has at least one.
+    pub fn at(&self, place: &Place) -> Self {
         let is_rtt = |console: &ConsoleSpec| console.kind == ConsoleKind::Rtt;
         let mut board = self.clone();
-        let has_probe = match resource {
-            Resource::Probe(probe) => {
-                board.consoles.retain(|console| match console.kind {
-                    ConsoleKind::Rtt | ConsoleKind::Semihosting => true,
-                    ConsoleKind::Uart => probe.wire(&console.name).is_some(),
-                });
-                true
-            }
-            Resource::Emulator(_) => self.deploy_on(resource) == Deploy::Probe,
+        let has_probe = match place.is_emulated() {
+            true => self.deploy_at(place) == Some(Deploy::Probe),
+            false => place.has_probe(),
         };
-        if !has_probe {
-            if !board.consoles.iter().all(is_rtt) {
-                board.consoles.retain(|console| !is_rtt(console));
-            }
-        } else if !board.consoles.iter().any(is_rtt) {
+        let reached = |console: &ConsoleSpec| match console.kind {
+            ConsoleKind::Rtt => has_probe,
+            ConsoleKind::Semihosting => has_probe || place.is_emulated(),
+            ConsoleKind::Uart => place.is_emulated() || place.console(&console.name).is_some(),
+        };
+        if has_probe || self.consoles.iter().any(reached) {
+            board.consoles.retain(reached);
+        }
+        if has_probe && !board.consoles.iter().any(is_rtt) {
             let name = free_name(&board.consoles);
             let added = ConsoleSpec { name, kind: ConsoleKind::Rtt, baud: 0, channel: 0 };
             let is_hosted = |console: &ConsoleSpec| console.kind == ConsoleKind::Semihosting;
-            let place = match resource {
-                Resource::Probe(_) => board.consoles.iter().position(is_hosted),
-                Resource::Emulator(_) => None,
-            };
-            board.consoles.insert(place.unwrap_or(board.consoles.len()), added);
+            let hosted = board.consoles.iter().position(is_hosted);
+            let at = hosted.filter(|_| !place.is_emulated()).unwrap_or(board.consoles.len());
+            board.consoles.insert(at, added);
         }
         board
     }
@@ -55,36 +51,49 @@ fn free_name(consoles: &[ConsoleSpec]) -> ConsoleName {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ConsoleName;
     use crate::profile::tests::shipped;
-    use crate::rig_file::{ConsoleWire, EmulatorDeploy, EmulatorResource, ProbeResource, WireEnd};
+    use crate::rig_file::{ConsoleWire, EmulatorDeploy, EmulatorPart, Place, ProbePart, WireEnd};
 
     fn names(board: &BoardProfile) -> Vec<&str> {
         board.consoles.iter().map(|console| console.name.as_str()).collect()
     }
 
+    fn place(emulator: Option<EmulatorPart>, probe: Option<ProbePart>) -> Place {
+        let place = Place::new("p".parse().unwrap(), "b".parse().unwrap());
+        Place { emulator, probe, ..place }
+    }
+
+    fn probed() -> Place {
+        let deploy = Some(EmulatorDeploy::Probe);
+        place(Some(EmulatorPart { deploy, ..EmulatorPart::default() }), None)
+    }
+
+    fn wired(place: Place, console: &ConsoleName) -> Place {
+        let console = ConsoleWire {
+            console: console.clone(),
+            end: WireEnd::Tty("/dev/ttyUSB0".to_owned()),
+            baud: None,
+            timeout: None,
+            ready: None,
+            keeper: None,
+        };
+        Place { consoles: vec![console], ..place }
+    }
+
     #[test]
     fn consoles_are_those_that_can_be_reached() {
-        let real = Resource::Probe(ProbeResource::default());
-        let loaded = Resource::Emulator(EmulatorResource::default());
-        let probed = Resource::Emulator(EmulatorResource {
-            deploy: Some(EmulatorDeploy::Probe),
-            ..EmulatorResource::default()
-        });
+        let real = place(None, Some(ProbePart::default()));
+        let loaded = place(Some(EmulatorPart::default()), None);
+        let probed = probed();
         let mut board = shipped().into_iter().find(|p| p.consoles.len() == 2).unwrap();
         let own = names(&board).join(" ");
         assert_eq!(names(&board.at(&real)), ["rtt0", "semihosting"]);
-        let wired = Resource::Probe(ProbeResource {
-            wires: vec![ConsoleWire {
-                console: board.consoles[0].name.clone(),
-                end: WireEnd::Tty("/dev/ttyUSB0".to_owned()),
-                baud: None,
-                timeout: None,
-                ready: None,
-                keeper: None,
-            }],
-            ..ProbeResource::default()
-        });
-        assert_eq!(names(&board.at(&wired)), ["uart0", "rtt0", "semihosting"]);
+        let uart = board.consoles[0].name.clone();
+        let bare = place(None, None);
+        assert_eq!(names(&board.at(&wired(real.clone(), &uart))), ["uart0", "rtt0", "semihosting"]);
+        assert_eq!(names(&board.at(&wired(bare.clone(), &uart))), ["uart0"]);
+        assert_eq!(names(&board.at(&bare)).join(" "), own);
         assert_eq!(names(&board.at(&loaded)).join(" "), own);
         assert_eq!(names(&board.at(&probed)).join(" "), format!("{own} rtt0"));
 
@@ -107,10 +116,6 @@ mod tests {
     fn an_added_console_takes_no_name_that_is_used() {
         let mut board = shipped().into_iter().find(|p| p.consoles.len() == 2).unwrap();
         board.consoles[0].name = "rtt0".parse().unwrap();
-        let probed = Resource::Emulator(EmulatorResource {
-            deploy: Some(EmulatorDeploy::Probe),
-            ..EmulatorResource::default()
-        });
-        assert_eq!(names(&board.at(&probed)), ["rtt0", "semihosting", "rtt1"]);
+        assert_eq!(names(&board.at(&probed())), ["rtt0", "semihosting", "rtt1"]);
     }
 }

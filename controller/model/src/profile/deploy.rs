@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::placeholder::PlaceholderError;
 use super::{BoardProfile, Emulation};
 use crate::pattern::Pattern;
-use crate::rig_file::{EmulatorDeploy, Resource};
+use crate::rig_file::{EmulatorDeploy, Place, ProbePart};
 
 /// Names the ways to deploy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -92,13 +92,20 @@ pub struct FlashCommand {
 
 /// How long a flasher may take if its profile does not say: 2 MiB at 115200 baud take three
 /// minutes, and the slow ones among them say so.
-pub(super) const FLASH_TIMEOUT: Duration = Duration::from_secs(240);
+pub(crate) const FLASH_TIMEOUT: Duration = Duration::from_secs(240);
 
 impl FlashCommand {
     /// Tells whether an argument holds a placeholder.
     pub fn uses(&self, placeholder: &DeployPart<'_>) -> bool {
         let parts = self.argv.iter().filter_map(|arg| deploy_parts(arg).ok()).flatten();
         parts.into_iter().any(|part| part == *placeholder)
+    }
+
+    /// Tells whether a place has what the placeholders stand for.
+    pub fn can_be_filled(&self, place: &Place) -> bool {
+        let serial = place.probe.as_ref().and_then(ProbePart::serial);
+        (serial.is_some() || !self.uses(&DeployPart::Serial))
+            && (place.flasher_port().is_some() || !self.uses(&DeployPart::Port))
     }
 }
 
@@ -151,23 +158,32 @@ pub fn deploy_parts(arg: &str) -> Result<Vec<DeployPart<'_>>, PlaceholderError> 
 }
 
 impl BoardProfile {
-    /// Returns how an image gets onto this board at a place.
+    /// Returns how an image gets onto this board at a place; nothing where nothing there can
+    /// put one on it.
     ///
     /// What the place says wins, then what the profile says, as far as it can be done there:
-    /// no emulator has a loader for a real board, and no external program reaches into an
-    /// emulator.
-    pub fn deploy_on(&self, resource: &Resource) -> Deploy {
-        match (resource, &self.deploy) {
-            (Resource::Emulator(emulator), said) => match (emulator.deploy, said) {
+    /// no emulator has a loader for a real board, no external program reaches into an
+    /// emulator, and a program that needs a serial number or a port needs a part that has one.
+    pub fn deploy_at(&self, place: &Place) -> Option<Deploy> {
+        if let Some(emulator) = &place.emulator {
+            return Some(match (emulator.deploy, &self.deploy) {
                 (Some(EmulatorDeploy::Probe), _) => Deploy::Probe,
                 (Some(EmulatorDeploy::Loader), _) => Deploy::EmulatorLoader,
                 (None, Some(Deploy::Command(_)) | None) => default_of(self.emulation.as_ref()),
                 (None, Some(said)) => said.clone(),
-            },
-            (Resource::Probe(_), Some(Deploy::Command(command))) => {
-                Deploy::Command(command.clone())
+            });
+        }
+        let said = place.flasher.as_ref().and_then(|flasher| flasher.command.as_ref());
+        let of_profile = match &self.deploy {
+            Some(Deploy::Command(command)) => Some(command),
+            _ => None,
+        };
+        match said.or(of_profile) {
+            Some(command) if place.has_probe() || command.can_be_filled(place) => {
+                Some(Deploy::Command(command.clone()))
             }
-            (Resource::Probe(_), _) => Deploy::Probe,
+            Some(_) => None,
+            None => place.has_probe().then_some(Deploy::Probe),
         }
     }
 }
@@ -183,7 +199,7 @@ fn default_of(emulation: Option<&Emulation>) -> Deploy {
 mod tests {
     use super::*;
     use crate::profile::tests::shipped;
-    use crate::rig_file::{EmulatorResource, ProbeResource};
+    use crate::rig_file::{ConsoleWire, EmulatorPart, FlasherPart, ProbePart, WireEnd};
 
     #[test]
     fn parts_are_told_apart() {
@@ -207,44 +223,81 @@ mod tests {
         }
     }
 
-    #[test]
-    fn boards_that_say_nothing_are_deployed_as_their_place_suggests() {
-        let probe = Resource::Probe(ProbeResource::default());
-        for profile in shipped() {
-            assert_eq!(profile.deploy, None, "{}", profile.id);
-            let emulated = profile.deploy_on(&Resource::Emulator(EmulatorResource::default()));
-            let boots_alone = profile.emulation.as_ref().unwrap().image_set.is_some();
-            let wanted = if boots_alone { Deploy::ImageSet } else { Deploy::EmulatorLoader };
-            assert_eq!(emulated, wanted, "{}", profile.id);
-            assert_eq!(profile.deploy_on(&probe), Deploy::Probe);
-        }
+    fn place() -> Place {
+        Place::new("p".parse().unwrap(), "b".parse().unwrap())
     }
 
     #[test]
-    fn a_place_wins_over_its_profile_where_it_can() {
-        let command = Deploy::Command(FlashCommand {
-            argv: vec!["dfu-util".to_owned(), "-D".to_owned(), "{image}".to_owned()],
+    fn boards_that_say_nothing_are_deployed_as_their_place_suggests() {
+        let probe = place().with_probe(ProbePart::default());
+        for profile in shipped() {
+            assert_eq!(profile.deploy, None, "{}", profile.id);
+            let emulated = profile.deploy_at(&place().with_emulator(EmulatorPart::default()));
+            let boots_alone = profile.emulation.as_ref().unwrap().image_set.is_some();
+            let wanted = if boots_alone { Deploy::ImageSet } else { Deploy::EmulatorLoader };
+            assert_eq!(emulated, Some(wanted), "{}", profile.id);
+            assert_eq!(profile.deploy_at(&probe), Some(Deploy::Probe));
+            assert_eq!(profile.deploy_at(&place()), None);
+        }
+    }
+
+    fn program(argv: &[&str]) -> FlashCommand {
+        FlashCommand {
+            argv: argv.iter().map(|&arg| arg.to_owned()).collect(),
             timeout: FLASH_TIMEOUT,
             success_codes: vec![0],
             failure_patterns: Vec::new(),
             verified_pattern: None,
             progress_pattern: None,
-        });
+        }
+    }
+
+    #[test]
+    fn a_place_wins_over_its_profile_where_it_can() {
+        let command = program(&["dfu-util", "-D", "{image}"]);
+        let of_profile = Deploy::Command(command.clone());
+        let own = program(&["esptool", "write_flash", "{image}"]);
         let emulator =
-            |deploy| Resource::Emulator(EmulatorResource { deploy, ..Default::default() });
-        let probe = Resource::Probe(ProbeResource::default());
+            |deploy| place().with_emulator(EmulatorPart { deploy, ..Default::default() });
+        let probe = place().with_probe(ProbePart::default());
+        let flasher = FlasherPart { command: Some(own.clone()), port: None };
+        let with_own = Place { flasher: Some(flasher), ..place() };
         let mut profile = shipped().into_iter().find(|p| p.chip.is_some()).unwrap();
         let (by_probe, by_loader) = (Some(EmulatorDeploy::Probe), Some(EmulatorDeploy::Loader));
-        for (said, resource, wanted) in [
+        for (said, place, wanted) in [
             (Some(Deploy::Probe), emulator(None), Deploy::Probe),
             (Some(Deploy::Probe), emulator(by_loader), Deploy::EmulatorLoader),
             (None, emulator(by_probe), Deploy::Probe),
-            (Some(command.clone()), emulator(None), Deploy::EmulatorLoader),
-            (Some(command.clone()), probe.clone(), command),
+            (Some(of_profile.clone()), emulator(None), Deploy::EmulatorLoader),
+            (Some(of_profile.clone()), probe.clone(), of_profile.clone()),
+            (Some(of_profile.clone()), place(), of_profile.clone()),
+            (Some(of_profile), with_own.clone(), Deploy::Command(own.clone())),
+            (None, with_own, Deploy::Command(own)),
             (Some(Deploy::EmulatorLoader), probe, Deploy::Probe),
         ] {
             profile.deploy = said;
-            assert_eq!(profile.deploy_on(&resource), wanted);
+            assert_eq!(profile.deploy_at(&place), Some(wanted));
         }
+    }
+
+    #[test]
+    fn a_program_that_a_place_cannot_fill_flashes_nothing_there() {
+        let mut profile = shipped().remove(0);
+        let console = |path: &str| ConsoleWire {
+            console: "uart0".parse().unwrap(),
+            end: WireEnd::Tty(path.to_owned()),
+            baud: None,
+            timeout: None,
+            ready: None,
+            keeper: None,
+        };
+        let with_console = Place { consoles: vec![console("/dev/ttyUSB0")], ..place() };
+        let by_port = program(&["esptool", "--port", "{port}", "{image}"]);
+        profile.deploy = Some(Deploy::Command(by_port.clone()));
+        assert_eq!(profile.deploy_at(&place()), None);
+        assert_eq!(with_console.flasher_port(), Some("/dev/ttyUSB0"));
+        assert_eq!(profile.deploy_at(&with_console), Some(Deploy::Command(by_port)));
+        profile.deploy = Some(Deploy::Command(program(&["f", "{serial}", "{image}"])));
+        assert_eq!(profile.deploy_at(&with_console), None);
     }
 }

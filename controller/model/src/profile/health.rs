@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::document::Choice;
-use crate::rig_file::Resource;
+use crate::rig_file::Place;
 
 /// Names the checks that a place can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,10 +59,11 @@ impl CheckKind {
 
     /// Tells whether a place has what the check looks at. Wires, addresses and outlets are
     /// optional: where there are none these find nothing to check.
-    pub fn fits(self, resource: &Resource) -> bool {
+    pub fn fits(self, place: &Place) -> bool {
         match self {
-            Self::Console | Self::Network | Self::Power => matches!(resource, Resource::Probe(_)),
-            Self::Board | Self::Disk | Self::Memory | Self::Handles | Self::Clock => true,
+            Self::Console | Self::Network | Self::Power => !place.is_emulated(),
+            Self::Board => place.is_emulated() || place.has_probe(),
+            Self::Disk | Self::Memory | Self::Handles | Self::Clock => true,
         }
     }
 }
@@ -107,11 +108,11 @@ pub struct HealthSpec {
 impl HealthSpec {
     /// Returns the checks of a place, in the order in which they are run: the cheap ones come
     /// first, and what an ill host would make fail comes last.
-    pub fn checks_at(&self, resource: &Resource) -> Vec<CheckKind> {
+    pub fn checks_at(&self, place: &Place) -> Vec<CheckKind> {
         use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Network, Power};
         let order = [Clock, Disk, Memory, Handles, Power, Console, Network, Board];
         let wanted = |kind: &CheckKind| {
-            self.checks.as_ref().is_none_or(|chosen| chosen.contains(kind)) && kind.fits(resource)
+            self.checks.as_ref().is_none_or(|chosen| chosen.contains(kind)) && kind.fits(place)
         };
         order.into_iter().filter(wanted).collect()
     }

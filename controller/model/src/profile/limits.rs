@@ -31,7 +31,7 @@ pub(super) const BOOT_LOOP_RANGE: RangeInclusive<u32> = 1..=100;
 pub(super) const SETTLE_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(10);
 /// Boots take seconds to minutes; over an hour, nobody is watching any more.
-pub(super) const WAIT_RANGE: RangeInclusive<Duration> =
+pub(crate) const WAIT_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(3600);
 /// A rig that has to be recovered more often than this in one run is out of order.
 pub(super) const MAX_RECOVERIES_RANGE: RangeInclusive<u32> = 0..=20;

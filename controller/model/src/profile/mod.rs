@@ -11,10 +11,11 @@ mod fault_sets;
 mod health;
 pub(crate) mod limits;
 mod lower;
-mod placeholder;
+pub(crate) mod placeholder;
 mod raw;
 mod types;
 
+pub(crate) use deploy::FLASH_TIMEOUT;
 pub use deploy::{Deploy, DeployMethod, DeployPart, FlashCommand, deploy_parts};
 pub use fault_sets::{FaultSetText, FaultSets};
 pub use health::{CheckKind, HealthSpec};

@@ -64,7 +64,7 @@ pub fn arg_parts(arg: &str) -> Result<Vec<ArgPart<'_>>, PlaceholderError> {
 }
 
 /// Tells whether a text can name a port, a file of an image set, a stage or the like.
-pub(super) fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     text.parse::<crate::ActionName>().is_ok()
 }
 

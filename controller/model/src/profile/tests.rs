@@ -12,7 +12,7 @@ use crate::document::Choice as _;
 use crate::document::{Findings, open};
 use crate::pattern::Pattern;
 use crate::recovery::{Recovery, RecoveryStep};
-use crate::rig_file::{EmulatorResource, ProbeResource, Resource};
+use crate::rig_file::{EmulatorPart, Place, ProbePart};
 use crate::{Cause, Problems};
 
 /// Returns the folder of the shipped profiles.
@@ -147,14 +147,17 @@ fn a_good_profile_is_lowered() {
 #[test]
 fn a_place_has_the_checks_that_fit_it() {
     use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Network, Power};
-    let emulator = Resource::Emulator(EmulatorResource::default());
-    let probe = Resource::Probe(ProbeResource::default());
+    let place = Place::new("p".parse().unwrap(), "b".parse().unwrap());
+    let emulator = place.clone().with_emulator(EmulatorPart::default());
+    let probe = place.clone().with_probe(ProbePart::default());
     let all = HealthSpec::default();
     assert_eq!(all.checks_at(&emulator), [Clock, Disk, Memory, Handles, Board]);
     assert_eq!(
         all.checks_at(&probe),
         [Clock, Disk, Memory, Handles, Power, Console, Network, Board]
     );
+    // Nothing asks a board how it is that has neither.
+    assert!(!all.checks_at(&place).contains(&Board));
     let some = parse(GOOD).unwrap().health;
     assert_eq!(some.checks_at(&emulator), [Disk, Board]);
     assert_eq!(some.checks_at(&probe), [Disk, Console, Board]);

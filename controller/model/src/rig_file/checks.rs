@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::power::{Devices, RawPlacePower, check_outlet, console_is_sense};
+use super::power::{Devices, RawPlacePower, SenseWord, check_outlet, sense_word};
 use super::raw::{RawEmulator, RawPlace, RawProbe};
-use super::{EmulatorDeploy, ProbeResource, wires};
+use super::{EmulatorDeploy, flasher, reset, wires};
 use crate::document::{Findings, Located, did_you_mean};
 use crate::profile::checks::emulator_args;
-use crate::profile::{ArgPart, BoardProfile, Deploy, DeployPart, arg_parts};
+use crate::profile::{ArgPart, BoardProfile, Deploy, arg_parts};
 
 /// From what the slowest adapters can do to beyond the fastest (SWD at 50 MHz).
 const SPEED_RANGE: std::ops::RangeInclusive<u32> = 1..=100_000;
@@ -19,12 +19,12 @@ pub(super) fn run(
     profiles: &[BoardProfile],
     findings: &Findings,
 ) {
-    one_resource(place, findings);
+    some_part(place, findings);
     let place = &place.value;
     if let Some(power) = &place.power {
         power_of_emulator(place, power, findings);
         check_outlet(power, devices, findings);
-        silent_sense(place, &power.value, findings);
+        absent_sense(place, &power.value, findings);
     }
     let profile = place.board.as_ref().and_then(|board| {
         let found = profiles.iter().find(|profile| profile.id == board.value);
@@ -46,14 +46,15 @@ pub(super) fn run(
         }
     }
     wires::check(place, profile, findings);
+    reset::check(place, devices, findings);
+    flasher::check(place, profile, findings);
     canary(place, profile, findings);
     network(place, findings);
     if let Some(probe) = &place.probe {
         selector(&probe.value, findings);
         words(&probe.value, findings);
         if let Some(profile) = profile {
-            chip(probe, profile, findings);
-            flasher(probe, profile, findings);
+            chip(place, probe, profile, findings);
         }
     }
 }
@@ -76,9 +77,18 @@ fn canary(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings)
         let message = "a canary cannot have so little or so much time";
         findings.add("rig::canary", timeout.at(), message, help);
     }
-    if profile.is_some_and(|profile| profile.memory.is_empty()) {
+    let Some(profile) = profile else { return };
+    if profile.memory.is_empty() {
         let help = "remove the canary: what the board boots by itself is known";
         findings.add("rig::canary", canary.at(), "the board takes no image", help);
+    } else if place.emulator.is_none()
+        && place.probe.is_none()
+        && place.flasher.is_none()
+        && !matches!(profile.deploy, Some(Deploy::Command(_)))
+    {
+        let help = "add `[place.probe]` or `flasher = { command = [...] }`, or remove the canary";
+        let message = "nothing at this place puts an image on its board";
+        findings.add("rig::canary", canary.at(), message, help);
     }
 }
 
@@ -100,15 +110,29 @@ fn network(place: &RawPlace, findings: &Findings) {
     }
 }
 
-fn one_resource(place: &Located<RawPlace>, findings: &Findings) {
-    let message = match (&place.value.emulator, &place.value.probe) {
-        (None, None) => "nothing makes this place real",
-        (Some(_), Some(_)) => "this place has an emulator and a probe",
-        (Some(_), None) | (None, Some(_)) => return,
-    };
-    let help = "give one of the two: `[place.emulator]` for an emulated board, \
-                `[place.probe]` with a `selector` for a real one";
-    findings.add("rig::resource", place.at(), message, help);
+fn some_part(place: &Located<RawPlace>, findings: &Findings) {
+    let raw = &place.value;
+    let real = raw.probe.is_some()
+        || raw.power.is_some()
+        || raw.reset.is_some()
+        || raw.flasher.is_some()
+        || raw.network.is_some()
+        || raw.console.as_ref().is_some_and(|list| !list.value.is_empty());
+    match (&raw.emulator, &raw.probe) {
+        (None, _) if !real => {
+            let help = "add `[place.emulator]` for an emulated board; for a real one any of \
+                        `[place.probe]`, `[[place.console]]`, `power`, `reset`, `flasher` and \
+                        `[place.network]`";
+            findings.add("rig::parts", place.at(), "nothing makes this place real", help);
+        }
+        (Some(_), Some(probe)) => {
+            let message = "this place has an emulator and a probe";
+            let help = "keep `[place.emulator]` for an emulated board (`deploy = \"probe\"` puts \
+                        a virtual probe before it), or `[place.probe]` for a real one";
+            findings.add("rig::parts", probe.at(), message, help);
+        }
+        _ => {}
+    }
 }
 
 fn power_of_emulator(place: &RawPlace, power: &Located<RawPlacePower>, findings: &Findings) {
@@ -118,12 +142,20 @@ fn power_of_emulator(place: &RawPlace, power: &Located<RawPlacePower>, findings:
     }
 }
 
-fn silent_sense(place: &RawPlace, power: &RawPlacePower, findings: &Findings) {
+fn absent_sense(place: &RawPlace, power: &RawPlacePower, findings: &Findings) {
     let wires = place.console.as_ref().is_some_and(|wires| !wires.value.is_empty());
-    if let (false, Some(at)) = (wires, console_is_sense(power)) {
-        let message = "no console of this place has a wire to listen at";
-        let help = "add `[[place.console]]`, or write sense = \"debug-port\"";
-        findings.add("rig::power-sense", Some(at), message, help);
+    match sense_word(power) {
+        Some((SenseWord::Console, at)) if !wires => {
+            let message = "no console of this place has a wire to listen at";
+            let help = "add `[[place.console]]`, or write sense = \"debug-port\"";
+            findings.add("rig::power-sense", Some(at), message, help);
+        }
+        Some((SenseWord::DebugPort, at)) if place.probe.is_none() => {
+            let message = "this place has no debug probe to ask";
+            let help = "add `[place.probe]`, or write sense = \"console\"";
+            findings.add("rig::power-sense", Some(at), message, help);
+        }
+        _ => {}
     }
 }
 
@@ -207,48 +239,26 @@ fn words(probe: &RawProbe, findings: &Findings) {
         let message = format!("{} kHz is no speed of a debug wire", speed.value);
         findings.add("rig::probe-speed", speed.at(), message, format!("use {start} to {end}"));
     }
-    if let Some(port) =
-        probe.port.as_ref().filter(|p| !p.value.starts_with('/') || p.value.contains('\0'))
-    {
-        let help = "name the device by its whole path, best one of /dev/serial/by-id/";
-        findings.add("rig::probe-port", port.at(), "this names no serial port", help);
+    if let Some(port) = &probe.port {
+        flasher::names_a_port("rig::probe-port", port, findings);
     }
 }
 
-fn chip(probe: &Located<RawProbe>, profile: &BoardProfile, findings: &Findings) {
+fn chip(place: &RawPlace, probe: &Located<RawProbe>, profile: &BoardProfile, findings: &Findings) {
+    let by_program = matches!(profile.deploy, Some(Deploy::Command(_)))
+        || place.flasher.as_ref().is_some_and(|flasher| flasher.value.command.is_some());
     if let Some(chip) = &probe.value.chip {
         if chip.value.trim().is_empty() || chip.value.chars().any(char::is_control) {
             let message = "`chip` is empty or holds control characters";
             findings.add("rig::probe-chip", chip.at(), message, "name the chip or remove the line");
         }
     } else if profile.chip.is_none()
-        && !matches!(profile.deploy, Some(Deploy::Command(_)))
+        && !by_program
         // A board that is described as it is emulated needs no name.
         && profile.emulation.as_ref().is_none_or(|emulation| emulation.debug.is_none())
     {
         let message = format!("a probe has to know the chip, and board {} names none", profile.id);
         let help = format!("add `chip` here or to {}", profile.origin);
         findings.add("rig::probe-chip", probe.at(), message, help);
-    }
-}
-
-/// A flasher of the profile needs what only the place can say.
-fn flasher(probe: &Located<RawProbe>, profile: &BoardProfile, findings: &Findings) {
-    let Some(Deploy::Command(command)) = &profile.deploy else { return };
-    let raw = &probe.value;
-    if let Some(selector) = &raw.selector
-        && command.uses(&DeployPart::Serial)
-    {
-        let resource = ProbeResource { selector: selector.value.clone(), ..Default::default() };
-        if resource.serial().is_none() {
-            let message = format!("the flasher of board {} needs the serial number", profile.id);
-            let help = "write it behind the ids: \"VID:PID:SERIAL\"";
-            findings.add("rig::probe-serial", selector.at(), message, help);
-        }
-    }
-    if raw.port.is_none() && command.uses(&DeployPart::Port) {
-        let message = format!("the flasher of board {} needs a serial port", profile.id);
-        let help = "add `port = \"/dev/serial/by-id/...\"`";
-        findings.add("rig::probe-port", probe.at(), message, help);
     }
 }

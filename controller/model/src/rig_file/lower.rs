@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::power::{Devices, RawPower};
-use super::raw::{RawCanary, RawHub, RawPlace, RawRig, RawRuns};
+use super::raw::{RawCanary, RawEmulator, RawHub, RawPlace, RawProbe, RawRig, RawRuns};
 use super::{
-    Canary, CaptureLimits, EmulatorResource, Hub, Network, Place, ProbeResource, Resource, Rig,
-    RunStorage, capture, checks, power, wires,
+    Canary, CaptureLimits, EmulatorPart, Hub, Network, Place, ProbePart, Rig, RunStorage, capture,
+    checks, flasher, power, reset, wires,
 };
 use crate::document::{Findings, Located, document_schema, open};
 use crate::power::PowerDevice;
@@ -255,29 +255,7 @@ fn lower_hub(raw: RawHub, devices: &Devices, findings: &Findings) -> Option<Hub>
 
 /// Lowers what the checks have passed; `None` only where something was reported.
 fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> {
-    let wires = wires::lower(raw.console)?;
-    let resource = match (raw.emulator, raw.probe) {
-        (Some(emulator), None) => {
-            let args = emulator.value.args.map(|args| args.value).unwrap_or_default();
-            Resource::Emulator(EmulatorResource {
-                args: args.into_iter().map(|arg| arg.value).collect(),
-                deploy: emulator.value.deploy.map(|deploy| deploy.value),
-            })
-        }
-        (None, Some(probe)) => {
-            let probe = probe.value;
-            Resource::Probe(ProbeResource {
-                selector: probe.selector?.value,
-                chip: probe.chip.map(|chip| chip.value),
-                speed_khz: probe.speed_khz.map(|speed| speed.value),
-                protocol: probe.protocol.map(|protocol| protocol.value),
-                under_reset: probe.under_reset.is_some_and(|under| under.value),
-                port: probe.port.map(|port| port.value),
-                wires,
-            })
-        }
-        (Some(_), Some(_)) | (None, None) => return None,
-    };
+    let flasher = raw.flasher.as_ref().map(|flasher| flasher::lower(&flasher.value));
     let power = match raw.power {
         Some(power) => Some(power::lower_outlet(power.value, devices)?),
         None => None,
@@ -285,8 +263,18 @@ fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> 
     Some(Place {
         name: raw.name?.value,
         board: raw.board?.value,
-        resource,
+        emulator: raw.emulator.map(|emulator| lower_emulator(emulator.value)),
+        probe: match raw.probe {
+            Some(probe) => Some(lower_probe(probe.value)?),
+            None => None,
+        },
+        consoles: wires::lower(raw.console)?,
         power,
+        reset: match raw.reset {
+            Some(reset) => Some(reset::lower(reset.value, devices)?),
+            None => None,
+        },
+        flasher,
         hub: raw.hub.map(|hub| hub.value),
         canary: match raw.canary {
             Some(canary) => Some(lower_canary(canary.value)?),
@@ -297,6 +285,25 @@ fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> 
             ssh: network.value.ssh.map(|at| at.value),
         }),
         origin: origin.to_owned(),
+    })
+}
+
+fn lower_emulator(raw: RawEmulator) -> EmulatorPart {
+    let args = raw.args.map(|args| args.value).unwrap_or_default();
+    EmulatorPart {
+        args: args.into_iter().map(|arg| arg.value).collect(),
+        deploy: raw.deploy.map(|deploy| deploy.value),
+    }
+}
+
+fn lower_probe(raw: RawProbe) -> Option<ProbePart> {
+    Some(ProbePart {
+        selector: raw.selector?.value,
+        chip: raw.chip.map(|chip| chip.value),
+        speed_khz: raw.speed_khz.map(|speed| speed.value),
+        protocol: raw.protocol.map(|protocol| protocol.value),
+        under_reset: raw.under_reset.is_some_and(|under| under.value),
+        port: raw.port.map(|port| port.value),
     })
 }
 

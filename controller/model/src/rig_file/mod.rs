@@ -1,8 +1,8 @@
 //! The rig file: which places there are, and where runs are kept.
 //!
-//! A place binds a board profile to the resource that makes it real: an emulator, or a
-//! debug probe on a real board. Each kind is a table of its own below `[[place]]`, so that
-//! a new kind is a new key and an unknown one is an unknown key. What places may share stands
+//! A place binds a board profile to the parts that make it real: an emulator, or any of
+//! debug probe, consoles, power, reset, flasher and network of a real board. Each part is a key
+//! of its own below `[[place]]`, so that an unknown one is an unknown key. What places may share stands
 //! beside them: power devices in `[[power]]`, of which a place names one and an outlet.
 //!
 //! Refuses to look anything up: texts and their origins are handed in, the main file first
@@ -10,17 +10,23 @@
 
 mod capture;
 mod checks;
+mod flasher;
 mod lower;
+mod parts;
+mod place;
 mod power;
 mod raw;
+mod reset;
 mod types;
 mod wires;
 
 pub use lower::RigText;
-pub use types::{
-    Canary, CaptureLimits, ConsoleWire, EmulatorDeploy, EmulatorResource, Hub, KeeperSeat, Network,
-    Place, ProbeResource, Resource, Rig, RunStorage, UnknownPlace, WireEnd, WireProtocol,
+pub use parts::{
+    ConsoleWire, EmulatorDeploy, EmulatorPart, FlasherPart, KeeperSeat, ProbePart, ResetCommand,
+    ResetLine, ResetPart, WireEnd, WireProtocol,
 };
+pub use place::{MissingPart, Needed};
+pub use types::{Canary, CaptureLimits, Hub, Network, Place, Rig, RunStorage, UnknownPlace};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::flasher::RawFlasher;
 use super::power::{RawPlacePower, RawPower};
+use super::reset::RawReset;
 use crate::document::{ByteSize, Located};
 use crate::pattern::Pattern;
 use crate::rig_file::{EmulatorDeploy, WireProtocol};
@@ -34,22 +36,28 @@ toml_table! {
         power: RawPlacePower = required,
     }
 
-    /// A place: one board of the rig. It has either an `emulator` or a `probe`.
+    /// A place: one board of the rig, and the parts that make it real. Each part is optional,
+    /// and a place has at least one; an `emulator` is all parts at once.
     pub(super) struct RawPlace {
         /// Its name.
         name: PlaceName = required,
         /// The profile of its board.
         board: BoardId = required,
-        /// Says that the board is emulated.
+        /// Says that the board is emulated. It has power, reset, consoles and a loader then.
         emulator: RawEmulator = optional,
-        /// Says that the board is real, and which debug probe it hangs on.
+        /// The debug probe on a real board.
         probe: RawProbe = optional,
         /// What switches the power of a real board.
         power: RawPlacePower = optional,
+        /// What resets a real board: "probe", "power" (it is cut and given back), or a table. If
+        /// missing: the probe, else the power.
+        reset: RawReset = optional,
+        /// The program that flashes a real board. If missing: the profile's, else the probe.
+        flasher: RawFlasher = optional,
         /// The hub that it hangs on with others: a name that they share, and that of a `[[hub]]`
         /// if its power can be switched.
         hub: DeviceName = optional,
-        /// Wires to consoles of a real board, beside its debug probe.
+        /// Wires to consoles of a real board.
         console: Vec<Located<RawWire>> = optional,
         /// An image that is known to work on the board. It may be put there at any time to
         /// tell a broken rig from broken firmware.

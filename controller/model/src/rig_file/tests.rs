@@ -42,7 +42,7 @@ fn drop_ins_add_places() {
     assert_eq!(rig.runs.keep, Some(Duration::from_secs(30 * 86_400)));
     assert_eq!(rig.runs.origin.as_deref(), Some("rig.toml"));
     assert_eq!(rig.place("bench-2").unwrap().origin, "rig.toml.d/a.toml");
-    let Resource::Emulator(emulator) = &rig.place("bench-1").unwrap().resource else { panic!() };
+    let emulator = rig.place("bench-1").unwrap().emulator.as_ref().unwrap();
     assert_eq!(emulator.args, ["-icount", "shift=6"]);
     assert_eq!(rig.place("bench-3").unwrap_err().help, "did you mean `bench-2`?");
 }
@@ -115,7 +115,7 @@ fn slips_are_found_in_their_place() {
     }
     // A kind of resource that this version does not know.
     let robot = problems(&DROP_IN.replace("emulator = {}", "robot = {}"));
-    assert_eq!(robot[0], ("rig::resource", "[[place]]".to_owned()));
+    assert_eq!(robot[0], ("rig::parts", "[[place]]".to_owned()));
     assert_eq!(robot[1], ("document::unknown-key", "robot".to_owned()));
 }
 
@@ -136,7 +136,7 @@ port = "/dev/ttyACM0"
 #[test]
 fn a_real_board_hangs_on_a_probe() {
     let rig = parse(&[("rig.toml", REAL)]).unwrap_or_else(|p| panic!("{}", p[0]));
-    let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
+    let probe = rig.places[0].probe.as_ref().unwrap();
     assert_eq!(probe.serial(), Some("9900"));
     assert_eq!((probe.speed_khz, probe.protocol), (Some(4000), Some(WireProtocol::Swd)));
     assert!(probe.under_reset);
@@ -158,7 +158,7 @@ fn slips_of_a_real_place_are_found_in_their_place() {
         ("4000", "0", "rig::probe-speed", "0"),
         ("\"swd\"", "\"swdd\"", "document::unknown-word", "\"swdd\""),
         ("\"/dev/ttyACM0\"", "\"ttyACM0\"", "rig::probe-port", "\"ttyACM0\""),
-        ("[place.probe]", "emulator = {}\n[place.probe]", "rig::resource", "[[place]]"),
+        ("[place.probe]", "emulator = {}\n[place.probe]", "rig::parts", "[place.probe]"),
         ("\"microbit\"", "\"microbat\"", "rig::unknown-board", "\"microbat\""),
     ] {
         assert!(REAL.contains(good), "{good}");
@@ -199,7 +199,7 @@ fn an_emulated_place_may_choose_its_way_to_deploy() {
         (with(""), None),
     ] {
         let rig = parse(&[("rig.toml", &text)]).unwrap();
-        let Resource::Emulator(emulator) = &rig.places[0].resource else { panic!() };
+        let emulator = rig.places[0].emulator.as_ref().unwrap();
         assert_eq!(emulator.deploy, wanted);
     }
     let found = problems(&with("deploy = \"prob\""));
@@ -238,11 +238,11 @@ tty = "/dev/ttyACM0"
 #[test]
 fn a_console_of_a_real_board_has_a_wire() {
     let rig = parse(&[("rig.toml", WIRED)]).unwrap();
-    let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
-    let wire = probe.wire(&"uart0".parse().unwrap()).unwrap();
+    let place = &rig.places[0];
+    let wire = place.console(&"uart0".parse().unwrap()).unwrap();
     assert_eq!(wire.end, WireEnd::Tty("/dev/ttyACM0".to_owned()));
     assert_eq!((wire.baud, wire.timeout), (None, None));
-    assert_eq!(probe.wire(&"uart1".parse().unwrap()), None);
+    assert_eq!(place.console(&"uart1".parse().unwrap()), None);
 }
 
 #[test]
@@ -268,8 +268,7 @@ fn a_wire_ends_at_one_of_five_kinds_of_things() {
     let end = |line: &str| {
         let text = WIRED.replace("tty = \"/dev/ttyACM0\"", line);
         let rig = parse(&[("rig.toml", &text)]).unwrap();
-        let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
-        probe.wires[0].clone()
+        rig.places[0].consoles[0].clone()
     };
     let wire = end("rfc2217 = 'lab-1.example:3001'\nbaud = 74880\ntimeout = '1m'");
     assert_eq!(wire.end, WireEnd::Rfc2217("lab-1.example:3001".to_owned()));
@@ -351,11 +350,11 @@ fn two_places_that_claim_one_wire_are_both_named() {
 fn a_board_that_is_described_as_it_is_emulated_needs_no_chip_behind_a_probe() {
     let text = WIRED.replace("\"microbit\"", "\"mps2-an385\"");
     let rig = parse(&[("rig.toml", &text)]).unwrap();
-    let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
+    let probe = rig.places[0].probe.as_ref().unwrap();
     assert!(probe.chip.is_none() && !probe.is_served());
     let text = text.replace("0d28:0204", "20b7:9db1:unix:/run/board");
     let rig = parse(&[("rig.toml", &text)]).unwrap();
-    let Resource::Probe(probe) = &rig.places[0].resource else { panic!() };
+    let probe = rig.places[0].probe.as_ref().unwrap();
     assert!(probe.is_served());
 }
 

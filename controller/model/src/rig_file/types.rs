@@ -1,17 +1,16 @@
 //! The lowered rig: every place has a board that exists and a resource that fits.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::{ConsoleWire, EmulatorPart, FlasherPart, ProbePart, ResetPart};
 use crate::document::did_you_mean;
 use crate::pattern::Pattern;
 use crate::power::{PlacePower, PowerDevice};
 use crate::profile::BoardProfile;
-use crate::{BoardId, ConsoleName, DeviceName, PlaceName};
+use crate::{BoardId, DeviceName, PlaceName};
 
 /// A rig: what there is to run on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -37,17 +36,27 @@ pub struct Hub {
     pub power: PlacePower,
 }
 
-/// One station of a rig: a board profile bound to what makes it real.
+/// One station of a rig: a board profile and the parts that make it real.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// Its name.
     pub name: PlaceName,
     /// The profile of its board.
     pub board: BoardId,
-    /// What makes it real.
-    pub resource: Resource,
-    /// What switches its power, if anything does. An emulated board has its emulator.
+    /// The emulator that is its board. It brings power, reset, consoles and a loader, so a
+    /// place with one has no other part.
+    pub emulator: Option<EmulatorPart>,
+    /// The debug probe on its board.
+    pub probe: Option<ProbePart>,
+    /// What carries the consoles of its board, each console once.
+    pub consoles: Vec<ConsoleWire>,
+    /// What switches its power.
     pub power: Option<PlacePower>,
+    /// What resets it, where the place says so (see [`Place::reset_part`]).
+    pub reset: Option<ResetPart>,
+    /// How an image gets onto its board, where the place says so (see
+    /// [`BoardProfile::deploy_at`]).
+    pub flasher: Option<FlasherPart>,
     /// The hub that it hangs on with others.
     pub hub: Option<DeviceName>,
     /// The image that is known to work on its board.
@@ -76,155 +85,6 @@ pub struct Canary {
     pub until: Option<Pattern>,
     /// How long it may take.
     pub within: Duration,
-}
-
-/// Something of the rig that a place is made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Resource {
-    /// An emulator, started as the profile says.
-    Emulator(EmulatorResource),
-    /// A debug probe with a real board on it.
-    Probe(ProbeResource),
-}
-
-/// How a place's emulator differs from the profile's.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct EmulatorResource {
-    /// Arguments after those of the profile. Without placeholders.
-    pub args: Vec<String>,
-    /// How an image gets onto the board, if the place says so.
-    pub deploy: Option<EmulatorDeploy>,
-}
-
-/// How an image gets onto an emulated board.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EmulatorDeploy {
-    /// By a virtual debug probe, with the same code as onto a real board.
-    Probe,
-    /// By the emulator itself when it starts.
-    Loader,
-}
-
-/// A debug probe with a real board on it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ProbeResource {
-    /// Which probe: `VID:PID`, `VID:PID:SERIAL` or `VID:PID-INTERFACE:SERIAL`, in hex.
-    pub selector: String,
-    /// The chip, by the name probe-rs knows it by, where it differs from the profile's.
-    pub chip: Option<String>,
-    /// Speed of the debug wire in kHz, if not the probe's own default.
-    pub speed_khz: Option<u32>,
-    /// Protocol of the debug wire, if not the chip's preferred one.
-    pub protocol: Option<WireProtocol>,
-    /// Whether the chip is held in reset while the probe attaches.
-    pub under_reset: bool,
-    /// Path of the serial port that a flasher is told.
-    pub port: Option<String>,
-    /// Wires to consoles of the board, each console once.
-    pub wires: Vec<ConsoleWire>,
-}
-
-/// A wire to a console of a real board.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ConsoleWire {
-    /// The console, as the board's profile names it.
-    pub console: ConsoleName,
-    /// What it is connected to.
-    pub end: WireEnd,
-    /// Speed in bits per second, where it is not the profile's.
-    pub baud: Option<u32>,
-    /// How long the other end may take to be there and to come back, if the place says so.
-    pub timeout: Option<Duration>,
-    /// What a line holds by which a program says that it is connected; nothing where it says
-    /// nothing, and at all other ends.
-    pub ready: Option<String>,
-    /// Who keeps the wire between runs and is asked for it; said by whoever binds the place,
-    /// never by a file.
-    #[serde(skip)]
-    pub keeper: Option<KeeperSeat>,
-}
-
-/// Where to ask for a wire that another program may keep.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeeperSeat {
-    /// The keeper's socket; nobody may listen there.
-    pub socket: PathBuf,
-    /// The place that the wire belongs to.
-    pub place: PlaceName,
-    /// Who asks, for people.
-    pub by: String,
-}
-
-/// Where a console's wire ends at this host.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WireEnd {
-    /// At a serial port, by the path of its device.
-    Tty(String),
-    /// At a server that passes bytes on as they are: `HOST:PORT`.
-    Tcp(String),
-    /// At a server that speaks RFC 2217: `HOST:PORT`.
-    Rfc2217(String),
-    /// At a socket of this host, by its path.
-    Unix(String),
-    /// At the standard input and output of a program: it and its arguments, one by one.
-    Command(Vec<String>),
-}
-
-impl WireEnd {
-    /// Returns the kind, as rig files name it.
-    pub fn key(&self) -> &'static str {
-        match self {
-            Self::Tty(_) => "tty",
-            Self::Tcp(_) => "tcp",
-            Self::Rfc2217(_) => "rfc2217",
-            Self::Unix(_) => "unix",
-            Self::Command(_) => "command",
-        }
-    }
-
-    /// Returns the path, the address, or the program with its arguments.
-    pub fn address(&self) -> Cow<'_, str> {
-        match self {
-            Self::Tty(at) | Self::Tcp(at) | Self::Rfc2217(at) | Self::Unix(at) => at.into(),
-            Self::Command(argv) => argv.join(" ").into(),
-        }
-    }
-}
-
-impl fmt::Display for WireEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.address())
-    }
-}
-
-impl ProbeResource {
-    /// Returns the probe's serial number, if the selector names one.
-    pub fn serial(&self) -> Option<&str> {
-        self.selector.splitn(3, ':').nth(2).filter(|serial| !serial.is_empty())
-    }
-
-    /// Tells whether the probe is one that a program offers by a socket, not by USB.
-    pub fn is_served(&self) -> bool {
-        self.serial().is_some_and(|at| at.starts_with("unix:") || at.starts_with("tcp:"))
-    }
-
-    /// Returns a console's wire, if it has one here.
-    pub fn wire(&self, console: &ConsoleName) -> Option<&ConsoleWire> {
-        self.wires.iter().find(|wire| wire.console == *console)
-    }
-}
-
-/// Protocol of a debug wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WireProtocol {
-    /// Two wires, Arm's own.
-    Swd,
-    /// Four wires, IEEE 1149.1.
-    Jtag,
 }
 
 /// Where runs are kept, and for how long.
@@ -287,14 +147,9 @@ impl Rig {
             // Both names follow the same rule, so this drops none.
             let name = profile.id.as_str().parse().ok()?;
             profile.emulation.is_some().then(|| Place {
-                name,
-                board: profile.id.clone(),
-                resource: Resource::Emulator(EmulatorResource::default()),
-                power: None,
-                hub: None,
-                canary: None,
-                network: Network::default(),
                 origin: profile.origin.clone(),
+                emulator: Some(EmulatorPart::default()),
+                ..Place::new(name, profile.id.clone())
             })
         };
         let places = profiles.into_iter().filter_map(place).collect();

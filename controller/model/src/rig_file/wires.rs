@@ -68,6 +68,11 @@ pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: 
     }
 }
 
+/// Tells whether a wire ends at a port whose control lines can be set.
+pub(super) fn is_tty_or_rfc2217(wire: &RawWire) -> bool {
+    wire.tty.is_some() || wire.rfc2217.is_some()
+}
+
 /// Returns the ends that a wire names: one, if all is well.
 fn ends(wire: &RawWire) -> Vec<Located<WireEnd>> {
     let of = |text: &Option<Located<String>>, end: fn(String) -> WireEnd| {
@@ -227,6 +232,7 @@ pub(super) fn claim(
     let consoles = wires.flat_map(|wire| ends(&wire.value));
     // The port a flasher talks to may be a console of the same place, but of no other.
     let port = place.probe.iter().filter_map(|probe| probe.value.port.clone());
+    let port = port.chain(place.flasher.iter().filter_map(|flasher| flasher.value.port.clone()));
     for end in consoles.chain(port.map(|port| port.map(WireEnd::Tty))) {
         match claims.get(&end.value) {
             Some((other, at)) if *other != name.value => findings.add(

@@ -12,9 +12,9 @@ use jig_drivers::qemu::{Launched, Machine, QemuFactory};
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::post_mortem::PostMortem;
-use jig_model::profile::{BoardProfile, DebugSpec};
+use jig_model::profile::{BoardProfile, DebugSpec, Deploy};
 use jig_model::protocol::{
-    BindContext, BoxFuture, DebugPort, DriverError, DriverFactory, PostMortemRequest, Power,
+    BindContext, BoxFuture, DebugPort, DriverError, PartFactory, PostMortemRequest, Power,
     PowerState, Protocols,
 };
 use tokio::sync::oneshot;
@@ -35,15 +35,15 @@ const STEP: Duration = Duration::from_secs(1);
 /// Offers boards as QEMU machines whose faults are explained, where the profile says how.
 pub struct WatchedEmulator;
 
-impl DriverFactory for WatchedEmulator {
-    fn kind(&self) -> &'static str {
-        QemuFactory.kind()
-    }
-
-    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+impl PartFactory for WatchedEmulator {
+    fn join(&self, context: &BindContext, built: Protocols) -> Result<Protocols, DriverError> {
+        let by_probe = context.profile.deploy_at(&context.place) == Some(Deploy::Probe);
+        if !context.place.is_emulated() || by_probe {
+            return Ok(built);
+        }
         let profile = Arc::clone(&context.profile);
         let spec = profile.emulation.as_ref().and_then(|emulation| emulation.debug.clone());
-        let (mut protocols, machine) = QemuFactory.bind_with_machine(context)?;
+        let (mut protocols, machine) = QemuFactory.bind_with_machine(context.clone())?;
         // What a debugger would find is not said of every board.
         let Some(spec) = spec else { return Ok(protocols) };
         let Some(power) = protocols.power.take() else { return Ok(protocols) };

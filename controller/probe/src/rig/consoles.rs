@@ -13,7 +13,7 @@ use jig_model::event::BoardEvent;
 use jig_model::keeper::LentWire;
 use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{DriverError, ProcessLedger, SharedSink};
-use jig_model::rig_file::ProbeResource;
+use jig_model::rig_file::ConsoleWire;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -110,14 +110,14 @@ impl Consoles {
     /// serves itself, and the serial ports that its place names.
     pub(super) fn new(
         profile: &BoardProfile,
-        real: Option<&ProbeResource>,
+        real: Option<&[ConsoleWire]>,
         evidence: PathBuf,
         ledger: &Arc<dyn ProcessLedger>,
     ) -> Self {
         let of_kind = |kind| profile.consoles.iter().filter(move |console| console.kind == kind);
         let hosted = real.and_then(|_| of_kind(ConsoleKind::Semihosting).next());
         let ports = of_kind(ConsoleKind::Uart).filter_map(|console| {
-            let wire = real?.wire(&console.name)?;
+            let wire = real?.iter().find(|wire| wire.console == console.name)?;
             Some(Port::new(wire, console.baud, Arc::clone(ledger)))
         });
         let lines = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Rtt);

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use jig_drivers::flasher::with_flasher;
 use jig_drivers::qemu::QemuFactory;
 use jig_model::Cause;
 use jig_model::image::{DeployReport, Image};
 use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::protocol::{
-    BindContext, BoxFuture, DriverError, DriverFactory, Flasher, HealthCheck, Protocols,
+    BindContext, BoxFuture, DriverError, Flasher, HealthCheck, PartFactory, Protocols,
 };
-use jig_model::rig_file::{ProbeResource, Resource, WireProtocol};
+use jig_model::rig_file::{ProbePart, WireProtocol};
 use tokio::sync::mpsc;
 
 use super::board::Owner;
@@ -20,31 +19,24 @@ use super::seat::{EmulatedSeat, RealSeat, Seat, data_memory};
 use super::sink::EmulatorSink;
 use crate::{AttachMode, AttachOptions, ChipDescription, ProbeSource, Protocol};
 
-/// Offers real boards behind debug probes.
+/// Adds the debug probe of a real board: power, reset, flasher, debug port.
 ///
-/// Their consoles are RTT channels, semihosting and the serial ports that the place names.
+/// Its consoles are RTT channels, semihosting and the serial ports that the place names.
 /// What power means for them is said in this module's parent.
-pub struct ProbeBoardFactory;
+pub struct ProbeFactory;
 
-/// Offers emulated boards behind virtual probes: the same board, driven by the same code.
+/// Adds an emulated board behind a virtual probe: the same board, driven by the same code.
 ///
-/// Their consoles are the emulator's own and RTT channels. An image is flashed and then kept
+/// Its consoles are the emulator's own and RTT channels. An image is flashed and then kept
 /// in memory while the board has no power, for as long as the binding lives.
 pub struct EmulatedProbeFactory;
 
-impl DriverFactory for ProbeBoardFactory {
-    fn kind(&self) -> &'static str {
-        "probe"
-    }
-
-    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
-        let Resource::Probe(probe) = &context.resource else {
-            let message = format!("board {} hangs on no probe at this place", context.profile.id);
-            return Err(DriverError::new(Cause::ProbeMissing, message));
-        };
-        let deploy = context.profile.deploy_on(&context.resource);
+impl PartFactory for ProbeFactory {
+    fn join(&self, context: &BindContext, mut built: Protocols) -> Result<Protocols, DriverError> {
+        let Some(probe) = &context.place.probe else { return Ok(built) };
         let described = ChipDescription::at_place(&context.profile, probe);
-        let by_program = matches!(deploy, Deploy::Command(_));
+        // A program flashes the board, and needs the probe for that.
+        let program = built.flasher.take();
         let seat = RealSeat {
             selector: probe.selector.clone(),
             source: {
@@ -53,24 +45,25 @@ impl DriverFactory for ProbeBoardFactory {
             },
             ram: described.is_some().then(|| data_memory(&context.profile)),
             options: options(probe, &context.profile, described),
-            lets_go: by_program,
+            lets_go: program.is_some(),
             is_served: probe.is_served(),
         };
-        let handle = start(Seat::Real(seat), &context, Cause::ProbeLost);
-        let mut protocols = with_flasher(protocols(&handle), &context);
-        if let Some(program) = protocols.flasher.take_if(|_| by_program) {
+        let handle = start(Seat::Real(seat), context, Cause::ProbeLost);
+        let mut protocols = protocols(&handle);
+        if let Some(program) = program {
             protocols.flasher = Some(Box::new(AfterLettingGo { program, handle }));
         }
-        Ok(protocols)
+        built.health.append(&mut protocols.health);
+        Ok(Protocols { health: built.health, ..protocols })
     }
 }
 
-impl DriverFactory for EmulatedProbeFactory {
-    fn kind(&self) -> &'static str {
-        "virtual-probe"
-    }
-
-    fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
+impl PartFactory for EmulatedProbeFactory {
+    fn join(&self, context: &BindContext, built: Protocols) -> Result<Protocols, DriverError> {
+        let by_probe = context.profile.deploy_at(&context.place) == Some(Deploy::Probe);
+        if !context.place.is_emulated() || !by_probe {
+            return Ok(built);
+        }
         let seen = Arc::new(EmulatorSink::new(Arc::clone(&context.sink)));
         let below = BindContext { sink: Arc::clone(&seen) as _, ..context.clone() };
         let (emulator, machine) = QemuFactory.bind_with_machine(below)?;
@@ -87,7 +80,7 @@ impl DriverFactory for EmulatedProbeFactory {
             board: None,
         };
         let seat = Seat::Emulated(Box::new(seat));
-        let mut protocols = protocols(&start(seat, &context, Cause::EmulatorStuck));
+        let mut protocols = protocols(&start(seat, context, Cause::EmulatorStuck));
         // It is switched by its own process, and has no debug port while that is gone.
         protocols.sense = None;
         // A stopped emulator is seen at once; a probe waits for it, until it may go on again.
@@ -99,10 +92,7 @@ impl DriverFactory for EmulatedProbeFactory {
 
 /// Starts a board's owner; it ends with its last handle.
 fn start(seat: Seat, context: &BindContext, silent: Cause) -> BoardHandle {
-    let real = match &context.resource {
-        Resource::Probe(probe) => Some(probe),
-        Resource::Emulator(_) => None,
-    };
+    let real = context.place.probe.as_ref().map(|_| context.place.consoles.as_slice());
     let consoles = Consoles::new(&context.profile, real, context.evidence.clone(), &context.ledger);
     let (orders, inbox) = mpsc::channel(4);
     tokio::spawn(Owner::new(seat, Arc::clone(&context.sink), consoles).run(inbox));
@@ -122,7 +112,7 @@ fn protocols(handle: &BoardHandle) -> Protocols {
 }
 
 fn options(
-    probe: &ProbeResource,
+    probe: &ProbePart,
     profile: &BoardProfile,
     described: Option<ChipDescription>,
 ) -> AttachOptions {

@@ -35,4 +35,4 @@ mod tests;
 mod tty;
 mod wire;
 
-pub use factory::{EmulatedProbeFactory, ProbeBoardFactory};
+pub use factory::{EmulatedProbeFactory, ProbeFactory};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jig_model::profile::{BoardProfile, DebugCore, FlashModel, MemoryKind, MemoryRegion};
-use jig_model::rig_file::ProbeResource;
+use jig_model::rig_file::ProbePart;
 use probe_rs::config::{Registry, TargetSelector};
 
 use super::{About, VirtualBoardError};
@@ -50,7 +50,7 @@ impl ChipDescription {
     /// Describes the board behind a place's probe, if it has to be: probe-rs does not know
     /// its chip, or the probe is served by a program, and the board emulated as described.
     /// A chip that the place names is what the place says it is.
-    pub fn at_place(profile: &BoardProfile, probe: &ProbeResource) -> Option<Self> {
+    pub fn at_place(profile: &BoardProfile, probe: &ProbePart) -> Option<Self> {
         let unknown = profile.chip.is_none() || probe.is_served();
         Self::of(profile).filter(|_| probe.chip.is_none() && unknown)
     }

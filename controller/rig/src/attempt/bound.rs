@@ -8,7 +8,7 @@ use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
     BindContext, BoardSink as _, DriverError, DriverFactory, PowerState, ProcessLedger, Protocols,
 };
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::Place;
 use tokio::time::timeout;
 
 use super::board::{Board, EventSink};
@@ -23,8 +23,8 @@ pub struct BindRequest<'a> {
     pub number: u32,
     /// The board.
     pub profile: &'a Arc<BoardProfile>,
-    /// What makes the place real.
-    pub resource: &'a Resource,
+    /// The place.
+    pub place: &'a Arc<Place>,
     /// Binds it.
     pub factory: &'a dyn DriverFactory,
     /// Where logs go.
@@ -57,7 +57,7 @@ impl Bound {
     /// # Errors
     /// The consoles cannot be captured, or the driver refuses.
     pub fn bind(request: BindRequest<'_>) -> Result<Self, AttemptError> {
-        let BindRequest { number, profile, resource, dir, clock, .. } = request;
+        let BindRequest { number, profile, place, dir, clock, .. } = request;
         let consoles = Consoles::start(profile, dir, number, &clock).map_err(AttemptError::Log)?;
         let lines = consoles.lines(dir, number);
         let primary = consoles.primary.clone();
@@ -65,7 +65,7 @@ impl Bound {
         let board = Arc::new(board);
         let protocols = request.factory.bind(BindContext {
             profile: Arc::clone(profile),
-            resource: resource.clone(),
+            place: Arc::clone(place),
             sink: Arc::clone(&board) as _,
             evidence: request.evidence.to_owned(),
             images: request.image_sets.to_owned(),

@@ -12,7 +12,7 @@ use jig_model::protocol::{
     BindContext, BoardSink as _, BoxFuture, DriverError, DriverFactory, Host, PowerState,
     ProcessLedger, Protocols,
 };
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::Place;
 use jig_model::{Cause, ConsoleName, RunEvent, Verdict, chain};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -44,13 +44,13 @@ pub struct AttemptRequest<'a> {
     pub profile: Arc<BoardProfile>,
     /// What to look for in its output; attempts of one run share it.
     pub patterns: Arc<RunPatterns>,
-    /// What makes the place real.
-    pub resource: &'a Resource,
+    /// The place.
+    pub place: &'a Arc<Place>,
     /// What to do.
     pub plan: &'a Plan,
     /// Images by the name the plan gives them; `None` is the command line's.
     pub images: &'a BTreeMap<Option<PathBuf>, Image>,
-    /// Binds the place's resource.
+    /// Binds the place.
     pub factory: &'a dyn DriverFactory,
     /// The machine Jig runs on.
     pub host: &'a dyn Host,
@@ -310,7 +310,7 @@ fn observe(
 fn bind(request: &AttemptRequest<'_>, board: &Arc<Board>) -> Result<Protocols, DriverError> {
     request.factory.bind(BindContext {
         profile: Arc::clone(&request.profile),
-        resource: request.resource.clone(),
+        place: Arc::clone(request.place),
         sink: Arc::clone(board) as _,
         evidence: request.evidence.to_owned(),
         images: request.image_sets.to_owned(),

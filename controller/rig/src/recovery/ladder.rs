@@ -10,6 +10,10 @@ use jig_model::recovery::{Recovery, RecoveryStep, Rung};
 pub struct Means {
     /// Its board is emulated: made anew at each start, with nothing left of the one before.
     pub emulated: bool,
+    /// A debug probe hangs on its board.
+    pub probe: bool,
+    /// Something resets its board without taking its power.
+    pub resets: bool,
     /// How long what switches the board's power may take for a power cycle, if anything
     /// switches it.
     pub outlet: Option<Duration>,
@@ -54,10 +58,16 @@ pub const ENUMERATION: Duration = Duration::from_secs(15);
 fn missing(step: RecoveryStep, means: &Means) -> Option<&'static str> {
     let unless = |has: bool, why: &'static str| (!has).then_some(why);
     match step {
-        RecoveryStep::Reopen | RecoveryStep::Reset | RecoveryStep::AttachUnderReset => unless(
-            !means.emulated,
-            "an emulated board is a new one at each start: restart-emulator is all of these",
-        ),
+        RecoveryStep::Reopen | RecoveryStep::Reset | RecoveryStep::AttachUnderReset
+            if means.emulated =>
+        {
+            Some("an emulated board is a new one at each start: restart-emulator is all of these")
+        }
+        RecoveryStep::Reopen => None,
+        RecoveryStep::Reset => {
+            unless(means.resets, "nothing resets the board without taking its power")
+        }
+        RecoveryStep::AttachUnderReset => unless(means.probe, "the place has no debug probe"),
         RecoveryStep::RestartEmulator => unless(means.emulated, "the board is not emulated"),
         RecoveryStep::ReflashKnownGood if means.emulated => {
             Some("an emulated board keeps no image from one start to the next")
@@ -78,7 +88,7 @@ fn missing(step: RecoveryStep, means: &Means) -> Option<&'static str> {
         RecoveryStep::Wait => None,
         RecoveryStep::FailOver => unless(
             !means.equivalents.is_empty(),
-            "no other place of the rig has this kind of board on the same kind of resource",
+            "no other place of the rig has this kind of board on the same parts",
         ),
         RecoveryStep::OutOfService => unless(
             !means.emulated,
@@ -105,13 +115,16 @@ mod tests {
     fn a_place_recovers_by_what_it_has_the_means_for() {
         let emulated = Means { emulated: true, known_good: true, ..Means::default() };
         assert_eq!(ladder_ended(&emulated), ["restart-emulator", "wait"]);
-        let bare = Means::default();
+        assert_eq!(ladder_ended(&Means::default()), ["reopen", "wait", "out-of-service"]);
+        let probed = Means { probe: true, resets: true, ..Means::default() };
         assert_eq!(
-            ladder_ended(&bare),
+            ladder_ended(&probed),
             ["reopen", "reset", "attach-under-reset", "wait", "out-of-service"]
         );
         let rich = Means {
             emulated: false,
+            probe: true,
+            resets: true,
             outlet: Some(Duration::from_secs(30)),
             known_good: true,
             hub: Some(Duration::from_secs(30)),

@@ -230,6 +230,8 @@ mod tests {
 
     fn all() -> Vec<Rung> {
         let means = Means {
+            probe: true,
+            resets: true,
             emulated: false,
             outlet: Some(Duration::ZERO),
             known_good: true,

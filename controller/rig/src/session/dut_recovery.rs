@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jig_model::protocol::{BoxFuture, CheckReport, DriverError, Power};
 use jig_model::recovery::{RecoveryEvent, RecoveryStep};
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::Place;
 use jig_model::{Cause, PlaceName, RunEvent, chain};
 use tokio::time::{Instant, sleep};
 
@@ -111,7 +111,7 @@ impl DutRecovery<'_, '_> {
                 self.cycle(Some(off)).await
             }
             RecoveryStep::HubCycle => {
-                let done = self.driver.bench.lab.cycle_hub(&self.driver.seat.place).await?;
+                let done = self.driver.bench.lab.cycle_hub(&self.driver.seat.place.name).await?;
                 self.comes_back().await;
                 Ok(done)
             }
@@ -122,7 +122,7 @@ impl DutRecovery<'_, '_> {
             RecoveryStep::FailOver => self.fail_over().await,
             RecoveryStep::OutOfService => {
                 let why = "no step of the ladder was proven to help";
-                self.driver.recorder.quarantine(&self.driver.seat.place, why);
+                self.driver.recorder.quarantine(&self.driver.seat.place.name, why);
                 Ok(format!("the place is out of service: {why}"))
             }
         }
@@ -145,13 +145,13 @@ impl DutRecovery<'_, '_> {
     }
 
     /// Binds the place under a number of its own.
-    fn bind(&mut self, resource: &Resource) -> Result<Bound, String> {
+    fn bind(&mut self, place: &Arc<Place>) -> Result<Bound, String> {
         self.driver.number += 1;
         let driver = &*self.driver;
         let request = BindRequest {
             number: driver.number,
             profile: &driver.seat.profile,
-            resource,
+            place,
             factory: driver.seat.factory,
             dir: driver.live.dir(),
             evidence: &driver.evidence(),
@@ -166,10 +166,10 @@ impl DutRecovery<'_, '_> {
     /// Asks the board itself. One that hangs on an outlet answers only with power.
     pub(super) async fn examined(
         &mut self,
-        resource: &Resource,
+        place: &Arc<Place>,
     ) -> Result<Vec<CheckReport>, String> {
         self.power_answers()?;
-        let mut bound = self.bind(resource)?;
+        let mut bound = self.bind(place)?;
         let outlet = self.driver.seat.outlet.is_some();
         let powered = match bound.protocols.power.as_mut().filter(|_| outlet) {
             Some(power) => power.on().await,
@@ -186,8 +186,8 @@ impl DutRecovery<'_, '_> {
     }
 
     async fn reset(&mut self) -> Result<String, String> {
-        let resource = self.driver.seat.resource.clone();
-        let mut bound = self.bind(&resource)?;
+        let place = Arc::clone(&self.driver.seat.place);
+        let mut bound = self.bind(&place)?;
         let done = async {
             // A board is reset by whoever holds it, so it is taken up first.
             let on = powered(&mut bound.protocols.power)?.on().await;
@@ -205,18 +205,19 @@ impl DutRecovery<'_, '_> {
     }
 
     async fn attach_under_reset(&mut self) -> Result<String, String> {
-        let Resource::Probe(mut probe) = self.driver.seat.resource.clone() else {
-            return Err("the board hangs on no probe".to_owned());
+        let mut place = Place::clone(&self.driver.seat.place);
+        let Some(probe) = &mut place.probe else {
+            return Err("the place has no debug probe".to_owned());
         };
         probe.under_reset = true;
-        let resource = Resource::Probe(probe);
-        verdict_of(&self.examined(&resource).await?)?;
+        let place = Arc::new(place);
+        verdict_of(&self.examined(&place).await?)?;
         Ok("the probe attached while the chip was held in reset".to_owned())
     }
 
     async fn cycle(&mut self, off_time: Option<Duration>) -> Result<String, String> {
-        let resource = self.driver.seat.resource.clone();
-        let mut bound = self.bind(&resource)?;
+        let place = Arc::clone(&self.driver.seat.place);
+        let mut bound = self.bind(&place)?;
         let done = match powered(&mut bound.protocols.power) {
             Ok(power) => power.cycle(off_time).await.map_err(|error| self.power_failed(&error)),
             Err(why) => Err(why),
@@ -232,21 +233,20 @@ impl DutRecovery<'_, '_> {
 
     /// Returns how long it is waited for what passes by itself.
     fn patience(&self) -> Duration {
-        let emulated = matches!(self.driver.seat.resource, Resource::Emulator(_));
-        if emulated { HOST } else { BACK }
+        if self.driver.seat.place.is_emulated() { HOST } else { BACK }
     }
 
     /// Waits until what the place stands on is well and its board answers again, if that comes at
     /// all: the proof that follows tells.
     async fn comes_back(&mut self) {
-        let resource = self.driver.seat.resource.clone();
+        let place = Arc::clone(&self.driver.seat.place);
         let until = Instant::now() + self.patience();
         while Instant::now() < until {
             // What was silent has time now, and may answer again.
             self.unanswered = 0;
-            let mut host = self.driver.bench.lab.host_checks(&self.driver.seat.place);
+            let mut host = self.driver.bench.lab.host_checks(&self.driver.seat.place.name);
             if verdict_of(&examine(&mut host, CHECK).await).is_ok()
-                && self.examined(&resource).await.is_ok_and(|seen| verdict_of(&seen).is_ok())
+                && self.examined(&place).await.is_ok_and(|seen| verdict_of(&seen).is_ok())
             {
                 return;
             }
@@ -257,16 +257,16 @@ impl DutRecovery<'_, '_> {
     /// Moves the run to the first equivalent place that is free.
     async fn fail_over(&mut self) -> Result<String, String> {
         let driver = &mut *self.driver;
-        let here = driver.seat.place.clone();
+        let here = driver.seat.place.name.clone();
         let mut taken: Vec<String> = Vec::new();
-        for spare in driver.bench.spare.iter().filter(|seat| seat.place != here) {
-            match driver.bench.lab.claim(&spare.place).await {
+        for spare in driver.bench.spare.iter().filter(|seat| seat.place.name != here) {
+            match driver.bench.lab.claim(&spare.place.name).await {
                 Ok(()) => {
                     driver.seat = spare.clone();
-                    let place: PlaceName = spare.place.clone();
+                    let place: PlaceName = spare.place.name.clone();
                     let noted = driver.live.note(|record| record.place = Some(place));
                     noted.map_err(|error| chain(&error))?;
-                    return Ok(format!("the run moved from place {here} to {}", spare.place));
+                    return Ok(format!("the run moved from place {here} to {}", spare.place.name));
                 }
                 Err(why) => taken.push(why),
             }
@@ -281,9 +281,10 @@ impl DutRecovery<'_, '_> {
             return proof(false, why);
         }
         let mut reports =
-            examine(&mut self.driver.bench.lab.host_checks(&self.driver.seat.place), CHECK).await;
-        let resource = self.driver.seat.resource.clone();
-        match self.examined(&resource).await {
+            examine(&mut self.driver.bench.lab.host_checks(&self.driver.seat.place.name), CHECK)
+                .await;
+        let place = Arc::clone(&self.driver.seat.place);
+        match self.examined(&place).await {
             Ok(more) => reports.extend(more),
             Err(why) => return proof(false, why),
         }
@@ -292,7 +293,7 @@ impl DutRecovery<'_, '_> {
         }
         if self.recorded {
             let event = HealthEvent::Checked(reports.clone());
-            self.driver.recorder.note(&self.driver.seat.place, &event);
+            self.driver.recorder.note(&self.driver.seat.place.name, &event);
         }
         let mut found = match verdict_of(&reports) {
             Ok(found) => found,

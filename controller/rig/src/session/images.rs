@@ -9,7 +9,7 @@ use jig_model::Fault;
 use jig_model::image::{Image, ImageError, ImageSource};
 use jig_model::plan::{ActionKind, Plan};
 use jig_model::profile::{BoardProfile, Deploy};
-use jig_model::rig_file::Resource;
+use jig_model::rig_file::Place;
 use nix::errno::Errno;
 
 use super::storage_retry::Passing;
@@ -116,15 +116,11 @@ pub(super) fn read(
     plan: &Plan,
     given: Option<&Path>,
     board: &BoardProfile,
-    resource: &Resource,
+    place: &Place,
 ) -> Result<ReadImages, ImagesError> {
-    // The flash of a real board keeps what an earlier run has put there; an emulated one is
-    // blank at the start of each run.
-    let boots_alone = match (board.deploy_on(resource), resource) {
-        (Deploy::ImageSet | Deploy::Command(_), _) => true,
-        (Deploy::Probe, Resource::Probe(_)) => true,
-        (Deploy::Probe, Resource::Emulator(_)) | (Deploy::EmulatorLoader, _) => false,
-    };
+    // The flash of a real board keeps what somebody has put there; an emulated one is blank at
+    // the start of each run.
+    let boots_alone = !place.is_emulated() || board.deploy_at(place) == Some(Deploy::ImageSet);
     let takes_images = !board.memory.is_empty();
     let name = || board.id.to_string();
     if given.is_some() && !takes_images {

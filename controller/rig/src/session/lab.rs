@@ -6,15 +6,13 @@ use std::time::Duration;
 use jig_model::PlaceName;
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{BoxFuture, DriverFactory, HealthCheck};
-use jig_model::rig_file::{Canary, Resource};
+use jig_model::rig_file::{Canary, Place};
 
 /// A place that a run can be made on.
 #[derive(Clone)]
 pub struct Seat<'a> {
-    /// Its name.
-    pub place: PlaceName,
-    /// What makes it real.
-    pub resource: Resource,
+    /// What it is made of.
+    pub place: Arc<Place>,
     /// Its board, with the consoles it has there.
     pub profile: Arc<BoardProfile>,
     /// Binds it.

@@ -10,6 +10,7 @@
 //!
 //! *What passes is not noted.* The end of the run tells the same, and would count twice.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::protocol::{CheckReport, HealthCheck};
@@ -66,7 +67,7 @@ impl Preflight {
     /// Begins to look at what the place of a run stands on. Call within a tokio runtime.
     pub(super) fn begin(lab: &dyn Lab, request: &SessionRequest) -> Self {
         let mut looking = JoinSet::new();
-        let checks = lab.start_checks(&request.place);
+        let checks = lab.start_checks(&request.place.name);
         if !checks.should.is_empty() {
             looking.spawn(look(checks));
         }
@@ -133,7 +134,7 @@ impl RunDriver<'_> {
             self.events.emit(RunEvent::Health(report.clone()));
         }
         if !reports.is_empty() {
-            self.recorder.note(&self.seat.place, &HealthEvent::Checked(reports));
+            self.recorder.note(&self.seat.place.name, &HealthEvent::Checked(reports));
         }
         let mut notes: Vec<String> =
             findings.should.iter().map(|one| format!("before the test: {}", one.words())).collect();
@@ -152,18 +153,18 @@ impl RunDriver<'_> {
 
     /// Tells whether the place is known not to be well.
     fn ill(&self) -> bool {
-        let health = self.bench.health.and_then(|store| store.of(&self.seat.place).ok());
+        let health = self.bench.health.and_then(|store| store.of(&self.seat.place.name).ok());
         health.is_some_and(|health| health.state != HealthState::Healthy)
     }
 
     /// Asks the board itself; says what is wrong with it.
     async fn asked(&mut self) -> Result<(), String> {
-        let (cancel, resource) = (self.cancel.clone(), self.seat.resource.clone());
+        let (cancel, place) = (self.cancel.clone(), Arc::clone(&self.seat.place));
         let mut recovery = DutRecovery::new(self, false);
         let reports = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
-            reports = recovery.examined(&resource) => reports?,
+            reports = recovery.examined(&place) => reports?,
         };
         for report in reports.iter().filter(|report| !report.ok) {
             self.events.emit(RunEvent::Health(report.clone()));

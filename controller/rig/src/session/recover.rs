@@ -7,8 +7,8 @@ use std::time::Duration;
 use jig_model::plan::default_plan;
 use jig_model::profile::BoardProfile;
 use jig_model::recovery::{RecoveryStep, Rung};
-use jig_model::rig_file::{Canary, Resource};
-use jig_model::{Cause, PlaceName, Verdict};
+use jig_model::rig_file::{Canary, Place};
+use jig_model::{Cause, Verdict};
 use tracing::Instrument as _;
 
 use super::dut_recovery::DutRecovery;
@@ -29,9 +29,7 @@ const PLAN: &str = "recover";
 /// Which place to recover, and how.
 pub struct RecoverRequest {
     /// The place.
-    pub place: PlaceName,
-    /// What makes it real.
-    pub resource: Resource,
+    pub place: Arc<Place>,
     /// Its board.
     pub profile: Arc<BoardProfile>,
     /// The place's known-good image, where somebody declares one; its path resolved.
@@ -94,14 +92,14 @@ pub async fn recover(
     observer: Arc<dyn Observer>,
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
-    let RecoverRequest { place, resource, profile, canary, extent } = request;
+    let RecoverRequest { place, profile, canary, extent } = request;
     // It is this place that is to work again.
     let bench = &Bench { spare: &[], ..bench.clone() };
     let (factory, outlet) = (bench.factory, bench.outlet);
-    let seat = Seat { place, resource, profile, factory, outlet, canary };
+    let seat = Seat { place, profile, factory, outlet, canary };
     let new = NewRun {
         jig_version: bench.version.to_owned(),
-        place: Some(seat.place.clone()),
+        place: Some(seat.place.name.clone()),
         board: Some(seat.profile.id.clone()),
         plan: Some(PlanRecord { name: PLAN.to_owned(), origin: "built-in".to_owned() }),
         images: Vec::new(),
@@ -186,7 +184,7 @@ async fn prove(driver: &mut RunDriver<'_>) -> Option<Proof> {
 /// Proves it again as often as the place's record asks for, so that it is in service at the end.
 async fn confirmed(driver: &mut RunDriver<'_>, words: String) -> Verdict {
     for _ in 0..MOST_PROOFS {
-        let health = driver.bench.health.and_then(|store| store.of(&driver.seat.place).ok());
+        let health = driver.bench.health.and_then(|store| store.of(&driver.seat.place.name).ok());
         if health.is_none_or(|health| health.passes_needed == 0) {
             break;
         }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::image::Image;
-use jig_model::plan::Plan;
+use jig_model::plan::{ActionKind, Plan};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{DriverFactory, Host, ProcessLedger};
-use jig_model::rig_file::{Canary, Resource};
-use jig_model::{Cause, ConsoleName, Fault, PlaceName, RunEvent, Verdict, VerdictKind};
+use jig_model::rig_file::{Canary, MissingPart, Needed, Place};
+use jig_model::{Cause, ConsoleName, Fault, RunEvent, Verdict, VerdictKind};
 
 use tracing::Instrument as _;
 
@@ -45,9 +45,7 @@ pub trait Observer: Send + Sync {
 /// What to run, and where.
 pub struct SessionRequest {
     /// The place.
-    pub place: PlaceName,
-    /// What makes it real.
-    pub resource: Resource,
+    pub place: Arc<Place>,
     /// Its board.
     pub profile: Arc<BoardProfile>,
     /// What to do.
@@ -67,7 +65,7 @@ pub struct SessionRequest {
 pub struct Bench<'a> {
     /// Where runs are kept.
     pub store: &'a RunStore,
-    /// Binds the place's resource.
+    /// Binds the place.
     pub factory: &'a dyn DriverFactory,
     /// How long something of the lab may take to cycle the place's power, if anything switches
     /// it.
@@ -106,6 +104,9 @@ pub enum SessionError {
         /// What is missing.
         missing: String,
     },
+    /// The place lacks a part that the plan needs.
+    #[error(transparent)]
+    Missing(#[from] MissingPart),
     /// The run's directory cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,7 +117,7 @@ impl SessionError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Images(error) => error.fault(),
-            Self::Unfit { .. } => Fault::Profile,
+            Self::Unfit { .. } | Self::Missing(_) => Fault::Profile,
             Self::Store(error) => error.fault(),
         }
     }
@@ -137,10 +138,11 @@ pub async fn run(
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
     check_requirements(&request)?;
+    check_parts(&request)?;
     let look = Preflight::begin(bench.lab, &request);
     let given = request.image.as_deref();
-    let (plan, profile, resource) = (&request.plan, &request.profile, &request.resource);
-    let read = retried(|| images::read(plan, given, profile, resource)).await?;
+    let (plan, profile, place) = (&request.plan, &request.profile, &request.place);
+    let read = retried(|| images::read(plan, given, profile, place)).await?;
     let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
     let mut live =
         retried(|| bench.store.begin(new_run(&request, &read, bench), Arc::clone(&clock))).await?;
@@ -150,8 +152,7 @@ pub async fn run(
     let events = RunEvents::new(&live, &observer);
     let recorder = HealthRecorder::new(bench.health, live.id().clone());
     let seat = Seat {
-        place: request.place.clone(),
-        resource: request.resource.clone(),
+        place: Arc::clone(&request.place),
         profile: Arc::clone(&request.profile),
         factory: bench.factory,
         outlet: bench.outlet,
@@ -197,7 +198,7 @@ pub async fn run(
     let put_back = driver.put_back().instrument(span.clone()).await?;
     syncing.append(&mut driver.syncing);
     verdicts.extend(durable(syncing).await);
-    let (place, events) = (driver.seat.place.clone(), Arc::clone(&driver.events));
+    let (place, events) = (driver.seat.place.name.clone(), Arc::clone(&driver.events));
     let mut verdict = combine(&verdicts);
     verdict.notes.extend(put_back);
     events.own_up(&mut verdict);
@@ -232,7 +233,7 @@ fn new_run(request: &SessionRequest, read: &ReadImages, bench: &Bench<'_>) -> Ne
     });
     NewRun {
         jig_version: bench.version.to_owned(),
-        place: Some(request.place.clone()),
+        place: Some(request.place.name.clone()),
         board: Some(request.profile.id.clone()),
         plan: Some(PlanRecord {
             name: request.plan.name.to_string(),
@@ -259,6 +260,25 @@ async fn keep(
         kept.insert(name, Image { path, ..read.image });
     }
     Ok(kept)
+}
+
+/// Checks that the place has the parts that the plan's actions are done with.
+fn check_parts(request: &SessionRequest) -> Result<(), MissingPart> {
+    let (place, plan, board) = (&request.place, &request.plan, &request.profile);
+    let by = format!("plan {}", plan.name);
+    place.needs(Needed::Console, board, &by)?;
+    let steps = plan.stages.iter().flat_map(|stage| &stage.steps);
+    let actions = steps.flat_map(|step| &step.behaviors).flat_map(|behavior| &behavior.actions);
+    for action in actions {
+        let needed = match action.kind {
+            ActionKind::Power { .. } => Needed::Boot,
+            ActionKind::Reset => Needed::Reset,
+            ActionKind::Deploy { .. } => Needed::Flasher,
+            _ => continue,
+        };
+        place.needs(needed, board, &by)?;
+    }
+    Ok(())
 }
 
 fn check_requirements(request: &SessionRequest) -> Result<(), SessionError> {

@@ -12,7 +12,6 @@ use jig_model::plan::Plan;
 use jig_model::profile::DeployMethod;
 use jig_model::protocol::ProcessLedger;
 use jig_model::recovery::Rung;
-use jig_model::rig_file::Resource;
 use jig_model::{Cause, Purpose, RunEvent, Verdict, VerdictKind};
 
 use super::dut_recovery::DutRecovery;
@@ -125,11 +124,11 @@ impl RunDriver<'_> {
         within: Duration,
     ) -> LadderOutcome {
         let cancel = self.cancel.clone();
-        let place = self.seat.place.clone();
+        let place = self.seat.place.name.clone();
         let mut recovery = DutRecovery::new(self, false);
         let outcome = run_ladder(cause, rungs, within, &mut recovery, &cancel).await;
         // A place that the run had to leave was not recovered.
-        let recovered_by = outcome.recovered_by.filter(|_| self.seat.place == place);
+        let recovered_by = outcome.recovered_by.filter(|_| self.seat.place.name == place);
         self.recorder.ladder_ended(
             &place,
             cause,
@@ -150,7 +149,7 @@ impl RunDriver<'_> {
         if made.kind != VerdictKind::Cancelled {
             let (passed, words) =
                 (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
-            self.recorder.canary(&self.seat.place, passed, &words);
+            self.recorder.canary(&self.seat.place.name, passed, &words);
         }
         Ok(match made.kind {
             VerdictKind::Pass => Control::Passed(format!(
@@ -173,7 +172,8 @@ impl RunDriver<'_> {
         let (plan, read, name) = if let Some(canary) = &self.seat.canary {
             let Ok(read) = images::read_one(&canary.image, &self.seat.profile) else {
                 let path = canary.image.display();
-                let text = format!("the canary {path} of place {} cannot be read", self.seat.place);
+                let text =
+                    format!("the canary {path} of place {} cannot be read", self.seat.place.name);
                 self.events.emit(RunEvent::Note { text });
                 return Ok(None);
             };
@@ -181,11 +181,10 @@ impl RunDriver<'_> {
             let name = format!("canary.{}", read.image.format.extension());
             (plan, read, name)
         } else {
-            let (Some(places), Resource::Emulator(_)) = (self.bench.places, &self.seat.resource)
-            else {
+            let Some(places) = self.bench.places.filter(|_| self.seat.place.is_emulated()) else {
                 return Ok(None);
             };
-            let known = places.known_good(&self.seat.place, &self.seat.profile.id);
+            let known = places.known_good(&self.seat.place.name, &self.seat.profile.id);
             let Some((known, bytes)) = known else { return Ok(None) };
             let name = format!("known-good.{}", known.image.extension());
             let Some(read) = images::of_bytes(&name, bytes, &self.seat.profile) else {
@@ -222,7 +221,7 @@ impl RunDriver<'_> {
             attempt,
             profile: Arc::clone(&self.seat.profile),
             patterns: Arc::clone(&self.patterns),
-            resource: &self.seat.resource,
+            place: &self.seat.place,
             plan,
             images,
             factory: self.seat.factory,
@@ -282,10 +281,11 @@ impl RunDriver<'_> {
     /// Puts the run's own image back on a board that keeps what was put on it last; says what
     /// became of it if the known-good image had taken its place.
     pub(super) async fn put_back(&mut self) -> Result<Option<String>, StoreError> {
-        let keeps = match self.seat.profile.deploy_on(&self.seat.resource).method() {
+        let deploy = self.seat.profile.deploy_at(&self.seat.place);
+        let keeps = deploy.is_some_and(|deploy| match deploy.method() {
             DeployMethod::Probe | DeployMethod::Command => true,
             DeployMethod::EmulatorLoader | DeployMethod::ImageSet => false,
-        };
+        });
         let Some(plan) = deploy_plan(self.plan).filter(|_| keeps && self.displaced) else {
             return Ok(None);
         };
@@ -316,7 +316,7 @@ impl RunDriver<'_> {
             let until = until.map(|pattern| pattern.as_str().to_owned());
             let board = &self.seat.profile.id;
             let passed = Passed { board, format, bytes: &bytes, until, took_ms };
-            places.keep_known_good(&self.seat.place, &passed, Timestamp::now())
+            places.keep_known_good(&self.seat.place.name, &passed, Timestamp::now())
         });
         if let Err(error) = kept {
             tracing::warn!(error = jig_model::chain(&error), "known-good image not kept");
@@ -327,7 +327,7 @@ impl RunDriver<'_> {
     /// believed again.
     pub(super) fn doubt(&self, more: Option<u32>) {
         let Some(places) = self.bench.places.filter(|_| self.seat.canary.is_none()) else { return };
-        if let Err(error) = places.doubt_known_good(&self.seat.place, more) {
+        if let Err(error) = places.doubt_known_good(&self.seat.place.name, more) {
             tracing::warn!(error = jig_model::chain(&error), "known-good image not noted");
         }
     }
@@ -384,13 +384,15 @@ impl RunDriver<'_> {
 
 /// Says what a place can be recovered with.
 pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means {
-    let emulated = matches!(seat.resource, Resource::Emulator(_));
-    let spare = spare.iter().filter(|spare| spare.place != seat.place);
+    let emulated = seat.place.is_emulated();
+    let spare = spare.iter().filter(|spare| spare.place.name != seat.place.name);
     Means {
         emulated,
+        probe: seat.place.has_probe(),
+        resets: seat.place.resets(),
         outlet: seat.outlet,
         known_good: emulated || seat.canary.is_some(),
-        hub: lab.hub_within(&seat.place),
-        equivalents: spare.map(|spare| spare.place.clone()).collect(),
+        hub: lab.hub_within(&seat.place.name),
+        equivalents: spare.map(|spare| spare.place.name.clone()).collect(),
     }
 }

@@ -20,6 +20,8 @@ mod gdb;
 mod monitor;
 mod qtest;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

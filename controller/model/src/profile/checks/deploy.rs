@@ -1,7 +1,8 @@
 //! Checks of how an image gets onto the board.
 
 use super::Subject;
-use crate::document::{Located, did_you_mean};
+use crate::document::{Findings, Located, did_you_mean};
+use crate::pattern::Pattern;
 use crate::profile::deploy::{DeployMethod, DeployPart, deploy_parts};
 use crate::profile::limits::WAIT_RANGE;
 use crate::profile::placeholder::is_name;
@@ -87,24 +88,57 @@ pub(super) fn program_is_a_plain_name(subject: &Subject<'_>, check: &'static str
         let help = "no path, no placeholder and no arguments: it is looked up in PATH";
         subject.findings.add(check, program.at(), message, help);
     }
-    if let Some(list) = deploy.argv.as_ref().filter(|list| list.value.len() > MAX_ARGS) {
-        let message = format!("more than {MAX_ARGS} arguments");
-        subject.findings.add(check, list.at(), message, "write them into a file of the flasher");
-    }
-    for arg in argv(deploy).iter().skip(1) {
-        if arg.value.len() > MAX_ARG || arg.value.contains('\0') {
-            let message = format!("an argument has at most {MAX_ARG} bytes, none of them zero");
-            subject.findings.add(check, arg.at(), message, "shorten it");
-        }
-    }
+    arguments_are_sound(deploy.argv.as_ref(), check, subject.findings);
 }
 
 pub(super) fn placeholders_can_be_filled(subject: &Subject<'_>, check: &'static str) {
     let Some(deploy) = subject.deploy() else { return };
-    let args = argv(deploy).get(1..).unwrap_or_default();
+    placeholders_are_known(deploy.argv.as_ref(), check, subject.findings);
+}
+
+pub(super) fn codes_are_exit_codes(subject: &Subject<'_>, check: &'static str) {
+    let Some(deploy) = subject.deploy() else { return };
+    codes_are_sound(deploy.success_codes.as_ref(), check, subject.findings);
+}
+
+pub(super) fn progress_is_captured(subject: &Subject<'_>, check: &'static str) {
+    let Some(deploy) = subject.deploy() else { return };
+    progress_has_a_group(deploy.progress_pattern.as_ref(), check, subject.findings);
+}
+
+pub(super) fn time_is_sane(subject: &Subject<'_>, check: &'static str) {
+    let timeout = subject.deploy().and_then(|deploy| deploy.timeout.as_ref());
+    super::board::within(subject, check, timeout, &WAIT_RANGE, super::board::show_duration);
+}
+
+/// An argument list as it is written.
+type Argv = Located<Vec<Located<String>>>;
+
+/// Checks what holds of a flasher's arguments whoever names it.
+pub(crate) fn arguments_are_sound(argv: Option<&Argv>, check: &'static str, findings: &Findings) {
+    let Some(list) = argv else { return };
+    if list.value.len() > MAX_ARGS {
+        let message = format!("more than {MAX_ARGS} arguments");
+        findings.add(check, list.at(), message, "write them into a file of the flasher");
+    }
+    for arg in list.value.iter().skip(1) {
+        if arg.value.len() > MAX_ARG || arg.value.contains('\0') {
+            let message = format!("an argument has at most {MAX_ARG} bytes, none of them zero");
+            findings.add(check, arg.at(), message, "shorten it");
+        }
+    }
+}
+
+/// Checks that a flasher learns what to flash, and that its placeholders are known.
+pub(crate) fn placeholders_are_known(
+    argv: Option<&Argv>,
+    check: &'static str,
+    findings: &Findings,
+) {
+    let Some(list) = argv.filter(|list| !list.value.is_empty()) else { return };
     let mut image = false;
     let mut sound = true;
-    for arg in args {
+    for arg in list.value.iter().skip(1) {
         match deploy_parts(&arg.value) {
             Ok(parts) => image |= parts.contains(&DeployPart::Image),
             Err(error) => {
@@ -114,43 +148,41 @@ pub(super) fn placeholders_can_be_filled(subject: &Subject<'_>, check: &'static 
                     "{" | "}" => "write `{{` or `}}` for a brace itself".to_owned(),
                     text => did_you_mean(text, known),
                 };
-                subject.findings.add(check, arg.at(), error.to_string(), help);
+                findings.add(check, arg.at(), error.to_string(), help);
             }
         }
     }
-    if !image && sound && !argv(deploy).is_empty() {
-        let place = deploy.argv.as_ref().and_then(Located::at);
+    if !image && sound {
         let message = "no argument holds `{image}`, so the flasher would not learn what to flash";
         let help = "put `{image}` where the flasher takes the file's path";
-        subject.findings.add(check, place, message, help);
+        findings.add(check, list.at(), message, help);
     }
 }
 
-pub(super) fn codes_are_exit_codes(subject: &Subject<'_>, check: &'static str) {
-    let Some(codes) = subject.deploy().and_then(|deploy| deploy.success_codes.as_ref()) else {
-        return;
-    };
+/// Checks the exit codes that mean success.
+pub(crate) fn codes_are_sound(
+    codes: Option<&Located<Vec<Located<i32>>>>,
+    check: &'static str,
+    findings: &Findings,
+) {
+    let Some(codes) = codes else { return };
     if codes.value.is_empty() {
         let message = "no exit code would mean success";
-        subject.findings.add(check, codes.at(), message, "write `[0]`, or remove the line");
+        findings.add(check, codes.at(), message, "write `[0]`, or remove the line");
     }
     for code in codes.value.iter().filter(|code| !(0..=255).contains(&code.value)) {
-        subject.findings.add(check, code.at(), "this is no exit code", "use 0 to 255");
+        findings.add(check, code.at(), "this is no exit code", "use 0 to 255");
     }
 }
 
-pub(super) fn progress_is_captured(subject: &Subject<'_>, check: &'static str) {
-    let Some(pattern) = subject.deploy().and_then(|deploy| deploy.progress_pattern.as_ref()) else {
-        return;
-    };
-    if pattern.value.groups() == 0 {
-        let message = "the pattern has no group that captures the percentage";
-        let help = "put the digits into parentheses and end with what follows: '(\\d+) ?%'";
-        subject.findings.add(check, pattern.at(), message, help);
-    }
-}
-
-pub(super) fn time_is_sane(subject: &Subject<'_>, check: &'static str) {
-    let timeout = subject.deploy().and_then(|deploy| deploy.timeout.as_ref());
-    super::board::within(subject, check, timeout, &WAIT_RANGE, super::board::show_duration);
+/// Checks that a percentage can be read.
+pub(crate) fn progress_has_a_group(
+    pattern: Option<&Located<Pattern>>,
+    check: &'static str,
+    findings: &Findings,
+) {
+    let Some(pattern) = pattern.filter(|pattern| pattern.value.groups() == 0) else { return };
+    let message = "the pattern has no group that captures the percentage";
+    let help = "put the digits into parentheses and end with what follows: '(\\d+) ?%'";
+    findings.add(check, pattern.at(), message, help);
 }

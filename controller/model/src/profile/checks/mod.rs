@@ -13,6 +13,9 @@ use super::FaultSets;
 use super::raw::RawProfile;
 use crate::document::{Findings, Located};
 
+pub(crate) use deploy::{
+    arguments_are_sound, codes_are_sound, placeholders_are_known, progress_has_a_group,
+};
 pub(crate) use emulation::emulator_args;
 
 /// The profile under check.

@@ -123,6 +123,26 @@ pub(in super::super) fn check_outlet(
     }
 }
 
+/// Checks the outlet that resets a place: device, outlet and how long it stays off.
+pub(in super::super) fn check_reset_outlet(
+    (device, outlet, off_time): (
+        &Option<Located<DeviceName>>,
+        &Option<Located<String>>,
+        &Option<Located<Duration>>,
+    ),
+    at: Option<Range<usize>>,
+    devices: &Devices,
+    findings: &Findings,
+) {
+    within(off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
+    if device.is_none() {
+        let help = "add `device = \"...\"`, the name of a [[power]]";
+        findings.add("rig::reset", at, "which device switches this outlet?", help);
+        return;
+    }
+    named(device, outlet, at, devices, findings);
+}
+
 /// Checks what a hub says of its power.
 pub(in super::super) fn check_hub_outlet(
     power: &Located<RawPlacePower>,
@@ -139,12 +159,12 @@ pub(in super::super) fn check_hub_outlet(
     }
 }
 
-/// Returns where a place calls its console the power sense of its power, if it does.
-pub(in super::super) fn console_is_sense(power: &RawPlacePower) -> Option<Range<usize>> {
+/// Returns the word by which a place names the power sense of its power, and where, if it does.
+pub(in super::super) fn sense_word(power: &RawPlacePower) -> Option<(SenseWord, Range<usize>)> {
     let sense = power.sense.as_ref()?;
     match sense.value {
-        RawSense::Word(SenseWord::Console) => sense.at(),
-        RawSense::Word(_) | RawSense::Outlet(_) => None,
+        RawSense::Word(word) => Some((word, sense.span.clone())),
+        RawSense::Outlet(_) => None,
     }
 }
 

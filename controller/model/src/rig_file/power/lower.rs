@@ -97,6 +97,18 @@ pub(in super::super) fn lower_outlet(
     Some(PlacePower { device, outlet, off_time: raw.off_time.map(|time| time.value), sense })
 }
 
+/// Lowers an outlet that resets a place.
+pub(in super::super) fn lower_reset_outlet(
+    device: Located<DeviceName>,
+    outlet: Option<Located<String>>,
+    off_time: Option<Duration>,
+    devices: &super::Devices,
+) -> Option<PlacePower> {
+    let device = device.value;
+    let outlet = outlet_of(&device, outlet, devices);
+    Some(PlacePower { device, outlet, off_time, sense: None })
+}
+
 /// Gives an outlet its one name, or two places on it would not know of each other.
 fn outlet_of(
     device: &DeviceName,

@@ -6,9 +6,11 @@ mod raw;
 
 use std::collections::BTreeMap;
 
-pub(super) use checks::{check_device, check_hub_outlet, check_outlet, console_is_sense};
-pub(super) use lower::{lower_device, lower_outlet};
-pub(super) use raw::{RawPlacePower, RawPower};
+pub(super) use checks::{
+    check_device, check_hub_outlet, check_outlet, check_reset_outlet, sense_word,
+};
+pub(super) use lower::{lower_device, lower_outlet, lower_reset_outlet};
+pub(super) use raw::{RawPlacePower, RawPower, SenseWord};
 
 use crate::DeviceName;
 use crate::power::OutletRule;

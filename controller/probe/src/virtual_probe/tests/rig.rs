@@ -10,7 +10,7 @@ use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::protocol::{BindContext, BoardSink, BoxFuture, ProcessLedger, Protocols, Wire};
-use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::rig_file::{EmulatorPart, Place};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -89,9 +89,10 @@ impl Rig {
             .build()
             .unwrap();
         let dir = tempfile::tempdir().unwrap();
+        let place = Place::new("p".parse().unwrap(), profile.id.clone());
         let context = BindContext {
             profile: Arc::clone(&profile),
-            resource: Resource::Emulator(EmulatorResource::default()),
+            place: Arc::new(place.with_emulator(EmulatorPart::default())),
             sink: Arc::clone(&seen) as _,
             evidence: dir.path().to_owned(),
             images: dir.path().to_owned(),

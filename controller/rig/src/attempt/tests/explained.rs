@@ -73,10 +73,6 @@ impl Rich {
 }
 
 impl DriverFactory for Rich {
-    fn kind(&self) -> &'static str {
-        "rich"
-    }
-
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
         let mut protocols = self.bench.bind(context)?;
         protocols.debug = Some(Box::new(self.clone()));
@@ -365,9 +361,6 @@ async fn a_core_dump_outside_of_the_run_is_not_pointed_at() {
     /// Leaves its core dump where it likes.
     struct Stray(Rich);
     impl DriverFactory for Stray {
-        fn kind(&self) -> &'static str {
-            "stray"
-        }
         fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
             let mut protocols = self.0.bench.bind(context)?;
             protocols.debug = Some(Box::new(Stray(self.0.clone())));

@@ -13,7 +13,7 @@ use jig_model::protocol::{
     BindContext, BoxFuture, CommandEnd, DriverError, DriverFactory, Flasher, Host, NoLedger, Power,
     PowerState, Protocols, Reset, SharedSink, WireNews,
 };
-use jig_model::rig_file::{EmulatorResource, Resource};
+use jig_model::rig_file::{EmulatorPart, Place};
 use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
 use tokio::task::JoinSet;
 
@@ -256,7 +256,7 @@ impl Bench {
         perform(AttemptRequest {
             attempt: 1,
             profile: self.profile(),
-            resource: &Resource::Emulator(EmulatorResource::default()),
+            place: &Arc::new(emulated()),
             plan: &parse(plan),
             images: &BTreeMap::from([(None, image)]),
             factory,
@@ -292,6 +292,12 @@ impl Bench {
     }
 }
 
+/// Returns an emulated place.
+pub(crate) fn emulated() -> Place {
+    Place::new("fake".parse().unwrap(), "fake".parse().unwrap())
+        .with_emulator(EmulatorPart::default())
+}
+
 /// Builds a plan of one behaviour with these actions.
 pub(crate) fn plan(actions: &str) -> String {
     plan_of(1, actions)
@@ -309,10 +315,6 @@ pub(crate) fn parse(text: &str) -> Plan {
 }
 
 impl DriverFactory for Bench {
-    fn kind(&self) -> &'static str {
-        "fake"
-    }
-
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
         if let Call::Fails(cause) = self.bind {
             return Err(DriverError::new(cause, "as scripted"));

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use jig_model::protocol::{Host, ProcessLedger};
-use jig_model::rig_file::{EmulatorResource, Resource};
 use jig_model::{Cause, ConsoleName, RunEvent, RunId, VerdictKind};
 
 use super::{Bench, NoLab, Observer, SessionError, SessionRequest, run};
@@ -42,8 +41,7 @@ async fn made(
     // A board that boots by itself needs no image file.
     board.profile.push_str(SET);
     let request = SessionRequest {
-        place: "fake".parse().unwrap(),
-        resource: Resource::Emulator(EmulatorResource::default()),
+        place: Arc::new(fake::emulated()),
         profile: board.profile(),
         plan: parse(text),
         image: None,

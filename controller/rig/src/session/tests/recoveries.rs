@@ -12,7 +12,7 @@ use jig_model::protocol::{
     PowerState, ProcessLedger, Protocols,
 };
 use jig_model::recovery::{RecoveryEvent, RecoveryStep};
-use jig_model::rig_file::{EmulatorResource, ProbeResource, Resource};
+use jig_model::rig_file::{Place, ProbePart};
 use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
 
 use super::super::{
@@ -74,10 +74,6 @@ impl HealthCheck for Check {
 }
 
 impl DriverFactory for Script {
-    fn kind(&self) -> &'static str {
-        "script"
-    }
-
     fn bind(&self, context: BindContext) -> Result<Protocols, DriverError> {
         let bind = self.binds.lock().unwrap().pop_front().expect("more binds than scripted");
         let (boots, answer) = match bind {
@@ -137,7 +133,7 @@ impl Observer for Seen {
 /// A run on a scripted place.
 pub(super) struct Case {
     binds: Vec<Bind>,
-    resource: Resource,
+    place: Place,
     known_good: bool,
     pub(super) max_recoveries: u32,
     repeat: u32,
@@ -155,15 +151,16 @@ pub(super) struct Case {
 /// Loads one byte.
 const HEX: &str = ":0100000001FE\n:00000001FF\n";
 
-fn emulated() -> Resource {
-    Resource::Emulator(EmulatorResource::default())
+fn real() -> Place {
+    let place = Place::new("fake".parse().unwrap(), "fake".parse().unwrap());
+    place.with_probe(ProbePart::default())
 }
 
 impl Case {
     pub(super) fn of(binds: Vec<Bind>) -> Self {
         Self {
             binds,
-            resource: emulated(),
+            place: fake::emulated(),
             known_good: false,
             max_recoveries: 2,
             repeat: 1,
@@ -188,8 +185,8 @@ impl Case {
     async fn recovered(self, extent: Extent) -> RunRecord {
         self.with(|request, bench, seen| {
             Box::pin(async move {
-                let SessionRequest { place, resource, profile, canary, .. } = request;
-                let request = RecoverRequest { place, resource, profile, canary, extent };
+                let SessionRequest { place, profile, canary, .. } = request;
+                let request = RecoverRequest { place, profile, canary, extent };
                 recover(request, bench, seen, CancelToken::new()).await.unwrap()
             })
         })
@@ -225,8 +222,7 @@ impl Case {
             places.keep_known_good(&place, &passed, jiff::Timestamp::UNIX_EPOCH).unwrap();
         }
         let spare = Seat {
-            place: "other".parse().unwrap(),
-            resource: self.resource.clone(),
+            place: Arc::new(Place { name: "other".parse().unwrap(), ..self.place.clone() }),
             profile: Arc::clone(&profile),
             factory: &there,
             outlet: None,
@@ -234,8 +230,7 @@ impl Case {
         };
         let spares = if self.spare.is_empty() { vec![] } else { vec![spare] };
         let request = SessionRequest {
-            place,
-            resource: self.resource,
+            place: Arc::new(self.place),
             profile,
             plan: test_plan(),
             image: None,
@@ -246,7 +241,7 @@ impl Case {
         let store = RunStore::new(root.path());
         let health_store = HealthStore::open(&HealthStore::path_in(root.path())).unwrap();
         for event in &self.before {
-            health_store.note(&request.place, jiff::Timestamp::UNIX_EPOCH, event).unwrap();
+            health_store.note(&request.place.name, jiff::Timestamp::UNIX_EPOCH, event).unwrap();
         }
         let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
         let bench = Bench {
@@ -465,18 +460,15 @@ async fn who_asks_to_stop_before_the_rig_is_cleared_leaves_nobody_blamed() {
 
 #[tokio::test]
 async fn a_real_board_is_not_given_an_image_that_nobody_declared() {
-    let resource = Resource::Probe(ProbeResource::default());
-    let case = Case { known_good: true, resource, ..Case::of(vec![silent(), silent()]) };
+    let case = Case { known_good: true, place: real(), ..Case::of(vec![silent(), silent()]) };
     assert_eq!(case.made().await.attempts.len(), 2);
 }
 
 #[tokio::test]
 async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
-    let resource = || Resource::Probe(ProbeResource::default());
     // Taken up again, reset, attached under reset, given time, each in vain.
     let broken = || vec![lost(), Says(false), silent(), Says(false), Says(false), Says(false)];
-    let case =
-        Case { resource: resource(), spare: vec![Says(true), green()], ..Case::of(broken()) };
+    let case = Case { place: real(), spare: vec![Says(true), green()], ..Case::of(broken()) };
     let health = Arc::clone(&case.health);
     let record = case.made().await;
     assert_eq!(record.place.unwrap().as_str(), "other");
@@ -487,7 +479,7 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
     assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Unhealthy);
 
     let lab = Others { taken: vec!["other"], ..Others::default() };
-    let case = Case { resource: resource(), lab, ..Case::of(broken()) };
+    let case = Case { place: real(), lab, ..Case::of(broken()) };
     let health = Arc::clone(&case.health);
     let record = case.made().await;
     assert_eq!(record.place.unwrap().as_str(), "fake");
@@ -498,9 +490,8 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
 
 #[tokio::test]
 async fn a_power_device_that_is_silent_twice_is_asked_no_more() {
-    let resource = Resource::Probe(ProbeResource::default());
     let outlet = Some(Duration::from_secs(1));
-    let case = Case { resource, outlet, ..Case::of(vec![Mute, Mute]) };
+    let case = Case { place: real(), outlet, ..Case::of(vec![Mute, Mute]) };
     let seen = Arc::clone(&case.seen);
     let record = case.recovered(Extent::From(RecoveryStep::Reopen)).await;
     assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);

@@ -1,0 +1,194 @@
+//! The parts of a place: each optional, each bound by a factory of its own.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::power::PlacePower;
+use crate::profile::FlashCommand;
+use crate::{ConsoleName, PlaceName};
+
+/// How a place's emulator differs from the profile's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct EmulatorPart {
+    /// Arguments after those of the profile. Without placeholders.
+    pub args: Vec<String>,
+    /// How an image gets onto the board, if the place says so.
+    pub deploy: Option<EmulatorDeploy>,
+}
+
+/// How an image gets onto an emulated board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmulatorDeploy {
+    /// By a virtual debug probe, with the same code as onto a real board.
+    Probe,
+    /// By the emulator itself when it starts.
+    Loader,
+}
+
+/// A debug probe with a real board on it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ProbePart {
+    /// Which probe: `VID:PID`, `VID:PID:SERIAL` or `VID:PID-INTERFACE:SERIAL`, in hex.
+    pub selector: String,
+    /// The chip, by the name probe-rs knows it by, where it differs from the profile's.
+    pub chip: Option<String>,
+    /// Speed of the debug wire in kHz, if not the probe's own default.
+    pub speed_khz: Option<u32>,
+    /// Protocol of the debug wire, if not the chip's preferred one.
+    pub protocol: Option<WireProtocol>,
+    /// Whether the chip is held in reset while the probe attaches.
+    pub under_reset: bool,
+    /// Path of the serial port that a flasher is told.
+    pub port: Option<String>,
+}
+
+/// A wire to a console of a real board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConsoleWire {
+    /// The console, as the board's profile names it.
+    pub console: ConsoleName,
+    /// What it is connected to.
+    pub end: WireEnd,
+    /// Speed in bits per second, where it is not the profile's.
+    pub baud: Option<u32>,
+    /// How long the other end may take to be there and to come back, if the place says so.
+    pub timeout: Option<Duration>,
+    /// What a line holds by which a program says that it is connected; nothing where it says
+    /// nothing, and at all other ends.
+    pub ready: Option<String>,
+    /// Who keeps the wire between runs and is asked for it; said by whoever binds the place,
+    /// never by a file.
+    #[serde(skip)]
+    pub keeper: Option<KeeperSeat>,
+}
+
+/// Where to ask for a wire that another program may keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeeperSeat {
+    /// The keeper's socket; nobody may listen there.
+    pub socket: PathBuf,
+    /// The place that the wire belongs to.
+    pub place: PlaceName,
+    /// Who asks, for people.
+    pub by: String,
+}
+
+/// Where a console's wire ends at this host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireEnd {
+    /// At a serial port, by the path of its device.
+    Tty(String),
+    /// At a server that passes bytes on as they are: `HOST:PORT`.
+    Tcp(String),
+    /// At a server that speaks RFC 2217: `HOST:PORT`.
+    Rfc2217(String),
+    /// At a socket of this host, by its path.
+    Unix(String),
+    /// At the standard input and output of a program: it and its arguments, one by one.
+    Command(Vec<String>),
+}
+
+impl WireEnd {
+    /// Returns the kind, as rig files name it.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Tty(_) => "tty",
+            Self::Tcp(_) => "tcp",
+            Self::Rfc2217(_) => "rfc2217",
+            Self::Unix(_) => "unix",
+            Self::Command(_) => "command",
+        }
+    }
+
+    /// Returns the path, the address, or the program with its arguments.
+    pub fn address(&self) -> Cow<'_, str> {
+        match self {
+            Self::Tty(at) | Self::Tcp(at) | Self::Rfc2217(at) | Self::Unix(at) => at.into(),
+            Self::Command(argv) => argv.join(" ").into(),
+        }
+    }
+}
+
+impl fmt::Display for WireEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.address())
+    }
+}
+
+impl ProbePart {
+    /// Returns the probe's serial number, if the selector names one.
+    pub fn serial(&self) -> Option<&str> {
+        self.selector.splitn(3, ':').nth(2).filter(|serial| !serial.is_empty())
+    }
+
+    /// Tells whether the probe is one that a program offers by a socket, not by USB.
+    pub fn is_served(&self) -> bool {
+        self.serial().is_some_and(|at| at.starts_with("unix:") || at.starts_with("tcp:"))
+    }
+}
+
+/// Protocol of a debug wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireProtocol {
+    /// Two wires, Arm's own.
+    Swd,
+    /// Four wires, IEEE 1149.1.
+    Jtag,
+}
+
+/// What resets the board of a place, where the place says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResetPart {
+    /// The debug probe.
+    Probe,
+    /// The power: it is cut and given back.
+    Power,
+    /// A control line of a console's serial port.
+    Line {
+        /// The console.
+        console: ConsoleName,
+        /// The line that holds the board in reset while it is asserted.
+        line: ResetLine,
+    },
+    /// An outlet of a power device that holds the board in reset while it is off: a GPIO, a
+    /// relay contact.
+    Outlet(PlacePower),
+    /// A program that resets the board and ends.
+    Command(ResetCommand),
+}
+
+/// A control line of a serial port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResetLine {
+    /// "Request to send".
+    Rts,
+    /// "Data terminal ready".
+    Dtr,
+}
+
+/// A program that resets a board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ResetCommand {
+    /// Program and arguments, one each and never a shell line.
+    pub argv: Vec<String>,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// How an image gets onto the board of a place, where the place says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FlasherPart {
+    /// The program that flashes the board; the profile's if missing.
+    pub command: Option<FlashCommand>,
+    /// Path of the serial port that it is told as `{port}`.
+    pub port: Option<String>,
+}
