@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use self::attach::Attach;
 use super::execute::{ended_run, until_signalled};
 use super::open_lab;
-use crate::args::{Common, ConsoleArgs};
+use crate::args::{Common, ConsoleArgs, ms};
 use crate::failure::Failure;
 use crate::render::{LogPrinter, LogViews, Screen, show_verdict};
 
@@ -62,7 +62,7 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
         place: place.name,
         image: args.image,
         console: Some(wanted.clone()),
-        quiet_ms: u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX),
+        quiet_ms: ms(quiet),
     });
     let view =
         Arc::new(View { screen: screen.clone(), raw: args.raw, wanted, logs: LogViews::default() });

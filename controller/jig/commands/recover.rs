@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::command::{
-    Command, RecoverCommand, RecoverExtent, RecoverySteps, RecoveryStepsReply, Reply,
-};
+use jig_model::command::{RecoveryStepsReply, Reply};
 use jig_model::exit;
 use jig_rig::report::{RunReport, json};
 use serde_json::json as value;
@@ -21,18 +19,15 @@ use crate::render::{LiveView, Screen, Style, Table, one_line, show_verdict};
 /// JSON of a recovery: as of a run. JSON of `--dry-run`: `{"place","within_ms","ladder":[{"step",
 /// "budget_ms","skip"}]}`; a step with `skip` is not taken there, for that reason.
 pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Result<u8, Failure> {
-    let (lab, place) = (open_lab(common)?, args.target.board);
+    let (lab, command) = (open_lab(common)?, args.command());
     if args.dry_run {
-        let command = Command::RecoverySteps(RecoverySteps { place, from: args.from });
         let Reply::RecoverySteps(steps) = execute(&lab, command, Arc::new(screen.clone()))? else {
             return Err(unexpected());
         };
         show_ladder(screen, &steps);
         return Ok(exit::PASS);
     }
-    let extent = args.from.map_or(RecoverExtent::Recover, RecoverExtent::From);
     let view = Arc::new(LiveView::new(screen, 2));
-    let command = Command::Recover(RecoverCommand { place, extent });
     let reply = execute(&lab, command, view.clone());
     view.finish();
     let (_, record) = ended_run(&lab, screen, reply?)?;

@@ -4,9 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use jig_drivers::inject::Injection;
 use jig_model::Fault;
-use jig_model::command::{Command, PlanText, RunCommand, RunOptions, TestCommand};
+use jig_model::command::Command;
 use jig_model::result::TestReport;
 use jig_rig::console::escape;
 use jig_rig::report::baseline::{self, ChangeKind};
@@ -21,34 +20,16 @@ use crate::render::{LiveView, Screen, show_verdict};
 
 /// Runs an image with the built-in plan.
 pub(crate) fn run(common: &Common, screen: &Screen, args: RunArgs) -> Result<u8, Failure> {
-    let command = Command::Run(RunCommand {
-        place: args.target.board,
-        image: args.image,
-        until: args.until,
-        timeout_ms: u64::try_from(args.timeout.as_millis()).unwrap_or(u64::MAX),
-        options: options(&args.reports, &args.faults.inject),
-    });
-    carry_out(common, screen, command, &args.reports)
+    carry_out(common, screen, args.command(), &args.reports)
 }
 
 /// Runs a plan.
 pub(crate) fn test(common: &Common, screen: &Screen, args: TestArgs) -> Result<u8, Failure> {
-    let origin = args.plan.display().to_string();
     let text = fs::read_to_string(&args.plan).map_err(|error| {
+        let origin = args.plan.display();
         Failure::new(Fault::Usage, format!("cannot read plan {origin}: {error}"))
     })?;
-    let command = Command::Test(TestCommand {
-        place: args.target.board,
-        plan: PlanText { origin, text },
-        image: args.image,
-        options: options(&args.reports, &args.faults.inject),
-    });
-    carry_out(common, screen, command, &args.reports)
-}
-
-fn options(reports: &ReportArgs, inject: &[Injection]) -> RunOptions {
-    let inject = inject.iter().map(Injection::to_string).collect();
-    RunOptions { repeat: reports.repeat, recoveries: reports.max_recoveries, inject }
+    carry_out(common, screen, args.command(text), &args.reports)
 }
 
 fn carry_out(

@@ -16,7 +16,7 @@ use jig_rig::store::PlaceLockError;
 pub(crate) use self::show::style;
 use super::execute::{unexpected, until_signalled};
 use super::open_lab;
-use crate::args::{Common, HealthArgs};
+use crate::args::{Common, HealthArgs, ms};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -83,7 +83,7 @@ fn look_at_all(
     places: &[Place],
     named: bool,
 ) -> Result<Vec<Looked>, Failure> {
-    let wait = u64::try_from(WAIT.as_millis()).unwrap_or(u64::MAX);
+    let wait = ms(WAIT);
     let events = Arc::new(screen.clone());
     until_signalled(async |cancel| {
         let mut looks = Vec::new();

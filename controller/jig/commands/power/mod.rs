@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_lab::confirmation_words;
-use jig_model::command::{self, Command, PowerCommand, PowerReply, Reply};
+use jig_model::command::{PowerAction, PowerReply, Reply};
 use jig_model::protocol::PowerState;
 use jig_model::{DeviceName, Fault, exit};
 
 pub(crate) use self::human::Terminal;
 use super::execute::{execute, unexpected};
 use super::open_lab;
-use crate::args::{Common, PowerAction, PowerArgs};
+use crate::args::{Common, PowerArgs};
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
 
@@ -25,17 +25,10 @@ use crate::render::{Screen, one_line};
 /// "sense","shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null, and so
 /// is a power sense where nobody was asked beside the device.
 pub(crate) fn power(common: &Common, screen: &Screen, args: PowerArgs) -> Result<u8, Failure> {
-    let Some(place) = args.explain.flatten().or(args.board) else {
+    let Some(place) = args.place().cloned() else {
         return Err(Failure::new(Fault::Usage, "which board?").help("name it: --explain NAME"));
     };
-    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let command = Command::Power(PowerCommand {
-        place,
-        action: args.action.map_or(command::PowerAction::Explain, PowerAction::asked),
-        off_ms: args.off_time.map(ms),
-        force: args.force,
-        wait_ms: ms(args.wait),
-    });
+    let command = args.command(place);
     let lab = open_lab(common)?;
     match execute(&lab, command, Arc::new(screen.clone()))? {
         Reply::Power(reply) => show(screen, &reply),
@@ -59,7 +52,7 @@ fn show(screen: &Screen, reply: &PowerReply) {
     let sense = || reply.sense.clone();
     about.extend(match (reply.state, reply.confirmation) {
         (None, _) => {
-            let mute = sense().filter(|_| reply.action == command::PowerAction::Verify);
+            let mute = sense().filter(|_| reply.action == PowerAction::Verify);
             let mute = mute.map(|mute| format!(", {mute} cannot tell")).unwrap_or_default();
             Some(format!("it cannot be asked{mute}"))
         }
