@@ -81,7 +81,6 @@ mod tests {
     use clap::Parser as _;
     use jig_model::command::to_line;
 
-    use super::*;
     use crate::args::{Cli, Command as Typed};
 
     /// Returns the command that a line means, as it travels.
