@@ -10,6 +10,9 @@ use crate::manifest::repository;
 /// Longest file. Beyond this nobody reads it in one go.
 const MAX_LINES: usize = 800;
 
+/// Longest README. It leads to the pages that have the rest.
+const README_LINES: usize = 200;
+
 /// Who may import whom; tests of a crate obey the same rule.
 const EDGES: &[(&str, &[&str])] = &[
     ("jig", &["jig-drivers", "jig-lab", "jig-model", "jig-probe", "jig-rig"]),
@@ -195,6 +198,28 @@ fn files_are_short_and_say_what_they_own() {
         for (number, line) in (1..).zip(text.lines()) {
             if line.trim() == concat!("#[", "ignore]") {
                 wrong.push(format!("{}:{number}: ignored without a reason", path.display()));
+            }
+        }
+    }
+    nothing_wrong(&wrong);
+}
+
+#[test]
+fn the_readme_is_short_and_links_between_documents_resolve() {
+    let mut wrong = Vec::new();
+    let lines = read(Path::new("README.md")).lines().count();
+    if lines > README_LINES {
+        wrong.push(format!("README.md: {lines} lines, {README_LINES} at most"));
+    }
+    for path in files().iter().filter(|path| path.extension().is_some_and(|e| e == "md")) {
+        let folder = repository().join(path.parent().unwrap());
+        for (number, line) in (1..).zip(read(path).lines()) {
+            let links = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+            for (link, _) in links.filter(|(link, _)| !link.contains("://")) {
+                let file = link.split('#').next().unwrap_or_default();
+                if !file.is_empty() && !folder.join(file).exists() {
+                    wrong.push(format!("{}:{number}: there is no {link}", path.display()));
+                }
             }
         }
     }

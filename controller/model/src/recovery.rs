@@ -15,7 +15,7 @@ macro_rules! steps {
         pub enum RecoveryStep { $($(#[doc = $doc])+ $variant,)+ }
 
         impl RecoveryStep {
-            /// Lists every step, in the order in which they are outcome.
+            /// Lists every step, in the order in which they are taken.
             pub const ALL: &'static [RecoveryStep] = &[$(RecoveryStep::$variant,)+];
 
             /// Lists every step with its text form.
@@ -91,10 +91,10 @@ pub struct UnknownStep(String);
 /// How a kind of board is recovered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovery {
-    /// The steps, in the order in which they are outcome. Those that a place has no means for
+    /// The steps, in the order in which they are taken. Those that a place has no means for
     /// are left out there.
     pub ladder: Vec<RecoveryStep>,
-    /// How often a run may recovery the rig and try the same test again.
+    /// How often a run may recover the rig and attempt the same test again.
     pub max_recoveries: u32,
     /// How long one ladder may take, proofs included.
     pub within: Duration,
@@ -128,7 +128,7 @@ pub struct Rung {
     pub step: RecoveryStep,
     /// How long it may take, in milliseconds, its proof not counted.
     pub budget_ms: u64,
-    /// Why it is not outcome here, if it is not.
+    /// Why it is not taken here, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip: Option<String>,
 }

@@ -3,6 +3,11 @@
 //! Text goes to a console and an exit ends the run. Nothing else of this host is offered: no
 //! file but the console, no command, no clock. Every argument comes from the target: hostile.
 //!
+//! # Design
+//! A served board leaves semihosting to its debugger, as a chip does: `BKPT 0xab` halts the core. A
+//! run on an emulated board of its own leaves it to the emulator, which needs no halt. In a
+//! HardFault handler the emulated core locks up over such a call where that of a chip would halt.
+//!
 //! Source: Arm, "Semihosting for AArch32 and AArch64", release 2024Q3.
 
 use crate::{ProbeError, TargetMemory};

@@ -1,4 +1,8 @@
 //! What an emulator's end means. Pure.
+//!
+//! # Design
+//! The exit of a firmware ends the emulator at once, and may come before the monitor's answer to
+//! "continue". The end of the process decides, not the monitor.
 
 use jig_model::Cause;
 use jig_model::event::BoardEvent;

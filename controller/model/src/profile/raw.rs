@@ -58,8 +58,8 @@ toml_table! {
         /// The steps in the order in which they are taken, gentlest first; all if missing. A
         /// place skips those it has no means for.
         ladder: Vec<Located<RecoveryStep>> = optional,
-        /// How often a run may recovery the rig and try the same test again; 2 if missing, 0 for
-        /// never.
+        /// How often a run may recover the rig and attempt the same test again; 3 if missing, 0
+        /// for never.
         max_recoveries: u32 = optional,
         /// How long one recovery may take, proofs included; "5m" if missing.
         within: Duration = optional,

@@ -1,4 +1,9 @@
-//! When it is pointless to wait on: the board is gone or the target has failed.
+//! Abort conditions: when a wait ends early because the board is gone or the target has failed.
+//!
+//! # Design
+//! Only the wait ends; what was observed is judged as if it had lasted. A console that is closed
+//! ends every wait. A console that is quiet behind lost bytes ends it, because such an attempt
+//! cannot pass. One that is quiet behind garbage ends it once; the next attempt has its whole time.
 
 use std::future::pending;
 use std::time::Duration;

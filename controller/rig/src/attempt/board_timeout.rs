@@ -3,6 +3,11 @@
 //! Owns what time counts. Time in which the rig gave the board none, or in which Jig itself stood
 //! still and could neither read nor be told, does not: a time-out that ran out then would blame
 //! the firmware for it. What is added is bounded, and a wait that needed all of it proves nothing.
+//!
+//! # Design
+//! The clock of a target continues while its emulator is stopped, so a failure in such an attempt is
+//! retried; a pass stands. Starvation alone puts no failure in doubt: a busy host would blame
+//! itself for every bug.
 
 use std::time::Duration;
 

@@ -16,7 +16,7 @@ use crate::judge::{ByteRange, Incident, IncidentKind};
 /// A fault handler prints its registers at once; quiet for this long means that it is done.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// A handler that goes on printing is heard out no longer than this: a register dump and a
+/// A handler that goes on printing is read no longer than this: a register dump and a
 /// backtrace of 4 KiB take 0.4 s on a real wire at 115200 baud.
 const PATIENCE: Duration = Duration::from_secs(1);
 

@@ -2,6 +2,11 @@
 //!
 //! A target that prints text prints UTF-8, of which ASCII is a part. A port that listens at a
 //! wrong speed, or a bad cable, soon gives bytes that are none.
+//!
+//! # Design
+//! Garbage puts in doubt what is missing, not what was read: a hang, an open report or a missing
+//! build id proves nothing then, and the test is attempted again. If garbage returns after a
+//! known-good image has passed, the target prints it, and the verdict stands.
 
 /// A line that floats while a chip starts may give a byte or two: that is no bad wire.
 pub(super) const GLITCH: u64 = 4;
@@ -96,7 +101,7 @@ impl GarbageScanner {
 
 /// Tells whether bytes may become a character when others follow.
 fn begins_a_character(bytes: &[u8]) -> bool {
-    // An error without a length is one that more bytes may recovery.
+    // An error without a length is one that more bytes may complete.
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 

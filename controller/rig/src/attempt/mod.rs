@@ -8,6 +8,12 @@
 //! the driver reports events and wires into it, a [`watcher::Watcher`] per console reads
 //! the log (faults, boot loops, floods, results, build id), and the [`actions::Actions`]
 //! do what the plan says and stop waiting as soon as the facts say it is pointless.
+//!
+//! *Incidents belong to the attempt, results to the last boot that was asked for.* Output of an
+//! earlier boot can fail a run and never pass it.
+//!
+//! *Tests own the time.* Their clock advances to the next deadline when no task is left to do, and
+//! stands still while a log's disk thread works (`console::Clock::under_way`).
 
 mod abort_condition;
 mod actions;

@@ -2,6 +2,11 @@
 //!
 //! What it finds is part of what was observed, and judged with the rest. A debug port that
 //! fails, hangs or knows nothing leaves a note, and the run ends as without it.
+//!
+//! # Design
+//! A core that stands in a fault has failed, whether a console reports it or not. The finding decides
+//! (`core_fault`, `lockup`) where the consoles prove nothing, and explains where they do. A fault
+//! that the firmware has left, with its status registers cleared, proves nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,9 @@
 //! The known-good image: what of a run can become one, and how it is run. Pure.
+//!
+//! # Design
+//! An emulated place has the last quick image that passed there. A real place has only the one
+//! that it declares, because the flash of a board belongs to its user. An image that fails after
+//! every recovery, while every check passes, is no longer believed.
 
 use std::time::Duration;
 

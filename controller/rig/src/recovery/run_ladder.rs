@@ -1,4 +1,4 @@
-//! Running the ladder the ladder: one step after the other, until one has proven its worth.
+//! Runs the recovery ladder: one step after the other, until one is proven to have helped.
 
 use std::time::Duration;
 

@@ -2,6 +2,13 @@
 //!
 //! Owns the order: check, record, attempt, judge, report. Refuses to show anything: an
 //! [`Observer`] is told what happens.
+//!
+//! # Design
+//! *Known-good images and recoveries have attempt numbers of their own*, so that every byte a board
+//! prints meanwhile is kept. Only attempts of the test count.
+//!
+//! *Console logs are synced one attempt behind*, and all of them before the record says that the
+//! run has ended. A killed process loses nothing; a power cut may lose the run.
 
 mod dut_recovery;
 mod images;

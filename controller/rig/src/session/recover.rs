@@ -49,7 +49,7 @@ pub enum Extent {
     From(RecoveryStep),
 }
 
-/// Returns the ladder of a place as it would be outcome under a test, and how long that takes at most.
+/// Returns the ladder of a place as a test would take it, and how long that takes at most.
 ///
 /// `spare` are the places that may stand in for it.
 pub(super) fn rungs(
