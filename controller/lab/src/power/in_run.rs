@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use jig_drivers::power::{Confirmation, open_outlet};
+use jig_drivers::power::open_outlet;
 use jig_model::PlaceName;
+use jig_model::power::Confirmation;
 use jig_model::rig_file::Hub;
 
 use crate::Lab;

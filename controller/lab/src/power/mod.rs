@@ -3,6 +3,7 @@
 //! Who switches an outlet holds the places on it: the own one, and each other that shares it,
 //! so that no test loses its power.
 
+mod command;
 mod in_run;
 mod shared;
 
@@ -17,6 +18,7 @@ use jig_model::{DeviceName, Fault, PlaceName};
 use jig_rig::store::PlaceLockError;
 use tokio::time::timeout;
 
+pub use self::command::PowerCommandError;
 pub(crate) use self::in_run::OutletInRun;
 pub use self::in_run::confirmation_words;
 use crate::{BindError, CatalogueError, Lab};
@@ -49,8 +51,7 @@ impl Switch {
         self.power.off_time.unwrap_or(self.device.off_time)
     }
 
-    /// Says what it was that failed.
-    pub fn failed(&self, error: PowerError) -> SwitchError {
+    fn failed(&self, error: PowerError) -> SwitchError {
         SwitchError::Power { switch: Box::new(self.clone()), error }
     }
 }
@@ -118,7 +119,7 @@ impl Lab {
     ///
     /// # Errors
     /// The rig file does not say.
-    pub fn switch_of(&self, place: &Place) -> Result<Switch, SwitchError> {
+    pub(crate) fn switch_of(&self, place: &Place) -> Result<Switch, SwitchError> {
         let rig = &self.catalogue.rig;
         let found = || {
             let power = place.power.clone()?;
@@ -137,7 +138,7 @@ impl Lab {
     ///
     /// # Errors
     /// The device cannot be opened.
-    pub fn open_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
+    pub(crate) fn open_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
         open_outlet(&switch.power, &self.catalogue.rig.power, &self.power_context())
             .map_err(|error| switch.failed(error))
     }
@@ -147,7 +148,7 @@ impl Lab {
     ///
     /// # Errors
     /// The device cannot be opened, or the board not be bound.
-    pub fn open_sensed_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
+    pub(crate) fn open_sensed_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
         let (place, profile) = self.catalogue.place(&switch.place)?;
         let who = place.second_sense(&switch.device.driver);
         let debug_port = match who {
