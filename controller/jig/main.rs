@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::Gdb(args) => commands::probe::gdb(&cli.common, &screen, args),
         Command::Probe(command) => commands::probe::probe(&cli.common, &screen, command),
         Command::Serve(args) => commands::serve::serve(&cli.common, args),
+        Command::Worker => Ok(commands::worker::worker(&cli.common)),
         Command::Boards => commands::boards::boards(&cli.common, &screen),
         Command::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         Command::Plan(command) => commands::plan::plan(&screen, command),

@@ -49,7 +49,12 @@ impl Keeper {
         keeper
     }
 
-    fn told(&self) -> Vec<Value> {
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.program.signal(signal);
+    }
+
+    pub(crate) fn told(&self) -> Vec<Value> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -71,7 +76,7 @@ impl Keeper {
         });
     }
 
-    fn kill(self) {
+    pub(crate) fn kill(self) {
         self.program.signal(Signal::SIGKILL);
         assert_eq!(self.program.finish().code(), 128 + 9);
     }

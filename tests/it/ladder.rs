@@ -14,7 +14,7 @@ use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
 
 /// Writes a rig of boards behind probes, each of them an emulated one that somebody may serve:
 /// board `bench-1` is served as place `desk-1`. They are recovered by these steps alone.
-fn rig(workshop: &Workshop, boards: u32, ladder: &str, more: &str) {
+pub(crate) fn rig(workshop: &Workshop, boards: u32, ladder: &str, more: &str) {
     let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("board-profiles");
     let profile = fs::read_to_string(profiles.join("microbit.toml")).unwrap();
     fs::create_dir(workshop.path("board-profiles")).unwrap();
@@ -35,7 +35,7 @@ fn rig(workshop: &Workshop, boards: u32, ladder: &str, more: &str) {
     workshop.write("rig.toml", format!("version = 1\n{places}"));
 }
 
-fn health(workshop: &Workshop, place: &str) -> Value {
+pub(crate) fn health(workshop: &Workshop, place: &str) -> Value {
     let ran = workshop.run(["--json", "health", "-b", place, "--history", "100"]);
     ran.json().unwrap()["places"][0].clone()
 }

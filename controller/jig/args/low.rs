@@ -1,5 +1,6 @@
 //! What users type. Parsing only: nothing here touches the system.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -71,8 +72,22 @@ impl Common {
             rig: self.rig.clone(),
             boards: self.boards.clone(),
             runs: self.runs.clone(),
-            program: std::env::current_exe().ok(),
+            ..LabConfig::default()
         }
+    }
+
+    /// Returns the options that let another `jig` see the same rig.
+    pub(crate) fn again(&self) -> Vec<OsString> {
+        let named = [("--rig", &self.rig), ("--runs", &self.runs), ("--boards", &self.boards)];
+        let mut args: Vec<OsString> = Vec::new();
+        for (option, path) in named {
+            args.extend(path.iter().flat_map(|path| [option.into(), path.clone().into()]));
+        }
+        args.extend(std::iter::repeat_n("-v".into(), self.verbose.into()));
+        if self.log_format == LogFormat::Json {
+            args.extend(["--log-format".into(), "json".into()]);
+        }
+        args
     }
 }
 
@@ -96,6 +111,9 @@ pub(crate) enum Command {
     Console(ConsoleArgs),
     /// Keep the consoles of real boards between runs: capture, scroll-back, hand-over to runs
     Serve(ServeArgs),
+    /// Carry out one command of another program: a line of JSON on standard input
+    #[command(hide = true)]
+    Worker,
     /// List board profiles and places, and where each came from
     Boards,
     /// Prove that a place works, or recover it step by step until it does

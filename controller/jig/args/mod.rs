@@ -1,5 +1,6 @@
 //! The command line: parsed here ([`low`]), given meaning in [`crate::commands`].
 
+mod command;
 mod console;
 mod health;
 mod inject;
@@ -7,6 +8,7 @@ mod low;
 mod power;
 mod probe;
 
+pub(crate) use command::ms;
 pub(crate) use console::*;
 pub(crate) use health::*;
 pub(crate) use inject::*;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jig_model::PlaceName;
+use jig_model::{PlaceName, command};
 
 use super::low::duration;
 
@@ -52,14 +52,14 @@ pub(crate) enum PowerAction {
 }
 
 impl PowerAction {
-    /// Returns the word.
-    pub(crate) fn as_str(self) -> &'static str {
+    /// Returns what is asked of the rig.
+    pub(crate) fn asked(self) -> command::PowerAction {
         match self {
-            Self::On => "on",
-            Self::Off => "off",
-            Self::Cycle => "cycle",
-            Self::Status => "status",
-            Self::Verify => "verify",
+            Self::On => command::PowerAction::On,
+            Self::Off => command::PowerAction::Off,
+            Self::Cycle => command::PowerAction::Cycle,
+            Self::Status => command::PowerAction::Status,
+            Self::Verify => command::PowerAction::Verify,
         }
     }
 }

@@ -3,28 +3,23 @@
 
 mod attach;
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::event::BoardEvent;
-use jig_model::exit;
-use jig_model::plan::console_plan;
-use jig_model::{ConsoleName, Fault, RunEvent, RunId, VerdictKind};
-use jig_rig::console::{ConsoleHandle, Escaper, Follow};
-use jig_rig::session::{Observer, SessionRequest};
-use jig_rig::workflow::CancelToken;
+use jig_model::command::{Command, CommandEvent, ConsoleCommand, EventSink};
+use jig_model::{ConsoleName, Fault, VerdictKind, exit};
+use jig_rig::console::Escaper;
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use self::attach::Attach;
+use super::execute::{ended_run, until_signalled};
 use super::open_lab;
-use super::session::session;
-use crate::args::{Common, ConsoleArgs};
+use crate::args::{Common, ConsoleArgs, ms};
 use crate::failure::Failure;
-use crate::render::{Screen, show_verdict};
+use crate::render::{LogPrinter, LogViews, Screen, show_verdict};
 
 /// Ends a raw session on a terminal: Ctrl-], as in telnet.
 const ESCAPE: u8 = 0x1d;
@@ -56,38 +51,29 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
         }
     }
     let line_end = args.line_end.bytes();
-    let plan = console_plan(args.image.is_some());
-    let request = SessionRequest {
-        // Whoever talks to a board sees what becomes of it.
-        max_recoveries: Some(0),
-        canary: None,
-        ..lab.request(&place.name, plan, args.image)?
-    };
     let terminal = args.raw.then(RawTerminal::enter).transpose()?.flatten();
     if terminal.is_some() {
         screen.say("connected; Ctrl-] ends\r");
-    } else if !args.raw && std::io::stdin().is_terminal() {
+    } else if !args.raw && io::stdin().is_terminal() {
         screen.say("connected; each line is sent when you press enter; Ctrl-D ends");
     }
-    let (handles, handle) = watch::channel(None);
-    let (cancels, cancel) = watch::channel(None);
-    let (boots, booted) = watch::channel(false);
-    let observer = Arc::new(Bridge { wanted, handles, boots, cancel });
-    let pipe = Pipe { raw: args.raw, terminal: terminal.is_some(), line_end, handle, booted };
-    let outcome = session(
-        &lab,
-        screen,
-        request,
-        Vec::new(),
-        observer,
-        |cancel| {
-            cancels.send_replace(Some(cancel.clone()));
-            tokio::spawn(pipe.run(cancel));
-        },
-        || (),
-    );
+    let quiet = if io::stdin().is_terminal() { Duration::ZERO } else { QUIET };
+    let command = Command::Console(ConsoleCommand {
+        place: place.name,
+        image: args.image,
+        console: Some(wanted.clone()),
+        quiet_ms: ms(quiet),
+    });
+    let view =
+        Arc::new(View { screen: screen.clone(), raw: args.raw, wanted, logs: LogViews::default() });
+    let typed = Typed { raw: args.raw, terminal: terminal.is_some(), line_end };
+    let (events, input) = (Arc::clone(&view), typed.read());
+    let reply = until_signalled(async |cancel| {
+        Ok(lab.execute_with_input(command, input, events, cancel).await?)
+    });
+    view.logs.finish();
     drop(terminal);
-    let record = outcome?.record;
+    let (_, record) = ended_run(&lab, screen, reply?)?;
     match record.verdict.as_ref().map(|v| v.kind) {
         // Ending the session is how it should end.
         Some(VerdictKind::Cancelled | VerdictKind::Pass) | None => Ok(exit::PASS),
@@ -98,87 +84,60 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     }
 }
 
-/// Tells the pipe of the console, and ends the session when the board goes off.
-struct Bridge {
+/// Shows one console, and what happens beside the run.
+struct View {
+    screen: Screen,
+    raw: bool,
     wanted: ConsoleName,
-    handles: watch::Sender<Option<ConsoleHandle>>,
-    boots: watch::Sender<bool>,
-    cancel: watch::Receiver<Option<CancelToken>>,
+    logs: LogViews,
 }
 
-impl Observer for Bridge {
-    fn began(&self, run: &RunId, _dir: &Path) {
-        tracing::info!(%run, "console session");
-    }
-
-    fn event(&self, event: &RunEvent) {
+impl EventSink for View {
+    fn event(&self, event: CommandEvent) {
         match event {
-            RunEvent::Boot { .. } => drop(self.boots.send_replace(true)),
-            RunEvent::Board(BoardEvent::TargetExit { .. }) => {
-                if let Some(cancel) = self.cancel.borrow().as_ref() {
-                    cancel.cancel();
-                }
+            CommandEvent::Console { console, log } if console == self.wanted => {
+                let escaper = (!self.raw).then(Escaper::default);
+                self.logs.show(&console, &log, Bytes(escaper));
             }
-            _ => {}
-        }
-    }
-
-    fn console(&self, console: &ConsoleName, handle: &ConsoleHandle) {
-        if *console == self.wanted {
-            self.handles.send_replace(Some(handle.clone()));
+            other => self.screen.event(other),
         }
     }
 }
 
-/// Moves bytes between this process and a console.
-struct Pipe {
+/// Writes a log to standard output, escaped if there is an escaper.
+struct Bytes(Option<Escaper>);
+
+impl LogPrinter for Bytes {
+    fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match &mut self.0 {
+            None => out.write_all(bytes)?,
+            Some(escaper) => out.write_all(escaper.escape(bytes).as_bytes())?,
+        }
+        out.flush()
+    }
+}
+
+/// How what is typed is sent.
+#[derive(Clone, Copy)]
+struct Typed {
     raw: bool,
     terminal: bool,
     line_end: &'static [u8],
-    handle: watch::Receiver<Option<ConsoleHandle>>,
-    /// Whether the target runs.
-    booted: watch::Receiver<bool>,
 }
 
-impl Pipe {
-    async fn run(mut self, cancel: CancelToken) {
-        let handle = match self.handle.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(handle)) => handle.clone(),
-            _ => return,
-        };
-        let (input, mut typed) = mpsc::channel(4);
-        // A thread, because a blocking read cannot be taken back; it ends with the process.
-        std::thread::spawn(move || read_input(&input));
-        let mut state = handle.state();
-        // What is typed before the board has a wire would go nowhere.
-        let wired = state.wait_for(|s| s.attached || s.closed).await.is_ok();
-        let (raw, out) = (self.raw, handle.clone());
-        let shown = tokio::task::spawn_blocking(move || {
-            tokio::runtime::Handle::current().block_on(show(&out, raw))
+impl Typed {
+    /// Reads standard input until it ends or the user does. A thread, because a blocking read
+    /// cannot be taken back; it ends with the process.
+    fn read(self) -> mpsc::Receiver<Vec<u8>> {
+        let (input, typed) = mpsc::channel(4);
+        std::thread::spawn(move || {
+            read_input(|bytes| {
+                let (bytes, end) = translate(bytes, self.raw, self.terminal, self.line_end);
+                input.blocking_send(bytes).is_ok() && !end
+            });
         });
-        while let Some(bytes) = typed.recv().await.filter(|_| wired) {
-            let (bytes, end) = translate(bytes, self.raw, self.terminal, self.line_end);
-            if handle.send(bytes).await.is_err() || end {
-                cancel.cancel();
-                break;
-            }
-        }
-        if !self.terminal && !std::io::stdin().is_terminal() {
-            self.quiet(&handle).await;
-        }
-        cancel.cancel();
-        let _ = shown.await;
-    }
-
-    /// Waits until the target has run and printed nothing for a while.
-    async fn quiet(&mut self, handle: &ConsoleHandle) {
-        let (mut state, mut end) = (handle.state(), handle.state());
-        // A board that only now gets its power is quiet for another reason.
-        tokio::select! {
-            _ = self.booted.wait_for(|booted| *booted) => {}
-            _ = end.wait_for(|s| s.closed) => {}
-        }
-        while let Ok(Ok(())) = tokio::time::timeout(QUIET, state.changed()).await {}
+        typed
     }
 }
 
@@ -199,46 +158,15 @@ fn translate(bytes: Vec<u8>, raw: bool, terminal: bool, line_end: &[u8]) -> (Vec
     (sent, false)
 }
 
-fn read_input(input: &mpsc::Sender<Vec<u8>>) {
-    let mut stdin = std::io::stdin().lock();
+/// Reads standard input until it ends, or what is read is not wanted any more.
+fn read_input(mut wanted: impl FnMut(Vec<u8>) -> bool) {
+    let mut stdin = io::stdin().lock();
     let mut buf = vec![0; STRIDE];
     loop {
         match stdin.read(&mut buf) {
             Ok(0) | Err(_) => return,
-            Ok(len) => {
-                if input.blocking_send(buf[..len].to_vec()).is_err() {
-                    return;
-                }
-            }
-        }
-    }
-}
-
-/// Shows a console until it is closed or nobody reads.
-async fn show(handle: &ConsoleHandle, raw: bool) {
-    let Ok(mut follower) = handle.follow(0, 0) else { return };
-    let mut state = handle.state();
-    let (mut buf, mut escaper) = (vec![0; STRIDE], Escaper::default());
-    loop {
-        match follower.next(&mut buf).await {
-            Ok(Follow::Bytes { len, .. }) => {
-                let mut out = std::io::stdout().lock();
-                let written = match raw {
-                    true => out.write_all(&buf[..len]),
-                    false => out.write_all(escaper.escape(&buf[..len]).as_bytes()),
-                };
-                if written.and_then(|()| out.flush()).is_err() {
-                    return;
-                }
-            }
-            Ok(Follow::Ended { .. }) => {
-                let seen = follower.cursor();
-                let more = state.wait_for(|s| s.len > seen || s.closed).await.map(|s| s.len > seen);
-                if !matches!(more, Ok(true)) {
-                    return;
-                }
-            }
-            Err(_) => return,
+            Ok(len) if wanted(buf[..len].to_vec()) => {}
+            Ok(_) => return,
         }
     }
 }
@@ -249,7 +177,7 @@ struct RawTerminal(Termios);
 impl RawTerminal {
     /// Enters raw mode if standard input is a terminal.
     fn enter() -> Result<Option<Self>, Failure> {
-        let stdin = std::io::stdin();
+        let stdin = io::stdin();
         if !stdin.is_terminal() {
             return Ok(None);
         }
@@ -266,6 +194,6 @@ impl RawTerminal {
 
 impl Drop for RawTerminal {
     fn drop(&mut self) {
-        let _ = tcsetattr(std::io::stdin().as_fd(), SetArg::TCSANOW, &self.0);
+        let _ = tcsetattr(io::stdin().as_fd(), SetArg::TCSANOW, &self.0);
     }
 }

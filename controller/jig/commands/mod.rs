@@ -5,6 +5,7 @@ mod check;
 pub(crate) mod console;
 pub(crate) mod discover;
 pub(crate) mod doctor;
+mod execute;
 pub(crate) mod health;
 pub(crate) mod inject;
 pub(crate) mod machine;
@@ -17,16 +18,18 @@ pub(crate) mod recover;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
-mod session;
+pub(crate) mod worker;
 
 use std::sync::Arc;
 
-use jig_lab::Lab;
+use jig_lab::{Lab, LabConfig};
 
 use crate::args::Common;
 use crate::failure::Failure;
 
 /// Opens the rig of this host; the person at the terminal switches what only a person can.
 pub(crate) fn open_lab(common: &Common) -> Result<Lab, Failure> {
-    Ok(Lab::open(&common.lab())?.asking(Arc::new(power::Terminal)))
+    let program = std::env::current_exe().ok();
+    let config = LabConfig { program, ..common.lab() };
+    Ok(Lab::open(&config)?.asking(Arc::new(power::Terminal)))
 }

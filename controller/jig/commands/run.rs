@@ -1,60 +1,50 @@
 //! `jig run` and `jig test`: one plan on one place.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use jig_drivers::inject::Injection;
-use jig_lab::RunOutcome;
-use jig_model::plan::{Plan, default_plan};
+use jig_model::Fault;
+use jig_model::command::Command;
 use jig_model::result::TestReport;
-use jig_model::{Fault, PlaceName};
 use jig_rig::console::escape;
 use jig_rig::report::baseline::{self, ChangeKind};
 use jig_rig::report::{RunReport, json, junit, summary, tap};
-use jig_rig::session::SessionRequest;
 use jig_rig::store::{RunDir, RunRecord};
 
+use super::execute::{ended_run, execute};
 use super::open_lab;
-use super::session::session;
 use crate::args::{Common, ReportArgs, ReportFormat, ReportRequest, RunArgs, TestArgs};
 use crate::failure::Failure;
 use crate::render::{LiveView, Screen, show_verdict};
 
 /// Runs an image with the built-in plan.
 pub(crate) fn run(common: &Common, screen: &Screen, args: RunArgs) -> Result<u8, Failure> {
-    let plan = default_plan(args.image.is_some(), args.until, args.timeout);
-    let asked = (args.reports, args.faults.inject);
-    carry_out(common, screen, &args.target.board, plan, args.image, asked)
+    carry_out(common, screen, args.command(), &args.reports)
 }
 
 /// Runs a plan.
 pub(crate) fn test(common: &Common, screen: &Screen, args: TestArgs) -> Result<u8, Failure> {
-    let origin = args.plan.display().to_string();
     let text = fs::read_to_string(&args.plan).map_err(|error| {
+        let origin = args.plan.display();
         Failure::new(Fault::Usage, format!("cannot read plan {origin}: {error}"))
     })?;
-    let plan = Plan::parse(&origin, &text).map_err(|problems| Failure::problems(vec![problems]))?;
-    let asked = (args.reports, args.faults.inject);
-    carry_out(common, screen, &args.target.board, plan, args.image, asked)
+    carry_out(common, screen, args.command(text), &args.reports)
 }
 
 fn carry_out(
     common: &Common,
     screen: &Screen,
-    place: &PlaceName,
-    plan: Plan,
-    image: Option<PathBuf>,
-    (reports, inject): (ReportArgs, Vec<Injection>),
+    command: Command,
+    reports: &ReportArgs,
 ) -> Result<u8, Failure> {
     // Read first: a run must not be wasted on a baseline that cannot be read.
     let baseline = reports.baseline.as_deref().map(read_baseline).transpose()?;
     let lab = open_lab(common)?;
-    let (max_recoveries, repeat) = (reports.max_recoveries, reports.repeat);
-    let request = SessionRequest { max_recoveries, repeat, ..lab.request(place, plan, image)? };
     let view = Arc::new(LiveView::new(screen, reports.repeat));
-    let RunOutcome { record, dir, .. } =
-        session(&lab, screen, request, inject, view.clone(), |_| (), || view.finish())?;
+    let reply = execute(&lab, command, view.clone());
+    view.finish();
+    let (dir, record) = ended_run(&lab, screen, reply?)?;
     let report = RunReport::of(&record);
     keep_reports(&dir, &report);
     for request in &reports.report {

@@ -1,10 +1,11 @@
 //! What to type next when the rig refused a command.
 
 use jig_lab::{
-    BindError, CatalogueError, ChecksError, ExamineError, InjectError, RunError, SwitchError,
+    BindError, CatalogueError, CheckError, ChecksError, CommandError, InjectError,
+    PowerCommandError, RunError, SwitchError,
 };
 use jig_model::document::did_you_mean;
-use jig_model::{BoardId, DeviceName, Fault, PlaceName};
+use jig_model::{BoardId, ConsoleName, DeviceName, Fault, PlaceName};
 use jig_rig::console::escape;
 use jig_rig::health::HealthError;
 use jig_rig::session::SessionError;
@@ -108,11 +109,55 @@ impl From<ChecksError> for Failure {
     }
 }
 
-impl From<ExamineError> for Failure {
-    fn from(error: ExamineError) -> Self {
+impl From<CheckError> for Failure {
+    fn from(error: CheckError) -> Self {
         match error {
-            ExamineError::Checks(error) => error.into(),
-            ExamineError::Health(error) => error.into(),
+            CheckError::Catalogue(error) => error.into(),
+            CheckError::Held(error) => error.into(),
+            CheckError::Checks(error) => error.into(),
+            CheckError::Health(error) => error.into(),
+            CheckError::Cancelled => Self::of(error.fault(), &error),
+        }
+    }
+}
+
+impl From<PowerCommandError> for Failure {
+    fn from(error: PowerCommandError) -> Self {
+        let failure = Self::of(error.fault(), &error);
+        match error {
+            PowerCommandError::Catalogue(error) => error.into(),
+            PowerCommandError::Switch(error) => error.into(),
+            PowerCommandError::Store(error) => error.into(),
+            PowerCommandError::Cancelled(place) => {
+                failure.help(format!("jig power -b {place} status"))
+            }
+            PowerCommandError::NoEmulator(place) => {
+                failure.help(format!("keep it on: jig probe serve -b {place}"))
+            }
+            PowerCommandError::EmulatorInUse { .. } => {
+                failure.help("end that command: its board loses the power with it")
+            }
+            PowerCommandError::Encode(_) => failure,
+        }
+    }
+}
+
+impl From<CommandError> for Failure {
+    fn from(error: CommandError) -> Self {
+        let failure = Self::of(error.fault(), &error);
+        match error {
+            CommandError::Catalogue(error) => error.into(),
+            CommandError::Plan(problems) => Self::problems(vec![*problems]),
+            CommandError::NoFault { error, .. } => {
+                failure.help(format!("{} (all faults: jig inject --list)", error.help))
+            }
+            CommandError::NoConsole { known, .. } => {
+                let known: Vec<_> = known.iter().map(ConsoleName::as_str).collect();
+                failure.help(format!("it has: {}", known.join(", ")))
+            }
+            CommandError::Run(error) => error.into(),
+            CommandError::Power(error) => error.into(),
+            CommandError::Check(error) => error.into(),
         }
     }
 }
@@ -194,6 +239,7 @@ impl From<RunError> for Failure {
             RunError::Session(SessionError::Missing(missing)) => Self::missing(missing),
             RunError::Session(error) => Self::of(fault, &error),
             RunError::Store(error) => error.into(),
+            RunError::NoVerdict(_) => Self::of(fault, &error),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What happens beside a run, as lines on standard error.
+//! What happens while a command is carried out, as lines on standard error.
 
 use jig_model::command::{CommandEvent, EventSink, SweptRun};
 use jig_rig::console::escape;
@@ -19,6 +19,11 @@ impl EventSink for Screen {
                 ));
             }
             CommandEvent::Swept(run) => self.say(&swept(&run)),
+            CommandEvent::RunBegan { run, dir } => {
+                tracing::info!(%run, dir = %dir.display(), "run");
+            }
+            // A view of runs shows them.
+            CommandEvent::Run { .. } | CommandEvent::Console { .. } => {}
         }
     }
 }

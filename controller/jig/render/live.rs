@@ -1,26 +1,19 @@
 //! Shows a run while it happens: the console as it comes, and a progress line.
-//!
-//! Each console is shown by a thread of its own that follows the log, so a terminal that
-//! is slow or stopped holds up nobody but itself.
 
-use std::io::Write as _;
-use std::path::Path;
+use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
 
+use jig_model::command::{CommandEvent, EventSink};
 use jig_model::recovery::RecoveryEvent;
 use jig_model::result::CaseStatus;
-use jig_model::{Cause, ConsoleName, Purpose, RunEvent, RunId, Verdict};
-use jig_rig::console::{ConsoleHandle, Escaper, Follow, escape};
-use jig_rig::session::Observer;
+use jig_model::{Cause, Purpose, RunEvent, Verdict};
+use jig_rig::console::{Escaper, escape};
 
-use super::{Progress, Screen, one_line, repair_words};
-
-/// Bytes shown at once.
-const STRIDE: usize = 16 << 10;
+use super::{LogPrinter, LogViews, Progress, Screen, one_line, repair_words};
 
 /// Shows one run.
 pub(crate) struct LiveView {
+    screen: Screen,
     show_console: bool,
     /// Whether what the fault injector does is told.
     told: bool,
@@ -31,7 +24,7 @@ pub(crate) struct LiveView {
     repeat: u32,
     tally: Mutex<Tally>,
     progress: Progress,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    logs: LogViews,
 }
 
 #[derive(Default)]
@@ -48,6 +41,7 @@ impl LiveView {
     /// the only thing on standard output, and for a single attempt.
     pub(crate) fn new(screen: &Screen, repeat: u32) -> Self {
         Self {
+            screen: screen.clone(),
             show_console: !screen.json() && !screen.quiet() && repeat == 1,
             told: !screen.quiet(),
             lines: !screen.quiet() && !screen.is_terminal(),
@@ -55,19 +49,14 @@ impl LiveView {
             repeat,
             tally: Mutex::default(),
             progress: screen.progress(),
-            threads: Mutex::default(),
+            logs: LogViews::default(),
         }
     }
 
     /// Waits until everything has been shown.
     pub(crate) fn finish(&self) {
         self.progress.clear();
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
-            // A view that panicked has shown what it could.
-            let _ = thread.join();
-        }
+        self.logs.finish();
     }
 
     fn line(&self, tally: &Tally) -> String {
@@ -80,14 +69,8 @@ impl LiveView {
         }
         format!("{passed} passed, {failed} failed, {skipped} skipped")
     }
-}
 
-impl Observer for LiveView {
-    fn began(&self, run: &RunId, dir: &Path) {
-        tracing::info!(run = %run, dir = %dir.display(), "run");
-    }
-
-    fn event(&self, event: &RunEvent) {
+    fn run_event(&self, event: &RunEvent) {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             RunEvent::AttemptStarted { purpose, .. } => {
@@ -137,60 +120,45 @@ impl Observer for LiveView {
             self.progress.set(&self.line(&tally));
         }
     }
+}
 
-    fn console(&self, console: &ConsoleName, handle: &ConsoleHandle) {
-        if !self.show_console {
-            return;
-        }
-        let runtime = tokio::runtime::Handle::current();
-        let (name, handle) = (console.clone(), handle.clone());
-        let shown = std::thread::Builder::new()
-            .name("jig-view".to_owned())
-            .spawn(move || runtime.block_on(show(&name, &handle)));
-        if let Ok(thread) = shown {
-            self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+impl EventSink for LiveView {
+    fn event(&self, event: CommandEvent) {
+        match event {
+            CommandEvent::Run { event } => self.run_event(&event),
+            CommandEvent::Console { console, log } if self.show_console => {
+                self.logs.show(&console, &log, Lines::default());
+            }
+            other => self.screen.event(other),
         }
     }
 }
 
-/// Shows a console until it is closed.
-async fn show(console: &ConsoleName, handle: &ConsoleHandle) {
-    let Ok(mut follower) = handle.follow(0, 0) else { return };
-    let mut state = handle.state();
-    let (mut buf, mut escaper) = (vec![0; STRIDE], Escaper::default());
-    let mut line_open = false;
-    loop {
-        match follower.next(&mut buf).await {
-            Ok(Follow::Bytes { len, .. }) => {
-                let text = escaper.escape(&buf[..len]);
-                line_open = !text.is_empty() && !text.ends_with('\n');
-                if print(&text).is_err() {
-                    return;
-                }
-            }
-            Ok(Follow::Ended { .. }) => {
-                let seen = follower.cursor();
-                let more = state.wait_for(|s| s.len > seen || s.closed).await.map(|s| s.len > seen);
-                if !matches!(more, Ok(true)) {
-                    break;
-                }
-            }
-            Err(error) => {
-                let words = escape(error.to_string().as_bytes());
-                tracing::warn!(%console, "console not shown any further: {words}");
-                break;
-            }
-        }
+/// Prints a log, escaped, and ends its last line.
+#[derive(Default)]
+struct Lines {
+    escaper: Escaper,
+    line_open: bool,
+}
+
+impl LogPrinter for Lines {
+    fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let text = self.escaper.escape(bytes);
+        self.line_open = !text.is_empty() && !text.ends_with('\n');
+        print(&text)
     }
-    let rest = escaper.finish();
-    if line_open || !rest.is_empty() {
-        let _ = print(&format!("{rest}\n"));
+
+    fn finish(&mut self) {
+        let rest = self.escaper.finish();
+        if self.line_open || !rest.is_empty() {
+            let _ = print(&format!("{rest}\n"));
+        }
     }
 }
 
 /// Prints at once: output is read by people who wait for it.
-fn print(text: &str) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }

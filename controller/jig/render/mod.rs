@@ -8,6 +8,7 @@ mod events;
 mod evidence;
 mod flashing;
 mod live;
+mod log_view;
 mod memory;
 mod paint;
 mod progress;
@@ -20,6 +21,7 @@ pub(crate) use diagnostics::{one_line, problems_json};
 pub(crate) use evidence::quote;
 pub(crate) use flashing::{FlashView, flash_line};
 pub(crate) use live::LiveView;
+pub(crate) use log_view::{LogPrinter, LogViews};
 pub(crate) use memory::{hex_dump, register_table};
 pub(crate) use paint::{Paint, Style};
 #[allow(unused_imports, reason = "the type of what `Screen::progress` returns")]

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jig_model::Fault;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 /// A reader that goes away (`jig runs log | head`) ends no command: its exit code must
 /// still tell what became of the target. What is left to say is dropped, and
 /// [`Screen::closed`] lets long listings stop early.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Screen {
     out: Paint,
     err: Paint,
@@ -27,7 +27,7 @@ pub(crate) struct Screen {
     quiet: bool,
     json: bool,
     line: Line,
-    lost: Mutex<Option<io::ErrorKind>>,
+    lost: Arc<Mutex<Option<io::ErrorKind>>>,
 }
 
 impl Screen {
@@ -53,7 +53,7 @@ impl Screen {
             quiet: common.quiet,
             json: common.json,
             line: Line::default(),
-            lost: Mutex::new(None),
+            lost: Arc::default(),
         }
     }
 

@@ -49,6 +49,8 @@ pub struct Catalogue {
     pub rig_files: Vec<PathBuf>,
     /// Where runs are kept, if not where the rig file says.
     runs: Option<PathBuf>,
+    /// Where what outlives a command is kept, if not where this user keeps it.
+    state: Option<PathBuf>,
     around: Surroundings,
 }
 
@@ -86,7 +88,14 @@ impl Catalogue {
             rig.places = Rig::of_profiles(&profiles).places;
         }
         let profiles = profiles.into_iter().map(|p| (p.id.clone(), Arc::new(p))).collect();
-        Ok(Self { profiles, rig, rig_files, runs: config.runs.clone(), around })
+        Ok(Self {
+            profiles,
+            rig,
+            rig_files,
+            runs: config.runs.clone(),
+            state: config.state.clone(),
+            around,
+        })
     }
 
     /// Finds a place and its board, with the consoles that it has there.
@@ -160,15 +169,19 @@ impl Catalogue {
         Some(Canary { image, ..canary.clone() })
     }
 
+    fn state(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(|| self.around.state())
+    }
+
     /// Returns where places keep their locks and flash. Not beside the runs: two commands
     /// with different runs folders still use one board.
     pub fn places(&self) -> Places {
-        Places::new(&self.around.state())
+        Places::new(&self.state())
     }
 
     /// Returns where the health of places is kept.
     pub fn health_store(&self) -> PathBuf {
-        HealthStore::path_in(&self.around.state())
+        HealthStore::path_in(&self.state())
     }
 
     /// Returns where image sets are, as an absolute path.

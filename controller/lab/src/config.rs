@@ -11,6 +11,9 @@ pub struct LabConfig {
     pub boards: Option<PathBuf>,
     /// Folder of the runs; wins over the rig file.
     pub runs: Option<PathBuf>,
+    /// Folder of what outlives a command: locks, kept flash, health, console logs. That of this
+    /// user if not named.
+    pub state: Option<PathBuf>,
     /// The `jig` program. Injected faults that need a process of their own start it.
     pub program: Option<PathBuf>,
 }

@@ -1,17 +1,16 @@
 //! Asking a place whether it is well, and noting the answer.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::Fault;
-use jig_model::profile::BoardProfile;
-use jig_model::protocol::CheckReport;
+use jig_model::command::{CheckCommand, CheckReply, EventSink};
 use jig_model::rig_file::Place;
-use jig_rig::health::{
-    HealthError, HealthEvent, HealthPolicy, HealthStore, PlaceHealth, Proof, examine,
-};
+use jig_rig::health::{HealthError, HealthEvent, HealthPolicy, HealthStore, Proof, examine};
+use jig_rig::store::PlaceLockError;
+use jig_rig::workflow::CancelToken;
 
-use crate::{ChecksError, Lab};
+use crate::hold::hold;
+use crate::{CatalogueError, ChecksError, Lab};
 
 /// How long one check may take. The slowest is the start of an emulator on a busy host, which
 /// gives itself 20 s.
@@ -19,32 +18,35 @@ const EACH: Duration = Duration::from_secs(30);
 
 /// Says why a place was not asked.
 #[derive(Debug, thiserror::Error)]
-pub enum ExamineError {
+pub enum CheckError {
+    /// The place is not known.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// Another process uses it.
+    #[error(transparent)]
+    Held(#[from] PlaceLockError),
     /// Its checks cannot be made.
     #[error(transparent)]
     Checks(#[from] ChecksError),
     /// What was seen cannot be noted.
     #[error(transparent)]
     Health(#[from] HealthError),
+    /// The caller cancelled it.
+    #[error("the checks were stopped")]
+    Cancelled,
 }
 
-impl ExamineError {
+impl CheckError {
     /// Says who is to blame.
     pub fn fault(&self) -> Fault {
         match self {
+            Self::Catalogue(error) => error.fault(),
+            Self::Held(error) => error.fault(),
             Self::Checks(error) => error.fault(),
             Self::Health(error) => error.fault(),
+            Self::Cancelled => Fault::Cancelled,
         }
     }
-}
-
-/// What a look at a place has shown.
-#[derive(Debug)]
-pub struct HealthLook {
-    /// What each check said.
-    pub checks: Vec<CheckReport>,
-    /// How the place is now.
-    pub health: PlaceHealth,
 }
 
 /// Returns how much it takes to change the state of a place.
@@ -62,22 +64,40 @@ impl Lab {
         HealthStore::open(&self.catalogue.health_store())
     }
 
-    /// Runs the checks of a place and notes what they show. The caller holds the place, if it is
-    /// a real board.
-    ///
-    /// # Errors
-    /// The checks cannot be made, or what was seen cannot be noted.
-    pub async fn examine(
+    /// Runs the checks of a place and notes what they show.
+    pub(crate) async fn check(
         &self,
-        place: &Place,
-        profile: &Arc<BoardProfile>,
-        store: &HealthStore,
-    ) -> Result<HealthLook, ExamineError> {
-        let mut checks = self.checks_of(place, profile)?;
+        command: CheckCommand,
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+    ) -> Result<CheckReply, CheckError> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(CheckError::Cancelled),
+            checked = self.check_place(command, events) => checked,
+        }
+    }
+
+    async fn check_place(
+        &self,
+        CheckCommand { place, wait_ms }: CheckCommand,
+        events: &dyn EventSink,
+    ) -> Result<CheckReply, CheckError> {
+        let (place, profile) = self.catalogue.place(&place)?;
+        let places = self.catalogue.places();
+        // There is only one of a real board; an emulated one is a new one for each command.
+        let _held = match wait_ms.map(Duration::from_millis) {
+            _ if place.is_emulated() => None,
+            None => Some(places.try_lock(&place.name)?),
+            Some(wait) => Some(hold(&places, &place.name, wait, events).await?),
+        };
+        let store = self.health_store()?;
+        let mut checks = self.checks_of(&place, &profile)?;
         let checks = examine(&mut checks.list, EACH).await;
         let event = HealthEvent::Checked(checks.clone());
         let now = jiff::Timestamp::now();
-        let health = store.note_by(&health_policy(place), &place.name, now, &event)?;
-        Ok(HealthLook { checks, health })
+        let health = store.note_by(&health_policy(&place), &place.name, now, &event)?;
+        let (state, usable) = (health.state.to_string(), health.state.usable());
+        Ok(CheckReply { place: place.name, checks, state, usable })
     }
 }

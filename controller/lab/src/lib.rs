@@ -10,6 +10,8 @@ mod bind;
 mod catalogue;
 mod checks;
 mod config;
+mod console;
+mod execute;
 mod faults;
 mod health;
 mod hold;
@@ -24,11 +26,12 @@ pub use self::bind::BindError;
 pub use self::catalogue::{Boards, Catalogue, CatalogueError, Source, Unreadable, read, rig_files};
 pub use self::checks::ChecksError;
 pub use self::config::LabConfig;
+pub use self::execute::CommandError;
 pub use self::faults::InjectError;
-pub use self::health::{ExamineError, HealthLook, health_policy};
+pub use self::health::{CheckError, health_policy};
 pub use self::hold::hold;
-pub use self::power::{Switch, SwitchError, confirmation_words};
-pub use self::run::{RunError, RunOutcome};
+pub use self::power::{PowerCommandError, Switch, SwitchError, confirmation_words};
+pub use self::run::RunError;
 
 /// The rig of this host. Cheap to clone.
 #[derive(Clone)]

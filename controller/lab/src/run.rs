@@ -1,22 +1,21 @@
 //! What every command that is recorded as a run does around it: sweep, hold, run, prune.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jig_drivers::inject::Injection;
-use jig_model::command::{CommandEvent, EventSink, SweptRun};
-use jig_model::plan::Plan;
+use jig_model::command::{CommandEvent, EventSink, RunReply, SweptRun};
 use jig_model::protocol::DriverFactory;
 use jig_model::recovery::{RecoveryStep, Rung};
 use jig_model::rig_file::Place;
-use jig_model::{Fault, PlaceName, chain};
+use jig_model::{Fault, PlaceName, RunId, chain};
 use jig_rig::health::{HealthState, HealthStore};
+use jig_rig::report::RunReport;
 use jig_rig::session::{
     Bench, Extent, Observer, RecoverRequest, SessionError, SessionRequest, recovery_rungs,
 };
 use jig_rig::store::{
-    PlaceLock, PlaceLockError, Places, RunDir, RunRecord, RunStore, StoreError, Swept, SweptOutcome,
+    PlaceLock, PlaceLockError, Places, RunRecord, RunStore, StoreError, Swept, SweptOutcome,
 };
 use jig_rig::workflow::CancelToken;
 
@@ -29,16 +28,6 @@ use crate::{BindError, CatalogueError, InjectError, Lab, bind, health_policy};
 /// How long a run waits for a place that another process uses: long enough for the run before
 /// in a loop of runs, short enough for a person who forgot a debugger.
 const WAIT: Duration = Duration::from_secs(30);
-
-/// A run that has ended.
-pub struct RunOutcome {
-    /// What is known of it.
-    pub record: RunRecord,
-    /// Where it is kept.
-    pub dir: RunDir,
-    /// The injected faults that did not strike, as they were written.
-    pub not_struck: Vec<String>,
-}
 
 /// Says why there was no run.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +63,9 @@ pub enum RunError {
     /// The run that has ended cannot be found again.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The record of a run that has ended has no verdict.
+    #[error("run {0} has ended without a verdict")]
+    NoVerdict(RunId),
 }
 
 impl RunError {
@@ -88,6 +80,7 @@ impl RunError {
             Self::Cancelled(_) => Fault::Cancelled,
             Self::Session(error) => error.fault(),
             Self::Store(error) => error.fault(),
+            Self::NoVerdict(_) => Fault::Bug,
         }
     }
 }
@@ -106,41 +99,18 @@ struct Setting {
 }
 
 impl Lab {
-    /// Asks for one attempt of a plan at a place; the caller changes what it wants otherwise.
-    ///
-    /// # Errors
-    /// The place or its board is not known.
-    pub fn request(
-        &self,
-        place: &PlaceName,
-        plan: Plan,
-        image: Option<PathBuf>,
-    ) -> Result<SessionRequest, CatalogueError> {
-        let (place, profile) = self.catalogue.place(place)?;
-        let canary = self.catalogue.canary(&place);
-        Ok(SessionRequest {
-            place: Arc::new(place),
-            profile,
-            plan,
-            image,
-            repeat: 1,
-            max_recoveries: None,
-            canary,
-        })
-    }
-
     /// Makes a run.
     ///
     /// # Errors
     /// There was no run. What went wrong in one is in its verdict.
-    pub async fn run(
+    pub(crate) async fn run(
         &self,
         request: SessionRequest,
         inject: Vec<Injection>,
         observer: Arc<dyn Observer>,
         events: &dyn EventSink,
         cancel: CancelToken,
-    ) -> Result<RunOutcome, RunError> {
+    ) -> Result<RunReply, RunError> {
         let setting = Setting { here: self.bind(&request.place.name)?, inject, recovers: false };
         self.on_bench(setting, events, cancel, async |bench, cancel| {
             jig_rig::session::run(request, bench, observer, cancel).await
@@ -153,14 +123,14 @@ impl Lab {
     ///
     /// # Errors
     /// There was no run.
-    pub async fn recover(
+    pub(crate) async fn recover(
         &self,
         place: &PlaceName,
         extent: Extent,
         observer: Arc<dyn Observer>,
         events: &dyn EventSink,
         cancel: CancelToken,
-    ) -> Result<RunOutcome, RunError> {
+    ) -> Result<RunReply, RunError> {
         let here = self.bind(place)?;
         let request = RecoverRequest {
             canary: self.catalogue.canary(&here.place),
@@ -179,7 +149,7 @@ impl Lab {
     ///
     /// # Errors
     /// The place is not known, or its board cannot be bound.
-    pub fn recovery_ladder(
+    pub(crate) fn recovery_ladder(
         &self,
         place: &PlaceName,
         from: Option<RecoveryStep>,
@@ -195,7 +165,7 @@ impl Lab {
         events: &dyn EventSink,
         cancel: CancelToken,
         work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, SessionError>,
-    ) -> Result<RunOutcome, RunError> {
+    ) -> Result<RunReply, RunError> {
         let Setting { mut here, inject, recovers } = setting;
         let health = self.health_of(&here.place);
         if !recovers {
@@ -253,7 +223,11 @@ impl Lab {
         if let Err(error) = store.prune(self.catalogue.retention(), jiff::Timestamp::now()) {
             tracing::warn!(error = chain(&error), "old runs were not removed");
         }
-        Ok(RunOutcome { record, dir, not_struck: faults.iter().flat_map(Faults::left).collect() })
+        let exit_code = RunReport::of(&record).exit_code();
+        let verdict = record.verdict.ok_or_else(|| RunError::NoVerdict(record.id.clone()))?;
+        let (run, dir) = (record.id, dir.path().to_owned());
+        let not_struck = faults.iter().flat_map(Faults::left).collect();
+        Ok(RunReply { run, dir, verdict, exit_code, not_struck })
     }
 
     /// Opens the notes of health for a place. They are a convenience: without them runs go on,

@@ -8,12 +8,18 @@ use std::ops::Range;
 
 use regex_automata::util::syntax;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 /// A checked regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Pattern(String);
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::new(&String::deserialize(from)?).map_err(de::Error::custom)
+    }
+}
 
 /// Says what is wrong with a regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -135,7 +135,9 @@ mod tests {
 
     use super::*;
     use crate::inject::Staller;
-    use crate::power::{Confirmation, Device, OutletPower};
+    use jig_model::power::Confirmation;
+
+    use crate::power::{Device, OutletPower};
 
     /// A relay that is read back, and what it really feeds.
     #[derive(Clone)]

@@ -46,7 +46,7 @@ pub use binding::OutletFactory;
 pub use device::Device;
 pub use error::PowerError;
 pub use open::{AskHuman, Between, NobodyToAsk, PowerContext, open, open_outlet, open_sensed};
-pub use outlet_power::{Confirmation, OutletPower, Verified};
+pub use outlet_power::{OutletPower, Verified};
 pub use outlets::Outlets;
 pub use secret::{Secret, SecretError};
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use jig_model::power::{PlacePower, PowerDevice};
+use jig_model::power::{Confirmation, PlacePower, PowerDevice};
 use jig_model::protocol::{BoxFuture, DriverError, Power, PowerSense, PowerState};
-use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use super::error::word;
@@ -25,18 +24,6 @@ pub struct Verified {
     pub read: Option<PowerState>,
     /// What the power sense sees, if there is one that can tell.
     pub seen: Option<PowerState>,
-}
-
-/// How it is known that an outlet did as it was told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Confirmation {
-    /// The device took the command, and has no way to tell more.
-    Accepted,
-    /// The device was read back.
-    ReadBack,
-    /// Somebody else has seen it, too.
-    Sensed,
 }
 
 /// The power of a board that hangs on an outlet.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jig_model::Cause;
-use jig_model::power::{ManualPower, PlacePower, PowerDevice, PowerDriver};
+use jig_model::power::{Confirmation, ManualPower, PlacePower, PowerDevice, PowerDriver};
 use jig_model::protocol::{BoxFuture, DriverError, NoLedger, Power, PowerSense, PowerState};
 use tokio::time::Instant;
 

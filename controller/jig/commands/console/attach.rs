@@ -184,7 +184,7 @@ impl Attach<'_> {
         };
         if pen.is_some() {
             // A thread, because a blocking read cannot be taken back; it ends with the process.
-            std::thread::spawn(move || read_input(&input));
+            std::thread::spawn(move || read_input(|bytes| input.blocking_send(bytes).is_ok()));
             if !piped {
                 self.screen.say(match terminal.is_some() {
                     true => "attached; Ctrl-] ends\r",

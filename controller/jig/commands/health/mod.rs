@@ -2,19 +2,21 @@
 
 mod show;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use jig_lab::{Lab, health_policy, hold};
+use jig_lab::{CheckError, CommandError, Lab, health_policy};
+use jig_model::command::{CheckCommand, Command, Reply};
+use jig_model::exit;
 use jig_model::protocol::CheckReport;
 use jig_model::rig_file::Place;
-use jig_model::{Fault, exit};
-use jig_rig::health::{Figures, HealthError, HealthStore, HistoryEntry, PlaceHealth};
-use jig_rig::store::{PlaceLock, PlaceLockError};
+use jig_rig::health::{Figures, HealthError, HistoryEntry, PlaceHealth};
+use jig_rig::store::PlaceLockError;
 
 pub(crate) use self::show::style;
+use super::execute::{unexpected, until_signalled};
 use super::open_lab;
-use super::probe::{runtime, stops};
-use crate::args::{Common, HealthArgs};
+use crate::args::{Common, HealthArgs, ms};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -49,12 +51,12 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
         Some(name) => vec![lab.catalogue().place(name)?.0],
         None => lab.catalogue().rig.places.clone(),
     };
-    let store = lab.health_store()?;
     let looks = if args.check {
-        look_at_all(&lab, screen, &places, args.board.is_some(), &store)?
+        look_at_all(&lab, screen, &places, args.board.is_some())?
     } else {
         places.iter().map(|_| Looked::No).collect()
     };
+    let store = lab.health_store()?;
     let now = jiff::Timestamp::now();
     let since = now.checked_sub(WINDOW).unwrap_or(jiff::Timestamp::MIN);
     let mut rows = Vec::new();
@@ -80,60 +82,25 @@ fn look_at_all(
     screen: &Screen,
     places: &[Place],
     named: bool,
-    store: &HealthStore,
 ) -> Result<Vec<Looked>, Failure> {
-    let runtime = runtime()?;
-    let looks = runtime.block_on(async {
-        let mut stops = stops().map_err(|error| Failure::of(Fault::Bug, &error))?;
-        let work = async {
-            let mut looks = Vec::new();
-            for place in places {
-                looks.push(look_at(lab, screen, place, named, store).await?);
-            }
-            Ok(looks)
-        };
-        tokio::select! {
-            done = work => done,
-            _ = stops.wait_for(|stop| *stop) => {
-                Err(Failure::new(Fault::Cancelled, "the checks were stopped"))
-            }
+    let wait = ms(WAIT);
+    let events = Arc::new(screen.clone());
+    until_signalled(async |cancel| {
+        let mut looks = Vec::new();
+        for place in places {
+            let wait_ms = named.then_some(wait);
+            let command = Command::Check(CheckCommand { place: place.name.clone(), wait_ms });
+            looks.push(match lab.execute(command, events.clone(), cancel.clone()).await {
+                Ok(Reply::Checked(seen)) => Looked::At(seen.checks),
+                Ok(_) => return Err(unexpected()),
+                Err(CommandError::Check(CheckError::Held(error @ PlaceLockError::Held { .. })))
+                    if !named =>
+                {
+                    Looked::InUse(jig_model::chain(&error))
+                }
+                Err(error) => return Err(error.into()),
+            });
         }
-    });
-    // A check that hangs on a broken disk cannot be ended, and is not waited for.
-    runtime.shutdown_background();
-    looks
-}
-
-/// Looks at a place, and notes what was seen.
-async fn look_at(
-    lab: &Lab,
-    screen: &Screen,
-    place: &Place,
-    named: bool,
-    store: &HealthStore,
-) -> Result<Looked, Failure> {
-    let (_, profile) = lab.catalogue().place(&place.name)?;
-    let _held = match hold_for_look(lab, place, named, screen).await {
-        Ok(held) => held,
-        Err(error @ PlaceLockError::Held { .. }) if !named => {
-            return Ok(Looked::InUse(jig_model::chain(&error)));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    Ok(Looked::At(lab.examine(place, &profile, store).await?.checks))
-}
-
-/// Holds a place as a run does: there is only one of a real board.
-async fn hold_for_look(
-    lab: &Lab,
-    place: &Place,
-    named: bool,
-    screen: &Screen,
-) -> Result<Option<PlaceLock>, PlaceLockError> {
-    let places = lab.catalogue().places();
-    match place.is_emulated() {
-        true => Ok(None),
-        false if named => hold(&places, &place.name, WAIT, screen).await.map(Some),
-        false => places.try_lock(&place.name).map(Some),
-    }
+        Ok(looks)
+    })
 }

@@ -21,7 +21,7 @@ pub(crate) use flash::{erase, flash};
 pub(crate) use listing::probes;
 pub(crate) use memory::memory;
 pub(in crate::commands) use place::served_places;
-pub(in crate::commands) use port::{runtime, stops};
+pub(in crate::commands) use port::runtime;
 pub(crate) use registers::registers;
 pub(crate) use rtt::rtt;
 pub(crate) use run_control::{breakpoint, go, halt, reset, step};

@@ -247,7 +247,7 @@ fn wishes(said: &ProbeOptions, place: &Place) -> Result<(Option<String>, AttachO
 }
 
 /// Listens for signals: the first asks the verb to end, the second ends this process.
-pub(in crate::commands) fn stops() -> std::io::Result<watch::Receiver<bool>> {
+pub(super) fn stops() -> std::io::Result<watch::Receiver<bool>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (sender, receiver) = watch::channel(false);
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {

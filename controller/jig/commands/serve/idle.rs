@@ -1,22 +1,25 @@
 //! Looking after idle places on a timer: are they well, and may those out of service return?
+//!
+//! Each look and each proof is made by a worker process ([`Worker`]): what hangs or crashes
+//! there ends that one, and never the service.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use jig_lab::{Catalogue, Lab, health_policy};
+use jig_lab::{Catalogue, health_policy};
 use jig_model::PlaceName;
+use jig_model::command::{CheckCommand, Command, RecoverCommand, RecoverExtent, Reply, WorkerLine};
 use jig_model::protocol::BoxFuture;
 use jig_model::rig_file::Place;
-use jig_rig::health::HealthState;
+use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::keeper::IdleCheck;
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::desk::Desk;
+use super::worker::Worker;
 use crate::args::Common;
-use crate::commands::{open_lab, recover};
-use crate::failure::Failure;
+use crate::failure::chain;
 
 /// How often it is looked whose turn it is: as often as a profile may want it.
 const TURN: Duration = Duration::from_secs(10);
@@ -41,15 +44,14 @@ pub(super) async fn rounds(
             _ = retries.tick() => {}
         }
         // Read anew: the rig may be another one by now, or broken, which is said elsewhere.
-        let Ok(lab) = open_lab(common) else { continue };
-        let catalogue = lab.catalogue();
+        let Ok(catalogue) = Catalogue::load(&common.lab()) else { continue };
         // Emulated boards are made anew for each run, and started for nobody.
         let real = catalogue.rig.places.iter().filter(|at| !at.is_emulated());
         let names: Vec<PlaceName> = match every {
             Some(_) => real.map(|place| place.name.clone()).collect(),
-            None => waiting.due(Instant::now(), real.filter_map(|at| paced(catalogue, at))),
+            None => waiting.due(Instant::now(), real.filter_map(|at| paced(&catalogue, at))),
         };
-        let look = Look(&lab);
+        let look = Look(common);
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
@@ -59,8 +61,8 @@ pub(super) async fn rounds(
             if stop.is_cancelled() {
                 return;
             }
-            if let Err(failure) = prove(common, &lab, &name).await {
-                tracing::warn!(place = %name, why = failure.message, "not asked for a proof");
+            if needs_proof(&catalogue, &name) {
+                prove(common, name, stop).await;
             }
         }
     }
@@ -96,45 +98,69 @@ impl Waiting {
     }
 }
 
-/// The checks of a place.
-struct Look<'l>(&'l Lab);
+/// Has the checks of a place run.
+struct Look<'c>(&'c Common);
 
 impl IdleCheck for Look<'_> {
     fn check<'a>(&'a self, place: &'a PlaceName, give_way: CancelToken) -> BoxFuture<'a, ()> {
+        let command = Command::Check(CheckCommand { place: place.clone(), wait_ms: None });
         Box::pin(async move {
-            let examined = async {
-                let (here, profile) = self.0.catalogue().place(place)?;
-                let store = self.0.health_store()?;
-                Ok::<_, Failure>(self.0.examine(&here, &profile, &store).await?.health)
-            };
-            tokio::select! {
-                biased;
-                () = give_way.cancelled() => {}
-                examined = examined => match examined {
-                    Ok(now) => tracing::info!(%place, state = now.state.as_str(), "looked at"),
-                    Err(Failure { message, .. }) => {
-                        tracing::warn!(%place, why = message, "an idle place was not looked at");
-                    }
-                },
+            match carry_out(self.0, &command, &give_way).await {
+                Some(WorkerLine::Reply(Reply::Checked(seen))) => {
+                    tracing::info!(%place, state = seen.state, "looked at");
+                }
+                // Also one that is in use, or that a run waits for.
+                Some(WorkerLine::Refused(why)) => {
+                    tracing::debug!(%place, why = why.message, "an idle place was not looked at");
+                }
+                Some(_) | None => {
+                    tracing::warn!(%place, "the look at an idle place has ended without a word");
+                }
             }
         })
     }
 }
 
-/// Boots the known-good image of a place that is out of service, if it has one: enough passes
-/// bring it back. Nobody waits for such a place, as runs are refused there.
-async fn prove(common: &Common, lab: &Lab, name: &PlaceName) -> Result<(), Failure> {
-    let (place, _) = lab.catalogue().place(name)?;
-    let state = lab.health_store()?.of_by(&health_policy(&place), name);
-    let out = state.is_ok_and(|now| now.state == HealthState::Quarantined);
-    if !out || place.canary.is_none() {
-        return Ok(());
+/// Tells whether a place is out of service and has a known-good image to prove itself by.
+fn needs_proof(catalogue: &Catalogue, name: &PlaceName) -> bool {
+    let Ok((place, _)) = catalogue.place(name) else { return false };
+    let state = HealthStore::open(&catalogue.health_store())
+        .and_then(|store| store.of_by(&health_policy(&place), name));
+    place.canary.is_some() && state.is_ok_and(|now| now.state == HealthState::Quarantined)
+}
+
+/// Boots the known-good image of a place that is out of service: enough passes bring it back.
+/// Nobody waits for such a place, as runs are refused there.
+async fn prove(common: &Common, place: PlaceName, stop: &CancelToken) {
+    let extent = RecoverExtent::Prove;
+    let command = Command::Recover(RecoverCommand { place: place.clone(), extent });
+    match carry_out(common, &command, stop).await {
+        Some(WorkerLine::Reply(Reply::Run(ended))) => {
+            tracing::info!(%place, run = %ended.run, verdict = %ended.verdict.kind, "asked for a proof");
+        }
+        Some(WorkerLine::Refused(why)) => {
+            tracing::warn!(%place, why = why.message, "not asked for a proof");
+        }
+        Some(_) | None => tracing::warn!(%place, "a proof has ended without a word"),
     }
-    let (common, name) =
-        (Arc::new(Common { quiet: true, json: false, ..common.clone() }), name.clone());
-    // It makes a runtime of its own, as a run does.
-    let asked = tokio::task::spawn_blocking(move || recover::ask(&common, &name));
-    asked.await.unwrap_or(Ok(()))
+}
+
+/// Has a worker carry out a command, and returns its last word; asks it to end once `stop` is
+/// cancelled.
+async fn carry_out(common: &Common, command: &Command, stop: &CancelToken) -> Option<WorkerLine> {
+    let mut worker = match Worker::start(common, command) {
+        Ok(worker) => worker,
+        Err(error) => {
+            tracing::warn!(error = chain(&error), "no worker can be started");
+            return None;
+        }
+    };
+    tokio::select! {
+        biased;
+        last = worker.last_word() => return last,
+        () = stop.cancelled() => worker.terminate(),
+    }
+    worker.last_word().await
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod desk;
 mod idle;
 mod notify;
 mod rig_watch;
+mod worker;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ async fn keep(
         Arc::new(move |status: &KeptStatus| show(&screen, status))
     };
     let mut keeper = Keeper::new(places.clone(), Arc::new(Ports), clock, tell);
-    let desk = Arc::new(Desk::new(IdleRounds::new(places.clone())));
+    let desk = Arc::new(Desk::new(IdleRounds::default()));
     let mut watch = RigWatch::of(common);
     keeper.apply(specs(&catalogue)).await;
     desk.set(&keeper);

@@ -62,7 +62,7 @@ fn config(args: &[&str]) -> LabConfig {
         rig: value("--rig"),
         boards: value("--boards"),
         runs: value("--runs"),
-        program: None,
+        ..LabConfig::default()
     }
 }
 

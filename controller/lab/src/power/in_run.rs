@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_drivers::power::{Between, Confirmation, OutletFactory, PowerContext, open_outlet};
+use jig_drivers::power::{Between, OutletFactory, PowerContext, open_outlet};
 use jig_model::PlaceName;
-use jig_model::power::PlacePower;
+use jig_model::power::{Confirmation, PlacePower};
 use jig_model::protocol::DriverFactory;
 use jig_model::rig_file::Hub;
 

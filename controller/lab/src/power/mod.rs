@@ -3,6 +3,7 @@
 //! Who switches an outlet holds the places on it: the own one, and each other that shares it,
 //! so that no test loses its power.
 
+mod command;
 mod in_run;
 mod shared;
 
@@ -17,6 +18,7 @@ use jig_model::{DeviceName, Fault, PlaceName};
 use jig_rig::store::PlaceLockError;
 use tokio::time::timeout;
 
+pub use self::command::PowerCommandError;
 pub(crate) use self::in_run::OutletInRun;
 pub use self::in_run::confirmation_words;
 use crate::{BindError, CatalogueError, Lab};
@@ -52,8 +54,7 @@ impl Switch {
         self.power.off_time.unwrap_or(self.device.off_time)
     }
 
-    /// Says what it was that failed.
-    pub fn failed(&self, error: PowerError) -> SwitchError {
+    fn failed(&self, error: PowerError) -> SwitchError {
         SwitchError::Power { switch: Box::new(self.clone()), error }
     }
 }
@@ -121,7 +122,7 @@ impl Lab {
     ///
     /// # Errors
     /// The rig file does not say.
-    pub fn switch_of(&self, place: &Place) -> Result<Switch, SwitchError> {
+    pub(crate) fn switch_of(&self, place: &Place) -> Result<Switch, SwitchError> {
         let rig = &self.catalogue.rig;
         let found = || {
             let power = place.power.clone()?;
@@ -140,7 +141,7 @@ impl Lab {
     ///
     /// # Errors
     /// The device cannot be opened.
-    pub fn open_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
+    pub(crate) fn open_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
         open_outlet(&switch.power, &self.catalogue.rig.power, &self.power_context())
             .map_err(|error| switch.failed(error))
     }
@@ -150,7 +151,7 @@ impl Lab {
     ///
     /// # Errors
     /// The device cannot be opened, or the board not be bound.
-    pub fn open_sensed_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
+    pub(crate) fn open_sensed_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
         let (place, profile) = self.catalogue.place(&switch.place)?;
         let debug_port = match place.second_sense(&switch.device.driver) {
             // To be asked leaves no evidence.

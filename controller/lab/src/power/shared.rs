@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jig_model::PlaceName;
 use jig_model::command::{CommandEvent, EventSink};
-use jig_rig::store::{PlaceLock, PlaceLockError, StoreError};
+use jig_rig::store::{PlaceLock, PlaceLockError};
 
 use super::{Switch, SwitchError};
 use crate::Lab;
@@ -16,7 +16,7 @@ impl Lab {
     ///
     /// # Errors
     /// Another process has one of them.
-    pub async fn hold_switched(
+    pub(crate) async fn hold_switched(
         &self,
         switch: &Switch,
         wait: Duration,
@@ -43,21 +43,5 @@ impl Lab {
             }
         }
         Ok(held)
-    }
-
-    /// Says who holds other places now.
-    ///
-    /// # Errors
-    /// A lock cannot be read.
-    pub fn holders(
-        &self,
-        others: &[PlaceName],
-    ) -> Result<Vec<(PlaceName, Option<String>)>, StoreError> {
-        let places = self.catalogue.places();
-        let who = |place: &PlaceName| {
-            let holder = places.holder(place)?.map(|holder| name(holder.as_ref()));
-            Ok((place.clone(), holder))
-        };
-        others.iter().map(who).collect()
     }
 }

@@ -1,13 +1,34 @@
 //! What a caller is told while its command is carried out.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{PlaceName, RunId};
+use crate::{ConsoleName, PlaceName, RunEvent, RunId};
 
-/// What happens beside a run while a command is carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What happens while a command is carried out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum CommandEvent {
+    /// A run has a directory now.
+    RunBegan {
+        /// The run.
+        run: RunId,
+        /// Its directory.
+        dir: PathBuf,
+    },
+    /// Something happened in the run, and is in its record.
+    Run {
+        /// What.
+        event: RunEvent,
+    },
+    /// A console is being captured; its log can be followed as a file.
+    Console {
+        /// The console.
+        console: ConsoleName,
+        /// The file of its bytes.
+        log: PathBuf,
+    },
     /// The command waits for a place.
     Waiting {
         /// The place.

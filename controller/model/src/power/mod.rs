@@ -19,7 +19,7 @@ pub use device::{
     RelayPower, RelayProtocol, SerialLine, SnmpAuth, SnmpPower, SnmpPrivacy, SnmpSecurity,
     SnmpVersion, TlsTrust, UsbHubPower,
 };
-pub use outlet::{OutletRule, PlacePower, PlaceSense, SenseOutlet};
+pub use outlet::{Confirmation, OutletRule, PlacePower, PlaceSense, SenseOutlet};
 pub(crate) use preset::{HttpFacts, SnmpFacts};
 pub use preset::{HttpPreset, SnmpPreset};
 pub use secret::SecretSource;

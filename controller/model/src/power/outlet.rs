@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{PowerDevice, PowerDriver};
 use crate::DeviceName;
@@ -51,7 +51,7 @@ impl PlacePower {
 }
 
 /// Who sees the power of a place beside what switches it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlaceSense {
     /// An outlet of another device that sees the same power, and is only read.
@@ -65,12 +65,24 @@ pub enum PlaceSense {
 }
 
 /// An outlet that is only read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenseOutlet {
     /// The device.
     pub device: DeviceName,
     /// Its outlet; empty where the device has only one.
     pub outlet: String,
+}
+
+/// How it is known that an outlet did as it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confirmation {
+    /// The device took the command, and has no way to tell more.
+    Accepted,
+    /// The device was read back.
+    ReadBack,
+    /// Something beside the device has seen it, too.
+    Sensed,
 }
 
 /// How a kind of device calls its outlets.

@@ -166,6 +166,11 @@ impl ConsoleHandle {
         answer.await.map_err(|_| ConsoleError::Closed)?
     }
 
+    /// Returns the file of the log's bytes.
+    pub fn log(&self) -> &Path {
+        &self.raw
+    }
+
     /// Returns the log's state, to look at or to wait on.
     pub fn state(&self) -> watch::Receiver<LogState> {
         self.state.clone()

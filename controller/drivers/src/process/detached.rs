@@ -1,0 +1,187 @@
+//! A child that outlives this process, and says what it does in lines.
+//!
+//! # Design
+//! Unlike a [`ManagedProcess`](super::ManagedProcess) it is not tied to its parent: it leads its
+//! own process group, gets no parent-death signal, and dropping its handle does not end it. A
+//! thread reads what it says, whether anybody takes it or not, so that it never waits for a
+//! reader; the same thread reaps it.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, PipeReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
+use tokio::sync::mpsc;
+
+use super::{Ending, SpawnError};
+
+/// Lines that may wait to be taken; more are dropped, the oldest stay.
+const WAITING: usize = 1024;
+
+/// What to start.
+pub struct DetachedRequest {
+    /// Program: a name looked up in `PATH`, or a path.
+    pub program: OsString,
+    /// Arguments, one each; never a shell line.
+    pub args: Vec<OsString>,
+    /// All of its standard input.
+    pub input: Vec<u8>,
+    /// Longest line that is read of its standard output; a longer one ends the reading.
+    pub most_line: usize,
+}
+
+/// What a detached child says or does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DetachedNews {
+    /// A line of its standard output, its end cut off.
+    Line(Vec<u8>),
+    /// It has ended; nothing follows.
+    Ended(Ending),
+}
+
+/// A child that outlives this process.
+pub struct DetachedProcess {
+    pid: Pid,
+    reaped: Arc<Mutex<bool>>,
+    news: mpsc::Receiver<DetachedNews>,
+}
+
+impl DetachedProcess {
+    /// Starts it. Its standard error is that of this process.
+    ///
+    /// # Errors
+    /// There is no such program, or the system refuses.
+    pub fn start(request: DetachedRequest) -> Result<Self, SpawnError> {
+        let DetachedRequest { program, args, input, most_line } = request;
+        let shown = program.to_string_lossy().into_owned();
+        let refused = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => SpawnError::NotFound { program: shown.clone() },
+            _ => SpawnError::Refused { program: shown.clone(), source },
+        };
+        let (said, output) = io::pipe().map_err(refused)?;
+        let mut command = Command::new(&program);
+        command.args(&args).process_group(0).stdin(Stdio::piped()).stdout(output);
+        let mut child = command.spawn().map_err(refused)?;
+        // It holds the writing end, which has to be the child's alone.
+        drop(command);
+        let id = i32::try_from(child.id()).unwrap_or(i32::MAX);
+        let (pid, reaped) = (Pid::from_raw(id), Arc::new(Mutex::new(false)));
+        let (sender, news) = mpsc::channel(WAITING);
+        let stdin = child.stdin.take();
+        let watch = Watch { child, pid, reaped: Arc::clone(&reaped), news: sender, most_line };
+        std::thread::Builder::new()
+            .name("jig-worker".to_owned())
+            .spawn(move || watch.run(stdin, &input, said))
+            .map_err(refused)?;
+        Ok(Self { pid, reaped, news })
+    }
+
+    /// Waits for what comes next; nothing behind its end. Cancel-safe.
+    pub async fn next(&mut self) -> Option<DetachedNews> {
+        self.news.recv().await
+    }
+
+    /// Asks it to end in order; does nothing once it has ended.
+    pub fn terminate(&self) {
+        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        // Until it is reaped the number is its own.
+        if !*reaped {
+            let _ = kill(self.pid, Signal::SIGTERM);
+        }
+    }
+}
+
+/// What the thread of a child holds.
+struct Watch {
+    child: Child,
+    pid: Pid,
+    reaped: Arc<Mutex<bool>>,
+    news: mpsc::Sender<DetachedNews>,
+    most_line: usize,
+}
+
+impl Watch {
+    fn run(mut self, stdin: Option<ChildStdin>, input: &[u8], said: PipeReader) {
+        if let Some(mut stdin) = stdin {
+            // A child that does not want it says why.
+            let _ = stdin.write_all(input);
+        }
+        let mut said = BufReader::new(said);
+        let mut line = Vec::new();
+        while let Ok(true) = read_line(&mut said, &mut line, self.most_line) {
+            // A caller that does not listen any more holds up nothing.
+            let _ = self.news.try_send(DetachedNews::Line(std::mem::take(&mut line)));
+        }
+        let _ = waitid(Id::Pid(self.pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+        let mut reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = self.child.wait();
+        *reaped = true;
+        drop(reaped);
+        let ending = status.map_or(Ending::Signalled(Signal::SIGKILL), |status| {
+            let signal = status.signal().and_then(|number| Signal::try_from(number).ok());
+            signal.map_or_else(|| Ending::Exited(status.code().unwrap_or(-1)), Ending::Signalled)
+        });
+        let _ = self.news.blocking_send(DetachedNews::Ended(ending));
+    }
+}
+
+/// Reads a line without its end; tells whether there was one that is not too long.
+fn read_line(from: &mut impl io::BufRead, line: &mut Vec<u8>, most: usize) -> io::Result<bool> {
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    from.by_ref().take(limit).read_until(b'\n', line)?;
+    if line.pop_if(|last| *last == b'\n').is_some() {
+        return Ok(true);
+    }
+    // The last line may have no end.
+    Ok(!line.is_empty() && line.len() <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cat(input: &[u8], most_line: usize) -> DetachedProcess {
+        let (program, args) = ("cat".into(), Vec::new());
+        DetachedProcess::start(DetachedRequest { program, args, input: input.to_vec(), most_line })
+            .unwrap()
+    }
+
+    async fn all(process: &mut DetachedProcess) -> Vec<DetachedNews> {
+        let mut all = Vec::new();
+        while let Some(news) = process.next().await {
+            all.push(news);
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn a_child_is_heard_line_by_line_until_it_ends() {
+        let mut process = cat(b"one\n\nlast", 100);
+        let line = |text: &[u8]| DetachedNews::Line(text.to_vec());
+        let ended = DetachedNews::Ended(Ending::Exited(0));
+        assert_eq!(all(&mut process).await, [line(b"one"), line(b""), line(b"last"), ended]);
+        process.terminate();
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_is_not_read_on() {
+        let mut process = cat(&[b'x'; 4096], 1024);
+        let heard = all(&mut process).await;
+        assert!(matches!(heard.as_slice(), [DetachedNews::Ended(_)]), "{}", heard.len());
+    }
+
+    #[tokio::test]
+    async fn a_child_that_is_asked_to_end_does() {
+        let (program, args) = ("sleep".into(), vec!["1000".into()]);
+        let request = DetachedRequest { program, args, input: Vec::new(), most_line: 10 };
+        let mut process = DetachedProcess::start(request).unwrap();
+        process.terminate();
+        let ended = DetachedNews::Ended(Ending::Signalled(Signal::SIGTERM));
+        assert_eq!(all(&mut process).await, [ended]);
+    }
+}

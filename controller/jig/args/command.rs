@@ -1,0 +1,140 @@
+//! What users type, as a command to the rig.
+
+use std::time::Duration;
+
+use jig_drivers::inject::Injection;
+use jig_model::PlaceName;
+use jig_model::command::{
+    Command, PlanText, PowerAction, PowerCommand, RecoverCommand, RecoverExtent, RecoverySteps,
+    RunCommand, RunOptions, TestCommand,
+};
+
+use super::{FaultArgs, PowerArgs, RecoverArgs, ReportArgs, RunArgs, TestArgs};
+
+/// Returns a time in milliseconds.
+pub(crate) fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn options(reports: &ReportArgs, faults: &FaultArgs) -> RunOptions {
+    let inject = faults.inject.iter().map(Injection::to_string).collect();
+    RunOptions { repeat: reports.repeat, recoveries: reports.max_recoveries, inject }
+}
+
+impl RunArgs {
+    /// Returns the command.
+    pub(crate) fn command(&self) -> Command {
+        Command::Run(RunCommand {
+            place: self.target.board.clone(),
+            image: self.image.clone(),
+            until: self.until.clone(),
+            timeout_ms: ms(self.timeout),
+            options: options(&self.reports, &self.faults),
+        })
+    }
+}
+
+impl TestArgs {
+    /// Returns the command; `text` is what the plan's file holds.
+    pub(crate) fn command(&self, text: String) -> Command {
+        Command::Test(TestCommand {
+            place: self.target.board.clone(),
+            plan: PlanText { origin: self.plan.display().to_string(), text },
+            image: self.image.clone(),
+            options: options(&self.reports, &self.faults),
+        })
+    }
+}
+
+impl RecoverArgs {
+    /// Returns the command.
+    pub(crate) fn command(&self) -> Command {
+        let (place, from) = (self.target.board.clone(), self.from);
+        if self.dry_run {
+            return Command::RecoverySteps(RecoverySteps { place, from });
+        }
+        let extent = from.map_or(RecoverExtent::Recover, RecoverExtent::From);
+        Command::Recover(RecoverCommand { place, extent })
+    }
+}
+
+impl PowerArgs {
+    /// Returns the place, if one is named.
+    pub(crate) fn place(&self) -> Option<&PlaceName> {
+        self.explain.iter().flatten().next().or(self.board.as_ref())
+    }
+
+    /// Returns the command for a place.
+    pub(crate) fn command(&self, place: PlaceName) -> Command {
+        Command::Power(PowerCommand {
+            place,
+            action: self.action.map_or(PowerAction::Explain, super::PowerAction::asked),
+            off_ms: self.off_time.map(ms),
+            force: self.force,
+            wait_ms: ms(self.wait),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use jig_model::command::to_line;
+
+    use crate::args::{Cli, Command as Typed};
+
+    /// Returns the command that a line means, as it travels.
+    fn typed(line: &str) -> String {
+        let command = match Cli::parse_from(line.split_whitespace()).command {
+            Typed::Run(args) => args.command(),
+            Typed::Test(args) => args.command("version = 1\n".to_owned()),
+            Typed::Recover(args) => args.command(),
+            Typed::Power(args) => args.command(args.place().unwrap().clone()),
+            other => panic!("{other:?} is none of these"),
+        };
+        to_line(&command).unwrap()
+    }
+
+    fn say(text: &str) -> String {
+        format!("{{\"version\":1,\"say\":{{{text}}}}}")
+    }
+
+    #[test]
+    fn what_is_typed_is_what_is_asked() {
+        let options = r#""options":{"repeat":1}"#;
+        for (line, said) in [
+            (
+                "jig run -b a app.elf",
+                format!(
+                    r#""command":"run","place":"a","image":"app.elf","timeout_ms":10000,{options}"#
+                ),
+            ),
+            (
+                "jig run -b a --until up --timeout 2s --repeat 3 --max-recoveries 0 --inject kill-emulator@2s",
+                r#""command":"run","place":"a","until":"up","timeout_ms":2000,"options":{"repeat":3,"recoveries":0,"inject":["kill-emulator@2s"]}"#.to_owned(),
+            ),
+            (
+                "jig test -b a plan.toml",
+                format!(
+                    r#""command":"test","place":"a","plan":{{"origin":"plan.toml","text":"version = 1\n"}},{options}"#
+                ),
+            ),
+            ("jig recover -b a", r#""command":"recover","place":"a","extent":"recover""#.to_owned()),
+            (
+                "jig recover -b a --from reopen",
+                r#""command":"recover","place":"a","extent":{"from":"reopen"}"#.to_owned(),
+            ),
+            ("jig recover -b a --dry-run", r#""command":"recovery_steps","place":"a""#.to_owned()),
+            (
+                "jig power -b a cycle --off-time 2s --force --wait 1s",
+                r#""command":"power","place":"a","action":"cycle","off_ms":2000,"force":true,"wait_ms":1000"#.to_owned(),
+            ),
+            (
+                "jig power --explain a",
+                r#""command":"power","place":"a","action":"explain","force":false,"wait_ms":0"#.to_owned(),
+            ),
+        ] {
+            assert_eq!(typed(line), say(&said), "{line}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A worker process, as the service that starts it sees it.
+
+use jig_drivers::process::{DetachedNews, DetachedProcess, DetachedRequest, Ending, SpawnError};
+use jig_model::command::{Command, LineError, MOST_LINE, WorkerLine, to_line};
+
+use crate::args::Common;
+use crate::failure::chain;
+
+/// Says why a worker could not be started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WorkerError {
+    /// The command cannot be written down.
+    #[error("write the command down")]
+    Command(#[from] LineError),
+    /// The process cannot be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+/// A process that carries out one command. It is asked to end when this is dropped, and
+/// finishes in order if this process dies.
+pub(super) struct Worker {
+    process: DetachedProcess,
+    last: Option<WorkerLine>,
+}
+
+impl Worker {
+    /// Starts one.
+    pub(super) fn start(common: &Common, command: &Command) -> Result<Self, WorkerError> {
+        let mut input = to_line(command)?.into_bytes();
+        input.push(b'\n');
+        let mut args = common.again();
+        args.push("worker".into());
+        let program = std::env::current_exe().unwrap_or_else(|_| "jig".into()).into();
+        let request = DetachedRequest { program, args, input, most_line: MOST_LINE };
+        Ok(Self { process: DetachedProcess::start(request)?, last: None })
+    }
+
+    /// Asks it to end in order.
+    pub(super) fn terminate(&self) {
+        self.process.terminate();
+    }
+
+    /// Waits for its end, and returns its reply or refusal; nothing where it crashed. Cancel-safe.
+    pub(super) async fn last_word(&mut self) -> Option<WorkerLine> {
+        while let Some(news) = self.process.next().await {
+            match news {
+                DetachedNews::Line(line) => match WorkerLine::from_line(&line) {
+                    Ok(WorkerLine::Event(_)) => {}
+                    Ok(last) => self.last = Some(last),
+                    Err(error) => {
+                        tracing::warn!(error = chain(&error), "a worker is not understood")
+                    }
+                },
+                DetachedNews::Ended(Ending::Exited(_)) => {}
+                DetachedNews::Ended(Ending::Signalled(signal)) => {
+                    tracing::warn!(%signal, "a worker was killed");
+                }
+            }
+        }
+        self.last.take()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.terminate();
+    }
+}

@@ -1,0 +1,69 @@
+//! `jig worker`: carries out one command for another program.
+//!
+//! The command is one line on standard input; standard output has a line for each event and,
+//! as the last one, the reply or the refusal ([`jig_model::command`]). A caller that goes away
+//! ends nothing: a line that cannot be written is dropped, and the command is brought to its end.
+
+use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::sync::Arc;
+
+use jig_lab::Lab;
+use jig_model::command::{
+    Command, CommandEvent, EventSink, MOST_LINE, Refusal, Reply, WorkerLine, to_line,
+};
+use jig_model::{Fault, exit};
+
+use super::execute::execute;
+use crate::args::Common;
+use crate::failure::{Failure, chain};
+
+/// Carries out the command on standard input. Ends with the exit code of its run.
+pub(crate) fn worker(common: &Common) -> u8 {
+    let (last, code) = match carry_out(common) {
+        Ok(reply) => {
+            let code = match &reply {
+                Reply::Run(ended) => ended.exit_code,
+                _ => exit::PASS,
+            };
+            (WorkerLine::Reply(reply), code)
+        }
+        Err(failure) => {
+            let code = failure.exit_code();
+            let Failure { fault, message, help, problems: _ } = failure;
+            (WorkerLine::Refused(Refusal { fault, message, help }), code)
+        }
+    };
+    say(&last);
+    code
+}
+
+fn carry_out(common: &Common) -> Result<Reply, Failure> {
+    let most = u64::try_from(MOST_LINE).unwrap_or(u64::MAX).saturating_add(1);
+    let mut line = Vec::new();
+    let read = io::stdin().lock().take(most).read_until(b'\n', &mut line);
+    read.map_err(|error| Failure::of(Fault::Usage, &error))?;
+    let command = Command::from_line(line.trim_ascii_end()).map_err(|error| {
+        Failure::new(Fault::Usage, format!("this is no command: {}", chain(&error)))
+    })?;
+    execute(&Lab::open(&common.lab())?, command, Arc::new(Lines))
+}
+
+/// Says events on standard output.
+struct Lines;
+
+impl EventSink for Lines {
+    fn event(&self, event: CommandEvent) {
+        say(&WorkerLine::Event(event));
+    }
+}
+
+/// Says a line at once; nobody may be listening any more.
+fn say(line: &WorkerLine) {
+    match to_line(line) {
+        Ok(text) => {
+            let mut out = io::stdout().lock();
+            let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+        }
+        Err(error) => tracing::error!(error = chain(&error), "an event cannot be told"),
+    }
+}

@@ -1,0 +1,142 @@
+//! A board that is booted to be talked to: input goes to its console until it ends.
+//!
+//! What the board prints is in the log that an event names; this module only sends.
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::command::{ConsoleCommand, EventSink, Reply};
+use jig_model::event::BoardEvent;
+use jig_model::plan::console_plan;
+use jig_model::{ConsoleName, RunEvent, RunId};
+use jig_rig::console::ConsoleHandle;
+use jig_rig::session::{Observer, SessionRequest};
+use jig_rig::workflow::CancelToken;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use crate::execute::Forward;
+use crate::{CommandError, Lab};
+
+impl Lab {
+    /// Boots a board and passes input to its console; cancels the run behind the end of it.
+    pub(crate) async fn converse(
+        &self,
+        command: ConsoleCommand,
+        input: mpsc::Receiver<Vec<u8>>,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, CommandError> {
+        let ConsoleCommand { place, image, console, quiet_ms } = command;
+        let plan = console_plan(image.is_some());
+        // Who talks to a board sees what becomes of it, so the rig is not recovered meanwhile.
+        let request = SessionRequest {
+            max_recoveries: Some(0),
+            canary: None,
+            ..self.request(&place, plan, image)?
+        };
+        let board = &request.profile;
+        let wanted = console.unwrap_or_else(|| board.primary_console().clone());
+        let mut known = board.consoles.iter().map(|console| console.name.clone());
+        if !known.any(|name| name == wanted) {
+            let known = board.consoles.iter().map(|console| console.name.clone()).collect();
+            return Err(CommandError::NoConsole {
+                board: board.id.clone(),
+                console: wanted,
+                known,
+            });
+        }
+        let (handles, handle) = watch::channel(None);
+        let (boots, booted) = watch::channel(false);
+        let (forward, cancels) = (Forward(Arc::clone(&events)), cancel.clone());
+        let observer = Arc::new(Bridge { forward, wanted, handles, boots, cancel: cancels });
+        let quiet = Duration::from_millis(quiet_ms);
+        let sender = Sender { handle, booted, quiet, cancel: cancel.clone() };
+        let sent = async {
+            sender.send(input).await;
+            std::future::pending::<Infallible>().await
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = self.run(request, Vec::new(), observer, &*events, cancel) => ended?,
+            never = sent => match never {},
+        };
+        Ok(Reply::Run(ended))
+    }
+}
+
+/// Tells the sender of the console, and ends the run when the firmware ends.
+struct Bridge {
+    forward: Forward,
+    wanted: ConsoleName,
+    handles: watch::Sender<Option<ConsoleHandle>>,
+    boots: watch::Sender<bool>,
+    cancel: CancelToken,
+}
+
+impl Observer for Bridge {
+    fn began(&self, run: &RunId, dir: &Path) {
+        self.forward.began(run, dir);
+    }
+
+    fn event(&self, event: &RunEvent) {
+        match event {
+            RunEvent::Boot { .. } => drop(self.boots.send_replace(true)),
+            RunEvent::Board(BoardEvent::TargetExit { .. }) => self.cancel.cancel(),
+            _ => {}
+        }
+        self.forward.event(event);
+    }
+
+    fn console(&self, console: &ConsoleName, handle: &ConsoleHandle) {
+        if *console == self.wanted {
+            self.handles.send_replace(Some(handle.clone()));
+        }
+        self.forward.console(console, handle);
+    }
+}
+
+/// Passes input to a console.
+struct Sender {
+    handle: watch::Receiver<Option<ConsoleHandle>>,
+    /// Whether the target runs.
+    booted: watch::Receiver<bool>,
+    /// How long the board must have been quiet behind the end of the input.
+    quiet: Duration,
+    cancel: CancelToken,
+}
+
+impl Sender {
+    /// Sends until the input ends or the console is closed, and then cancels the run.
+    async fn send(mut self, mut input: mpsc::Receiver<Vec<u8>>) {
+        let handle = match self.handle.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(handle)) => handle.clone(),
+            _ => return,
+        };
+        // What is sent before the board has a wire would go nowhere.
+        let wired = handle.state().wait_for(|state| state.attached || state.closed).await.is_ok();
+        while let Some(bytes) = input.recv().await.filter(|_| wired) {
+            if handle.send(bytes).await.is_err() {
+                self.cancel.cancel();
+                break;
+            }
+        }
+        if !self.quiet.is_zero() {
+            self.until_quiet(&handle).await;
+        }
+        self.cancel.cancel();
+    }
+
+    /// Waits until the target has run and printed nothing for a while.
+    async fn until_quiet(&mut self, handle: &ConsoleHandle) {
+        let (mut state, mut end) = (handle.state(), handle.state());
+        // A board that only now gets its power is quiet for another reason.
+        tokio::select! {
+            _ = self.booted.wait_for(|booted| *booted) => {}
+            _ = end.wait_for(|state| state.closed) => {}
+        }
+        while let Ok(Ok(())) = timeout(self.quiet, state.changed()).await {}
+    }
+}

@@ -1,0 +1,183 @@
+//! The one door to the rig: a command in, events meanwhile, a reply out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_drivers::inject::{GrammarError, Injection};
+use jig_model::command::{
+    Command, CommandEvent, EventSink, PlanText, RecoverCommand, RecoverExtent, RecoverySteps,
+    RecoveryStepsReply, Reply, RunCommand, RunOptions, TestCommand,
+};
+use jig_model::plan::{Plan, default_plan};
+use jig_model::{BoardId, ConsoleName, Fault, PlaceName, Problems, RunEvent, RunId};
+use jig_rig::console::ConsoleHandle;
+use jig_rig::session::{Extent, Observer, SessionRequest};
+use jig_rig::workflow::CancelToken;
+use tokio::sync::mpsc;
+
+use crate::{CatalogueError, CheckError, Lab, PowerCommandError, RunError};
+
+/// Says why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The place or its board is not known.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The plan is wrong.
+    #[error("the plan is wrong")]
+    Plan(Box<Problems>),
+    /// No fault is written like this.
+    #[error("{text:?} is no fault to inject: {}", error.message)]
+    NoFault {
+        /// What was written.
+        text: String,
+        /// What is wrong with it.
+        error: GrammarError,
+    },
+    /// The board has no such console.
+    #[error("board {board} has no console {console}")]
+    NoConsole {
+        /// The board.
+        board: BoardId,
+        /// The console.
+        console: ConsoleName,
+        /// Those that it has.
+        known: Vec<ConsoleName>,
+    },
+    /// There was no run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The power was not switched.
+    #[error(transparent)]
+    Power(#[from] PowerCommandError),
+    /// The place was not looked at.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+}
+
+impl CommandError {
+    /// Says who is to blame.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Catalogue(error) => error.fault(),
+            Self::Plan(_) => Fault::Profile,
+            Self::NoFault { .. } | Self::NoConsole { .. } => Fault::Usage,
+            Self::Run(error) => error.fault(),
+            Self::Power(error) => error.fault(),
+            Self::Check(error) => error.fault(),
+        }
+    }
+}
+
+impl Lab {
+    /// Carries out a command that takes no input.
+    ///
+    /// Dropping the future is no way to end a run: what is under way is broken off, and the next
+    /// command cleans up after it. `cancel` ends it in order.
+    ///
+    /// # Errors
+    /// The command was not carried out. What went wrong in a run is in its verdict.
+    pub async fn execute(
+        &self,
+        command: Command,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, CommandError> {
+        let (_, none) = mpsc::channel(1);
+        self.execute_with_input(command, none, events, cancel).await
+    }
+
+    /// Carries out a command; `input` goes to the console or channel that the command is about.
+    ///
+    /// # Errors
+    /// As [`Lab::execute`].
+    pub async fn execute_with_input(
+        &self,
+        command: Command,
+        input: mpsc::Receiver<Vec<u8>>,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, CommandError> {
+        Ok(match command {
+            Command::Run(RunCommand { place, image, until, timeout_ms, options }) => {
+                let timeout = Duration::from_millis(timeout_ms);
+                let plan = default_plan(image.is_some(), until, timeout);
+                let request = self.request(&place, plan, image)?;
+                self.run_with(request, options, events, cancel).await?
+            }
+            Command::Test(TestCommand { place, plan, image, options }) => {
+                let PlanText { origin, text } = plan;
+                let plan = Plan::parse(&origin, &text)
+                    .map_err(|problems| CommandError::Plan(Box::new(problems)))?;
+                let request = self.request(&place, plan, image)?;
+                self.run_with(request, options, events, cancel).await?
+            }
+            Command::Console(console) => self.converse(console, input, events, cancel).await?,
+            Command::Recover(RecoverCommand { place, extent }) => {
+                let extent = match extent {
+                    RecoverExtent::Prove => Extent::Ask,
+                    RecoverExtent::Recover => Extent::Recover,
+                    RecoverExtent::From(step) => Extent::From(step),
+                };
+                let observer = Arc::new(Forward(Arc::clone(&events)));
+                let ended = self.recover(&place, extent, observer, &*events, cancel).await?;
+                Reply::Run(ended)
+            }
+            Command::RecoverySteps(RecoverySteps { place, from }) => {
+                let (steps, timeout) = self.recovery_ladder(&place, from)?;
+                let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+                Reply::RecoverySteps(RecoveryStepsReply { place, steps, timeout_ms })
+            }
+            Command::Power(power) => self.power(power, &*events, &cancel).await?,
+            Command::Check(check) => Reply::Checked(self.check(check, &*events, &cancel).await?),
+        })
+    }
+
+    async fn run_with(
+        &self,
+        request: SessionRequest,
+        options: RunOptions,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, CommandError> {
+        let RunOptions { repeat, recoveries, inject } = options;
+        let parse = |text: String| {
+            text.parse::<Injection>().map_err(|error| CommandError::NoFault { text, error })
+        };
+        let inject = inject.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        let request = SessionRequest { repeat, max_recoveries: recoveries, ..request };
+        let observer = Arc::new(Forward(Arc::clone(&events)));
+        Ok(Reply::Run(self.run(request, inject, observer, &*events, cancel).await?))
+    }
+
+    /// Asks for one attempt of a plan at a place.
+    pub(crate) fn request(
+        &self,
+        place: &PlaceName,
+        plan: Plan,
+        image: Option<std::path::PathBuf>,
+    ) -> Result<SessionRequest, CatalogueError> {
+        let (place, profile) = self.catalogue.place(place)?;
+        let canary = self.catalogue.canary(&place);
+        let place = Arc::new(place);
+        Ok(SessionRequest { place, profile, plan, image, repeat: 1, max_recoveries: None, canary })
+    }
+}
+
+/// Passes on what happens in a run.
+pub(crate) struct Forward(pub(crate) Arc<dyn EventSink>);
+
+impl Observer for Forward {
+    fn began(&self, run: &RunId, dir: &std::path::Path) {
+        self.0.event(CommandEvent::RunBegan { run: run.clone(), dir: dir.to_owned() });
+    }
+
+    fn event(&self, event: &RunEvent) {
+        self.0.event(CommandEvent::Run { event: event.clone() });
+    }
+
+    fn console(&self, console: &ConsoleName, handle: &ConsoleHandle) {
+        let log = handle.log().to_owned();
+        self.0.event(CommandEvent::Console { console: console.clone(), log });
+    }
+}
