@@ -118,7 +118,9 @@ fn check_table(
     match said.as_slice() {
         ["console"] => check_line(place, reset, table, findings),
         ["device"] => check_reset_outlet(
-            (&table.device, &table.outlet, &table.off_time),
+            &table.device,
+            &table.outlet,
+            &table.off_time,
             reset.at(),
             devices,
             findings,
@@ -148,11 +150,10 @@ fn check_line(
         findings.add("rig::reset", reset.at(), "which line of which console?", help);
         return;
     };
-    let consoles = place.console.iter().flat_map(|list| &list.value).map(|wire| &wire.value);
+    let mut consoles = place.console.iter().flat_map(|list| &list.value).map(|wire| &wire.value);
     let named = consoles.clone().filter_map(|wire| wire.name.as_ref());
-    let found = consoles
-        .filter(|wire| wire.name.as_ref().is_some_and(|name| name.value == console.value))
-        .next();
+    let found =
+        consoles.find(|wire| wire.name.as_ref().is_some_and(|name| name.value == console.value));
     match found {
         None => findings.add(
             "rig::reset-console",

@@ -125,11 +125,9 @@ pub(in super::super) fn check_outlet(
 
 /// Checks the outlet that resets a place: device, outlet and how long it stays off.
 pub(in super::super) fn check_reset_outlet(
-    (device, outlet, off_time): (
-        &Option<Located<DeviceName>>,
-        &Option<Located<String>>,
-        &Option<Located<Duration>>,
-    ),
+    device: &Option<Located<DeviceName>>,
+    outlet: &Option<Located<String>>,
+    off_time: &Option<Located<Duration>>,
     at: Option<Range<usize>>,
     devices: &Devices,
     findings: &Findings,
