@@ -250,7 +250,7 @@ pub(crate) struct ReportArgs {
     /// Run this many times: tells flaky from failing
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
-    /// Most recoveries of the rig, each with a new try [default: profile's]
+    /// Most recoveries of the rig, each with a retry [default: profile's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) max_recoveries: Option<u32>,
     /// Compare with an earlier JSON report: tells regressions from known failures
