@@ -80,11 +80,7 @@ pub(crate) fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, CatalogueError> 
     };
     let mut files = Vec::new();
     for entry in entries {
-<<<<<<< HEAD
-        let path = entry.map_err(&fail)?.path();
-=======
         let path = entry.map_err(fail)?.path();
->>>>>>> main
         // Editors leave hidden files behind; anything but a file cannot be a document, and
         // reading a pipe would never end.
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));

@@ -59,12 +59,8 @@ fn check_table(
     match said.as_slice() {
         ["console"] => check_line(place, reset, table, findings),
         ["device"] => check_reset_outlet(
-<<<<<<< HEAD
-            (&table.device, &table.outlet),
-=======
             &table.device,
             &table.outlet,
->>>>>>> main
             &table.off_time,
             reset.at(),
             devices,

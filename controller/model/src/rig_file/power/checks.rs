@@ -125,12 +125,8 @@ pub(in super::super) fn check_outlet(
 
 /// Checks the outlet that resets a place: device, outlet and how long it stays off.
 pub(in super::super) fn check_reset_outlet(
-<<<<<<< HEAD
-    (device, outlet): (&Option<Located<DeviceName>>, &Option<Located<String>>),
-=======
     device: &Option<Located<DeviceName>>,
     outlet: &Option<Located<String>>,
->>>>>>> main
     off_time: &Option<Located<Duration>>,
     at: Option<Range<usize>>,
     devices: &Devices,
