@@ -81,7 +81,7 @@ mod tests {
         let mut root = Cli::command().mut_args(|arg| arg.hide_env_values(true));
         root.build();
         let options = [
-            ("run", "max-recoveries"),
+            ("run", "max_recoveries"),
             ("test", "inject"),
             ("recover", "from"),
             ("recover", "dry_run"),

@@ -105,6 +105,8 @@ causes! {
 
     /// Another image ran than the one that was deployed.
     WrongImage = "wrong_image" => EnvError, Lab;
+    /// The emulator's program is not installed.
+    EmulatorMissing = "emulator_missing" => EnvError, Lab;
     /// The emulator refused to start.
     EmulatorRefused = "emulator_refused" => EnvError, Lab;
     /// The emulator was killed by a signal that Jig did not send.
@@ -139,7 +141,7 @@ causes! {
     PowerMismatch = "power_mismatch" => EnvError, Lab;
     /// The run's record or logs could not be written.
     StorageFailed = "storage_failed" => EnvError, Lab;
-    /// A host command could not be started at all.
+    /// A host command, or a flasher that is one, could not be started at all.
     HostCommandMissing = "host_command_missing" => EnvError, Lab;
     /// The planner or generator of the workflow gave no usable answer.
     PlannerFailed = "planner_failed" => EnvError, Lab;

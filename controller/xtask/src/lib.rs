@@ -3,7 +3,6 @@
 //! A library beside the program, because `controller/bench` uses it too. It refuses to import a
 //! crate of the house: a newcomer waits for it before anything else is built.
 #![expect(clippy::print_stdout, reason = "a chore talks to the person who started it")]
-#![expect(clippy::print_stderr, reason = "a chore talks to the person who started it")]
 
 pub mod failure;
 pub mod fixtures;

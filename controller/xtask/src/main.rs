@@ -7,6 +7,7 @@
 
 mod apt;
 mod demo;
+mod dist;
 mod images;
 mod packages;
 mod services;
@@ -36,6 +37,8 @@ enum Chore {
     /// Shows Jig against emulated boards, good firmware and bad; installs and builds only what
     /// that takes.
     Demo,
+    /// Builds the program to hand on, with its line tables in a file apart.
+    Dist,
     /// Measures what Jig costs beside the least that the same job could cost.
     #[command(disable_help_flag = true)]
     Bench {
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
     let outcome = match Args::parse().chore {
         Chore::Setup => setup_for_tests(),
         Chore::Demo => demo::run(),
+        Chore::Dist => dist::run(),
         Chore::Bench { options } => bench(&options),
         Chore::Test(options) => test_command::run(&options),
         Chore::Fixtures(choice) => fixtures::run(&choice),

@@ -168,31 +168,41 @@ impl Service {
         }
     }
 
-    /// Tells whether it starts at boot, by the links below `/etc`.
-    fn is_enabled(&self, etc: &Path) -> bool {
+    /// Finds the links below `/etc` that make it start at boot; a unit's other names are some.
+    fn links(&self, etc: &Path) -> Vec<PathBuf> {
         match self {
-            Self::Unit(name) => below(&etc.join("systemd/system"), |folder| {
-                let wants = folder.extension().is_some_and(|e| e == "wants" || e == "requires");
-                wants && folder.join(name).is_symlink()
-            }),
+            Self::Unit(name) => {
+                let system = etc.join("systemd/system");
+                let wants = |path: &PathBuf| {
+                    path.extension().is_some_and(|e| e == "wants" || e == "requires")
+                };
+                let folders = entries(&system).into_iter().filter(wants);
+                let links = folders.flat_map(|folder| entries(&folder)).chain(entries(&system));
+                let to_it =
+                    |link: &PathBuf| std::fs::read_link(link).is_ok_and(|to| to.ends_with(name));
+                links.filter(to_it).collect()
+            }
             Self::Script(name) => {
-                ["rc2.d", "rc3.d", "rc4.d", "rc5.d", "rcS.d"].iter().any(|level| {
-                    below(&etc.join(level), |link| {
-                        let link = link.file_name().unwrap_or_default().to_string_lossy();
-                        // S, two digits, and the name.
-                        link.starts_with('S') && link.get(3..) == Some(name)
-                    })
-                })
+                let levels = ["rc2.d", "rc3.d", "rc4.d", "rc5.d", "rcS.d"];
+                let links = levels.iter().flat_map(|level| entries(&etc.join(level)));
+                let starts_it = |link: &PathBuf| {
+                    let link = link.file_name().unwrap_or_default().to_string_lossy();
+                    // S, two digits, and the name.
+                    link.starts_with('S') && link.get(3..) == Some(name)
+                };
+                links.filter(starts_it).collect()
             }
         }
     }
 
-    fn disable(&self, root: Root) -> Result<(), Failure> {
+    /// Disables it as systemctl(1) and update-rc.d(8) do. A host may have no systemctl, and
+    /// maintainer scripts take a missing link for the user's wish.
+    fn disable(&self, root: Root, links: &[PathBuf]) -> Result<(), Failure> {
         let mut command;
         match self {
-            Self::Unit(name) => {
-                command = root.command("deb-systemd-helper");
-                command.args(["--quiet", "disable", name]);
+            Self::Unit(_) => {
+                command = root.command("rm");
+                command.args(["-f", "--"]).args(links);
             }
             Self::Script(name) => {
                 command = root.command("update-rc.d");
@@ -209,10 +219,10 @@ impl Service {
     }
 }
 
-/// Tells whether a folder exists and holds what is looked for.
-fn below(folder: &Path, wanted: impl Fn(&Path) -> bool) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return false };
-    entries.flatten().any(|entry| wanted(&entry.path()))
+/// Lists a folder, which may not exist.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
 }
 
 /// Disables the services of packages that are enabled at boot, and returns their names.
@@ -226,11 +236,12 @@ fn disable(root: Root, packages: &[String]) -> Result<Vec<String>, Failure> {
         };
         let files = String::from_utf8_lossy(&files).into_owned();
         for service in files.lines().filter_map(Service::of_file) {
-            if !service.is_enabled(&etc) {
+            let links = service.links(&etc);
+            if links.is_empty() {
                 continue;
             }
-            service.disable(root)?;
-            if service.is_enabled(&etc) {
+            service.disable(root, &links)?;
+            if !service.links(&etc).is_empty() {
                 let name = service.name();
                 return Err(Failure::Because(format!(
                     "{name} of package {package} still starts at boot: systemctl disable {name}"
@@ -309,23 +320,34 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_enabled_by_its_links_alone() {
+    fn a_service_starts_at_boot_by_its_links() {
         let etc = tempfile::tempdir().unwrap();
         let unit = Service::Unit("a.service".to_owned());
         let script = Service::Script("a".to_owned());
-        let link = |path: &str| {
+        let link = |path: &str, to: &str| {
             let path = etc.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::os::unix::fs::symlink("/no/such/file", path).unwrap();
+            std::os::unix::fs::symlink(to, &path).unwrap();
+            path
         };
-        link("systemd/system/multi-user.target.wants/b.service");
-        link("systemd/system/a.service");
-        link("rc2.d/K01a");
-        link("rc2.d/S01aa");
-        assert!(!unit.is_enabled(etc.path()) && !script.is_enabled(etc.path()));
-        link("systemd/system/multi-user.target.wants/a.service");
-        link("rc3.d/S01a");
-        assert!(unit.is_enabled(etc.path()) && script.is_enabled(etc.path()));
+        assert!(unit.links(etc.path()).is_empty());
+        link("systemd/system/multi-user.target.wants/b.service", "/lib/systemd/system/b.service");
+        link("systemd/system/a.service", "/dev/null");
+        link("rc2.d/K01a", "../init.d/a");
+        link("rc2.d/S01aa", "../init.d/aa");
+        assert!(unit.links(etc.path()).is_empty() && script.links(etc.path()).is_empty());
+        let wants = "systemd/system/multi-user.target.wants/a.service";
+        let mut links = [
+            link(wants, "/lib/systemd/system/a.service"),
+            link("systemd/system/alias.service", "/lib/systemd/system/a.service"),
+        ];
+        links.sort();
+        let mut found = unit.links(etc.path());
+        found.sort();
+        assert_eq!(found, links);
+        assert_eq!(script.links(etc.path()), [] as [PathBuf; 0]);
+        let starts = link("rc3.d/S01a", "../init.d/a");
+        assert_eq!(script.links(etc.path()), [starts]);
     }
 
     #[test]

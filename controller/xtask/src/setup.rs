@@ -68,12 +68,18 @@ fn install(names: &[&str]) -> Result<(), Failure> {
         let failure = update.err().unwrap_or(failure);
         Failure::Because(format!(
             "{failure}\nthe packages could not be installed (see above; no network, or no right to \
-             use sudo?). Run this again when that is solved, or as root\n  {by_hand}"
+             use sudo?). Run this again when that is solved, or as root\n  {by_hand}\nIf a newer \
+             package is in the way, add -t SUITE, where SUITE is what it came from: apt-cache \
+             policy PACKAGE"
         ))
     };
     let plan = match apt::plan(root, names) {
         Ok(plan) => plan,
-        Err(failure) => return Err(explain(failure, update)),
+        Err(failure) => {
+            // Apt finds no way, and prints which package is in the way of which.
+            let refused = apt::install(root, names).err().unwrap_or(failure);
+            return Err(explain(refused, update));
+        }
     };
     if !plan.removed.is_empty() {
         return Err(apt::conflict(&plan.removed, names));

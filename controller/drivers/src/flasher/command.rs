@@ -160,9 +160,11 @@ impl CommandFlasher {
         };
         tracing::debug!(program = self.program(), args = ?request.args, "flashing");
         let near = Receiver::from_owned_fd(near).map_err(failed)?;
-        let process = ManagedProcess::spawn(request, Arc::clone(&self.ledger))
-            .await
-            .map_err(|error| DriverError::new(Cause::DeployFailed, chain(&error)))?;
+        let process =
+            ManagedProcess::spawn(request, Arc::clone(&self.ledger)).await.map_err(|error| {
+                let cause = error.cause(Cause::HostCommandMissing, Cause::DeployFailed);
+                DriverError::new(cause, chain(&error))
+            })?;
         Ok((process, near))
     }
 

@@ -193,8 +193,9 @@ async fn exit_code_and_output_are_both_judged() {
     assert!(error.contains("`^no dev`"), "{error}");
     let error = Bench::script("kill -9 $$").refused().await;
     assert!(error.contains("ended by SIGKILL; it said nothing"), "{error}");
-    let error = Bench::of(&["no-such-flasher-x", "{image}"]).refused().await;
-    assert!(error.contains("there is no such program"), "{error}");
+    let error = Bench::of(&["no-such-flasher-x", "{image}"]).deploy().await.unwrap_err();
+    assert!(error.to_string().contains("there is no such program"), "{error}");
+    assert_eq!(error.cause, Cause::HostCommandMissing, "no recovery installs it");
 }
 
 #[tokio::test]

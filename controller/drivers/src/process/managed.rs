@@ -21,6 +21,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jig_model::Cause;
 use jig_model::protocol::ProcessLedger;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
@@ -77,6 +78,17 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
+}
+
+impl SpawnError {
+    /// Returns the cause of a failed start: `missing` where the program does not exist, which no
+    /// recovery changes, and else `refused`.
+    pub(crate) fn cause(&self, missing: Cause, refused: Cause) -> Cause {
+        match self {
+            Self::NotFound { .. } => missing,
+            Self::Refused { .. } => refused,
+        }
+    }
 }
 
 /// A running or ended child. Dropping it kills the whole group.

@@ -108,9 +108,11 @@ impl Instance {
             what: emulation.program.clone(),
         };
         tracing::debug!(args = ?request.args, "launching the emulator");
-        let process = ManagedProcess::spawn(request, Arc::clone(&context.ledger))
-            .await
-            .map_err(|error| DriverError::new(Cause::EmulatorRefused, error.to_string()))?;
+        let process =
+            ManagedProcess::spawn(request, Arc::clone(&context.ledger)).await.map_err(|error| {
+                let cause = error.cause(Cause::EmulatorMissing, Cause::EmulatorRefused);
+                DriverError::new(cause, error.to_string())
+            })?;
         let mut launched = Launched { process, stderr };
         let monitor = match Monitor::greet(near, GREETING).await {
             Ok(monitor) => monitor,

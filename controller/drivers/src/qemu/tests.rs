@@ -181,7 +181,7 @@ async fn launches_that_fail_say_why_and_leave_nothing() {
             Cause::EmulatorRefused,
             "unsupported machine",
         ),
-        ("qemu-system-arm", "no-such-emulator", Cause::EmulatorRefused, "no-such-emulator"),
+        ("qemu-system-arm", "no-such-emulator", Cause::EmulatorMissing, "no-such-emulator"),
         ("\"set\"", "\"other\"", Cause::DeployFailed, "image set other"),
         // It ends before it greets, without a word.
         ("qemu-system-arm", "true", Cause::EmulatorRefused, "it said nothing"),

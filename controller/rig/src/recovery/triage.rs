@@ -75,6 +75,7 @@ pub fn suspicion(verdict: &Verdict) -> Suspicion {
         // Only a person changes these: what is soldered, what is locked, what is not installed.
         Cause::ChipProtected
         | Cause::WrongChip
+        | Cause::EmulatorMissing
         | Cause::HostCommandMissing
         | Cause::PlannerFailed
         | Cause::InternalError => Suspicion::Nobody,

@@ -138,7 +138,10 @@ fn every_event_in_every_state_leads_where_it_should() {
 fn only_the_rig_is_held_against_a_place() {
     for &cause in Cause::ALL {
         let now = play(into(Healthy), &POLICY, &[run(cause)]);
-        let plan = matches!(cause, Cause::HostCommandMissing | Cause::PlannerFailed);
+        let plan = matches!(
+            cause,
+            Cause::EmulatorMissing | Cause::HostCommandMissing | Cause::PlannerFailed
+        );
         let blamed = cause.fault() == Some(Fault::Lab) && !plan;
         assert_eq!(now.state, if blamed { Suspect } else { Healthy }, "{cause}");
     }
@@ -278,7 +281,10 @@ proptest! {
                 HealthEvent::Checked(all) => all.iter().any(|r| !r.ok),
                 HealthEvent::RunEnded { cause, .. } => {
                     cause.fault() == Some(Fault::Lab)
-                        && !matches!(cause, Cause::HostCommandMissing | Cause::PlannerFailed)
+                        && !matches!(
+            cause,
+            Cause::EmulatorMissing | Cause::HostCommandMissing | Cause::PlannerFailed
+        )
                 }
                 HealthEvent::Canary { passed, .. } => !passed,
                 HealthEvent::RecoveryEnded { .. } | HealthEvent::Quarantined { .. } => true,
