@@ -1,5 +1,5 @@
-//! Installs Debian packages with apt. Refuses to remove any: what an installation would remove is
-//! found by a simulation, shown, and left to the user.
+//! Installs Debian packages with apt. Removes none unless the user said so: what an installation
+//! would remove is found by a simulation, shown, and left to the user.
 
 use std::process::Command;
 
@@ -8,6 +8,14 @@ use xtask::process;
 
 /// Arguments of every installation.
 const INSTALL: &[&str] = &["install", "-y", "--no-install-recommends"];
+
+/// What happens to packages of the host that an installation would remove.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
+pub(crate) struct Conflicts {
+    /// Lets the set-up remove packages of this host that are in the way of those it installs.
+    #[arg(long)]
+    pub(crate) remove_conflicting: bool,
+}
 
 /// How commands become root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,9 +102,13 @@ pub(crate) fn plan(root: Root, names: &[&str]) -> Result<Plan, Failure> {
     Ok(Plan::read(&String::from_utf8_lossy(&simulation)))
 }
 
-/// Installs packages, and removes none.
-pub(crate) fn install(root: Root, names: &[&str]) -> Result<(), Failure> {
-    process::narrate(root.apt_get(INSTALL).arg("--no-remove").args(names), "apt-get install")
+/// Installs packages. Removes none unless conflicts may be resolved so.
+pub(crate) fn install(root: Root, names: &[&str], conflicts: Conflicts) -> Result<(), Failure> {
+    let mut command = root.apt_get(INSTALL);
+    if !conflicts.remove_conflicting {
+        command.arg("--no-remove");
+    }
+    process::narrate(command.args(names), "apt-get install")
 }
 
 /// Spells the installation for people, without `--no-remove`: whoever types it reads what apt asks.
@@ -109,10 +121,10 @@ pub(crate) fn conflict(removed: &[String], names: &[&str]) -> Failure {
     let removed = removed.join(" ");
     Failure::Because(format!(
         "installing {} would remove packages that this host has: {removed}\n\
-         nothing was changed; choose one of these, as root, then run this again:\n  \
-         {install}\n    removes them\n  \
-         {install} -t SUITE\n    keeps them, where SUITE is what they came from: \
-         apt-cache policy {removed}",
+         nothing was changed; either run this again with --remove-conflicting, which removes \
+         them,\nor keep them and install as root from the suite they came from (apt-cache policy \
+         {removed}):\n  \
+         {install} -t SUITE",
         names.join(" "),
         install = by_hand(names),
     ))
@@ -144,9 +156,9 @@ mod tests {
         let shown = conflict(&["qemu-utils".to_owned()], &["qemu-system-arm"]).to_string();
         for part in [
             "installing qemu-system-arm would remove packages that this host has: qemu-utils",
-            "\n  apt-get install --no-install-recommends qemu-system-arm\n",
-            "\n  apt-get install --no-install-recommends qemu-system-arm -t SUITE\n",
-            "apt-cache policy qemu-utils",
+            "run this again with --remove-conflicting",
+            "(apt-cache policy qemu-utils)",
+            "\n  apt-get install --no-install-recommends qemu-system-arm -t SUITE",
         ] {
             assert!(shown.contains(part), "{shown}");
         }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use xtask::failure::Failure;
 use xtask::{fixtures, process};
 
+use crate::apt::Conflicts;
 use crate::packages::Task;
 use crate::setup;
 
@@ -63,12 +64,12 @@ fn scenes() -> Result<Vec<Scene>, Failure> {
 }
 
 /// Runs the demonstration.
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run(conflicts: Conflicts) -> Result<(), Failure> {
     let start = Instant::now();
     let scenes = scenes()?;
     println!("demo: four steps: packages, jig, firmware, {} scenes", scenes.len());
     println!("demo: [1/4] packages");
-    setup::run(Task::Demo)?;
+    setup::run(Task::Demo, conflicts)?;
     println!("demo: [2/4] building jig, without optimisation; the first time takes some minutes");
     process::build(&["build", "--bin", "jig"])?;
     println!("demo: [3/4] building the firmware that is shown");

@@ -17,6 +17,7 @@ mod test_command;
 
 use std::process::ExitCode;
 
+use apt::Conflicts;
 use clap::{Parser, Subcommand};
 use packages::Task;
 use xtask::failure::Failure;
@@ -33,10 +34,10 @@ struct Args {
 #[derive(Subcommand)]
 enum Chore {
     /// Installs the Debian packages and the simulators that building and testing need.
-    Setup,
+    Setup(Conflicts),
     /// Shows Jig against emulated boards, good firmware and bad; installs and builds only what
     /// that takes.
-    Demo,
+    Demo(Conflicts),
     /// Builds the program to hand on, with its line tables in a file apart.
     Dist,
     /// Measures what Jig costs beside the least that the same job could cost.
@@ -56,8 +57,8 @@ enum Chore {
 
 fn main() -> ExitCode {
     let outcome = match Args::parse().chore {
-        Chore::Setup => setup_for_tests(),
-        Chore::Demo => demo::run(),
+        Chore::Setup(conflicts) => setup_for_tests(conflicts),
+        Chore::Demo(conflicts) => demo::run(conflicts),
         Chore::Dist => dist::run(),
         Chore::Bench { options } => bench(&options),
         Chore::Test(options) => test_command::run(&options),
@@ -73,8 +74,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn setup_for_tests() -> Result<(), Failure> {
-    setup::run(Task::Test)?;
+fn setup_for_tests(conflicts: Conflicts) -> Result<(), Failure> {
+    setup::run(Task::Test, conflicts)?;
     simulators::install()
 }
 

@@ -1,18 +1,18 @@
 //! `cargo xtask setup`: makes a Debian host able to build and test this repository.
 //!
 //! A host that has everything is recognised by looking at files alone; apt is only started when
-//! something is missing. This module refuses to remove anything, to start a service, or to let one
-//! start at boot.
+//! something is missing. This module removes nothing unless the user said so, and it never starts a
+//! service or lets one start at boot.
 
 use xtask::failure::Failure;
 use xtask::process;
 
-use crate::apt::{self, Root};
+use crate::apt::{self, Conflicts, Root};
 use crate::packages::{self, Package, Task};
 use crate::services;
 
 /// Installs what a task needs and this host lacks.
-pub(crate) fn run(task: Task) -> Result<(), Failure> {
+pub(crate) fn run(task: Task, conflicts: Conflicts) -> Result<(), Failure> {
     let packages = packages::needed_for(task)?;
     let absent = missing(&packages);
     if absent.is_empty() {
@@ -25,7 +25,7 @@ pub(crate) fn run(task: Task) -> Result<(), Failure> {
         println!("  {:<24} {} ({proof} not found)", package.name, package.purpose);
     }
     let names: Vec<&str> = absent.iter().map(|(package, _)| package.name.as_str()).collect();
-    install(&names)?;
+    install(&names, conflicts)?;
     match missing(&packages).first() {
         None => Ok(()),
         Some((package, proof)) => Err(Failure::Because(format!(
@@ -47,7 +47,7 @@ fn finish_interrupted() -> Result<(), Failure> {
     }
 }
 
-fn install(names: &[&str]) -> Result<(), Failure> {
+fn install(names: &[&str], conflicts: Conflicts) -> Result<(), Failure> {
     let by_hand = apt::by_hand(names);
     if process::find_program("apt-get").is_none() {
         return Err(Failure::Because(format!(
@@ -77,12 +77,15 @@ fn install(names: &[&str]) -> Result<(), Failure> {
         Ok(plan) => plan,
         Err(failure) => {
             // Apt finds no way, and prints which package is in the way of which.
-            let refused = apt::install(root, names).err().unwrap_or(failure);
+            let refused = apt::install(root, names, conflicts).err().unwrap_or(failure);
             return Err(explain(refused, update));
         }
     };
     if !plan.removed.is_empty() {
-        return Err(apt::conflict(&plan.removed, names));
+        if !conflicts.remove_conflicting {
+            return Err(apt::conflict(&plan.removed, names));
+        }
+        println!("setup: removing, because they conflict: {}", plan.removed.join(" "));
     }
     println!("setup: installing {} packages: {}", plan.new.len(), plan.new.join(" "));
     if !plan.upgraded.is_empty() {
@@ -92,7 +95,7 @@ fn install(names: &[&str]) -> Result<(), Failure> {
     let ours: Vec<&str> =
         names.iter().copied().filter(|name| plan.new.iter().any(|new| new == name)).collect();
     let quiet = services::Quiet::begin(root, &ours)?;
-    let installed = apt::install(root, names);
+    let installed = apt::install(root, names, conflicts);
     quiet.end()?;
     installed.map_err(|failure| explain(failure, update))
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use xtask::failure::Failure;
 use xtask::{fixtures, process};
 
+use crate::apt::Conflicts;
 use crate::{images, setup_for_tests};
 
 /// What `cargo xtask test` can be told.
@@ -16,21 +17,23 @@ pub(crate) struct Options {
     /// Skips building the Linux images; tests that boot them need an earlier build.
     #[arg(long)]
     fast: bool,
+    #[command(flatten)]
+    conflicts: Conflicts,
 }
 
-type Phase = (&'static str, fn() -> Result<(), Failure>);
+type Phase = (&'static str, fn(&Options) -> Result<(), Failure>);
 
 /// In order; `images` is skipped by `--fast`.
 const PHASES: &[Phase] = &[
-    ("setup", setup_for_tests),
-    ("fmt", || process::run(&mut process::cargo(&["fmt", "--all", "--check"]))),
-    ("fixtures", || fixtures::run(&fixtures::Choice::default())),
-    ("images", || images::run(&images::Options::default())),
-    ("clippy", || {
+    ("setup", |options| setup_for_tests(options.conflicts)),
+    ("fmt", |_| process::run(&mut process::cargo(&["fmt", "--all", "--check"]))),
+    ("fixtures", |_| fixtures::run(&fixtures::Choice::default())),
+    ("images", |_| images::run(&images::Options::default())),
+    ("clippy", |_| {
         let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         process::run(&mut process::cargo(&args))
     }),
-    ("test", || process::run(&mut process::cargo(&["test", "--workspace"]))),
+    ("test", |_| process::run(&mut process::cargo(&["test", "--workspace"]))),
 ];
 
 /// Runs all phases.
@@ -42,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         }
         println!("==> {name}");
         let start = Instant::now();
-        let outcome = phase();
+        let outcome = phase(options);
         let seconds = start.elapsed().as_secs_f64();
         match outcome {
             Ok(()) => println!("==> {name}: ok in {seconds:.1} s"),
