@@ -57,14 +57,14 @@ fn check_index(folder: &Path, len: u64) {
     let log = LogReader::open(&LogPaths::new(folder, &"uart0".parse().unwrap())).unwrap();
     assert_eq!(log.health(), IndexHealth::Whole);
     assert_eq!(log.committed(), len);
-    let (mut offset, mut time, mut wires) = (0, 0, Vec::new());
+    let (mut offset, mut time, mut transports) = (0, 0, Vec::new());
     for record in log.records() {
         assert_eq!(record.offset, offset, "{record:?}");
         assert!(record.stamp.mono_ns >= time, "{record:?} goes back in time");
         time = record.stamp.mono_ns;
         match record.kind {
             RecordKind::Bytes(count) => offset += count,
-            RecordKind::Attached | RecordKind::Detached => wires.push(record.kind),
+            RecordKind::Attached | RecordKind::Detached => transports.push(record.kind),
             RecordKind::Gap { .. }
             | RecordKind::Garbled(_)
             | RecordKind::Boot
@@ -74,7 +74,7 @@ fn check_index(folder: &Path, len: u64) {
         }
     }
     assert_eq!(offset, len, "bytes");
-    assert_eq!(wires, [RecordKind::Attached, RecordKind::Detached]);
+    assert_eq!(transports, [RecordKind::Attached, RecordKind::Detached]);
 }
 
 #[test]

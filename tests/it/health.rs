@@ -76,7 +76,7 @@ fn a_place_that_fails_twice_is_unhealthy_until_it_passes_twice() {
 }
 
 #[test]
-fn a_board_behind_a_probe_is_asked_and_its_wires_and_outlet_are_looked_at() {
+fn a_board_behind_a_probe_is_asked_and_its_transports_and_outlet_are_looked_at() {
     let (_slot, workshop) = (Slot::take(), Workshop::new());
     let mut command = workshop.jig(["probe", "serve", "-b", "microbit"]);
     command.stdout(Stdio::piped()).stderr(Stdio::null());

@@ -99,13 +99,13 @@ fn a_rig_that_fails_once_is_recovered_and_the_test_runs_again() {
 }
 
 #[test]
-fn garbage_on_the_wire_is_no_ones_failed_test() {
+fn garbage_on_the_transport_is_no_ones_failed_test() {
     let bench = Bench::new(BOARD, "unity-exit");
     let ran = bench.run(&["garble-console=500ms@0s,every"]);
     let document = ran.json().unwrap();
     let found = (ran.code(), &document["verdict"]["cause"]);
     assert_eq!(found, (4, &Value::from("output_lost")), "{ran}");
-    // What the target itself says wrong counts, on a wire that is whole.
+    // What the target itself says wrong counts, on a transport that is whole.
     let bench = Bench::new(BOARD, "unity-fail");
     let document = bench.run(&["delay-console=50ms"]).json().unwrap();
     assert_eq!(document["verdict"]["cause"], "test_failed");

@@ -106,7 +106,7 @@ impl Flood {
                 if writeln!(target, "{number:08}").is_err() {
                     return (number, target);
                 }
-                // As fast as a wire at 230400 baud, or its target would count as storming.
+                // As fast as a transport at 230400 baud, or its target would count as storming.
                 thread::sleep(Duration::from_micros(400));
             }
             unreachable!()
@@ -350,7 +350,7 @@ fn the_rig_file_may_change_and_be_broken_and_there_is_one_keeper() {
     until("what is printed", || (kept(&workshop, "one") > 0).then_some(()));
     workshop.write("rig.toml", rig(&[("two", &late)]));
     keeper.tells("reloaded", |told| told["ended"][0] == "one uart0");
-    // The first wire was opened once, and let go at the end.
+    // The first transport was opened once, and let go at the end.
     let told = keeper.told();
     let states: Vec<_> = told.iter().filter(|told| told["place"] == "one").collect();
     assert_eq!(states.len(), 1, "{told:?}");
@@ -399,7 +399,7 @@ fn shows(out: &mut BufReader<ChildStdout>, wanted: &str) -> Vec<String> {
 }
 
 #[test]
-fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_wire_and_one_may_send() {
+fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_transport_and_one_may_send() {
     let workshop = Workshop::new();
     let (mut far, _near, link) = named(&workshop, "port");
     workshop.write("rig.toml", rig(&[("bench", &link)]));

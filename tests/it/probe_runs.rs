@@ -286,7 +286,7 @@ fn what_goes_wrong_behind_a_selector_is_named() {
     for (fixture, code, words) in [
         ("lockup", 1, ["cause: lockup", "lock-up after HardFault: undefined instruction 0xde00"]),
         ("self-reset", 1, ["cause: unexpected_reset", "the target reset itself"]),
-        // Its console is a wire that nobody has connected here.
+        // Its console is a transport that nobody has connected here.
         (
             "fault-bus",
             1,
@@ -406,7 +406,7 @@ struct Wired {
 impl Wired {
     fn start(workshop: &Workshop) -> Self {
         let slot = Slot::take();
-        // No child may inherit the far end: it would keep the wire alive.
+        // No child may inherit the far end: it would keep the transport alive.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let master = posix_openpt(flags).unwrap();
         grantpt(&master).unwrap();
@@ -421,12 +421,12 @@ impl Wired {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut server = Started::of(&mut command);
         let (selector, mut out) = first_line(&mut server);
-        let wire = Arc::clone(&far);
+        let transport = Arc::clone(&far);
         // Ends with the server, which is killed at the latest when this is dropped.
         thread::spawn(move || {
             let mut some = [0; 256];
             while let Ok(count @ 1..) = out.read(&mut some) {
-                if let Some(far) = wire.lock().unwrap().as_mut() {
+                if let Some(far) = transport.lock().unwrap().as_mut() {
                     far.write_all(&some[..count]).unwrap();
                 }
             }

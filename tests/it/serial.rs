@@ -17,7 +17,7 @@ use crate::manifest::elf;
 use crate::served::first_line;
 use crate::workshop::{Slot, Started, Workshop, until};
 
-/// A board that another process serves, and a rig that has it with a wire of some kind.
+/// A board that another process serves, and a rig that has it with a transport of some kind.
 pub(crate) struct Bench {
     pub(crate) workshop: Workshop,
     _server: Started,
@@ -25,15 +25,15 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(crate) fn new(wire: impl FnOnce(&Workshop) -> String) -> Self {
+    pub(crate) fn new(transport: impl FnOnce(&Workshop) -> String) -> Self {
         Self::of(|workshop| {
             let unheard = |mut board| drop(io::copy(&mut board, &mut io::sink()));
-            (wire(workshop), unheard)
+            (transport(workshop), unheard)
         })
     }
 
-    /// Takes a wire, and who gets what the board prints on its serial port, until it ends.
-    pub(crate) fn of<O>(wire: impl FnOnce(&Workshop) -> (String, O)) -> Self
+    /// Takes a transport, and who gets what the board prints on its serial port, until it ends.
+    pub(crate) fn of<O>(transport: impl FnOnce(&Workshop) -> (String, O)) -> Self
     where
         O: FnOnce(BufReader<ChildStdout>) + Send + 'static,
     {
@@ -42,12 +42,12 @@ impl Bench {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut server = Started::of(&mut command);
         let (selector, out) = first_line(&mut server);
-        let (wire, output) = wire(&workshop);
+        let (transport, output) = transport(&workshop);
         let rig = format!(
             "version = 1\n\n[[place]]\nname = \"bench\"\nboard = \"microbit\"\n\n[place.probe]\n\
              selector = \"{selector}\"\n\n[[place.console]]\nname = \"uart0\"\n\
              {}\ntimeout = \"5m\"\n",
-            wire
+            transport
         );
         workshop.write("rig.toml", rig);
         // Ends with the server, which is killed at the latest when this is dropped.
@@ -81,7 +81,7 @@ impl Bench {
 
 /// A terminal that is raw before anybody writes to it: its far end, and its near end held open.
 pub(crate) fn terminal() -> (File, File, PathBuf) {
-    // No child may inherit the far end: it would keep the wire alive.
+    // No child may inherit the far end: it would keep the transport alive.
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     let master = posix_openpt(flags).unwrap();
     grantpt(&master).unwrap();
@@ -122,7 +122,7 @@ fn a_port_that_comes_late_and_goes_for_a_while_leaves_a_gap_and_no_pass() {
     fs::rename(&new, &link).unwrap();
     drop((far, near));
     bench.event("has hung up");
-    bench.event("the wire is back");
+    bench.event("the transport is back");
     again.write_all(b"second\n").unwrap();
     let ran = run.finish();
     ran.says(4, &[]);
@@ -131,7 +131,7 @@ fn a_port_that_comes_late_and_goes_for_a_while_leaves_a_gap_and_no_pass() {
         (&verdict["kind"], &verdict["cause"]),
         (&"inconclusive".into(), &"output_lost".into())
     );
-    assert!(verdict["summary"].as_str().unwrap().contains("wire, away for "), "{verdict}");
+    assert!(verdict["summary"].as_str().unwrap().contains("transport, away for "), "{verdict}");
     assert_eq!(fs::read_to_string(&raw).unwrap(), "first\nsecond\n");
 }
 
@@ -161,13 +161,13 @@ fn a_socket_is_a_console_that_takes_input() {
     let bench = Bench::new(|workshop| format!("unix = \"{}\"", workshop.path("port").display()));
     let listener = UnixListener::bind(bench.workshop.path("port")).unwrap();
     let target = thread::spawn(move || {
-        let (mut wire, _) = listener.accept().unwrap();
+        let (mut transport, _) = listener.accept().unwrap();
         let mut heard = [0; 5];
-        wire.read_exact(&mut heard).unwrap();
-        wire.write_all(b"heard ").unwrap();
-        wire.write_all(&heard).unwrap();
+        transport.read_exact(&mut heard).unwrap();
+        transport.write_all(b"heard ").unwrap();
+        transport.write_all(&heard).unwrap();
         // Stays until the other end goes.
-        let _ = wire.read(&mut [0; 1]);
+        let _ = transport.read(&mut [0; 1]);
     });
     let plan = bench.workshop.write(
         "plan.toml",

@@ -15,7 +15,7 @@ use crate::workshop::until;
 /// The first case of the report.
 const CASE: &str = "test_starts_empty:PASS";
 
-/// Where a board's serial output can be had by one at a time; nobody's is lost, as on a wire.
+/// Where a board's serial output can be had by one at a time; nobody's is lost, as on a transport.
 struct ConsoleServer {
     now: Arc<Mutex<Option<UnixStream>>>,
 }
@@ -62,7 +62,7 @@ fn a_session_that_is_cut_in_the_middle_of_a_report_is_made_again_and_passes() {
     let bench = Bench::of(|workshop| {
         let (sshd, port) = (Sshd::start(workshop), workshop.path("port"));
         let console = ConsoleServer::start(&port);
-        let wire = sshd.wire(&format!("exec socat - UNIX-CONNECT:{}", port.display()));
+        let transport = sshd.transport(&format!("exec socat - UNIX-CONNECT:{}", port.display()));
         let (runs, connections) = (workshop.runs(), sshd.connections());
         let cut = move || {
             until("the text in the run's log", || {
@@ -72,7 +72,7 @@ fn a_session_that_is_cut_in_the_middle_of_a_report_is_made_again_and_passes() {
             });
             connections.cut();
         };
-        (wire, |board| console.pass(board, CASE, cut))
+        (transport, |board| console.pass(board, CASE, cut))
     });
     let image = elf("microbit", "unity-pass");
     let run = |more: &[&str]| {
@@ -82,7 +82,7 @@ fn a_session_that_is_cut_in_the_middle_of_a_report_is_made_again_and_passes() {
         let document = ran.json().unwrap();
         let first = &document["attempts"][0];
         assert_eq!((&first["cause"], &first["replaced"]), (&"output_lost".into(), &true.into()));
-        assert!(first["summary"].as_str().unwrap().contains("wire, away for "), "{ran}");
+        assert!(first["summary"].as_str().unwrap().contains("transport, away for "), "{ran}");
         document
     };
     run(&[]);

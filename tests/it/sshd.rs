@@ -86,7 +86,7 @@ impl Sshd {
     }
 
     /// Returns the line of a rig file for a console that a remote program passes on.
-    pub(crate) fn wire(&self, remote: &str) -> String {
+    pub(crate) fn transport(&self, remote: &str) -> String {
         let path = |name: &str| self.folder.join(name).display().to_string();
         let (port, key) = (self.port.to_string(), path("user"));
         let known = format!("UserKnownHostsFile={}", path("known"));

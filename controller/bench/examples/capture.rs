@@ -1,5 +1,5 @@
 //! The two ends of a console for `cargo xtask bench`: a target that prints as fast as its
-//! wire takes it, and a capture of it with everything that a run has.
+//! transport takes it, and a capture of it with everything that a run has.
 //!
 //! A program of its own, because `xtask` is built for quick starts and this for speed.
 //! Refuses to measure: it says when it is ready and when it has everything, and the bench
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use jig_drivers::serial::TtyWire;
+use jig_drivers::serial::TtyTransport;
 use jig_model::pattern::Pattern;
 use jig_model::profile::{FaultSignature, Limits};
 use jig_model::{Cause, ConsoleName};
@@ -115,7 +115,7 @@ fn print_into(pty: &std::os::fd::OwnedFd, bytes: u64, rate: u64) -> Outcome<()> 
     let mut done = 0;
     while done < bytes {
         let at = (done % text.len() as u64) as usize;
-        // A real wire gives a few bytes at a time; a fast one as many as fit.
+        // A real transport gives a few bytes at a time; a fast one as many as fit.
         let most = if rate == 0 { 64 << 10 } else { (rate / 1000).max(1) as usize };
         let left = usize::try_from(bytes - done).unwrap_or(usize::MAX);
         let piece = &text[at..(at + most.min(left)).min(text.len())];
@@ -145,7 +145,7 @@ async fn read(
         let name: ConsoleName = format!("tty{number}").parse()?;
         let paths = LogPaths::new(&folder, &name);
         let console = Console::start(&paths, clock.clone())?;
-        console.handle().attach(Box::new(TtyWire::open(tty, 115_200)?))?;
+        console.handle().attach(Box::new(TtyTransport::open(tty, 115_200)?))?;
         captures.push((console, paths));
     }
     let mut readers = tokio::task::JoinSet::new();

@@ -15,7 +15,7 @@ use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
 use jig_model::image::{ImageFormat, Payload, Segment};
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::protocol::{BindContext, BoardSink, BoxFuture, NoLedger, Wire};
+use jig_model::protocol::{BindContext, BoardSink, BoxFuture, NoLedger, Transport};
 use jig_model::rig_file::{EmulatorPart, Place};
 use jig_probe::{
     AttachOptions, Cancel, FlashRequest, Leave, ProbeHandle, ProbeSource, ResetInto, RttBlock,
@@ -47,10 +47,12 @@ struct Job {
 struct Deaf;
 
 impl BoardSink for Deaf {
-    fn attach(&self, _console: &ConsoleName, mut wire: Box<dyn Wire>) {
+    fn attach(&self, _console: &ConsoleName, mut transport: Box<dyn Transport>) {
         tokio::spawn(async move {
             let mut chunk = [0; 4096];
-            while let Ok(1..) = std::future::poll_fn(|cx| wire.poll_read(cx, &mut chunk)).await {}
+            while let Ok(1..) = std::future::poll_fn(|cx| transport.poll_read(cx, &mut chunk)).await
+            {
+            }
         });
     }
     fn drained(&self) -> BoxFuture<'_, ()> {

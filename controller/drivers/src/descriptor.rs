@@ -1,8 +1,8 @@
-//! Non-blocking reads and writes of a descriptor, for whoever has one as a wire.
+//! Non-blocking reads and writes of a descriptor, for whoever has one as a transport.
 //!
 //! # Design
 //! An event-driven runtime remembers that a descriptor had nothing, and believes it until
-//! it next asks the system. A wire must not: "nothing there" decides where one boot's
+//! it next asks the system. A transport must not: "nothing there" decides where one boot's
 //! output ends. So each call asks the descriptor first and waits only when it says no.
 
 use std::io;

@@ -188,7 +188,7 @@ mod tests {
     use jig_model::power::PlacePower;
     use jig_model::profile::FaultSets;
     use jig_model::rig_file::{
-        Canary, ConsoleWire, EmulatorDeploy, EmulatorPart, ProbePart, WireEnd,
+        Canary, ConsoleTransport, EmulatorDeploy, EmulatorPart, Endpoint, ProbePart,
     };
 
     use super::*;
@@ -209,9 +209,9 @@ mod tests {
         };
         let selector = "1:2:3".to_owned();
         let probe = place().with_probe(ProbePart { selector, ..Default::default() });
-        let console = ConsoleWire {
+        let console = ConsoleTransport {
             console: "u".parse().unwrap(),
-            end: WireEnd::Tty("/dev/ttyUSB0".to_owned()),
+            end: Endpoint::Tty("/dev/ttyUSB0".to_owned()),
             baud: None,
             timeout: None,
             ready: None,

@@ -12,8 +12,8 @@ use crate::render::{Screen, Style, Table};
 
 /// Lists the faults.
 ///
-/// JSON: `{"faults":[{"name","meaning","seam","boards","wire","argument","default","when",
-/// "moments","traced"}]}`; `when` is the default, `wire` the key of the only wire in a rig file
+/// JSON: `{"faults":[{"name","meaning","seam","boards","transport","argument","default","when",
+/// "moments","traced"}]}`; `when` is the default, `transport` the key of the only transport in a rig file
 /// that it strikes, and what a fault does not take is null.
 pub(crate) fn inject(screen: &Screen, args: &InjectArgs) -> Result<u8, Failure> {
     if let Some(time) = args.stall_parent {
@@ -71,7 +71,7 @@ fn as_json(fault: &FaultSpec) -> serde_json::Value {
         "meaning": fault.meaning,
         "seam": fault.seam.as_str(),
         "boards": fault.boards(),
-        "wire": fault.wire(),
+        "transport": fault.transport(),
         "argument": (!fault.argument.is_empty()).then_some(fault.argument),
         "default": default_argument(fault.takes),
         "when": moment(fault.when),

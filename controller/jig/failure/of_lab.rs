@@ -226,7 +226,7 @@ impl From<RunError> for Failure {
                 let failure = Self::new(Fault::Usage, format!("--inject {}", chain(&error)));
                 match error {
                     InjectError::Unreadable { .. } => failure,
-                    InjectError::NoWire { wanted, .. } => failure
+                    InjectError::NoTransport { wanted, .. } => failure
                         .help(format!("it strikes consoles that the rig file gives a `{wanted}`")),
                 }
             }

@@ -79,10 +79,10 @@ impl Lab {
                     checks.should.extend(self.host_check(kind, place, &profile.health));
                 }
                 CheckKind::Console => {
-                    let wires = place.consoles.iter();
-                    checks
-                        .should
-                        .extend(wires.filter_map(|wire| checks::untaken(&wire.console, &wire.end)));
+                    let transports = place.consoles.iter();
+                    checks.should.extend(transports.filter_map(|transport| {
+                        checks::untaken(&transport.console, &transport.end)
+                    }));
                 }
                 CheckKind::Network | CheckKind::Power | CheckKind::Board => {}
             }
@@ -130,9 +130,9 @@ impl Lab {
                     list.extend(self.sensed_outlet(place)?.map(checks::outlet));
                 }
                 CheckKind::Console => {
-                    for wire in &place.consoles {
-                        let check = checks::console(&wire.console, &wire.end);
-                        let while_off = checks::untaken(&wire.console, &wire.end);
+                    for transport in &place.consoles {
+                        let check = checks::console(&transport.console, &transport.end);
+                        let while_off = checks::untaken(&transport.console, &transport.end);
                         list.push(match (self.board_outlet(place)?, while_off) {
                             (Some(outlet), Some(while_off)) => {
                                 checks::excused(outlet, check, while_off)

@@ -115,7 +115,7 @@ impl Sender {
             Ok(Some(handle)) => handle.clone(),
             _ => return,
         };
-        // What is sent before the board has a wire would go nowhere.
+        // What is sent before the board has a transport would go nowhere.
         let wired = handle.state().wait_for(|state| state.attached || state.closed).await.is_ok();
         while let Some(bytes) = input.recv().await.filter(|_| wired) {
             if handle.send(bytes).await.is_err() {

@@ -13,7 +13,7 @@ use jig_drivers::inject::{
 use jig_drivers::power::Between;
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::DriverFactory;
-use jig_model::rig_file::{Place, WireEnd};
+use jig_model::rig_file::{Endpoint, Place};
 use jig_model::{ConsoleName, PlaceName};
 use jig_rig::store::{Clock, SystemClock};
 
@@ -31,24 +31,24 @@ pub enum InjectError {
         #[source]
         source: io::Error,
     },
-    /// The place has not the wire that it strikes.
-    #[error("{fault}: console {console} of place {place} is {}", wire(*found))]
-    NoWire {
+    /// The place has not the transport that it strikes.
+    #[error("{fault}: console {console} of place {place} is {}", transport(*found))]
+    NoTransport {
         /// The fault, as it was written.
         fault: String,
         /// The console that it would strike.
         console: ConsoleName,
         /// The place.
         place: PlaceName,
-        /// The key of the console's wire in the rig file, if it has one of its own.
+        /// The key of the console's transport in the rig file, if it has one of its own.
         found: Option<&'static str>,
-        /// The key of the wire that the fault strikes.
+        /// The key of the transport that the fault strikes.
         wanted: &'static str,
     },
 }
 
-fn wire(found: Option<&str>) -> String {
-    found.map_or_else(|| "no wire of its own".to_owned(), |key| format!("a `{key}`"))
+fn transport(found: Option<&str>) -> String {
+    found.map_or_else(|| "no transport of its own".to_owned(), |key| format!("a `{key}`"))
 }
 
 /// The faults of one run.
@@ -58,7 +58,7 @@ impl Faults {
     /// Prepares them, if there are any.
     ///
     /// # Errors
-    /// A file that a fault takes cannot be read, or the place has not the wire that it strikes.
+    /// A file that a fault takes cannot be read, or the place has not the transport that it strikes.
     pub(crate) fn of(
         inject: Vec<Injection>,
         place: &Place,
@@ -66,7 +66,7 @@ impl Faults {
         program: &Path,
     ) -> Result<Option<Self>, InjectError> {
         for injection in &inject {
-            has_wire(injection, place, profile)?;
+            has_transport(injection, place, profile)?;
             let Argument::File(path) = &injection.argument else { continue };
             // What else may be wrong with it is found when it is deployed.
             File::open(path).map_err(|source| {
@@ -127,16 +127,16 @@ impl Faults {
     }
 }
 
-/// Checks that a fault which strikes only one kind of wire has it at a place.
-fn has_wire(
+/// Checks that a fault which strikes only one kind of transport has it at a place.
+fn has_transport(
     injection: &Injection,
     place: &Place,
     profile: &BoardProfile,
 ) -> Result<(), InjectError> {
-    let end = primary_end(profile, place).map(WireEnd::key);
-    match injection.fault.spec().wire().filter(|key| end != Some(key)) {
+    let end = primary_end(profile, place).map(Endpoint::key);
+    match injection.fault.spec().transport().filter(|key| end != Some(key)) {
         None => Ok(()),
-        Some(wanted) => Err(InjectError::NoWire {
+        Some(wanted) => Err(InjectError::NoTransport {
             fault: injection.to_string(),
             console: profile.primary_console().clone(),
             place: place.name.clone(),

@@ -129,7 +129,7 @@ causes! {
     WrongChip = "wrong_chip" => EnvError, Lab;
     /// A health check of the rig failed.
     RigUnhealthy = "rig_unhealthy" => EnvError, Lab;
-    /// The console's wire broke.
+    /// The console's transport broke.
     ConsoleLost = "console_lost" => EnvError, Lab;
     /// The image could not be put on the board.
     DeployFailed = "deploy_failed" => EnvError, Lab;

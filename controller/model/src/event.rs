@@ -36,7 +36,7 @@ pub enum BoardEvent {
         /// What each attempt that failed said, in order.
         failures: Vec<String>,
     },
-    /// A console's wire was taken over from the program that keeps it between runs: what was
+    /// A console's transport was taken over from the program that keeps it between runs: what was
     /// printed before stands in that program's log up to here.
     TakenOver {
         /// The console.

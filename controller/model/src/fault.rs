@@ -12,7 +12,7 @@ pub enum Fault {
     Usage,
     /// A profile, plan or rig file is wrong.
     Profile,
-    /// The rig failed: power, wire, emulator, disk, host.
+    /// The rig failed: power, transport, emulator, disk, host.
     Lab,
     /// The firmware under test failed.
     Target,

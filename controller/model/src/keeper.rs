@@ -6,8 +6,8 @@
 //! within [`VERSION`], of any two builds: unknown fields are passed over, an unknown request
 //! is answered as refused.
 //!
-//! A lent descriptor travels with the first byte of [`KeeperAnswer::Wire`]. The loan lasts as
-//! long as its connection; whoever gives the wire back in order says [`Returned`] first, so
+//! A lent descriptor travels with the first byte of [`KeeperAnswer::Transport`]. The loan lasts as
+//! long as its connection; whoever gives the transport back in order says [`Returned`] first, so
 //! that an end without it means that bytes may have died with a process.
 
 use serde::{Deserialize, Serialize};
@@ -39,14 +39,14 @@ pub struct KeeperRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeeperAsk {
-    /// A wire, until the connection ends. Answered when the wire is there.
-    Wire {
+    /// A transport, until the connection ends. Answered when the transport is there.
+    Transport {
         /// The place.
         place: PlaceName,
         /// The console.
         console: ConsoleName,
     },
-    /// To close every wire to a serial port, until the connection ends: another program has to
+    /// To close every transport to a serial port, until the connection ends: another program has to
     /// open it.
     LetGo {
         /// The path of its device, as the rig file has it.
@@ -75,8 +75,8 @@ pub enum KeeperAsk {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeeperAnswer {
-    /// The wire; its descriptor comes along.
-    Wire(LentWire),
+    /// The transport; its descriptor comes along.
+    Transport(LentTransport),
     /// It is so.
     Done,
     /// What is kept.
@@ -87,16 +87,16 @@ pub enum KeeperAnswer {
     Refused(String),
 }
 
-/// What there is to know of a lent wire.
+/// What there is to know of a lent transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LentWire {
+pub struct LentTransport {
     /// The file of the keeper's log that was being written, by its number.
     pub file: u64,
-    /// The length of that file: what the wire carries from now on is not in it.
+    /// The length of that file: what the transport carries from now on is not in it.
     pub offset: u64,
 }
 
-/// Said before a wire is given back.
+/// Said before a transport is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Returned {
     /// How many bytes were read of it.
@@ -132,9 +132,9 @@ pub struct KeptStatus {
     pub place: PlaceName,
     /// The console.
     pub console: ConsoleName,
-    /// The path or address that its wire ends at.
+    /// The path or address that its transport ends at.
     pub end: String,
-    /// What is done with the wire.
+    /// What is done with the transport.
     #[serde(flatten)]
     pub state: KeptState,
     /// The newest file of the log, by its number; 0 before the first.
@@ -143,7 +143,7 @@ pub struct KeptStatus {
     pub pen: Option<String>,
 }
 
-/// What is done with a wire.
+/// What is done with a transport.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum KeptState {

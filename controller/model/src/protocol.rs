@@ -180,23 +180,23 @@ pub trait HealthCheck: Send {
     fn check(&mut self) -> BoxFuture<'_, CheckReport>;
 }
 
-/// One end of a wire that carries bytes: the other end is the target.
+/// One end of a transport that carries bytes: the other end is the target.
 ///
 /// Has exactly one owner. Poll-based so that it stays dyn-safe and allocation-free.
-pub trait Wire: Send {
-    /// Reads what has arrived; `Ok(0)` means that the wire has ended.
+pub trait Transport: Send {
+    /// Reads what has arrived; `Ok(0)` means that the transport has ended.
     ///
     /// Asks the system itself: `Pending` means that there was nothing at this very moment,
     /// not that there was nothing when some event loop last looked.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>>;
     /// Writes some of the bytes; returns how many.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
-    /// Tells what has happened to the wire itself, each thing once. Asked for whenever a read
+    /// Tells what has happened to the transport itself, each thing once. Asked for whenever a read
     /// was `Pending`: it lies behind all bytes read so far and before those still to come.
-    fn news(&mut self) -> Option<WireNews> {
+    fn event(&mut self) -> Option<TransportEvent> {
         None
     }
-    /// Tells how another process can go on with the wire while this one leaves it alone.
+    /// Tells how another process can go on with the transport while this one leaves it alone.
     ///
     /// # Errors
     /// The descriptor cannot be copied.
@@ -204,18 +204,18 @@ pub trait Wire: Send {
         Ok(Handing::Through)
     }
     /// Begins to do something to the line itself; done when the future is, which may be driven
-    /// while the wire is read on.
+    /// while the transport is read on.
     fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {
         let _ = what;
-        let words = "this wire has no line to control";
+        let words = "this transport has no line to control";
         Box::pin(std::future::ready(Err(io::Error::new(io::ErrorKind::Unsupported, words))))
     }
 }
 
-/// How another process can go on with a wire.
+/// How another process can go on with a transport.
 #[derive(Debug)]
 pub enum Handing {
-    /// By a copy of its descriptor: all there is to know of the wire is in the kernel.
+    /// By a copy of its descriptor: all there is to know of the transport is in the kernel.
     Descriptor(OwnedFd),
     /// Only through its owner, which passes the bytes on.
     Through,
@@ -235,9 +235,9 @@ pub enum LineControl {
     Rts(bool),
 }
 
-/// What has happened to a wire that goes on.
+/// What has happened to a transport that goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WireNews {
+pub enum TransportEvent {
     /// The other end has gone, in these words, and is waited for: bytes may be missing here.
     Lost(String),
     /// The other end is back.
@@ -251,13 +251,13 @@ pub enum WireNews {
     Shared(String),
 }
 
-/// Takes over wires and events of a board while its driver runs it.
+/// Takes over transports and events of a board while its driver runs it.
 ///
 /// A driver calls it before the target can print its first byte.
 pub trait BoardSink: Send + Sync {
-    /// Hands a console's new wire to its capture; an earlier wire of that console has ended.
-    fn attach(&self, console: &ConsoleName, wire: Box<dyn Wire>);
-    /// Waits until everything that is in a console's wire now has been captured.
+    /// Hands a console's new transport to its capture; an earlier transport of that console has ended.
+    fn attach(&self, console: &ConsoleName, transport: Box<dyn Transport>);
+    /// Waits until everything that is in a console's transport now has been captured.
     fn drained(&self) -> BoxFuture<'_, ()>;
     /// Reports what happened to the board.
     fn event(&self, event: BoardEvent);
@@ -268,7 +268,7 @@ pub trait BoardSink: Send + Sync {
 pub struct NoSink;
 
 impl BoardSink for NoSink {
-    fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
+    fn attach(&self, _console: &ConsoleName, _transport: Box<dyn Transport>) {}
 
     fn drained(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
@@ -355,7 +355,7 @@ pub struct BindContext {
     pub profile: Arc<BoardProfile>,
     /// The place, with the parts that make it real.
     pub place: Arc<Place>,
-    /// Where wires and events go.
+    /// Where transports and events go.
     pub sink: SharedSink,
     /// Folder for what the driver leaves as evidence; it exists.
     pub evidence: PathBuf,

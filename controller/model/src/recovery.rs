@@ -41,7 +41,7 @@ macro_rules! steps {
     };
 }
 
-// The budgets: what is done by wire takes milliseconds and fails by the driver's own time-out,
+// The budgets: what is done by transport takes milliseconds and fails by the driver's own time-out,
 // which is below ten seconds; an outlet's device has up to 30 s to answer and be read back; a
 // flash of a megabyte over a slow probe takes half a minute.
 steps! {

@@ -19,9 +19,9 @@ pub(super) struct Fault {
     default: Option<String>,
     /// Where it strikes.
     seam: String,
-    /// The kind of wire that it needs, which no emulated board has.
+    /// The kind of transport that it needs, which no emulated board has.
     #[serde(default)]
-    wire: Option<String>,
+    transport: Option<String>,
     /// Whether a rig can know that it was the rig: else it cannot be recovered.
     pub(super) traced: bool,
     moments: Moments,
@@ -54,7 +54,7 @@ pub(super) fn all(lab: &Lab) -> Result<Vec<Fault>, Failure> {
     let text = process::capture(lab.jig().args(["inject", "--list", "--json"]))?;
     let list: Result<List, _> = serde_json::from_slice(&text);
     let list = list.map_err(|e| Failure::Because(format!("the list of faults is odd: {e}")))?;
-    Ok(list.faults.into_iter().filter(|fault| fault.wire.is_none()).collect())
+    Ok(list.faults.into_iter().filter(|fault| fault.transport.is_none()).collect())
 }
 
 impl Fault {
@@ -62,7 +62,7 @@ impl Fault {
     /// image that may be on the board from before.
     pub(super) fn at_random(&self, natural: &Natural, old: &Path, dice: &mut Dice) -> String {
         let share = |dice: &mut Dice| format!("{}%", dice.below(101));
-        // A wire on which nobody talks cannot spoil what is said.
+        // A transport on which nobody talks cannot spoil what is said.
         let talks = self.seam == "console";
         let span = if talks { natural.talking_ms + 1 } else { natural.powered_ms };
         let running = |dice: &mut Dice| format!("{}ms", dice.below(span));

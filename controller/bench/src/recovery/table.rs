@@ -263,7 +263,7 @@ mod tests {
         other.add("x@4ms", Outcome::Ended(Cause::PowerMismatch));
         other.add("x@5ms", Outcome::Nothing("disk full".to_owned()));
         let mut none = Line::new("y", "b", true);
-        none.add("y", Outcome::Refused("no such wire".to_owned()));
+        none.add("y", Outcome::Refused("no such transport".to_owned()));
         let table = Table { lines: vec![line, other, none], ..Table::default() };
         let text = table.markdown();
         let row = "| 5 | 40 % | 1 | 1.50 / 1.50 s | 1 | 2 | 0 |";
@@ -278,7 +278,7 @@ mod tests {
         assert!(!text.contains("| y |"), "{text}");
         let details = table.details();
         assert!(details.contains("b: x@5ms: disk full"), "{details}");
-        assert!(details.contains("y at b: refused: no such wire"), "{details}");
+        assert!(details.contains("y at b: refused: no such transport"), "{details}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The other ends of console wires: there, usable, and nobody else's.
+//! The other ends of console transports: there, usable, and nobody else's.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck};
-use jig_model::rig_file::WireEnd;
+use jig_model::rig_file::Endpoint;
 use jig_model::{Cause, ConsoleName};
 use nix::errno::Errno;
 use nix::fcntl::AT_FDCWD;
@@ -22,28 +22,28 @@ use crate::serial::{holder_pid, openers};
 /// How long a server may take to accept: on a lab's network it takes milliseconds.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// Checks that a console's wire ends at something that can be used: a port that is there, may
+/// Checks that a console's transport ends at something that can be used: a port that is there, may
 /// be read and written and is held by nobody but this program; a server that accepts.
 ///
 /// A port is not opened: the first opening may raise lines that reset the board. A server is
 /// connected to and let go, as nothing else tells whether it listens.
-pub fn console(name: &ConsoleName, end: &WireEnd) -> Box<dyn HealthCheck> {
+pub fn console(name: &ConsoleName, end: &Endpoint) -> Box<dyn HealthCheck> {
     let name = format!("console-{name}");
     match end {
-        WireEnd::Tty(path) => {
+        Endpoint::Tty(path) => {
             let path = PathBuf::from(path);
             Look::boxed(name, Cause::ConsoleLost, move || tty(&path, &proc()))
         }
-        WireEnd::Unix(path) => {
+        Endpoint::Unix(path) => {
             let path = PathBuf::from(path);
             Look::boxed(name, Cause::ConsoleLost, move || socket(&path))
         }
-        WireEnd::Command(argv) => {
+        Endpoint::Command(argv) => {
             let program = argv.first().cloned().unwrap_or_default();
             let path = std::env::var_os("PATH").unwrap_or_default();
             Look::boxed(name, Cause::ConsoleLost, move || command(&program, &path))
         }
-        WireEnd::Tcp(address) | WireEnd::Rfc2217(address) => {
+        Endpoint::Tcp(address) | Endpoint::Rfc2217(address) => {
             Box::new(Accepts { name, address: address.clone() })
         }
     }
@@ -52,8 +52,8 @@ pub fn console(name: &ConsoleName, end: &WireEnd) -> Box<dyn HealthCheck> {
 /// Checks that a serial port that is there is nobody else's. One that is not there yet is no
 /// fault of the port's: who opens it knows how long to wait. Other ends than ports have nobody
 /// to be asked without disturbing them.
-pub fn untaken(name: &ConsoleName, end: &WireEnd) -> Option<Box<dyn HealthCheck>> {
-    let WireEnd::Tty(path) = end else { return None };
+pub fn untaken(name: &ConsoleName, end: &Endpoint) -> Option<Box<dyn HealthCheck>> {
+    let Endpoint::Tty(path) = end else { return None };
     let path = PathBuf::from(path);
     let look = move || match path.try_exists() {
         Ok(false) => Ok(format!("{} is not there yet", path.display())),

@@ -1,4 +1,4 @@
-//! Checks of what a place stands on: the host, its wires, its switch.
+//! Checks of what a place stands on: the host, its transports, its switch.
 //!
 //! Owns looking, and saying what was seen. Refuses to know what a limit should be, and leaves
 //! everything as it found it: no port is opened that somebody could notice, no outlet switched.

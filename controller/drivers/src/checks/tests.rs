@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jig_model::Cause;
 use jig_model::protocol::{CheckReport, HealthCheck, NoLedger};
-use jig_model::rig_file::WireEnd;
+use jig_model::rig_file::Endpoint;
 
 use super::host::{handles, memory};
 use super::*;
@@ -174,7 +174,7 @@ async fn a_record_of_anything_is_a_first_look() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
-fn wire(end: &WireEnd) -> Box<dyn HealthCheck> {
+fn transport(end: &Endpoint) -> Box<dyn HealthCheck> {
     console(&"uart0".parse().unwrap(), end)
 }
 
@@ -185,7 +185,7 @@ async fn a_serial_port_is_there_usable_and_free() {
     let by_id = dir.path().join("usb-by-id");
     std::os::unix::fs::symlink(&path, &by_id).unwrap();
     // This process has it open, and that is its right.
-    let report = run(wire(&WireEnd::Tty(by_id.display().to_string()))).await;
+    let report = run(transport(&Endpoint::Tty(by_id.display().to_string()))).await;
     assert_eq!((report.ok, report.check.as_str()), (true, "console-uart0"), "{report:?}");
     // Somebody else: a program that reads it and knows nothing of locks.
     let thief = SpawnRequest {
@@ -199,18 +199,18 @@ async fn a_serial_port_is_there_usable_and_free() {
         what: "thief".to_owned(),
     };
     let mut thief = ManagedProcess::spawn(thief, Arc::new(NoLedger)).await.unwrap();
-    let report = run(wire(&WireEnd::Tty(by_id.display().to_string()))).await;
+    let report = run(transport(&Endpoint::Tty(by_id.display().to_string()))).await;
     let pid = thief.pid();
     assert!(!report.ok, "{report:?}");
     assert!(report.detail.ends_with(&format!("is in use by sleep (pid {pid})")), "{report:?}");
     thief.kill().await;
-    let report = run(wire(&WireEnd::Tty(by_id.display().to_string()))).await;
+    let report = run(transport(&Endpoint::Tty(by_id.display().to_string()))).await;
     assert!(report.ok, "{report:?}");
     for (end, words) in [
         (dir.path().join("gone").display().to_string(), "is not there"),
         (dir.path().display().to_string(), "is no serial port"),
     ] {
-        let report = run(wire(&WireEnd::Tty(end))).await;
+        let report = run(transport(&Endpoint::Tty(end))).await;
         assert!(!report.ok && report.detail.ends_with(words), "{report:?}");
     }
 }
@@ -220,21 +220,21 @@ async fn servers_and_sockets_are_reached() {
     let dir = tempfile::tempdir().unwrap();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    for end in [WireEnd::Tcp(address.clone()), WireEnd::Rfc2217(address.clone())] {
-        let report = run(wire(&end)).await;
+    for end in [Endpoint::Tcp(address.clone()), Endpoint::Rfc2217(address.clone())] {
+        let report = run(transport(&end)).await;
         assert!(report.ok, "{report:?}");
     }
     drop(listener);
-    let report = run(wire(&WireEnd::Tcp(address))).await;
+    let report = run(transport(&Endpoint::Tcp(address))).await;
     assert!(!report.ok && report.detail.starts_with("connect to 127.0.0.1:"), "{report:?}");
     let path = dir.path().join("socket");
     let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    let end = WireEnd::Unix(path.display().to_string());
-    assert!(run(wire(&end)).await.ok);
+    let end = Endpoint::Unix(path.display().to_string());
+    assert!(run(transport(&end)).await.ok);
     drop(socket);
     fs::remove_file(&path).unwrap();
-    assert!(!run(wire(&end)).await.ok);
+    assert!(!run(transport(&end)).await.ok);
     fs::write(&path, "").unwrap();
-    let report = run(wire(&end)).await;
+    let report = run(transport(&end)).await;
     assert!(!report.ok && report.detail.ends_with("is no socket"), "{report:?}");
 }

@@ -11,7 +11,7 @@ use jig_model::pattern::Pattern;
 use jig_model::profile::{BoardProfile, FaultSets, FlashCommand};
 use jig_model::protocol::{
     BindContext, BoardSink, BoxFuture, DriverError, Flasher, NoLedger, PartFactory as _, Protocols,
-    Wire,
+    Transport,
 };
 use jig_model::rig_file::{EmulatorPart, Place, ProbePart};
 use jig_model::{Cause, ConsoleName};
@@ -23,7 +23,7 @@ use super::{CommandFlasher, CommandFlasherFactory};
 struct Sink(Mutex<Vec<u8>>);
 
 impl BoardSink for Sink {
-    fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
+    fn attach(&self, _console: &ConsoleName, _transport: Box<dyn Transport>) {}
     fn drained(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }

@@ -7,16 +7,16 @@ use jig_model::event::BoardEvent;
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
     BindContext, BoardSink, BoxFuture, DriverError, DriverFactory, Flasher, Power, PowerState,
-    Protocols, SharedSink, Wire,
+    Protocols, SharedSink, Transport,
 };
-use jig_model::rig_file::{Place, WireEnd};
+use jig_model::rig_file::{Endpoint, Place};
 
 use super::flasher::InjectedFlasher;
 use super::injector::Injector;
 use super::line::Line;
 use super::power::InjectedPower;
 use super::processes::WatchedLedger;
-use super::wire::FaultyWire;
+use super::transport::FaultyTransport;
 
 /// Offers the boards of another driver, which fail when they are asked to.
 pub struct InjectedFactory<'a> {
@@ -34,7 +34,7 @@ impl DriverFactory for InjectedFactory<'_> {
         let (profile, place) = (Arc::clone(&context.profile), Arc::clone(&context.place));
         let line = injector.begin_attempt(Arc::clone(&context.sink));
         injector.console_is(match primary_end(&profile, &place) {
-            Some(WireEnd::Tty(path)) => Some(path.clone()),
+            Some(Endpoint::Tty(path)) => Some(path.clone()),
             _ => None,
         });
         let sink = Arc::new(FaultySink {
@@ -64,10 +64,10 @@ impl DriverFactory for InjectedFactory<'_> {
     }
 }
 
-/// Returns where the wire of a board's primary console ends at a place, if it has one of its
+/// Returns where the transport of a board's primary console ends at a place, if it has one of its
 /// own there.
-pub fn primary_end<'a>(profile: &BoardProfile, place: &'a Place) -> Option<&'a WireEnd> {
-    place.console(profile.primary_console()).map(|wire| &wire.end)
+pub fn primary_end<'a>(profile: &BoardProfile, place: &'a Place) -> Option<&'a Endpoint> {
+    place.console(profile.primary_console()).map(|transport| &transport.end)
 }
 
 /// Stands between a board's driver and the rig.
@@ -79,13 +79,13 @@ struct FaultySink {
 }
 
 impl BoardSink for FaultySink {
-    fn attach(&self, console: &ConsoleName, wire: Box<dyn Wire>) {
-        let wire = if *console == self.console {
-            Box::new(FaultyWire::new(wire, Arc::clone(&self.line), self.injector.clone()))
+    fn attach(&self, console: &ConsoleName, transport: Box<dyn Transport>) {
+        let transport = if *console == self.console {
+            Box::new(FaultyTransport::new(transport, Arc::clone(&self.line), self.injector.clone()))
         } else {
-            wire
+            transport
         };
-        self.rig.attach(console, wire);
+        self.rig.attach(console, transport);
     }
 
     fn drained(&self) -> BoxFuture<'_, ()> {

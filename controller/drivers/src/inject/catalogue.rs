@@ -7,7 +7,7 @@ use std::time::Duration;
 pub enum Seam {
     /// The emulator's process.
     Emulator,
-    /// The wire of the board's primary console.
+    /// The transport of the board's primary console.
     Console,
     /// The debug probe.
     Probe,
@@ -97,9 +97,9 @@ pub struct FaultSpec {
 }
 
 impl FaultSpec {
-    /// Returns the end that the wire of the primary console must have, by its key in rig
+    /// Returns the end that the transport of the primary console must have, by its key in rig
     /// files; nothing where any will do.
-    pub fn wire(&self) -> Option<&'static str> {
+    pub fn transport(&self) -> Option<&'static str> {
         match self.kind {
             FaultKind::StealTty => Some("tty"),
             FaultKind::SshDrop => Some("command"),
@@ -109,7 +109,7 @@ impl FaultSpec {
 
     /// Says on what boards it strikes.
     pub fn boards(&self) -> &'static str {
-        match (self.wire(), self.seam) {
+        match (self.transport(), self.seam) {
             (Some("tty"), _) => "with a `tty` as console",
             (Some(_), _) => "with a `command` as console",
             (None, Seam::Emulator) => "emulated ones",
@@ -167,7 +167,7 @@ faults! {
         Emulator, Running at SOON, Takes::Time(ms(3000)), "for how long";
     HangUpConsole = "hang-up-console", "the console's other end goes away, and comes back",
         Console, Running at SOON, Takes::Time(ms(1000)), "for how long";
-    CutConsole = "cut-console", "the console's wire breaks for good",
+    CutConsole = "cut-console", "the console's transport breaks for good",
         Console, Running at SOON, Takes::Nothing, "";
     OverrunConsole = "overrun-console", "bytes are lost, and the port has counted them",
         Console, Running at START, Takes::Bytes(64), "bytes";

@@ -73,7 +73,7 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Waiting,
-    /// It lies in wait at a wire for bytes.
+    /// It lies in wait at a transport for bytes.
     Lurking,
     Struck,
 }
@@ -237,20 +237,20 @@ impl Injector {
         for event in untold {
             sink.event(event);
         }
-        self.news();
+        self.notify();
         line
     }
 
     pub(super) fn powered(&self) {
         self.state().course.powered(Instant::now());
-        self.news();
+        self.notify();
     }
 
     /// So many percent of the deployment under way are done.
     pub(super) fn deployed(&self, percent: u8) {
         self.state().course.deployed = Some(percent);
         self.shared.deployed.send_replace(percent);
-        self.news();
+        self.notify();
     }
 
     /// Waits until so many percent are done.
@@ -262,7 +262,7 @@ impl Injector {
 
     pub(super) fn process_started(&self, role: Role, process: Process) {
         self.state().processes.push((role, process));
-        self.news();
+        self.notify();
     }
 
     pub(super) fn process_ended(&self, pid: i32) {
@@ -351,7 +351,7 @@ impl Injector {
     }
 
     /// Does what has become due, and lets the times be looked at anew.
-    fn news(&self) {
+    fn notify(&self) {
         self.advance();
         self.shared.changed.notify_one();
     }
@@ -443,7 +443,7 @@ impl State {
                 continue;
             }
             if let Some(effect) = effect(&armed.injection) {
-                // There is a wire from the first power on.
+                // There is a transport from the first power on.
                 if self.course.attempt.powered.is_some() {
                     self.lurk(index, effect, now);
                 }
@@ -537,7 +537,7 @@ impl State {
     }
 }
 
-/// Returns what a fault of the console does to its wire.
+/// Returns what a fault of the console does to its transport.
 fn effect(injection: &Injection) -> Option<Effect> {
     Some(match (injection.fault, &injection.argument) {
         (FaultKind::HangUpConsole, _) => Effect::Away,

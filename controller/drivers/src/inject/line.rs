@@ -1,4 +1,4 @@
-//! What is wrong with a board's primary console, shared by who says so and the wires that
+//! What is wrong with a board's primary console, shared by who says so and the transports that
 //! it has in one attempt.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,12 +20,12 @@ struct State {
     writer: Option<Waker>,
 }
 
-/// What a wire has to know before it moves bytes.
+/// What a transport has to know before it moves bytes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Condition {
     /// The fault that has taken the other end away.
     pub(super) away: Option<usize>,
-    /// The fault that has broken the wire.
+    /// The fault that has broken the transport.
     pub(super) cut: Option<usize>,
     /// The fault that makes bytes late, and how much.
     pub(super) late: Option<(usize, Duration)>,
@@ -66,7 +66,7 @@ impl Line {
         state.wake();
     }
 
-    /// Looks at the wire; whoever reads or writes is woken when it changes.
+    /// Looks at the transport; whoever reads or writes is woken when it changes.
     pub(super) fn look(&self, waker: &Waker, writes: bool) -> Condition {
         let mut state = self.state();
         let slot = if writes { &mut state.writer } else { &mut state.reader };
@@ -90,7 +90,7 @@ impl Line {
         condition
     }
 
-    /// Does to the bytes what is wrong with the wire.
+    /// Does to the bytes what is wrong with the transport.
     pub(super) fn mangle(&self, bytes: &mut Vec<u8>) -> Mangled {
         let mut state = self.state();
         let State { effects, dice, .. } = &mut *state;

@@ -1,13 +1,13 @@
-//! What a bad wire does to bytes. Pure.
+//! What a bad transport does to bytes. Pure.
 
 use std::time::Duration;
 
-/// Something that is wrong with a console's wire.
+/// Something that is wrong with a console's transport.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
     /// The other end is away.
     Away,
-    /// The wire is broken.
+    /// The transport is broken.
     Cut,
     /// So many more bytes are lost; the port counts them.
     Overrun(u64),
@@ -37,7 +37,7 @@ pub(super) struct Done {
 const RUNS: [u8; 9] = [0x00, 0x80, 0xc0, 0xe0, 0xf0, 0xf8, 0xfc, 0xfe, 0xff];
 
 impl Effect {
-    /// Does to the bytes what is wrong with the wire. `dice` are advanced. The words are about
+    /// Does to the bytes what is wrong with the transport. `dice` are advanced. The words are about
     /// all that it is going to do.
     pub(super) fn apply(&mut self, bytes: &mut Vec<u8>, dice: &mut Dice) -> Done {
         if bytes.is_empty() {

@@ -3,7 +3,7 @@
 //! Owns a closed [`CATALOGUE`] of faults, how they are written ([`Injection`]), and wrappers
 //! for the protocols of the model, under which the real things go on working. Refuses to
 //! reach into a driver: each fault strikes where one could strike a rig, at a process, a
-//! wire, a call or a limit. And refuses to strike unseen: each strike is an event of the run.
+//! transport, a call or a limit. And refuses to strike unseen: each strike is an event of the run.
 
 mod board;
 mod catalogue;
@@ -20,7 +20,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 mod thief;
-mod wire;
+mod transport;
 
 pub use board::{InjectedFactory, primary_end};
 pub use catalogue::{CATALOGUE, FaultKind, FaultSpec, Moments, Seam, Takes, When};

@@ -12,7 +12,7 @@ use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
     BindContext, BoardSink, BoxFuture, DriverError, DriverFactory, Flasher, NoLedger, Power,
-    PowerState, ProcessLedger, Protocols, SharedSink, Wire, WireNews,
+    PowerState, ProcessLedger, Protocols, SharedSink, Transport, TransportEvent,
 };
 use jig_model::rig_file::{EmulatorPart, Place};
 use jig_model::{Cause, ConsoleName};
@@ -74,7 +74,7 @@ fn image(name: &str) -> Image {
 #[derive(Default)]
 struct Rig {
     events: Mutex<Vec<BoardEvent>>,
-    wires: Mutex<Vec<Box<dyn Wire>>>,
+    transports: Mutex<Vec<Box<dyn Transport>>>,
 }
 
 impl Rig {
@@ -88,14 +88,14 @@ impl Rig {
         told.collect()
     }
 
-    fn wire(&self) -> Box<dyn Wire> {
-        self.wires.lock().unwrap().remove(0)
+    fn transport(&self) -> Box<dyn Transport> {
+        self.transports.lock().unwrap().remove(0)
     }
 }
 
 impl BoardSink for Rig {
-    fn attach(&self, _console: &ConsoleName, wire: Box<dyn Wire>) {
-        self.wires.lock().unwrap().push(wire);
+    fn attach(&self, _console: &ConsoleName, transport: Box<dyn Transport>) {
+        self.transports.lock().unwrap().push(transport);
     }
     fn drained(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
@@ -200,7 +200,7 @@ impl Flasher for Board {
     }
 }
 
-impl Wire for Board {
+impl Transport for Board {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut inner = self.inner();
         if inner.output.is_empty() && !inner.ended {
@@ -278,27 +278,27 @@ fn bind(injector: &Injector, board: &Board, rig: &Arc<Rig>) -> Protocols {
     factory.bind(context).unwrap()
 }
 
-/// What a capture makes of a wire.
+/// What a capture makes of a transport.
 #[derive(Debug, PartialEq)]
 enum Heard {
     Text(String),
-    News(WireNews),
+    News(TransportEvent),
     Ended,
     Broken(io::ErrorKind),
 }
 
-/// Reads as a capture does: news is asked for whenever there is nothing to read.
-async fn hear(wire: &mut Box<dyn Wire>) -> Heard {
+/// Reads as a capture does: event is asked for whenever there is nothing to read.
+async fn hear(transport: &mut Box<dyn Transport>) -> Heard {
     poll_fn(|cx| {
         let mut buf = [0; 64];
-        match wire.poll_read(cx, &mut buf) {
+        match transport.poll_read(cx, &mut buf) {
             Poll::Ready(Ok(0)) => Poll::Ready(Heard::Ended),
             Poll::Ready(Ok(len)) => {
                 Poll::Ready(Heard::Text(String::from_utf8_lossy(&buf[..len]).into_owned()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Heard::Broken(error.kind())),
-            Poll::Pending => match wire.news() {
-                Some(news) => Poll::Ready(Heard::News(news)),
+            Poll::Pending => match transport.event() {
+                Some(event) => Poll::Ready(Heard::News(event)),
                 None => Poll::Pending,
             },
         }
@@ -314,24 +314,24 @@ fn text(text: &str) -> Heard {
 async fn a_console_that_is_hung_up_loses_what_is_printed_meanwhile() {
     let mut bench = Bench::new(&["hang-up-console=5s@2s"]);
     bench.on().await;
-    let mut wire = bench.rig.wire();
+    let mut transport = bench.rig.transport();
     let board = bench.board.clone();
     let began = Instant::now();
     bench
         .while_struck(async {
             board.print(b"before");
-            assert_eq!(hear(&mut wire).await, text("before"));
-            let lost = hear(&mut wire).await;
-            assert!(matches!(lost, Heard::News(WireNews::Lost(_))), "{lost:?}");
+            assert_eq!(hear(&mut transport).await, text("before"));
+            let lost = hear(&mut transport).await;
+            assert!(matches!(lost, Heard::News(TransportEvent::Lost(_))), "{lost:?}");
             assert_eq!(began.elapsed(), Duration::from_secs(2));
             board.print(b"meanwhile");
-            let written = poll_fn(|cx| wire.poll_write(cx, b"x"));
+            let written = poll_fn(|cx| transport.poll_write(cx, b"x"));
             let written = tokio::time::timeout(Duration::from_secs(1), written).await;
             assert!(written.is_err(), "nobody is there who takes it");
-            assert_eq!(hear(&mut wire).await, Heard::News(WireNews::Back));
+            assert_eq!(hear(&mut transport).await, Heard::News(TransportEvent::Back));
             assert_eq!(began.elapsed(), Duration::from_secs(7));
             board.print(b"after");
-            assert_eq!(hear(&mut wire).await, text("after"));
+            assert_eq!(hear(&mut transport).await, text("after"));
         })
         .await;
     assert_eq!(bench.rig.told().len(), 1, "{:?}", bench.rig.told());
@@ -341,34 +341,34 @@ async fn a_console_that_is_hung_up_loses_what_is_printed_meanwhile() {
 async fn a_console_that_is_cut_stays_so_until_the_place_is_bound_anew() {
     let mut bench = Bench::new(&["cut-console@0s"]);
     bench.on().await;
-    let mut wire = bench.rig.wire();
+    let mut transport = bench.rig.transport();
     let broken = Heard::Broken(io::ErrorKind::BrokenPipe);
-    bench.while_struck(async { assert_eq!(hear(&mut wire).await, broken) }).await;
+    bench.while_struck(async { assert_eq!(hear(&mut transport).await, broken) }).await;
     bench.again();
     bench.on().await;
-    let mut wire = bench.rig.wire();
+    let mut transport = bench.rig.transport();
     bench.board.print(b"well");
-    bench.while_struck(async { assert_eq!(hear(&mut wire).await, text("well")) }).await;
+    bench.while_struck(async { assert_eq!(hear(&mut transport).await, text("well")) }).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn bytes_are_lost_where_the_port_says_or_says_nothing() {
     let mut bench = Bench::new(&["overrun-console=3@0s"]);
     bench.on().await;
-    let mut wire = bench.rig.wire();
+    let mut transport = bench.rig.transport();
     bench.board.print(b"hello");
     bench
         .while_struck(async {
-            let overrun = Heard::News(WireNews::Overrun(Some(3)));
-            assert_eq!(hear(&mut wire).await, overrun);
-            assert_eq!(hear(&mut wire).await, text("lo"));
+            let overrun = Heard::News(TransportEvent::Overrun(Some(3)));
+            assert_eq!(hear(&mut transport).await, overrun);
+            assert_eq!(hear(&mut transport).await, text("lo"));
         })
         .await;
     let mut bench = Bench::new(&["drop-bytes=3@0s"]);
     bench.on().await;
-    let mut wire = bench.rig.wire();
+    let mut transport = bench.rig.transport();
     bench.board.print(b"hello");
-    bench.while_struck(async { assert_eq!(hear(&mut wire).await, text("lo")) }).await;
+    bench.while_struck(async { assert_eq!(hear(&mut transport).await, text("lo")) }).await;
     assert_eq!(bench.rig.told().len(), 1);
 }
 
@@ -376,20 +376,26 @@ async fn bytes_are_lost_where_the_port_says_or_says_nothing() {
 async fn late_bytes_come_in_order_and_before_the_end() {
     let mut bench = Bench::new(&["delay-console=3s@1s"]);
     bench.on().await;
-    let mut wire = bench.rig.wire();
+    let mut transport = bench.rig.transport();
     let board = bench.board.clone();
     let began = Instant::now();
     bench
         .while_struck(async {
             board.print(b"soon");
-            assert_eq!((hear(&mut wire).await, began.elapsed()), (text("soon"), Duration::ZERO));
+            assert_eq!(
+                (hear(&mut transport).await, began.elapsed()),
+                (text("soon"), Duration::ZERO)
+            );
             tokio::time::sleep_until(began + Duration::from_secs(2)).await;
             board.print(b"one");
-            let first = hear(&mut wire).await;
+            let first = hear(&mut transport).await;
             assert_eq!((first, began.elapsed()), (text("one"), Duration::from_secs(5)));
             board.print(b"two");
             board.inner().ended = true;
-            assert_eq!((hear(&mut wire).await, hear(&mut wire).await), (text("two"), Heard::Ended));
+            assert_eq!(
+                (hear(&mut transport).await, hear(&mut transport).await),
+                (text("two"), Heard::Ended)
+            );
             assert_eq!(began.elapsed(), Duration::from_secs(8));
         })
         .await;
@@ -399,14 +405,14 @@ async fn late_bytes_come_in_order_and_before_the_end() {
 async fn only_the_build_id_is_hidden_and_nothing_is_kept_back_at_the_end() {
     let mut bench = Bench::new(&["hide-build-id@0s"]);
     bench.on().await;
-    let mut wire = bench.rig.wire();
+    let mut transport = bench.rig.transport();
     bench.board.print(b"boot\njig-build-id: 0123abcd\nrest\njig");
     bench.board.inner().ended = true;
     bench
         .while_struck(async {
-            assert_eq!(hear(&mut wire).await, text("boot\nrest\n"));
-            assert_eq!(hear(&mut wire).await, text("jig"));
-            assert_eq!(hear(&mut wire).await, Heard::Ended);
+            assert_eq!(hear(&mut transport).await, text("boot\nrest\n"));
+            assert_eq!(hear(&mut transport).await, text("jig"));
+            assert_eq!(hear(&mut transport).await, Heard::Ended);
         })
         .await;
 }

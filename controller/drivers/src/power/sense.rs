@@ -12,7 +12,7 @@ use std::time::Duration;
 use jig_model::ConsoleName;
 use jig_model::power::{PlaceSense, PowerDevice, SenseOutlet};
 use jig_model::profile::BoardProfile;
-use jig_model::protocol::{BoxFuture, DriverError, PowerSense, PowerState, Wire};
+use jig_model::protocol::{BoxFuture, DriverError, PowerSense, PowerState, Transport};
 use jig_model::rig_file::Place;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -74,7 +74,7 @@ impl PowerSense for OutletSense {
 /// server on the network holds bytes back.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// How long a wire is waited for: whoever had it may still be letting go of it.
+/// How long a transport is waited for: whoever had it may still be letting go of it.
 const OPENING: Duration = Duration::from_secs(2);
 
 /// Pause between two tries to open one.
@@ -85,35 +85,38 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// two thousand.
 const TEXT: usize = 8;
 
-/// The wires of a board's consoles, listened to while nobody else has them.
+/// The transports of a board's consoles, listened to while nobody else has them.
 ///
-/// A wire that is kept by another process is borrowed there, and given back. What is heard
+/// A transport that is kept by another process is borrowed there, and given back. What is heard
 /// between two boots of a run stands in no log: a run's begins with its own boot.
 pub(super) struct ConsoleSense {
     ports: Vec<(ConsoleName, SerialPort)>,
-    open: Vec<Box<dyn Wire>>,
+    open: Vec<Box<dyn Transport>>,
 }
 
 impl ConsoleSense {
     pub(super) fn new(profile: &BoardProfile, place: &Place) -> Self {
-        let wires = place.consoles.as_slice();
+        let transports = place.consoles.as_slice();
         let port = |console: &ConsoleName| {
-            let wire = wires.iter().find(|wire| wire.console == *console)?;
+            let transport = transports.iter().find(|transport| transport.console == *console)?;
             let about = profile.consoles.iter().find(|about| about.name == *console)?;
             // Nothing that is lent here is part of a run's log.
-            Some((console.clone(), SerialPort::of_wire(wire, about.baud, Arc::new(|_| ()))))
+            Some((
+                console.clone(),
+                SerialPort::of_transport(transport, about.baud, Arc::new(|_| ())),
+            ))
         };
-        let ports = wires.iter().filter_map(|wire| port(&wire.console)).collect();
+        let ports = transports.iter().filter_map(|transport| port(&transport.console)).collect();
         Self { ports, open: Vec::new() }
     }
 
-    /// Opens the wires; fewer, if somebody else keeps one.
+    /// Opens the transports; fewer, if somebody else keeps one.
     async fn open(&mut self) {
         for (console, port) in &self.ports {
             let end = Instant::now() + OPENING;
             loop {
                 let why = match timeout_at(end, port.open()).await {
-                    Ok(Ok(wire)) => break self.open.push(wire),
+                    Ok(Ok(transport)) => break self.open.push(transport),
                     Ok(Err(error)) => jig_model::chain(&error),
                     Err(_) => "it did not answer".to_owned(),
                 };
@@ -139,8 +142,8 @@ impl PowerSense for ConsoleSense {
                 self.open().await;
             }
             let mut left = false;
-            for wire in &mut self.open {
-                match listen(wire.as_mut(), Instant::now() + SILENCE).await {
+            for transport in &mut self.open {
+                match listen(transport.as_mut(), Instant::now() + SILENCE).await {
                     Heard::Text => return Ok(Some(PowerState::On)),
                     Heard::Nothing => left = true,
                     Heard::End => {}
@@ -151,8 +154,8 @@ impl PowerSense for ConsoleSense {
     }
 
     fn look_within(&self) -> Duration {
-        let wires = u32::try_from(self.ports.len()).unwrap_or(u32::MAX);
-        (OPENING + SILENCE).saturating_mul(wires)
+        let transports = u32::try_from(self.ports.len()).unwrap_or(u32::MAX);
+        (OPENING + SILENCE).saturating_mul(transports)
     }
 
     fn is_sure_of(&self, seen: PowerState) -> bool {
@@ -167,15 +170,15 @@ impl PowerSense for ConsoleSense {
 enum Heard {
     Text,
     Nothing,
-    /// The wire has ended.
+    /// The transport has ended.
     End,
 }
 
-/// Listens to a wire until it prints text, or for some time.
-async fn listen(wire: &mut dyn Wire, until: Instant) -> Heard {
+/// Listens to a transport until it prints text, or for some time.
+async fn listen(transport: &mut dyn Transport, until: Instant) -> Heard {
     let (mut row, mut buf) = (0, [0; 256]);
     loop {
-        let read = poll_fn(|cx| wire.poll_read(cx, &mut buf));
+        let read = poll_fn(|cx| transport.poll_read(cx, &mut buf));
         let count = match timeout_at(until, read).await {
             Err(_) => return Heard::Nothing,
             Ok(Ok(count)) if count > 0 => count,
@@ -196,20 +199,20 @@ mod tests {
     use std::io::Write as _;
     use std::os::unix::net::UnixListener;
 
-    use jig_model::rig_file::{ConsoleWire, WireEnd};
+    use jig_model::rig_file::{ConsoleTransport, Endpoint};
 
     use super::*;
 
     fn wired(at: &std::path::Path) -> ConsoleSense {
-        let wire = ConsoleWire {
+        let transport = ConsoleTransport {
             console: "uart0".parse().unwrap(),
-            end: WireEnd::Unix(at.display().to_string()),
+            end: Endpoint::Unix(at.display().to_string()),
             baud: None,
             timeout: None,
             keeper: None,
             ready: None,
         };
-        let port = SerialPort::new(wire.end.clone(), 115_200);
+        let port = SerialPort::new(transport.end.clone(), 115_200);
         ConsoleSense { ports: vec![("uart0".parse().unwrap(), port)], open: Vec::new() }
     }
 
@@ -229,7 +232,7 @@ mod tests {
         board.write_all(b"beat\r\n").unwrap();
         assert_eq!(sense.look().await.unwrap(), Some(PowerState::On));
         assert!(sense.is_sure_of(PowerState::On) && !sense.is_sure_of(PowerState::Off));
-        // The wire is free again for the next run, and who has gone tells nothing.
+        // The transport is free again for the next run, and who has gone tells nothing.
         sense.rest();
         drop((listener, board));
         std::fs::remove_file(&at).unwrap();

@@ -37,7 +37,7 @@ pub struct DetachedRequest {
 
 /// What a detached child says or does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DetachedNews {
+pub enum DetachedEvent {
     /// A line of its standard output, its end cut off.
     Line(Vec<u8>),
     /// It has ended; nothing follows.
@@ -48,7 +48,7 @@ pub enum DetachedNews {
 pub struct DetachedProcess {
     pid: Pid,
     reaped: Arc<Mutex<bool>>,
-    news: mpsc::Receiver<DetachedNews>,
+    event: mpsc::Receiver<DetachedEvent>,
 }
 
 impl DetachedProcess {
@@ -71,19 +71,19 @@ impl DetachedProcess {
         drop(command);
         let id = i32::try_from(child.id()).unwrap_or(i32::MAX);
         let (pid, reaped) = (Pid::from_raw(id), Arc::new(Mutex::new(false)));
-        let (sender, news) = mpsc::channel(WAITING);
+        let (sender, event) = mpsc::channel(WAITING);
         let stdin = child.stdin.take();
-        let watch = Watch { child, pid, reaped: Arc::clone(&reaped), news: sender, most_line };
+        let watch = Watch { child, pid, reaped: Arc::clone(&reaped), event: sender, most_line };
         std::thread::Builder::new()
             .name("jig-worker".to_owned())
             .spawn(move || watch.run(stdin, &input, said))
             .map_err(refused)?;
-        Ok(Self { pid, reaped, news })
+        Ok(Self { pid, reaped, event })
     }
 
     /// Waits for what comes next; nothing behind its end. Cancel-safe.
-    pub async fn next(&mut self) -> Option<DetachedNews> {
-        self.news.recv().await
+    pub async fn next(&mut self) -> Option<DetachedEvent> {
+        self.event.recv().await
     }
 
     /// Asks it to end in order; does nothing once it has ended.
@@ -101,7 +101,7 @@ struct Watch {
     child: Child,
     pid: Pid,
     reaped: Arc<Mutex<bool>>,
-    news: mpsc::Sender<DetachedNews>,
+    event: mpsc::Sender<DetachedEvent>,
     most_line: usize,
 }
 
@@ -115,7 +115,7 @@ impl Watch {
         let mut line = Vec::new();
         while let Ok(true) = read_line(&mut said, &mut line, self.most_line) {
             // A caller that does not listen any more holds up nothing.
-            let _ = self.news.try_send(DetachedNews::Line(std::mem::take(&mut line)));
+            let _ = self.event.try_send(DetachedEvent::Line(std::mem::take(&mut line)));
         }
         let _ = waitid(Id::Pid(self.pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
         let mut reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +126,7 @@ impl Watch {
             let signal = status.signal().and_then(|number| Signal::try_from(number).ok());
             signal.map_or_else(|| Ending::Exited(status.code().unwrap_or(-1)), Ending::Signalled)
         });
-        let _ = self.news.blocking_send(DetachedNews::Ended(ending));
+        let _ = self.event.blocking_send(DetachedEvent::Ended(ending));
     }
 }
 
@@ -151,10 +151,10 @@ mod tests {
             .unwrap()
     }
 
-    async fn all(process: &mut DetachedProcess) -> Vec<DetachedNews> {
+    async fn all(process: &mut DetachedProcess) -> Vec<DetachedEvent> {
         let mut all = Vec::new();
-        while let Some(news) = process.next().await {
-            all.push(news);
+        while let Some(event) = process.next().await {
+            all.push(event);
         }
         all
     }
@@ -162,8 +162,8 @@ mod tests {
     #[tokio::test]
     async fn a_child_is_heard_line_by_line_until_it_ends() {
         let mut process = cat(b"one\n\nlast", 100);
-        let line = |text: &[u8]| DetachedNews::Line(text.to_vec());
-        let ended = DetachedNews::Ended(Ending::Exited(0));
+        let line = |text: &[u8]| DetachedEvent::Line(text.to_vec());
+        let ended = DetachedEvent::Ended(Ending::Exited(0));
         assert_eq!(all(&mut process).await, [line(b"one"), line(b""), line(b"last"), ended]);
         process.terminate();
     }
@@ -172,7 +172,7 @@ mod tests {
     async fn a_line_without_end_is_not_read_on() {
         let mut process = cat(&[b'x'; 4096], 1024);
         let heard = all(&mut process).await;
-        assert!(matches!(heard.as_slice(), [DetachedNews::Ended(_)]), "{}", heard.len());
+        assert!(matches!(heard.as_slice(), [DetachedEvent::Ended(_)]), "{}", heard.len());
     }
 
     #[tokio::test]
@@ -181,7 +181,7 @@ mod tests {
         let request = DetachedRequest { program, args, input: Vec::new(), most_line: 10 };
         let mut process = DetachedProcess::start(request).unwrap();
         process.terminate();
-        let ended = DetachedNews::Ended(Ending::Signalled(Signal::SIGTERM));
+        let ended = DetachedEvent::Ended(Ending::Signalled(Signal::SIGTERM));
         assert_eq!(all(&mut process).await, [ended]);
     }
 }

@@ -11,6 +11,6 @@ mod managed;
 mod starved;
 mod stillness;
 
-pub use detached::{DetachedNews, DetachedProcess, DetachedRequest};
+pub use detached::{DetachedEvent, DetachedProcess, DetachedRequest};
 pub use managed::{Ending, ManagedProcess, SpawnError, SpawnRequest};
 pub use stillness::{Stillness, StillnessWatch};

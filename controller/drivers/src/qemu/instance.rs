@@ -19,9 +19,9 @@ use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
 use super::command_line::{FarEnds, Places, arguments, own_consoles, port_names};
+use super::console_pipe::ConsoleEnds;
 use super::debug::{ChannelPairs, NearEnds};
 use super::monitor::{Monitor, MonitorError};
-use super::wire::ConsoleEnds;
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
 
 /// How long an emulator may take to greet. It needs 0.1 s on a calm machine; a loaded CI
@@ -49,7 +49,7 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Starts an emulator, halted, with its wires handed to their captures.
+    /// Starts an emulator, halted, with its transports handed to their captures.
     ///
     /// # Errors
     /// It cannot be started, refuses its arguments, or does not greet.
@@ -79,9 +79,9 @@ impl Instance {
         });
         for console in own_consoles(&context.profile) {
             let bell = emulation.quirks.poke_after_input.then(|| Arc::clone(&bell));
-            let (end, wire) = ConsoleEnds::make(&context.evidence, &console.name, bell)
+            let (end, transport) = ConsoleEnds::make(&context.evidence, &console.name, bell)
                 .map_err(failed("make a console's pipes"))?;
-            context.sink.attach(&console.name, wire);
+            context.sink.attach(&console.name, transport);
             ends.push(end);
         }
         let far = FarEnds {

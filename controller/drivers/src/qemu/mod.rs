@@ -7,13 +7,14 @@
 //! *No byte before somebody listens.* The monitor is a socket pair the child inherits, the
 //! consoles are FIFOs that lose their names once the emulator has opened them: there is no
 //! path to clean up or to be too long for a socket, no connect race, and the emulator's
-//! exit is an end-of-file. The machine starts halted (`-S`) and is let go when the wires
+//! exit is an end-of-file. The machine starts halted (`-S`) and is let go when the transports
 //! are captured.
 //!
 //! *Power off is a power cut*: the process is killed, so RAM is gone. A reset is not a
 //! power cycle, RAM survives it (measured), therefore both verbs exist.
 
 mod command_line;
+mod console_pipe;
 pub mod debug;
 #[cfg(test)]
 mod debug_tests;
@@ -26,7 +27,6 @@ mod read_back;
 #[cfg(test)]
 mod tests;
 mod trial;
-mod wire;
 
 pub use emulator::QemuFactory;
 pub use machine::{AtLaunch, Launched, Machine, Ready, Watcher};

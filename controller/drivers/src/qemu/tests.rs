@@ -8,7 +8,7 @@ use std::time::Duration;
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
-    BindContext, BoardSink, BoxFuture, PowerState, ProcessLedger, Protocols, Wire,
+    BindContext, BoardSink, BoxFuture, PowerState, ProcessLedger, Protocols, Transport,
 };
 use jig_model::rig_file::{EmulatorPart, Place};
 use jig_model::{Cause, ConsoleName};
@@ -34,14 +34,14 @@ args = ["-D", "{artifact:log}"]
 #[derive(Default)]
 pub(super) struct Seen {
     events: watch::Sender<Vec<BoardEvent>>,
-    wires: Mutex<Vec<Box<dyn Wire>>>,
+    transports: Mutex<Vec<Box<dyn Transport>>>,
     pids: Mutex<Vec<i32>>,
     pub(super) running: Mutex<i32>,
 }
 
 impl BoardSink for Seen {
-    fn attach(&self, _console: &ConsoleName, wire: Box<dyn Wire>) {
-        self.wires.lock().unwrap().push(wire);
+    fn attach(&self, _console: &ConsoleName, transport: Box<dyn Transport>) {
+        self.transports.lock().unwrap().push(transport);
     }
     fn drained(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
@@ -198,9 +198,9 @@ async fn launches_that_fail_say_why_and_leave_nothing() {
         assert_eq!(left(dir.path()), [""; 0], "{bad}");
         assert!(seen.events.borrow().is_empty(), "{bad}");
         // The near ends know that nobody prints any more.
-        for wire in seen.wires.lock().unwrap().iter_mut() {
+        for transport in seen.transports.lock().unwrap().iter_mut() {
             let mut cx = Context::from_waker(Waker::noop());
-            let read = wire.poll_read(&mut cx, &mut [0; 8]);
+            let read = transport.poll_read(&mut cx, &mut [0; 8]);
             assert!(matches!(read, Poll::Ready(Ok(0)) | Poll::Pending), "{bad}");
         }
     }
@@ -220,7 +220,7 @@ async fn a_board_that_is_off_is_tried_out_without_a_sound() {
     }
     assert_eq!(seen.pids.lock().unwrap().len(), 2);
     assert_eq!(*seen.running.lock().unwrap(), 0);
-    assert!(seen.events.borrow().is_empty() && seen.wires.lock().unwrap().is_empty());
+    assert!(seen.events.borrow().is_empty() && seen.transports.lock().unwrap().is_empty());
     assert_eq!(left(dir.path()), [""; 0]);
     // One that is on is asked, not started again.
     let mut power = protocols.power.take().unwrap();

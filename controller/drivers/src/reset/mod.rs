@@ -128,7 +128,7 @@ impl Power for BoardReset {
 #[cfg(test)]
 mod tests {
     use jig_model::ConsoleName;
-    use jig_model::protocol::{BoardSink, Wire};
+    use jig_model::protocol::{BoardSink, Transport};
 
     use super::*;
 
@@ -154,7 +154,7 @@ mod tests {
     }
 
     impl BoardSink for Notes {
-        fn attach(&self, _: &ConsoleName, _: Box<dyn Wire>) {}
+        fn attach(&self, _: &ConsoleName, _: Box<dyn Transport>) {}
         fn drained(&self) -> BoxFuture<'_, ()> {
             self.add("drained");
             Box::pin(std::future::ready(()))

@@ -1,12 +1,12 @@
-//! A console that a program reaches: its standard input and output are the wire.
+//! A console that a program reaches: its standard input and output are the transport.
 //!
 //! # Design
 //! Console servers are reached by SSH, by `ipmitool`, by whatever a lab has; the program that
 //! knows how is at hand, and need only be run and ended. The process layer owns it, so it goes
-//! with the wire and with this process.
+//! with the transport and with this process.
 //!
 //! A program that runs is not one that is connected, and what the target prints before that is
-//! lost to nobody's knowledge. So the wire is open when the program has said so, in words that
+//! lost to nobody's knowledge. So the transport is open when the program has said so, in words that
 //! the rig file knows. Where it says nothing, a second has to do: what cannot connect mostly
 //! says so and ends within that time, and if not, its end is a loss that stands in the log.
 
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use jig_model::protocol::{BoxFuture, ProcessLedger, Wire};
+use jig_model::protocol::{BoxFuture, ProcessLedger, Transport};
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 use tokio::io::Interest;
@@ -52,7 +52,7 @@ const SHOWN: usize = 200;
 const TURNS: usize = 16;
 
 /// A program whose input and output are a console.
-pub(super) struct CommandWire {
+pub(super) struct CommandTransport {
     output: Descriptor,
     input: Descriptor,
     complaints: Complaints,
@@ -66,7 +66,7 @@ pub(super) struct CommandWire {
     _process: ManagedProcess,
 }
 
-impl CommandWire {
+impl CommandTransport {
     /// Starts a program, and waits until it is connected, however long that takes: whoever
     /// calls sets an end. `ready` is what a line of its output then holds.
     pub(super) async fn open(
@@ -76,15 +76,15 @@ impl CommandWire {
     ) -> Result<Self, SerialError> {
         let address = argv.join(" ");
         let unusable = |source| SerialError::Connect { address: address.clone(), source };
-        let mut wire = Self::start(argv, ledger, unusable).await?;
+        let mut transport = Self::start(argv, ledger, unusable).await?;
         let connected = async {
             match ready {
-                Some(ready) => wire.until_it_says(ready.as_bytes()).await,
-                None => wire.until_settled().await,
+                Some(ready) => transport.until_it_says(ready.as_bytes()).await,
+                None => transport.until_settled().await,
             }
         };
         let why = match connected.await {
-            Ok(()) => return Ok(wire),
+            Ok(()) => return Ok(transport),
             Err(error) => error.to_string(),
         };
         Err(SerialError::Ended { address, why })
@@ -195,7 +195,7 @@ impl CommandWire {
     }
 }
 
-impl Wire for CommandWire {
+impl Transport for CommandTransport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         if buf.is_empty() || !self.first.is_empty() {
             return Poll::Ready(io::Read::read(&mut self.first, buf));
@@ -244,10 +244,10 @@ impl Complaints {
 mod tests {
     use std::fs;
 
-    use jig_model::protocol::{NoLedger, WireNews};
-    use jig_model::rig_file::WireEnd;
+    use jig_model::protocol::{NoLedger, TransportEvent};
+    use jig_model::rig_file::Endpoint;
 
-    use super::super::{LastingWire, SerialPort};
+    use super::super::{ReconnectingTransport, SerialPort};
     use super::*;
 
     /// Only a failing test waits as long.
@@ -257,47 +257,48 @@ mod tests {
         ["sh", "-c", script].map(str::to_owned).to_vec()
     }
 
-    async fn open(script: &str, ready: Option<&str>) -> Result<CommandWire, SerialError> {
-        CommandWire::open(&shell(script), ready, Arc::new(NoLedger)).await
+    async fn open(script: &str, ready: Option<&str>) -> Result<CommandTransport, SerialError> {
+        CommandTransport::open(&shell(script), ready, Arc::new(NoLedger)).await
     }
 
-    async fn read(wire: &mut dyn Wire, wanted: &[u8]) {
+    async fn read(transport: &mut dyn Transport, wanted: &[u8]) {
         let mut seen = vec![0; wanted.len()];
         let mut at = 0;
         while at < seen.len() {
-            at += poll_fn(|cx| wire.poll_read(cx, &mut seen[at..])).await.unwrap();
+            at += poll_fn(|cx| transport.poll_read(cx, &mut seen[at..])).await.unwrap();
         }
         assert_eq!(seen.escape_ascii().to_string(), wanted.escape_ascii().to_string());
     }
 
-    async fn ends(wire: &mut dyn Wire) -> String {
-        let read = poll_fn(|cx| wire.poll_read(cx, &mut [0; 8]));
+    async fn ends(transport: &mut dyn Transport) -> String {
+        let read = poll_fn(|cx| transport.poll_read(cx, &mut [0; 8]));
         read.await.unwrap_err().to_string()
     }
 
     #[tokio::test]
-    async fn its_input_and_output_are_the_wire_behind_the_word_that_it_is_connected() {
+    async fn its_input_and_output_are_the_transport_behind_the_word_that_it_is_connected() {
         let script = "echo Welcome; printf 'Terminal rea'; printf 'dy\\r\\nfirst '; exec cat";
-        let mut wire = open(script, Some("Terminal ready")).await.unwrap();
-        read(&mut wire, b"first ").await;
-        assert_eq!(poll_fn(|cx| wire.poll_write(cx, b"\0\xff\n")).await.unwrap(), 3);
-        read(&mut wire, b"\0\xff\n").await;
+        let mut transport = open(script, Some("Terminal ready")).await.unwrap();
+        read(&mut transport, b"first ").await;
+        assert_eq!(poll_fn(|cx| transport.poll_write(cx, b"\0\xff\n")).await.unwrap(), 3);
+        read(&mut transport, b"\0\xff\n").await;
         // Without such a word its first byte will do.
-        let mut wire = open("printf hello; exec cat", None).await.unwrap();
-        read(&mut wire, b"hello").await;
+        let mut transport = open("printf hello; exec cat", None).await.unwrap();
+        read(&mut transport, b"hello").await;
     }
 
     #[tokio::test]
     async fn its_end_is_told_behind_its_last_bytes_with_what_it_said() {
         let script =
             "echo ready; printf last; echo noise >&2; printf '\\033[1mrefused\\n\\n' >&2; exit 7";
-        let mut wire = open(script, Some("ready")).await.unwrap();
-        read(&mut wire, b"last").await;
-        assert_eq!(ends(&mut wire).await, "it ended with code 7: [1mrefused");
-        let mut wire = open("echo ready; kill -9 $$", Some("ready")).await.unwrap();
-        assert_eq!(ends(&mut wire).await, "it was ended by SIGKILL");
-        let mut wire = open("echo ready; exec >&-; exec sleep 600", Some("ready")).await.unwrap();
-        assert_eq!(ends(&mut wire).await, "it has closed its output");
+        let mut transport = open(script, Some("ready")).await.unwrap();
+        read(&mut transport, b"last").await;
+        assert_eq!(ends(&mut transport).await, "it ended with code 7: [1mrefused");
+        let mut transport = open("echo ready; kill -9 $$", Some("ready")).await.unwrap();
+        assert_eq!(ends(&mut transport).await, "it was ended by SIGKILL");
+        let mut transport =
+            open("echo ready; exec >&-; exec sleep 600", Some("ready")).await.unwrap();
+        assert_eq!(ends(&mut transport).await, "it has closed its output");
     }
 
     #[tokio::test]
@@ -311,7 +312,9 @@ mod tests {
             assert_eq!(error.to_string(), format!("sh -c {script}: {why}"));
         }
         let argv = ["no-such-program-x".to_owned()];
-        let Err(error) = CommandWire::open(&argv, None, Arc::new(NoLedger)).await else { panic!() };
+        let Err(error) = CommandTransport::open(&argv, None, Arc::new(NoLedger)).await else {
+            panic!()
+        };
         assert!(!error.may_pass(), "{error}");
     }
 
@@ -319,9 +322,9 @@ mod tests {
     async fn complaints_without_end_hold_up_nobody_and_take_no_memory() {
         let script =
             "echo ready; head -c 3000000 /dev/zero | tr '\\0' x >&2; printf done; exec cat";
-        let mut wire = open(script, Some("ready")).await.unwrap();
-        read(&mut wire, b"done").await;
-        assert!(wire.complaints.last.len() <= REMEMBERED);
+        let mut transport = open(script, Some("ready")).await.unwrap();
+        read(&mut transport, b"done").await;
+        assert!(transport.complaints.last.len() <= REMEMBERED);
     }
 
     #[tokio::test]
@@ -333,35 +336,35 @@ mod tests {
              exec cat",
             count.display()
         );
-        let port = SerialPort::new(WireEnd::Command(shell(&script)), 0);
+        let port = SerialPort::new(Endpoint::Command(shell(&script)), 0);
         let port = port.ready_by(Some("ready".to_owned()));
-        let mut wire = LastingWire::open(port, LONG).await.unwrap();
-        read(&mut wire, b"1").await;
-        let mut news = async || {
+        let mut transport = ReconnectingTransport::open(port, LONG).await.unwrap();
+        read(&mut transport, b"1").await;
+        let mut event = async || {
             poll_fn(|cx| {
-                assert!(wire.poll_read(cx, &mut [0; 8]).is_pending());
-                wire.news().map_or(Poll::Pending, Poll::Ready)
+                assert!(transport.poll_read(cx, &mut [0; 8]).is_pending());
+                transport.event().map_or(Poll::Pending, Poll::Ready)
             })
             .await
         };
-        let WireNews::Lost(why) = news().await else { panic!("no loss") };
+        let TransportEvent::Lost(why) = event().await else { panic!("no loss") };
         assert!(why.ends_with("failed: it ended with code 3"), "{why}");
-        assert_eq!(news().await, WireNews::Back);
-        read(&mut wire, b"2").await;
+        assert_eq!(event().await, TransportEvent::Back);
+        read(&mut transport, b"2").await;
         assert_eq!(fs::read_to_string(&count).unwrap(), "x\nx\n");
     }
 
     #[tokio::test]
-    async fn nothing_of_it_outlives_the_wire() {
+    async fn nothing_of_it_outlives_the_transport() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("held");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
         // Its child holds the fifo open for writing.
         let script = format!("sleep 600 > {} & echo ready; wait", fifo.display());
-        let wire = open(&script, Some("ready"));
-        let (held, wire) =
-            tokio::join!(tokio::task::spawn_blocking(move || File::open(fifo)), wire);
-        drop(wire.unwrap());
+        let transport = open(&script, Some("ready"));
+        let (held, transport) =
+            tokio::join!(tokio::task::spawn_blocking(move || File::open(fifo)), transport);
+        drop(transport.unwrap());
         let gone = tokio::task::spawn_blocking(move || {
             io::Read::read_to_end(&mut held.unwrap().unwrap(), &mut Vec::new())
         });

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use jig_model::protocol::{DriverError, LineControl, ProcessLedger, Wire, WireNews};
-use jig_model::rig_file::ConsoleWire;
+use jig_model::protocol::{DriverError, LineControl, ProcessLedger, Transport, TransportEvent};
+use jig_model::rig_file::ConsoleTransport;
 use jig_model::{Cause, ConsoleName};
 
-use super::{LastingWire, SerialPort, TakenOver};
+use super::{ReconnectingTransport, SerialPort, TakenOver};
 
 /// How long a port is waited for where the place does not say: an adapter is found within two
 /// seconds of its plug-in, a server on the network restarts within ten.
@@ -24,7 +24,7 @@ const TEXT: usize = 8;
 /// A console that a place has a serial port for.
 pub(super) struct ConsolePort {
     pub(super) console: ConsoleName,
-    wire: ConsoleWire,
+    transport: ConsoleTransport,
     baud: u32,
     ledger: Arc<dyn ProcessLedger>,
     within: Duration,
@@ -34,17 +34,17 @@ pub(super) struct ConsolePort {
 /// What is kept of an open port beside its capture.
 struct Near {
     end: Arc<End>,
-    wire: Shared,
+    transport: Shared,
 }
 
 /// A port that its capture reads and its owner controls.
-type Shared = Arc<Mutex<LastingWire>>;
+type Shared = Arc<Mutex<ReconnectingTransport>>;
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What ends a wire from the board's side: when its power is off nobody listens any more.
+/// What ends a transport from the board's side: when its power is off nobody listens any more.
 #[derive(Default)]
 struct End {
     ended: AtomicBool,
@@ -68,48 +68,52 @@ impl End {
     }
 }
 
-struct PortWire {
-    wire: Shared,
+struct PortTransport {
+    transport: Shared,
     end: Arc<End>,
     /// What was found out when the end was asked for; told before it.
-    news: Option<WireNews>,
+    event: Option<TransportEvent>,
 }
 
 impl ConsolePort {
-    /// Takes a wire of a place, and the speed of its console in the profile.
-    pub(super) fn new(wire: &ConsoleWire, baud: u32, ledger: Arc<dyn ProcessLedger>) -> Self {
+    /// Takes a transport of a place, and the speed of its console in the profile.
+    pub(super) fn new(
+        transport: &ConsoleTransport,
+        baud: u32,
+        ledger: Arc<dyn ProcessLedger>,
+    ) -> Self {
         Self {
-            console: wire.console.clone(),
-            wire: wire.clone(),
+            console: transport.console.clone(),
+            transport: transport.clone(),
             baud,
             ledger,
-            within: wire.timeout.unwrap_or(WITHIN),
+            within: transport.timeout.unwrap_or(WITHIN),
             near: None,
         }
     }
 
     /// Opens the port, waiting for one that is not there yet. `told` hears of it each time the
-    /// wire was borrowed from whoever keeps it.
+    /// transport was borrowed from whoever keeps it.
     pub(super) async fn open(&mut self, told: TakenOver) -> Result<(), DriverError> {
         if self.near.is_some() {
             return Ok(());
         }
-        let serial =
-            SerialPort::of_wire(&self.wire, self.baud, told).entered_in(Arc::clone(&self.ledger));
-        let opened = LastingWire::open(serial, self.within).await;
-        let wire = opened.map_err(|error| {
+        let serial = SerialPort::of_transport(&self.transport, self.baud, told)
+            .entered_in(Arc::clone(&self.ledger));
+        let opened = ReconnectingTransport::open(serial, self.within).await;
+        let transport = opened.map_err(|error| {
             let message = format!("connect console {}", self.console);
             DriverError::new(Cause::ConsoleLost, message).with_source(error)
         })?;
-        self.near = Some(Near { end: Arc::default(), wire: Arc::new(Mutex::new(wire)) });
+        self.near = Some(Near { end: Arc::default(), transport: Arc::new(Mutex::new(transport)) });
         Ok(())
     }
 
     /// Returns what a capture reads; nothing where the port is not open.
-    pub(super) fn wire(&self) -> Option<Box<dyn Wire>> {
-        let Near { end, wire } = self.near.as_ref()?;
-        let (end, wire) = (Arc::clone(end), Arc::clone(wire));
-        Some(Box::new(PortWire { wire, end, news: None }))
+    pub(super) fn transport(&self) -> Option<Box<dyn Transport>> {
+        let Near { end, transport } = self.near.as_ref()?;
+        let (end, transport) = (Arc::clone(end), Arc::clone(transport));
+        Some(Box::new(PortTransport { transport, end, event: None }))
     }
 
     /// Reads and drops what has arrived so far, before anybody captures it.
@@ -117,7 +121,7 @@ impl ConsolePort {
         let Some(near) = &self.near else { return };
         let mut buf = [0; 4 << 10];
         poll_fn(|cx| {
-            while let Poll::Ready(Ok(1..)) = lock(&near.wire).poll_read(cx, &mut buf) {}
+            while let Poll::Ready(Ok(1..)) = lock(&near.transport).poll_read(cx, &mut buf) {}
             Poll::Ready(())
         })
         .await;
@@ -132,9 +136,9 @@ impl ConsolePort {
         let Some(near) = &self.near else {
             return Err(failed(io::ErrorKind::NotConnected.into()));
         };
-        let done = lock(&near.wire).control(what);
+        let done = lock(&near.transport).control(what);
         // To a server the order goes with what is sent.
-        let sent = poll_fn(|cx| lock(&near.wire).poll_write(cx, &[]));
+        let sent = poll_fn(|cx| lock(&near.transport).poll_write(cx, &[]));
         sent.await.map_err(failed)?;
         done.await.map_err(failed)
     }
@@ -152,7 +156,7 @@ impl ConsolePort {
         self.near.as_ref().is_some_and(|near| near.end.text.load(Ordering::Relaxed))
     }
 
-    /// Ends the wire, behind what is still in it.
+    /// Ends the transport, behind what is still in it.
     pub(super) fn end(&mut self) {
         let Some(Near { end, .. }) = self.near.take() else { return };
         end.ended.store(true, Ordering::Release);
@@ -163,10 +167,10 @@ impl ConsolePort {
     }
 }
 
-impl Wire for PortWire {
+impl Transport for PortTransport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         *lock(&self.end.reader) = Some(cx.waker().clone());
-        let read = lock(&self.wire).poll_read(cx, buf);
+        let read = lock(&self.transport).poll_read(cx, buf);
         let ended = self.end.ended.load(Ordering::Acquire);
         match read {
             Poll::Ready(Ok(count)) if count > 0 || buf.is_empty() => {
@@ -174,8 +178,8 @@ impl Wire for PortWire {
                 Poll::Ready(Ok(count))
             }
             Poll::Pending if ended => {
-                self.news = self.news.take().or_else(|| lock(&self.wire).news());
-                match self.news {
+                self.event = self.event.take().or_else(|| lock(&self.transport).event());
+                match self.event {
                     Some(_) => {
                         cx.waker().wake_by_ref();
                         Poll::Pending
@@ -192,11 +196,11 @@ impl Wire for PortWire {
         if self.end.ended.load(Ordering::Acquire) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        lock(&self.wire).poll_write(cx, bytes)
+        lock(&self.transport).poll_write(cx, bytes)
     }
 
-    fn news(&mut self) -> Option<WireNews> {
-        self.news.take().or_else(|| lock(&self.wire).news())
+    fn event(&mut self) -> Option<TransportEvent> {
+        self.event.take().or_else(|| lock(&self.transport).event())
     }
 }
 
@@ -207,7 +211,7 @@ mod tests {
     use std::os::fd::OwnedFd;
 
     use jig_model::protocol::NoLedger;
-    use jig_model::rig_file::WireEnd;
+    use jig_model::rig_file::Endpoint;
     use nix::fcntl::OFlag;
     use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 
@@ -217,15 +221,15 @@ mod tests {
         Arc::new(|_| ())
     }
 
-    async fn read(wire: &mut dyn Wire) -> io::Result<Vec<u8>> {
+    async fn read(transport: &mut dyn Transport) -> io::Result<Vec<u8>> {
         let mut buf = [0; 64];
-        let count = poll_fn(|cx| wire.poll_read(cx, &mut buf)).await?;
+        let count = poll_fn(|cx| transport.poll_read(cx, &mut buf)).await?;
         Ok(buf[..count].to_vec())
     }
 
-    /// A pseudo-terminal with a name of its own, and a console's wire to it that is soon given up.
+    /// A pseudo-terminal with a name of its own, and a console's transport to it that is soon given up.
     fn terminal() -> (File, ConsolePort, String, tempfile::TempDir) {
-        // No emulator of another test may inherit the far end: it would keep the wire alive.
+        // No emulator of another test may inherit the far end: it would keep the transport alive.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let master = posix_openpt(flags).unwrap();
         grantpt(&master).unwrap();
@@ -234,9 +238,9 @@ mod tests {
         let link = folder.path().join("by-id");
         std::os::unix::fs::symlink(ptsname_r(&master).unwrap(), &link).unwrap();
         let path = link.to_str().unwrap().to_owned();
-        let wire = ConsoleWire {
+        let transport = ConsoleTransport {
             console: "uart0".parse().unwrap(),
-            end: WireEnd::Tty(path.clone()),
+            end: Endpoint::Tty(path.clone()),
             baud: None,
             timeout: Some(Duration::from_millis(100)),
             ready: None,
@@ -244,7 +248,7 @@ mod tests {
         };
         (
             File::from(OwnedFd::from(master)),
-            ConsolePort::new(&wire, 115_200, Arc::new(NoLedger)),
+            ConsolePort::new(&transport, 115_200, Arc::new(NoLedger)),
             path,
             folder,
         )
@@ -254,17 +258,17 @@ mod tests {
     async fn an_end_that_was_asked_for_comes_behind_the_bytes() {
         let (mut target, mut port, _, _folder) = terminal();
         port.open(nobody()).await.unwrap();
-        let mut wire = port.wire().unwrap();
+        let mut transport = port.transport().unwrap();
         target.write_all(b"last words").unwrap();
         port.end();
-        assert_eq!(read(&mut *wire).await.unwrap(), b"last words");
-        assert_eq!(read(&mut *wire).await.unwrap(), b"");
-        drop(wire);
+        assert_eq!(read(&mut *transport).await.unwrap(), b"last words");
+        assert_eq!(read(&mut *transport).await.unwrap(), b"");
+        drop(transport);
 
         // Asked while somebody waits.
         port.open(nobody()).await.unwrap();
-        let mut wire = port.wire().unwrap();
-        let waits = tokio::spawn(async move { read(&mut *wire).await });
+        let mut transport = port.transport().unwrap();
+        let waits = tokio::spawn(async move { read(&mut *transport).await });
         tokio::task::yield_now().await;
         port.end();
         assert_eq!(waits.await.unwrap().unwrap(), b"");
@@ -274,20 +278,20 @@ mod tests {
     async fn an_end_that_nobody_has_asked_for_is_told_and_then_a_loss() {
         let (target, mut port, path, _folder) = terminal();
         port.open(nobody()).await.unwrap();
-        let mut wire = port.wire().unwrap();
+        let mut transport = port.transport().unwrap();
         // The kernel gives the terminal's number to the next test: it must not look as if this
         // one were back.
         std::fs::remove_file(&path).unwrap();
         drop(target);
-        let told = |wire: &mut dyn Wire, cx: &mut Context<'_>| {
-            assert!(wire.poll_read(cx, &mut [0; 8]).is_pending());
-            wire.news().map_or(Poll::Pending, Poll::Ready)
+        let told = |transport: &mut dyn Transport, cx: &mut Context<'_>| {
+            assert!(transport.poll_read(cx, &mut [0; 8]).is_pending());
+            transport.event().map_or(Poll::Pending, Poll::Ready)
         };
-        let news = poll_fn(|cx| told(&mut *wire, cx)).await;
-        assert_eq!(news, WireNews::Lost(format!("{path} has hung up")));
-        let error = read(&mut *wire).await.unwrap_err().to_string();
+        let event = poll_fn(|cx| told(&mut *transport, cx)).await;
+        assert_eq!(event, TransportEvent::Lost(format!("{path} has hung up")));
+        let error = read(&mut *transport).await.unwrap_err().to_string();
         assert!(error.starts_with(&format!("{path} does not come back: ")), "{error}");
-        drop(wire);
+        drop(transport);
         port.end();
         let error = port.open(nobody()).await.unwrap_err();
         assert_eq!((error.cause, &*error.message), (Cause::ConsoleLost, "connect console uart0"));
@@ -299,16 +303,16 @@ mod tests {
     async fn a_loss_is_told_before_an_end_that_was_asked_for_meanwhile() {
         let (target, mut port, _, _folder) = terminal();
         port.open(nobody()).await.unwrap();
-        let mut wire = port.wire().unwrap();
+        let mut transport = port.transport().unwrap();
         drop(target);
         port.end();
         let mut told = None;
         let count = poll_fn(|cx| {
-            let read = wire.poll_read(cx, &mut [0; 8]);
-            told = told.take().or_else(|| wire.news());
+            let read = transport.poll_read(cx, &mut [0; 8]);
+            told = told.take().or_else(|| transport.event());
             read
         });
         assert_eq!(count.await.unwrap(), 0);
-        assert!(matches!(told, Some(WireNews::Lost(_))), "{told:?}");
+        assert!(matches!(told, Some(TransportEvent::Lost(_))), "{told:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a port's driver has counted against a wire, told as news of the wire.
+//! What a port's driver has counted against a transport, told as event of the transport.
 //!
 //! # Design
 //! The counters are read when the port is opened, and then whenever it has been read empty:
@@ -9,7 +9,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use jig_model::protocol::WireNews;
+use jig_model::protocol::TransportEvent;
 
 use super::tty_ioctl::{Counters, error_counters};
 
@@ -56,9 +56,9 @@ impl LineErrors {
     }
 
     /// Looks at the counters; each growth is told once.
-    pub(super) fn news(&mut self, port: BorrowedFd<'_>) -> Option<WireNews> {
+    pub(super) fn event(&mut self, port: BorrowedFd<'_>) -> Option<TransportEvent> {
         if self.garbled > 0 {
-            return Some(WireNews::Garbled(std::mem::take(&mut self.garbled)));
+            return Some(TransportEvent::Garbled(std::mem::take(&mut self.garbled)));
         }
         // One that has gone says so when it is read.
         let now = self.read.as_mut()?(port).ok()?;
@@ -68,7 +68,7 @@ impl LineErrors {
             self.garbled = grown.garbled;
             return overrun;
         }
-        (grown.garbled > 0).then_some(WireNews::Garbled(grown.garbled))
+        (grown.garbled > 0).then_some(TransportEvent::Garbled(grown.garbled))
     }
 }
 
@@ -94,11 +94,11 @@ impl Growth {
     }
 
     /// Tells of lost characters, and how many where only the kernel has lost some.
-    fn overrun(self) -> Option<WireNews> {
+    fn overrun(self) -> Option<TransportEvent> {
         match (self.overruns, self.dropped) {
             (0, 0) => None,
-            (0, dropped) => Some(WireNews::Overrun(Some(dropped.into()))),
-            _ => Some(WireNews::Overrun(None)),
+            (0, dropped) => Some(TransportEvent::Overrun(Some(dropped.into()))),
+            _ => Some(TransportEvent::Overrun(None)),
         }
     }
 }
@@ -138,8 +138,8 @@ mod tests {
             change(&mut self.counters.lock().unwrap());
         }
 
-        fn news(&mut self) -> Option<WireNews> {
-            self.errors.news(self.file.as_fd())
+        fn event(&mut self) -> Option<TransportEvent> {
+            self.errors.event(self.file.as_fd())
         }
     }
 
@@ -147,18 +147,18 @@ mod tests {
     fn each_growth_is_told_once_and_what_was_before_never() {
         let before = Counters { overrun: 7, buf_overrun: 7, frame: 7, parity: 7 };
         let mut port = Port::with(before);
-        assert_eq!(port.news(), None);
+        assert_eq!(port.event(), None);
         port.count(|c| c.buf_overrun += 3);
-        assert_eq!(port.news(), Some(WireNews::Overrun(Some(3))));
-        assert_eq!(port.news(), None);
+        assert_eq!(port.event(), Some(TransportEvent::Overrun(Some(3))));
+        assert_eq!(port.event(), None);
         port.count(|c| (c.overrun, c.buf_overrun) = (c.overrun + 1, c.buf_overrun + 1));
-        assert_eq!(port.news(), Some(WireNews::Overrun(None)), "at least two, nobody knows");
+        assert_eq!(port.event(), Some(TransportEvent::Overrun(None)), "at least two, nobody knows");
         port.count(|c| (c.frame, c.parity) = (c.frame + 2, c.parity + 1));
-        assert_eq!(port.news(), Some(WireNews::Garbled(3)));
+        assert_eq!(port.event(), Some(TransportEvent::Garbled(3)));
         port.count(|c| (c.frame, c.overrun) = (c.frame + 1, c.overrun + 1));
-        assert_eq!(port.news(), Some(WireNews::Overrun(None)));
-        assert_eq!(port.news(), Some(WireNews::Garbled(1)));
-        assert_eq!(port.news(), None);
+        assert_eq!(port.event(), Some(TransportEvent::Overrun(None)));
+        assert_eq!(port.event(), Some(TransportEvent::Garbled(1)));
+        assert_eq!(port.event(), None);
     }
 
     #[test]
@@ -166,9 +166,9 @@ mod tests {
         let mut port = Port::with(Counters::default());
         port.count(|c| c.overrun = 5);
         port.errors.forget(port.file.as_fd());
-        assert_eq!(port.news(), None);
+        assert_eq!(port.event(), None);
         port.count(|c| c.overrun = 6);
-        assert_eq!(port.news(), Some(WireNews::Overrun(None)));
+        assert_eq!(port.event(), Some(TransportEvent::Overrun(None)));
     }
 
     #[test]
@@ -181,8 +181,8 @@ mod tests {
         };
         let file = tempfile::tempfile().unwrap();
         let mut errors = LineErrors::read_by(Box::new(read), file.as_fd());
-        assert_eq!(errors.news(file.as_fd()), None);
-        assert_eq!(errors.news(file.as_fd()), None);
+        assert_eq!(errors.event(file.as_fd()), None);
+        assert_eq!(errors.event(file.as_fd()), None);
         assert_eq!(*asked.lock().unwrap(), 1);
     }
 

@@ -2,7 +2,7 @@
 //! a terminal.
 //!
 //! Owns opening a port and moving its bytes ([`SerialPort`]), opening it again when it
-//! goes away for a while ([`LastingWire`]), and the consoles of a place in a run
+//! goes away for a while ([`ReconnectingTransport`]), and the consoles of a place in a run
 //! ([`ConsolesFactory`]). Refuses to know what hangs on the other end and
 //! how long anybody wants to wait for it, and never becomes the session's controlling terminal.
 //!
@@ -10,7 +10,7 @@
 //! *Ports of this host are `tokio-serial`'s* (`open_tty.rs` says what is done beside it, and
 //! why); breaks and modem lines go by a copy of the descriptor on another thread (`line.rs`).
 //!
-//! *A wire that is kept* by another process is asked for there each time it is opened
+//! *A transport that is kept* by another process is asked for there each time it is opened
 //! ([`keeper`]); where nobody keeps it the port is opened.
 //!
 //! *Overruns and garbled characters* are told where somebody counts them: an RFC 2217 server
@@ -22,7 +22,6 @@ mod command;
 mod console_port;
 mod holder;
 pub mod keeper;
-mod lasting;
 mod line;
 mod line_errors;
 mod open_tty;
@@ -30,6 +29,7 @@ mod part;
 mod port;
 mod port_watch;
 mod ports;
+mod reconnecting;
 mod rfc2217;
 mod sharing;
 mod socket;
@@ -43,13 +43,13 @@ mod tty_ioctl;
 
 pub(crate) use command::PROGRAM;
 pub(crate) use holder::{holder_pid, named, openers};
-pub use lasting::LastingWire;
 pub(crate) use open_tty::OpenTty;
 pub use open_tty::TtyError;
 pub use part::ConsolesFactory;
 pub use port::{SerialError, SerialPort, TakenOver};
 pub use ports::UNDER_WAY;
-pub use tty::TtyWire;
+pub use reconnecting::ReconnectingTransport;
+pub use tty::TtyTransport;
 
 /// Tells whether two speeds are the same to a receiver: its sampling drifts by half a bit in
 /// ten, which leaves some 5 % for both ends; 3 % is our share.

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::ConsoleName;
-use jig_model::keeper::LentWire;
-use jig_model::protocol::{NoLedger, ProcessLedger, Wire};
-use jig_model::rig_file::{ConsoleWire, KeeperSeat, WireEnd};
+use jig_model::keeper::LentTransport;
+use jig_model::protocol::{NoLedger, ProcessLedger, Transport};
+use jig_model::rig_file::{ConsoleTransport, Endpoint, KeeperSeat};
 use tokio::task::spawn_blocking;
 
-use super::command::CommandWire;
+use super::command::CommandTransport;
 use super::keeper::{KeeperError, borrow};
 use super::open_tty::TtyError;
-use super::rfc2217::Rfc2217Wire;
-use super::socket::SocketWire;
-use super::tty::TtyWire;
+use super::rfc2217::Rfc2217Transport;
+use super::socket::SocketTransport;
+use super::tty::TtyTransport;
 use crate::process::SpawnError;
 
 /// Says why a serial port cannot be used.
@@ -122,7 +122,7 @@ fn is_absence(error: &io::Error) -> bool {
 /// A serial port that can be opened, and opened again.
 #[derive(Clone)]
 pub struct SerialPort {
-    end: WireEnd,
+    end: Endpoint,
     address: String,
     baud: u32,
     ready: Option<String>,
@@ -139,8 +139,8 @@ struct Kept {
     told: TakenOver,
 }
 
-/// Is told where the keeper's log stood, each time a wire was borrowed.
-pub type TakenOver = Arc<dyn Fn(LentWire) + Send + Sync>;
+/// Is told where the keeper's log stood, each time a transport was borrowed.
+pub type TakenOver = Arc<dyn Fn(LentTransport) + Send + Sync>;
 
 impl fmt::Debug for SerialPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -150,7 +150,7 @@ impl fmt::Debug for SerialPort {
 
 impl SerialPort {
     /// Names a port; `baud` is its speed in bits per second, where somebody here can set it.
-    pub fn new(end: WireEnd, baud: u32) -> Self {
+    pub fn new(end: Endpoint, baud: u32) -> Self {
         let (address, ledger) = (end.address().into_owned(), Arc::new(NoLedger));
         Self { end, address, baud, ready: None, ledger, kept: None }
     }
@@ -167,15 +167,15 @@ impl SerialPort {
         self
     }
 
-    /// Names the port of a place's wire, to be borrowed from whoever keeps it; `baud` is the
+    /// Names the port of a place's transport, to be borrowed from whoever keeps it; `baud` is the
     /// speed of its console.
-    pub fn of_wire(wire: &ConsoleWire, baud: u32, told: TakenOver) -> Self {
-        let kept = wire.keeper.clone().map(|seat| {
-            let console = wire.console.clone();
+    pub fn of_transport(transport: &ConsoleTransport, baud: u32, told: TakenOver) -> Self {
+        let kept = transport.keeper.clone().map(|seat| {
+            let console = transport.console.clone();
             Kept { seat, console, told }
         });
-        let port = Self::new(wire.end.clone(), wire.baud.unwrap_or(baud));
-        Self { kept, ..port.ready_by(wire.ready.clone()) }
+        let port = Self::new(transport.end.clone(), transport.baud.unwrap_or(baud));
+        Self { kept, ..port.ready_by(transport.ready.clone()) }
     }
 
     /// Returns the path or address, or the program with its arguments.
@@ -187,8 +187,10 @@ impl SerialPort {
     /// is, and so are an address and a program. Ask while it is there.
     pub(super) fn keeps_its_name(&self) -> bool {
         match &self.end {
-            WireEnd::Tty(path) => Path::new(path).is_symlink(),
-            WireEnd::Tcp(_) | WireEnd::Rfc2217(_) | WireEnd::Unix(_) | WireEnd::Command(_) => true,
+            Endpoint::Tty(path) => Path::new(path).is_symlink(),
+            Endpoint::Tcp(_) | Endpoint::Rfc2217(_) | Endpoint::Unix(_) | Endpoint::Command(_) => {
+                true
+            }
         }
     }
 
@@ -196,37 +198,41 @@ impl SerialPort {
     ///
     /// # Errors
     /// The port is not there, not free, or not as it should be.
-    pub async fn open(&self) -> Result<Box<dyn Wire>, SerialError> {
+    pub async fn open(&self) -> Result<Box<dyn Transport>, SerialError> {
         if let Some(Kept { seat, console, told }) = &self.kept {
             let borrowed = borrow(seat, console).await;
             let address = || self.address().to_owned();
             let borrowed =
                 borrowed.map_err(|source| SerialError::Keeper { address: address(), source })?;
-            if let Some((wire, lent)) = borrowed {
+            if let Some((transport, lent)) = borrowed {
                 told(lent);
-                return Ok(Box::new(wire));
+                return Ok(Box::new(transport));
             }
         }
         let connect = |source| SerialError::Connect { address: self.address().to_owned(), source };
         Ok(match &self.end {
-            WireEnd::Tty(path) => Box::new(open_tty(PathBuf::from(path), self.baud).await?),
-            WireEnd::Tcp(address) => Box::new(SocketWire::tcp(address).await.map_err(connect)?),
-            WireEnd::Unix(path) => {
-                Box::new(SocketWire::unix(&PathBuf::from(path)).await.map_err(connect)?)
+            Endpoint::Tty(path) => Box::new(open_tty(PathBuf::from(path), self.baud).await?),
+            Endpoint::Tcp(address) => {
+                Box::new(SocketTransport::tcp(address).await.map_err(connect)?)
             }
-            WireEnd::Command(argv) => {
+            Endpoint::Unix(path) => {
+                Box::new(SocketTransport::unix(&PathBuf::from(path)).await.map_err(connect)?)
+            }
+            Endpoint::Command(argv) => {
                 let (ready, ledger) = (self.ready.as_deref(), Arc::clone(&self.ledger));
-                Box::new(CommandWire::open(argv, ready, ledger).await?)
+                Box::new(CommandTransport::open(argv, ready, ledger).await?)
             }
-            WireEnd::Rfc2217(address) => Box::new(Rfc2217Wire::open(address, self.baud).await?),
+            Endpoint::Rfc2217(address) => {
+                Box::new(Rfc2217Transport::open(address, self.baud).await?)
+            }
         })
     }
 }
 
 /// Opens a tty on a thread of its own: an adapter that does not answer holds up nobody else.
-async fn open_tty(path: PathBuf, baud: u32) -> Result<TtyWire, SerialError> {
+async fn open_tty(path: PathBuf, baud: u32) -> Result<TtyTransport, SerialError> {
     let device = path.clone();
-    match spawn_blocking(move || TtyWire::open(&device, baud)).await {
+    match spawn_blocking(move || TtyTransport::open(&device, baud)).await {
         Ok(opened) => Ok(opened?),
         Err(error) => Err(TtyError::Open { path, source: io::Error::other(error) }.into()),
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 use std::task::Context;
 
-use jig_model::protocol::WireNews;
+use jig_model::protocol::TransportEvent;
 
 use super::line_errors::LineErrors;
 use super::sharing::Sharing;
@@ -36,11 +36,11 @@ impl PortWatch {
     }
 
     /// Tells what has happened since the last look, one thing at a time.
-    pub(super) fn news(&mut self, port: BorrowedFd<'_>) -> Option<WireNews> {
+    pub(super) fn event(&mut self, port: BorrowedFd<'_>) -> Option<TransportEvent> {
         if self.lent.take() {
             self.errors.forget(port);
             self.sharing.forget();
         }
-        self.errors.news(port).or_else(|| self.sharing.news().map(WireNews::Shared))
+        self.errors.event(port).or_else(|| self.sharing.event().map(TransportEvent::Shared))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
-use jig_model::keeper::LentWire;
+use jig_model::keeper::LentTransport;
 use jig_model::protocol::{BindContext, DriverError, LineControl, SharedSink};
 use jig_model::rig_file::{ResetLine, ResetPart};
 use tokio::time::sleep;
@@ -29,8 +29,8 @@ pub(super) struct Ports {
 impl Ports {
     pub(super) fn of(context: &BindContext) -> Self {
         let ports = context.profile.consoles.iter().filter_map(|console| {
-            let wire = context.place.console(&console.name)?;
-            Some(ConsolePort::new(wire, console.baud, Arc::clone(&context.ledger)))
+            let transport = context.place.console(&console.name)?;
+            Some(ConsolePort::new(transport, console.baud, Arc::clone(&context.ledger)))
         });
         let line = match context.place.reset_part() {
             Some(ResetPart::Line { console, line }) => Some((console, line)),
@@ -52,10 +52,11 @@ impl Ports {
     /// Opens the ports that are not open. A line that resets the board is released at once: most
     /// systems raise both lines of a port that is opened.
     pub(super) async fn open(&mut self) -> Result<(), DriverError> {
-        let had_line = self.line.is_some() && self.ports.iter().any(|port| port.wire().is_some());
+        let had_line =
+            self.line.is_some() && self.ports.iter().any(|port| port.transport().is_some());
         for port in &mut self.ports {
             let (told, console) = (Arc::clone(&self.sink), port.console.clone());
-            let told = Arc::new(move |lent: LentWire| {
+            let told = Arc::new(move |lent: LentTransport| {
                 let (file, offset) = (lent.file, lent.offset);
                 told.event(BoardEvent::TakenOver { console: console.clone(), file, offset });
             });
@@ -75,8 +76,8 @@ impl Ports {
                 sleep(UNDER_WAY).await;
                 port.discard().await;
             }
-            if let Some(wire) = port.wire() {
-                self.sink.attach(&port.console, wire);
+            if let Some(transport) = port.transport() {
+                self.sink.attach(&port.console, transport);
             }
         }
         self.attached = true;
@@ -107,7 +108,7 @@ impl Ports {
         self.ports.iter().any(ConsolePort::heard)
     }
 
-    /// Ends the wires, behind what is still in them.
+    /// Ends the transports, behind what is still in them.
     pub(super) async fn end(&mut self) {
         if self.line.is_some()
             && let Err(error) = self.set_line(false).await

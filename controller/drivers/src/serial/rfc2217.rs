@@ -1,4 +1,4 @@
-//! A serial port behind a server that speaks RFC 2217, as a wire.
+//! A serial port behind a server that speaks RFC 2217, as a transport.
 
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn, ready as ready_with};
@@ -7,11 +7,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use jig_model::protocol::{BoxFuture, LineControl, Wire, WireNews};
+use jig_model::protocol::{BoxFuture, LineControl, Transport, TransportEvent};
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
-use super::socket::SocketWire;
+use super::socket::SocketTransport;
 use super::telnet::{Said, Telnet, control, end_of_break, escape, hello, set_up};
 use super::{SerialError, is_close};
 
@@ -27,8 +27,8 @@ const BREAK: Duration = Duration::from_millis(250);
 
 /// A port of a server.
 #[derive(Debug)]
-pub(super) struct Rfc2217Wire {
-    socket: SocketWire,
+pub(super) struct Rfc2217Transport {
+    socket: SocketTransport,
     telnet: Telnet,
     /// Bytes of the port that nobody has read yet.
     ready: VecDeque<u8>,
@@ -52,14 +52,14 @@ struct HeldBreak {
     done: oneshot::Sender<io::Result<()>>,
 }
 
-impl Rfc2217Wire {
+impl Rfc2217Transport {
     /// Connects to `HOST:PORT`, and sets the port's speed; returns when the server has said
     /// that it has done so. Bytes that come before belong to the port all the same.
     pub(super) async fn open(address: &str, baud: u32) -> Result<Self, SerialError> {
         let connect = |source| SerialError::Connect { address: address.to_owned(), source };
         let refused = |why: String| SerialError::Refused { address: address.to_owned(), why };
-        let socket = SocketWire::tcp(address).await.map_err(connect)?;
-        let mut wire = Self {
+        let socket = SocketTransport::tcp(address).await.map_err(connect)?;
+        let mut transport = Self {
             socket,
             telnet: Telnet::default(),
             ready: VecDeque::new(),
@@ -71,19 +71,19 @@ impl Rfc2217Wire {
             held: None,
         };
         loop {
-            let said = poll_fn(|cx| wire.poll_server(cx)).await.map_err(connect)?;
+            let said = poll_fn(|cx| transport.poll_server(cx)).await.map_err(connect)?;
             for said in said.ok_or_else(|| connect(io::ErrorKind::ConnectionReset.into()))? {
                 match said {
-                    Said::Controls => wire.out.extend(set_up(baud)),
+                    Said::Controls => transport.out.extend(set_up(baud)),
                     Said::Refuses(why) => return Err(refused(why.to_owned())),
-                    Said::Baud(got) if is_close(baud, got) => return Ok(wire),
+                    Said::Baud(got) if is_close(baud, got) => return Ok(transport),
                     Said::Baud(got) => {
                         return Err(refused(format!("sets {got} baud instead of {baud}")));
                     }
                     Said::Errors { .. } | Said::Suspended(_) => {}
                 }
             }
-            if wire.ready.len() > MOST_BEFORE {
+            if transport.ready.len() > MOST_BEFORE {
                 return Err(refused("does not answer".to_owned()));
             }
         }
@@ -135,7 +135,7 @@ impl Rfc2217Wire {
     }
 }
 
-impl Wire for Rfc2217Wire {
+impl Transport for Rfc2217Transport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             if buf.is_empty() || !self.ready.is_empty() {
@@ -167,12 +167,12 @@ impl Wire for Rfc2217Wire {
         Poll::Ready(Ok(count))
     }
 
-    fn news(&mut self) -> Option<WireNews> {
+    fn event(&mut self) -> Option<TransportEvent> {
         if std::mem::take(&mut self.overrun) {
-            return Some(WireNews::Overrun(None));
+            return Some(TransportEvent::Overrun(None));
         }
         let garbled = std::mem::take(&mut self.garbled);
-        (garbled > 0).then_some(WireNews::Garbled(garbled))
+        (garbled > 0).then_some(TransportEvent::Garbled(garbled))
     }
 
     fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {

@@ -76,7 +76,7 @@ impl Sharing {
     }
 
     /// Returns who has opened the port since the last look, in words.
-    pub(super) fn news(&mut self) -> Option<String> {
+    pub(super) fn event(&mut self) -> Option<String> {
         let recent = self.told.is_some_and(|told| told.elapsed() < AGAIN);
         if !std::mem::take(&mut self.opened) || recent {
             return None;
@@ -95,9 +95,9 @@ mod tests {
     use super::super::test_pty::TestPty;
     use super::*;
 
-    fn news(sharing: &mut Sharing) -> Option<String> {
+    fn event(sharing: &mut Sharing) -> Option<String> {
         sharing.poll(&mut Context::from_waker(Waker::noop()));
-        sharing.news()
+        sharing.event()
     }
 
     #[tokio::test]
@@ -106,17 +106,17 @@ mod tests {
         let mut sharing = Sharing::of(slave.as_fd());
         let _copy = slave.try_clone().unwrap();
         let _ = (fs::metadata(&path).unwrap(), fs::canonicalize(&path).unwrap());
-        assert_eq!(news(&mut sharing), None);
+        assert_eq!(event(&mut sharing), None);
         let _thief = File::open(&path).unwrap();
-        assert!(news(&mut sharing).is_some());
-        assert_eq!(news(&mut sharing), None);
+        assert!(event(&mut sharing).is_some());
+        assert_eq!(event(&mut sharing), None);
         drop(File::open(&path).unwrap());
-        assert_eq!(news(&mut sharing), None, "so soon, it is the same story");
+        assert_eq!(event(&mut sharing), None, "so soon, it is the same story");
     }
 
     #[test]
     fn what_cannot_be_watched_is_not_news() {
         let mut sharing = Sharing { events: None, opened: false, port: PathBuf::new(), told: None };
-        assert_eq!(news(&mut sharing), None);
+        assert_eq!(event(&mut sharing), None);
     }
 }

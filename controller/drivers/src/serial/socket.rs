@@ -1,11 +1,11 @@
-//! A connected socket as a wire: bytes as they are.
+//! A connected socket as a transport: bytes as they are.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::task::{Context, Poll};
 
-use jig_model::protocol::{Handing, Wire};
+use jig_model::protocol::{Handing, Transport};
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
@@ -18,11 +18,11 @@ const KEEPALIVE: (u32, u32, u32) = (10, 5, 3);
 
 /// A socket whose other end passes a serial port on.
 #[derive(Debug)]
-pub(super) struct SocketWire {
+pub(super) struct SocketTransport {
     socket: Descriptor,
 }
 
-impl SocketWire {
+impl SocketTransport {
     /// Connects to `HOST:PORT`.
     pub(super) async fn tcp(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
@@ -47,7 +47,7 @@ impl SocketWire {
     }
 }
 
-impl Wire for SocketWire {
+impl Transport for SocketTransport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         self.socket.poll_read(cx, buf)
     }

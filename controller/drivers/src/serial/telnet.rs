@@ -273,19 +273,19 @@ mod tests {
     }
 
     /// Bytes of which many are commands.
-    fn wire() -> impl Strategy<Value = Vec<u8>> {
+    fn transport() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![Just(IAC), 240..=254_u8, Just(COM_PORT), 100..=110_u8, any::<u8>()];
         proptest::collection::vec(byte, 0..80)
     }
 
     proptest! {
         #[test]
-        fn whatever_a_server_sends_means_the_same_however_it_is_cut(bytes in wire(), size in 1..9_usize) {
+        fn whatever_a_server_sends_means_the_same_however_it_is_cut(bytes in transport(), size in 1..9_usize) {
             prop_assert_eq!(fed(&bytes, size), fed(&bytes, usize::MAX));
         }
 
         #[test]
-        fn what_is_escaped_comes_out_as_it_was(bytes in wire(), size in 1..9_usize) {
+        fn what_is_escaped_comes_out_as_it_was(bytes in transport(), size in 1..9_usize) {
             let mut escaped = Vec::new();
             escape(&bytes, &mut escaped);
             prop_assert_eq!(fed(&escaped, size), (bytes, Vec::new(), Vec::new()));

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use jig_model::protocol::{LineControl, Wire, WireNews};
-use jig_model::rig_file::WireEnd;
+use jig_model::protocol::{LineControl, Transport, TransportEvent};
+use jig_model::rig_file::Endpoint;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use tempfile::TempDir;
 
 use super::test_pty::TestPty;
-use super::{LastingWire, SerialError, SerialPort};
+use super::{ReconnectingTransport, SerialError, SerialPort};
 
 /// Only a failing test waits as long.
 const LONG: Duration = Duration::from_secs(120);
@@ -69,9 +69,9 @@ impl Bench {
     }
 
     /// Passes every byte there is both ways.
-    async fn talk(&mut self, wire: &mut LastingWire) {
+    async fn talk(&mut self, transport: &mut ReconnectingTransport) {
         let all: Vec<u8> = (0..=255).collect();
-        write(wire, &all).await;
+        write(transport, &all).await;
         let mut target = self.target.try_clone().unwrap();
         // What the target hears proves that the server has opened the port.
         let heard = tokio::task::spawn_blocking(move || {
@@ -84,7 +84,7 @@ impl Bench {
         let mut seen = Vec::new();
         while seen.len() < all.len() {
             let mut buf = [0; 100];
-            let count = poll_fn(|cx| wire.poll_read(cx, &mut buf)).await.unwrap();
+            let count = poll_fn(|cx| transport.poll_read(cx, &mut buf)).await.unwrap();
             seen.extend_from_slice(&buf[..count]);
         }
         assert_eq!(seen, all);
@@ -97,56 +97,56 @@ impl Drop for Bench {
     }
 }
 
-async fn write(wire: &mut LastingWire, mut bytes: &[u8]) {
+async fn write(transport: &mut ReconnectingTransport, mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        let count = poll_fn(|cx| wire.poll_write(cx, bytes)).await.unwrap();
+        let count = poll_fn(|cx| transport.poll_write(cx, bytes)).await.unwrap();
         bytes = &bytes[count..];
     }
 }
 
-async fn news(wire: &mut LastingWire) -> WireNews {
-    poll_fn(|cx| match wire.poll_read(cx, &mut [0; 64]) {
-        Poll::Pending => wire.news().map_or(Poll::Pending, Poll::Ready),
+async fn event(transport: &mut ReconnectingTransport) -> TransportEvent {
+    poll_fn(|cx| match transport.poll_read(cx, &mut [0; 64]) {
+        Poll::Pending => transport.event().map_or(Poll::Pending, Poll::Ready),
         Poll::Ready(read) => panic!("nothing was sent, but {read:?}"),
     })
     .await
 }
 
 /// A server passes bytes on; killed and started again, it is met again.
-async fn outlasts(end: fn(String) -> WireEnd, accepter: &str) -> Bench {
+async fn outlasts(end: fn(String) -> Endpoint, accepter: &str) -> Bench {
     let mut bench = Bench::new(accepter);
     let port = SerialPort::new(end(bench.address.clone()), 57_600);
-    let mut wire = LastingWire::open(port, LONG).await.unwrap();
-    bench.talk(&mut wire).await;
+    let mut transport = ReconnectingTransport::open(port, LONG).await.unwrap();
+    bench.talk(&mut transport).await;
     bench.stop();
-    let WireNews::Lost(why) = news(&mut wire).await else { panic!("no loss") };
+    let TransportEvent::Lost(why) = event(&mut transport).await else { panic!("no loss") };
     assert!(why.starts_with(&bench.address), "{why}");
     bench.start();
-    assert_eq!(news(&mut wire).await, WireNews::Back);
-    bench.talk(&mut wire).await;
+    assert_eq!(event(&mut transport).await, TransportEvent::Back);
+    bench.talk(&mut transport).await;
     bench
 }
 
 #[tokio::test]
 async fn a_raw_server_is_a_port_that_may_restart() {
-    outlasts(WireEnd::Tcp, "tcp").await;
+    outlasts(Endpoint::Tcp, "tcp").await;
 }
 
 #[tokio::test]
 async fn a_server_that_speaks_rfc_2217_sets_the_speed_and_may_restart() {
-    let mut bench = outlasts(WireEnd::Rfc2217, "telnet(rfc2217),tcp").await;
+    let mut bench = outlasts(Endpoint::Rfc2217, "telnet(rfc2217),tcp").await;
     assert_eq!(tcgetattr(&bench.near).unwrap().output_speed(), 57_600);
     // What is done to the line goes with what is read, and the bytes stay whole.
-    let port = SerialPort::new(WireEnd::Rfc2217(bench.address.clone()), 57_600);
-    let mut wire = LastingWire::open(port, LONG).await.unwrap();
-    wire.control(LineControl::Dtr(true)).await.unwrap();
-    let over = wire.control(LineControl::Break);
-    assert!(wire.control(LineControl::Rts(false)).await.is_err());
+    let port = SerialPort::new(Endpoint::Rfc2217(bench.address.clone()), 57_600);
+    let mut transport = ReconnectingTransport::open(port, LONG).await.unwrap();
+    transport.control(LineControl::Dtr(true)).await.unwrap();
+    let over = transport.control(LineControl::Break);
+    assert!(transport.control(LineControl::Rts(false)).await.is_err());
     tokio::select! {
         over = over => over.unwrap(),
-        read = poll_fn(|cx| wire.poll_read(cx, &mut [0; 8])) => panic!("{read:?}"),
+        read = poll_fn(|cx| transport.poll_read(cx, &mut [0; 8])) => panic!("{read:?}"),
     }
-    bench.talk(&mut wire).await;
+    bench.talk(&mut transport).await;
 }
 
 /// A server that lets its port be controlled, reports two kinds of errors, and writes down what
@@ -174,13 +174,15 @@ fn scribe() -> (String, std::thread::JoinHandle<Vec<Vec<u8>>>) {
 async fn modem_lines_are_left_alone_until_somebody_asks() {
     for asked in [false, true] {
         let (address, server) = scribe();
-        let port = SerialPort::new(WireEnd::Rfc2217(address), 57_600);
-        let mut wire = LastingWire::open(port, LONG).await.unwrap();
-        assert_eq!(news(&mut wire).await, WireNews::Overrun(None));
+        let port = SerialPort::new(Endpoint::Rfc2217(address), 57_600);
+        let mut transport = ReconnectingTransport::open(port, LONG).await.unwrap();
+        assert_eq!(event(&mut transport).await, TransportEvent::Overrun(None));
         // Both at once or one by one, as they come.
         let mut garbled = 0;
         while garbled < 2 {
-            let WireNews::Garbled(count) = news(&mut wire).await else { panic!("no error") };
+            let TransportEvent::Garbled(count) = event(&mut transport).await else {
+                panic!("no error")
+            };
             garbled += count;
         }
         let lines = [
@@ -190,11 +192,11 @@ async fn modem_lines_are_left_alone_until_somebody_asks() {
             LineControl::Rts(false),
         ];
         for what in lines.into_iter().filter(|_| asked) {
-            wire.control(what).await.unwrap();
+            transport.control(what).await.unwrap();
         }
         // What was asked for goes with the next thing that is written.
-        write(&mut wire, b"x").await;
-        drop(wire);
+        write(&mut transport, b"x").await;
+        drop(transport);
         let told = server.join().unwrap();
         // SET-CONTROL, and the values of RFC 2217 for DTR and RTS.
         let controls: Vec<&[u8]> =
@@ -209,10 +211,10 @@ async fn modem_lines_are_left_alone_until_somebody_asks() {
 async fn a_server_without_control_of_the_port_is_refused() {
     let bench = Bench::new("telnet,tcp");
     // Waits for the server, which a raw connection shows.
-    let raw = SerialPort::new(WireEnd::Tcp(bench.address.clone()), 0);
-    drop(LastingWire::open(raw, LONG).await.unwrap());
-    let port = SerialPort::new(WireEnd::Rfc2217(bench.address.clone()), 57_600);
-    let error = LastingWire::open(port, LONG).await.unwrap_err();
+    let raw = SerialPort::new(Endpoint::Tcp(bench.address.clone()), 0);
+    drop(ReconnectingTransport::open(raw, LONG).await.unwrap());
+    let port = SerialPort::new(Endpoint::Rfc2217(bench.address.clone()), 57_600);
+    let error = ReconnectingTransport::open(port, LONG).await.unwrap_err();
     assert!(matches!(error, SerialError::Refused { .. }), "{error}");
 }
 
@@ -220,9 +222,9 @@ async fn a_server_without_control_of_the_port_is_refused() {
 async fn a_server_that_says_nothing_is_given_up() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let port = SerialPort::new(WireEnd::Rfc2217(address.clone()), 57_600);
+    let port = SerialPort::new(Endpoint::Rfc2217(address.clone()), 57_600);
     let within = Duration::from_millis(50);
-    let error = LastingWire::open(port, within).await.unwrap_err();
+    let error = ReconnectingTransport::open(port, within).await.unwrap_err();
     assert_eq!(error.to_string(), format!("{address} was not there within 50ms"));
 }
 
@@ -241,18 +243,19 @@ async fn a_port_that_comes_only_to_go_gets_no_new_time() {
             }
         }
     });
-    let port = SerialPort::new(WireEnd::Unix(path.to_str().unwrap().to_owned()), 0);
-    let mut wire = LastingWire::open(port, Duration::from_millis(200)).await.unwrap();
+    let port = SerialPort::new(Endpoint::Unix(path.to_str().unwrap().to_owned()), 0);
+    let mut transport =
+        ReconnectingTransport::open(port, Duration::from_millis(200)).await.unwrap();
     let mut losses = 0;
     let end = poll_fn(|cx| {
-        let read = wire.poll_read(cx, &mut [0; 64]);
-        losses += u32::from(matches!(wire.news(), Some(WireNews::Lost(_))));
+        let read = transport.poll_read(cx, &mut [0; 64]);
+        losses += u32::from(matches!(transport.event(), Some(TransportEvent::Lost(_))));
         read
     });
     let error = end.await.unwrap_err();
     assert!(losses >= 1 && error.to_string().contains(" come"), "{losses}: {error}");
     // It stays gone, whatever the server does.
-    assert!(poll_fn(|cx| wire.poll_read(cx, &mut [0; 64])).await.is_err());
+    assert!(poll_fn(|cx| transport.poll_read(cx, &mut [0; 64])).await.is_err());
     while !server.is_finished() {
         let Ok(mut client) = std::os::unix::net::UnixStream::connect(&path) else { break };
         let _ = client.write_all(b"end");
@@ -266,15 +269,15 @@ async fn a_socket_of_this_host_is_a_port() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("port");
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    let port = SerialPort::new(WireEnd::Unix(path.to_str().unwrap().to_owned()), 0);
-    let mut wire = LastingWire::open(port, LONG).await.unwrap();
+    let port = SerialPort::new(Endpoint::Unix(path.to_str().unwrap().to_owned()), 0);
+    let mut transport = ReconnectingTransport::open(port, LONG).await.unwrap();
     let (mut server, _) = listener.accept().unwrap();
-    write(&mut wire, b"in\xff").await;
+    write(&mut transport, b"in\xff").await;
     let mut three = [0; 3];
     server.read_exact(&mut three).unwrap();
     assert_eq!(&three, b"in\xff");
     server.write_all(b"out\xff").unwrap();
     let mut buf = [0; 16];
-    let count = poll_fn(|cx| wire.poll_read(cx, &mut buf)).await.unwrap();
+    let count = poll_fn(|cx| transport.poll_read(cx, &mut buf)).await.unwrap();
     assert_eq!(&buf[..count], b"out\xff");
 }

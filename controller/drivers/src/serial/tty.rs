@@ -1,10 +1,10 @@
-//! A tty as a wire: raw and never blocking.
+//! A tty as a transport: raw and never blocking.
 
 use std::io;
 use std::path::Path;
 use std::task::{Context, Poll};
 
-use jig_model::protocol::{BoxFuture, Handing, LineControl, Wire, WireNews};
+use jig_model::protocol::{BoxFuture, Handing, LineControl, Transport, TransportEvent};
 use tokio_serial::Parity;
 
 use super::line;
@@ -13,12 +13,12 @@ use super::port_watch::PortWatch;
 
 /// A tty whose other end is a target.
 #[derive(Debug)]
-pub struct TtyWire {
+pub struct TtyTransport {
     tty: OpenTty,
     watch: PortWatch,
 }
 
-impl TtyWire {
+impl TtyTransport {
     /// Opens a tty for this process alone, at a speed in bits per second, as a plain pipe of
     /// bytes: no echo, no line editing, no signals, no translation. What has arrived before is
     /// dropped. May take as long as an adapter takes to answer; call within a tokio runtime
@@ -33,7 +33,7 @@ impl TtyWire {
     }
 }
 
-impl Wire for TtyWire {
+impl Transport for TtyTransport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let read = self.tty.poll_read(cx, buf);
         if read.is_pending() {
@@ -46,8 +46,8 @@ impl Wire for TtyWire {
         self.tty.poll_write(cx, bytes)
     }
 
-    fn news(&mut self) -> Option<WireNews> {
-        self.watch.news(self.tty.fd())
+    fn event(&mut self) -> Option<TransportEvent> {
+        self.watch.event(self.tty.fd())
     }
 
     fn handing(&self) -> io::Result<Handing> {
@@ -73,7 +73,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_pass_untouched_both_ways_and_a_hang_up_is_the_end() {
         let TestPty { master: mut target, slave, path } = TestPty::open();
-        let mut wire = TtyWire::open(&path, 115_200).unwrap();
+        let mut transport = TtyTransport::open(&path, 115_200).unwrap();
         drop(slave);
         // Each of these means something to a terminal that is not raw.
         let bytes = b"a\r\n\x03\x04\x11\x13\x7f\xff\0z";
@@ -81,40 +81,40 @@ mod tests {
         let mut seen = Vec::new();
         while seen.len() < bytes.len() {
             let mut buf = [0; 64];
-            let n = poll_fn(|cx| wire.poll_read(cx, &mut buf)).await.unwrap();
+            let n = poll_fn(|cx| transport.poll_read(cx, &mut buf)).await.unwrap();
             seen.extend_from_slice(&buf[..n]);
         }
         assert_eq!(seen, bytes);
-        assert_eq!(poll_fn(|cx| wire.poll_write(cx, b"x\ny")).await.unwrap(), 3);
+        assert_eq!(poll_fn(|cx| transport.poll_write(cx, b"x\ny")).await.unwrap(), 3);
         let mut three = [0; 3];
         target.read_exact(&mut three).unwrap();
         assert_eq!(&three, b"x\ny");
         drop(target);
-        assert_eq!(poll_fn(|cx| wire.poll_read(cx, &mut [0; 8])).await.unwrap(), 0);
+        assert_eq!(poll_fn(|cx| transport.poll_read(cx, &mut [0; 8])).await.unwrap(), 0);
     }
 
     #[tokio::test]
     async fn a_port_has_one_owner_its_speed_and_nothing_from_before() {
         let TestPty { master: mut target, slave, path } = TestPty::open();
         // Raw before anything is written, or the line discipline would hold it back.
-        drop(TtyWire::open(&path, 115_200).unwrap());
+        drop(TtyTransport::open(&path, 115_200).unwrap());
         target.write_all(b"stale").unwrap();
         wait_readable(&slave);
-        let mut wire = TtyWire::open(&path, 9600).unwrap();
+        let mut transport = TtyTransport::open(&path, 9600).unwrap();
         assert_eq!(tcgetattr(&slave).unwrap().output_speed(), 9600);
         target.write_all(b"new").unwrap();
         let mut buf = [0; 16];
-        let n = poll_fn(|cx| wire.poll_read(cx, &mut buf)).await.unwrap();
+        let n = poll_fn(|cx| transport.poll_read(cx, &mut buf)).await.unwrap();
         assert_eq!(&buf[..n], b"new");
-        let error = TtyWire::open(&path, 9600).unwrap_err();
+        let error = TtyTransport::open(&path, 9600).unwrap_err();
         assert!(matches!(error, TtyError::Taken { .. }), "{error}");
         let holder = format!("(pid {})", std::process::id());
         assert!(error.to_string().ends_with(&holder), "{error}");
-        drop(wire);
+        drop(transport);
         // No speed that terminals have a name for.
-        let wire = TtyWire::open(&path, 74_880).unwrap();
+        let transport = TtyTransport::open(&path, 74_880).unwrap();
         assert_eq!(tcgetattr(&slave).unwrap().output_speed(), 74_880);
-        drop(wire);
-        assert!(TtyWire::open(&path, 115_200).is_ok());
+        drop(transport);
+        assert!(TtyTransport::open(&path, 115_200).is_ok());
     }
 }

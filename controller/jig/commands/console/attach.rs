@@ -1,7 +1,7 @@
 //! Attaching to a console that is there already: kept by `jig serve`, or used by a run.
 //!
 //! What is shown is read from the logs, so that any number of readers, however slow, disturb
-//! neither the wire nor each other. What is typed goes to whoever keeps the wire.
+//! neither the transport nor each other. What is typed goes to whoever keeps the transport.
 
 use std::collections::VecDeque;
 use std::io::IsTerminal as _;
@@ -115,7 +115,7 @@ impl Attach<'_> {
             && !asked.controls()
         {
             let by = escape(by.as_bytes());
-            self.screen.say(&format!("{by} has the wire; what is typed goes nowhere"));
+            self.screen.say(&format!("{by} has the transport; what is typed goes nowhere"));
             return Ok(None);
         }
         let seat = self.catalogue.keeper_seat(self.place);
@@ -146,7 +146,7 @@ impl Attach<'_> {
         ];
         for what in orders.into_iter().flatten() {
             pen.order(&PenOrder::Line(what)).await.map_err(|error| refused(&error))?;
-            match pen.news().await.map_err(|error| refused(&error))? {
+            match pen.event().await.map_err(|error| refused(&error))? {
                 Some(PenNews::Done) => {}
                 Some(PenNews::Failed(why) | PenNews::Taken(why)) => {
                     let words = format!("the line was not controlled: {why}");
@@ -230,9 +230,9 @@ impl Attach<'_> {
                         view.last = Instant::now();
                     }
                 },
-                news = news_of(&mut pen) => {
+                event = news_of(&mut pen) => {
                     busy = false;
-                    let lost = match news {
+                    let lost = match event {
                         Ok(Some(PenNews::Done)) => None,
                         Ok(Some(PenNews::Failed(why))) => {
                             let why = escape(why.as_bytes());
@@ -258,7 +258,7 @@ impl Attach<'_> {
 
 async fn news_of(pen: &mut Option<PenClient>) -> Result<Option<PenNews>, KeeperError> {
     match pen {
-        Some(pen) => pen.news().await,
+        Some(pen) => pen.event().await,
         None => std::future::pending().await,
     }
 }

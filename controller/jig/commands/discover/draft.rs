@@ -31,7 +31,7 @@ const WIDTH: usize = 92;
 pub(super) fn draft(found: &Found) -> String {
     let mut text = String::from(
         "# What is attached to this machine. Everything is commented out: take the # away from\n\
-         # the lines of a place, say which board it is and which console the wire belongs to.\n\
+         # the lines of a place, say which board it is and which console the transport belongs to.\n\
          # `jig boards` shows how that is understood, `jig health --check` whether it works.\n",
     );
     boards(&mut text, &found.boards);
@@ -49,7 +49,7 @@ pub(super) fn draft(found: &Found) -> String {
     for tty in found.ttys.iter().filter(|tty| !used.contains(&tty.node.as_str())) {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "\n# Serial port without a debug probe: {}", about(tty));
-        let _ = writeln!(text, "# As a wire of a place: tty = {}", quoted(path(tty)));
+        let _ = writeln!(text, "# As a transport of a place: tty = {}", quoted(path(tty)));
     }
     for (place, selector) in &found.served {
         let selector = one_line(selector);
@@ -139,7 +139,7 @@ fn place<'f>(
             let _ = writeln!(text, "#tty = {}", quoted(path(tty)));
         } else {
             let _ = writeln!(text, "# Its next port: {}", about(tty));
-            let _ = writeln!(text, "# As a wire of a place: tty = {}", quoted(path(tty)));
+            let _ = writeln!(text, "# As a transport of a place: tty = {}", quoted(path(tty)));
         }
         if tty.lasting().is_none() {
             text.push_str("# This name may be another port's after the next start.\n");
@@ -183,7 +183,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use jig_drivers::discover::{HubPort, UsbIdentity};
     use jig_model::profile::{BoardProfile, FaultSets};
-    use jig_model::rig_file::{Rig, RigText, WireEnd};
+    use jig_model::rig_file::{Endpoint, Rig, RigText};
 
     use super::*;
 
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(first.consoles.len(), 1);
         assert_eq!(
             first.consoles[0].end,
-            WireEnd::Tty("/dev/serial/by-id/usb-\"x\"\u{e9}".to_owned())
+            Endpoint::Tty("/dev/serial/by-id/usb-\"x\"\u{e9}".to_owned())
         );
         assert_eq!(rig.places[1].power, None);
     }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
-use jig_model::protocol::{BoardSink, BoxFuture, Wire};
+use jig_model::protocol::{BoardSink, BoxFuture, Transport};
 use jig_rig::console::{Escaper, escape};
 use tokio::sync::watch;
 
@@ -25,7 +25,7 @@ pub(super) struct Tap {
 }
 
 struct Line {
-    wire: Box<dyn Wire>,
+    transport: Box<dyn Transport>,
     escaper: Escaper,
     ended: bool,
 }
@@ -48,7 +48,7 @@ impl Tap {
         }
     }
 
-    /// Takes what there is; ready when the wire has ended.
+    /// Takes what there is; ready when the transport has ended.
     fn pump(&self, line: &Mutex<Line>, cx: &mut Context<'_>) -> Poll<()> {
         let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buf = vec![0; STRIDE];
@@ -56,7 +56,7 @@ impl Tap {
             if line.ended {
                 return Poll::Ready(());
             }
-            match line.wire.poll_read(cx, &mut buf) {
+            match line.transport.poll_read(cx, &mut buf) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(0) | Err(_)) => line.ended = true,
                 Poll::Ready(Ok(len)) if self.shown => {
@@ -72,21 +72,21 @@ impl Tap {
 }
 
 impl BoardSink for Tap {
-    fn attach(&self, _console: &ConsoleName, wire: Box<dyn Wire>) {
-        let line = Line { wire, escaper: Escaper::default(), ended: false };
+    fn attach(&self, _console: &ConsoleName, transport: Box<dyn Transport>) {
+        let line = Line { transport, escaper: Escaper::default(), ended: false };
         let line = Arc::new(Mutex::new(line));
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.retain(|line| !line.lock().unwrap_or_else(PoisonError::into_inner).ended);
         lines.push(Arc::clone(&line));
         let tap = self.clone();
-        // Ends with its wire, at the latest when the board is off.
+        // Ends with its transport, at the latest when the board is off.
         tokio::spawn(async move { poll_fn(|cx| tap.pump(&line, cx)).await });
     }
 
     fn drained(&self) -> BoxFuture<'_, ()> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for line in lines {
-            // The task that waits for this wire keeps its waker: this only takes what is
+            // The task that waits for this transport keeps its waker: this only takes what is
             // there, and wakes that task so that it waits again.
             let _ = self.pump(&line, &mut Context::from_waker(Waker::noop()));
         }

@@ -1,7 +1,7 @@
 //! Console bytes as lines with times.
 //!
 //! # Design
-//! A console is stored as chunks, cut wherever the wire happened to pause. A reader wants
+//! A console is stored as chunks, cut wherever the transport happened to pause. A reader wants
 //! lines, each with the time of its first byte. A line whose rest comes late, such as a
 //! prompt that is answered, is shown in parts, or its answer would seem to come before
 //! what happened in between.
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use jig_rig::console::{IndexHealth, LogReader, Record, RecordKind, escape};
 
-/// Longest pause within a line: 100 ms is a hundred times that of a wire at 9600 baud and
+/// Longest pause within a line: 100 ms is a hundred times that of a transport at 9600 baud and
 /// less than anybody needs to answer a prompt.
 const PAUSE_NS: u64 = 100_000_000;
 

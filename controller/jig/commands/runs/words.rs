@@ -119,7 +119,7 @@ fn board(event: &BoardEvent) -> String {
         BoardEvent::Power { state: PowerState::Off } => "power off".to_owned(),
         BoardEvent::Deploying { percent } => format!("{percent} % deployed"),
         BoardEvent::TakenOver { console, file, offset } => format!(
-            "the wire of {console} was taken over from jig serve, whose log stood at {offset} of \
+            "the transport of {console} was taken over from jig serve, whose log stood at {offset} of \
              file {file}"
         ),
         BoardEvent::Attached { attempts, method, failures } => {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use jig_drivers::serial::keeper::Caller;
 use jig_model::keeper::{
-    KeeperAnswer, KeeperAsk, KeptStatus, LentWire, MOST_INPUT, PenNews, PenOrder, Returned, VERSION,
+    KeeperAnswer, KeeperAsk, KeptStatus, LentTransport, MOST_INPUT, PenNews, PenOrder, Returned,
+    VERSION,
 };
-use jig_model::rig_file::WireEnd;
+use jig_model::rig_file::Endpoint;
 use jig_model::{ConsoleName, PlaceName};
 use jig_rig::keeper::{IdleRounds, Keeper, KeptHandle, Lent, Pen, Refusal};
 use tokio::time::timeout;
@@ -30,7 +31,7 @@ pub(super) struct Desk {
 struct Console {
     place: PlaceName,
     name: ConsoleName,
-    end: WireEnd,
+    end: Endpoint,
     handle: KeptHandle,
 }
 
@@ -44,8 +45,8 @@ impl Desk {
     pub(super) fn set(&self, keeper: &Keeper) {
         let all = keeper.all().map(|(spec, handle)| Console {
             place: spec.place.clone(),
-            name: spec.wire.console.clone(),
-            end: spec.wire.end.clone(),
+            name: spec.transport.console.clone(),
+            end: spec.transport.end.clone(),
             handle: handle.clone(),
         });
         *self.consoles.write().unwrap_or_else(PoisonError::into_inner) = all.collect();
@@ -85,7 +86,7 @@ impl Desk {
         };
         // Whoever has gone meanwhile is told nothing.
         match request.ask {
-            KeeperAsk::Wire { place, console } => match self.find(&place, &console) {
+            KeeperAsk::Transport { place, console } => match self.find(&place, &console) {
                 Some(kept) => lend(caller, &kept, by).await,
                 None => drop(caller.answer(&KeeperAnswer::NotKept, None).await),
             },
@@ -109,14 +110,14 @@ impl Desk {
         }
     }
 
-    /// Has every wire to a port closed until the caller is done.
+    /// Has every transport to a port closed until the caller is done.
     async fn let_go(&self, mut caller: Caller, tty: &str, by: &str) {
         // Links that name one device by its place and by its number are one port.
         let real = |path: &str| std::fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
         let wanted = real(tty);
         let mut held = Vec::new();
         for console in self.consoles() {
-            if matches!(&console.end, WireEnd::Tty(path) if path == tty || real(path) == wanted) {
+            if matches!(&console.end, Endpoint::Tty(path) if path == tty || real(path) == wanted) {
                 match console.handle.let_go(by.to_owned()).await {
                     Ok(guard) => held.push(guard),
                     Err(refusal) => {
@@ -147,7 +148,8 @@ async fn lend(mut caller: Caller, kept: &KeptHandle, by: String) {
         Ok(lent) => lent,
         Err(refusal) => return drop(caller.answer(&refused(&refusal), None).await),
     };
-    let told = caller.answer(&KeeperAnswer::Wire(LentWire { file, offset }), Some(&end)).await;
+    let told =
+        caller.answer(&KeeperAnswer::Transport(LentTransport { file, offset }), Some(&end)).await;
     drop(end);
     // Dropped, it says that nobody knows what was read.
     if told.is_ok()
@@ -175,9 +177,9 @@ async fn write(mut caller: Caller, kept: &KeptHandle, by: String, take: bool) {
             Ok(None) => return,
             Err(error) => Some(PenNews::Failed(jig_model::chain(&error))),
         };
-        let Some(news) = done else { return };
-        let last = matches!(news, PenNews::Taken(_));
-        if caller.tell(&news).await.is_err() || last {
+        let Some(event) = done else { return };
+        let last = matches!(event, PenNews::Taken(_));
+        if caller.tell(&event).await.is_err() || last {
             return;
         }
     }

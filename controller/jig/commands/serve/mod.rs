@@ -19,14 +19,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jig_drivers::serial::keeper::Door;
-use jig_drivers::serial::{LastingWire, SerialPort};
+use jig_drivers::serial::{ReconnectingTransport, SerialPort};
 use jig_lab::Catalogue;
 use jig_model::exit::CANCELLED;
 use jig_model::keeper::{KeptState, KeptStatus};
-use jig_model::protocol::{BoxFuture, Wire};
+use jig_model::protocol::{BoxFuture, Transport};
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
 use jig_rig::console::{Stamp, escape};
-use jig_rig::keeper::{Applied, IdleRounds, Keeper, KeptSpec, OpenWire};
+use jig_rig::keeper::{Applied, IdleRounds, Keeper, KeptSpec, OpenTransport};
 use jig_rig::workflow::CancelToken;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -111,7 +111,7 @@ async fn keep(
         let logs = escape(places.root().display().to_string().as_bytes());
         screen.out(&format!("keeping {count} consoles; their logs are in {logs}"));
         screen.say(match count {
-            0 => "no place of the rig file has a wire of its own; Ctrl-C ends",
+            0 => "no place of the rig file has a transport of its own; Ctrl-C ends",
             _ => "Ctrl-C ends",
         });
     }
@@ -207,17 +207,17 @@ async fn reload(
     screen.out(&format!("the rig file was read anew; {told}"));
 }
 
-/// Lists the consoles of the rig that have wires of their own.
+/// Lists the consoles of the rig that have transports of their own.
 fn specs(catalogue: &Catalogue) -> Vec<KeptSpec> {
     let mut specs = Vec::new();
     for place in &catalogue.rig.places {
         let Some(profile) = catalogue.profiles.get(&place.board) else { continue };
-        for wire in &place.consoles {
-            let console = profile.consoles.iter().find(|console| console.name == wire.console);
+        for transport in &place.consoles {
+            let console = profile.consoles.iter().find(|console| console.name == transport.console);
             let Some(console) = console else { continue };
             specs.push(KeptSpec {
                 place: place.name.clone(),
-                wire: wire.clone(),
+                transport: transport.clone(),
                 baud: console.baud,
                 limits: catalogue.rig.capture.clone(),
             });
@@ -229,14 +229,14 @@ fn specs(catalogue: &Catalogue) -> Vec<KeptSpec> {
 /// Opens serial ports.
 struct Ports;
 
-impl OpenWire for Ports {
-    fn open(&self, spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Wire>, String>> {
-        let baud = spec.wire.baud.unwrap_or(spec.baud);
-        let port = SerialPort::new(spec.wire.end.clone(), baud);
-        let port = port.ready_by(spec.wire.ready.clone());
+impl OpenTransport for Ports {
+    fn open(&self, spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>> {
+        let baud = spec.transport.baud.unwrap_or(spec.baud);
+        let port = SerialPort::new(spec.transport.end.clone(), baud);
+        let port = port.ready_by(spec.transport.ready.clone());
         Box::pin(async {
-            let opened = LastingWire::open_now(port, ANSWER, EVER).await;
-            opened.map(|wire| Box::new(wire) as _).map_err(|error| chain(&error))
+            let opened = ReconnectingTransport::open_now(port, ANSWER, EVER).await;
+            opened.map(|transport| Box::new(transport) as _).map_err(|error| chain(&error))
         })
     }
 }

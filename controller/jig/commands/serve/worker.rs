@@ -1,6 +1,6 @@
 //! A worker process, as the service that starts it sees it.
 
-use jig_drivers::process::{DetachedNews, DetachedProcess, DetachedRequest, Ending, SpawnError};
+use jig_drivers::process::{DetachedEvent, DetachedProcess, DetachedRequest, Ending, SpawnError};
 use jig_model::command::{Command, LineError, MOST_LINE, WorkerLine, to_line};
 
 use crate::args::Common;
@@ -43,17 +43,17 @@ impl Worker {
 
     /// Waits for its end, and returns its reply or refusal; nothing where it crashed. Cancel-safe.
     pub(super) async fn last_word(&mut self) -> Option<WorkerLine> {
-        while let Some(news) = self.process.next().await {
-            match news {
-                DetachedNews::Line(line) => match WorkerLine::from_line(&line) {
+        while let Some(event) = self.process.next().await {
+            match event {
+                DetachedEvent::Line(line) => match WorkerLine::from_line(&line) {
                     Ok(WorkerLine::Event(_)) => {}
                     Ok(last) => self.last = Some(last),
                     Err(error) => {
                         tracing::warn!(error = chain(&error), "a worker is not understood")
                     }
                 },
-                DetachedNews::Ended(Ending::Exited(_)) => {}
-                DetachedNews::Ended(Ending::Signalled(signal)) => {
+                DetachedEvent::Ended(Ending::Exited(_)) => {}
+                DetachedEvent::Ended(Ending::Signalled(signal)) => {
                     tracing::warn!(%signal, "a worker was killed");
                 }
             }

@@ -66,7 +66,7 @@ pub enum PlaceSense {
     Outlet(SenseOutlet),
     /// The board's debug port: what answers has power.
     DebugPort,
-    /// The board's console wires: what prints has power.
+    /// The board's console transports: what prints has power.
     Console,
     /// Nobody.
     Nobody,

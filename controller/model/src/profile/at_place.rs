@@ -53,7 +53,9 @@ mod tests {
     use super::*;
     use crate::ConsoleName;
     use crate::profile::tests::shipped;
-    use crate::rig_file::{ConsoleWire, EmulatorDeploy, EmulatorPart, Place, ProbePart, WireEnd};
+    use crate::rig_file::{
+        ConsoleTransport, EmulatorDeploy, EmulatorPart, Endpoint, Place, ProbePart,
+    };
 
     fn names(board: &BoardProfile) -> Vec<&str> {
         board.consoles.iter().map(|console| console.name.as_str()).collect()
@@ -70,9 +72,9 @@ mod tests {
     }
 
     fn wired(place: Place, console: &ConsoleName) -> Place {
-        let console = ConsoleWire {
+        let console = ConsoleTransport {
             console: console.clone(),
-            end: WireEnd::Tty("/dev/ttyUSB0".to_owned()),
+            end: Endpoint::Tty("/dev/ttyUSB0".to_owned()),
             baud: None,
             timeout: None,
             ready: None,

@@ -14,7 +14,7 @@ use crate::rig_file::Place;
 pub enum CheckKind {
     /// The emulator starts and answers, or the debug port says what it is.
     Board,
-    /// What the place's console wires end at is there, and nobody else has it.
+    /// What the place's console transports end at is there, and nobody else has it.
     Console,
     /// What the place is reached at over a network answers.
     Network,
@@ -57,7 +57,7 @@ impl CheckKind {
         }
     }
 
-    /// Tells whether a place has what the check looks at. Wires, addresses and outlets are
+    /// Tells whether a place has what the check looks at. Transports, addresses and outlets are
     /// optional: where there are none these find nothing to check.
     pub fn fits(self, place: &Place) -> bool {
         match self {

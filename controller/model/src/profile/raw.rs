@@ -85,7 +85,7 @@ toml_table! {
         name: ConsoleName = required,
         /// What carries it.
         kind: ConsoleKind = required,
-        /// Bits per second on real wires; 115200 if missing.
+        /// Bits per second on real transports; 115200 if missing.
         baud: u32 = optional,
         /// The number of an RTT console's channel; 0 if missing.
         channel: u32 = optional,
@@ -210,7 +210,7 @@ toml_table! {
     /// What shows that a place of the board is well, and when to look.
     pub(super) struct RawHealth {
         /// Which checks to run; all that fit the place if missing. "board": the emulator starts
-        /// and answers, or the debug port says what it is. "console": the wires' other ends are
+        /// and answers, or the debug port says what it is. "console": the transports' other ends are
         /// there and nobody else has them. "network": what the place's `network` names answers,
         /// while it has power. "power": what switches the power can be asked.
         /// "disk", "memory", "handles", "clock": the host.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::power::{Devices, RawPlacePower, SenseWord, check_outlet, sense_word};
 use super::raw::{RawEmulator, RawPlace, RawProbe};
-use super::{EmulatorDeploy, flasher, reset, wires};
+use super::{EmulatorDeploy, console_transports, flasher, reset};
 use crate::document::{Findings, Located, did_you_mean};
 use crate::profile::checks::emulator_args;
 use crate::profile::{ArgPart, BoardProfile, Deploy, arg_parts};
@@ -45,7 +45,7 @@ pub(super) fn run(
             emulator_deploy(&emulator.value, profile, findings);
         }
     }
-    wires::check(place, profile, findings);
+    console_transports::check(place, profile, findings);
     reset::check(place, devices, findings);
     flasher::check(place, profile, findings);
     canary(place, profile, findings);
@@ -100,7 +100,8 @@ fn network(place: &RawPlace, findings: &Findings) {
         return;
     }
     let ends = [&network.value.tcp, &network.value.ssh];
-    for end in ends.into_iter().flatten().filter(|end| !wires::is_address(&end.value)) {
+    for end in ends.into_iter().flatten().filter(|end| !console_transports::is_address(&end.value))
+    {
         let help = "write \"HOST:PORT\", such as \"192.0.2.7:22\"";
         findings.add("rig::network", end.at(), "this is no address", help);
     }
@@ -143,10 +144,10 @@ fn power_of_emulator(place: &RawPlace, power: &Located<RawPlacePower>, findings:
 }
 
 fn absent_sense(place: &RawPlace, power: &RawPlacePower, findings: &Findings) {
-    let wires = place.console.as_ref().is_some_and(|wires| !wires.value.is_empty());
+    let transports = place.console.as_ref().is_some_and(|transports| !transports.value.is_empty());
     match sense_word(power) {
-        Some((SenseWord::Console, at)) if !wires => {
-            let message = "no console of this place has a wire to listen at";
+        Some((SenseWord::Console, at)) if !transports => {
+            let message = "no console of this place has a transport to listen at";
             let help = "add `[[place.console]]`, or write sense = \"debug-port\"";
             findings.add("rig::power-sense", Some(at), message, help);
         }

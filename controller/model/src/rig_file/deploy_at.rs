@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::profile::FLASH_TIMEOUT;
     use crate::profile::tests::shipped;
-    use crate::rig_file::{ConsoleWire, EmulatorPart, FlasherPart, WireEnd};
+    use crate::rig_file::{ConsoleTransport, EmulatorPart, Endpoint, FlasherPart};
 
     fn place() -> Place {
         Place::new("p".parse().unwrap(), "b".parse().unwrap())
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn a_program_that_a_place_cannot_fill_flashes_nothing_there() {
         let mut profile = shipped().remove(0);
-        let console = |path: &str| ConsoleWire {
+        let console = |path: &str| ConsoleTransport {
             console: "uart0".parse().unwrap(),
-            end: WireEnd::Tty(path.to_owned()),
+            end: Endpoint::Tty(path.to_owned()),
             baud: None,
             timeout: None,
             ready: None,

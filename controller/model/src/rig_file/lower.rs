@@ -9,7 +9,7 @@ use super::power::{Devices, RawPower};
 use super::raw::{RawCanary, RawEmulator, RawHub, RawPlace, RawProbe, RawRig, RawRuns};
 use super::{
     Canary, CaptureLimits, EmulatorPart, Hub, Network, Place, ProbePart, Rig, RunStorage, capture,
-    checks, flasher, power, reset, wires,
+    checks, console_transports, flasher, power, reset,
 };
 use crate::document::{Findings, Located, document_schema, open};
 use crate::power::PowerDevice;
@@ -48,8 +48,8 @@ struct Earlier {
     runs: Option<String>,
     /// The file that says how much is kept between runs.
     capture: Option<String>,
-    /// What the wires of each place end at.
-    wires: wires::Claims,
+    /// What the transports of each place end at.
+    transports: console_transports::Claims,
 }
 
 /// What one file says.
@@ -143,7 +143,12 @@ fn parse_file(
             .map(|place| {
                 check_name(&place.value, origin, earlier, &findings);
                 checks::run(&place, devices, profiles, &findings);
-                wires::claim(&place.value, (origin, text), &mut earlier.wires, &findings);
+                console_transports::claim(
+                    &place.value,
+                    (origin, text),
+                    &mut earlier.transports,
+                    &findings,
+                );
                 lower_place(place.value, devices, origin)
             })
             .collect();
@@ -268,7 +273,7 @@ fn lower_place(raw: RawPlace, devices: &Devices, origin: &str) -> Option<Place> 
             Some(probe) => Some(lower_probe(probe.value)?),
             None => None,
         },
-        consoles: wires::lower(raw.console)?,
+        consoles: console_transports::lower(raw.console)?,
         power,
         reset: match raw.reset {
             Some(reset) => Some(reset::lower(reset.value, devices)?),

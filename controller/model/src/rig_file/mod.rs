@@ -10,6 +10,7 @@
 
 mod capture;
 mod checks;
+mod console_transports;
 mod deploy_at;
 mod flasher;
 mod lower;
@@ -20,12 +21,11 @@ mod raw;
 mod raw_parts;
 mod reset;
 mod types;
-mod wires;
 
 pub use lower::RigText;
 pub use parts::{
-    ConsoleWire, EmulatorDeploy, EmulatorPart, FlasherPart, KeeperSeat, ProbePart, ResetCommand,
-    ResetLine, ResetPart, WireEnd, WireProtocol,
+    ConsoleTransport, EmulatorDeploy, EmulatorPart, Endpoint, FlasherPart, KeeperSeat, ProbePart,
+    ResetCommand, ResetLine, ResetPart, WireProtocol,
 };
 pub use place::{MissingPart, Needed};
 pub use types::{Canary, CaptureLimits, Hub, Network, Place, Rig, RunStorage, UnknownPlace};

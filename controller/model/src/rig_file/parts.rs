@@ -47,13 +47,13 @@ pub struct ProbePart {
     pub port: Option<String>,
 }
 
-/// A wire to a console of a real board.
+/// A transport to a console of a real board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ConsoleWire {
+pub struct ConsoleTransport {
     /// The console, as the board's profile names it.
     pub console: ConsoleName,
     /// What it is connected to.
-    pub end: WireEnd,
+    pub end: Endpoint,
     /// Speed in bits per second, where it is not the profile's.
     pub baud: Option<u32>,
     /// How long the other end may take to be there and to come back, if the place says so.
@@ -61,27 +61,27 @@ pub struct ConsoleWire {
     /// What a line holds by which a program says that it is connected; nothing where it says
     /// nothing, and at all other ends.
     pub ready: Option<String>,
-    /// Who keeps the wire between runs and is asked for it; said by whoever binds the place,
+    /// Who keeps the transport between runs and is asked for it; said by whoever binds the place,
     /// never by a file.
     #[serde(skip)]
     pub keeper: Option<KeeperSeat>,
 }
 
-/// Where to ask for a wire that another program may keep.
+/// Where to ask for a transport that another program may keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeeperSeat {
     /// The keeper's socket; nobody may listen there.
     pub socket: PathBuf,
-    /// The place that the wire belongs to.
+    /// The place that the transport belongs to.
     pub place: PlaceName,
     /// Who asks, for people.
     pub by: String,
 }
 
-/// Where a console's wire ends at this host.
+/// Where a console's transport ends at this host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WireEnd {
+pub enum Endpoint {
     /// At a serial port, by the path of its device.
     Tty(String),
     /// At a server that passes bytes on as they are: `HOST:PORT`.
@@ -94,7 +94,7 @@ pub enum WireEnd {
     Command(Vec<String>),
 }
 
-impl WireEnd {
+impl Endpoint {
     /// Returns the kind, as rig files name it.
     pub fn key(&self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl WireEnd {
     }
 }
 
-impl fmt::Display for WireEnd {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.address())
     }
@@ -139,7 +139,7 @@ impl ProbePart {
 pub enum WireProtocol {
     /// Two wires, Arm's own.
     Swd,
-    /// Four wires, IEEE 1149.1.
+    /// Four transports, IEEE 1149.1.
     Jtag,
 }
 

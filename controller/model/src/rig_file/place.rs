@@ -1,6 +1,6 @@
 //! What a place can do with the parts it has, and what it lacks.
 
-use super::{ConsoleWire, EmulatorPart, Network, Place, ProbePart, ResetPart, WireEnd};
+use super::{ConsoleTransport, EmulatorPart, Endpoint, Network, Place, ProbePart, ResetPart};
 use crate::power::{PlaceSense, PowerDriver};
 use crate::profile::BoardProfile;
 use crate::{BoardId, ConsoleName, PlaceName};
@@ -47,7 +47,7 @@ impl Place {
     }
 
     /// Returns what carries a console of its board, if anything does here.
-    pub fn console(&self, name: &ConsoleName) -> Option<&ConsoleWire> {
+    pub fn console(&self, name: &ConsoleName) -> Option<&ConsoleTransport> {
         self.consoles.iter().find(|console| console.console == *name)
     }
 
@@ -78,7 +78,7 @@ impl Place {
         let said = self.flasher.as_ref().and_then(|flasher| flasher.port.as_deref());
         let of_probe = || self.probe.as_ref().and_then(|probe| probe.port.as_deref());
         let only = || match self.consoles.as_slice() {
-            [ConsoleWire { end: WireEnd::Tty(path), .. }] => Some(path.as_str()),
+            [ConsoleTransport { end: Endpoint::Tty(path), .. }] => Some(path.as_str()),
             _ => None,
         };
         said.or_else(of_probe).or_else(only)

@@ -56,8 +56,8 @@ toml_table! {
         /// The hub that it hangs on with others: a name that they share, and that of a `[[hub]]`
         /// if its power can be switched.
         hub: DeviceName = optional,
-        /// Wires to consoles of a real board.
-        console: Vec<Located<RawWire>> = optional,
+        /// Transports to consoles of a real board.
+        console: Vec<Located<RawTransport>> = optional,
         /// An image that is known to work on the board. It may be put there at any time to
         /// tell a broken rig from broken firmware.
         canary: RawCanary = optional,
@@ -83,8 +83,8 @@ toml_table! {
         timeout: Duration = optional,
     }
 
-    /// A wire to a console of a real board. Each kind of wire is a key of its own; one is given.
-    pub(super) struct RawWire {
+    /// A transport to a console of a real board. Each kind of transport is a key of its own; one is given.
+    pub(super) struct RawTransport {
         /// The console, as the board's profile names it.
         name: ConsoleName = required,
         /// A serial port of this host, by its path: best one of /dev/serial/by-id/.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::console_transports::is_tty_or_rfc2217;
 use super::power::{Devices, check_reset_outlet, lower_reset_outlet};
 use super::raw::RawPlace;
 use super::raw_parts::{RawReset, RawResetTable, ResetWord};
-use super::wires::is_tty_or_rfc2217;
 use super::{ResetCommand, ResetPart};
 use crate::document::{Findings, Located, did_you_mean};
 use crate::profile::placeholder::is_name;
@@ -91,10 +91,11 @@ fn check_line(
         findings.add("rig::reset", reset.at(), "which line of which console?", help);
         return;
     };
-    let mut consoles = place.console.iter().flat_map(|list| &list.value).map(|wire| &wire.value);
-    let named = consoles.clone().filter_map(|wire| wire.name.as_ref());
-    let found =
-        consoles.find(|wire| wire.name.as_ref().is_some_and(|name| name.value == console.value));
+    let mut consoles =
+        place.console.iter().flat_map(|list| &list.value).map(|transport| &transport.value);
+    let named = consoles.clone().filter_map(|transport| transport.name.as_ref());
+    let found = consoles
+        .find(|transport| transport.name.as_ref().is_some_and(|name| name.value == console.value));
     match found {
         None => findings.add(
             "rig::reset-console",
@@ -102,7 +103,7 @@ fn check_line(
             format!("this place has no [[place.console]] {}", console.value),
             did_you_mean(console.value.as_str(), named.map(|name| name.value.as_str())),
         ),
-        Some(wire) if !is_tty_or_rfc2217(wire) => {
+        Some(transport) if !is_tty_or_rfc2217(transport) => {
             let help = "only a `tty` and an `rfc2217` server have control lines";
             let message = format!("console {} has no control lines", console.value);
             findings.add("rig::reset-console", console.at(), message, help);

@@ -236,17 +236,17 @@ tty = "/dev/ttyACM0"
 "#;
 
 #[test]
-fn a_console_of_a_real_board_has_a_wire() {
+fn a_console_of_a_real_board_has_a_transport() {
     let rig = parse(&[("rig.toml", WIRED)]).unwrap();
     let place = &rig.places[0];
-    let wire = place.console(&"uart0".parse().unwrap()).unwrap();
-    assert_eq!(wire.end, WireEnd::Tty("/dev/ttyACM0".to_owned()));
-    assert_eq!((wire.baud, wire.timeout), (None, None));
+    let transport = place.console(&"uart0".parse().unwrap()).unwrap();
+    assert_eq!(transport.end, Endpoint::Tty("/dev/ttyACM0".to_owned()));
+    assert_eq!((transport.baud, transport.timeout), (None, None));
     assert_eq!(place.console(&"uart1".parse().unwrap()), None);
 }
 
 #[test]
-fn slips_of_wires_are_found_in_their_place() {
+fn slips_of_transports_are_found_in_their_place() {
     let text = |old: &str, new: &str| problems(&WIRED.replace(old, new));
     let found = |check, caret: &str| vec![(check, caret.to_owned())];
     assert_eq!(text("\"uart0\"", "\"uart7\""), found("rig::unknown-console", "\"uart7\""));
@@ -255,7 +255,7 @@ fn slips_of_wires_are_found_in_their_place() {
     let relative = text("\"/dev/ttyACM0\"", "\"ttyACM0\"");
     assert_eq!(relative, found("rig::console-tty", "\"ttyACM0\""));
     let nowhere = text("tty = \"/dev/ttyACM0\"", "");
-    assert_eq!(nowhere, found("rig::console-wire", "\"uart0\""));
+    assert_eq!(nowhere, found("rig::console-transport", "\"uart0\""));
     let again = format!("{WIRED}[[place.console]]\nname = \"uart0\"\ntty = \"/dev/ttyACM0\"\n");
     let checks: Vec<_> = problems(&again).into_iter().map(|(check, _)| check).collect();
     assert_eq!(checks, ["rig::console-twice", "rig::console-tty"]);
@@ -264,20 +264,23 @@ fn slips_of_wires_are_found_in_their_place() {
 }
 
 #[test]
-fn a_wire_ends_at_one_of_five_kinds_of_things() {
+fn a_transport_ends_at_one_of_five_kinds_of_things() {
     let end = |line: &str| {
         let text = WIRED.replace("tty = \"/dev/ttyACM0\"", line);
         let rig = parse(&[("rig.toml", &text)]).unwrap();
         rig.places[0].consoles[0].clone()
     };
-    let wire = end("rfc2217 = 'lab-1.example:3001'\nbaud = 74880\ntimeout = '1m'");
-    assert_eq!(wire.end, WireEnd::Rfc2217("lab-1.example:3001".to_owned()));
-    assert_eq!((wire.baud, wire.timeout), (Some(74_880), Some(Duration::from_secs(60))));
-    assert_eq!(end("tcp = '[::1]:20'").end, WireEnd::Tcp("[::1]:20".to_owned()));
-    assert_eq!(end("unix = '/run/x'").end, WireEnd::Unix("/run/x".to_owned()));
-    let wire = end("command = ['ssh', '-T', 'lab 1']\nready = 'is open'");
+    let transport = end("rfc2217 = 'lab-1.example:3001'\nbaud = 74880\ntimeout = '1m'");
+    assert_eq!(transport.end, Endpoint::Rfc2217("lab-1.example:3001".to_owned()));
+    assert_eq!((transport.baud, transport.timeout), (Some(74_880), Some(Duration::from_secs(60))));
+    assert_eq!(end("tcp = '[::1]:20'").end, Endpoint::Tcp("[::1]:20".to_owned()));
+    assert_eq!(end("unix = '/run/x'").end, Endpoint::Unix("/run/x".to_owned()));
+    let transport = end("command = ['ssh', '-T', 'lab 1']\nready = 'is open'");
     let argv = ["ssh", "-T", "lab 1"].map(str::to_owned).to_vec();
-    assert_eq!((wire.end, wire.ready.as_deref()), (WireEnd::Command(argv), Some("is open")));
+    assert_eq!(
+        (transport.end, transport.ready.as_deref()),
+        (Endpoint::Command(argv), Some("is open"))
+    );
 
     let found = |line: &str| problems(&WIRED.replace("tty = \"/dev/ttyACM0\"", line));
     for (line, check, caret) in [
@@ -296,7 +299,7 @@ fn a_wire_ends_at_one_of_five_kinds_of_things() {
         ("command = ['ssh']\nbaud = 9600", "rig::console-baud", "9600"),
         ("command = ['ssh']\nready = ''", "rig::console-ready", "''"),
         ("tty = '/dev/x'\nready = 'x'", "rig::console-ready", "'x'"),
-        ("tty = '/dev/x'\ntcp = 'h:1'", "rig::console-wire", "'h:1'"),
+        ("tty = '/dev/x'\ntcp = 'h:1'", "rig::console-transport", "'h:1'"),
         ("tcp = 'h:1'\nbaud = 9600", "rig::console-baud", "9600"),
         ("tty = '/dev/x'\nbaud = 0", "rig::console-baud", "0"),
         ("tty = '/dev/x'\ntimeout = '11m'", "rig::console-timeout", "'11m'"),
@@ -324,11 +327,11 @@ fn a_place_is_reached_at_addresses() {
 }
 
 #[test]
-fn two_places_that_claim_one_wire_are_both_named() {
+fn two_places_that_claim_one_transport_are_both_named() {
     let other = WIRED.replace("\"desk\"", "\"bench\"");
     let problems = parse(&[("rig.toml", WIRED), ("rig.toml.d/b.toml", &other)]).unwrap_err();
     let problem = &problems[0].list[0];
-    assert_eq!(problem.check, "rig::wire-twice");
+    assert_eq!(problem.check, "rig::transport-twice");
     let words = "serial port /dev/ttyACM0 belongs to place \"desk\" at rig.toml:10";
     assert_eq!(
         (problem.message.as_str(), problems[0].origin.as_str()),
@@ -337,10 +340,10 @@ fn two_places_that_claim_one_wire_are_both_named() {
     assert_eq!(&other[problem.span.clone().unwrap()], "\"/dev/ttyACM0\"");
     // The same within one file, and with the port of another place's flasher.
     let both = format!("{WIRED}{}", other.replace("version = 1\n", ""));
-    assert_eq!(self::problems(&both), [("rig::wire-twice", "\"/dev/ttyACM0\"".to_owned())]);
+    assert_eq!(self::problems(&both), [("rig::transport-twice", "\"/dev/ttyACM0\"".to_owned())]);
     let flasher = other.replace("[[place.console]]\nname = \"uart0\"\ntty", "port");
     let problems = parse(&[("a", WIRED), ("b", &flasher)]).unwrap_err();
-    assert_eq!(problems[0].list[0].check, "rig::wire-twice");
+    assert_eq!(problems[0].list[0].check, "rig::transport-twice");
     // A flasher may share the port of its own board.
     let own = WIRED.replace("selector", "port = \"/dev/ttyACM0\"\nselector");
     assert!(parse(&[("rig.toml", &own)]).is_ok());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{ConsoleWire, EmulatorPart, FlasherPart, ProbePart, ResetPart};
+use super::{ConsoleTransport, EmulatorPart, FlasherPart, ProbePart, ResetPart};
 use crate::document::did_you_mean;
 use crate::pattern::Pattern;
 use crate::power::{PlacePower, PowerDevice};
@@ -49,7 +49,7 @@ pub struct Place {
     /// The debug probe on its board.
     pub probe: Option<ProbePart>,
     /// What carries the consoles of its board, each console once.
-    pub consoles: Vec<ConsoleWire>,
+    pub consoles: Vec<ConsoleTransport>,
     /// What switches its power.
     pub power: Option<PlacePower>,
     /// What resets it, where the place says so (see [`Place::reset_part`]).

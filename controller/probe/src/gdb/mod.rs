@@ -6,6 +6,7 @@
 //! when the client came.
 
 mod arch;
+mod connection;
 mod debuggee;
 mod monitor;
 mod probe_debuggee;
@@ -14,7 +15,6 @@ mod session;
 mod target;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 pub use debuggee::Debuggee;
 pub use probe_debuggee::ProbeDebuggee;

@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::connection::{GdbConnection, Stream};
 use super::debuggee::Debuggee;
 use super::session;
-use super::wire::{Stream, Wire};
 
 /// Where clients connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,9 +180,9 @@ fn serve(
             return debuggee;
         }
         let Ok(stream) = listener.accept() else { continue };
-        match Wire::new(stream, listener, stop) {
-            Ok(wire) => {
-                if session::serve(wire, debuggee.as_mut()) == session::End::Stop {
+        match GdbConnection::new(stream, listener, stop) {
+            Ok(connection) => {
+                if session::serve(connection, debuggee.as_mut()) == session::End::Stop {
                     return debuggee;
                 }
             }

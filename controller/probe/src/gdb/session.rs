@@ -6,9 +6,9 @@ use gdbstub::common::Signal;
 use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::stub::{GdbStubBuilder, SingleThreadStopReason};
 
+use super::connection::{GdbConnection, Next};
 use super::debuggee::Debuggee;
 use super::target::Board;
-use super::wire::{Next, Wire};
 use crate::{CoreState, ProbeError};
 
 /// How often a running core is looked at: as often as a person notices, at the cost of some
@@ -30,7 +30,7 @@ pub(super) enum End {
 
 /// Serves a client, and leaves the core as it was: running or halted, without breakpoints of
 /// the client's.
-pub(super) fn serve(wire: Wire<'_>, debuggee: &mut dyn Debuggee) -> End {
+pub(super) fn serve(connection: GdbConnection<'_>, debuggee: &mut dyn Debuggee) -> End {
     let was_running = match debuggee.state() {
         Ok(state) => matches!(state, CoreState::Running | CoreState::Sleeping),
         Err(error) => {
@@ -47,15 +47,15 @@ pub(super) fn serve(wire: Wire<'_>, debuggee: &mut dyn Debuggee) -> End {
             return End::Left;
         }
     };
-    let end = talk(wire, &mut board);
+    let end = talk(connection, &mut board);
     if let Err(error) = board.leave(was_running) {
         tracing::warn!(%error, "the core could not be left as it was before gdb came");
     }
     end
 }
 
-fn talk(wire: Wire<'_>, board: &mut Board<'_>) -> End {
-    let stub = GdbStubBuilder::new(wire).packet_buffer_size(PACKET).build();
+fn talk(connection: GdbConnection<'_>, board: &mut Board<'_>) -> End {
+    let stub = GdbStubBuilder::new(connection).packet_buffer_size(PACKET).build();
     let machine = match stub.map(|stub| stub.run_state_machine(board)) {
         Ok(Ok(machine)) => machine,
         Ok(Err(error)) => return left(&error),

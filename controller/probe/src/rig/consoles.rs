@@ -1,4 +1,4 @@
-//! The consoles of a board behind a probe: RTT, between a target's rings and the wires of
+//! The consoles of a board behind a probe: RTT, between a target's rings and the transports of
 //! captures; and semihosting, whose text the owner of the board hands in.
 
 use std::fs::{File, OpenOptions};
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::deployed::Deployed;
-use super::wire::{NearEnd, pair};
+use super::transport::{NearEnd, pair};
 use crate::{DefmtDecoder, DefmtItem, ProbeError, ProbeHandle, RttBlock, RttError, TargetMemory};
 
 /// How long rings are left alone that were empty, at first and at most: short enough for a
@@ -145,7 +145,7 @@ impl Consoles {
         self.decoder = image.defmt().map(DefmtDecoder::new);
     }
 
-    /// Hands new wires to the rig.
+    /// Hands new transports to the rig.
     pub(super) fn attach(&mut self, sink: &SharedSink) {
         if let Some(hosted) = &mut self.hosted {
             let (near, far) = pair(Arc::clone(&self.bell));
@@ -200,7 +200,7 @@ impl Consoles {
         self.begin(known, ram);
     }
 
-    /// Ends the wires behind what they hold.
+    /// Ends the transports behind what they hold.
     pub(super) fn end(&mut self) {
         self.flush();
         for near in self.lines.iter_mut().filter_map(|line| line.near.take()) {

@@ -32,6 +32,6 @@ mod seat;
 mod sink;
 #[cfg(test)]
 mod tests;
-mod wire;
+mod transport;
 
 pub use factory::{EmulatedProbeFactory, ProbeFactory};

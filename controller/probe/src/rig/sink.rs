@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
-use jig_model::protocol::{BoardSink, BoxFuture, PowerState, SharedSink, Wire};
+use jig_model::protocol::{BoardSink, BoxFuture, PowerState, SharedSink, Transport};
 
 /// Stands between an emulator and a rig.
 pub(super) struct EmulatorSink {
@@ -51,8 +51,8 @@ impl EmulatorSink {
 }
 
 impl BoardSink for EmulatorSink {
-    fn attach(&self, console: &ConsoleName, wire: Box<dyn Wire>) {
-        self.rig.attach(console, wire);
+    fn attach(&self, console: &ConsoleName, transport: Box<dyn Transport>) {
+        self.rig.attach(console, transport);
     }
 
     fn drained(&self) -> BoxFuture<'_, ()> {
@@ -102,7 +102,7 @@ mod tests {
     struct Heard(Mutex<Vec<BoardEvent>>);
 
     impl BoardSink for Heard {
-        fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
+        fn attach(&self, _console: &ConsoleName, _transport: Box<dyn Transport>) {}
         fn drained(&self) -> BoxFuture<'_, ()> {
             Box::pin(std::future::ready(()))
         }

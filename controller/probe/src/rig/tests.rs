@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, FaultSets};
-use jig_model::protocol::{BoardSink, BoxFuture, HealthCheck as _, PowerState, SharedSink, Wire};
+use jig_model::protocol::{
+    BoardSink, BoxFuture, HealthCheck as _, PowerState, SharedSink, Transport,
+};
 use jig_model::{Cause, ConsoleName};
 use tokio::sync::mpsc;
 
@@ -30,7 +32,7 @@ console = [{ name = "log", kind = "rtt" }]
 struct Heard(Mutex<Vec<BoardEvent>>);
 
 impl BoardSink for Heard {
-    fn attach(&self, _console: &ConsoleName, _wire: Box<dyn Wire>) {}
+    fn attach(&self, _console: &ConsoleName, _transport: Box<dyn Transport>) {}
     fn drained(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }

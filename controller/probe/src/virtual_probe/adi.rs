@@ -1,6 +1,6 @@
 //! A debug port with one memory access port, as the Arm Debug Interface (ADIv5) has them.
 //!
-//! A state machine over a [`Bus`]; knows neither probe-rs nor any wire.
+//! A state machine over a [`Bus`]; knows neither probe-rs nor any transport.
 
 use super::bus::{Access, Bus, BusError};
 
@@ -73,7 +73,7 @@ impl<B: Bus> DebugPort<B> {
     }
 
     /// Reads a debug port register; only bits 2 and 3 of the offset count. RDBUFF is the
-    /// caller's affair: it depends on the wire.
+    /// caller's affair: it depends on the transport.
     pub(crate) fn read_dp(&mut self, offset: u8) -> u32 {
         match (offset & 0xc, self.select & 0xf) {
             (offset::DPIDR_ABORT, _) => self.identity.debug_port,

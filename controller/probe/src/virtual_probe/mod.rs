@@ -1,7 +1,7 @@
 //! A virtual probe: an emulated board that looks like a chip behind a debug port.
 //!
 //! Unmodified probe-rs drives it, through one of two faces: in this process by probe-rs'
-//! own traits, or from any process by the wire protocol of a remote probe that published
+//! own traits, or from any process by the transport protocol of a remote probe that published
 //! probe-rs knows. Behind both are the same debug port and the same board, which know
 //! nothing of probe-rs.
 //!

@@ -96,7 +96,7 @@ impl Bench {
     }
 
     /// Closes the session and leaves the core halted. Dropping a session lets the core run,
-    /// so it must not be able to: its wire is cut first. Where nothing can cut it, the session
+    /// so it must not be able to: its transport is cut first. Where nothing can cut it, the session
     /// is forgotten, and the probe stays taken until the process ends.
     pub(crate) fn close_halted(self, leash: &Leash) {
         if !leash.cut() {

@@ -3,7 +3,7 @@
 //!
 //! Why a fake: no machine of a test run can offer a probe that is pulled out in the middle
 //! of a sector, a chip that is protected, a first attach that fails after power-up, a driver
-//! that hangs. What probe-rs does above the wire is real; only the wire is not. The core
+//! that hangs. What probe-rs does above the transport is real; only the transport is not. The core
 //! executes nothing: a function that is called in RAM returns at once. It has done what
 //! [`FakeFlash`] does, where a test has put that in; else it has the result that the script
 //! says, and a flash algorithm neither erases nor programs anything.

@@ -426,7 +426,7 @@ impl ProbeHandle {
             if let Ok(answer) = tokio::time::timeout(LOOK, &mut answered).await {
                 return answer.unwrap_or(Err(ProbeError::Gone));
             }
-            // Looked up before the wire is cut, while the other client can still be seen.
+            // Looked up before the transport is cut, while the other client can still be seen.
             let error = match listing::other_client(address) {
                 Some(holder) if asked.elapsed() >= wait.max(LEAVING) => {
                     ProbeError::Held { selector: self.shared.name.clone(), holder }

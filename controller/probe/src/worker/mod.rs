@@ -11,7 +11,7 @@
 //! *A probe that hangs is given up, not waited for.* A thread that is stuck in a driver
 //! cannot be killed. When the worker shows no sign of progress for the deadline, the caller
 //! gets [`ProbeError::Hung`](crate::ProbeError::Hung), later ones get `Gone`, and what can cut
-//! the wire is asked to: a probe behind a socket then fails all its calls, so that its thread
+//! the transport is asked to: a probe behind a socket then fails all its calls, so that its thread
 //! ends. A thread that hangs in a USB driver stays until the process ends, with the device.
 //!
 //! *Progress, not duration, is watched.* To flash a megabyte may take minutes, but no single

@@ -1,11 +1,11 @@
-//! The wire to a remote probe, with a relay in it that can be cut.
+//! The transport to a remote probe, with a relay in it that can be cut.
 //!
 //! # Design
 //! probe-rs' driver for remote probes opens its socket itself and has no time-outs: a server
 //! that is silent blocks it for ever, one that has gone makes it spin on end-of-file. Nobody
 //! outside can end either, and a thread cannot be killed. So the driver is given a socket of
 //! ours, and two threads carry the bytes. When the server goes, or when somebody
-//! [cuts](Cut::cut) the wire, the relay answers with a frame that the driver cannot decode:
+//! [cuts](Cut::cut) the transport, the relay answers with a frame that the driver cannot decode:
 //! it keeps that frame, and from then on every call fails at once, with an error. The driver
 //! then drops its socket and the relay's threads end.
 
@@ -165,11 +165,11 @@ pub(crate) struct Relay {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The driver's end of the wire.
+/// The driver's end of the transport.
 #[derive(Debug, Default)]
 struct Near {
     stream: Option<UnixStream>,
-    /// Set once the wire is cut: whoever connects later is told at once.
+    /// Set once the transport is cut: whoever connects later is told at once.
     cut: bool,
 }
 
@@ -242,7 +242,7 @@ impl Cut for Relay {
 
     fn join(&self) {
         for thread in std::mem::take(&mut *lock(&self.threads)) {
-            // A panic of the relay was printed when it happened and cut the wire.
+            // A panic of the relay was printed when it happened and cut the transport.
             let _ = thread.join();
         }
     }

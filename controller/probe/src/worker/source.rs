@@ -58,7 +58,7 @@ pub(crate) trait Cut: fmt::Debug + Send + Sync {
     /// another word to the target. Callable from any thread, and again.
     fn cut(&self);
 
-    /// Waits for what serves the wire; called after the probe is dropped.
+    /// Waits for what serves the transport; called after the probe is dropped.
     fn join(&self) {}
 }
 
@@ -98,7 +98,7 @@ impl Leash {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).cut
     }
 
-    /// Waits for what served the wire of a probe that is dropped.
+    /// Waits for what served the transport of a probe that is dropped.
     pub(crate) fn join(&self) {
         let cutter = self.0.lock().unwrap_or_else(PoisonError::into_inner).cutter.take();
         if let Some(cutter) = cutter {

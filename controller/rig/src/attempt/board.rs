@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use jig_model::event::BoardEvent;
 use jig_model::plan::PowerOp;
-use jig_model::protocol::{BoardSink, BoxFuture, PowerState, Wire};
+use jig_model::protocol::{BoardSink, BoxFuture, PowerState, Transport};
 use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::watch;
 
 use crate::console::ConsoleHandle;
 use crate::judge::{ByteRange, Incident, IncidentKind, Standstill};
 
-/// How long the driver may take to say why a console's wire has ended. It learns of the
-/// emulator's end within a millisecond of the wire; a loaded host may take a thousand.
+/// How long the driver may take to say why a console's transport has ended. It learns of the
+/// emulator's end within a millisecond of the transport; a loaded host may take a thousand.
 pub(super) const REASON: Duration = Duration::from_secs(5);
 
 /// Takes the events of a run, in order.
@@ -42,7 +42,7 @@ pub(super) struct Facts {
     /// Addresses of forwarded ports.
     pub(super) forwards: BTreeMap<String, String>,
     pub(super) power: Option<PowerState>,
-    /// The plan is switching the power: wires may end before the driver says that it is off.
+    /// The plan is switching the power: transports may end before the driver says that it is off.
     pub(super) switching: bool,
     /// A behaviour was started again, and no boot has begun since.
     pub(super) restarted: bool,
@@ -208,9 +208,9 @@ impl Board {
 }
 
 impl BoardSink for Board {
-    fn attach(&self, console: &ConsoleName, wire: Box<dyn Wire>) {
+    fn attach(&self, console: &ConsoleName, transport: Box<dyn Transport>) {
         let attached = match self.lines.get(console) {
-            Some(line) => line.handle.attach(wire).map_err(|error| error.to_string()),
+            Some(line) => line.handle.attach(transport).map_err(|error| error.to_string()),
             None => Err(format!("the board has no console {console}")),
         };
         if let Err(error) = attached {

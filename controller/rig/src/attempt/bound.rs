@@ -89,7 +89,7 @@ impl Bound {
             _ => Ok(()),
         };
         if self.board.facts().power == Some(PowerState::On) {
-            // Nobody has looked what is still in the wires.
+            // Nobody has looked what is still in the transports.
             self.board.drained().await;
         }
         drop(self.protocols);

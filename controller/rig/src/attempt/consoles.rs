@@ -15,7 +15,7 @@ use crate::judge::{ByteRange, Gap, Incident, IncidentKind};
 use crate::store::RunDir;
 
 /// Most gaps, and most places with garbled characters, of one console that a run is told of: a
-/// bad wire has thousands, and all of them stand in the console's index.
+/// bad transport has thousands, and all of them stand in the console's index.
 const MOST_TOLD: usize = 32;
 
 /// The captured consoles of the board.
@@ -90,7 +90,7 @@ impl Closed {
             self.incidents.push(Incident { kind, range });
         }
         if let Some(why) = &state.away {
-            let text = format!("the console's wire did not come back: {why}");
+            let text = format!("the console's transport did not come back: {why}");
             let range = ByteRange { file: file.clone(), start: state.len, end: state.len, text };
             let kind = IncidentKind::Lost(Cause::ConsoleLost);
             self.incidents.push(Incident { kind, range });
@@ -100,7 +100,7 @@ impl Closed {
         }
         let Ok(reader) = LogReader::open(paths) else { return };
         let (mut gaps, mut garbled) = (Vec::new(), Vec::new());
-        // The time since which the wire's other end has been away.
+        // The time since which the transport's other end has been away.
         let mut away = None;
         for record in reader.records() {
             match record.kind {
@@ -110,14 +110,14 @@ impl Closed {
                         _ => reason.as_str().to_owned(),
                     };
                     let (start, end) = (record.offset, record.offset);
-                    away = (reason == GapReason::Wire).then_some(record.stamp.mono_ns);
+                    away = (reason == GapReason::Transport).then_some(record.stamp.mono_ns);
                     let range = ByteRange { file: file.clone(), start, end, text };
                     gaps.push(Gap { range, lost });
                 }
                 RecordKind::Attached => {
                     if let (Some(since), Some(gap)) = (away.take(), gaps.last_mut()) {
                         let time = Duration::from_nanos(record.stamp.mono_ns.saturating_sub(since));
-                        gap.range.text = format!("wire, away for {:.3} s", time.as_secs_f64());
+                        gap.range.text = format!("transport, away for {:.3} s", time.as_secs_f64());
                     }
                 }
                 RecordKind::Garbled(count) => {

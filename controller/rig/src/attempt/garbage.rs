@@ -8,7 +8,7 @@
 //! build id proves nothing then, and the test is attempted again. If garbage returns after a
 //! known-good image has passed, the target prints it, and the verdict stands.
 
-/// A line that floats while a chip starts may give a byte or two: that is no bad wire.
+/// A line that floats while a chip starts may give a byte or two: that is no bad transport.
 pub(super) const GLITCH: u64 = 4;
 
 /// Most bytes that are pointed at.

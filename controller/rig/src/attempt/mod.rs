@@ -5,7 +5,7 @@
 //!
 //! # Design
 //! Three parties share one [`board::Board`], which only collects facts:
-//! the driver reports events and wires into it, a [`watcher::Watcher`] per console reads
+//! the driver reports events and transports into it, a [`watcher::Watcher`] per console reads
 //! the log (faults, boot loops, floods, results, build id), and the [`actions::Actions`]
 //! do what the plan says and stop waiting as soon as the facts say it is pointless.
 //!
@@ -29,9 +29,9 @@ mod perform;
 mod post_mortem;
 #[cfg(test)]
 mod tests;
+mod transport_watch;
 mod watcher;
 mod watching;
-mod wire_watch;
 
 pub use board::EventSink;
 pub use bound::{BindRequest, Bound};

@@ -80,7 +80,7 @@ pub struct AttemptRequest<'a> {
 pub struct AttemptEnd {
     /// What it amounts to.
     pub verdict: Verdict,
-    /// What it amounts to if the wire is to be believed, where the verdict says that it is not:
+    /// What it amounts to if the transport is to be believed, where the verdict says that it is not:
     /// a rig that was recovered in between shows whose the garbage is.
     pub believed: Option<Verdict>,
     /// The workflow's record, if it got that far.
@@ -237,7 +237,7 @@ async fn make(
         board.emit(RunEvent::Note { text: format!("the power was not taken: {error}") });
     }
     if board.facts().power == Some(PowerState::On) {
-        // Nobody has looked what is still in the wires.
+        // Nobody has looked what is still in the transports.
         board.drained().await;
     }
     let made = Made {

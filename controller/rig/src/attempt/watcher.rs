@@ -15,7 +15,7 @@ use super::compiled_patterns::CompiledPatterns;
 use super::garbage::GarbageScanner;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
 use super::perform::AttemptError;
-use super::wire_watch::WireWatch;
+use super::transport_watch::TransportWatch;
 use crate::console::{Follow, Follower, LogState, Recogniser, Recognition};
 use crate::judge::{ByteRange, IncidentKind, PrintedId};
 use crate::results::{ResultEvent, ResultParser};
@@ -80,7 +80,7 @@ pub(super) struct Watcher {
     garbage: GarbageScanner,
     identity: IdentityScanner,
     printed: Option<PrintedId>,
-    wire: WireWatch,
+    transport: TransportWatch,
     /// Boots of the board's list that were begun here.
     begun: usize,
     began: Instant,
@@ -125,7 +125,7 @@ impl Watcher {
             garbage: GarbageScanner::new(0),
             identity: compiled.identity.clone(),
             printed: None,
-            wire: WireWatch::default(),
+            transport: TransportWatch::default(),
             begun: 0,
             began: Instant::now(),
             progress,
@@ -158,7 +158,7 @@ impl Watcher {
                 continue;
             }
             self.publish();
-            self.mind_wire(&state.borrow());
+            self.mind_transport(&state.borrow());
             if stopping {
                 break;
             }
@@ -304,15 +304,15 @@ impl Watcher {
         }
     }
 
-    /// Tells at once where the log or the wire failed: no wait can outlive that.
-    fn mind_wire(&mut self, state: &LogState) {
+    /// Tells at once where the log or the transport failed: no wait can outlive that.
+    fn mind_transport(&mut self, state: &LogState) {
         let facts = self.board.facts();
         let powered = facts.power == Some(PowerState::On) && !facts.switching;
         drop(facts);
-        for text in self.wire.away(state) {
+        for text in self.transport.away(state) {
             self.board.emit(RunEvent::Note { text: format!("console {}: {text}", self.console) });
         }
-        if let Some((cause, text)) = self.wire.look(state, powered, Instant::now()) {
+        if let Some((cause, text)) = self.transport.look(state, powered, Instant::now()) {
             let range = ByteRange { file: self.file(), start: state.len, end: state.len, text };
             self.board.incident(IncidentKind::Lost(cause), range);
         }

@@ -1,12 +1,12 @@
-//! The actor that owns a console's wire.
+//! The actor that owns a console's transport.
 //!
 //! # Design
-//! One task holds the wire, so reads and writes need no lock and nobody else can steal
+//! One task holds the transport, so reads and writes need no lock and nobody else can steal
 //! bytes. It takes all that is available at one wake-up as one chunk, stamps it, and hands
 //! it to a disk thread. It waits for storage only when 16 MiB are queued: some emulated
 //! machines freeze whole while nobody reads, and real ports overrun. Beyond that it stops
 //! reading, because losing bytes silently would be worse than holding the target up. A
-//! storage *error* is different: the wire is drained on, its bytes are counted as lost.
+//! storage *error* is different: the transport is drained on, its bytes are counted as lost.
 //!
 //! **Refused here:** opening devices, and deciding when a board boots; who knows says so
 //! ([`ConsoleHandle::attach`], [`ConsoleHandle::boundary`]).
@@ -18,21 +18,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use jig_model::protocol::{Wire, WireNews};
+use jig_model::protocol::{Transport, TransportEvent};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::clock::Clock;
-use super::disk::{self, LogState, WireEnd};
+use super::disk::{self, LogState, TransportEnd};
 use super::handle::{CONTROLS, ConsoleError, ConsoleHandle, Control, WRITES, Write};
 use super::log::{GapReason, LogError, LogPaths, LogWriter};
 use super::queue::{CHUNK, Entry, Queue};
 
-/// How much a drain reads at most: more than any kernel holds for a wire, so only a target
+/// How much a drain reads at most: more than any kernel holds for a transport, so only a target
 /// that keeps printing meets it.
 const DRAIN_LIMIT: usize = 64 << 20;
 
-/// How much is still read of a wire that is given back: what was there when it was asked for,
+/// How much is still read of a transport that is given back: what was there when it was asked for,
 /// as far as kernels hold that much (a tty 4 to 64 KiB, a socket some 6 MiB at its largest).
 /// The next owner reads on, so a flood is no reason to wait longer.
 const RELEASE_LIMIT: usize = 8 << 20;
@@ -49,7 +49,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// Creates the log and starts capturing; a wire is attached later. Call within a tokio
+    /// Creates the log and starts capturing; a transport is attached later. Call within a tokio
     /// runtime.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Console {
         let (writes, writes_in) = mpsc::channel(WRITES);
         let (stop, stopped) = oneshot::channel();
         let actor = ConsoleActor {
-            wire: None,
+            transport: None,
             controls: controls_in,
             writes: writes_in,
             writing: None,
@@ -101,14 +101,14 @@ impl Console {
         &self.handle
     }
 
-    /// Captures what the wire still holds, lets go of it, and syncs the log.
+    /// Captures what the transport still holds, lets go of it, and syncs the log.
     ///
     /// Returns what the log amounts to, storage error included.
     pub async fn close(self) -> LogState {
         self.end().await.1.done().await
     }
 
-    /// Captures what the wire still holds and lets go of it. The log is whole then, and is
+    /// Captures what the transport still holds and lets go of it. The log is whole then, and is
     /// made durable in the background: a disk takes some 10 ms for each of its two files.
     ///
     /// Returns what the log amounts to before that.
@@ -149,7 +149,7 @@ impl Syncing {
 }
 
 struct ConsoleActor {
-    wire: Option<Box<dyn Wire>>,
+    transport: Option<Box<dyn Transport>>,
     controls: mpsc::Receiver<Control>,
     writes: mpsc::Receiver<Write>,
     writing: Option<Write>,
@@ -182,7 +182,7 @@ impl ConsoleActor {
             self.obey(control).await;
         }
         self.drain(DRAIN_LIMIT).await;
-        self.detach(WireEnd::Closed);
+        self.detach(TransportEnd::Closed);
     }
 
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
@@ -202,18 +202,18 @@ impl ConsoleActor {
 
     async fn obey(&mut self, control: Control) {
         match control {
-            Control::Attach(wire, first, news) => {
-                if self.wire.is_some() {
+            Control::Attach(transport, first, event) => {
+                if self.transport.is_some() {
                     self.drain(DRAIN_LIMIT).await;
-                    self.detach(WireEnd::Closed);
+                    self.detach(TransportEnd::Closed);
                 }
-                self.wire = Some(wire);
+                self.transport = Some(transport);
                 self.queue.push(Entry::Attached(self.clock.stamp()));
                 if !first.is_empty() {
                     self.queue.push(Entry::Bytes(self.clock.stamp(), first));
                 }
-                if let Some(news) = news {
-                    self.hear(news);
+                if let Some(event) = event {
+                    self.hear(event);
                 }
             }
             Control::Release(given) => {
@@ -221,16 +221,16 @@ impl ConsoleActor {
                 if let Some(write) = self.writing.take() {
                     self.finish(write, Err(ConsoleError::Detached));
                 }
-                let wire = self.wire.take();
-                if wire.is_some() {
-                    self.queue.push(Entry::Ended(self.clock.stamp(), WireEnd::Closed));
+                let transport = self.transport.take();
+                if transport.is_some() {
+                    self.queue.push(Entry::Ended(self.clock.stamp(), TransportEnd::Closed));
                 }
-                // Whoever asked may have gone; the wire then ends here.
-                let _ = given.send(wire);
+                // Whoever asked may have gone; the transport then ends here.
+                let _ = given.send(transport);
             }
             Control::Line(what, begun) => {
-                if let Some(wire) = &mut self.wire {
-                    let _ = begun.send(wire.control(what));
+                if let Some(transport) = &mut self.transport {
+                    let _ = begun.send(transport.control(what));
                 }
             }
             Control::Drain(done) => {
@@ -248,7 +248,7 @@ impl ConsoleActor {
         }
     }
 
-    /// Reads until the wire is empty, which it knows for certain, or has ended.
+    /// Reads until the transport is empty, which it knows for certain, or has ended.
     async fn drain(&mut self, limit: usize) {
         for _ in 0..limit / CHUNK {
             self.queue.room().await;
@@ -261,25 +261,27 @@ impl ConsoleActor {
 
     /// Takes one chunk: all there is, up to the buffer's size.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(wire) = &mut self.wire else { return Poll::Pending };
+        let Some(transport) = &mut self.transport else { return Poll::Pending };
         let (mut filled, mut end, mut told) = (0, None, false);
         while let Some(room) = self.buf.get_mut(filled..).filter(|room| !room.is_empty()) {
-            match wire.poll_read(cx, room) {
+            match transport.poll_read(cx, room) {
                 Poll::Pending => {
-                    let Some(news) = wire.news() else { break };
+                    let Some(event) = transport.event() else { break };
                     if filled > 0 {
                         let bytes = self.buf[..std::mem::take(&mut filled)].to_vec();
                         self.queue.push(Entry::Bytes(self.clock.stamp(), bytes));
                     }
-                    self.hear(news);
-                    // A wire that has nothing but news must not keep the runtime's thread.
+                    self.hear(event);
+                    // A transport that has nothing but event must not keep the runtime's thread.
                     told = true;
                     break;
                 }
-                Poll::Ready(Ok(0)) => end = Some(WireEnd::Closed),
+                Poll::Ready(Ok(0)) => end = Some(TransportEnd::Closed),
                 Poll::Ready(Ok(n)) => filled += n.min(room.len()),
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Poll::Ready(Err(error)) => end = Some(WireEnd::Broken(error.to_string().into())),
+                Poll::Ready(Err(error)) => {
+                    end = Some(TransportEnd::Broken(error.to_string().into()))
+                }
             }
             if end.is_some() {
                 break;
@@ -295,19 +297,19 @@ impl ConsoleActor {
         if filled > 0 || ended || told { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn hear(&self, news: WireNews) {
+    fn hear(&self, event: TransportEvent) {
         let stamp = self.clock.stamp();
-        self.queue.push(match news {
-            WireNews::Lost(why) => Entry::Lost(stamp, why),
-            WireNews::Back => Entry::Back(stamp),
-            WireNews::Overrun(lost) => Entry::Gap(stamp, lost, GapReason::Overrun),
-            WireNews::Garbled(count) => Entry::Garbled(stamp, count),
-            WireNews::Shared(with) => Entry::Shared(stamp, with),
+        self.queue.push(match event {
+            TransportEvent::Lost(why) => Entry::Lost(stamp, why),
+            TransportEvent::Back => Entry::Back(stamp),
+            TransportEvent::Overrun(lost) => Entry::Gap(stamp, lost, GapReason::Overrun),
+            TransportEvent::Garbled(count) => Entry::Garbled(stamp, count),
+            TransportEvent::Shared(with) => Entry::Shared(stamp, with),
         });
     }
 
-    fn detach(&mut self, end: WireEnd) {
-        if self.wire.take().is_some() {
+    fn detach(&mut self, end: TransportEnd) {
+        if self.transport.take().is_some() {
             self.queue.push(Entry::Ended(self.clock.stamp(), end));
         }
         if let Some(write) = self.writing.take() {
@@ -327,10 +329,10 @@ impl ConsoleActor {
         let rest = &write.bytes[write.at..];
         let outcome = if write.done.poll_closed(cx).is_ready() || rest.is_empty() {
             Ok(())
-        } else if let Some(wire) = &mut self.wire {
-            match wire.poll_write(cx, rest) {
+        } else if let Some(transport) = &mut self.transport {
+            match transport.poll_write(cx, rest) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(0)) => Err(ConsoleError::Wire(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(0)) => Err(ConsoleError::Transport(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(n)) => {
                     write.at += n.min(rest.len());
                     if write.at < write.bytes.len() {
@@ -338,7 +340,7 @@ impl ConsoleActor {
                     }
                     Ok(())
                 }
-                Poll::Ready(Err(error)) => Err(ConsoleError::Wire(error)),
+                Poll::Ready(Err(error)) => Err(ConsoleError::Transport(error)),
             }
         } else {
             Err(ConsoleError::Detached)

@@ -1,4 +1,4 @@
-//! What the capture owes its wires: every byte, in order, whatever the disk does.
+//! What the capture owes its transports: every byte, in order, whatever the disk does.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use super::super::follow::{Follow, FollowError};
 use super::super::log::{GapReason, RecordKind, Sink};
 use super::super::queue::LIMIT;
 use super::super::read::LogReader;
-use super::super::test_wire::Target;
+use super::super::test_transport::Target;
 use super::*;
 
 fn clock() -> Arc<dyn Clock> {
@@ -48,7 +48,7 @@ async fn everything_is_on_disk_after_a_drain_and_after_the_end() {
     target.change(|line| line.ended = true);
     let mut state = handle.state();
     let ended = state.wait_for(|s| s.ended.is_some()).await.unwrap().clone();
-    assert_eq!((ended.len, ended.attached, ended.ended), (10, false, Some(WireEnd::Closed)));
+    assert_eq!((ended.len, ended.attached, ended.ended), (10, false, Some(TransportEnd::Closed)));
     let last = console.close().await;
     assert!(last.closed && last.error.is_none());
     assert!(matches!(handle.drained().await, Err(ConsoleError::Closed)));
@@ -71,8 +71,11 @@ async fn the_log_goes_on_over_power_cycles_with_marks() {
     two.print(b"boot");
     two.change(|line| line.broken = true);
     let state = console.close().await;
-    assert_eq!((state.len, state.wires, state.boots, state.gaps, state.lost), (11, 2, 1, 1, 4));
-    assert_eq!(state.ended, Some(WireEnd::Broken("unplugged".into())));
+    assert_eq!(
+        (state.len, state.transports, state.boots, state.gaps, state.lost),
+        (11, 2, 1, 1, 4)
+    );
+    assert_eq!(state.ended, Some(TransportEnd::Broken("unplugged".into())));
     let log = LogReader::open(&paths).unwrap();
     let marks: Vec<_> = log
         .records()
@@ -196,7 +199,7 @@ impl Sink for Full {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_the_wire_still_drained() {
+async fn a_full_disk_is_told_and_the_transport_still_drained() {
     let folder = tempfile::tempdir().unwrap();
     let raw_path = folder.path().join("raw");
     std::fs::write(&raw_path, b"kept").unwrap();
@@ -253,7 +256,7 @@ impl Sink for Stalled {
 }
 
 #[tokio::test]
-async fn a_stalled_disk_holds_the_wire_up_only_beyond_the_limit() {
+async fn a_stalled_disk_holds_the_transport_up_only_beyond_the_limit() {
     const ALL: usize = 40 << 20;
     let gate = Arc::new((Mutex::new(false), std::sync::Condvar::new()));
     let index = Full { room: usize::MAX, kept: Arc::default() };
@@ -263,7 +266,7 @@ async fn a_stalled_disk_holds_the_wire_up_only_beyond_the_limit() {
     target.print(&vec![b'x'; ALL]);
     console.handle().attach(Box::new(target.clone())).unwrap();
     let taken = || ALL - target.left();
-    // The wire is read although nothing can be written.
+    // The transport is read although nothing can be written.
     while taken() < LIMIT - CHUNK {
         tokio::task::yield_now().await;
     }
@@ -334,7 +337,7 @@ async fn a_wait_right_behind_a_power_on_does_not_see_the_end_before() {
     handle.state().wait_for(|s| s.ended.is_some()).await.unwrap();
     let mut follower = handle.follow(0, 0).unwrap();
     let mut buf = [0; 8];
-    let ended = Follow::Ended { end: Some(WireEnd::Closed) };
+    let ended = Follow::Ended { end: Some(TransportEnd::Closed) };
     assert_eq!(follower.next(&mut buf).await.unwrap(), ended);
     // On one thread, the actor cannot have run between these lines.
     handle.attach(Box::new(two.clone())).unwrap();
@@ -351,10 +354,10 @@ async fn a_wait_right_behind_a_power_on_does_not_see_the_end_before() {
     assert!(!follower.revived().await);
 }
 
-/// A wire as drivers build it: readiness comes from the runtime's event loop.
+/// A transport as drivers build it: readiness comes from the runtime's event loop.
 struct Socket(tokio::net::UnixStream);
 
-impl Wire for Socket {
+impl Transport for Socket {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         // Small bites, so that one chunk exceeds the runtime's cooperative budget.
         let room = buf.len().min(100);
@@ -438,11 +441,11 @@ async fn the_end_of_a_log_is_told_before_its_sync_and_the_syncs_failure_after() 
 }
 
 #[tokio::test]
-async fn what_happens_to_a_wire_stands_where_it_happened() {
+async fn what_happens_to_a_transport_stands_where_it_happened() {
     let Bench { console, handle, paths, _folder } = bench();
     let target = Target::picky();
     target.print(b"one");
-    target.change(|line| line.news.push_back(WireNews::Lost("x has hung up".to_owned())));
+    target.change(|line| line.event.push_back(TransportEvent::Lost("x has hung up".to_owned())));
     handle.attach(Box::new(target.clone())).unwrap();
     assert_eq!(handle.drained().await.unwrap(), 3);
     let away = handle.state().borrow().clone();
@@ -450,25 +453,25 @@ async fn what_happens_to_a_wire_stands_where_it_happened() {
         (away.away.as_deref(), away.attached, away.ended),
         (Some("x has hung up"), true, None)
     );
-    target.change(|line| line.news.push_back(WireNews::Back));
+    target.change(|line| line.event.push_back(TransportEvent::Back));
     handle.drained().await.unwrap();
     target.print(b"two");
     target.change(|line| {
-        line.news.push_back(WireNews::Overrun(Some(5)));
-        line.news.push_back(WireNews::Garbled(2));
-        line.news.push_back(WireNews::Shared("minicom (pid 7)".to_owned()));
+        line.event.push_back(TransportEvent::Overrun(Some(5)));
+        line.event.push_back(TransportEvent::Garbled(2));
+        line.event.push_back(TransportEvent::Shared("minicom (pid 7)".to_owned()));
     });
     handle.drained().await.unwrap();
     target.change(|line| line.ended = true);
     let state = console.close().await;
-    assert_eq!((state.away, state.gaps, state.lost, state.wires), (None, 3, 5, 1));
+    assert_eq!((state.away, state.gaps, state.lost, state.transports), (None, 3, 5, 1));
     assert_eq!((state.garbled, state.shared.as_deref()), (2, Some("minicom (pid 7)")));
     let log = LogReader::open(&paths).unwrap();
     let records: Vec<_> = log.records().map(|r| (r.offset, r.kind)).collect();
     let wanted = [
         (0, RecordKind::Attached),
         (0, RecordKind::Bytes(3)),
-        (3, RecordKind::Gap { lost: None, reason: GapReason::Wire }),
+        (3, RecordKind::Gap { lost: None, reason: GapReason::Transport }),
         (3, RecordKind::Attached),
         (3, RecordKind::Bytes(3)),
         (6, RecordKind::Gap { lost: Some(5), reason: GapReason::Overrun }),
@@ -480,7 +483,7 @@ async fn what_happens_to_a_wire_stands_where_it_happened() {
 }
 
 #[tokio::test]
-async fn nine_stuck_readers_of_ten_hold_up_neither_the_wire_nor_the_tenth() {
+async fn nine_stuck_readers_of_ten_hold_up_neither_the_transport_nor_the_tenth() {
     let Bench { console, handle, paths: _, _folder } = bench();
     let target = Target::picky();
     handle.attach(Box::new(target.clone())).unwrap();

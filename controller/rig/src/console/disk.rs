@@ -8,10 +8,10 @@ use super::clock::Clock;
 use super::log::{GapReason, LogWriter, RecordKind};
 use super::queue::{Entry, Queue};
 
-/// Says how a wire ended.
+/// Says how a transport ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WireEnd {
-    /// The other end closed it, or a new wire took its place.
+pub enum TransportEnd {
+    /// The other end closed it, or a new transport took its place.
     Closed,
     /// Reading failed; the system's words.
     Broken(Arc<str>),
@@ -22,17 +22,17 @@ pub enum WireEnd {
 pub struct LogState {
     /// Committed bytes.
     pub len: u64,
-    /// How many wires have been attached so far.
-    pub wires: u32,
-    /// Length of the log when the last wire was attached: where its output begins.
-    pub wire_start: u64,
-    /// Whether a wire is attached now.
+    /// How many transports have been attached so far.
+    pub transports: u32,
+    /// Length of the log when the last transport was attached: where its output begins.
+    pub transport_start: u64,
+    /// Whether a transport is attached now.
     pub attached: bool,
-    /// How the last wire ended, if none is attached.
-    pub ended: Option<WireEnd>,
-    /// How the first wire that broke did. It stays, so that nobody can look too late.
+    /// How the last transport ended, if none is attached.
+    pub ended: Option<TransportEnd>,
+    /// How the first transport that broke did. It stays, so that nobody can look too late.
     pub broken: Option<Arc<str>>,
-    /// What took the wire's other end away that has not come back, in the driver's words.
+    /// What took the transport's other end away that has not come back, in the driver's words.
     pub away: Option<Arc<str>>,
     /// What took it away last, and how often that has happened: these stay, because it may be
     /// back before anybody looks.
@@ -96,7 +96,7 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
         }
         Entry::Boot(stamp) => log.record(*stamp, RecordKind::Boot),
         Entry::Lost(stamp, _) => {
-            log.record(*stamp, RecordKind::Gap { lost: None, reason: GapReason::Wire })
+            log.record(*stamp, RecordKind::Gap { lost: None, reason: GapReason::Transport })
         }
         Entry::Attached(stamp) | Entry::Back(stamp) => log.record(*stamp, RecordKind::Attached),
         Entry::Ended(stamp, _) => log.record(*stamp, RecordKind::Detached),
@@ -127,8 +127,8 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
             }
             Entry::Boot(_) => s.boots += 1,
             Entry::Attached(_) => {
-                s.wires += 1;
-                s.wire_start = len;
+                s.transports += 1;
+                s.transport_start = len;
                 s.attached = true;
                 s.ended = None;
                 s.away = None;
@@ -147,7 +147,7 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
             }
             Entry::Ended(_, end) => {
                 s.attached = false;
-                if let WireEnd::Broken(error) = &end {
+                if let TransportEnd::Broken(error) = &end {
                     s.broken.get_or_insert_with(|| Arc::clone(error));
                 }
                 s.ended = Some(end);

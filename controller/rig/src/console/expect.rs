@@ -11,7 +11,7 @@ use std::time::Duration;
 use jig_model::pattern::Pattern;
 use tokio::time::Instant;
 
-use super::disk::WireEnd;
+use super::disk::TransportEnd;
 use super::follow::{Beyond, FollowError, Follower};
 use super::scan::{PatternSet, Scanner};
 use super::search::{Matched, locate};
@@ -48,13 +48,13 @@ pub enum ExpectError {
         /// The range, at most 200 bytes, lossy; hostile text.
         text: String,
     },
-    /// The wire ended first.
-    #[error("the console's wire ended{} while waiting for {}; {}", why(.end), any_of(.awaited), output(*.printed, .last_bytes))]
+    /// The transport ended first.
+    #[error("the console's transport ended{} while waiting for {}; {}", why(.end), any_of(.awaited), output(*.printed, .last_bytes))]
     Ended {
         /// What was awaited.
         awaited: Vec<Pattern>,
-        /// How the wire ended; `None` where the console was closed.
-        end: Option<WireEnd>,
+        /// How the transport ended; `None` where the console was closed.
+        end: Option<TransportEnd>,
         /// The last output, at most 200 bytes, lossy; hostile text.
         last_bytes: String,
         /// How many bytes were printed and did not match.
@@ -93,10 +93,10 @@ fn output(count: u64, last: &str) -> String {
     }
 }
 
-fn why(end: &Option<WireEnd>) -> String {
+fn why(end: &Option<TransportEnd>) -> String {
     match end {
-        Some(WireEnd::Broken(error)) => format!(" ({error})"),
-        Some(WireEnd::Closed) | None => String::new(),
+        Some(TransportEnd::Broken(error)) => format!(" ({error})"),
+        Some(TransportEnd::Closed) | None => String::new(),
     }
 }
 
@@ -106,7 +106,7 @@ fn why(end: &Option<WireEnd>) -> String {
 /// Everything committed when the deadline passes is still looked at. Cancel-safe.
 ///
 /// # Errors
-/// Fails when the deadline passes, one of `reject` matches first, the wire ends, or the
+/// Fails when the deadline passes, one of `reject` matches first, the transport ends, or the
 /// log fails; the cursor stays.
 pub async fn expect(
     follower: &mut Follower,

@@ -33,7 +33,7 @@ impl Fake {
     }
 
     fn end(&self) {
-        self.state.send_modify(|s| s.ended = Some(WireEnd::Closed));
+        self.state.send_modify(|s| s.ended = Some(TransportEnd::Closed));
     }
 
     fn follow(&self) -> Follower {

@@ -1,6 +1,6 @@
 //! A reader of a growing log, with a cursor of its own.
 //!
-//! Reads come from the page cache by position, so followers share nothing with the wire
+//! Reads come from the page cache by position, so followers share nothing with the transport
 //! or each other but the published length: a slow one loses nothing and stalls nobody.
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::watch;
 
-use super::disk::{LogState, WireEnd};
+use super::disk::{LogState, TransportEnd};
 
 /// What a follower saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,10 +24,10 @@ pub enum Follow {
         /// How many; never 0.
         len: usize,
     },
-    /// All bytes were read and no wire is attached. More may come after a new wire.
+    /// All bytes were read and no transport is attached. More may come after a new transport.
     Ended {
-        /// How the wire ended; `None` where the whole console was closed.
-        end: Option<WireEnd>,
+        /// How the transport ended; `None` where the whole console was closed.
+        end: Option<TransportEnd>,
     },
 }
 
@@ -54,7 +54,7 @@ pub struct Follower {
     raw: Arc<File>,
     path: Arc<Path>,
     state: watch::Receiver<LogState>,
-    /// How many wires were handed over so far; the state learns of each a little later.
+    /// How many transports were handed over so far; the state learns of each a little later.
     handed: Arc<AtomicU32>,
     cursor: u64,
     floor: u64,
@@ -119,10 +119,11 @@ impl Follower {
         }
     }
 
-    /// Waits after [`Follow::Ended`] until there is a wire again; `false` means never.
+    /// Waits after [`Follow::Ended`] until there is a transport again; `false` means never.
     pub async fn revived(&mut self) -> bool {
-        let (cursor, wires) = (self.cursor, self.state.borrow().wires);
-        let state = self.state.wait_for(|s| s.closed || s.len > cursor || s.wires > wires).await;
+        let (cursor, transports) = (self.cursor, self.state.borrow().transports);
+        let state =
+            self.state.wait_for(|s| s.closed || s.len > cursor || s.transports > transports).await;
         state.is_ok_and(|s| !s.closed || s.len > cursor)
     }
 
@@ -175,9 +176,9 @@ impl Follower {
                 if let Some(error) = &state.error {
                     return Err(FollowError::Storage(Arc::clone(error)));
                 }
-                // A wire that was handed over already counts, or a wait right behind a
+                // A transport that was handed over already counts, or a wait right behind a
                 // power-on would see the end of the boot before.
-                let ended = state.wires >= self.handed.load(Ordering::Acquire)
+                let ended = state.transports >= self.handed.load(Ordering::Acquire)
                     && state.ended.is_some()
                     && !state.attached;
                 if state.closed || ended {
@@ -197,5 +198,5 @@ pub(super) enum Beyond {
     /// The log is longer.
     Bytes,
     /// Nothing more comes for now.
-    Ended(Option<WireEnd>),
+    Ended(Option<TransportEnd>),
 }

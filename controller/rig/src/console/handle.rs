@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jig_model::protocol::{BoxFuture, LineControl, Wire, WireNews};
+use jig_model::protocol::{BoxFuture, LineControl, Transport, TransportEvent};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::disk::LogState;
@@ -23,20 +23,20 @@ pub enum ConsoleError {
     /// The console is closed.
     #[error("the console is closed")]
     Closed,
-    /// No wire is attached: the board is off.
-    #[error("the console has no wire: is the board powered?")]
+    /// No transport is attached: the board is off.
+    #[error("the console has no transport: is the board powered?")]
     Detached,
     /// Too many requests wait, which means that the disk hangs.
     #[error("the console does not keep up ({CONTROLS} requests wait)")]
     Busy,
-    /// The wire refused bytes.
-    #[error("write to the console's wire")]
-    Wire(#[source] io::Error),
+    /// The transport refused bytes.
+    #[error("write to the console's transport")]
+    Transport(#[source] io::Error),
 }
 
 pub(super) enum Control {
-    Attach(Box<dyn Wire>, Vec<u8>, Option<WireNews>),
-    Release(oneshot::Sender<Option<Box<dyn Wire>>>),
+    Attach(Box<dyn Transport>, Vec<u8>, Option<TransportEvent>),
+    Release(oneshot::Sender<Option<Box<dyn Transport>>>),
     Line(LineControl, oneshot::Sender<BoxFuture<'static, io::Result<()>>>),
     Drain(oneshot::Sender<u64>),
     Boundary(oneshot::Sender<u64>),
@@ -60,57 +60,57 @@ pub struct ConsoleHandle {
 }
 
 impl ConsoleHandle {
-    /// Hands over a new wire; what an earlier one still holds is captured first.
+    /// Hands over a new transport; what an earlier one still holds is captured first.
     ///
     /// # Errors
-    /// Fails where the console is closed or does not keep up; the wire is dropped then.
-    pub fn attach(&self, wire: Box<dyn Wire>) -> Result<(), ConsoleError> {
-        self.resume(wire, Vec::new(), None)
+    /// Fails where the console is closed or does not keep up; the transport is dropped then.
+    pub fn attach(&self, transport: Box<dyn Transport>) -> Result<(), ConsoleError> {
+        self.resume(transport, Vec::new(), None)
     }
 
-    /// Hands over a wire of which somebody has read `first`, and heard `news` behind it, but
+    /// Hands over a transport of which somebody has read `first`, and heard `event` behind it, but
     /// kept neither.
     ///
     /// # Errors
     /// As for [`attach`](Self::attach).
     pub fn resume(
         &self,
-        wire: Box<dyn Wire>,
+        transport: Box<dyn Transport>,
         first: Vec<u8>,
-        news: Option<WireNews>,
+        event: Option<TransportEvent>,
     ) -> Result<(), ConsoleError> {
         // Before the actor can know of it, so that no follower misses it.
         self.handed.fetch_add(1, Ordering::AcqRel);
-        let attached = self.control(Control::Attach(wire, first, news));
+        let attached = self.control(Control::Attach(transport, first, event));
         if attached.is_err() {
             self.handed.fetch_sub(1, Ordering::AcqRel);
         }
         attached
     }
 
-    /// Captures what is in the wire now and gives the wire back, if one is attached; the
+    /// Captures what is in the transport now and gives the transport back, if one is attached; the
     /// capture goes on without it. A write under way is broken off.
     ///
-    /// Not cancel-safe: a wire that nobody waits for any more is closed.
+    /// Not cancel-safe: a transport that nobody waits for any more is closed.
     ///
     /// # Errors
     /// Fails where the console is closed.
-    pub async fn release(&self) -> Result<Option<Box<dyn Wire>>, ConsoleError> {
+    pub async fn release(&self) -> Result<Option<Box<dyn Transport>>, ConsoleError> {
         self.ask(Control::Release).await
     }
 
     /// Does something to the line beside sending bytes.
     ///
     /// # Errors
-    /// Fails where no wire is attached, or the wire cannot.
+    /// Fails where no transport is attached, or the transport cannot.
     pub async fn line(&self, what: LineControl) -> Result<(), ConsoleError> {
         let begun = self.ask(|begun| Control::Line(what, begun)).await;
-        // An answer that is not given means that there is no wire to ask.
+        // An answer that is not given means that there is no transport to ask.
         let begun = begun.map_err(|_| ConsoleError::Detached)?;
-        begun.await.map_err(ConsoleError::Wire)
+        begun.await.map_err(ConsoleError::Transport)
     }
 
-    /// Reports bytes that never reached the wire, where a driver knows of them.
+    /// Reports bytes that never reached the transport, where a driver knows of them.
     ///
     /// # Errors
     /// Fails where the console is closed or does not keep up.
@@ -125,7 +125,7 @@ impl ConsoleHandle {
         })
     }
 
-    /// Waits until everything that is in the wire now is in the log, on disk; returns the
+    /// Waits until everything that is in the transport now is in the log, on disk; returns the
     /// log's length then.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl ConsoleHandle {
         self.ask(Control::Drain).await
     }
 
-    /// Captures what is in the wire now and marks that what follows is a new boot; returns
+    /// Captures what is in the transport now and marks that what follows is a new boot; returns
     /// the offset of its first byte.
     ///
     /// # Errors
@@ -152,13 +152,13 @@ impl ConsoleHandle {
         answer.await.map_err(|_| ConsoleError::Closed)
     }
 
-    /// Sends bytes to the target; returns when the wire has taken all of them.
+    /// Sends bytes to the target; returns when the transport has taken all of them.
     ///
-    /// Cancel-safe in this sense: dropping the future abandons what the wire has not taken
+    /// Cancel-safe in this sense: dropping the future abandons what the transport has not taken
     /// yet, so a target that does not read cannot hold up later writers.
     ///
     /// # Errors
-    /// Fails where no wire is attached, or the wire refuses.
+    /// Fails where no transport is attached, or the transport refuses.
     pub async fn send(&self, bytes: impl Into<Vec<u8>>) -> Result<(), ConsoleError> {
         let (done, answer) = oneshot::channel();
         let write = Write { bytes: bytes.into(), at: 0, done };

@@ -56,9 +56,9 @@ pub enum GapReason {
     Storage,
     /// The device or its driver dropped them.
     Overrun,
-    /// The wire's other end went away while the target may have been printing: from this
+    /// The transport's other end went away while the target may have been printing: from this
     /// record's time to that of the next [`RecordKind::Attached`].
-    Wire,
+    Transport,
     /// Another program has opened the same port, and may have read some.
     Shared,
 }
@@ -69,7 +69,7 @@ impl GapReason {
         match self {
             Self::Storage => "storage",
             Self::Overrun => "overrun",
-            Self::Wire => "wire",
+            Self::Transport => "transport",
             Self::Shared => "shared",
         }
     }
@@ -78,13 +78,13 @@ impl GapReason {
         match self {
             Self::Storage => 1,
             Self::Overrun => 2,
-            Self::Wire => 3,
+            Self::Transport => 3,
             Self::Shared => 4,
         }
     }
 
     fn from_code(code: u8) -> Option<Self> {
-        let all = [Self::Storage, Self::Overrun, Self::Wire, Self::Shared];
+        let all = [Self::Storage, Self::Overrun, Self::Transport, Self::Shared];
         all.into_iter().find(|reason| reason.code() == code)
     }
 }
@@ -103,9 +103,9 @@ pub enum RecordKind {
     },
     /// What follows belongs to a new boot.
     Boot,
-    /// A wire was attached, or its other end came back.
+    /// A transport was attached, or its other end came back.
     Attached,
-    /// The wire ended.
+    /// The transport ended.
     Detached,
     /// This many bytes were sent to the target.
     Sent(u64),

@@ -1,11 +1,11 @@
-//! The console: one owner per wire, everything on disk, readers that cannot disturb it.
+//! The console: one owner per transport, everything on disk, readers that cannot disturb it.
 //!
-//! Bytes flow one way: a [`Console`] reads its wire and hands chunks to a disk thread,
+//! Bytes flow one way: a [`Console`] reads its transport and hands chunks to a disk thread,
 //! which appends them to a log (`NAME.raw` and `NAME.idx`) and then publishes how long the
 //! log is. Everybody else ([`Follower`], [`expect`], recognisers, renderers) reads the log
-//! with a cursor of their own, so nobody can lose bytes for another or stall the wire.
+//! with a cursor of their own, so nobody can lose bytes for another or stall the transport.
 //!
-//! **Refused here:** knowing what a wire is made of, opening devices, printing, and
+//! **Refused here:** knowing what a transport is made of, opening devices, printing, and
 //! deciding what output means for a verdict.
 
 mod capture;
@@ -23,11 +23,11 @@ mod scan;
 mod search;
 mod tail;
 #[cfg(test)]
-pub(crate) mod test_wire;
+pub(crate) mod test_transport;
 
 pub use capture::{Console, Syncing};
 pub use clock::{Clock, Stamp, UnderWay};
-pub use disk::{LogState, WireEnd};
+pub use disk::{LogState, TransportEnd};
 pub use escape::{Escaper, escape};
 pub use expect::{ExpectError, expect};
 pub use follow::{Follow, FollowError, Follower};

@@ -1,4 +1,4 @@
-//! The queue between a wire's reader and its disk thread, bounded by bytes.
+//! The queue between a transport's reader and its disk thread, bounded by bytes.
 //!
 //! A plain channel counts messages, and a target that prints byte by byte would fill one
 //! with next to nothing. Here the reader appends to the youngest chunk while the disk is
@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
 use super::clock::{Clock, Stamp, UnderWay};
-use super::disk::WireEnd;
+use super::disk::TransportEnd;
 use super::log::GapReason;
 
 /// Bytes that may wait. Machines and kernels buffer 4 to 64 KiB before they freeze or
@@ -32,8 +32,8 @@ pub(super) enum Entry {
     Gap(Stamp, Option<u64>, GapReason),
     Boot(Stamp),
     Attached(Stamp),
-    Ended(Stamp, WireEnd),
-    /// The wire goes on, but its other end has gone for now.
+    Ended(Stamp, TransportEnd),
+    /// The transport goes on, but its other end has gone for now.
     Lost(Stamp, String),
     /// The other end is back.
     Back(Stamp),

@@ -220,7 +220,7 @@ mod tests {
         assert!(tail.read_on().unwrap().is_none());
         log.append(stamp(1), b"one").unwrap();
         assert_eq!(all(&mut tail), [(1, b"one".to_vec())]);
-        let gap = RecordKind::Gap { lost: None, reason: GapReason::Wire };
+        let gap = RecordKind::Gap { lost: None, reason: GapReason::Transport };
         log.record(stamp(2), gap).unwrap();
         let big = vec![7; 100_000];
         log.append(stamp(3), &big).unwrap();

@@ -133,7 +133,7 @@ fn cancelled(seen: &Observation) -> Option<Verdict> {
 }
 
 /// Of several losses the one that explains the others decides, in whatever order they
-/// were noticed: a board that is gone takes its wires along, never the other way round.
+/// were noticed: a board that is gone takes its transports along, never the other way round.
 fn rig_lost_board(seen: &Observation) -> Option<Verdict> {
     let losses = seen.incidents.iter().filter_map(|incident| match incident.kind {
         IncidentKind::Lost(cause) => Some((incident, cause)),

@@ -1,4 +1,4 @@
-//! The actor of one kept console: opens its wire, writes its log, and does what is asked.
+//! The actor of one kept console: opens its transport, writes its log, and does what is asked.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jig_model::keeper::{KeptState, KeptStatus};
-use jig_model::protocol::Wire;
+use jig_model::protocol::Transport;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::files::LogFolder;
-use super::orders::{KeptSpec, LendAsk, LetGoAsk, OpenWire, Order};
+use super::orders::{KeptSpec, LendAsk, LetGoAsk, OpenTransport, Order};
 use super::relay::GivenBack;
-use crate::console::{Clock, Console, ConsoleHandle, GapReason, LogState, WireEnd};
+use crate::console::{Clock, Console, ConsoleHandle, GapReason, LogState, TransportEnd};
 
 /// How long after a port or a file could not be opened it is tried again: soon enough for
 /// whoever has just freed it, and a try costs next to nothing.
@@ -28,8 +28,8 @@ pub(super) struct Log {
     pub(super) console: Console,
     pub(super) number: u64,
     began: Instant,
-    /// How many wires it was given.
-    wires: u32,
+    /// How many transports it was given.
+    transports: u32,
 }
 
 /// Who may send.
@@ -42,7 +42,7 @@ pub(super) struct PenHolder {
 pub(super) struct Kept {
     pub(super) spec: KeptSpec,
     pub(super) folder: LogFolder,
-    pub(super) opener: Arc<dyn OpenWire>,
+    pub(super) opener: Arc<dyn OpenTransport>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) tell: Tell,
     pub(super) inbox: mpsc::Receiver<Order>,
@@ -55,7 +55,7 @@ pub(super) struct Kept {
     pub(super) again: bool,
     pub(super) stopping: bool,
     pub(super) log: Option<Log>,
-    /// Bytes may be missing before the next wire.
+    /// Bytes may be missing before the next transport.
     pub(super) missed: bool,
     pub(super) pen: Option<PenHolder>,
     pub(super) pens: u64,
@@ -65,10 +65,10 @@ pub(super) struct Kept {
     pub(super) fresh_at: Option<Instant>,
 }
 
-/// Why a wire is looked after no longer.
+/// Why a transport is looked after no longer.
 enum Turn {
     Stop,
-    /// The wire has ended for good, in these words.
+    /// The transport has ended for good, in these words.
     Ended(String),
     /// It is to be closed and opened anew.
     Close,
@@ -81,8 +81,8 @@ impl Kept {
     pub(super) async fn run(mut self) {
         // What an earlier keeper's log ends with is not what comes first now.
         self.missed = self.folder.files().is_ok_and(|files| !files.is_empty());
-        while let Some(wire) = self.obtain().await {
-            if !self.capture(wire).await {
+        while let Some(transport) = self.obtain().await {
+            if !self.capture(transport).await {
                 break;
             }
         }
@@ -97,7 +97,7 @@ impl Kept {
     /// Says where it stands, where that is new.
     pub(super) fn show(&self, state: KeptState) {
         let (file, pen) = (self.log.as_ref().map(|log| log.number), self.pen.as_ref());
-        let end = self.spec.wire.end.address();
+        let end = self.spec.transport.end.address();
         let new = self.status.send_if_modified(|now| {
             let moved = now.state != state || now.end != end;
             now.file = file.unwrap_or(now.file);
@@ -111,8 +111,8 @@ impl Kept {
         }
     }
 
-    /// Opens the wire, however long that takes; nothing when told to stop.
-    async fn obtain(&mut self) -> Option<Box<dyn Wire>> {
+    /// Opens the transport, however long that takes; nothing when told to stop.
+    async fn obtain(&mut self) -> Option<Box<dyn Transport>> {
         let mut opening = None;
         loop {
             if let Some(spec) = self.changed.take() {
@@ -135,7 +135,7 @@ impl Kept {
                 biased;
                 order = self.inbox.recv() => self.take_in(order, None),
                 opened = opening_now => match opened {
-                    Ok(wire) => return Some(wire),
+                    Ok(transport) => return Some(transport),
                     Err(why) => {
                         self.show(KeptState::Waiting { why });
                         let (opener, spec) = (Arc::clone(&self.opener), self.spec.clone());
@@ -170,19 +170,19 @@ impl Kept {
         }
     }
 
-    /// Captures a wire until it is to be opened anew; tells whether it is.
-    async fn capture(&mut self, wire: Box<dyn Wire>) -> bool {
-        let mut given = Some(GivenBack::whole(wire));
+    /// Captures a transport until it is to be opened anew; tells whether it is.
+    async fn capture(&mut self, transport: Box<dyn Transport>) -> bool {
+        let mut given = Some(GivenBack::whole(transport));
         loop {
             let Some(handle) = self.ready().await else { return false };
-            if let Some(GivenBack { wire, first, news, missing }) = given.take() {
+            if let Some(GivenBack { transport, first, event, missing }) = given.take() {
                 if take(&mut self.missed) || missing {
-                    let _ = handle.gap(None, GapReason::Wire);
+                    let _ = handle.gap(None, GapReason::Transport);
                 }
                 // It has room for controls, and it is not closed.
-                let _ = handle.resume(wire, first, news);
+                let _ = handle.resume(transport, first, event);
                 if let Some(log) = &mut self.log {
-                    log.wires += 1;
+                    log.transports += 1;
                 }
             }
             match self.watch(&handle).await {
@@ -195,7 +195,7 @@ impl Kept {
                 Turn::Close => {
                     drop(handle.release().await);
                     self.missed = true;
-                    self.drop_pen("nobody: the wire is closed");
+                    self.drop_pen("nobody: the transport is closed");
                     return true;
                 }
                 Turn::NextFile => given = self.next_file(&handle).await,
@@ -209,7 +209,7 @@ impl Kept {
         }
     }
 
-    /// Waits until a wire that has gone for good may be tried again; tells whether it may.
+    /// Waits until a transport that has gone for good may be tried again; tells whether it may.
     async fn rest(&mut self) -> bool {
         loop {
             if self.stopping {
@@ -260,10 +260,10 @@ impl Kept {
         for number in self.folder.prune(&self.spec.limits, SystemTime::now()) {
             tracing::info!(place = %self.spec.place, number, "an old console log was removed");
         }
-        Ok(Log { console, number: file.number, began: Instant::now(), wires: 0 })
+        Ok(Log { console, number: file.number, began: Instant::now(), transports: 0 })
     }
 
-    /// Goes on in a new file; returns the wire, unless all stays as it is.
+    /// Goes on in a new file; returns the transport, unless all stays as it is.
     async fn next_file(&mut self, handle: &ConsoleHandle) -> Option<GivenBack> {
         self.fresh_at = Some(Instant::now() + RETRY);
         let log = match self.begin() {
@@ -273,9 +273,9 @@ impl Kept {
                 return None;
             }
         };
-        let wire = handle.release().await.ok().flatten();
+        let transport = handle.release().await.ok().flatten();
         if let Some(old) = self.log.replace(log) {
-            // It is made durable in the background: the wire waits meanwhile.
+            // It is made durable in the background: the transport waits meanwhile.
             let (state, _) = old.console.end().await;
             if state.error.is_some()
                 && let Some(log) = &self.log
@@ -284,8 +284,8 @@ impl Kept {
             }
         }
         self.fresh_at = None;
-        match wire {
-            Some(wire) => Some(GivenBack::whole(wire)),
+        match transport {
+            Some(transport) => Some(GivenBack::whole(transport)),
             // It ended at that very moment, and is opened anew.
             None => {
                 self.again = true;
@@ -294,7 +294,7 @@ impl Kept {
         }
     }
 
-    /// Looks after a wire until something is to be done with it.
+    /// Looks after a transport until something is to be done with it.
     async fn watch(&mut self, handle: &ConsoleHandle) -> Turn {
         let mut state = handle.state();
         loop {
@@ -308,10 +308,10 @@ impl Kept {
                 return Turn::Close;
             }
             let Some(log) = &self.log else { return Turn::Stop };
-            let (wires, began) = (log.wires, log.began);
+            let (transports, began) = (log.transports, log.began);
             let now = state.borrow_and_update().clone();
-            let settled = now.wires >= wires;
-            if wires == 0 || (settled && !now.attached) {
+            let settled = now.transports >= transports;
+            if transports == 0 || (settled && !now.attached) {
                 if take(&mut self.again) {
                     return Turn::Close;
                 }
@@ -341,7 +341,7 @@ impl Kept {
             let other = |new: &LogState| {
                 new.len >= next
                     || new.error.is_some() != now.error.is_some()
-                    || (new.attached, new.wires) != (now.attached, now.wires)
+                    || (new.attached, new.transports) != (now.attached, now.transports)
                     || (new.losses, new.away.is_some()) != (now.losses, now.away.is_some())
             };
             tokio::select! {
@@ -375,10 +375,10 @@ async fn laid_down(pen: &mut Option<PenHolder>) {
     }
 }
 
-fn words(end: Option<&WireEnd>) -> String {
+fn words(end: Option<&TransportEnd>) -> String {
     match end {
-        Some(WireEnd::Broken(why)) => why.to_string(),
-        Some(WireEnd::Closed) | None => "its other end has closed it".to_owned(),
+        Some(TransportEnd::Broken(why)) => why.to_string(),
+        Some(TransportEnd::Closed) | None => "its other end has closed it".to_owned(),
     }
 }
 
@@ -390,8 +390,8 @@ impl KeptSpec {
 }
 
 impl GivenBack {
-    /// A wire of which nothing is known to have been read.
-    pub(super) fn whole(wire: Box<dyn Wire>) -> Self {
-        Self { wire, first: Vec::new(), news: None, missing: false }
+    /// A transport of which nothing is known to have been read.
+    pub(super) fn whole(transport: Box<dyn Transport>) -> Self {
+        Self { transport, first: Vec::new(), event: None, missing: false }
     }
 }

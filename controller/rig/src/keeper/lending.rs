@@ -1,4 +1,4 @@
-//! What a kept console does for others: lends its wire, and lets somebody send.
+//! What a kept console does for others: lends its transport, and lets somebody send.
 
 use jig_model::keeper::KeptState;
 use jig_model::protocol::Handing;
@@ -9,13 +9,13 @@ use super::orders::{LendAsk, Lent, Order, Pen, PenAsk, Refusal, Stroke};
 use super::relay::{GivenBack, Relay};
 use crate::console::ConsoleHandle;
 
-/// Most who may wait for one wire. A place has one user at a time, so more are a mistake.
+/// Most who may wait for one transport. A place has one user at a time, so more are a mistake.
 const MOST_WAITING: usize = 64;
 
 impl Kept {
-    /// Takes an order in. `handle` is that of a wire that is captured now.
+    /// Takes an order in. `handle` is that of a transport that is captured now.
     pub(super) fn take_in(&mut self, order: Option<Order>, handle: Option<&ConsoleHandle>) {
-        let crowded = || Refusal::Failed("too many wait for this wire".to_owned());
+        let crowded = || Refusal::Failed("too many wait for this transport".to_owned());
         match order {
             // Nobody is left who could ask for anything.
             None | Some(Order::Stop) => self.stopping = true,
@@ -45,7 +45,7 @@ impl Kept {
                     };
                     let done = tokio::select! {
                         done = done => done,
-                        // Nobody waits any more; what the wire has not taken is not sent.
+                        // Nobody waits any more; what the transport has not taken is not sent.
                         () = reply.closed() => return,
                     };
                     let failed = |error| Refusal::Failed(jig_model::chain(&error));
@@ -60,7 +60,7 @@ impl Kept {
         let what = what.to_owned();
         match (&self.status.borrow().state, &self.pen) {
             (KeptState::Lent { by } | KeptState::LetGo { by }, _) => {
-                Refusal::Taken { what: "the wire".to_owned(), by: by.clone() }
+                Refusal::Taken { what: "the transport".to_owned(), by: by.clone() }
             }
             (KeptState::Kept, Some(pen)) => Refusal::Taken { what, by: pen.by.clone() },
             (KeptState::Kept, None) => Refusal::Taken { what, by: "nobody any more".to_owned() },
@@ -97,37 +97,38 @@ impl Kept {
         }
     }
 
-    /// Lends the wire, and waits until it is back. Nothing comes back of a wire that ended
+    /// Lends the transport, and waits until it is back. Nothing comes back of a transport that ended
     /// before it was lent, or when told to stop.
     pub(super) async fn lend(&mut self, handle: &ConsoleHandle, ask: LendAsk) -> Option<GivenBack> {
-        let wire = handle.release().await.ok().flatten();
+        let transport = handle.release().await.ok().flatten();
         let offset = handle.drained().await.unwrap_or_default();
-        let Some(wire) = wire else {
+        let Some(transport) = transport else {
             self.lends.push_front(ask);
             return None;
         };
         let file = self.log.as_ref().map_or(0, |log| log.number);
-        let failed = |error: std::io::Error| Refusal::Failed(format!("lend the wire: {error}"));
-        match wire.handing() {
+        let failed =
+            |error: std::io::Error| Refusal::Failed(format!("lend the transport: {error}"));
+        match transport.handing() {
             Ok(Handing::Away) => {
                 // It tells why as soon as it is read again.
                 self.lends.push_front(ask);
-                Some(GivenBack::whole(wire))
+                Some(GivenBack::whole(transport))
             }
             Ok(Handing::Descriptor(end)) => {
                 let (back, returned) = oneshot::channel();
                 if ask.reply.send(Ok(Lent { end, file, offset, back })).is_err() {
-                    return Some(GivenBack::whole(wire));
+                    return Some(GivenBack::whole(transport));
                 }
                 let read = self.until_back(ask.by, returned, None).await?;
-                Some(GivenBack { missing: read.is_none(), ..GivenBack::whole(wire) })
+                Some(GivenBack { missing: read.is_none(), ..GivenBack::whole(transport) })
             }
             Ok(Handing::Through) => {
-                let (mut relay, end) = match Relay::begin(wire) {
+                let (mut relay, end) = match Relay::begin(transport) {
                     Ok(begun) => begun,
-                    Err((wire, error)) => {
+                    Err((transport, error)) => {
                         let _ = ask.reply.send(Err(failed(error)));
-                        return Some(GivenBack::whole(wire));
+                        return Some(GivenBack::whole(transport));
                     }
                 };
                 let (back, returned) = oneshot::channel();
@@ -139,12 +140,12 @@ impl Kept {
             }
             Err(error) => {
                 let _ = ask.reply.send(Err(failed(error)));
-                Some(GivenBack::whole(wire))
+                Some(GivenBack::whole(transport))
             }
         }
     }
 
-    /// Waits until a borrower gives the wire back, and says how much it has read; `None` in it
+    /// Waits until a borrower gives the transport back, and says how much it has read; `None` in it
     /// if it died. Nothing when told to stop.
     async fn until_back(
         &mut self,

@@ -3,22 +3,22 @@
 use std::os::fd::OwnedFd;
 
 use jig_model::keeper::KeptStatus;
-use jig_model::protocol::{BoxFuture, LineControl, Wire};
-use jig_model::rig_file::{CaptureLimits, ConsoleWire};
+use jig_model::protocol::{BoxFuture, LineControl, Transport};
+use jig_model::rig_file::{CaptureLimits, ConsoleTransport};
 use jig_model::{ConsoleName, PlaceName};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Requests that may wait; more callers wait at the door.
 pub(super) const ORDERS: usize = 64;
 
-/// Opens a console's wire; the wire then outlasts losses of its other end by itself, and
+/// Opens a console's transport; the transport then outlasts losses of its other end by itself, and
 /// tells of them. Waits as long as it takes, and may be dropped.
-pub trait OpenWire: Send + Sync {
+pub trait OpenTransport: Send + Sync {
     /// Opens one.
     ///
     /// # Errors
     /// Says why waiting is pointless for now; it is tried again in a while.
-    fn open(&self, spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Wire>, String>>;
+    fn open(&self, spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>>;
 }
 
 /// A console to keep.
@@ -26,8 +26,8 @@ pub trait OpenWire: Send + Sync {
 pub struct KeptSpec {
     /// The place.
     pub place: PlaceName,
-    /// Its wire, with the console's name.
-    pub wire: ConsoleWire,
+    /// Its transport, with the console's name.
+    pub transport: ConsoleTransport,
     /// Speed of the console in its profile, in bits per second.
     pub baud: u32,
     /// How much is kept.
@@ -40,15 +40,15 @@ pub enum Refusal {
     /// Somebody else has it.
     #[error("{what} is in use by {by}")]
     Taken {
-        /// The wire or the pen.
+        /// The transport or the pen.
         what: String,
         /// Who.
         by: String,
     },
-    /// The wire is not there.
-    #[error("the wire is not there: {0}")]
+    /// The transport is not there.
+    #[error("the transport is not there: {0}")]
     Away(String),
-    /// The wire does not do it.
+    /// The transport does not do it.
     #[error("{0}")]
     Failed(String),
     /// The keeper ends.
@@ -56,7 +56,7 @@ pub enum Refusal {
     Ending,
 }
 
-/// A wire that was borrowed.
+/// A transport that was borrowed.
 #[derive(Debug)]
 pub struct Lent {
     /// What the borrower reads and writes.
@@ -69,13 +69,13 @@ pub struct Lent {
     pub back: oneshot::Sender<u64>,
 }
 
-/// A wire that is wanted.
+/// A transport that is wanted.
 pub(super) struct LendAsk {
     pub(super) by: String,
     pub(super) reply: oneshot::Sender<Result<Lent, Refusal>>,
 }
 
-/// A wire that is to be closed.
+/// A transport that is to be closed.
 pub(super) struct LetGoAsk {
     pub(super) by: String,
     /// Is told when it is closed.
@@ -104,7 +104,7 @@ pub(super) enum Order {
         stroke: Stroke,
         reply: oneshot::Sender<Result<(), Refusal>>,
     },
-    /// The wire, the speed or the limits are others now.
+    /// The transport, the speed or the limits are others now.
     Change(Box<KeptSpec>),
     /// What was given up may be tried again.
     Again,
@@ -120,8 +120,8 @@ pub struct Pen {
 }
 
 impl Pen {
-    /// Sends bytes; done when the wire has taken all of them. Dropping the future abandons
-    /// those that the wire has not taken.
+    /// Sends bytes; done when the transport has taken all of them. Dropping the future abandons
+    /// those that the transport has not taken.
     ///
     /// # Errors
     /// Says why not all were sent.
@@ -160,18 +160,18 @@ pub struct KeptHandle {
 }
 
 impl KeptHandle {
-    /// Borrows the wire as soon as it is there and nobody else has it. `by` names the
+    /// Borrows the transport as soon as it is there and nobody else has it. `by` names the
     /// borrower. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// The wire cannot be lent, or the keeper ends.
+    /// The transport cannot be lent, or the keeper ends.
     pub async fn lend(&self, by: String) -> Result<Lent, Refusal> {
         let (reply, answer) = oneshot::channel();
         self.order(Order::Lend(LendAsk { by, reply })).await?;
         answer.await.map_err(|_| Refusal::Ending)?
     }
 
-    /// Closes the wire, so that another program can open its port, until what is returned is
+    /// Closes the transport, so that another program can open its port, until what is returned is
     /// dropped.
     ///
     /// # Errors
@@ -183,11 +183,11 @@ impl KeptHandle {
         Ok(held)
     }
 
-    /// Asks for the right to send. A run that has the wire has that right as well, and it is
+    /// Asks for the right to send. A run that has the transport has that right as well, and it is
     /// not taken from it.
     ///
     /// # Errors
-    /// Somebody has it and is to keep it, or the wire is not there.
+    /// Somebody has it and is to keep it, or the transport is not there.
     pub async fn pen(&self, by: String, take: bool) -> Result<Pen, Refusal> {
         let (reply, answer) = oneshot::channel();
         self.order(Order::Pen(PenAsk { by, take, reply })).await?;

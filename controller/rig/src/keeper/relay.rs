@@ -1,4 +1,4 @@
-//! Passing a wire's bytes on to whoever has borrowed it, for wires that are more than a
+//! Passing a transport's bytes on to whoever has borrowed it, for transports that are more than a
 //! descriptor.
 
 use std::collections::VecDeque;
@@ -8,11 +8,11 @@ use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use jig_model::protocol::{Wire, WireNews};
+use jig_model::protocol::{Transport, TransportEvent};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::UnixStream;
 
-/// Bytes that wait for the borrower, and for the wire. Beyond that the wire is left alone:
+/// Bytes that wait for the borrower, and for the transport. Beyond that the transport is left alone:
 /// its other end then waits or drops, as with any slow reader.
 const ON_THE_WAY: usize = 64 << 10;
 
@@ -21,12 +21,12 @@ const ON_THE_WAY: usize = 64 << 10;
 /// enough gets a gap instead.
 const REMEMBERED: usize = 4 << 20;
 
-/// How long the wire may take for what the borrower sent last.
+/// How long the transport may take for what the borrower sent last.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A wire and the near end of its borrower's socket.
+/// A transport and the near end of its borrower's socket.
 pub(super) struct Relay {
-    wire: Box<dyn Wire>,
+    transport: Box<dyn Transport>,
     near: UnixStream,
     out: VecDeque<u8>,
     sent: u64,
@@ -37,20 +37,20 @@ pub(super) struct Relay {
     over: Option<Over>,
 }
 
-/// A wire that comes back from a borrower.
+/// A transport that comes back from a borrower.
 pub(super) struct GivenBack {
-    pub(super) wire: Box<dyn Wire>,
+    pub(super) transport: Box<dyn Transport>,
     /// What it carried that the borrower has not read.
     pub(super) first: Vec<u8>,
     /// What happened to it behind that.
-    pub(super) news: Option<WireNews>,
+    pub(super) event: Option<TransportEvent>,
     /// Bytes may be missing that the borrower has read.
     pub(super) missing: bool,
 }
 
 /// Why nothing more is passed on.
 enum Over {
-    News(WireNews),
+    News(TransportEvent),
     Ended,
     Borrower,
 }
@@ -58,15 +58,15 @@ enum Over {
 impl Relay {
     /// Begins; returns what the borrower gets.
     pub(super) fn begin(
-        wire: Box<dyn Wire>,
-    ) -> Result<(Self, OwnedFd), (Box<dyn Wire>, io::Error)> {
+        transport: Box<dyn Transport>,
+    ) -> Result<(Self, OwnedFd), (Box<dyn Transport>, io::Error)> {
         let pair = UnixStream::pair().and_then(|(near, far)| Ok((near, far.into_std()?)));
         let (near, far) = match pair {
             Ok(pair) => pair,
-            Err(error) => return Err((wire, error)),
+            Err(error) => return Err((transport, error)),
         };
         let relay = Self {
-            wire,
+            transport,
             near,
             out: VecDeque::new(),
             sent: 0,
@@ -78,8 +78,8 @@ impl Relay {
         Ok((relay, far.into()))
     }
 
-    /// Passes bytes on until the wire has news, or ends, or nobody takes them. Cancel-safe.
-    /// Afterwards the borrower meets the end of its wire: it learns the rest when it asks anew.
+    /// Passes bytes on until the transport has event, or ends, or nobody takes them. Cancel-safe.
+    /// Afterwards the borrower meets the end of its transport: it learns the rest when it asks anew.
     pub(super) async fn pass(&mut self) {
         if self.over.is_some() {
             return std::future::pending().await;
@@ -102,11 +102,11 @@ impl Relay {
         }
     }
 
-    /// Moves bytes from the wire to the borrower.
+    /// Moves bytes from the transport to the borrower.
     fn poll_out(&mut self, cx: &mut Context<'_>, moved: &mut bool) -> Result<(), Over> {
         let mut buf = [0; 16 << 10];
         if self.out.len() < ON_THE_WAY {
-            match self.wire.poll_read(cx, &mut buf) {
+            match self.transport.poll_read(cx, &mut buf) {
                 Poll::Ready(Ok(0)) => return Err(Over::Ended),
                 Poll::Ready(Ok(count)) => {
                     self.out.extend(&buf[..count.min(buf.len())]);
@@ -115,11 +115,11 @@ impl Relay {
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {
                     *moved = true;
                 }
-                // The next owner of the wire meets the same, and says so.
+                // The next owner of the transport meets the same, and says so.
                 Poll::Ready(Err(_)) => return Err(Over::Ended),
                 Poll::Pending => {
-                    if let Some(news) = self.wire.news() {
-                        return Err(Over::News(news));
+                    if let Some(event) = self.transport.event() {
+                        return Err(Over::News(event));
                     }
                 }
             }
@@ -141,7 +141,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Moves bytes from the borrower to the wire; tells whether any moved.
+    /// Moves bytes from the borrower to the transport; tells whether any moved.
     fn poll_in(&mut self, cx: &mut Context<'_>) -> bool {
         let (mut moved, mut buf) = (false, [0; 4 << 10]);
         if !self.deaf && self.input.len() < ON_THE_WAY {
@@ -157,12 +157,12 @@ impl Relay {
         }
         let (some, _) = self.input.as_slices();
         if !some.is_empty() {
-            match self.wire.poll_write(cx, some) {
+            match self.transport.poll_write(cx, some) {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     self.input.drain(..count);
                     moved = true;
                 }
-                // Nobody is left to tell: the borrower learns of the wire's end by reading.
+                // Nobody is left to tell: the borrower learns of the transport's end by reading.
                 Poll::Ready(_) => self.input.clear(),
                 Poll::Pending => {}
             }
@@ -170,7 +170,7 @@ impl Relay {
         moved
     }
 
-    /// Gives the wire back, and what the borrower has not read of it; `read` bytes it has.
+    /// Gives the transport back, and what the borrower has not read of it; `read` bytes it has.
     pub(super) async fn end(mut self, read: Option<u64>) -> GivenBack {
         if read.is_some() {
             let last = poll_fn(|cx| {
@@ -185,10 +185,10 @@ impl Relay {
         let from = self.recent.len() - back.unwrap_or(0);
         let mut first = self.recent.split_off(from);
         first.append(&mut self.out);
-        let news = match self.over {
-            Some(Over::News(news)) => Some(news),
+        let event = match self.over {
+            Some(Over::News(event)) => Some(event),
             Some(Over::Ended | Over::Borrower) | None => None,
         };
-        GivenBack { wire: self.wire, first: first.into(), news, missing: back.is_none() }
+        GivenBack { transport: self.transport, first: first.into(), event, missing: back.is_none() }
     }
 }

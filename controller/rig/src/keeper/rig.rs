@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::files::LogFolder;
 use super::kept::Kept;
-use super::orders::{KeptHandle, KeptSpec, ORDERS, OpenWire, Order};
+use super::orders::{KeptHandle, KeptSpec, ORDERS, OpenTransport, Order};
 use crate::console::Clock;
 use crate::store::Places;
 
@@ -25,7 +25,7 @@ type Key = (PlaceName, ConsoleName);
 pub struct Applied {
     /// Consoles that are new.
     pub began: Vec<(PlaceName, ConsoleName)>,
-    /// Consoles whose wire or limits are others now.
+    /// Consoles whose transport or limits are others now.
     pub changed: Vec<(PlaceName, ConsoleName)>,
     /// Consoles that are kept no longer.
     pub ended: Vec<(PlaceName, ConsoleName)>,
@@ -39,7 +39,7 @@ struct Entry {
 /// The consoles that are kept. Call within a tokio runtime.
 pub struct Keeper {
     places: Places,
-    opener: Arc<dyn OpenWire>,
+    opener: Arc<dyn OpenTransport>,
     clock: Arc<dyn Clock>,
     tell: KeeperNews,
     kept: BTreeMap<Key, Entry>,
@@ -50,7 +50,7 @@ impl Keeper {
     /// Keeps nothing yet; logs go below the places' folder.
     pub fn new(
         places: Places,
-        opener: Arc<dyn OpenWire>,
+        opener: Arc<dyn OpenTransport>,
         clock: Arc<dyn Clock>,
         tell: KeeperNews,
     ) -> Self {
@@ -59,13 +59,13 @@ impl Keeper {
     }
 
     /// Keeps these consoles and no others. Those that stay as they are notice nothing; a
-    /// wire that is lent changes when it comes back.
+    /// transport that is lent changes when it comes back.
     pub async fn apply(&mut self, specs: Vec<KeptSpec>) -> Applied {
         while self.tasks.try_join_next().is_some() {}
         let mut applied = Applied::default();
         let mut old = std::mem::take(&mut self.kept);
         for spec in specs {
-            let key = (spec.place.clone(), spec.wire.console.clone());
+            let key = (spec.place.clone(), spec.transport.console.clone());
             let entry = match old.remove(&key) {
                 Some(entry) if entry.spec == spec => entry,
                 Some(entry) => {
@@ -88,7 +88,7 @@ impl Keeper {
         applied
     }
 
-    /// Tries wires again that have gone for good.
+    /// Tries transports again that have gone for good.
     pub async fn again(&self) {
         for entry in self.kept.values() {
             let _ = entry.handle.order(Order::Again).await;
@@ -99,14 +99,14 @@ impl Keeper {
         let (orders, inbox) = mpsc::channel(ORDERS);
         let (status, seen) = watch::channel(KeptStatus {
             place: spec.place.clone(),
-            console: spec.wire.console.clone(),
-            end: spec.wire.end.address().into_owned(),
+            console: spec.transport.console.clone(),
+            end: spec.transport.end.address().into_owned(),
             state: KeptState::Waiting { why: "it is being opened".to_owned() },
             file: 0,
             pen: None,
         });
         let kept = Kept {
-            folder: LogFolder::new(&self.places, &spec.place, &spec.wire.console),
+            folder: LogFolder::new(&self.places, &spec.place, &spec.transport.console),
             spec: spec.clone(),
             opener: Arc::clone(&self.opener),
             clock: Arc::clone(&self.clock),
@@ -140,7 +140,7 @@ impl Keeper {
         self.kept.values().map(|entry| (&entry.spec, &entry.handle))
     }
 
-    /// Ends: what has arrived is written, and the logs are made durable. Wires that are lent
+    /// Ends: what has arrived is written, and the logs are made durable. Transports that are lent
     /// stay with their borrowers.
     pub async fn close(mut self) {
         for entry in self.kept.values() {

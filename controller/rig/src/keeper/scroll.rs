@@ -1,7 +1,7 @@
 //! What a console has printed, whoever read it: the keeper's files and those of runs as one.
 //!
 //! # Design
-//! At any moment one process reads a wire, so the logs never speak of the same bytes, and the
+//! At any moment one process reads a transport, so the logs never speak of the same bytes, and the
 //! times of their indexes put them in order. Within a log the order is the log's, whatever the
 //! wall clock did.
 
@@ -95,7 +95,7 @@ impl Scroll {
         let newest = files.last().map(|file| file.number);
         for file in files {
             let source = Source::Kept(file.number);
-            // The file before the newest may still get the last of what its wire carried.
+            // The file before the newest may still get the last of what its transport carried.
             let over = newest.is_some_and(|newest| file.number + 1 < newest);
             self.open(source, &file.paths, over)?;
         }

@@ -1,4 +1,4 @@
-//! Kept consoles over wires in memory.
+//! Kept consoles over transports in memory.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jig_model::keeper::{KeptState, KeptStatus};
-use jig_model::protocol::{BoxFuture, Wire, WireNews};
-use jig_model::rig_file::{CaptureLimits, ConsoleWire, WireEnd};
+use jig_model::protocol::{BoxFuture, Transport, TransportEvent};
+use jig_model::rig_file::{CaptureLimits, ConsoleTransport, Endpoint};
 
-use super::{Keeper, KeeperNews, KeptHandle, KeptSpec, LogFolder, OpenWire, Refusal};
-use crate::console::test_wire::Target;
+use super::{Keeper, KeeperNews, KeptHandle, KeptSpec, LogFolder, OpenTransport, Refusal};
+use crate::console::test_transport::Target;
 use crate::console::{GapReason, LogReader, RecordKind, Stamp};
 use crate::store::Places;
 
@@ -28,10 +28,12 @@ impl Shelf {
     }
 }
 
-impl OpenWire for Shelf {
-    fn open(&self, _spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Wire>, String>> {
+impl OpenTransport for Shelf {
+    fn open(&self, _spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>> {
         let next = self.0.lock().unwrap().pop_front();
-        Box::pin(async { next.map(|wire| Box::new(wire) as _).ok_or("no such port".to_owned()) })
+        Box::pin(async {
+            next.map(|transport| Box::new(transport) as _).ok_or("no such port".to_owned())
+        })
     }
 }
 
@@ -46,9 +48,9 @@ struct Bench {
 fn spec(console: &str, file_size: u64) -> KeptSpec {
     KeptSpec {
         place: "bench".parse().unwrap(),
-        wire: ConsoleWire {
+        transport: ConsoleTransport {
             console: console.parse().unwrap(),
-            end: WireEnd::Tty(format!("/dev/{console}")),
+            end: Endpoint::Tty(format!("/dev/{console}")),
             ready: None,
             baud: None,
             timeout: None,
@@ -65,7 +67,7 @@ fn keeper(places: &Places, shelf: &Arc<Shelf>, tell: KeeperNews) -> Keeper {
 }
 
 impl Bench {
-    /// Keeps one console, whose wire is a target.
+    /// Keeps one console, whose transport is a target.
     async fn new(target: &Target, file_size: u64) -> Self {
         let state = tempfile::tempdir().unwrap();
         let places = Places::new(state.path());
@@ -132,7 +134,7 @@ async fn read(end: &UnixStream, count: usize) -> Vec<u8> {
     read.await.unwrap()
 }
 
-const WIRE_GAP: (Option<u64>, GapReason) = (None, GapReason::Wire);
+const TRANSPORT_GAP: (Option<u64>, GapReason) = (None, GapReason::Transport);
 
 #[tokio::test]
 async fn files_follow_one_another_without_a_byte_lost_and_the_oldest_go() {
@@ -205,25 +207,25 @@ async fn a_borrower_that_died_leaves_a_gap_and_one_that_gave_up_nothing() {
     drop(lent);
     target.print(b"on");
     bench.until_kept(b"on").await;
-    assert_eq!(bench.kept().1, [WIRE_GAP]);
+    assert_eq!(bench.kept().1, [TRANSPORT_GAP]);
     bench.until("kept", |state| *state == KeptState::Kept).await;
 }
 
 #[tokio::test]
-async fn a_wire_that_is_away_is_lent_when_it_is_back() {
+async fn a_transport_that_is_away_is_lent_when_it_is_back() {
     let target = Target::default();
     let bench = Bench::new(&target, 1 << 20).await;
-    target.change(|line| line.news.push_back(WireNews::Lost("unplugged".to_owned())));
+    target.change(|line| line.event.push_back(TransportEvent::Lost("unplugged".to_owned())));
     let away = KeptState::Away { why: "unplugged".to_owned() };
     bench.until("away", |state| *state == away).await;
     let handle = bench.uart();
     let lend = tokio::spawn(async move { handle.lend("a run".to_owned()).await });
     let refused = bench.uart().pen("a person".to_owned(), true).await.unwrap_err();
     assert_eq!(refused, Refusal::Away("unplugged".to_owned()));
-    target.change(|line| line.news.push_back(WireNews::Back));
+    target.change(|line| line.event.push_back(TransportEvent::Back));
     let lent = lend.await.unwrap().unwrap();
-    // A loss while it is lent ends the borrower's wire; the keeper hears of it.
-    target.change(|line| line.news.push_back(WireNews::Lost("unplugged".to_owned())));
+    // A loss while it is lent ends the borrower's transport; the keeper hears of it.
+    target.change(|line| line.event.push_back(TransportEvent::Lost("unplugged".to_owned())));
     let mut end = UnixStream::from(lent.end);
     let ended = tokio::task::spawn_blocking(move || {
         end.set_nonblocking(false).unwrap();
@@ -232,7 +234,7 @@ async fn a_wire_that_is_away_is_lent_when_it_is_back() {
     assert_eq!(ended.await.unwrap(), 0);
     lent.back.send(0).unwrap();
     bench.until("away again", |state| *state == away).await;
-    assert_eq!(bench.kept().1, [WIRE_GAP, WIRE_GAP]);
+    assert_eq!(bench.kept().1, [TRANSPORT_GAP, TRANSPORT_GAP]);
 }
 
 #[tokio::test]
@@ -244,7 +246,7 @@ async fn what_did_not_change_notices_nothing_and_what_is_lent_changes_when_it_is
     assert_eq!(applied, super::Applied::default());
     let lent = bench.uart().lend("a run".to_owned()).await.unwrap();
     let mut changed = spec("uart0", 1 << 20);
-    changed.wire.baud = Some(9600);
+    changed.transport.baud = Some(9600);
     bench.shelf.put(&other);
     let applied = bench.keeper.apply(vec![changed.clone()]).await;
     assert_eq!(applied.changed.len(), 1);
@@ -255,8 +257,8 @@ async fn what_did_not_change_notices_nothing_and_what_is_lent_changes_when_it_is
     lent.back.send(1).unwrap();
     other.print(b"other");
     bench.until_kept(b"other").await;
-    assert_eq!(bench.kept().1, [WIRE_GAP]);
-    // Other limits need no other wire.
+    assert_eq!(bench.kept().1, [TRANSPORT_GAP]);
+    // Other limits need no other transport.
     changed.limits.file_size = 1 << 18;
     bench.keeper.apply(vec![changed]).await;
     other.print(b" goes on");
@@ -286,11 +288,11 @@ async fn there_is_one_pen_and_whoever_loses_it_is_told() {
     let mut third = kept.pen("carl".to_owned(), false).await.unwrap();
     third.send(b"three".to_vec()).await.unwrap();
     assert_eq!(target.taken(), b"one two three");
-    // A run that borrows the wire has the pen as well.
+    // A run that borrows the transport has the pen as well.
     let lent = kept.lend("a run".to_owned()).await.unwrap();
     assert_eq!(third.taken().await, "a run");
     let refused = kept.pen("anna".to_owned(), true).await.unwrap_err();
-    assert_eq!(refused.to_string(), "the wire is in use by a run");
+    assert_eq!(refused.to_string(), "the transport is in use by a run");
     lent.back.send(0).unwrap();
 }
 
@@ -307,7 +309,7 @@ async fn a_port_that_another_program_needs_is_closed_for_it() {
     again.print(b" after");
     drop(held);
     bench.until_kept(b"before after").await;
-    assert_eq!(bench.kept().1, [WIRE_GAP]);
+    assert_eq!(bench.kept().1, [TRANSPORT_GAP]);
 }
 
 #[tokio::test]
@@ -326,7 +328,7 @@ async fn the_next_keeper_goes_on_behind_a_gap_and_a_port_that_comes_late_is_wait
     bench.shelf.put(&target);
     target.print(b" second");
     bench.until_kept(b"first second").await;
-    assert_eq!(bench.kept().1, [WIRE_GAP]);
+    assert_eq!(bench.kept().1, [TRANSPORT_GAP]);
 }
 
 #[tokio::test]
@@ -347,5 +349,5 @@ async fn a_log_that_cannot_be_written_is_said_and_begun_when_it_can() {
     target.print(b"waits");
     std::fs::remove_file(&folder).unwrap();
     bench.until_kept(b"waits").await;
-    assert_eq!(bench.kept().1, [WIRE_GAP]);
+    assert_eq!(bench.kept().1, [TRANSPORT_GAP]);
 }

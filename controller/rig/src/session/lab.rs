@@ -49,7 +49,7 @@ pub trait Lab: Sync {
     /// # Errors
     /// Says who would be disturbed, or what the device said.
     fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>>;
-    /// Returns the checks of what a place stands on: the machine that Jig runs on, its wires,
+    /// Returns the checks of what a place stands on: the machine that Jig runs on, its transports,
     /// its switch.
     fn host_checks(&self, place: &PlaceName) -> Vec<Box<dyn HealthCheck>>;
     /// Returns the checks at the start of a run on a place.

@@ -16,8 +16,8 @@
 //!
 //! Two things are particular. An attempt without the build id that its image announces may have
 //! run another image, so it is no attempt of this one, and the next stands for itself. And
-//! garbage on a wire makes an attempt the rig's, until it comes again on a rig that a known-good
-//! image has vouched for: a wire does not go bad in the same test twice.
+//! garbage on a transport makes an attempt the rig's, until it comes again on a rig that a known-good
+//! image has vouched for: a transport does not go bad in the same test twice.
 
 use jig_model::{Cause, Verdict, VerdictKind};
 
@@ -66,7 +66,7 @@ pub(super) struct RetryPolicy {
     looks_again: bool,
     /// This run has asked for what was not seen already.
     asked: bool,
-    /// There was garbage on a wire already.
+    /// There was garbage on a transport already.
     garbled: bool,
     /// A known-good image has failed where the test had shown something else.
     unmasked: bool,
@@ -105,7 +105,7 @@ impl RetryPolicy {
         self.vouched = true;
     }
 
-    /// Takes in an attempt. `believed` is what it amounts to if its wire is to be believed,
+    /// Takes in an attempt. `believed` is what it amounts to if its transport is to be believed,
     /// where the verdict says that it is not.
     pub(super) fn attempted(&mut self, verdict: Verdict, believed: Option<Verdict>) -> Step {
         let verdict = match believed {
@@ -263,7 +263,7 @@ mod tests {
     enum Scene {
         /// The test is made.
         Test(Cause),
-        /// The test is made on a wire with garbage; this is what it would show without.
+        /// The test is made on a transport with garbage; this is what it would show without.
         Garbled(Cause),
         /// The known-good image is asked.
         Says(Control),
@@ -357,7 +357,7 @@ mod tests {
             // The known-good image speaks against the rig, until it contradicts itself.
             (vec![Test(Hang), bad(), RECOVERED, Test(Passed)], Passed),
             (vec![Test(Hang), bad(), RECOVERED, Test(Hang), bad(), Test(Hang), bad()], Hang),
-            // Garbage is the wire's, until it comes again on a good one.
+            // Garbage is the transport's, until it comes again on a good one.
             (vec![Garbled(Hang), RECOVERED, Test(Passed)], Passed),
             (vec![Garbled(TestFailed), RECOVERED, Garbled(TestFailed)], TestFailed),
             (vec![Garbled(Hang), RECOVERED, Garbled(Hang), good(), Garbled(Hang), good()], Hang),

@@ -39,7 +39,7 @@ pub(super) type Images = BTreeMap<Option<PathBuf>, Image>;
 /// What an attempt amounts to.
 pub(super) struct Attempted {
     pub(super) verdict: Verdict,
-    /// If its wire is to be believed, where the verdict says that it is not.
+    /// If its transport is to be believed, where the verdict says that it is not.
     believed: Option<Verdict>,
 }
 

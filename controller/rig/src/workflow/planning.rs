@@ -1,6 +1,6 @@
 //! The protocols of whoever judges goals, yields actions, and answers proposals.
 //!
-//! Owns the shapes of question and answer, which also a program beyond a wire can speak.
+//! Owns the shapes of question and answer, which also a program beyond a transport can speak.
 //! Refuses to trust an answer: what it leads to is decided by the machine's table.
 
 use std::time::Duration;

@@ -59,7 +59,7 @@ pub(super) fn failed(seat: &KeeperSeat, answer: KeeperAnswer) -> KeeperError {
         KeeperAnswer::NotKept => {
             KeeperError::Refused(format!("it keeps no such console of place {}", seat.place))
         }
-        KeeperAnswer::Wire(_) | KeeperAnswer::Done | KeeperAnswer::Status(_) => {
+        KeeperAnswer::Transport(_) | KeeperAnswer::Done | KeeperAnswer::Status(_) => {
             let why = "answers something else than it was asked".to_owned();
             KeeperError::Stranger { path: seat.socket.clone(), why }
         }
@@ -115,7 +115,7 @@ pub struct PenClient(Channel);
 /// Asks for the right to send; nothing where nobody keeps the console.
 ///
 /// # Errors
-/// Somebody else has it, the wire is away, or the keeper cannot be talked to.
+/// Somebody else has it, the transport is away, or the keeper cannot be talked to.
 pub async fn pen(
     seat: &KeeperSeat,
     console: &ConsoleName,
@@ -130,7 +130,7 @@ pub async fn pen(
 }
 
 impl PenClient {
-    /// Gives an order; [`news`](Self::news) then says what became of it.
+    /// Gives an order; [`event`](Self::event) then says what became of it.
     ///
     /// # Errors
     /// The keeper has gone.
@@ -138,14 +138,14 @@ impl PenClient {
         self.0.send(order, None).await.map_err(KeeperError::Talk)
     }
 
-    /// Waits for news; nothing where the keeper has gone. Cancel-safe.
+    /// Waits for event; nothing where the keeper has gone. Cancel-safe.
     ///
     /// # Errors
     /// The keeper says nothing that can be understood.
-    pub async fn news(&mut self) -> Result<Option<PenNews>, KeeperError> {
+    pub async fn event(&mut self) -> Result<Option<PenNews>, KeeperError> {
         match self.0.receive().await {
             Err(error) if ended(&error) => Ok(None),
-            news => news.map_err(KeeperError::Talk),
+            event => event.map_err(KeeperError::Talk),
         }
     }
 }

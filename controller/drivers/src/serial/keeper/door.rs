@@ -117,7 +117,7 @@ impl Caller {
     ///
     /// # Errors
     /// The caller has gone.
-    pub async fn tell<T: Serialize>(&mut self, news: &T) -> Result<(), KeeperError> {
-        self.channel.send(news, None).await.map_err(KeeperError::Talk)
+    pub async fn tell<T: Serialize>(&mut self, event: &T) -> Result<(), KeeperError> {
+        self.channel.send(event, None).await.map_err(KeeperError::Talk)
     }
 }

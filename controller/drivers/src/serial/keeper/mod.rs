@@ -1,4 +1,4 @@
-//! Wires that another process keeps: how they are asked for, and how they are handed over.
+//! Transports that another process keeps: how they are asked for, and how they are handed over.
 //!
 //! Owns the two ends of the keeper's socket ([`Door`] and the client), and the passing of
 //! descriptors between them. What is said is the model's (`jig_model::keeper`); what is done
@@ -10,14 +10,14 @@ mod client;
 mod door;
 #[cfg(test)]
 mod tests;
-mod wire;
+mod transport;
 
 use std::io;
 use std::path::PathBuf;
 
 pub use client::{HeldBack, PenClient, give_way, let_go, pen, status};
 pub use door::{Caller, Door};
-pub(super) use wire::borrow;
+pub(super) use transport::borrow;
 
 /// Says why a keeper could not be talked to.
 #[derive(Debug, thiserror::Error)]

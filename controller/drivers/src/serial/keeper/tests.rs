@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jig_model::keeper::{
-    KeeperAnswer, KeeperAsk, LentWire, MOST_LINE, PenNews, PenOrder, Returned,
+    KeeperAnswer, KeeperAsk, LentTransport, MOST_LINE, PenNews, PenOrder, Returned,
 };
-use jig_model::protocol::{Handing, LineControl, Wire};
-use jig_model::rig_file::{ConsoleWire, KeeperSeat, WireEnd};
+use jig_model::protocol::{Handing, LineControl, Transport};
+use jig_model::rig_file::{ConsoleTransport, Endpoint, KeeperSeat};
 use rustix::termios::ioctl_tiocexcl;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixListener;
@@ -20,7 +20,7 @@ use tokio::net::UnixListener;
 use super::{Door, KeeperError, let_go, pen, status};
 use crate::serial::test_pty::TestPty;
 use crate::serial::tty_ioctl::is_exclusive;
-use crate::serial::{LastingWire, SerialPort, TtyWire};
+use crate::serial::{ReconnectingTransport, SerialPort, TtyTransport};
 
 /// Only a failing test waits as long.
 const LONG: Duration = Duration::from_secs(120);
@@ -36,10 +36,10 @@ fn seat(socket: &Path) -> KeeperSeat {
 }
 
 /// A port that may be kept, and what its keepers said of their logs.
-fn port(tty: &Path, socket: &Path) -> (SerialPort, Arc<Mutex<Vec<LentWire>>>) {
-    let wire = ConsoleWire {
+fn port(tty: &Path, socket: &Path) -> (SerialPort, Arc<Mutex<Vec<LentTransport>>>) {
+    let transport = ConsoleTransport {
         console: "uart0".parse().unwrap(),
-        end: WireEnd::Tty(tty.to_str().unwrap().to_owned()),
+        end: Endpoint::Tty(tty.to_str().unwrap().to_owned()),
         baud: None,
         ready: None,
         timeout: None,
@@ -48,20 +48,20 @@ fn port(tty: &Path, socket: &Path) -> (SerialPort, Arc<Mutex<Vec<LentWire>>>) {
     let told = Arc::<Mutex<Vec<_>>>::default();
     let seen = Arc::clone(&told);
     let tell = Arc::new(move |lent| seen.lock().unwrap().push(lent));
-    (SerialPort::of_wire(&wire, 115_200, tell), told)
+    (SerialPort::of_transport(&transport, 115_200, tell), told)
 }
 
-async fn read(wire: &mut dyn Wire, count: usize) -> Vec<u8> {
+async fn read(transport: &mut dyn Transport, count: usize) -> Vec<u8> {
     let mut seen = vec![0; count];
     let mut at = 0;
     while at < count {
-        at += poll_fn(|cx| wire.poll_read(cx, &mut seen[at..])).await.unwrap();
+        at += poll_fn(|cx| transport.poll_read(cx, &mut seen[at..])).await.unwrap();
     }
     seen
 }
 
 #[tokio::test]
-async fn a_wire_changes_hands_with_what_waits_in_it_and_back() {
+async fn a_transport_changes_hands_with_what_waits_in_it_and_back() {
     let folder = tempfile::tempdir().unwrap();
     // Longer than a socket's path may be.
     let deep = folder.path().join("d".repeat(120));
@@ -71,7 +71,7 @@ async fn a_wire_changes_hands_with_what_waits_in_it_and_back() {
     fs::write(&socket, "").unwrap();
     let door = Door::open(&socket).unwrap();
     let (mut target, path) = terminal();
-    let mut kept = TtyWire::open(&path, 115_200).unwrap();
+    let mut kept = TtyTransport::open(&path, 115_200).unwrap();
     target.write_all(b"one").unwrap();
     assert_eq!(read(&mut kept, 3).await, b"one");
     target.write_all(b"two").unwrap();
@@ -79,34 +79,34 @@ async fn a_wire_changes_hands_with_what_waits_in_it_and_back() {
     let Handing::Descriptor(tty) = kept.handing().unwrap() else { panic!("no descriptor") };
     ioctl_tiocexcl(&tty).unwrap();
     let (port, told) = port(&path, &socket);
-    let lent = LentWire { file: 7, offset: 3 };
+    let lent = LentTransport { file: 7, offset: 3 };
     let keeper = async {
         let mut caller = door.accept().await;
         assert_eq!(caller.pid().map(|pid| pid as u32), Some(std::process::id()));
         let request = caller.request().await.unwrap().unwrap();
         assert_eq!(request.by, "a test");
-        assert!(matches!(request.ask, KeeperAsk::Wire { .. }), "{request:?}");
+        assert!(matches!(request.ask, KeeperAsk::Transport { .. }), "{request:?}");
         let Handing::Descriptor(fd) = kept.handing().unwrap() else { panic!("no descriptor") };
-        caller.answer(&KeeperAnswer::Wire(lent), Some(&fd)).await.unwrap();
+        caller.answer(&KeeperAnswer::Transport(lent), Some(&fd)).await.unwrap();
         caller
     };
-    let (wire, mut caller) = tokio::join!(LastingWire::open(port, LONG), keeper);
-    let mut wire = wire.unwrap();
+    let (transport, mut caller) = tokio::join!(ReconnectingTransport::open(port, LONG), keeper);
+    let mut transport = transport.unwrap();
     assert_eq!(*told.lock().unwrap(), [lent]);
-    assert_eq!(read(&mut wire, 3).await, b"two");
-    assert_eq!(poll_fn(|cx| wire.poll_write(cx, b"in")).await.unwrap(), 2);
+    assert_eq!(read(&mut transport, 3).await, b"two");
+    assert_eq!(poll_fn(|cx| transport.poll_write(cx, b"in")).await.unwrap(), 2);
     // Nobody else gets it while it is lent, or after.
-    assert!(TtyWire::open(&path, 115_200).is_err());
+    assert!(TtyTransport::open(&path, 115_200).is_err());
     // A pseudo-terminal takes a break and has no modem lines.
-    wire.control(LineControl::Break).await.unwrap();
-    assert!(wire.control(LineControl::Dtr(true)).await.is_err());
+    transport.control(LineControl::Break).await.unwrap();
+    assert!(transport.control(LineControl::Dtr(true)).await.is_err());
     target.write_all(b"three").unwrap();
-    drop(wire);
+    drop(transport);
     assert_eq!(caller.next::<Returned>().await.unwrap(), Some(Returned { read: 3 }));
     assert_eq!(caller.next::<Returned>().await.unwrap(), None);
     assert_eq!(read(&mut kept, 5).await, b"three");
     assert!(is_exclusive(tty.as_fd()).unwrap());
-    assert!(TtyWire::open(&path, 115_200).is_err());
+    assert!(TtyTransport::open(&path, 115_200).is_err());
     drop(door);
     assert!(!socket.exists());
 }
@@ -120,9 +120,9 @@ async fn a_port_that_nobody_keeps_is_opened() {
     drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
     for socket in [folder.path().join("none"), folder.path().join("no/folder"), dead] {
         let (port, told) = port(&path, &socket);
-        let mut wire = LastingWire::open(port, LONG).await.unwrap();
+        let mut transport = ReconnectingTransport::open(port, LONG).await.unwrap();
         target.write_all(b"x").unwrap();
-        assert_eq!(read(&mut wire, 1).await, b"x");
+        assert_eq!(read(&mut transport, 1).await, b"x");
         assert!(told.lock().unwrap().is_empty());
         assert!(status(&seat(&socket)).await.unwrap().is_none());
     }
@@ -138,9 +138,9 @@ async fn a_port_that_nobody_keeps_is_opened() {
             }
         };
         let (port, _) = port(&path, &socket);
-        let (wire, ()) = tokio::join!(LastingWire::open(port, LONG), keeper);
+        let (transport, ()) = tokio::join!(ReconnectingTransport::open(port, LONG), keeper);
         target.write_all(b"y").unwrap();
-        assert_eq!(read(&mut wire.unwrap(), 1).await, b"y");
+        assert_eq!(read(&mut transport.unwrap(), 1).await, b"y");
     }
 }
 
@@ -150,8 +150,13 @@ async fn what_a_stranger_says_is_not_believed() {
     let socket = folder.path().join("keeper");
     let listener = UnixListener::bind(&socket).unwrap();
     let endless = vec![b'['; MOST_LINE + 9000];
-    let lines: [&[u8]; 5] =
-        [b"{\"wire\":{\"file\":1,\"offset\":2}}\n", b"\"done\"\n", b"what?\n", b"[[[[\n", &endless];
+    let lines: [&[u8]; 5] = [
+        b"{\"transport\":{\"file\":1,\"offset\":2}}\n",
+        b"\"done\"\n",
+        b"what?\n",
+        b"[[[[\n",
+        &endless,
+    ];
     for line in lines {
         let stranger = async {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -190,9 +195,9 @@ async fn the_pen_and_a_port_held_back_last_as_long_as_their_connections() {
     let person = async {
         let mut pen = pen(&at, &console, true).await.unwrap().unwrap();
         pen.order(&PenOrder::Send(b"\0\xff\n".to_vec())).await.unwrap();
-        assert_eq!(pen.news().await.unwrap(), Some(PenNews::Done));
-        assert_eq!(pen.news().await.unwrap(), Some(PenNews::Taken("ben".to_owned())));
-        assert_eq!(pen.news().await.unwrap(), None);
+        assert_eq!(pen.event().await.unwrap(), Some(PenNews::Done));
+        assert_eq!(pen.event().await.unwrap(), Some(PenNews::Taken("ben".to_owned())));
+        assert_eq!(pen.event().await.unwrap(), None);
     };
     tokio::join!(keeper, person);
     let keeper = async {

@@ -1,4 +1,4 @@
-//! Real cores to look at: an emulator with a firmware, and a debugger's wire to it.
+//! Real cores to look at: an emulator with a firmware, and a debugger's transport to it.
 //!
 //! The emulator is a managed child: it dies with its owner and with the test process.
 
@@ -79,7 +79,7 @@ pub(crate) fn address_of(elf: &[u8], name: &str) -> u64 {
 /// An emulated core that stands still, or did until it locked up.
 pub(crate) struct Emulated {
     pub(crate) machine: Machine,
-    wire: UnixStream,
+    transport: UnixStream,
     inbox: Vec<u8>,
     process: ManagedProcess,
     runtime: tokio::runtime::Runtime,
@@ -90,8 +90,8 @@ impl Emulated {
     /// Starts a firmware; it stands before its first instruction.
     pub(crate) fn start(machine: Machine, elf: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (wire, theirs) = UnixStream::pair().unwrap();
-        wire.set_read_timeout(Some(DEADLINE)).unwrap();
+        let (transport, theirs) = UnixStream::pair().unwrap();
+        transport.set_read_timeout(Some(DEADLINE)).unwrap();
         let theirs = OwnedFd::from(theirs);
         let args = [
             "-M",
@@ -104,9 +104,9 @@ impl Emulated {
             "-serial",
             "null",
             "-chardev",
-            &format!("socket,id=wire,fd={}", theirs.as_raw_fd()),
+            &format!("socket,id=transport,fd={}", theirs.as_raw_fd()),
             "-gdb",
-            "chardev:wire",
+            "chardev:transport",
             "-kernel",
         ]
         .iter()
@@ -131,7 +131,7 @@ impl Emulated {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let process = runtime.block_on(ManagedProcess::spawn(request, Arc::new(NoLedger))).unwrap();
-        let mut core = Self { machine, wire, inbox: Vec::new(), process, runtime, dir };
+        let mut core = Self { machine, transport, inbox: Vec::new(), process, runtime, dir };
         // Registers are described before they can be read.
         core.ask("qXfer:features:read:target.xml:0,ffb");
         core
@@ -213,7 +213,7 @@ impl Emulated {
 
     fn send(&mut self, packet: &str) {
         let sum = packet.bytes().fold(0_u8, u8::wrapping_add);
-        write!(self.wire, "${packet}#{sum:02x}").unwrap();
+        write!(self.transport, "${packet}#{sum:02x}").unwrap();
     }
 
     /// Returns the next packet; nothing once the emulator has ended.
@@ -225,11 +225,11 @@ impl Emulated {
                 let start = self.inbox.iter().position(|&byte| byte == b'$').unwrap();
                 let packet = String::from_utf8_lossy(&self.inbox[start + 1..end]).into_owned();
                 self.inbox.drain(..end + 3);
-                self.wire.write_all(b"+").unwrap();
+                self.transport.write_all(b"+").unwrap();
                 return Some(packet);
             }
             let mut chunk = [0; 4096];
-            match self.wire.read(&mut chunk) {
+            match self.transport.read(&mut chunk) {
                 Ok(0) => return None,
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
                 Ok(count) => self.inbox.extend(&chunk[..count]),

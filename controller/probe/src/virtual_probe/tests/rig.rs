@@ -9,7 +9,7 @@ use jig_drivers::qemu::{Machine, QemuFactory};
 use jig_model::ConsoleName;
 use jig_model::event::BoardEvent;
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::protocol::{BindContext, BoardSink, BoxFuture, ProcessLedger, Protocols, Wire};
+use jig_model::protocol::{BindContext, BoardSink, BoxFuture, ProcessLedger, Protocols, Transport};
 use jig_model::rig_file::{EmulatorPart, Place};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -29,14 +29,14 @@ pub(super) struct Seen {
 }
 
 impl BoardSink for Seen {
-    fn attach(&self, console: &ConsoleName, mut wire: Box<dyn Wire>) {
+    fn attach(&self, console: &ConsoleName, mut transport: Box<dyn Transport>) {
         let console = console.to_string();
         let seen = ME.with_borrow(|me| me.clone());
         let seen = seen.unwrap_or_else(|| panic!("no rig on this thread"));
         tokio::spawn(async move {
             let mut chunk = [0; 4096];
             loop {
-                let read = std::future::poll_fn(|cx| wire.poll_read(cx, &mut chunk)).await;
+                let read = std::future::poll_fn(|cx| transport.poll_read(cx, &mut chunk)).await;
                 let Ok(count @ 1..) = read else { return };
                 let mut printed = seen.printed.lock().unwrap();
                 printed.entry(console.clone()).or_default().extend_from_slice(&chunk[..count]);

@@ -104,7 +104,7 @@ impl Actions<'_> {
                 }
             }
         };
-        // Without word of the driver the wire's end stands for itself.
+        // Without word of the driver the transport's end stands for itself.
         let _ = timeout(REASON, off).await;
     }
 
@@ -242,7 +242,7 @@ impl Actions<'_> {
     }
 }
 
-/// Names the end of a wire: with the board off the target is over, else the wire is lost.
+/// Names the end of a transport: with the board off the target is over, else the transport is lost.
 fn lost_or_over(board: &Board) -> Cause {
     let on = board.facts().power == Some(PowerState::On);
     if on { Cause::ConsoleLost } else { Cause::ExpectMissed }

@@ -132,7 +132,7 @@ impl HealthCheck for SickWith {
     }
 
     fn check(&mut self) -> BoxFuture<'_, CheckReport> {
-        let check = "wire-answers".to_owned();
+        let check = "transport-answers".to_owned();
         Box::pin(async { CheckReport { check, ok: false, detail: "no".to_owned() } })
     }
 }

@@ -11,14 +11,14 @@ use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
     BindContext, BoxFuture, CommandEnd, DriverError, DriverFactory, Flasher, Host, NoLedger, Power,
-    PowerState, Protocols, Reset, SharedSink, WireNews,
+    PowerState, Protocols, Reset, SharedSink, TransportEvent,
 };
 use jig_model::rig_file::{EmulatorPart, Place};
 use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
 use tokio::task::JoinSet;
 
 use crate::attempt::{AttemptEnd, AttemptError, AttemptRequest, EventSink, RunPatterns, perform};
-use crate::console::test_wire::Target;
+use crate::console::test_transport::Target;
 use crate::console::{Clock, ConsoleHandle, GapReason, Stamp, UnderWay};
 use crate::store::{LiveRun, NewRun, RunStore, SystemClock};
 use crate::workflow::CancelToken;
@@ -64,18 +64,18 @@ pub(crate) enum Beat {
     /// Does nothing for a while.
     Pause(Duration),
     Event(BoardEvent),
-    /// The wire ends, without a word of the driver.
-    EndWire(usize),
-    /// Reading the wire fails.
-    BreakWire(usize),
-    /// The target ends: its wires end, the driver tells of it, and the power is off.
+    /// The transport ends, without a word of the driver.
+    EndTransport(usize),
+    /// Reading the transport fails.
+    BreakTransport(usize),
+    /// The target ends: its transports end, the driver tells of it, and the power is off.
     End(BoardEvent),
     /// Waits for this many bytes of input on the first console.
     Input(usize),
     /// The driver knows of lost bytes.
     Gap,
-    /// Something happens to the first console's wire, and is captured.
-    News(WireNews),
+    /// Something happens to the first console's transport, and is captured.
+    News(TransportEvent),
     /// Somebody asks to stop.
     Cancel,
 }
@@ -399,8 +399,10 @@ impl Play {
                 Beat::Drain => self.sink.drained().await,
                 Beat::Pause(time) => tokio::time::sleep(time).await,
                 Beat::Event(event) => self.sink.event(event),
-                Beat::EndWire(console) => self.targets[console].change(|line| line.ended = true),
-                Beat::BreakWire(console) => {
+                Beat::EndTransport(console) => {
+                    self.targets[console].change(|line| line.ended = true)
+                }
+                Beat::BreakTransport(console) => {
                     self.targets[console].change(|line| line.broken = true);
                 }
                 Beat::End(event) => {
@@ -418,8 +420,8 @@ impl Play {
                     let handles = self.bench.seen.handles.lock().unwrap();
                     handles[0].gap(Some(3), GapReason::Overrun).unwrap();
                 }
-                Beat::News(news) => {
-                    self.targets[0].change(|line| line.news.push_back(news));
+                Beat::News(event) => {
+                    self.targets[0].change(|line| line.event.push_back(event));
                     self.sink.drained().await;
                 }
                 Beat::Cancel => self.bench.cancel.cancel(),

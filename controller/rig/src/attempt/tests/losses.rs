@@ -1,7 +1,7 @@
 //! What the rig does to an attempt: it is never the target's fault.
 
 use jig_model::VerdictKind::{EnvError, Fail, Inconclusive, Pass};
-use jig_model::protocol::WireNews;
+use jig_model::protocol::TransportEvent;
 use jig_model::{Cause, RunEvent};
 
 use super::fake::*;
@@ -33,18 +33,18 @@ async fn a_lost_board_is_the_labs_fault_in_every_action() {
 
 #[tokio::test(start_paused = true)]
 async fn a_loss_is_never_forgiven() {
-    // The wire ends first, so the expect fails before the driver says why.
-    let beats = vec![print("hello\n"), Beat::EndWire(0), Beat::Drain, Beat::End(lost())];
+    // The transport ends first, so the expect fails before the driver says why.
+    let beats = vec![print("hello\n"), Beat::EndTransport(0), Beat::Drain, Beat::End(lost())];
     let bench = Bench::new(vec![beats, vec![print("ready\n")]]);
     let text = plan_of(2, "{ power = 'cycle' }, { expect = ['ready'] }");
     assert_eq!(bench.verdict(&text).await, (EnvError, Cause::EmulatorKilled));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_wire_ends_every_wait() {
+async fn a_broken_transport_ends_every_wait() {
     for action in WAITS {
         for console in [0, 1] {
-            let beats = vec![print("hello\n"), Beat::BreakWire(console)];
+            let beats = vec![print("hello\n"), Beat::BreakTransport(console)];
             let bench = Bench::new(vec![beats]);
             let text = plan_of(2, &format!("{{ power = 'cycle' }}, {action}"));
             let verdict = bench.verdict(&text).await;
@@ -101,9 +101,11 @@ async fn garbage_ends_a_wait_early_only_where_the_test_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wire_that_breaks_is_not_healed_by_the_next_boot() {
-    let bench =
-        Bench::new(vec![vec![Beat::BreakWire(1), Beat::Drain, print("one\n")], vec![print(GREEN)]]);
+async fn a_transport_that_breaks_is_not_healed_by_the_next_boot() {
+    let bench = Bench::new(vec![
+        vec![Beat::BreakTransport(1), Beat::Drain, print("one\n")],
+        vec![print(GREEN)],
+    ]);
     let text = plan(
         "{ power = 'cycle' }, { expect = ['one'] }, { power = 'cycle' }, { wait_for_results = true }",
     );
@@ -111,9 +113,9 @@ async fn a_wire_that_breaks_is_not_healed_by_the_next_boot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wire_that_ends_while_the_board_runs_is_lost() {
+async fn a_transport_that_ends_while_the_board_runs_is_lost() {
     for action in &WAITS[..2] {
-        let bench = Bench::new(vec![vec![print("hello\n"), Beat::EndWire(0)]]);
+        let bench = Bench::new(vec![vec![print("hello\n"), Beat::EndTransport(0)]]);
         let text = plan(&format!("{{ power = 'cycle' }}, {action}"));
         assert_eq!(bench.verdict(&text).await, (EnvError, Cause::ConsoleLost), "{action}");
     }
@@ -187,24 +189,27 @@ async fn power_that_stays_is_told_and_spoils_a_pass() {
 #[tokio::test(start_paused = true)]
 async fn what_a_port_counts_is_told_and_puts_in_doubt_what_is_missing() {
     let results = plan("{ power = 'on' }, { wait_for_results = true }");
-    let garbled = || Beat::News(WireNews::Garbled(2));
+    let garbled = || Beat::News(TransportEvent::Garbled(2));
     let bench = Bench::new(vec![vec![print("hello\n"), Beat::Drain, garbled()]]);
     assert_eq!(bench.verdict(&results).await, (Inconclusive, Cause::OutputLost));
     let events = std::mem::take(&mut *bench.seen.events.lock().unwrap());
     let told = |e: &RunEvent| matches!(e, RunEvent::Garbled { at: 6, count: 2, .. });
     assert!(events.iter().any(told), "{events:?}");
-    // What was read stands; and a line that floats while a chip starts is no bad wire.
+    // What was read stands; and a line that floats while a chip starts is no bad transport.
     for (beats, verdict) in [
         (vec![print(GREEN), Beat::Drain, garbled()], (Pass, Cause::Passed)),
         (vec![garbled(), print("hello\n")], (Inconclusive, Cause::NoResults)),
     ] {
         assert_eq!(Bench::new(vec![beats]).verdict(&results).await, verdict);
     }
-    for (news, why) in [
-        (WireNews::Overrun(Some(3)), "3 console bytes are missing: overrun"),
-        (WireNews::Shared("minicom (pid 7)".to_owned()), "missing: shared with minicom (pid 7)"),
+    for (event, why) in [
+        (TransportEvent::Overrun(Some(3)), "3 console bytes are missing: overrun"),
+        (
+            TransportEvent::Shared("minicom (pid 7)".to_owned()),
+            "missing: shared with minicom (pid 7)",
+        ),
     ] {
-        let bench = Bench::new(vec![vec![Beat::News(news), print(GREEN)]]);
+        let bench = Bench::new(vec![vec![Beat::News(event), print(GREEN)]]);
         let verdict = bench.perform(&results).await.unwrap().verdict;
         assert_eq!(verdict.cause, Cause::OutputLost);
         assert!(verdict.summary.contains(why), "{}", verdict.summary);

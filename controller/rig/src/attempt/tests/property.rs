@@ -51,7 +51,7 @@ impl Deed {
             Self::Panic => BoardEvent::GuestPanic { detail: "panic".to_owned() },
             Self::Loss => lost(),
             Self::Exit(code) => return vec![exit(code)],
-            Self::Broken => return vec![Beat::BreakWire(1), Beat::Drain],
+            Self::Broken => return vec![Beat::BreakTransport(1), Beat::Drain],
             _ => return vec![reset_by_target()],
         };
         vec![Beat::Event(event)]

@@ -399,11 +399,11 @@ fn garbled() -> Bind {
 }
 
 #[tokio::test]
-async fn garbage_is_the_wires_unless_it_comes_again_on_a_good_one() {
+async fn garbage_is_the_transports_unless_it_comes_again_on_a_good_one() {
     let record = Case::of(vec![garbled(), Says(true), green()]).made().await;
     let doubted = (Purpose::Test, true, Cause::OutputLost);
     assert_eq!(attempts(&record), [doubted, (Purpose::Test, false, Cause::Passed)]);
-    // A recovery without a known-good image vouches for no wire.
+    // A recovery without a known-good image vouches for no transport.
     let again = vec![garbled(), Says(true), garbled(), Says(true), garbled()];
     let record = Case::of(again).made().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::OutputLost);

@@ -1,11 +1,11 @@
-//! The wire of an RTT console: two bounded queues between the board's owner and a capture.
+//! The transport of an RTT console: two bounded queues between the board's owner and a capture.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use jig_model::protocol::Wire;
+use jig_model::protocol::Transport;
 use tokio::sync::Notify;
 
 /// Bytes that wait for the capture before the target's ring is left alone: then the target
@@ -26,14 +26,14 @@ struct Queues {
     writer: Option<Waker>,
 }
 
-/// The owner's end of a wire.
+/// The owner's end of a transport.
 #[derive(Clone)]
 pub(super) struct NearEnd {
     queues: Arc<Mutex<Queues>>,
 }
 
 /// The capture's end.
-struct RttWire {
+struct RttTransport {
     queues: Arc<Mutex<Queues>>,
     /// Rung when there is input.
     bell: Arc<Notify>,
@@ -44,9 +44,9 @@ fn lock(queues: &Mutex<Queues>) -> MutexGuard<'_, Queues> {
 }
 
 /// Makes both ends; the bell is rung when the capture has written something.
-pub(super) fn pair(bell: Arc<Notify>) -> (NearEnd, Box<dyn Wire>) {
+pub(super) fn pair(bell: Arc<Notify>) -> (NearEnd, Box<dyn Transport>) {
     let queues = Arc::new(Mutex::new(Queues::default()));
-    (NearEnd { queues: Arc::clone(&queues) }, Box::new(RttWire { queues, bell }))
+    (NearEnd { queues: Arc::clone(&queues) }, Box::new(RttTransport { queues, bell }))
 }
 
 impl NearEnd {
@@ -93,7 +93,7 @@ impl NearEnd {
         }
     }
 
-    /// Ends the wire, behind what is still in it.
+    /// Ends the transport, behind what is still in it.
     pub(super) fn end(&self) {
         let mut queues = lock(&self.queues);
         queues.ended = true;
@@ -103,7 +103,7 @@ impl NearEnd {
     }
 }
 
-impl Wire for RttWire {
+impl Transport for RttTransport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut queues = lock(&self.queues);
         if queues.output.is_empty() {
@@ -145,41 +145,41 @@ impl Wire for RttWire {
 mod tests {
     use super::*;
 
-    fn read(wire: &mut dyn Wire) -> Poll<io::Result<Vec<u8>>> {
+    fn read(transport: &mut dyn Transport) -> Poll<io::Result<Vec<u8>>> {
         let mut buf = [0; 4];
-        let read = wire.poll_read(&mut Context::from_waker(Waker::noop()), &mut buf);
+        let read = transport.poll_read(&mut Context::from_waker(Waker::noop()), &mut buf);
         read.map(|read| read.map(|count| buf[..count].to_vec()))
     }
 
-    fn write(wire: &mut dyn Wire, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        wire.poll_write(&mut Context::from_waker(Waker::noop()), bytes)
+    fn write(transport: &mut dyn Transport, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        transport.poll_write(&mut Context::from_waker(Waker::noop()), bytes)
     }
 
     #[test]
     fn bytes_arrive_in_order_and_the_end_behind_them() {
-        let (near, mut wire) = pair(Arc::default());
-        assert!(read(&mut *wire).is_pending());
+        let (near, mut transport) = pair(Arc::default());
+        assert!(read(&mut *transport).is_pending());
         near.put(b"hello");
         near.end();
-        assert!(matches!(read(&mut *wire), Poll::Ready(Ok(bytes)) if bytes == b"hell"));
-        assert!(matches!(read(&mut *wire), Poll::Ready(Ok(bytes)) if bytes == b"o"));
-        assert!(matches!(read(&mut *wire), Poll::Ready(Ok(bytes)) if bytes.is_empty()));
-        assert!(matches!(write(&mut *wire, b"x"), Poll::Ready(Err(_))));
+        assert!(matches!(read(&mut *transport), Poll::Ready(Ok(bytes)) if bytes == b"hell"));
+        assert!(matches!(read(&mut *transport), Poll::Ready(Ok(bytes)) if bytes == b"o"));
+        assert!(matches!(read(&mut *transport), Poll::Ready(Ok(bytes)) if bytes.is_empty()));
+        assert!(matches!(write(&mut *transport, b"x"), Poll::Ready(Err(_))));
     }
 
     #[test]
     fn input_waits_for_the_target_and_takes_no_more_than_it_may() {
-        let (near, mut wire) = pair(Arc::default());
+        let (near, mut transport) = pair(Arc::default());
         let much = vec![7; INPUT + 5];
-        assert!(matches!(write(&mut *wire, &much), Poll::Ready(Ok(INPUT))));
-        assert!(write(&mut *wire, &much[INPUT..]).is_pending());
+        assert!(matches!(write(&mut *transport, &much), Poll::Ready(Ok(INPUT))));
+        assert!(write(&mut *transport, &much[INPUT..]).is_pending());
         assert_eq!(near.input().len(), INPUT);
         near.sent(3);
-        assert!(matches!(write(&mut *wire, &much[INPUT..]), Poll::Ready(Ok(3))));
+        assert!(matches!(write(&mut *transport, &much[INPUT..]), Poll::Ready(Ok(3))));
         near.set_deaf(Some("no channel".to_owned()));
-        assert!(matches!(write(&mut *wire, b"x"), Poll::Ready(Err(_))));
+        assert!(matches!(write(&mut *transport, b"x"), Poll::Ready(Err(_))));
         near.set_deaf(None);
-        assert!(matches!(write(&mut *wire, b"x"), Poll::Ready(Ok(1))));
+        assert!(matches!(write(&mut *transport, b"x"), Poll::Ready(Ok(1))));
         assert_eq!(near.input(), b"x");
     }
 }

@@ -1,4 +1,4 @@
-//! Faults that strike only real wires.
+//! Faults that strike only real transports.
 
 use std::fs;
 use std::io::{Read, Write as _};
@@ -62,13 +62,13 @@ fn a_tty_that_another_program_reads_is_the_rigs_fault_and_the_test_has_its_turn_
 }
 
 #[test]
-fn a_fault_of_a_wire_that_the_place_has_not_is_refused() {
+fn a_fault_of_a_transport_that_the_place_has_not_is_refused() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
     let image = elf("microbit", "unity-pass");
     for (fault, wanted) in [("steal-tty", "`tty`"), ("ssh-drop", "`command`")] {
         let ran = workshop.run(["run", "-b", "microbit", &image, "--inject", fault]);
-        ran.says(2, &["console uart0 of place microbit is no wire of its own", wanted]);
+        ran.says(2, &["console uart0 of place microbit is no transport of its own", wanted]);
     }
     assert!(workshop.run_dirs().is_empty(), "nothing was run");
     workshop.nothing_lives(DEADLINE).unwrap();

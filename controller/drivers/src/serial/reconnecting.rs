@@ -1,10 +1,10 @@
-//! A wire that outlasts its port: one that goes away is opened again.
+//! A transport that outlasts its port: one that goes away is opened again.
 //!
 //! # Design
 //! Adapters reset, cables move, servers restart; a run need not end for it. But what a target
-//! prints meanwhile is gone, and nobody knows how much. So the wire tells of each loss and
-//! return ([`WireNews`]), whoever keeps the log writes both into it, and whoever judges knows.
-//! Nothing is retried for ever: a loss ends the wire when its time is over, and a port that
+//! prints meanwhile is gone, and nobody knows how much. So the transport tells of each loss and
+//! return ([`TransportEvent`]), whoever keeps the log writes both into it, and whoever judges knows.
+//! Nothing is retried for ever: a loss ends the transport when its time is over, and a port that
 //! comes back only to go again does not get new time. A tty that is named by a number is not
 //! waited for at all, because the kernel gives the number to the next device.
 
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use jig_model::chain;
-use jig_model::protocol::{BoxFuture, Handing, LineControl, Wire, WireNews};
+use jig_model::protocol::{BoxFuture, Handing, LineControl, Transport, TransportEvent};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::port::{SerialError, SerialPort};
@@ -27,11 +27,11 @@ const LONG_PAUSE: Duration = Duration::from_millis(500);
 /// only to say that the port is taken hangs up at once.
 const STEADY: Duration = Duration::from_secs(2);
 
-type Opening = BoxFuture<'static, Result<Box<dyn Wire>, SerialError>>;
+type Opening = BoxFuture<'static, Result<Box<dyn Transport>, SerialError>>;
 
 enum State {
     Up {
-        wire: Box<dyn Wire>,
+        transport: Box<dyn Transport>,
         since: Instant,
     },
     Down(Opening),
@@ -39,8 +39,8 @@ enum State {
     Gone(String),
 }
 
-/// A wire to a serial port that may go away for a while.
-pub struct LastingWire {
+/// A transport to a serial port that may go away for a while.
+pub struct ReconnectingTransport {
     port: SerialPort,
     within: Duration,
     state: State,
@@ -50,16 +50,16 @@ pub struct LastingWire {
     deadline: Option<Instant>,
     /// How long to wait before a port is opened that did not stay.
     pause: Duration,
-    news: Option<WireNews>,
+    event: Option<TransportEvent>,
 }
 
-impl std::fmt::Debug for LastingWire {
+impl std::fmt::Debug for ReconnectingTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LastingWire").field("port", &self.port).finish_non_exhaustive()
+        f.debug_struct("ReconnectingTransport").field("port", &self.port).finish_non_exhaustive()
     }
 }
 
-impl LastingWire {
+impl ReconnectingTransport {
     /// Opens a port, waiting for one that is not there yet; `within` bounds this wait and
     /// that for its return after each loss. Call within a tokio runtime.
     ///
@@ -67,8 +67,8 @@ impl LastingWire {
     /// The port did not come in time, is not free, or not as it should be.
     pub async fn open(port: SerialPort, within: Duration) -> Result<Self, SerialError> {
         let first = tokio::time::timeout(within, port.open()).await;
-        let wire = match first {
-            Ok(Ok(wire)) => wire,
+        let transport = match first {
+            Ok(Ok(transport)) => transport,
             Ok(Err(error)) if !error.may_pass() => return Err(error),
             Ok(Err(error)) => {
                 let why = chain(&error);
@@ -81,7 +81,7 @@ impl LastingWire {
                 return Err(SerialError::Late { address, within, source: None });
             }
         };
-        Ok(Self::over(wire, port, within))
+        Ok(Self::over(transport, port, within))
     }
 
     /// Opens a port that is there; only its return after a loss is waited for.
@@ -100,10 +100,10 @@ impl LastingWire {
         Ok(Self::over(opened?, port, within))
     }
 
-    fn over(wire: Box<dyn Wire>, port: SerialPort, within: Duration) -> Self {
-        let state = State::Up { wire, since: Instant::now() };
+    fn over(transport: Box<dyn Transport>, port: SerialPort, within: Duration) -> Self {
+        let state = State::Up { transport, since: Instant::now() };
         let returns = port.keeps_its_name();
-        Self { port, within, state, returns, deadline: None, pause: Duration::ZERO, news: None }
+        Self { port, within, state, returns, deadline: None, pause: Duration::ZERO, event: None }
     }
 
     fn lose(&mut self, why: String) {
@@ -130,24 +130,24 @@ impl LastingWire {
         };
         self.deadline = Some(deadline);
         tracing::warn!(port = self.port.address(), why, "a serial port is lost; waiting for it");
-        // The old wire is dropped first: it holds the port's lock.
+        // The old transport is dropped first: it holds the port's lock.
         self.state = State::Gone("comes back only to go".to_owned());
         if now < deadline {
             let when = (self.pause, deadline);
             let opening = until_open(self.port.clone(), when, self.within, true);
             self.state = State::Down(Box::pin(opening));
         }
-        self.news = Some(WireNews::Lost(format!("{} {why}", self.port.address())));
+        self.event = Some(TransportEvent::Lost(format!("{} {why}", self.port.address())));
     }
 
     /// Moves a port that is away on; ready once it is up again or gone for good.
     fn poll_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let State::Down(opening) = &mut self.state else { return Poll::Ready(()) };
         match ready!(opening.as_mut().poll(cx)) {
-            Ok(wire) => {
+            Ok(transport) => {
                 tracing::info!(port = self.port.address(), "a serial port is back");
-                self.state = State::Up { wire, since: Instant::now() };
-                self.news = Some(WireNews::Back);
+                self.state = State::Up { transport, since: Instant::now() };
+                self.event = Some(TransportEvent::Back);
             }
             Err(error) => {
                 self.state = State::Gone(format!("does not come back: {}", chain(&error)));
@@ -162,16 +162,16 @@ impl LastingWire {
     }
 }
 
-impl Wire for LastingWire {
+impl Transport for ReconnectingTransport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
-            if self.news.is_some() {
+            if self.event.is_some() {
                 // To be asked for first.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
             match &mut self.state {
-                State::Up { wire, .. } => match ready!(wire.poll_read(cx, buf)) {
+                State::Up { transport, .. } => match ready!(transport.poll_read(cx, buf)) {
                     Ok(count) if count > 0 || buf.is_empty() => return Poll::Ready(Ok(count)),
                     Ok(_) => self.lose("has hung up".to_owned()),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -190,17 +190,17 @@ impl Wire for LastingWire {
         loop {
             match &mut self.state {
                 // That it is back is told before anything is sent.
-                State::Up { .. } if self.news.is_some() => {
+                State::Up { .. } if self.event.is_some() => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                State::Up { wire, .. } => match ready!(wire.poll_write(cx, bytes)) {
+                State::Up { transport, .. } => match ready!(transport.poll_write(cx, bytes)) {
                     Ok(count) if count > 0 || bytes.is_empty() => return Poll::Ready(Ok(count)),
                     Ok(_) => self.lose("takes no bytes".to_owned()),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => self.lose(format!("failed: {error}")),
                 },
-                State::Down(_) if self.news.is_some() => {
+                State::Down(_) if self.event.is_some() => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -213,23 +213,23 @@ impl Wire for LastingWire {
         }
     }
 
-    fn news(&mut self) -> Option<WireNews> {
-        match (&mut self.news, &mut self.state) {
-            (None, State::Up { wire, .. }) => wire.news(),
-            (news, _) => news.take(),
+    fn event(&mut self) -> Option<TransportEvent> {
+        match (&mut self.event, &mut self.state) {
+            (None, State::Up { transport, .. }) => transport.event(),
+            (event, _) => event.take(),
         }
     }
 
     fn handing(&self) -> io::Result<Handing> {
-        match (&self.news, &self.state) {
-            (None, State::Up { wire, .. }) => wire.handing(),
+        match (&self.event, &self.state) {
+            (None, State::Up { transport, .. }) => transport.handing(),
             _ => Ok(Handing::Away),
         }
     }
 
     fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {
         match &mut self.state {
-            State::Up { wire, .. } => wire.control(what),
+            State::Up { transport, .. } => transport.control(what),
             State::Down(_) | State::Gone(_) => {
                 let error = self.gone("is not there");
                 Box::pin(std::future::ready(Err(error)))
@@ -249,12 +249,12 @@ async fn until_open(
     (first, deadline): (Duration, Instant),
     within: Duration,
     steal_passes: bool,
-) -> Result<Box<dyn Wire>, SerialError> {
+) -> Result<Box<dyn Transport>, SerialError> {
     let (mut pause, mut last) = (PAUSE, None);
     sleep_until(deadline.min(Instant::now() + first)).await;
     loop {
         match timeout_at(deadline, port.open()).await {
-            Ok(Ok(wire)) => return Ok(wire),
+            Ok(Ok(transport)) => return Ok(transport),
             Ok(Err(error))
                 if error.may_pass() || error.is_denied() || (steal_passes && error.is_taken()) =>
             {

@@ -1,17 +1,17 @@
-//! A wire in memory, for tests: what it carries and when it ends is up to the test.
+//! A transport in memory, for tests: what it carries and when it ends is up to the test.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use jig_model::protocol::{Wire, WireNews};
+use jig_model::protocol::{Transport, TransportEvent};
 
-/// The target's end, which is also the wire. Clones are the same one.
+/// The target's end, which is also the transport. Clones are the same one.
 #[derive(Clone)]
 pub(crate) struct Target(Arc<Mutex<Line>>);
 
-/// What is in a wire.
+/// What is in a transport.
 pub(crate) struct Line {
     pub(crate) output: VecDeque<u8>,
     pub(crate) input: Vec<u8>,
@@ -20,8 +20,8 @@ pub(crate) struct Line {
     bite: usize,
     pub(crate) ended: bool,
     pub(crate) broken: bool,
-    /// What the wire tells of itself behind the output.
-    pub(crate) news: VecDeque<WireNews>,
+    /// What the transport tells of itself behind the output.
+    pub(crate) event: VecDeque<TransportEvent>,
     wakers: Vec<Waker>,
 }
 
@@ -46,7 +46,7 @@ impl Target {
             bite,
             ended: false,
             broken: false,
-            news: VecDeque::new(),
+            event: VecDeque::new(),
             wakers: Vec::new(),
         })))
     }
@@ -55,7 +55,7 @@ impl Target {
         self.change(|line| line.output.extend(bytes));
     }
 
-    /// Changes what is in the wire, and lets everybody look who waits for it.
+    /// Changes what is in the transport, and lets everybody look who waits for it.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
         let mut line = self.0.lock().unwrap();
         let result = change(&mut line);
@@ -84,13 +84,13 @@ impl Target {
     }
 }
 
-impl Wire for Target {
+impl Transport for Target {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut line = self.0.lock().unwrap();
         if !line.output.is_empty() {
             return Poll::Ready(line.output.read(buf));
         }
-        if !line.news.is_empty() {
+        if !line.event.is_empty() {
             line.wakers.push(cx.waker().clone());
             return Poll::Pending;
         }
@@ -117,7 +117,7 @@ impl Wire for Target {
         Poll::Ready(Ok(count))
     }
 
-    fn news(&mut self) -> Option<WireNews> {
-        self.0.lock().unwrap().news.pop_front()
+    fn event(&mut self) -> Option<TransportEvent> {
+        self.0.lock().unwrap().event.pop_front()
     }
 }

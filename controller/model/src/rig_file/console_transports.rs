@@ -1,11 +1,11 @@
-//! The wires to consoles of real boards: what must hold of them, and what they become.
+//! The transports to consoles of real boards: what must hold of them, and what they become.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::raw::{RawPlace, RawWire};
-use super::{ConsoleWire, WireEnd};
+use super::raw::{RawPlace, RawTransport};
+use super::{ConsoleTransport, Endpoint};
 use crate::document::{Findings, Located, did_you_mean};
 use crate::profile::limits::BAUD_RANGE;
 use crate::profile::{BoardProfile, ConsoleKind};
@@ -28,33 +28,33 @@ const MOST_READY: usize = 200;
 const WHOLE_PATH: &str = "name the device by its whole path, best one of /dev/serial/by-id/ or \
                           /dev/serial/by-path/";
 
-/// Where each wire of the rig ends: the place that has it, and the file and line that say so.
-pub(super) type Claims = BTreeMap<WireEnd, (PlaceName, String)>;
+/// Where each transport of the rig ends: the place that has it, and the file and line that say so.
+pub(super) type Claims = BTreeMap<Endpoint, (PlaceName, String)>;
 
-/// Checks the wires of a place by themselves: a console of the board has at most one, and no
+/// Checks the transports of a place by themselves: a console of the board has at most one, and no
 /// end carries two.
 pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: &Findings) {
     let Some(list) = &place.console else { return };
     if place.emulator.is_some() {
-        let message = "an emulated board has its consoles without a wire";
+        let message = "an emulated board has its consoles without a transport";
         findings.add("rig::console", list.at(), message, "remove `[[place.console]]`");
         return;
     }
-    for (index, wire) in list.value.iter().enumerate() {
+    for (index, transport) in list.value.iter().enumerate() {
         let earlier = &list.value[..index];
-        let wire = &wire.value;
-        if let Some(name) = &wire.name {
+        let transport = &transport.value;
+        if let Some(name) = &transport.name {
             if let Some(profile) = profile {
                 on_the_board(name, profile, findings);
             }
             let same =
-                |other: &&RawWire| other.name.as_ref().is_some_and(|n| n.value == name.value);
+                |other: &&RawTransport| other.name.as_ref().is_some_and(|n| n.value == name.value);
             if earlier.iter().map(|other| &other.value).any(|other| same(&other)) {
-                let message = format!("console {} has a wire already", name.value);
+                let message = format!("console {} has a transport already", name.value);
                 findings.add("rig::console-twice", name.at(), message, "keep one of the two");
             }
         }
-        for end in ends(wire) {
+        for end in ends(transport) {
             sound(&end, findings);
             let taken = earlier.iter().flat_map(|other| ends(&other.value));
             if { taken }.any(|other| other.value == end.value) {
@@ -63,81 +63,81 @@ pub(super) fn check(place: &RawPlace, profile: Option<&BoardProfile>, findings: 
                 findings.add(check_name(&end.value), end.at(), message, help);
             }
         }
-        one_end(wire, findings);
-        settings(wire, findings);
+        one_end(transport, findings);
+        settings(transport, findings);
     }
 }
 
-/// Tells whether a wire ends at a port whose control lines can be set.
-pub(super) fn is_tty_or_rfc2217(wire: &RawWire) -> bool {
-    wire.tty.is_some() || wire.rfc2217.is_some()
+/// Tells whether a transport ends at a port whose control lines can be set.
+pub(super) fn is_tty_or_rfc2217(transport: &RawTransport) -> bool {
+    transport.tty.is_some() || transport.rfc2217.is_some()
 }
 
-/// Returns the ends that a wire names: one, if all is well.
-fn ends(wire: &RawWire) -> Vec<Located<WireEnd>> {
-    let of = |text: &Option<Located<String>>, end: fn(String) -> WireEnd| {
+/// Returns the ends that a transport names: one, if all is well.
+fn ends(transport: &RawTransport) -> Vec<Located<Endpoint>> {
+    let of = |text: &Option<Located<String>>, end: fn(String) -> Endpoint| {
         text.clone().map(|text| text.map(end))
     };
     let all = [
-        of(&wire.tty, WireEnd::Tty),
-        of(&wire.tcp, WireEnd::Tcp),
-        of(&wire.rfc2217, WireEnd::Rfc2217),
-        of(&wire.unix, WireEnd::Unix),
+        of(&transport.tty, Endpoint::Tty),
+        of(&transport.tcp, Endpoint::Tcp),
+        of(&transport.rfc2217, Endpoint::Rfc2217),
+        of(&transport.unix, Endpoint::Unix),
     ];
     let words = |argv: &Vec<Located<String>>| argv.iter().map(|word| word.value.clone()).collect();
-    let command = wire.command.clone().map(|argv| argv.map(|a| WireEnd::Command(words(&a))));
+    let command = transport.command.clone().map(|argv| argv.map(|a| Endpoint::Command(words(&a))));
     all.into_iter().flatten().chain(command).collect()
 }
 
-fn one_end(wire: &RawWire, findings: &Findings) {
-    let named = ends(wire);
-    match (&named[..], &wire.name) {
+fn one_end(transport: &RawTransport, findings: &Findings) {
+    let named = ends(transport);
+    match (&named[..], &transport.name) {
         ([_], _) => {}
         ([], Some(name)) => {
-            let message = format!("nothing says where the wire of {} ends", name.value);
+            let message = format!("nothing says where the transport of {} ends", name.value);
             let help = "add `tty = \"/dev/serial/by-id/...\"`, or one of `tcp`, `rfc2217`, \
                         `unix`, `command`";
-            findings.add("rig::console-wire", name.at(), message, help);
+            findings.add("rig::console-transport", name.at(), message, help);
         }
         ([], None) => {}
         ([_, second, ..], _) => {
             let keys: Vec<&str> = named.iter().map(|end| end.value.key()).collect();
-            let message = format!("a wire has one end, but {} are given", keys.join(" and "));
-            findings.add("rig::console-wire", second.at(), message, "keep one of them");
+            let message = format!("a transport has one end, but {} are given", keys.join(" and "));
+            findings.add("rig::console-transport", second.at(), message, "keep one of them");
         }
     }
 }
 
 /// Names an end to a reader.
-fn what(end: &WireEnd) -> String {
+fn what(end: &Endpoint) -> String {
     match end {
-        WireEnd::Tty(path) => format!("serial port {path}"),
-        WireEnd::Tcp(address) | WireEnd::Rfc2217(address) => format!("port {address}"),
-        WireEnd::Unix(path) => format!("socket {path}"),
-        WireEnd::Command(_) => format!("what `{end}` reaches"),
+        Endpoint::Tty(path) => format!("serial port {path}"),
+        Endpoint::Tcp(address) | Endpoint::Rfc2217(address) => format!("port {address}"),
+        Endpoint::Unix(path) => format!("socket {path}"),
+        Endpoint::Command(_) => format!("what `{end}` reaches"),
     }
 }
 
-fn check_name(end: &WireEnd) -> &'static str {
+fn check_name(end: &Endpoint) -> &'static str {
     match end {
-        WireEnd::Tty(_) => "rig::console-tty",
-        WireEnd::Tcp(_) | WireEnd::Rfc2217(_) => "rig::console-address",
-        WireEnd::Unix(_) => "rig::console-unix",
-        WireEnd::Command(_) => "rig::console-command",
+        Endpoint::Tty(_) => "rig::console-tty",
+        Endpoint::Tcp(_) | Endpoint::Rfc2217(_) => "rig::console-address",
+        Endpoint::Unix(_) => "rig::console-unix",
+        Endpoint::Command(_) => "rig::console-command",
     }
 }
 
-fn sound(end: &Located<WireEnd>, findings: &Findings) {
+fn sound(end: &Located<Endpoint>, findings: &Findings) {
     let is_path = |path: &str| path.starts_with('/') && !path.contains('\0');
     let (message, help) = match &end.value {
-        WireEnd::Tty(path) if !is_path(path) => ("this names no serial port", WHOLE_PATH),
-        WireEnd::Tcp(address) | WireEnd::Rfc2217(address) if !is_address(address) => {
+        Endpoint::Tty(path) if !is_path(path) => ("this names no serial port", WHOLE_PATH),
+        Endpoint::Tcp(address) | Endpoint::Rfc2217(address) if !is_address(address) => {
             ("this is no address", "write \"HOST:PORT\", such as \"192.0.2.7:3001\"")
         }
-        WireEnd::Unix(path) if !is_path(path) || path.len() > MOST_SOCKET_PATH => {
+        Endpoint::Unix(path) if !is_path(path) || path.len() > MOST_SOCKET_PATH => {
             ("this names no socket", "name it by its whole path, of at most 107 bytes")
         }
-        WireEnd::Command(argv) if !is_command(argv) => (
+        Endpoint::Command(argv) if !is_command(argv) => (
             "this names no program",
             "write the program and each argument by itself: [\"ssh\", \"-T\", \"lab-1\"]",
         ),
@@ -170,9 +170,9 @@ pub(super) fn is_address(text: &str) -> bool {
     host && port.chars().all(|c| c.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|p| p > 0)
 }
 
-fn settings(wire: &RawWire, findings: &Findings) {
-    if let Some(baud) = &wire.baud {
-        if wire.tty.is_none() && wire.rfc2217.is_none() {
+fn settings(transport: &RawTransport, findings: &Findings) {
+    if let Some(baud) = &transport.baud {
+        if transport.tty.is_none() && transport.rfc2217.is_none() {
             let message = "nobody here can set the speed behind a raw connection";
             let help = "remove the line, or use `rfc2217` if the server speaks it";
             findings.add("rig::console-baud", baud.at(), message, help);
@@ -182,9 +182,9 @@ fn settings(wire: &RawWire, findings: &Findings) {
             findings.add("rig::console-baud", baud.at(), message, help);
         }
     }
-    if let Some(ready) = &wire.ready {
+    if let Some(ready) = &transport.ready {
         let text = &ready.value;
-        if wire.command.is_none() {
+        if transport.command.is_none() {
             let message = "only a program says that it is connected";
             findings.add("rig::console-ready", ready.at(), message, "remove the line");
         } else if text.is_empty() || text.len() > MOST_READY || text.contains(char::is_control) {
@@ -193,8 +193,9 @@ fn settings(wire: &RawWire, findings: &Findings) {
             findings.add("rig::console-ready", ready.at(), message, help);
         }
     }
-    if let Some(timeout) = wire.timeout.as_ref().filter(|t| !TIMEOUT_RANGE.contains(&t.value)) {
-        let message = "a wire cannot be waited for that short or long";
+    if let Some(timeout) = transport.timeout.as_ref().filter(|t| !TIMEOUT_RANGE.contains(&t.value))
+    {
+        let message = "a transport cannot be waited for that short or long";
         findings.add("rig::console-timeout", timeout.at(), message, "use \"100ms\" to \"10m\"");
     }
 }
@@ -204,7 +205,8 @@ fn on_the_board(name: &Located<ConsoleName>, profile: &BoardProfile, findings: &
     match profile.consoles.iter().find(|console| console.name == name.value) {
         Some(console) if console.kind == ConsoleKind::Uart => {}
         Some(_) => {
-            let message = format!("console {} of board {} has no wire", name.value, profile.id);
+            let message =
+                format!("console {} of board {} has no transport", name.value, profile.id);
             let help = "only consoles of kind \"uart\" have one: the probe carries the others";
             findings.add("rig::console-kind", name.at(), message, help);
         }
@@ -228,15 +230,15 @@ pub(super) fn claim(
     findings: &Findings,
 ) {
     let Some(name) = &place.name else { return };
-    let wires = place.console.iter().flat_map(|list| &list.value);
-    let consoles = wires.flat_map(|wire| ends(&wire.value));
+    let transports = place.console.iter().flat_map(|list| &list.value);
+    let consoles = transports.flat_map(|transport| ends(&transport.value));
     // The port a flasher talks to may be a console of the same place, but of no other.
     let port = place.probe.iter().filter_map(|probe| probe.value.port.clone());
     let port = port.chain(place.flasher.iter().filter_map(|flasher| flasher.value.port.clone()));
-    for end in consoles.chain(port.map(|port| port.map(WireEnd::Tty))) {
+    for end in consoles.chain(port.map(|port| port.map(Endpoint::Tty))) {
         match claims.get(&end.value) {
             Some((other, at)) if *other != name.value => findings.add(
-                "rig::wire-twice",
+                "rig::transport-twice",
                 end.at(),
                 format!("{} belongs to place \"{other}\" at {at}", what(&end.value)),
                 format!("give place \"{}\" another one, or remove one of the two", name.value),
@@ -252,17 +254,19 @@ pub(super) fn claim(
 }
 
 /// Lowers what the checks have passed; `None` only where something was reported.
-pub(super) fn lower(wires: Option<Located<Vec<Located<RawWire>>>>) -> Option<Vec<ConsoleWire>> {
-    let wires = wires.map(|list| list.value).unwrap_or_default();
-    let lowered = wires.into_iter().map(|wire| {
-        let wire = wire.value;
-        let end = ends(&wire).pop()?.value;
-        Some(ConsoleWire {
-            console: wire.name?.value,
+pub(super) fn lower(
+    transports: Option<Located<Vec<Located<RawTransport>>>>,
+) -> Option<Vec<ConsoleTransport>> {
+    let transports = transports.map(|list| list.value).unwrap_or_default();
+    let lowered = transports.into_iter().map(|transport| {
+        let transport = transport.value;
+        let end = ends(&transport).pop()?.value;
+        Some(ConsoleTransport {
+            console: transport.name?.value,
             end,
-            baud: wire.baud.map(|baud| baud.value),
-            timeout: wire.timeout.map(|timeout| timeout.value),
-            ready: wire.ready.map(|ready| ready.value),
+            baud: transport.baud.map(|baud| baud.value),
+            timeout: transport.timeout.map(|timeout| timeout.value),
+            ready: transport.ready.map(|ready| ready.value),
             keeper: None,
         })
     });

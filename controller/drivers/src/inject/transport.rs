@@ -1,4 +1,4 @@
-//! A console's wire that can go bad.
+//! A console's transport that can go bad.
 
 use std::collections::VecDeque;
 use std::future::Future as _;
@@ -7,34 +7,34 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use jig_model::protocol::{BoxFuture, LineControl, Wire, WireNews};
+use jig_model::protocol::{BoxFuture, LineControl, Transport, TransportEvent};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::injector::Injector;
 use super::line::Line;
 use super::schedule::later;
 
-/// Most late bytes that are held; beyond that the wire is not read, as a slow one is not.
+/// Most late bytes that are held; beyond that the transport is not read, as a slow one is not.
 const LATE: usize = 1 << 20;
 
-/// Stands before a wire.
-pub(super) struct FaultyWire {
-    inner: Box<dyn Wire>,
+/// Stands before a transport.
+pub(super) struct FaultyTransport {
+    inner: Box<dyn Transport>,
     line: Arc<Line>,
     injector: Injector,
     /// What was read and may be handed on.
     out: VecDeque<u8>,
     late: VecDeque<(Instant, Vec<u8>)>,
     alarm: Option<Pin<Box<Sleep>>>,
-    news: Option<WireNews>,
+    event: Option<TransportEvent>,
     /// The other end was told to be away.
     away: bool,
-    /// How the real wire has ended.
+    /// How the real transport has ended.
     end: Option<Option<io::Error>>,
 }
 
-impl FaultyWire {
-    pub(super) fn new(inner: Box<dyn Wire>, line: Arc<Line>, injector: Injector) -> Self {
+impl FaultyTransport {
+    pub(super) fn new(inner: Box<dyn Transport>, line: Arc<Line>, injector: Injector) -> Self {
         Self {
             inner,
             line,
@@ -42,7 +42,7 @@ impl FaultyWire {
             out: VecDeque::new(),
             late: VecDeque::new(),
             alarm: None,
-            news: None,
+            event: None,
             away: false,
             end: None,
         }
@@ -78,7 +78,7 @@ impl FaultyWire {
         alarm.as_mut().poll(cx)
     }
 
-    /// Reads the real wire and throws away what it holds.
+    /// Reads the real transport and throws away what it holds.
     fn discard(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) {
         while self.end.is_none() {
             match self.inner.poll_read(cx, buf) {
@@ -91,13 +91,13 @@ impl FaultyWire {
         }
     }
 
-    /// Lets news be asked for: that is done when there is nothing to read.
+    /// Lets event be asked for: that is done when there is nothing to read.
     fn tell(&mut self, cx: &Context<'_>) -> Poll<io::Result<usize>> {
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Takes bytes in that the real wire had.
+    /// Takes bytes in that the real transport had.
     fn take_in(&mut self, bytes: &[u8], late: Option<(usize, std::time::Duration)>) {
         let mut bytes = bytes.to_vec();
         let mangled = self.line.mangle(&mut bytes);
@@ -105,7 +105,7 @@ impl FaultyWire {
             self.injector.struck(fault, what);
         }
         if mangled.counted > 0 {
-            self.news = Some(WireNews::Overrun(Some(mangled.counted)));
+            self.event = Some(TransportEvent::Overrun(Some(mangled.counted)));
         }
         match (late, self.late.back()) {
             _ if bytes.is_empty() => {}
@@ -124,10 +124,10 @@ fn broken() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the port was hung up")
 }
 
-impl Wire for FaultyWire {
+impl Transport for FaultyTransport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
-            if self.news.is_some() {
+            if self.event.is_some() {
                 return self.tell(cx);
             }
             self.take_due();
@@ -136,13 +136,13 @@ impl Wire for FaultyWire {
             }
             let condition = self.line.look(cx.waker(), false);
             if let Some(fault) = condition.cut {
-                self.injector.struck(fault, "the wire was cut".to_owned());
+                self.injector.struck(fault, "the transport was cut".to_owned());
                 return Poll::Ready(Err(broken()));
             }
             if let Some(fault) = condition.away {
                 if !std::mem::replace(&mut self.away, true) {
                     self.injector.struck(fault, "the other end has gone".to_owned());
-                    self.news = Some(WireNews::Lost("the port was hung up".to_owned()));
+                    self.event = Some(TransportEvent::Lost("the port was hung up".to_owned()));
                     self.late.clear();
                     return self.tell(cx);
                 }
@@ -152,7 +152,7 @@ impl Wire for FaultyWire {
             }
             if std::mem::take(&mut self.away) {
                 self.discard(cx, buf);
-                self.news = Some(WireNews::Back);
+                self.event = Some(TransportEvent::Back);
                 return self.tell(cx);
             }
             if self.late.is_empty()
@@ -199,8 +199,8 @@ impl Wire for FaultyWire {
         self.inner.poll_write(cx, bytes)
     }
 
-    fn news(&mut self) -> Option<WireNews> {
-        self.news.take().or_else(|| self.inner.news())
+    fn event(&mut self) -> Option<TransportEvent> {
+        self.event.take().or_else(|| self.inner.event())
     }
 
     fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {

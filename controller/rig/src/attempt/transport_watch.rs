@@ -1,26 +1,26 @@
-//! Notices that a console's log or wire has failed. Pure.
+//! Notices that a console's log or transport has failed. Pure.
 
 use jig_model::Cause;
 use tokio::time::Instant;
 
 use super::board::REASON;
-use crate::console::{LogState, WireEnd};
+use crate::console::{LogState, TransportEnd};
 
-/// What was told already, and since when a wire has been missing.
+/// What was told already, and since when a transport has been missing.
 #[derive(Debug, Default)]
-pub(super) struct WireWatch {
+pub(super) struct TransportWatch {
     storage: bool,
     broken: bool,
-    /// The wire, by its number, whose loss was told.
+    /// The transport, by its number, whose loss was told.
     lost: Option<u32>,
     ended: Option<Instant>,
-    /// The wire's other end was told to be away.
+    /// The transport's other end was told to be away.
     away: bool,
     /// How many of its losses were noticed.
     losses: u32,
 }
 
-impl WireWatch {
+impl TransportWatch {
     /// Tells of another end that has gone for now or is back, once each, even if it was back
     /// before anybody looked.
     pub(super) fn away(&mut self, state: &LogState) -> Vec<String> {
@@ -31,14 +31,14 @@ impl WireWatch {
             self.away = true;
         }
         if state.away.is_none() && std::mem::take(&mut self.away) && state.attached {
-            told.push("the wire is back".to_owned());
+            told.push("the transport is back".to_owned());
         }
         told
     }
 
     /// Looks at the state of a log; returns what has failed, once each.
     ///
-    /// `powered` says that the driver believes the board to be on: then a wire that ends
+    /// `powered` says that the driver believes the board to be on: then a transport that ends
     /// without a word of the driver is lost.
     pub(super) fn look(
         &mut self,
@@ -55,17 +55,17 @@ impl WireWatch {
         if let Some(error) = &state.broken
             && !std::mem::replace(&mut self.broken, true)
         {
-            return Some((Cause::ConsoleLost, format!("the console's wire broke: {error}")));
+            return Some((Cause::ConsoleLost, format!("the console's transport broke: {error}")));
         }
-        let ended = state.ended == Some(WireEnd::Closed) && powered;
-        if !ended || self.lost == Some(state.wires) {
+        let ended = state.ended == Some(TransportEnd::Closed) && powered;
+        if !ended || self.lost == Some(state.transports) {
             self.ended = None;
             return None;
         }
         let since = *self.ended.get_or_insert(now);
         (now.duration_since(since) >= REASON).then(|| {
-            self.lost = Some(state.wires);
-            let text = "the console's wire ended, but the board has power".to_owned();
+            self.lost = Some(state.transports);
+            let text = "the console's transport ended, but the board has power".to_owned();
             (Cause::ConsoleLost, text)
         })
     }
@@ -76,25 +76,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wire_that_is_back_before_anybody_looks_is_told_of_all_the_same() {
-        let mut watch = WireWatch::default();
+    fn a_transport_that_is_back_before_anybody_looks_is_told_of_all_the_same() {
+        let mut watch = TransportWatch::default();
         let up = LogState { attached: true, ..LogState::default() };
         assert!(watch.away(&up).is_empty());
         let back = LogState { losses: 1, loss: Some("x".into()), ..up.clone() };
         let told = watch.away(&back);
-        assert_eq!(told, ["x; bytes may be missing; waiting for it", "the wire is back"]);
+        assert_eq!(told, ["x; bytes may be missing; waiting for it", "the transport is back"]);
         assert!(watch.away(&back).is_empty());
         let away = LogState { losses: 2, away: Some("y".into()), loss: Some("y".into()), ..up };
         assert_eq!(watch.away(&away), ["y; bytes may be missing; waiting for it"]);
         assert!(watch.away(&away).is_empty());
-        assert_eq!(watch.away(&LogState { away: None, ..away }), ["the wire is back"]);
+        assert_eq!(watch.away(&LogState { away: None, ..away }), ["the transport is back"]);
     }
 
     #[test]
-    fn each_failure_is_told_once_and_a_closed_wire_only_in_time() {
+    fn each_failure_is_told_once_and_a_closed_transport_only_in_time() {
         let now = Instant::now();
-        let mut watch = WireWatch::default();
-        let mut state = LogState { wires: 1, ended: Some(WireEnd::Closed), ..LogState::default() };
+        let mut watch = TransportWatch::default();
+        let mut state =
+            LogState { transports: 1, ended: Some(TransportEnd::Closed), ..LogState::default() };
         assert_eq!(watch.look(&state, false, now), None);
         assert_eq!(watch.look(&state, true, now), None);
         let later = now + REASON;
@@ -104,8 +105,8 @@ mod tests {
         let told = watch.look(&state, true, later + REASON).map(|(cause, _)| cause);
         assert_eq!(told, Some(Cause::ConsoleLost));
         assert_eq!(watch.look(&state, true, later + REASON), None);
-        // A wire that broke is told even where the next one is attached already.
-        state = LogState { wires: 2, ended: None, broken: Some("x".into()), ..state };
+        // A transport that broke is told even where the next one is attached already.
+        state = LogState { transports: 2, ended: None, broken: Some("x".into()), ..state };
         assert!(watch.look(&state, false, now).is_some());
         assert_eq!(watch.look(&state, false, now), None);
         state.error = Some("full".into());

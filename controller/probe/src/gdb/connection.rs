@@ -77,7 +77,7 @@ pub(super) enum Next {
 }
 
 /// A connection. While it lasts, it turns other clients away.
-pub(super) struct Wire<'a> {
+pub(super) struct GdbConnection<'a> {
     stream: Stream,
     listener: &'a Listener,
     stop: &'a UnixStream,
@@ -86,7 +86,7 @@ pub(super) struct Wire<'a> {
     outbox: Vec<u8>,
 }
 
-impl<'a> Wire<'a> {
+impl<'a> GdbConnection<'a> {
     pub(super) fn new(
         stream: Stream,
         listener: &'a Listener,
@@ -136,7 +136,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-impl Wire<'_> {
+impl GdbConnection<'_> {
     /// Tells which of client, listener and stop have something to say.
     fn poll(&self, timeout: PollTimeout) -> nix::Result<(bool, bool, bool)> {
         let mut polled = [
@@ -150,7 +150,7 @@ impl Wire<'_> {
     }
 }
 
-impl Connection for Wire<'_> {
+impl Connection for GdbConnection<'_> {
     type Error = io::Error;
 
     fn write(&mut self, byte: u8) -> io::Result<()> {

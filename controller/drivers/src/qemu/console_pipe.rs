@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use jig_model::ConsoleName;
-use jig_model::protocol::Wire;
+use jig_model::protocol::Transport;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -30,7 +30,7 @@ use crate::descriptor::Descriptor;
 const CAPACITY: i32 = 1 << 20;
 
 /// A console's pipes, and the bell that tells the emulator's owner of input.
-struct ConsoleWire {
+struct ConsolePipe {
     output: Descriptor,
     input: Descriptor,
     /// Rung after each write, where the machine needs a poke to notice input.
@@ -50,7 +50,7 @@ impl ConsoleEnds {
         folder: &Path,
         console: &ConsoleName,
         bell: Option<Arc<Notify>>,
-    ) -> io::Result<(Self, Box<dyn Wire>)> {
+    ) -> io::Result<(Self, Box<dyn Transport>)> {
         let path = folder.join(console.as_str());
         let (input, output) = (fifo(&path, ".in"), fifo(&path, ".out"));
         for name in [&input, &output] {
@@ -63,12 +63,12 @@ impl ConsoleEnds {
         let sender = open(&input, OFlag::O_RDWR | flags, Mode::empty())?;
         // A smaller pipe is slower, not wrong: some hosts allow less.
         let _ = fcntl(reader.as_fd(), FcntlArg::F_SETPIPE_SZ(CAPACITY));
-        let wire = ConsoleWire {
+        let transport = ConsolePipe {
             output: Descriptor::new(reader, Interest::READABLE)?,
             input: Descriptor::new(sender, Interest::WRITABLE)?,
             bell,
         };
-        Ok((Self { path, _writer: writer }, Box::new(wire)))
+        Ok((Self { path, _writer: writer }, Box::new(transport)))
     }
 
     /// Returns the name as the emulator takes it; it adds `.in` and `.out` itself.
@@ -92,7 +92,7 @@ fn fifo(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-impl Wire for ConsoleWire {
+impl Transport for ConsolePipe {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         self.output.poll_read(cx, buf)
     }
@@ -115,7 +115,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_written_one_by_one_all_fit_and_the_end_is_seen() {
         let dir = tempfile::tempdir().unwrap();
-        let (ends, mut wire) =
+        let (ends, mut transport) =
             ConsoleEnds::make(dir.path(), &"uart0".parse().unwrap(), None).unwrap();
         let open =
             |suffix| fs::File::options().read(true).write(true).open(fifo(ends.path(), suffix));
@@ -128,13 +128,13 @@ mod tests {
         drop(output);
         let (mut total, mut buf) = (0, vec![0; 4096]);
         loop {
-            match poll_fn(|cx| wire.poll_read(cx, &mut buf)).await.unwrap() {
+            match poll_fn(|cx| transport.poll_read(cx, &mut buf)).await.unwrap() {
                 0 => break,
                 n => total += n,
             }
         }
         assert_eq!(total, 100_000);
-        assert_eq!(poll_fn(|cx| wire.poll_write(cx, b"hi")).await.unwrap(), 2);
+        assert_eq!(poll_fn(|cx| transport.poll_write(cx, b"hi")).await.unwrap(), 2);
         let mut two = [0; 2];
         input.read_exact(&mut two).unwrap();
         assert_eq!(&two, b"hi");
