@@ -117,7 +117,7 @@ fn the_ladder_is_shown_before_it_is_run() {
         (&taken[0]["step"], &taken[1]["step"]),
         (&"restart-emulator".into(), &"wait".into())
     );
-    assert!(ladder["within_ms"].as_u64().unwrap() > 0);
+    assert!(ladder["timeout_ms"].as_u64().unwrap() > 0);
     assert!(workshop.run_dirs().is_empty(), "nothing was touched");
     let unknown = workshop.run(["recover", "-b", "microbit", "--from", "kick"]);
     unknown.says(2, &["kick"]);

@@ -106,15 +106,15 @@ impl Workshop {
     }
 
     /// Waits until no process of this place is left, and tells which ones were too long.
-    pub(crate) fn nothing_lives(&self, within: Duration) -> Result<(), String> {
-        let end = Instant::now() + within;
+    pub(crate) fn nothing_lives(&self, timeout: Duration) -> Result<(), String> {
+        let end = Instant::now() + timeout;
         loop {
             let left = self.processes();
             if left.is_empty() {
                 return Ok(());
             }
             if Instant::now() >= end {
-                return Err(format!("still alive after {within:?}: {left:?}"));
+                return Err(format!("still alive after {timeout:?}: {left:?}"));
             }
             thread::sleep(LOOK);
         }

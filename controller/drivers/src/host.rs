@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long a connection may stay silent before the next is tried. A connection that the
 /// emulator accepted too early never gets an answer, so it must be given up; an SSH server
 /// on a slow guest was seen to need half a second.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause between tries: short against the half second a guest's server takes to start.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -40,7 +40,7 @@ impl Host for LocalHost {
     fn command<'a>(
         &'a self,
         argv: &'a [String],
-        within: Duration,
+        timeout: Duration,
         output: &'a Path,
     ) -> BoxFuture<'a, Result<CommandEnd, DriverError>> {
         Box::pin(async move {
@@ -67,7 +67,7 @@ impl Host for LocalHost {
             let mut process = ManagedProcess::spawn(request, Arc::clone(&self.ledger))
                 .await
                 .map_err(|e| DriverError::new(Cause::HostCommandMissing, e.to_string()))?;
-            Ok(match timeout(within, process.ended()).await {
+            Ok(match tokio::time::timeout(timeout, process.ended()).await {
                 Ok(Ending::Exited(code)) => CommandEnd::Exited(code),
                 Ok(Ending::Signalled(signal)) => CommandEnd::Signalled(signal as i32),
                 Err(_) => {
@@ -81,7 +81,7 @@ impl Host for LocalHost {
     fn banner<'a>(&'a self, address: &'a str) -> BoxFuture<'a, Vec<u8>> {
         Box::pin(async move {
             loop {
-                if let Ok(Ok(banner)) = timeout(PATIENCE, first_line(address)).await
+                if let Ok(Ok(banner)) = timeout(TIMEOUT, first_line(address)).await
                     && !banner.is_empty()
                 {
                     return banner;
@@ -116,11 +116,11 @@ mod tests {
         LocalHost { cwd: cwd.into(), ledger: Arc::new(NoLedger) }
     }
 
-    async fn run(argv: &[&str], within: Duration) -> (Result<CommandEnd, DriverError>, String) {
+    async fn run(argv: &[&str], timeout: Duration) -> (Result<CommandEnd, DriverError>, String) {
         let dir = tempfile::tempdir().unwrap();
         let argv: Vec<String> = argv.iter().map(|&a| a.to_owned()).collect();
         let output = dir.path().join("out");
-        let end = host(dir.path()).command(&argv, within, &output).await;
+        let end = host(dir.path()).command(&argv, timeout, &output).await;
         (end, std::fs::read_to_string(output).unwrap_or_default())
     }
 

@@ -225,7 +225,7 @@ mod tests {
         };
         let bare = Place { consoles: vec![console], power: Some(power), ..place() };
         let canary =
-            Canary { image: "ok.elf".into(), until: None, within: std::time::Duration::ZERO };
+            Canary { image: "ok.elf".into(), until: None, timeout: std::time::Duration::ZERO };
         let command = "deploy = { method = \"command\", argv = [\"dfu-util\", \"{image}\"] }";
         for (deploy, place, wanted) in [
             ("", emulator(None, &["-x"]), "qemu m +1 args"),

@@ -200,7 +200,7 @@ fn as_text(profile: &BoardProfile) -> String {
         "recovery",
         format!(
             "{} recoveries a run, each within {:?}, power away for {:?} at most",
-            recovery.max_recoveries, recovery.within, recovery.long_off
+            recovery.max_recoveries, recovery.timeout, recovery.long_off
         ),
     );
     let health = &profile.health;

@@ -16,7 +16,7 @@ use crate::render::{LiveView, Screen, Style, Table, one_line, show_verdict};
 
 /// Recovers a place, or shows how it would be done.
 ///
-/// JSON of a recovery: as of a run. JSON of `--dry-run`: `{"place","within_ms","ladder":[{"step",
+/// JSON of a recovery: as of a run. JSON of `--dry-run`: `{"place","timeout_ms","ladder":[{"step",
 /// "budget_ms","skip"}]}`; a step with `skip` is not taken there, for that reason.
 pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Result<u8, Failure> {
     let (lab, command) = (open_lab(common)?, args.command());
@@ -44,11 +44,11 @@ pub(crate) fn recover(common: &Common, screen: &Screen, args: RecoverArgs) -> Re
 fn show_ladder(screen: &Screen, reply: &RecoveryStepsReply) {
     let RecoveryStepsReply { place, steps, timeout_ms } = reply;
     if screen.json() {
-        let ladder = value!({ "place": place, "within_ms": timeout_ms, "ladder": steps });
+        let ladder = value!({ "place": place, "timeout_ms": timeout_ms, "ladder": steps });
         return screen.out_json(&ladder);
     }
-    let within = Duration::from_millis(*timeout_ms);
-    screen.out(&format!("the ladder of {place}, run within {within:?}:"));
+    let timeout = Duration::from_millis(*timeout_ms);
+    screen.out(&format!("the ladder of {place}, run within {timeout:?}:"));
     let mut table = Table::new(&["STEP", "BUDGET", "WHAT IT DOES"]);
     for rung in steps {
         let budget = format!("{:?}", Duration::from_millis(rung.budget_ms));

@@ -7,12 +7,12 @@ use super::{Style, seconds};
 /// Says an event of a ladder; may quote devices: escape before printing.
 pub(crate) fn repair_words(event: &RecoveryEvent) -> (String, Style) {
     match event {
-        RecoveryEvent::Began { cause, ladder, within_ms } => {
+        RecoveryEvent::Began { cause, ladder, timeout_ms } => {
             let steps = ladder.iter().filter(|rung| rung.skip.is_none());
             let steps: Vec<_> = steps.map(|rung| rung.step.as_str()).collect();
             let steps = if steps.is_empty() { "no step".to_owned() } else { steps.join(", ") };
-            let within = seconds(*within_ms);
-            (format!("{cause}: the rig is recovered, within {within}: {steps}"), Style::Warn)
+            let timeout = seconds(*timeout_ms);
+            (format!("{cause}: the rig is recovered, within {timeout}: {steps}"), Style::Warn)
         }
         RecoveryEvent::Step { step } => {
             let meaning = step.meaning().trim_end_matches('.');

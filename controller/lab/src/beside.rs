@@ -133,11 +133,11 @@ impl jig_rig::session::Lab for RigBeside<'_> {
         })
     }
 
-    fn hub_within(&self, place: &PlaceName) -> Option<Duration> {
+    fn hub_timeout(&self, place: &PlaceName) -> Option<Duration> {
         let rig = &self.lab.catalogue.rig;
         let hub = rig.hub_of(rig.place(place.as_str()).ok()?)?;
         let device = rig.power_device(&hub.power.device)?;
-        Some(hub.power.cycle_within(device))
+        Some(hub.power.cycle_timeout(device))
     }
 
     fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {

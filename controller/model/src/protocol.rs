@@ -84,7 +84,7 @@ pub trait Power: Send {
     /// Returns how long `off` may take before whoever waits for it gives it up: not less than
     /// it takes to give up by itself, which says more. An emulator is killed within
     /// milliseconds and a probe gives up within seconds; who switches slower things says so.
-    fn off_within(&self) -> Duration {
+    fn off_timeout(&self) -> Duration {
         Duration::from_secs(30)
     }
     /// Takes the power away, waits, and gives it back. What waits for nothing else waits
@@ -114,7 +114,7 @@ pub trait PowerSense: Send {
     /// Lets go of what its looks have opened.
     fn rest(&mut self) {}
     /// Returns how long a look takes at most.
-    fn look_within(&self) -> Duration {
+    fn look_timeout(&self) -> Duration {
         Duration::from_secs(30)
     }
 }
@@ -338,7 +338,7 @@ pub trait Host: Send + Sync {
     fn command<'a>(
         &'a self,
         argv: &'a [String],
-        within: Duration,
+        timeout: Duration,
         output: &'a Path,
     ) -> BoxFuture<'a, Result<CommandEnd, DriverError>>;
 

@@ -97,7 +97,7 @@ pub struct Recovery {
     /// How often a run may recover the rig and attempt the same test again.
     pub max_recoveries: u32,
     /// How long one ladder may take, proofs included.
-    pub within: Duration,
+    pub timeout: Duration,
     /// How long the power is away in a long power cycle.
     pub long_off: Duration,
 }
@@ -106,7 +106,7 @@ pub struct Recovery {
 /// fourth time in one run breaks a fifth time.
 pub const MAX_RECOVERIES: u32 = 3;
 /// Long enough for every step of a board with a slow power device, short enough for a CI job.
-pub const WITHIN: Duration = Duration::from_secs(300);
+pub const TIMEOUT: Duration = Duration::from_secs(300);
 /// A bulk capacitor of 1000 uF behind a board that leaks 0.1 mA loses 1 V in ten seconds.
 pub const LONG_OFF: Duration = Duration::from_secs(10);
 
@@ -115,7 +115,7 @@ impl Default for Recovery {
         Self {
             ladder: RecoveryStep::ALL.to_vec(),
             max_recoveries: MAX_RECOVERIES,
-            within: WITHIN,
+            timeout: TIMEOUT,
             long_off: LONG_OFF,
         }
     }
@@ -144,7 +144,7 @@ pub enum RecoveryEvent {
         /// The ladder as it stands here, bottom first.
         ladder: Vec<Rung>,
         /// How long it may take at most, in milliseconds.
-        within_ms: u64,
+        timeout_ms: u64,
     },
     /// A step is about to be taken.
     Step {

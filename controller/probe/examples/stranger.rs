@@ -21,7 +21,7 @@ use probe_rs::probe::list::Lister;
 use probe_rs::{MemoryInterface as _, Permissions};
 
 /// How long a core may take to do as asked; only a failure takes so long.
-const WITHIN: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("flashed");
 
     let mut core = session.core(0)?;
-    let start = core.reset_and_halt(WITHIN)?;
+    let start = core.reset_and_halt(TIMEOUT)?;
     println!("reset {:#x}", start.pc);
     let word = core.read_word_32(ram)?;
     core.write_word_32(ram, !word)?;
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     core.set_hw_breakpoint(breakpoint)?;
     core.run()?;
-    core.wait_for_core_halted(WITHIN)?;
+    core.wait_for_core_halted(TIMEOUT)?;
     let pc: u64 = core.read_core_reg(core.program_counter())?;
     println!("breakpoint {pc:#x}");
     core.clear_hw_breakpoint(breakpoint)?;

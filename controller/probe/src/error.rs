@@ -76,12 +76,12 @@ pub enum ProbeError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The probe did not answer in time; its thread is given up.
-    #[error("the probe did not answer to {during} within {} s", .within.as_secs())]
+    #[error("the probe did not answer to {during} within {} s", .timeout.as_secs())]
     Hung {
         /// The operation.
         during: String,
         /// How long it was waited for.
-        within: Duration,
+        timeout: Duration,
     },
     /// The payload lies where the chip has no memory that can be written.
     #[error("{start:#x}..{end:#x} does not fit {chip}, whose memory is {memory}")]
@@ -136,12 +136,12 @@ pub enum ProbeError {
     #[error("the core is running: halt it first")]
     NotHalted,
     /// The core did not do as asked in time.
-    #[error("the core did not {what} within {} ms", .within.as_millis())]
+    #[error("the core did not {what} within {} ms", .timeout.as_millis())]
     CoreTimeout {
         /// `halt`, `step`, ...
         what: &'static str,
         /// The limit.
-        within: Duration,
+        timeout: Duration,
     },
     /// There is no such register.
     #[error("the core has no register {name:?}{}", or_nearest(.nearest))]
@@ -283,7 +283,7 @@ mod tests {
             (ProbeError::Ambiguous { selector: name(), matching: vec![] }, Cause::ProbeMissing),
             (ProbeError::Held { selector: name(), holder: name() }, Cause::ProbeBusy),
             (ProbeError::ProbeLost { during: name(), source: source() }, Cause::ProbeLost),
-            (ProbeError::Hung { during: name(), within: Duration::ZERO }, Cause::ProbeLost),
+            (ProbeError::Hung { during: name(), timeout: Duration::ZERO }, Cause::ProbeLost),
             (ProbeError::Gone, Cause::ProbeLost),
             (ProbeError::NoTarget { attempts: 4, source: source() }, Cause::TargetUnresponsive),
             (ProbeError::Protected { erases: name() }, Cause::ChipProtected),

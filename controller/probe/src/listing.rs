@@ -39,7 +39,7 @@ pub struct ProbeInfo {
 /// # Errors
 /// [`ProbeError::Hung`] where a device keeps its driver waiting for more than 5 s.
 pub async fn list_probes() -> Result<Vec<ProbeInfo>, ProbeError> {
-    let hung = || ProbeError::Hung { during: "listing".to_owned(), within: LISTING };
+    let hung = || ProbeError::Hung { during: "listing".to_owned(), timeout: LISTING };
     let (answer, answered) = tokio::sync::oneshot::channel();
     // A thread of its own, not the runtime's pool: where a device hangs, so does the thread,
     // and a runtime waits for its pool when it ends.

@@ -15,7 +15,7 @@ use xtask::process;
 
 /// How long a run may take that is made to fail. Longer than all it may wait for: ten seconds
 /// for a report, as often as it is made, and what a ladder takes in between.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The exit code of the program that says that it was asked for something wrong.
 const USAGE: i32 = 2;
@@ -145,7 +145,7 @@ pub(super) fn answer(command: &mut std::process::Command) -> Result<Answer, Fail
         })
     };
     let (out, err) = (reader(Box::new(out)), reader(Box::new(err)));
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let status = loop {
         if let Some(status) = child.try_wait().map_err(process::start_failure(command))? {
             break Some(status);
@@ -161,7 +161,7 @@ pub(super) fn answer(command: &mut std::process::Command) -> Result<Answer, Fail
     let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
     let wordless = |words: String| serde_json::json!({ "error": { "message": words } });
     let Some(status) = status else {
-        let said = wordless(format!("did not end within {PATIENCE:?}"));
+        let said = wordless(format!("did not end within {TIMEOUT:?}"));
         return Ok(Answer { said, code: None });
     };
     // Without a document, what it says to people is all there is.

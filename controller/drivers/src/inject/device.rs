@@ -67,7 +67,7 @@ impl FaultyOutlets {
                 format!("the device takes {time:?} for a command that it does not carry out");
             self.injector.struck(fault, what);
             sleep(time).await;
-            return Err(PowerError::TimedOut { what: self.device.what(), within: time });
+            return Err(PowerError::TimedOut { what: self.device.what(), timeout: time });
         }
         if let Some((fault, _)) = self.injector.claim(FaultKind::PowerBabbles) {
             self.injector.struck(fault, "the device answers nonsense to a command".to_owned());

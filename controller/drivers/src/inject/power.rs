@@ -92,9 +92,9 @@ impl Power for InjectedPower {
         })
     }
 
-    fn off_within(&self) -> Duration {
+    fn off_timeout(&self) -> Duration {
         // It may be asked first whether there is anything to lie about.
-        self.power.off_within() * 2
+        self.power.off_timeout() * 2
     }
 
     fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {

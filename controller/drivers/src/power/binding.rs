@@ -52,18 +52,18 @@ impl PartFactory for OutletFactory<'_> {
             let board = (context.profile.as_ref(), context.place.as_ref());
             let sense = built.sense.take();
             let power = open_sensed(outlet, self.devices, &around, board, (&who, sense))?;
-            let within = power.off_within();
+            let timeout = power.off_timeout();
             let outlet = Arc::new(Mutex::new(power));
             built.power = Some(match built.power.take() {
                 Some(board) => Box::new(BoardOnOutlet {
                     board,
                     outlet: Arc::clone(&outlet),
-                    within,
+                    timeout,
                     has_power: false,
                 }),
                 None => Box::new(BareBoard {
                     outlet: Arc::clone(&outlet),
-                    within,
+                    timeout,
                     sink: Arc::clone(&context.sink),
                     known: None,
                 }),
@@ -104,7 +104,7 @@ struct BoardOnOutlet {
     board: Box<dyn Power>,
     outlet: Shared,
     /// How long the outlet takes at most to be off.
-    within: Duration,
+    timeout: Duration,
     /// Whether the board got power to be quiesced, and was not switched on yet.
     has_power: bool,
 }
@@ -142,8 +142,8 @@ impl Power for BoardOnOutlet {
         Box::pin(async { self.outlet.lock().await.status().await })
     }
 
-    fn off_within(&self) -> Duration {
-        self.board.off_within() + self.within
+    fn off_timeout(&self) -> Duration {
+        self.board.off_timeout() + self.timeout
     }
 
     fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {
@@ -159,7 +159,7 @@ impl Power for BoardOnOutlet {
 /// A board with an outlet and nothing that stops its core.
 struct BareBoard {
     outlet: Shared,
-    within: Duration,
+    timeout: Duration,
     sink: SharedSink,
     /// What it was switched to here, last.
     known: Option<PowerState>,
@@ -214,8 +214,8 @@ impl Power for BareBoard {
         Box::pin(async { self.outlet.lock().await.status().await })
     }
 
-    fn off_within(&self) -> Duration {
-        self.within
+    fn off_timeout(&self) -> Duration {
+        self.timeout
     }
 }
 

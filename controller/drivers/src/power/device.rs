@@ -55,18 +55,18 @@ impl Device {
             what: format!("{} ({})", about.name, outlets.what()),
             outlets,
             min_interval: about.min_interval,
-            within: about.timeout,
+            timeout: about.timeout,
             // A name is one safe path component.
             lock: locks.join(format!("{}.power", about.name)),
         };
-        let turn = owner.patience() + owner.min_interval + owner.within;
+        let turn = owner.queue_timeout() + owner.min_interval + owner.timeout;
         tokio::spawn(owner.run(inbox));
         Self { orders, name: about.name.clone(), turn }
     }
 
     /// Returns how long a command takes at most, until its turn and then itself. Commands of
     /// this process that came before it are not counted.
-    pub fn turn_within(&self) -> Duration {
+    pub fn turn_timeout(&self) -> Duration {
         self.turn
     }
 
@@ -108,7 +108,7 @@ struct Owner {
     what: String,
     outlets: Box<dyn Outlets>,
     min_interval: Duration,
-    within: Duration,
+    timeout: Duration,
     lock: PathBuf,
 }
 
@@ -145,18 +145,18 @@ impl Owner {
             })
         });
         sleep(rest.unwrap_or(self.min_interval)).await;
-        let done = timeout(self.within, command).await;
+        let done = timeout(self.timeout, command).await;
         let mut file: &File = &lock;
         if let Err(error) = stamp(&mut file) {
             tracing::debug!(%error, path = %self.lock.display(), "the time was not kept");
         }
-        let late = PowerError::TimedOut { what: self.what.clone(), within: self.within };
+        let late = PowerError::TimedOut { what: self.what.clone(), timeout: self.timeout };
         done.unwrap_or(Err(late))
     }
 
     /// Returns how long commands of other processes are waited for.
-    fn patience(&self) -> Duration {
-        (self.within + self.min_interval) * TURNS
+    fn queue_timeout(&self) -> Duration {
+        (self.timeout + self.min_interval) * TURNS
     }
 
     async fn lock(&self) -> Result<Flock<File>, PowerError> {
@@ -166,8 +166,8 @@ impl Owner {
         if let Some(folder) = self.lock.parent() {
             DirBuilder::new().recursive(true).mode(0o750).create(folder).map_err(unusable)?;
         }
-        let patience = self.patience();
-        let end = Instant::now() + patience;
+        let queue_timeout = self.queue_timeout();
+        let end = Instant::now() + queue_timeout;
         let mut open = OpenOptions::new();
         open.read(true).write(true).create(true).truncate(false);
         let mut file = open.open(&self.lock).map_err(unusable)?;
@@ -178,7 +178,7 @@ impl Owner {
                 Err((_, errno)) => return Err(unusable(errno.into())),
             };
             if Instant::now() >= end {
-                return Err(PowerError::Busy { what: self.what.clone(), within: patience });
+                return Err(PowerError::Busy { what: self.what.clone(), timeout: queue_timeout });
             }
             sleep(LOOK).await;
         }

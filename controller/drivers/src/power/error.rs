@@ -13,12 +13,12 @@ use crate::process::SpawnError;
 #[derive(Debug, thiserror::Error)]
 pub enum PowerError {
     /// It did not answer in time.
-    #[error("{what} did not answer within {within:?}")]
+    #[error("{what} did not answer within {timeout:?}")]
     TimedOut {
         /// What was awaited.
         what: String,
         /// How long.
-        within: Duration,
+        timeout: Duration,
     },
     /// It cannot be reached.
     #[error("reach {what}")]
@@ -46,17 +46,17 @@ pub enum PowerError {
         said: String,
     },
     /// It was told, and goes on saying the contrary.
-    #[error("{what} was switched {asked}, but still says the contrary after {within:?}")]
+    #[error("{what} was switched {asked}, but still says the contrary after {timeout:?}")]
     Mismatch {
         /// The outlet.
         what: String,
         /// What it was told.
         asked: &'static str,
         /// How long it had.
-        within: Duration,
+        timeout: Duration,
     },
     /// Somebody else sees the contrary of what the device says.
-    #[error("{what} {claim}, but {sense} sees the contrary after {within:?}")]
+    #[error("{what} {claim}, but {sense} sees the contrary after {timeout:?}")]
     Contradicted {
         /// The outlet.
         what: String,
@@ -65,15 +65,15 @@ pub enum PowerError {
         /// Who sees that.
         sense: String,
         /// How long it had.
-        within: Duration,
+        timeout: Duration,
     },
     /// Another process uses it without end.
-    #[error("{what} was in use by other processes for {within:?}")]
+    #[error("{what} was in use by other processes for {timeout:?}")]
     Busy {
         /// The device.
         what: String,
         /// How long.
-        within: Duration,
+        timeout: Duration,
     },
     /// A secret cannot be had.
     #[error(transparent)]

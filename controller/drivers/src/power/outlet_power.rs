@@ -135,7 +135,7 @@ impl OutletPower {
                 Some(seen) if seen == state => return Ok(Confirmation::ReadBack),
                 Some(_) if last => {
                     let (what, asked) = (self.what(), word(state));
-                    return Err(PowerError::Mismatch { what, asked, within: self.settle });
+                    return Err(PowerError::Mismatch { what, asked, timeout: self.settle });
                 }
                 Some(_) => sleep(LOOK.min(self.settle)).await,
             }
@@ -144,10 +144,10 @@ impl OutletPower {
 
     /// Returns how long a switch takes at most: the command, reads until it has settled, of
     /// which the last two may begin as late as that, and the same of a power sense.
-    fn switch_within(&self) -> Duration {
+    fn switch_timeout(&self) -> Duration {
         let settled = |time: Duration, look: Duration| time + LOOK + look * 2;
-        let turn = self.device.turn_within();
-        let sense = self.sense.as_ref().map(|sense| settled(WITNESS, sense.look_within()));
+        let turn = self.device.turn_timeout();
+        let sense = self.sense.as_ref().map(|sense| settled(WITNESS, sense.look_timeout()));
         turn + settled(self.settle, turn) + sense.unwrap_or_default()
     }
 
@@ -173,7 +173,7 @@ impl OutletPower {
         match seen? {
             Some(seen) if seen != state && sense.is_sure_of(seen) => {
                 let sense = sense.name();
-                Err(PowerError::Contradicted { what, claim, sense, within: WITNESS })
+                Err(PowerError::Contradicted { what, claim, sense, timeout: WITNESS })
             }
             // Silence of a board that should be on has other reasons, too.
             seen => Ok(seen.filter(|seen| *seen == state)),
@@ -222,8 +222,8 @@ impl Power for OutletPower {
         })
     }
 
-    fn off_within(&self) -> Duration {
-        self.switch_within()
+    fn off_timeout(&self) -> Duration {
+        self.switch_timeout()
     }
 
     fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {

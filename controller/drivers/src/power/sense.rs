@@ -65,8 +65,8 @@ impl PowerSense for OutletSense {
         Box::pin(async { self.device.read(&self.outlet).await.map_err(Into::into) })
     }
 
-    fn look_within(&self) -> Duration {
-        self.device.turn_within()
+    fn look_timeout(&self) -> Duration {
+        self.device.turn_timeout()
     }
 }
 
@@ -153,7 +153,7 @@ impl PowerSense for ConsoleSense {
         })
     }
 
-    fn look_within(&self) -> Duration {
+    fn look_timeout(&self) -> Duration {
         let transports = u32::try_from(self.ports.len()).unwrap_or(u32::MAX);
         (OPENING + SILENCE).saturating_mul(transports)
     }

@@ -20,7 +20,7 @@ use super::{Outlets, PowerError, Secret};
 
 /// How long an agent may take to answer before it is asked again. Slow ones take half a
 /// second.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How often it is asked.
 const TRIES: u32 = 4;
@@ -129,7 +129,7 @@ async fn talk(
     let object = Oid::from(object)
         .map_err(|_| PowerError::unusable(what.to_owned(), "the object's name has a bad number"))?;
     for _ in 0..TRIES {
-        match timeout(PATIENCE, once(what, address, &identity, &object, ask)).await {
+        match timeout(TIMEOUT, once(what, address, &identity, &object, ask)).await {
             Ok(answer) => return answer,
             Err(_) => tracing::debug!(what, "no answer; asking again"),
         }
@@ -138,7 +138,7 @@ async fn talk(
         Identity::Community { .. } => format!("{what} (silent also if the community is wrong)"),
         Identity::User(_) => what.to_owned(),
     };
-    Err(PowerError::TimedOut { what, within: PATIENCE * TRIES })
+    Err(PowerError::TimedOut { what, timeout: TIMEOUT * TRIES })
 }
 
 async fn once(

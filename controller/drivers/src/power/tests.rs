@@ -152,7 +152,7 @@ async fn a_device_gives_up_before_those_who_wait_for_it() {
     assert_eq!(power.off().await.unwrap_err().cause, Cause::PowerMismatch);
     let took = began.elapsed();
     // The command, two reads within the five seconds, and one after them.
-    assert!(took > Duration::from_secs(11) && took < power.off_within(), "{took:?}");
+    assert!(took > Duration::from_secs(11) && took < power.off_timeout(), "{took:?}");
 
     // It obeys, and a power sense that takes its time sees nothing of that.
     let (sensed, _) = board(Mood::Good, locks.path());
@@ -160,8 +160,8 @@ async fn a_device_gives_up_before_those_who_wait_for_it() {
     let began = Instant::now();
     assert_eq!(sensed.off().await.unwrap_err().cause, Cause::PowerMismatch);
     let took = began.elapsed();
-    assert!(took > Duration::from_secs(7) && took < sensed.off_within(), "{took:?}");
-    assert!(sensed.off_within() > power.off_within());
+    assert!(took > Duration::from_secs(7) && took < sensed.off_timeout(), "{took:?}");
+    assert!(sensed.off_timeout() > power.off_timeout());
 
     // Another process has the device, and does not let go of it.
     let path = locks.path().join("pdu.power");
@@ -170,7 +170,7 @@ async fn a_device_gives_up_before_those_who_wait_for_it() {
     let began = Instant::now();
     let error = power.off().await.unwrap_err();
     assert_eq!((error.cause, began.elapsed().as_secs()), (Cause::PowerUnreachable, 24));
-    assert!(began.elapsed() < power.off_within());
+    assert!(began.elapsed() < power.off_timeout());
     drop(lock);
 }
 
@@ -188,7 +188,7 @@ impl PowerSense for Tardy {
             Ok(Some(PowerState::On))
         })
     }
-    fn look_within(&self) -> Duration {
+    fn look_timeout(&self) -> Duration {
         self.0
     }
 }

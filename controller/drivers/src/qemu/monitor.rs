@@ -96,12 +96,12 @@ impl Monitor {
     ///
     /// # Errors
     /// The emulator ended first, or did not answer by the deadline.
-    pub(super) async fn greet(stream: UnixStream, within: Duration) -> Result<Self, MonitorError> {
+    pub(super) async fn greet(stream: UnixStream, timeout: Duration) -> Result<Self, MonitorError> {
         let (read, write) = stream.into_split();
         let (read, line) = (BufReader::new(read), Vec::new());
         let mut monitor = Self { read, line, write, next_id: 0, early: VecDeque::new() };
         // Written before the greeting has come: it waits in the socket and saves a round trip.
-        monitor.call("qmp_capabilities", within).await?;
+        monitor.call("qmp_capabilities", timeout).await?;
         Ok(monitor)
     }
 
@@ -112,10 +112,10 @@ impl Monitor {
     pub(super) async fn ask(
         &mut self,
         command: &'static str,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<u64, MonitorError> {
-        let late = |_| MonitorError::TimedOut { command, after: within };
-        tokio::time::timeout(within, self.send(command, &Value::Null)).await.map_err(late)?
+        let late = |_| MonitorError::TimedOut { command, after: timeout };
+        tokio::time::timeout(timeout, self.send(command, &Value::Null)).await.map_err(late)?
     }
 
     async fn send(&mut self, command: &str, arguments: &Value) -> Result<u64, MonitorError> {
@@ -139,9 +139,9 @@ impl Monitor {
     pub(super) async fn call(
         &mut self,
         command: &'static str,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<Value, MonitorError> {
-        self.call_with(command, &Value::Null, within).await
+        self.call_with(command, &Value::Null, timeout).await
     }
 
     /// As [`Self::call`], with arguments.
@@ -149,10 +149,10 @@ impl Monitor {
         &mut self,
         command: &'static str,
         arguments: &Value,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<Value, MonitorError> {
-        let deadline = Instant::now() + within;
-        let late = |_| MonitorError::TimedOut { command, after: within };
+        let deadline = Instant::now() + timeout;
+        let late = |_| MonitorError::TimedOut { command, after: timeout };
         let wanted = timeout_at(deadline, self.send(command, arguments)).await.map_err(late)??;
         loop {
             match timeout_at(deadline, self.read()).await.map_err(late)?? {
@@ -169,15 +169,15 @@ impl Monitor {
     pub(super) async fn wait_for(
         &mut self,
         what: &'static str,
-        within: Duration,
+        timeout: Duration,
         wanted: impl Fn(&MachineEvent) -> bool,
     ) -> Result<(), MonitorError> {
         if let Some(at) = self.early.iter().position(&wanted) {
             self.early.remove(at);
             return Ok(());
         }
-        let deadline = Instant::now() + within;
-        let late = |_| MonitorError::TimedOut { command: what, after: within };
+        let deadline = Instant::now() + timeout;
+        let late = |_| MonitorError::TimedOut { command: what, after: timeout };
         loop {
             match timeout_at(deadline, self.read()).await.map_err(late)?? {
                 Arrival::Event(event) if wanted(&event) => return Ok(()),

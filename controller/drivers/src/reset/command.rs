@@ -7,7 +7,6 @@ use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, PartFactory, ProcessLedger, Protocols,
 };
 use jig_model::rig_file::{ResetCommand, ResetPart};
-use tokio::time::timeout;
 
 use super::{ResetMeans, with_reset};
 use crate::power::run_program;
@@ -38,15 +37,15 @@ impl ResetMeans for CommandReset {
 
     fn release(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
         Box::pin(async {
-            let ResetCommand { argv, timeout: within } = &self.command;
+            let ResetCommand { argv, timeout } = &self.command;
             let failed = |message: String| DriverError::new(Cause::PowerFailed, message);
             let ran = run_program(argv, Vec::new(), Arc::clone(&self.ledger));
             let program = argv.first().map_or("", String::as_str);
-            match timeout(*within, ran).await {
+            match tokio::time::timeout(*timeout, ran).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(error)) => Err(failed("reset the board".to_owned()).with_source(error)),
                 Err(_) => {
-                    Err(failed(format!("reset the board: {program} took longer than {within:?}")))
+                    Err(failed(format!("reset the board: {program} took longer than {timeout:?}")))
                 }
             }
         })

@@ -15,7 +15,7 @@ use super::{ReconnectingTransport, SerialPort, TakenOver};
 
 /// How long a port is waited for where the place does not say: an adapter is found within two
 /// seconds of its plug-in, a server on the network restarts within ten.
-const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many printable bytes in a row are no noise (see the power sense of a console, which
 /// listens the same way).
@@ -27,7 +27,7 @@ pub(super) struct ConsolePort {
     transport: ConsoleTransport,
     baud: u32,
     ledger: Arc<dyn ProcessLedger>,
-    within: Duration,
+    timeout: Duration,
     near: Option<Near>,
 }
 
@@ -87,7 +87,7 @@ impl ConsolePort {
             transport: transport.clone(),
             baud,
             ledger,
-            within: transport.timeout.unwrap_or(WITHIN),
+            timeout: transport.timeout.unwrap_or(TIMEOUT),
             near: None,
         }
     }
@@ -100,7 +100,7 @@ impl ConsolePort {
         }
         let serial = SerialPort::of_transport(&self.transport, self.baud, told)
             .entered_in(Arc::clone(&self.ledger));
-        let opened = ReconnectingTransport::open(serial, self.within).await;
+        let opened = ReconnectingTransport::open(serial, self.timeout).await;
         let transport = opened.map_err(|error| {
             let message = format!("connect console {}", self.console);
             DriverError::new(Cause::ConsoleLost, message).with_source(error)

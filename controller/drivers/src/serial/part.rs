@@ -52,7 +52,7 @@ impl PartFactory for ConsolesFactory {
             built = with_reset(Box::new(means), context, built);
         }
         let Some(power) = built.power.take() else { return Ok(built) };
-        let within = power.off_within() + CLOSING;
+        let timeout = power.off_timeout() + CLOSING;
         let power = ConsolePower {
             power,
             ports,
@@ -60,7 +60,7 @@ impl PartFactory for ConsolesFactory {
             listens: listens(&context.place),
             cuts: !context.place.has_probe(),
         };
-        let power = SharedPower { power: Arc::new(Mutex::new(power)), within };
+        let power = SharedPower { power: Arc::new(Mutex::new(power)), timeout };
         built.flasher = built.flasher.map(|flasher| {
             let power = power.clone();
             Box::new(ConsoleFlasher { flasher, power }) as Box<dyn Flasher>
@@ -169,7 +169,7 @@ async fn falls_silent(ports: &Mutex<Ports>, outlet: &PlacePower) -> Result<(), D
                 what: outlet.words(),
                 claim: "was switched off".to_owned(),
                 sense: format!("console {}", ports.names()),
-                within: GONE,
+                timeout: GONE,
             };
             return Err(error.into());
         }
@@ -180,7 +180,7 @@ async fn falls_silent(ports: &Mutex<Ports>, outlet: &PlacePower) -> Result<(), D
 #[derive(Clone)]
 struct SharedPower {
     power: Arc<Mutex<ConsolePower>>,
-    within: Duration,
+    timeout: Duration,
 }
 
 impl Power for SharedPower {
@@ -200,8 +200,8 @@ impl Power for SharedPower {
         Box::pin(async { self.power.lock().await.power.status().await })
     }
 
-    fn off_within(&self) -> Duration {
-        self.within
+    fn off_timeout(&self) -> Duration {
+        self.timeout
     }
 
     fn cycle(&mut self, off_time: Option<Duration>) -> BoxFuture<'_, Result<(), DriverError>> {

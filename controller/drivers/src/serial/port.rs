@@ -64,12 +64,12 @@ pub enum SerialError {
         source: KeeperError,
     },
     /// It took too long.
-    #[error("{address} was not there within {within:?}")]
+    #[error("{address} was not there within {timeout:?}")]
     Late {
         /// The address or path.
         address: String,
         /// How long it was waited for.
-        within: Duration,
+        timeout: Duration,
         /// What the last try said, if one was over.
         #[source]
         source: Option<Box<SerialError>>,

@@ -42,7 +42,7 @@ enum State {
 /// A transport to a serial port that may go away for a while.
 pub struct ReconnectingTransport {
     port: SerialPort,
-    within: Duration,
+    timeout: Duration,
     state: State,
     /// What comes back under the port's name is the same port.
     returns: bool,
@@ -60,28 +60,28 @@ impl std::fmt::Debug for ReconnectingTransport {
 }
 
 impl ReconnectingTransport {
-    /// Opens a port, waiting for one that is not there yet; `within` bounds this wait and
+    /// Opens a port, waiting for one that is not there yet; `timeout` bounds this wait and
     /// that for its return after each loss. Call within a tokio runtime.
     ///
     /// # Errors
     /// The port did not come in time, is not free, or not as it should be.
-    pub async fn open(port: SerialPort, within: Duration) -> Result<Self, SerialError> {
-        let first = tokio::time::timeout(within, port.open()).await;
+    pub async fn open(port: SerialPort, timeout: Duration) -> Result<Self, SerialError> {
+        let first = tokio::time::timeout(timeout, port.open()).await;
         let transport = match first {
             Ok(Ok(transport)) => transport,
             Ok(Err(error)) if !error.may_pass() => return Err(error),
             Ok(Err(error)) => {
                 let why = chain(&error);
-                tracing::warn!(port = port.address(), why, ?within, "waiting for a serial port");
-                let deadline = Instant::now() + within;
-                until_open(port.clone(), (PAUSE, deadline), within, false).await?
+                tracing::warn!(port = port.address(), why, ?timeout, "waiting for a serial port");
+                let deadline = Instant::now() + timeout;
+                until_open(port.clone(), (PAUSE, deadline), timeout, false).await?
             }
             Err(_) => {
                 let address = port.address().to_owned();
-                return Err(SerialError::Late { address, within, source: None });
+                return Err(SerialError::Late { address, timeout, source: None });
             }
         };
-        Ok(Self::over(transport, port, within))
+        Ok(Self::over(transport, port, timeout))
     }
 
     /// Opens a port that is there; only its return after a loss is waited for.
@@ -91,19 +91,19 @@ impl ReconnectingTransport {
     pub async fn open_now(
         port: SerialPort,
         at_once: Duration,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<Self, SerialError> {
         let Ok(opened) = tokio::time::timeout(at_once, port.open()).await else {
             let address = port.address().to_owned();
-            return Err(SerialError::Late { address, within: at_once, source: None });
+            return Err(SerialError::Late { address, timeout: at_once, source: None });
         };
-        Ok(Self::over(opened?, port, within))
+        Ok(Self::over(opened?, port, timeout))
     }
 
-    fn over(transport: Box<dyn Transport>, port: SerialPort, within: Duration) -> Self {
+    fn over(transport: Box<dyn Transport>, port: SerialPort, timeout: Duration) -> Self {
         let state = State::Up { transport, since: Instant::now() };
         let returns = port.keeps_its_name();
-        Self { port, within, state, returns, deadline: None, pause: Duration::ZERO, event: None }
+        Self { port, timeout, state, returns, deadline: None, pause: Duration::ZERO, event: None }
     }
 
     fn lose(&mut self, why: String) {
@@ -125,7 +125,7 @@ impl ReconnectingTransport {
             }
             None => {
                 self.pause = Duration::ZERO;
-                now + self.within
+                now + self.timeout
             }
         };
         self.deadline = Some(deadline);
@@ -134,7 +134,7 @@ impl ReconnectingTransport {
         self.state = State::Gone("comes back only to go".to_owned());
         if now < deadline {
             let when = (self.pause, deadline);
-            let opening = until_open(self.port.clone(), when, self.within, true);
+            let opening = until_open(self.port.clone(), when, self.timeout, true);
             self.state = State::Down(Box::pin(opening));
         }
         self.event = Some(TransportEvent::Lost(format!("{} {why}", self.port.address())));
@@ -247,7 +247,7 @@ impl Transport for ReconnectingTransport {
 async fn until_open(
     port: SerialPort,
     (first, deadline): (Duration, Instant),
-    within: Duration,
+    timeout: Duration,
     steal_passes: bool,
 ) -> Result<Box<dyn Transport>, SerialError> {
     let (mut pause, mut last) = (PAUSE, None);
@@ -266,7 +266,7 @@ async fn until_open(
         let now = Instant::now();
         if now >= deadline {
             let address = port.address().to_owned();
-            return Err(SerialError::Late { address, within, source: last });
+            return Err(SerialError::Late { address, timeout, source: last });
         }
         sleep_until(deadline.min(now + pause)).await;
         pause = (pause * 2).min(LONG_PAUSE);

@@ -223,8 +223,8 @@ async fn a_server_that_says_nothing_is_given_up() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let port = SerialPort::new(Endpoint::Rfc2217(address.clone()), 57_600);
-    let within = Duration::from_millis(50);
-    let error = ReconnectingTransport::open(port, within).await.unwrap_err();
+    let timeout = Duration::from_millis(50);
+    let error = ReconnectingTransport::open(port, timeout).await.unwrap_err();
     assert_eq!(error.to_string(), format!("{address} was not there within 50ms"));
 }
 

@@ -54,7 +54,7 @@ pub(super) fn show(
     line("off time", format!("{:?} in a cycle", ms(reply.off_ms)));
     line("min interval", format!("{:?} between commands to {device}", ms(reply.min_interval_ms)));
     let (timeout, settle) = (ms(reply.timeout_ms), ms(reply.settle_ms));
-    line("patience", format!("{timeout:?} for an answer, {settle:?} until it reads back"));
+    line("timeout", format!("{timeout:?} for an answer, {settle:?} until it reads back"));
     Ok(())
 }
 

@@ -23,7 +23,7 @@ impl Lab {
         let place = self.catalogue.rig.place(place.as_str()).ok()?;
         let switch = self.switch_of(place).ok()?;
         Some(OutletInRun {
-            takes: switch.power.cycle_within(&switch.device),
+            takes: switch.power.cycle_timeout(&switch.device),
             also: switch.shared_with,
         })
     }

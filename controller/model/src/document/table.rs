@@ -14,6 +14,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("cures", "max_recoveries"),
     ("gap", "min_interval"),
     ("storm", "flood"),
+    ("within", "timeout"),
     ("witness", "sense"),
 ];
 

@@ -27,7 +27,7 @@ const WITNESS: Duration = Duration::from_secs(10);
 impl PlacePower {
     /// Returns how long a power cycle may take at most, by the device's own times. Others who
     /// use the device at the same time are not counted.
-    pub fn cycle_within(&self, device: &PowerDevice) -> Duration {
+    pub fn cycle_timeout(&self, device: &PowerDevice) -> Duration {
         let sense = match self.second_sense(&device.driver) {
             PlaceSense::Nobody => Duration::ZERO,
             PlaceSense::Outlet(_) | PlaceSense::DebugPort | PlaceSense::Console => WITNESS,

@@ -122,7 +122,7 @@ fn lower_recovery(raw: RawRecovery) -> Option<Recovery> {
             None => default.ladder,
         },
         max_recoveries: value_or(raw.max_recoveries, default.max_recoveries),
-        within: value_or(raw.within, default.within),
+        timeout: value_or(raw.timeout, default.timeout),
         long_off: value_or(raw.long_off, default.long_off),
     })
 }

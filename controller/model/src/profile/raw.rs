@@ -62,7 +62,7 @@ toml_table! {
         /// for never.
         max_recoveries: u32 = optional,
         /// How long one recovery may take, proofs included; "5m" if missing.
-        within: Duration = optional,
+        timeout: Duration = optional,
         /// How long the power is away in a long power cycle; "10s" if missing.
         long_off: Duration = optional,
     }

@@ -63,7 +63,7 @@ memory = [
 ]
 console = [{ name = "uart0", kind = "uart", baud = 9600 }, { name = "sh", kind = "semihosting" }, { name = "log", kind = "rtt", channel = 2 }]
 fault = [{ name = "own", pattern = 'OWN!', cause = "hang" }]
-recovery = { ladder = ["reset", "power-cycle"], max_recoveries = 1, within = "9s", long_off = "4s" }
+recovery = { ladder = ["reset", "power-cycle"], max_recoveries = 1, timeout = "9s", long_off = "4s" }
 [emulation]
 program = "qemu-system-arm"
 machine = "virt,gic-version=3"
@@ -123,8 +123,8 @@ fn a_good_profile_is_lowered() {
     assert!(matches!(&profile.stages[1].probe, StageProbe::Banner { port, .. } if port == "ssh"));
     assert_eq!((profile.limits.flood_bytes, profile.limits.boot_loop), (1 << 20, 5));
     let steps = vec![RecoveryStep::Reset, RecoveryStep::PowerCycle];
-    let (within, long_off) = (Duration::from_secs(9), Duration::from_secs(4));
-    assert_eq!(profile.recovery, Recovery { ladder: steps, max_recoveries: 1, within, long_off });
+    let (timeout, long_off) = (Duration::from_secs(9), Duration::from_secs(4));
+    assert_eq!(profile.recovery, Recovery { ladder: steps, max_recoveries: 1, timeout, long_off });
     let health = profile.health;
     assert_eq!((health.interval.as_secs(), health.free_disk), (120, 2 << 30));
     assert_eq!((health.clock_skew.as_secs(), health.free_handles), (1, 7));

@@ -319,7 +319,7 @@ fn lower_canary(raw: RawCanary) -> Option<Canary> {
     Some(Canary {
         image: PathBuf::from(raw.image?.value),
         until: raw.until.map(|until| until.value),
-        within: raw.timeout.map_or(CANARY, |time| time.value),
+        timeout: raw.timeout.map_or(CANARY, |time| time.value),
     })
 }
 

@@ -452,10 +452,10 @@ fn a_place_may_name_an_image_that_is_known_to_work() {
     let full = canary(KNOWN_GOOD).unwrap();
     assert_eq!(full.image, std::path::Path::new("good.elf"));
     assert_eq!(full.until.unwrap().as_str(), "^ready");
-    assert_eq!(full.within, Duration::from_secs(20));
+    assert_eq!(full.timeout, Duration::from_secs(20));
     let (short, _) = KNOWN_GOOD.split_once("until").unwrap();
     let short = canary(short).unwrap();
-    assert_eq!((short.until, short.within), (None, Duration::from_secs(30)));
+    assert_eq!((short.until, short.timeout), (None, Duration::from_secs(30)));
     let (none, _) = KNOWN_GOOD.split_once("[place.canary]").unwrap();
     assert_eq!(canary(none), None);
 }

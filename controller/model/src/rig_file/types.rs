@@ -84,7 +84,7 @@ pub struct Canary {
     /// The text it prints when it works; its test report otherwise.
     pub until: Option<Pattern>,
     /// How long it may take.
-    pub within: Duration,
+    pub timeout: Duration,
 }
 
 /// Where runs are kept, and for how long.

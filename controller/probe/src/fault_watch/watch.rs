@@ -95,8 +95,8 @@ impl Power for WatchedPower {
         self.inner.status()
     }
 
-    fn off_within(&self) -> Duration {
-        self.inner.off_within()
+    fn off_timeout(&self) -> Duration {
+        self.inner.off_timeout()
     }
 }
 
@@ -152,7 +152,7 @@ impl Watch {
             };
             match message {
                 Ok(Message::Launched(launched)) => launch = Some(self.begin(*launched)),
-                // Who asked may have lost patience.
+                // The caller may have timed out.
                 Ok(Message::Asked(request, reply)) => {
                     drop(reply.send(self.answer(launch.as_mut(), &request)));
                 }

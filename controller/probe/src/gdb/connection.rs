@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::server::Listener;
 
 /// How long a client may leave an answer unread. gdb reads at once.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much is sent in one write.
 const CHUNK: usize = 16 * 1024;
@@ -30,11 +30,11 @@ impl Stream {
             Self::Tcp(stream) => {
                 stream.set_nonblocking(false)?;
                 stream.set_nodelay(true)?;
-                stream.set_write_timeout(Some(PATIENCE))
+                stream.set_write_timeout(Some(TIMEOUT))
             }
             Self::Unix(stream) => {
                 stream.set_nonblocking(false)?;
-                stream.set_write_timeout(Some(PATIENCE))
+                stream.set_write_timeout(Some(TIMEOUT))
             }
         }
     }
@@ -97,11 +97,11 @@ impl<'a> GdbConnection<'a> {
     }
 
     /// Waits for a byte: for ever without a limit.
-    pub(super) fn next(&mut self, within: Option<Duration>) -> Next {
+    pub(super) fn next(&mut self, timeout: Option<Duration>) -> Next {
         if let Some(at) = self.unread.next() {
             return Next::Byte(self.inbox[at]);
         }
-        let timeout = match within {
+        let timeout = match timeout {
             None => PollTimeout::NONE,
             Some(limit) => PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX),
         };
@@ -122,7 +122,7 @@ impl<'a> GdbConnection<'a> {
                 // It learns at once that it cannot be served.
                 drop(self.listener.accept());
             }
-            if within.is_some() {
+            if timeout.is_some() {
                 return Next::Nothing;
             }
         }

@@ -12,8 +12,8 @@ use probe_rs::probe::{DebugProbeSelector, Probe};
 use probe_rs::{Core, CoreStatus, MemoryInterface as _, Permissions, Session};
 
 use super::{ServeAt, ServerHandle, VirtualBoard};
-use rig::PATIENCE;
 pub(crate) use rig::Rig;
+use rig::TIMEOUT;
 
 /// Through which face a test reaches the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ fn flash(session: &mut Session, start: u64, bytes: &[u8]) {
 
 /// Waits for something about a core to become true.
 fn wait_until(core: &mut Core<'_>, what: &str, mut holds: impl FnMut(&mut Core<'_>) -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds(core) {
         assert!(Instant::now() < deadline, "{what}: {:?}", core.status());
     }

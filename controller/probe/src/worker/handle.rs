@@ -404,7 +404,7 @@ impl ProbeHandle {
                 continue;
             }
             self.shared.give_up();
-            return Err(ProbeError::Hung { during: during.to_owned(), within: self.deadline });
+            return Err(ProbeError::Hung { during: during.to_owned(), timeout: self.deadline });
         }
     }
 
@@ -432,7 +432,7 @@ impl ProbeHandle {
                     ProbeError::Held { selector: self.shared.name.clone(), holder }
                 }
                 None if alone.elapsed() >= self.deadline => {
-                    ProbeError::Hung { during: "attach".to_owned(), within: self.deadline }
+                    ProbeError::Hung { during: "attach".to_owned(), timeout: self.deadline }
                 }
                 None => continue,
                 Some(_) => {

@@ -69,8 +69,8 @@ pub(crate) fn failed(during: &str, error: impl StdError + Send + Sync + 'static)
 }
 
 /// Translates the failure of something the core was told to do within a time.
-pub(crate) fn core(what: &'static str, within: Duration, error: Error) -> ProbeError {
-    if timed_out(&error) { ProbeError::CoreTimeout { what, within } } else { failed(what, error) }
+pub(crate) fn core(what: &'static str, timeout: Duration, error: Error) -> ProbeError {
+    if timed_out(&error) { ProbeError::CoreTimeout { what, timeout } } else { failed(what, error) }
 }
 
 /// Translates the failure of a memory access.

@@ -62,25 +62,27 @@ fn by_driver(error: &DriverError) -> ActionFailure {
 impl Actions<'_> {
     /// Does one action; returns what was seen, in a few words.
     pub(super) async fn perform(&mut self, action: &Action) -> Result<String, ActionFailure> {
-        let within = action.timeout;
+        let timeout = action.timeout;
         self.settled = false;
         match &action.kind {
-            ActionKind::Power { op } => self.power(*op, within).await,
-            ActionKind::Reset => self.reset(within).await,
-            ActionKind::Deploy { image } => self.deploy(image, within).await,
-            ActionKind::Boot { until } => self.boot(until.as_deref(), within).await,
+            ActionKind::Power { op } => self.power(*op, timeout).await,
+            ActionKind::Reset => self.reset(timeout).await,
+            ActionKind::Deploy { image } => self.deploy(image, timeout).await,
+            ActionKind::Boot { until } => self.boot(until.as_deref(), timeout).await,
             ActionKind::Expect { console, any, reject } => {
-                let patience = BoardTimeout::new(&self.board, within);
-                let matched = self.expect(console.as_ref(), any, reject, patience).await?;
+                let board_timeout = BoardTimeout::new(&self.board, timeout);
+                let matched = self.expect(console.as_ref(), any, reject, board_timeout).await?;
                 Ok(format!("`{}` at offset {}", any[matched.pattern], matched.start))
             }
-            ActionKind::Send { console, bytes } => self.send(console.as_ref(), bytes, within).await,
-            ActionKind::WaitForResults { .. } => self.wait_for_results(within).await,
+            ActionKind::Send { console, bytes } => {
+                self.send(console.as_ref(), bytes, timeout).await
+            }
+            ActionKind::WaitForResults { .. } => self.wait_for_results(timeout).await,
             ActionKind::HostCommand { argv, exit_code } => {
                 self.host_command(action, argv, *exit_code).await
             }
             ActionKind::Assert { console, pattern, assertion } => {
-                self.assert(console.as_ref(), pattern, *assertion, within).await
+                self.assert(console.as_ref(), pattern, *assertion, timeout).await
             }
             ActionKind::Sleep { duration } => {
                 let board = Arc::clone(&self.board);

@@ -47,7 +47,7 @@ pub(super) async fn pulse(board: &Board) -> std::convert::Infallible {
 /// One wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BoardTimeout {
-    within: Duration,
+    timeout: Duration,
     /// When it is over, if no time is lost.
     until: Instant,
     /// What had been lost when it began.
@@ -56,14 +56,14 @@ pub(super) struct BoardTimeout {
 
 impl BoardTimeout {
     /// Begins to wait.
-    pub(super) fn new(board: &Board, within: Duration) -> Self {
-        Self { within, until: Instant::now() + within, lost: board.time_lost() }
+    pub(super) fn new(board: &Board, timeout: Duration) -> Self {
+        Self { timeout, until: Instant::now() + timeout, lost: board.time_lost() }
     }
 
     /// Begins a wait that is a part of this one.
-    pub(super) fn part(&self, board: &Board, within: Duration) -> Self {
+    pub(super) fn part(&self, board: &Board, timeout: Duration) -> Self {
         let left = self.until(board).saturating_duration_since(Instant::now());
-        Self::new(board, within.min(left))
+        Self::new(board, timeout.min(left))
     }
 
     /// Returns when it is over, by what is known now.
@@ -90,9 +90,9 @@ impl BoardTimeout {
         if lost < self.most() {
             return failure;
         }
-        let (lost, within) = (lost.as_secs_f64(), self.within);
+        let (lost, timeout) = (lost.as_secs_f64(), self.timeout);
         let detail = format!(
-            "the board could not run for {lost:.1} s of a wait for {within:?}, so it proves \
+            "the board could not run for {lost:.1} s of a wait for {timeout:?}, so it proves \
              nothing: {}",
             failure.detail
         );
@@ -107,7 +107,7 @@ impl BoardTimeout {
     }
 
     fn most(&self) -> Duration {
-        self.within.saturating_mul(MOST).max(LEAST)
+        self.timeout.saturating_mul(MOST).max(LEAST)
     }
 }
 
@@ -144,11 +144,11 @@ mod tests {
     /// Returns how long a wait of three seconds takes.
     async fn wait(board: &Board, stands: Duration) -> (Duration, BoardTimeout) {
         let began = Instant::now();
-        let patience = BoardTimeout::new(board, SECOND * 3);
+        let board_timeout = BoardTimeout::new(board, SECOND * 3);
         advance(SECOND * 2).await;
         stand(board, stands);
-        patience.run_out(board).await;
-        (began.elapsed(), patience)
+        board_timeout.run_out(board).await;
+        (began.elapsed(), board_timeout)
     }
 
     #[tokio::test(start_paused = true)]
@@ -162,19 +162,19 @@ mod tests {
             (SECOND * 12, SECOND * 15, Cause::RigUnhealthy),
             (SECOND * 900, SECOND * 15, Cause::RigUnhealthy),
         ] {
-            let (took, patience) = wait(&board, stands).await;
+            let (took, board_timeout) = wait(&board, stands).await;
             assert!(took >= takes && took < takes + SECOND, "{stands:?}: {took:?}");
-            assert_eq!(patience.judged(&board, missed()).cause, cause, "{stands:?}");
+            assert_eq!(board_timeout.judged(&board, missed()).cause, cause, "{stands:?}");
         }
         let whole = BoardTimeout::new(&board, SECOND * 3);
-        assert_eq!(whole.part(&board, SECOND * 9).within, SECOND * 3);
-        assert_eq!(whole.part(&board, SECOND).within, SECOND);
+        assert_eq!(whole.part(&board, SECOND * 9).timeout, SECOND * 3);
+        assert_eq!(whole.part(&board, SECOND).timeout, SECOND);
     }
 
     #[tokio::test(start_paused = true)]
     async fn time_in_which_jig_stood_still_does_not_count_either() {
         let board = board();
-        let patience = BoardTimeout::new(&board, SECOND * 3);
+        let board_timeout = BoardTimeout::new(&board, SECOND * 3);
         let felt = timeout(SECOND / 2, pulse(&board)).await;
         assert!(felt.is_err() && board.time_lost().1.is_zero());
         let freeze = async {
@@ -192,6 +192,6 @@ mod tests {
         assert_eq!(board.standstill().latest, late);
         // The board's own loss of the same time is no further one.
         stand(&board, SECOND * 9);
-        assert_eq!(patience.lost(&board), late);
+        assert_eq!(board_timeout.lost(&board), late);
     }
 }

@@ -9,7 +9,6 @@ use jig_model::protocol::{
     BindContext, BoardSink as _, DriverError, DriverFactory, PowerState, ProcessLedger, Protocols,
 };
 use jig_model::rig_file::Place;
-use tokio::time::timeout;
 
 use super::board::{Board, EventSink};
 use super::consoles::Consoles;
@@ -83,8 +82,10 @@ impl Bound {
         let off = match &mut self.protocols.power {
             Some(power) if self.board.facts().power == Some(PowerState::On) => {
                 self.board.facts().switching = true;
-                let within = power.off_within();
-                timeout(within, power.off()).await.unwrap_or_else(|_| Err(late(within)))
+                let timeout = power.off_timeout();
+                tokio::time::timeout(timeout, power.off())
+                    .await
+                    .unwrap_or_else(|_| Err(late(timeout)))
             }
             _ => Ok(()),
         };
@@ -98,7 +99,7 @@ impl Bound {
     }
 }
 
-fn late(within: Duration) -> DriverError {
-    let message = format!("the board's power could not be taken within {within:?}");
+fn late(timeout: Duration) -> DriverError {
+    let message = format!("the board's power could not be taken within {timeout:?}");
     DriverError::new(jig_model::Cause::PowerFailed, message)
 }

@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_millis(50);
 
 /// A handler that goes on printing is read no longer than this: a register dump and a
 /// backtrace of 4 KiB take 0.4 s on a real transport at 115200 baud.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long one health check may take; each has its own, shorter limit.
 const HEALTH: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ pub(super) async fn drain(board: &Board) {
     let faulted = board.facts().incidents.iter().any(is_fault);
     let Some(line) = board.lines.get(&board.primary).filter(|_| faulted) else { return };
     let mut state = line.handle.state();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     // Quiet, closed, or out of patience: each ends it.
     while let Ok(Ok(Ok(()))) = timeout_at(deadline, timeout(QUIET, state.changed())).await {}
 }

@@ -15,7 +15,6 @@ use jig_model::protocol::{
 use jig_model::rig_file::Place;
 use jig_model::{Cause, ConsoleName, RunEvent, Verdict, chain};
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use super::actions::{Actions, lied};
 use super::board::{Board, EventSink};
@@ -341,13 +340,13 @@ async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
     let Some(power) = &mut actions.protocols.power else { return Ok(()) };
     actions.board.facts().switching = true;
     let before = actions.board.powered();
-    let within = power.off_within();
-    match timeout(within, power.off()).await {
+    let timeout = power.off_timeout();
+    match tokio::time::timeout(timeout, power.off()).await {
         Ok(Ok(())) if !actions.board.obeyed(PowerOp::Off, before) => Err(lied(PowerOp::Off)),
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(ActionFailure::new(error.cause, chain(&error))),
         Err(_) => {
-            let detail = format!("the board's power could not be taken within {within:?}");
+            let detail = format!("the board's power could not be taken within {timeout:?}");
             Err(ActionFailure::new(Cause::PowerFailed, detail))
         }
     }

@@ -30,7 +30,7 @@ use crate::workflow::{ActionFailure, CancelToken};
 /// seconds.
 ///
 /// The scripted debug port of the tests answers at once or never.
-const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 20_000 });
+const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 20_000 });
 
 /// Longest summary, sentence and name in characters, and most frames, sentences and
 /// registers: more than people read, and all of it is written by whoever built the image.
@@ -127,10 +127,10 @@ impl Desk<'_> {
         let asked = tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err("somebody asked to stop".to_owned()),
-            asked = timeout(PATIENCE, debug.post_mortem(&request)) => match asked {
+            asked = timeout(TIMEOUT, debug.post_mortem(&request)) => match asked {
                 Ok(Ok(told)) => Ok(told),
                 Ok(Err(error)) => Err(chain(&error)),
-                Err(_) => Err(format!("the debug port took longer than {PATIENCE:?}")),
+                Err(_) => Err(format!("the debug port took longer than {TIMEOUT:?}")),
             },
         };
         let kept = match asked {

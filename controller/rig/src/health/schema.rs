@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x6a69_6768;
 
 /// How long other processes may have the store. One note takes some milliseconds and a disk's
 /// flush; a hundred of them that come at once are through within seconds.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long SQLite itself waits before it says that the store is in use.
 const BUSY: Duration = Duration::from_secs(1);
@@ -139,7 +139,7 @@ pub(super) fn retried<T>(
                 if matches!(
                     error.sqlite_error_code(),
                     Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-                ) && began.elapsed() < PATIENCE =>
+                ) && began.elapsed() < TIMEOUT =>
             {
                 std::thread::sleep(PAUSE);
             }

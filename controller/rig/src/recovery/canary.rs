@@ -17,7 +17,7 @@ use crate::store::KnownGood;
 pub const LONGEST: Duration = Duration::from_secs(10);
 
 /// A canary has ten times as long as it took when it passed: on a busy host it is slower.
-const PATIENCE: u32 = 10;
+const TIMEOUT: u32 = 10;
 const LEAST: Duration = Duration::from_secs(5);
 const MOST: Duration = Duration::from_secs(60);
 
@@ -54,12 +54,12 @@ pub fn canary_plan(known: &KnownGood) -> Plan {
     // A pattern that an earlier version could compile and this one cannot: the report decides.
     let until = known.until.as_deref().and_then(|text| Pattern::new(text).ok());
     let took = Duration::from_millis(known.took_ms);
-    declared_plan(until, took.saturating_mul(PATIENCE))
+    declared_plan(until, took.saturating_mul(TIMEOUT))
 }
 
 /// Returns the plan by which a declared canary is run.
-pub fn declared_plan(until: Option<Pattern>, within: Duration) -> Plan {
-    default_plan(true, until, within.clamp(LEAST, MOST))
+pub fn declared_plan(until: Option<Pattern>, timeout: Duration) -> Plan {
+    default_plan(true, until, timeout.clamp(LEAST, MOST))
 }
 
 /// Returns the plan that puts a plan's images on a board and does nothing else; none if it

@@ -53,13 +53,13 @@ const PROOF: Duration = Duration::from_secs(90);
 
 /// Returns how long a ladder takes at most: each step and its proof, or the time that a ladder
 /// is given.
-pub fn ladder_timeout(rungs: &[Rung], within: Duration) -> Duration {
+pub fn ladder_timeout(rungs: &[Rung], timeout: Duration) -> Duration {
     let taken = rungs.iter().filter(|rung| rung.skip.is_none());
     let longest = taken.map(|rung| {
         let proof = if rung.step == RecoveryStep::OutOfService { Duration::ZERO } else { PROOF };
         Duration::from_millis(rung.budget_ms).saturating_add(proof)
     });
-    longest.fold(Duration::ZERO, Duration::saturating_add).min(within)
+    longest.fold(Duration::ZERO, Duration::saturating_add).min(timeout)
 }
 
 /// Runs until a step is proven to have recovered, the ladder or the time is at its end, or
@@ -67,16 +67,16 @@ pub fn ladder_timeout(rungs: &[Rung], within: Duration) -> Duration {
 pub async fn run_ladder(
     cause: Cause,
     rungs: &[Rung],
-    within: Duration,
+    timeout: Duration,
     dut_recovery: &mut dyn StepActions,
     cancel: &CancelToken,
 ) -> LadderOutcome {
     let began = Instant::now();
-    let end = began + within;
+    let end = began + timeout;
     dut_recovery.tell(RecoveryEvent::Began {
         cause,
         ladder: rungs.to_vec(),
-        within_ms: millis(within),
+        timeout_ms: millis(timeout),
     });
     let mut recovered_by = None;
     let mut cancelled = false;
@@ -86,7 +86,7 @@ pub async fn run_ladder(
     let mut next = rungs.next().map(|rung| (rung, Instant::now()));
     while let Some((rung, first)) = next {
         if Instant::now() >= end {
-            detail = format!("the time for it ({within:?}) was over; last: {detail}");
+            detail = format!("the time for it ({timeout:?}) was over; last: {detail}");
             break;
         }
         let since = Instant::now();
@@ -186,7 +186,7 @@ mod tests {
         hangs: Vec<RecoveryStep>,
         proof_hangs: bool,
         /// Waiting helps, if it lasts this long.
-        patience: Option<Duration>,
+        wait_timeout: Option<Duration>,
         told: Vec<RecoveryEvent>,
         done: Vec<RecoveryStep>,
         stop_at: Option<(RecoveryStep, CancelToken)>,
@@ -220,7 +220,7 @@ mod tests {
             })
         }
         fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {
-            let most = self.patience.filter(|_| step == RecoveryStep::Wait)?;
+            let most = self.wait_timeout.filter(|_| step == RecoveryStep::Wait)?;
             (spent < most).then_some(Duration::from_secs(1))
         }
         fn tell(&mut self, event: RecoveryEvent) {
@@ -241,10 +241,10 @@ mod tests {
         ladder(&Recovery::default(), &means)
     }
 
-    async fn run_ladder_with(patient: &mut Patient, within: u64) -> LadderOutcome {
+    async fn run_ladder_with(patient: &mut Patient, timeout: u64) -> LadderOutcome {
         let cancel = patient.stop_at.as_ref().map_or_else(CancelToken::new, |(_, c)| c.clone());
-        let within = Duration::from_secs(within);
-        run_ladder(Cause::ProbeLost, &all(), within, patient, &cancel).await
+        let timeout = Duration::from_secs(timeout);
+        run_ladder(Cause::ProbeLost, &all(), timeout, patient, &cancel).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -285,12 +285,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_step_that_may_help_the_next_time_is_taken_again_for_a_while() {
-        for (patience, recovered) in [(None, false), (Some(1), false), (Some(2), true)] {
-            let patience = patience.map(Duration::from_secs);
+        for (wait_timeout, recovered) in [(None, false), (Some(1), false), (Some(2), true)] {
+            let wait_timeout = wait_timeout.map(Duration::from_secs);
             let recovered_by = Some(RecoveryStep::Wait);
-            let mut patient = Patient { recovered_by, patience, ..Patient::default() };
+            let mut patient = Patient { recovered_by, wait_timeout, ..Patient::default() };
             let outcome = run_ladder_with(&mut patient, 600).await;
-            assert_eq!(outcome.recovered_by.is_some(), recovered, "{patience:?}");
+            assert_eq!(outcome.recovered_by.is_some(), recovered, "{wait_timeout:?}");
             // Each time it is told, and has its proof.
             let told = |event: &&RecoveryEvent| {
                 matches!(event, RecoveryEvent::Proof { step: RecoveryStep::Wait, .. })
@@ -298,17 +298,17 @@ mod tests {
             let waits = patient.done.iter().filter(|step| **step == RecoveryStep::Wait).count();
             assert_eq!(patient.told.iter().filter(told).count(), waits);
         }
-        let (cancel, patience) = (CancelToken::new(), Some(Duration::from_secs(500)));
-        let mut patient = Patient { patience, ..Patient::default() };
+        let (cancel, wait_timeout) = (CancelToken::new(), Some(Duration::from_secs(500)));
+        let mut patient = Patient { wait_timeout, ..Patient::default() };
         let half_a_minute = Duration::from_secs(30);
         let stops = async {
             tokio::time::sleep(half_a_minute).await;
             cancel.cancel();
             std::future::pending().await
         };
-        let (rungs, within) = (all(), Duration::from_secs(600));
+        let (rungs, timeout) = (all(), Duration::from_secs(600));
         let outcome = tokio::select! {
-            outcome = run_ladder(Cause::ProbeLost, &rungs, within, &mut patient, &cancel) => outcome,
+            outcome = run_ladder(Cause::ProbeLost, &rungs, timeout, &mut patient, &cancel) => outcome,
             never = stops => never,
         };
         assert_eq!((outcome.cancelled, outcome.took), (true, half_a_minute));
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_short_ladder_takes_less_than_it_is_given() {
         let emulated = Means { emulated: true, known_good: true, ..Means::default() };
-        let given = Recovery::default().within;
+        let given = Recovery::default().timeout;
         let rungs = ladder(&Recovery::default(), &emulated);
         let steps = RecoveryStep::RestartEmulator.budget() + RecoveryStep::Wait.budget();
         assert_eq!(ladder_timeout(&rungs, given), steps + PROOF * 2);

@@ -58,7 +58,7 @@ impl StepActions for DutRecovery<'_, '_> {
     fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {
         // Only waiting helps the more, the longer it lasts: whatever ends emulators, or keeps a
         // device away, may be over a moment later.
-        let goes_on = step == RecoveryStep::Wait && spent < self.patience();
+        let goes_on = step == RecoveryStep::Wait && spent < self.wait_timeout();
         goes_on.then(|| (spent / 2).clamp(LOOK / 2, LOOK * 4))
     }
 
@@ -232,7 +232,7 @@ impl DutRecovery<'_, '_> {
     }
 
     /// Returns how long it is waited for what passes by itself.
-    fn patience(&self) -> Duration {
+    fn wait_timeout(&self) -> Duration {
         if self.driver.seat.place.is_emulated() { HOST } else { BACK }
     }
 
@@ -240,7 +240,7 @@ impl DutRecovery<'_, '_> {
     /// all: the proof that follows tells.
     async fn comes_back(&mut self) {
         let place = Arc::clone(&self.driver.seat.place);
-        let until = Instant::now() + self.patience();
+        let until = Instant::now() + self.wait_timeout();
         while Instant::now() < until {
             // What was silent has time now, and may answer again.
             self.unanswered = 0;

@@ -42,7 +42,7 @@ pub trait Lab: Sync {
     /// Says who has it.
     fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>>;
     /// Returns how long it may take to cycle the power of a place's hub, if it can be.
-    fn hub_within(&self, place: &PlaceName) -> Option<Duration>;
+    fn hub_timeout(&self, place: &PlaceName) -> Option<Duration>;
     /// Takes the power of the hub that a place hangs on and gives it back, if nobody else is
     /// disturbed by it; says what was done.
     ///
@@ -65,7 +65,7 @@ impl Lab for NoLab {
     fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move { Err(format!("there is no place {place}")) })
     }
-    fn hub_within(&self, _place: &PlaceName) -> Option<Duration> {
+    fn hub_timeout(&self, _place: &PlaceName) -> Option<Duration> {
         None
     }
     fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {

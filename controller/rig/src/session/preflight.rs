@@ -32,7 +32,7 @@ const EACH: Duration = Duration::from_secs(5);
 /// How long what a run cannot do without is waited for: as long as for what it must write.
 ///
 /// The scripted checks of the tests do not change their mind.
-const WITHIN: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
+const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
 
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -90,7 +90,7 @@ async fn look(checks: StartChecks) -> Findings {
     if should.is_empty() {
         return Findings::default();
     }
-    let end = Instant::now() + WITHIN;
+    let end = Instant::now() + TIMEOUT;
     let mut must_not = failed(&mut must).await;
     while !must_not.is_empty() && Instant::now() < end {
         sleep(PAUSE).await;
@@ -180,8 +180,8 @@ impl RunDriver<'_> {
         words: String,
         notes: &mut Vec<String>,
     ) -> Option<Verdict> {
-        let (rungs, within) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
-        let outcome = self.run_ladder(cause, &rungs, within).await;
+        let (rungs, timeout) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
+        let outcome = self.run_ladder(cause, &rungs, timeout).await;
         match outcome.recovered_by {
             Some(step) => {
                 notes.push(format!("the rig was recovered by {step} before the test: {words}"));

@@ -64,8 +64,8 @@ pub(super) fn rungs(
         let start = rungs.iter().position(|rung| rung.step == from);
         rungs.drain(..start.unwrap_or(0));
     }
-    let within = ladder_timeout(&rungs, recovery.within);
-    (rungs, within)
+    let timeout = ladder_timeout(&rungs, recovery.timeout);
+    (rungs, timeout)
 }
 
 /// Returns the ladder by which a place is recovered without a test: a run could move to another
@@ -75,11 +75,11 @@ pub fn recovery_rungs(
     lab: &dyn Lab,
     from: Option<RecoveryStep>,
 ) -> (Vec<Rung>, Duration) {
-    let (mut rungs, within) = rungs(seat, &[], lab, from);
+    let (mut rungs, timeout) = rungs(seat, &[], lab, from);
     for rung in rungs.iter_mut().filter(|rung| rung.step == RecoveryStep::FailOver) {
         rung.skip = Some("a run would move to another place, which recovers nothing".to_owned());
     }
-    (rungs, within)
+    (rungs, timeout)
 }
 
 /// Proves that a place works, or runs its ladder until it does; recorded as a run.
@@ -114,7 +114,7 @@ pub async fn recover(
         Extent::From(step) => Some(step),
         Extent::Ask | Extent::Recover => None,
     };
-    let (rungs, within) = recovery_rungs(&seat, bench.lab, from);
+    let (rungs, timeout) = recovery_rungs(&seat, bench.lab, from);
     let patterns = Arc::new(RunPatterns::new(Arc::clone(&seat.profile)));
     let (plan, images) = (default_plan(false, None, Duration::ZERO), BTreeMap::new());
     let mut driver = RunDriver {
@@ -133,7 +133,7 @@ pub async fn recover(
         syncing: Vec::new(),
         recorder: recorder.clone(),
     };
-    let verdict = recover_place(&mut driver, &rungs, within, extent).instrument(span).await;
+    let verdict = recover_place(&mut driver, &rungs, timeout, extent).instrument(span).await;
     for log in std::mem::take(&mut driver.syncing) {
         // What a recovery printed explains it; that it survives a power cut is not needed.
         let _ = log.done().await;
@@ -144,7 +144,7 @@ pub async fn recover(
 async fn recover_place(
     driver: &mut RunDriver<'_>,
     rungs: &[Rung],
-    within: Duration,
+    timeout: Duration,
     extent: Extent,
 ) -> Verdict {
     let mut found = None;
@@ -158,7 +158,7 @@ async fn recover_place(
         }
         found = Some(format!("before: {}", proof.detail));
     }
-    let outcome = driver.run_ladder(Cause::RigUnhealthy, rungs, within).await;
+    let outcome = driver.run_ladder(Cause::RigUnhealthy, rungs, timeout).await;
     let verdict = match outcome.recovered_by {
         Some(step) => {
             let words = format!("works again, by {step}: {}", outcome.detail);

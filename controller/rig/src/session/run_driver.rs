@@ -113,20 +113,20 @@ impl RunDriver<'_> {
         for log in std::mem::take(&mut self.syncing) {
             drop(log.done().await);
         }
-        let (rungs, within) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
-        self.run_ladder(cause, &rungs, within).await
+        let (rungs, timeout) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
+        self.run_ladder(cause, &rungs, timeout).await
     }
 
     pub(super) async fn run_ladder(
         &mut self,
         cause: Cause,
         rungs: &[Rung],
-        within: Duration,
+        timeout: Duration,
     ) -> LadderOutcome {
         let cancel = self.cancel.clone();
         let place = self.seat.place.name.clone();
         let mut recovery = DutRecovery::new(self, false);
-        let outcome = run_ladder(cause, rungs, within, &mut recovery, &cancel).await;
+        let outcome = run_ladder(cause, rungs, timeout, &mut recovery, &cancel).await;
         // A place that the run had to leave was not recovered.
         let recovered_by = outcome.recovered_by.filter(|_| self.seat.place.name == place);
         self.recorder.ladder_ended(
@@ -177,7 +177,7 @@ impl RunDriver<'_> {
                 self.events.emit(RunEvent::Note { text });
                 return Ok(None);
             };
-            let plan = declared_plan(canary.until.clone(), canary.within);
+            let plan = declared_plan(canary.until.clone(), canary.timeout);
             let name = format!("canary.{}", read.image.format.extension());
             (plan, read, name)
         } else {
@@ -392,7 +392,7 @@ pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means
         resets: seat.place.resets(),
         outlet: seat.outlet,
         known_good: emulated || seat.canary.is_some(),
-        hub: lab.hub_within(&seat.place.name),
+        hub: lab.hub_timeout(&seat.place.name),
         equivalents: spare.map(|spare| spare.place.name.clone()).collect(),
     }
 }

@@ -11,7 +11,7 @@ use crate::store::StoreError;
 
 /// How long is waited: a log that is rotated, a build that ends. Who has to free the disk by
 /// hand takes longer than anybody wants to wait.
-const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause between two tries, each of which takes a fraction of a millisecond.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -40,7 +40,7 @@ pub(super) async fn retried<T, E: Passing + std::fmt::Display>(
         };
         let end = *end.get_or_insert_with(|| {
             tracing::warn!(%error, "waiting for room or handles on this machine");
-            Instant::now() + WITHIN
+            Instant::now() + TIMEOUT
         });
         if Instant::now() >= end {
             return Err(error);
@@ -74,6 +74,6 @@ mod tests {
         assert_eq!(retried(|| Err::<(), _>(Full(false))).await, Err(Full(false)));
         let began = Instant::now();
         assert_eq!(retried(|| Err::<(), _>(Full(true))).await, Err(Full(true)));
-        assert!(began.elapsed() >= WITHIN);
+        assert!(began.elapsed() >= TIMEOUT);
     }
 }

@@ -216,10 +216,10 @@ impl Places {
     pub async fn lock_within(
         &self,
         place: &PlaceName,
-        within: Duration,
+        timeout: Duration,
         mut waiting: impl FnMut(Option<&Holder>),
     ) -> Result<PlaceLock, PlaceLockError> {
-        let deadline = Instant::now() + within;
+        let deadline = Instant::now() + timeout;
         let mut told: Option<Option<Holder>> = None;
         loop {
             let held = match self.try_lock(place) {

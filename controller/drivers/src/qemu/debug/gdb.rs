@@ -220,18 +220,18 @@ impl Gdb {
         Ok(())
     }
 
-    /// Performs packets and executes one instruction, in one write. After `patience` the
+    /// Performs packets and executes one instruction, in one write. After `timeout` the
     /// instruction is given up, as one that waits for an interrupt must be.
     ///
     /// # Errors
     /// A packet is refused, or the channel fails.
-    pub fn step(&mut self, before: Packets, patience: Duration) -> Result<Stop, ChannelError> {
+    pub fn step(&mut self, before: Packets, timeout: Duration) -> Result<Stop, ChannelError> {
         let Packets { mut bytes, count } = before;
         frame(&mut bytes, b"s");
         self.send(&bytes, count + 1)?;
         self.owed_answers = count;
         let began = Instant::now();
-        let stop = self.wait(patience)?;
+        let stop = self.wait(timeout)?;
         self.stats.time += began.elapsed();
         match stop {
             Some(stop) => Ok(stop),
@@ -239,12 +239,12 @@ impl Gdb {
         }
     }
 
-    /// Waits for a running machine to stop; nothing if it has not within `patience`.
+    /// Waits for a running machine to stop; nothing if it has not within `timeout`.
     ///
     /// # Errors
     /// The channel fails.
-    pub fn wait(&mut self, patience: Duration) -> Result<Option<Stop>, ChannelError> {
-        let deadline = Instant::now() + patience;
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<Stop>, ChannelError> {
+        let deadline = Instant::now() + timeout;
         let Some(packet) = self.packet(deadline)? else { return Ok(None) };
         Stop::parse(&packet).map(Some).ok_or_else(|| garbled(&packet))
     }
@@ -397,7 +397,7 @@ fn unhex(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn late(what: &[u8]) -> ChannelError {
-    ChannelError::TimedOut { channel: NAME, what: quote(what), within: ANSWER }
+    ChannelError::TimedOut { channel: NAME, what: quote(what), timeout: ANSWER }
 }
 
 fn refused(what: &[u8], answer: &[u8]) -> ChannelError {

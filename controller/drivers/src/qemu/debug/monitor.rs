@@ -92,8 +92,8 @@ impl DebugMonitor {
         }
     }
 
-    fn answer(&mut self, command: &str, within: Duration) -> Result<Value, ChannelError> {
-        let deadline = Instant::now() + within;
+    fn answer(&mut self, command: &str, timeout: Duration) -> Result<Value, ChannelError> {
+        let deadline = Instant::now() + timeout;
         loop {
             let Some(message) = self.hear(deadline, command)? else { continue };
             if let Some(error) = message.get("error") {
@@ -156,6 +156,6 @@ impl DebugMonitor {
     }
 }
 
-fn late(what: &str, within: Duration) -> ChannelError {
-    ChannelError::TimedOut { channel: NAME, what: what.to_owned(), within }
+fn late(what: &str, timeout: Duration) -> ChannelError {
+    ChannelError::TimedOut { channel: NAME, what: what.to_owned(), timeout }
 }

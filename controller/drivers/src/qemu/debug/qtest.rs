@@ -227,7 +227,7 @@ impl Qtest {
 }
 
 fn late(what: &[u8]) -> ChannelError {
-    ChannelError::TimedOut { channel: NAME, what: quote(what.trim_ascii_end()), within: ANSWER }
+    ChannelError::TimedOut { channel: NAME, what: quote(what.trim_ascii_end()), timeout: ANSWER }
 }
 
 fn garbled(line: &str) -> ChannelError {

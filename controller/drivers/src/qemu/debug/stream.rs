@@ -19,14 +19,14 @@ pub enum ChannelError {
         channel: &'static str,
     },
     /// No answer in time.
-    #[error("the emulator's {channel} channel did not answer {what} within {within:?}")]
+    #[error("the emulator's {channel} channel did not answer {what} within {timeout:?}")]
     TimedOut {
         /// `gdb`, `qtest` or `monitor`.
         channel: &'static str,
         /// The command, cut short.
         what: String,
         /// How long was waited.
-        within: Duration,
+        timeout: Duration,
     },
     /// The emulator refused a command. The channel goes on working.
     #[error("the emulator's {channel} channel refused {what}: {answer}")]

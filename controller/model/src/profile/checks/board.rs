@@ -287,7 +287,7 @@ pub(super) fn stages_have_one_probe(subject: &Subject<'_>, check: &'static str) 
 }
 
 /// Reports a value outside its range.
-pub(super) fn within<T: PartialOrd>(
+pub(super) fn in_range<T: PartialOrd>(
     subject: &Subject<'_>,
     check: &'static str,
     value: Option<&Located<T>>,
@@ -311,23 +311,23 @@ pub(super) fn show_duration(duration: &Duration) -> String {
 
 pub(super) fn stage_times_are_sane(subject: &Subject<'_>, check: &'static str) {
     for stage in subject.stages() {
-        within(subject, check, stage.value.timeout.as_ref(), &WAIT_RANGE, show_duration);
+        in_range(subject, check, stage.value.timeout.as_ref(), &WAIT_RANGE, show_duration);
     }
 }
 
 pub(super) fn limits_are_sane(subject: &Subject<'_>, check: &'static str) {
     let Some(limits) = subject.raw.limits.as_ref().map(|limits| &limits.value) else { return };
     let flood = limits.flood.clone().map(|flood| flood.map(|size| size.0));
-    within(subject, check, flood.as_ref(), &STORM_RANGE, |size| format!("{size} bytes"));
-    within(subject, check, limits.boot_loop.as_ref(), &BOOT_LOOP_RANGE, u32::to_string);
-    within(subject, check, limits.settle.as_ref(), &SETTLE_RANGE, show_duration);
-    within(subject, check, limits.silence.as_ref(), &WAIT_RANGE, show_duration);
+    in_range(subject, check, flood.as_ref(), &STORM_RANGE, |size| format!("{size} bytes"));
+    in_range(subject, check, limits.boot_loop.as_ref(), &BOOT_LOOP_RANGE, u32::to_string);
+    in_range(subject, check, limits.settle.as_ref(), &SETTLE_RANGE, show_duration);
+    in_range(subject, check, limits.silence.as_ref(), &WAIT_RANGE, show_duration);
 }
 
 pub(super) fn health_is_sane(subject: &Subject<'_>, check: &'static str) {
     let Some(health) = subject.raw.health.as_ref().map(|health| &health.value) else { return };
-    within(subject, check, health.interval.as_ref(), &INTERVAL_RANGE, show_duration);
-    within(subject, check, health.clock_skew.as_ref(), &SKEW_RANGE, show_duration);
+    in_range(subject, check, health.interval.as_ref(), &INTERVAL_RANGE, show_duration);
+    in_range(subject, check, health.clock_skew.as_ref(), &SKEW_RANGE, show_duration);
     let Some(checks) = &health.checks else { return };
     if checks.value.is_empty() {
         let help = "name some, or remove the line to have all that fit the place";

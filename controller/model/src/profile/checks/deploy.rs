@@ -108,7 +108,7 @@ pub(super) fn progress_is_captured(subject: &Subject<'_>, check: &'static str) {
 
 pub(super) fn time_is_sane(subject: &Subject<'_>, check: &'static str) {
     let timeout = subject.deploy().and_then(|deploy| deploy.timeout.as_ref());
-    super::board::within(subject, check, timeout, &WAIT_RANGE, super::board::show_duration);
+    super::board::in_range(subject, check, timeout, &WAIT_RANGE, super::board::show_duration);
 }
 
 /// An argument list as it is written.

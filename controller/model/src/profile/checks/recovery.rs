@@ -1,7 +1,7 @@
 //! Checks of how the rig is recovered.
 
 use super::Subject;
-use super::board::{show_duration, within};
+use super::board::{in_range, show_duration};
 use crate::document::Located;
 use crate::profile::limits::{LONG_OFF_RANGE, MAX_RECOVERIES_RANGE, WAIT_RANGE};
 use crate::profile::raw::RawRecovery;
@@ -23,10 +23,16 @@ pub(super) fn steps_come_once(subject: &Subject<'_>, check: &'static str) {
 
 pub(super) fn numbers_are_sane(subject: &Subject<'_>, check: &'static str) {
     let Some(recovery) = recovery(subject) else { return };
-    within(subject, check, recovery.max_recoveries.as_ref(), &MAX_RECOVERIES_RANGE, u32::to_string);
+    in_range(
+        subject,
+        check,
+        recovery.max_recoveries.as_ref(),
+        &MAX_RECOVERIES_RANGE,
+        u32::to_string,
+    );
     let times: [(Option<&Located<_>>, _); 2] =
-        [(recovery.within.as_ref(), &WAIT_RANGE), (recovery.long_off.as_ref(), &LONG_OFF_RANGE)];
+        [(recovery.timeout.as_ref(), &WAIT_RANGE), (recovery.long_off.as_ref(), &LONG_OFF_RANGE)];
     for (time, range) in times {
-        within(subject, check, time, range, show_duration);
+        in_range(subject, check, time, range, show_duration);
     }
 }

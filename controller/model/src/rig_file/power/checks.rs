@@ -40,10 +40,10 @@ const KINDS: &[&str] = &[
 pub(in super::super) fn check_device(power: &Located<RawPower>, findings: &Findings) {
     one_kind(power, findings);
     let raw = &power.value;
-    within(&raw.min_interval, &MIN_INTERVAL, "at most \"60s\"", findings);
-    within(&raw.off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
-    within(&raw.timeout, &TIMEOUT, "\"50ms\" to \"1h\"", findings);
-    within(&raw.settle, &SETTLE, "at most \"10m\"", findings);
+    in_range(&raw.min_interval, &MIN_INTERVAL, "at most \"60s\"", findings);
+    in_range(&raw.off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
+    in_range(&raw.timeout, &TIMEOUT, "\"50ms\" to \"1h\"", findings);
+    in_range(&raw.settle, &SETTLE, "at most \"10m\"", findings);
     if let Some(command) = &raw.command {
         let (set, status) = (&command.value.set, &command.value.status);
         argv(set.as_ref(), true, findings);
@@ -109,7 +109,7 @@ pub(in super::super) fn check_outlet(
     findings: &Findings,
 ) {
     let raw = &power.value;
-    within(&raw.off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
+    in_range(&raw.off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
     named(&raw.device, &raw.outlet, power.at(), devices, findings);
     let Some(sense) = &raw.sense else { return };
     let RawSense::Outlet(other) = &sense.value else { return };
@@ -132,7 +132,7 @@ pub(in super::super) fn check_reset_outlet(
     devices: &Devices,
     findings: &Findings,
 ) {
-    within(off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
+    in_range(off_time, &OFF_TIME, "\"1ms\" to \"1h\"", findings);
     if device.is_none() {
         let help = "add `device = \"...\"`, the name of a [[power]]";
         findings.add("rig::reset", at, "which device switches this outlet?", help);
@@ -225,7 +225,7 @@ fn one_kind(power: &Located<RawPower>, findings: &Findings) {
     findings.add("rig::power-kind", power.at(), message, help);
 }
 
-fn within(
+fn in_range(
     time: &Option<Located<Duration>>,
     range: &RangeInclusive<Duration>,
     help: &str,

@@ -328,12 +328,12 @@ fn describe(channels: &mut DebugChannels) -> Result<(MemoryMap, StubNumbers), Ch
 
 /// How long a step may take. Only an instruction that waits for something takes longer than
 /// microseconds, and a host that is busy with others.
-const STEP_PATIENCE: Duration = Duration::from_secs(10);
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an instruction that waits for an interrupt is stepped before it is given up: well
 /// under the 100 ms a debugger grants a step.
-const WAITING_STEP_PATIENCE: Duration = Duration::from_millis(30);
+const WAITING_STEP_TIMEOUT: Duration = Duration::from_millis(30);
 
 /// How long a read of the run state waits for a running core to stop. Debuggers poll it in a
 /// tight loop while a flash algorithm works; waiting here gives the emulator the processor.
-const POLL_PATIENCE: Duration = Duration::from_millis(1);
+const POLL_TIMEOUT: Duration = Duration::from_millis(1);

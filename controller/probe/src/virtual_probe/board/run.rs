@@ -6,9 +6,7 @@ use jig_drivers::qemu::debug::{Access, DebugMonitor, Stop};
 
 use super::registers::{LR, PC, SP, XPSR};
 use super::system_space::fault_cause;
-use super::{
-    Board, BusError, POLL_PATIENCE, Peeked, RunState, STEP_PATIENCE, WAITING_STEP_PATIENCE,
-};
+use super::{Board, BusError, POLL_TIMEOUT, Peeked, RunState, STEP_TIMEOUT, WAITING_STEP_TIMEOUT};
 
 /// Instructions that may wait for as long as they like.
 const WFE: u16 = 0xbf20;
@@ -116,10 +114,10 @@ impl Board {
         }
         let pc = self.general()?[PC];
         let waits = matches!(self.instruction(pc)?, Some(WFE | WFI));
-        let patience = if waits { WAITING_STEP_PATIENCE } else { STEP_PATIENCE };
+        let timeout = if waits { WAITING_STEP_TIMEOUT } else { STEP_TIMEOUT };
         let packets = self.flush();
         self.stats.steps += 1;
-        self.with_gdb(|gdb| gdb.step(packets, patience)).map(drop)
+        self.with_gdb(|gdb| gdb.step(packets, timeout)).map(drop)
     }
 
     /// Halts a core that runs.
@@ -147,8 +145,8 @@ impl Board {
             return Ok(());
         }
         let began = Instant::now();
-        let patience = if wait { POLL_PATIENCE } else { Duration::ZERO };
-        let stop = self.with_gdb(|gdb| gdb.wait(patience));
+        let timeout = if wait { POLL_TIMEOUT } else { Duration::ZERO };
+        let stop = self.with_gdb(|gdb| gdb.wait(timeout));
         self.stats.waits += 1;
         self.stats.wait_time += began.elapsed();
         let stop = match stop {

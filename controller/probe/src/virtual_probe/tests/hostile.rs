@@ -10,8 +10,8 @@ use super::*;
 
 fn connect(bench: &Bench) -> UnixStream {
     let client = UnixStream::connect(bench.rig.path("probe")).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
-    client.set_write_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TIMEOUT)).unwrap();
+    client.set_write_timeout(Some(TIMEOUT)).unwrap();
     client
 }
 
@@ -60,7 +60,7 @@ fn a_second_client_waits_for_the_first() {
     second.write_all(IDENTIFY).unwrap();
     second.set_read_timeout(Some(Duration::from_millis(30))).unwrap();
     second.read_exact(&mut [0]).unwrap_err();
-    second.set_read_timeout(Some(PATIENCE)).unwrap();
+    second.set_read_timeout(Some(TIMEOUT)).unwrap();
     drop(first);
     let mut answer = vec![0; IDENTITY.len()];
     second.read_exact(&mut answer).unwrap();

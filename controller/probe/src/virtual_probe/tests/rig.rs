@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use super::super::VirtualBoard;
 
 /// How long anything may take that a test waits for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the consoles print, and which emulators run.
 #[derive(Default)]
@@ -117,7 +117,7 @@ impl Rig {
     /// Waits until the first console has printed a text so many times.
     pub(super) fn wait_for_text(&self, text: &str, times: usize) {
         let console = self.profile.primary_console().to_string();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut printed = self.seen.printed.lock().unwrap();
         loop {
             let bytes = printed.get(&console).map_or(&[][..], Vec::as_slice);
@@ -142,7 +142,7 @@ impl Rig {
 
     /// Waits until no emulator runs.
     pub(crate) fn wait_until_off(&self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut running = self.seen.running.lock().unwrap();
         while !running.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -159,7 +159,7 @@ impl Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_timeout(PATIENCE);
+            runtime.shutdown_timeout(TIMEOUT);
         }
     }
 }

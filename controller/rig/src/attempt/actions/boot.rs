@@ -17,24 +17,24 @@ impl Actions<'_> {
     pub(super) async fn boot(
         &mut self,
         until: Option<&str>,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<String, ActionFailure> {
-        let patience = BoardTimeout::new(&self.board, within);
+        let board_timeout = BoardTimeout::new(&self.board, timeout);
         let profile = Arc::clone(&self.profile);
         let mut reached = Vec::new();
         for stage in &profile.stages {
-            let patience = patience.part(&self.board, stage.timeout);
+            let board_timeout = board_timeout.part(&self.board, stage.timeout);
             let began = Instant::now();
             match &stage.probe {
                 StageProbe::Console(pattern) => {
                     let wanted = std::slice::from_ref(pattern);
-                    self.expect(None, wanted, &[], patience).await.map_err(|mut failed| {
+                    self.expect(None, wanted, &[], board_timeout).await.map_err(|mut failed| {
                         failed.detail = format!("boot stage {}: {}", stage.name, failed.detail);
                         failed
                     })?;
                 }
                 StageProbe::Banner { port, pattern } => {
-                    self.banner(&stage.name, port, pattern, patience).await?;
+                    self.banner(&stage.name, port, pattern, board_timeout).await?;
                 }
             }
             reached.push(format!("{} {:.1} s", stage.name, began.elapsed().as_secs_f64()));
@@ -50,7 +50,7 @@ impl Actions<'_> {
         stage: &str,
         port: &str,
         pattern: &Pattern,
-        patience: BoardTimeout,
+        board_timeout: BoardTimeout,
     ) -> Result<(), ActionFailure> {
         let address = self.board.facts().forwards.get(port).cloned();
         let Some(address) = address else {
@@ -63,12 +63,12 @@ impl Actions<'_> {
             biased;
             failure = abort_condition(&board) => return Err(failure),
             banner = self.host.banner(&address) => Some(banner),
-            () = patience.run_out(&board) => None,
+            () = board_timeout.run_out(&board) => None,
         };
         let Some(banner) = banner else {
             let detail = format!("boot stage {stage}: {address} said nothing in time");
             let failure = ActionFailure::new(Cause::ExpectMissed, detail);
-            return Err(patience.judged(&board, failure));
+            return Err(board_timeout.judged(&board, failure));
         };
         let mut scanner = crate::console::Scanner::new(&set, None);
         if scanner.scan(&banner).hits.is_empty() && scanner.finish().is_empty() {

@@ -25,7 +25,7 @@ impl Actions<'_> {
         console: Option<&ConsoleName>,
         any: &[Pattern],
         reject: &[Pattern],
-        patience: BoardTimeout,
+        board_timeout: BoardTimeout,
     ) -> Result<Matched, ActionFailure> {
         let console = self.console(console);
         let (any, reject) = (compile(any)?, compile(reject)?);
@@ -41,7 +41,7 @@ impl Actions<'_> {
                     None => pending().await,
                 }
             };
-            let until = if in_vain { Instant::now() } else { patience.until(&board) };
+            let until = if in_vain { Instant::now() } else { board_timeout.until(&board) };
             let outcome = tokio::select! {
                 biased;
                 failure = abort_condition(&board) => return Err(failure),
@@ -53,7 +53,8 @@ impl Actions<'_> {
             };
             // A wait that fails has consumed nothing, so it can simply go on.
             match outcome {
-                Err(ExpectError::TimedOut { .. }) if !in_vain && !patience.is_over(&board) => {}
+                Err(ExpectError::TimedOut { .. }) if !in_vain && !board_timeout.is_over(&board) => {
+                }
                 outcome => break outcome,
             }
         };
@@ -87,7 +88,7 @@ impl Actions<'_> {
         let range = ByteRange { file, start, end, text: detail.clone() };
         let timed_out = !in_vain && matches!(error, ExpectError::TimedOut { .. });
         let failure = ActionFailure { cause, detail, evidence: vec![range.evidence()] };
-        Err(if timed_out { patience.judged(&board, failure) } else { failure })
+        Err(if timed_out { board_timeout.judged(&board, failure) } else { failure })
     }
 
     /// Waits until the driver has said why the board went off, so that the judge knows.
@@ -112,19 +113,19 @@ impl Actions<'_> {
         &mut self,
         console: Option<&ConsoleName>,
         bytes: &[u8],
-        within: Duration,
+        timeout: Duration,
     ) -> Result<String, ActionFailure> {
         let console = self.console(console);
         let board = Arc::clone(&self.board);
         let Some(line) = board.lines.get(&console) else {
             return Err(no_console(&console));
         };
-        let patience = BoardTimeout::new(&board, within);
+        let board_timeout = BoardTimeout::new(&board, timeout);
         let sent = tokio::select! {
             biased;
             failure = abort_condition(&board) => return Err(failure),
             sent = line.handle.send(bytes) => Some(sent),
-            () = patience.run_out(&board) => None,
+            () = board_timeout.run_out(&board) => None,
         };
         match sent {
             Some(Ok(())) => Ok(format!("{} bytes", bytes.len())),
@@ -139,9 +140,9 @@ impl Actions<'_> {
             None => {
                 let n = bytes.len();
                 let detail =
-                    format!("the target did not take {n} bytes on {console} in {within:?}");
+                    format!("the target did not take {n} bytes on {console} in {timeout:?}");
                 let failure = ActionFailure::new(Cause::ExpectMissed, detail);
-                Err(patience.judged(&board, failure))
+                Err(board_timeout.judged(&board, failure))
             }
         }
     }
@@ -151,15 +152,15 @@ impl Actions<'_> {
         console: Option<&ConsoleName>,
         pattern: &Pattern,
         assertion: Assertion,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<String, ActionFailure> {
         let board = Arc::clone(&self.board);
-        let looked = timeout(within, self.look_back(console, pattern, assertion));
+        let looked = tokio::time::timeout(timeout, self.look_back(console, pattern, assertion));
         tokio::select! {
             biased;
             failure = abort_condition(&board) => Err(failure),
             looked = looked => looked.unwrap_or_else(|_| {
-                let detail = format!("the output could not be looked through within {within:?}");
+                let detail = format!("the output could not be looked through within {timeout:?}");
                 Err(ActionFailure::new(Cause::StorageFailed, detail))
             }),
         }

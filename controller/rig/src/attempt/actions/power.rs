@@ -6,7 +6,6 @@ use std::time::Duration;
 use jig_model::Cause;
 use jig_model::event::RunEvent;
 use jig_model::plan::PowerOp;
-use tokio::time::timeout;
 
 use super::{Actions, by_driver};
 use crate::attempt::abort_condition::ended;
@@ -29,7 +28,7 @@ impl Actions<'_> {
     pub(super) async fn power(
         &mut self,
         op: PowerOp,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<String, ActionFailure> {
         let Some(power) = &mut self.protocols.power else {
             return Err(ActionFailure::new(Cause::PowerFailed, "this place has no power control"));
@@ -46,29 +45,29 @@ impl Actions<'_> {
         };
         self.board.facts().switching = true;
         let before = self.board.powered();
-        let switched = timeout(within, switch).await;
+        let switched = tokio::time::timeout(timeout, switch).await;
         self.board.facts().switching = false;
         match switched {
             Ok(Ok(())) if !self.board.obeyed(op, before) => Err(lied(op)),
             Ok(Ok(())) => Ok(format!("power {op:?}").to_lowercase()),
             Ok(Err(error)) => Err(by_driver(&error)),
             Err(_) => {
-                let detail = format!("the board's power could not be switched within {within:?}");
+                let detail = format!("the board's power could not be switched within {timeout:?}");
                 Err(ActionFailure::new(Cause::PowerFailed, detail))
             }
         }
     }
 
-    pub(super) async fn reset(&mut self, within: Duration) -> Result<String, ActionFailure> {
+    pub(super) async fn reset(&mut self, timeout: Duration) -> Result<String, ActionFailure> {
         let Some(reset) = &mut self.protocols.reset else {
             return Err(ActionFailure::new(Cause::PowerFailed, "this place has no reset"));
         };
-        match timeout(within, reset.reset()).await {
+        match tokio::time::timeout(timeout, reset.reset()).await {
             Ok(Ok(())) => Ok("reset".to_owned()),
             // A target that is gone cannot be reset, and that is not the rig's doing.
             Ok(Err(error)) => Err(ended(&self.board).unwrap_or_else(|| by_driver(&error))),
             Err(_) => {
-                let detail = format!("the board could not be reset within {within:?}");
+                let detail = format!("the board could not be reset within {timeout:?}");
                 Err(ActionFailure::new(Cause::PowerFailed, detail))
             }
         }
@@ -77,7 +76,7 @@ impl Actions<'_> {
     pub(super) async fn deploy(
         &mut self,
         image: &Option<PathBuf>,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<String, ActionFailure> {
         let Some(flasher) = &mut self.protocols.flasher else {
             return Err(ActionFailure::new(Cause::DeployFailed, "this place cannot deploy images"));
@@ -89,7 +88,7 @@ impl Actions<'_> {
                 "the plan names an image that was not read",
             ));
         };
-        match timeout(within, flasher.deploy(image)).await {
+        match tokio::time::timeout(timeout, flasher.deploy(image)).await {
             Ok(Ok(report)) => {
                 self.board.emit(RunEvent::Deployed(report.clone()));
                 if report.method == BY_PROBE && report.read_back_sha256.is_none() {
@@ -106,7 +105,7 @@ impl Actions<'_> {
             }
             Ok(Err(error)) => Err(by_driver(&error)),
             Err(_) => {
-                let detail = format!("the image could not be deployed within {within:?}");
+                let detail = format!("the image could not be deployed within {timeout:?}");
                 Err(ActionFailure::new(Cause::DeployFailed, detail))
             }
         }

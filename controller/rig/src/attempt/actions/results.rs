@@ -33,7 +33,7 @@ async fn report_end(
     board: &Board,
     mut progress: watch::Receiver<Progress>,
     (boots, old): (usize, u32),
-    patience: &BoardTimeout,
+    board_timeout: &BoardTimeout,
 ) -> Result<ReportEnd, ActionFailure> {
     let in_vain = quiet_in_vain(board, &board.results, progress.clone());
     let ended = async {
@@ -45,7 +45,7 @@ async fn report_end(
         failure = abort_condition(board) => Err(failure),
         ended = ended => if ended { Ok(ReportEnd::Marker) } else { Err(unread()) },
         code = exit(board) => Ok(ReportEnd::Exit(code)),
-        () = patience.run_out(board) => Ok(ReportEnd::Overdue),
+        () = board_timeout.run_out(board) => Ok(ReportEnd::Overdue),
         () = in_vain => Ok(ReportEnd::InVain),
     }
 }
@@ -60,16 +60,16 @@ impl Actions<'_> {
     /// mean that it was not the end: the wait goes on, whoever looks and when.
     pub(super) async fn wait_for_results(
         &mut self,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<String, ActionFailure> {
         let board = Arc::clone(&self.board);
         let boots = board.boots();
-        let patience = BoardTimeout::new(&board, within);
+        let board_timeout = BoardTimeout::new(&board, timeout);
         // A report that an earlier wait of this boot has heard is not what this one is for.
         let old = if self.heard.0 == boots { self.heard.1 } else { 0 };
         loop {
-            match report_end(&board, self.progress(), (boots, old), &patience).await? {
-                ReportEnd::Overdue => return Err(patience.judged(&board, self.hang(within))),
+            match report_end(&board, self.progress(), (boots, old), &board_timeout).await? {
+                ReportEnd::Overdue => return Err(board_timeout.judged(&board, self.hang(timeout))),
                 ReportEnd::InVain => return Err(self.hang(QUIET)),
                 ReportEnd::Exit(code) => {
                     self.looked_at_everything().await?;
@@ -85,8 +85,8 @@ impl Actions<'_> {
             tokio::select! {
                 biased;
                 // One that is repeated for ever comes to no end either.
-                Ok(_) = goes_on => if patience.is_over(&board) {
-                    return Err(patience.judged(&board, self.hang(within)));
+                Ok(_) = goes_on => if board_timeout.is_over(&board) {
+                    return Err(board_timeout.judged(&board, self.hang(timeout)));
                 },
                 settled = self.settle() => {
                     settled?;
@@ -142,7 +142,7 @@ impl Actions<'_> {
         found(&board).map_or(Ok(()), Err)
     }
 
-    fn hang(&mut self, within: Duration) -> ActionFailure {
+    fn hang(&mut self, timeout: Duration) -> ActionFailure {
         let console = self.board.results.clone();
         let reporting = self.progress().borrow().reporting;
         let what = if reporting { "the report did not end" } else { "no report was seen" };
@@ -151,7 +151,7 @@ impl Actions<'_> {
             None => (String::new(), 0),
         };
         let (start, last) = self.last_bytes(&console, len);
-        let detail = format!("{what} within {within:?}; the last output is {last:?}");
+        let detail = format!("{what} within {timeout:?}; the last output is {last:?}");
         let range = ByteRange { file, start, end: len, text: "last output".to_owned() };
         ActionFailure { cause: Cause::Hang, detail, evidence: vec![range.evidence()] }
     }

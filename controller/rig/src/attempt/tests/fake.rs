@@ -159,7 +159,7 @@ pub(crate) struct Bench {
     pub(crate) on: Call,
     pub(crate) off: Call,
     /// How long switching off may take.
-    pub(crate) off_within: Duration,
+    pub(crate) off_timeout: Duration,
     pub(crate) reset: Call,
     pub(crate) deploy: Call,
     pub(crate) build_id: Option<&'static str>,
@@ -196,7 +196,7 @@ impl Bench {
             bind: Call::Works,
             on: Call::Works,
             off: Call::Works,
-            off_within: Duration::from_secs(30),
+            off_timeout: Duration::from_secs(30),
             reset: Call::Works,
             deploy: Call::Works,
             build_id: None,
@@ -473,8 +473,8 @@ impl Power for FakeBoard {
         })
     }
 
-    fn off_within(&self) -> Duration {
-        self.bench.off_within
+    fn off_timeout(&self) -> Duration {
+        self.bench.off_timeout
     }
 
     fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {

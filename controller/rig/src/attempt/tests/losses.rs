@@ -163,7 +163,8 @@ async fn calls_that_hang_are_given_up_and_the_power_is_taken() {
 async fn power_is_waited_for_as_long_as_its_device_takes() {
     let seconds = Duration::from_secs;
     let text = plan("{ power = 'on' }, { wait_for_results = true }");
-    let slow = |off| Bench { off, off_within: seconds(90), ..Bench::new(vec![vec![print(GREEN)]]) };
+    let slow =
+        |off| Bench { off, off_timeout: seconds(90), ..Bench::new(vec![vec![print(GREEN)]]) };
     let bench = slow(Call::Takes(seconds(80)));
     assert_eq!(bench.verdict(&text).await, (Pass, Cause::Passed));
     let ended = slow(Call::Hangs).perform(&text).await.unwrap();

@@ -105,7 +105,7 @@ impl Lab for Others {
         let taken = self.taken.contains(&place.as_str());
         Box::pin(async move { if taken { Err(format!("{place} is in use")) } else { Ok(()) } })
     }
-    fn hub_within(&self, _place: &PlaceName) -> Option<Duration> {
+    fn hub_timeout(&self, _place: &PlaceName) -> Option<Duration> {
         Some(Duration::ZERO)
     }
     fn cycle_hub<'a>(&'a self, _place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {

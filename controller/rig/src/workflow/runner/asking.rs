@@ -1,4 +1,4 @@
-//! Asking planner and generator, with patience but not for ever.
+//! Asking planner and generator, with a timeout.
 //!
 //! Owns retries, the fallback, and what it means that nobody answers in time. Refuses to
 //! make a move.
