@@ -1,7 +1,8 @@
 //! The `jig` binary: arguments, rendering, exit codes, signals.
 //!
 //! **Invariant: no decisions about boards or verdicts.** It asks the rig of this host
-//! ([`jig_lab::Lab`]), shows what that says, and turns the outcome into an exit code. Everything a target or a file says is escaped before it is shown.
+//! ([`jig_lab::Lab`]), shows what that says, and turns the outcome into an exit code. Everything a
+//! target or a file says is escaped before it is shown.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the one crate that prints")]
 
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         Command::Erase(args) => commands::probe::erase(&cli.common, &screen, args),
         Command::Reset(args) => commands::probe::reset(&cli.common, &screen, args),
         Command::Halt(at) => commands::probe::halt(&cli.common, &screen, at),
-        Command::Go(at) => commands::probe::go(&cli.common, &screen, at),
+        Command::Resume(at) => commands::probe::resume(&cli.common, &screen, at),
         Command::Step(args) => commands::probe::step(&cli.common, &screen, args),
         Command::Regs(args) => commands::probe::registers(&cli.common, &screen, args),
         Command::Mem(command) => commands::probe::memory(&cli.common, &screen, command),

@@ -108,7 +108,7 @@ fn a_board_behind_a_probe_is_asked_and_its_transports_and_outlet_are_looked_at()
     assert!(check(&well, "console-uart0").1.ends_with("is there"), "{ran}");
     assert!(check(&well, "probe-answers").1.starts_with("off; the core says CPUID 0x410"), "{ran}");
     // Somebody else reads the console; the board has no power, which is no fault.
-    let thief = File::options().read(true).write(true).open(&tty).unwrap();
+    let port_reader = File::options().read(true).write(true).open(&tty).unwrap();
     fs::write(&outlet, "off\n").unwrap();
     let ran = look();
     ran.says(0, &[]);
@@ -118,7 +118,7 @@ fn a_board_behind_a_probe_is_asked_and_its_transports_and_outlet_are_looked_at()
     let pid = format!("(pid {})", std::process::id());
     assert!(!ok && detail.contains("is in use by") && detail.ends_with(&pid), "{detail}");
     assert_eq!(check(&ill, "probe-answers"), (true, "not asked: its outlet is off".to_owned()));
-    drop(thief);
+    drop(port_reader);
     // A port that the board takes with it is missed only while it has power.
     let rig = fs::read_to_string(workshop.path("rig.toml")).unwrap();
     workshop.write("rig.toml", rig.replace(&tty, "/dev/serial/by-id/none"));

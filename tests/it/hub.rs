@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use crate::keeper::Keeper;
+use crate::capture_service::CaptureService;
 use crate::served::Served;
 use crate::workshop::{DEADLINE, Slot, Started, Workshop, until};
 
@@ -84,14 +84,14 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
     let sets = fs::read_to_string(workshop.path("sets")).unwrap();
     assert_eq!(sets, "7 off\n7 on\n");
 
-    // A keeper that looks after the other place is nobody who is on the hub.
+    // A capture service that looks after the other place is nobody who is on the hub.
     fs::remove_file(workshop.path("busy")).unwrap();
-    let keeper = Keeper::with(&workshop, |command| {
+    let service = CaptureService::with(&workshop, |command| {
         command.args(["--check-every", "100ms"]);
     });
     until("a look at the other place", || workshop.path("busy").exists().then_some(()));
     recover().says(0, &["hub-cycle helped"]);
-    keeper.stop().says(0, &[]);
+    service.stop().says(0, &[]);
     drop(served);
     workshop.nothing_lives(DEADLINE).unwrap();
 }

@@ -10,18 +10,18 @@ use crate::serial::{Bench, terminal, tty};
 use crate::workshop::{DEADLINE, Slot, Workshop, until};
 
 /// Waits until a program that steals has a tty open, or was seen to have ended.
-fn thief_at_work(workshop_mark: &str, tty: &Path) {
+fn port_reader_at_work(workshop_mark: &str, tty: &Path) {
     let mut seen = false;
-    until("a thief at the tty", || {
+    until("a port reader at the tty", || {
         let pids = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-        let thief = pids.into_iter().find(|pid| {
+        let port_reader = pids.into_iter().find(|pid| {
             let line = fs::read(pid.join("cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
             line.contains("--steal-tty") && line.contains(workshop_mark)
         });
-        seen |= thief.is_some();
-        let Some(thief) = thief else { return seen.then_some(()) };
-        let open = fs::read_dir(thief.join("fd")).into_iter().flatten().flatten();
+        seen |= port_reader.is_some();
+        let Some(port_reader) = port_reader else { return seen.then_some(()) };
+        let open = fs::read_dir(port_reader.join("fd")).into_iter().flatten().flatten();
         open.map(|fd| fs::read_link(fd.path())).any(|to| to.is_ok_and(|to| to == tty)).then_some(())
     });
 }
@@ -40,7 +40,7 @@ fn a_tty_that_another_program_reads_is_the_rigs_fault_and_the_test_has_its_turn_
             while let Ok(count @ 1..) = board.read(&mut some) {
                 // What the first attempt prints is met by two readers.
                 if !std::mem::replace(&mut struck, true) {
-                    thief_at_work(&mark, &path);
+                    port_reader_at_work(&mark, &path);
                 }
                 if far.write_all(&some[..count]).is_err() {
                     return;

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::keeper::Keeper;
+use crate::capture_service::CaptureService;
 use crate::manifest::elf;
 use crate::served::Served;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
@@ -63,7 +63,7 @@ fn a_place_comes_back_by_itself_once_its_known_good_image_passes() {
     assert_eq!(first.json().unwrap()["verdict"]["cause"], "probe_missing", "{first}");
     let refused = workshop.run(["run", "-b", "bench-1", &image]);
     refused.says(75, &["place bench-1 is out of service since", "jig recover -b bench-1"]);
-    let keeper = Keeper::with(&workshop, |command| {
+    let service = CaptureService::with(&workshop, |command| {
         command.args(["--check-every", "100ms"]);
     });
     // It is asked for a proof again and again, and has none.
@@ -82,7 +82,7 @@ fn a_place_comes_back_by_itself_once_its_known_good_image_passes() {
     let proofs = past[entered..].iter().filter(|one| one["event"]["kind"] == "canary");
     let passed: Vec<_> = proofs.map(|one| one["event"]["what"]["passed"] == true).collect();
     assert_eq!(passed[..3], [true; 3], "{back}");
-    keeper.stop().says(0, &[]);
+    service.stop().says(0, &[]);
     run().says(0, &[]);
     drop(served);
     workshop.nothing_lives(DEADLINE).unwrap();

@@ -13,6 +13,7 @@
 
 mod bad_input;
 mod board;
+mod capture_service;
 mod cli;
 mod console;
 mod console_loss;
@@ -26,7 +27,6 @@ mod hunt;
 mod inject;
 mod inject_transport;
 mod junit;
-mod keeper;
 mod lab;
 mod ladder;
 mod linux;

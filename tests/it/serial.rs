@@ -141,13 +141,13 @@ fn who_has_taken_a_port_is_named() {
     let bench = Bench::new(|_| tty(&path));
     let mut command = Command::new("flock");
     command.args(["--no-fork".as_ref(), path.as_os_str(), "sleep".as_ref(), "300".as_ref()]);
-    let mut thief = Started::of(&mut command);
+    let mut port_reader = Started::of(&mut command);
     until("the lock", || {
         let free = near.try_lock().is_ok();
         near.unlock().unwrap();
         (!free).then_some(())
     });
-    let pid = thief.child().id();
+    let pid = port_reader.child().id();
     let ran = bench.run_until("never").finish();
     ran.says(75, &[]);
     let verdict = ran.json().unwrap()["verdict"].clone();

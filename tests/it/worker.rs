@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::keeper::Keeper;
+use crate::capture_service::CaptureService;
 use crate::ladder::{health, rig};
 use crate::manifest::elf;
 use crate::served::Served;
@@ -126,8 +126,8 @@ fn out_of_service(workshop: &Workshop) -> Served<'_> {
     Served::start(workshop, "desk-1", &[])
 }
 
-fn serve(workshop: &Workshop) -> Keeper {
-    Keeper::with(workshop, |command| {
+fn serve(workshop: &Workshop) -> CaptureService {
+    CaptureService::with(workshop, |command| {
         command.args(["--check-every", "100ms"]);
     })
 }

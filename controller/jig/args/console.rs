@@ -13,7 +13,8 @@ use super::low::{Target, duration};
 pub(crate) struct ConsoleArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Image to boot: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image set
+    /// Image to boot: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an
+    /// image set
     #[arg(long, value_hint = ValueHint::FilePath)]
     pub(crate) image: Option<PathBuf>,
     /// Which console, if not the primary one

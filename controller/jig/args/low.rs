@@ -134,8 +134,9 @@ pub(crate) enum Command {
     Reset(ResetArgs),
     /// Stop a board's core
     Halt(ProbeTarget),
-    /// Let a halted core go on
-    Go(ProbeTarget),
+    /// Let a halted core run on
+    #[command(visible_aliases = ["continue", "go"])]
+    Resume(ProbeTarget),
     /// Execute single instructions
     Step(StepArgs),
     /// Show and set registers
@@ -209,7 +210,8 @@ pub(crate) struct Target {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Image to run: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image set
+    /// Image to run: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image
+    /// set
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) image: Option<PathBuf>,
     /// Pass as soon as the console shows this; no test results are needed then

@@ -215,7 +215,7 @@ mod tests {
             baud: None,
             timeout: None,
             ready: None,
-            keeper: None,
+            capture: None,
         };
         let power = PlacePower {
             device: "pdu".parse().unwrap(),

@@ -13,8 +13,8 @@ use crate::render::{Screen, Style, Table};
 /// Lists the faults.
 ///
 /// JSON: `{"faults":[{"name","meaning","seam","boards","transport","argument","default","when",
-/// "moments","traced"}]}`; `when` is the default, `transport` the key of the only transport in a rig file
-/// that it strikes, and what a fault does not take is null.
+/// "moments","traced"}]}`; `when` is the default, `transport` the key of the only transport in a
+/// rig file that it strikes, and what a fault does not take is null.
 pub(crate) fn inject(screen: &Screen, args: &InjectArgs) -> Result<u8, Failure> {
     if let Some(time) = args.stall_parent {
         stall_parent(time).map_err(|error| Failure::of(Fault::Lab, &error))?;

@@ -7,7 +7,7 @@ use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
 use jig_model::rig_file::{Canary, Place};
 use jig_model::{PlaceName, chain};
-use jig_rig::session::{Seat, StartChecks};
+use jig_rig::session::{DutSpec, StartChecks};
 use jig_rig::store::PlaceLock;
 
 use crate::bind::PlaceParts;
@@ -26,8 +26,8 @@ pub(crate) struct BoundPlace {
 
 impl BoundPlace {
     /// Returns the place as a run takes it.
-    pub(crate) fn seat<'a>(&self, factory: &'a dyn DriverFactory) -> Seat<'a> {
-        Seat {
+    pub(crate) fn dut_spec<'a>(&self, factory: &'a dyn DriverFactory) -> DutSpec<'a> {
+        DutSpec {
             place: Arc::clone(&self.place),
             profile: Arc::clone(&self.profile),
             factory,
@@ -117,7 +117,7 @@ fn fit(lab: &Lab, place: &Place) -> Result<(), String> {
     }
 }
 
-impl jig_rig::session::Lab for RigBeside<'_> {
+impl jig_rig::session::LabServices for RigBeside<'_> {
     fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let (known, _) = self.lab.catalogue.place(place).map_err(|error| chain(&error))?;

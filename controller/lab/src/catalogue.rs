@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
-use jig_model::rig_file::{Canary, KeeperSeat, Place, Rig, RigText};
+use jig_model::rig_file::{Canary, CaptureClient, Place, Rig, RigText};
 use jig_model::{BoardId, PlaceName, Problems};
 use jig_rig::health::HealthStore;
 use jig_rig::store::{Places, Retention};
@@ -108,16 +108,16 @@ impl Catalogue {
         let board = self.profile(&place.board)?;
         let mut place = place.clone();
         for console in &mut place.consoles {
-            console.keeper = Some(self.keeper_seat(&place.name));
+            console.capture = Some(self.capture_client(&place.name));
         }
         let board = board.at(&place);
         Ok((place, Arc::new(board)))
     }
 
     /// Returns where to ask for what `jig serve` keeps of a place.
-    pub fn keeper_seat(&self, place: &PlaceName) -> KeeperSeat {
-        let socket = self.places().keeper_socket();
-        KeeperSeat { socket, place: place.clone(), by: command_line() }
+    pub fn capture_client(&self, place: &PlaceName) -> CaptureClient {
+        let socket = self.places().capture_socket();
+        CaptureClient { socket, place: place.clone(), by: command_line() }
     }
 
     /// Finds the place that a real probe belongs to, and the chip there.

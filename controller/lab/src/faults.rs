@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use jig_drivers::inject::{
-    Argument, InjectedFactory, Injection, Injector, Staller, Thief, primary_end,
+    Argument, InjectedFactory, Injection, Injector, PortReader, Staller, primary_end,
 };
 use jig_drivers::power::Between;
 use jig_model::profile::BoardProfile;
@@ -58,7 +58,8 @@ impl Faults {
     /// Prepares them, if there are any.
     ///
     /// # Errors
-    /// A file that a fault takes cannot be read, or the place has not the transport that it strikes.
+    /// A file that a fault takes cannot be read, or the place has not the transport that it
+    /// strikes.
     pub(crate) fn of(
         inject: Vec<Injection>,
         place: &Place,
@@ -82,11 +83,11 @@ impl Faults {
             program: program.as_os_str().to_owned(),
             args: ["inject", "--stall-parent"].map(Into::into).to_vec(),
         };
-        let thief = Thief {
+        let port_reader = PortReader {
             program: staller.program.clone(),
             args: ["inject", "--steal-tty"].map(Into::into).to_vec(),
         };
-        Ok(Some(Self(Injector::new(inject, staller).with_thief(thief))))
+        Ok(Some(Self(Injector::new(inject, staller).with_port_reader(port_reader))))
     }
 
     /// Puts them round a board.

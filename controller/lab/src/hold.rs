@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use jig_drivers::serial::keeper::give_way;
+use jig_drivers::serial::capture_service::give_way;
 use jig_model::PlaceName;
 use jig_model::command::{CommandEvent, EventSink};
-use jig_model::rig_file::KeeperSeat;
+use jig_model::rig_file::CaptureClient;
 use jig_rig::store::{Holder, PlaceLock, PlaceLockError, Places};
 use tokio::time::{Instant, sleep};
 
@@ -64,7 +64,7 @@ pub(crate) async fn claim(places: &Places, place: &PlaceName) -> Result<PlaceLoc
 /// Tells `jig serve` that somebody waits for a place; returns whether it has just been looking
 /// after it.
 async fn idle(places: &Places, place: &PlaceName) -> bool {
-    let socket = places.keeper_socket();
-    let seat = KeeperSeat { socket, place: place.clone(), by: String::new() };
-    tokio::time::timeout(HEARING, give_way(&seat, place)).await.unwrap_or(false)
+    let socket = places.capture_socket();
+    let client = CaptureClient { socket, place: place.clone(), by: String::new() };
+    tokio::time::timeout(HEARING, give_way(&client, place)).await.unwrap_or(false)
 }

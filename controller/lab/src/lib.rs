@@ -20,7 +20,7 @@ mod run;
 
 use std::sync::Arc;
 
-use jig_drivers::power::{AskHuman, NobodyToAsk};
+use jig_drivers::power::{AskHuman, NoHuman};
 
 pub use self::bind::BindError;
 pub use self::catalogue::{Boards, Catalogue, CatalogueError, Source, Unreadable, read, rig_files};
@@ -49,7 +49,7 @@ impl Lab {
     pub fn open(config: &LabConfig) -> Result<Self, CatalogueError> {
         let catalogue = Arc::new(Catalogue::load(config)?);
         let program = config.program.clone().unwrap_or_default();
-        Ok(Self { catalogue, human: Arc::new(NobodyToAsk), program })
+        Ok(Self { catalogue, human: Arc::new(NoHuman), program })
     }
 
     /// Names who is asked to switch what only a person can switch.

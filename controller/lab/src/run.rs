@@ -12,7 +12,7 @@ use jig_model::{Fault, PlaceName, RunId, chain};
 use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::report::RunReport;
 use jig_rig::session::{
-    Bench, Extent, Observer, RecoverRequest, SessionError, SessionRequest, recovery_rungs,
+    Extent, Observer, RecoverRequest, RunEnvironment, SessionError, SessionRequest, recovery_rungs,
 };
 use jig_rig::store::{
     PlaceLock, PlaceLockError, Places, RunRecord, RunStore, StoreError, Swept, SweptOutcome,
@@ -111,8 +111,8 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<RunReply, RunError> {
         let setting = Setting { here: self.bind(&request.place.name)?, inject, recovers: false };
-        self.on_bench(setting, events, cancel, async |bench, cancel| {
-            jig_rig::session::run(request, bench, observer, cancel).await
+        self.in_environment(setting, events, cancel, async |environment, cancel| {
+            jig_rig::session::run(request, environment, observer, cancel).await
         })
         .await
     }
@@ -138,8 +138,8 @@ impl Lab {
             extent,
         };
         let setting = Setting { here, inject: Vec::new(), recovers: true };
-        self.on_bench(setting, events, cancel, async |bench, cancel| {
-            jig_rig::session::recover(request, bench, observer, cancel).await
+        self.in_environment(setting, events, cancel, async |environment, cancel| {
+            jig_rig::session::recover(request, environment, observer, cancel).await
         })
         .await
     }
@@ -154,16 +154,16 @@ impl Lab {
         from: Option<RecoveryStep>,
     ) -> Result<(Vec<Rung>, Duration), RunError> {
         let here = self.bind(place)?;
-        Ok(recovery_rungs(&here.seat(&here.parts), &RigBeside::new(self), from))
+        Ok(recovery_rungs(&here.dut_spec(&here.parts), &RigBeside::new(self), from))
     }
 
     /// Does what is recorded as a run, on a place and the rig round it.
-    async fn on_bench(
+    async fn in_environment(
         &self,
         setting: Setting,
         events: &dyn EventSink,
         cancel: CancelToken,
-        work: impl AsyncFnOnce(&Bench<'_>, CancelToken) -> Result<RunRecord, SessionError>,
+        work: impl AsyncFnOnce(&RunEnvironment<'_>, CancelToken) -> Result<RunRecord, SessionError>,
     ) -> Result<RunReply, RunError> {
         let Setting { mut here, inject, recovers } = setting;
         let health = self.health_of(&here.place);
@@ -181,7 +181,7 @@ impl Lab {
         let factory: &dyn DriverFactory = &here.parts;
         let factory = failing.as_ref().map_or(factory, |failing| failing as &dyn DriverFactory);
         let spares = self.spares(&here)?;
-        let spare: Vec<_> = spares.iter().map(|spare| spare.seat(&spare.parts)).collect();
+        let spare: Vec<_> = spares.iter().map(|spare| spare.dut_spec(&spare.parts)).collect();
         let (lab, places) = (RigBeside::new(self), self.catalogue.places());
         // An emulated board is a new one for each run; of a real one there is one. With it go
         // those that lose their power together with it, in one order for all runs.
@@ -193,7 +193,7 @@ impl Lab {
                 lab.keep(vec![hold_or_cancel(&places, place, &cancel, events).await?]);
             }
         }
-        let bench = Bench {
+        let environment = RunEnvironment {
             store: &store,
             factory,
             outlet: here.outlet.as_ref().map(|outlet| outlet.takes),
@@ -206,7 +206,7 @@ impl Lab {
             version: env!("CARGO_PKG_VERSION"),
             clock: faults.as_ref().map(Faults::clock),
         };
-        let running = work(&bench, cancel);
+        let running = work(&environment, cancel);
         let record = match &faults {
             Some(faults) => faults.beside(running).await,
             None => running.await,

@@ -41,15 +41,15 @@ macro_rules! causes {
             }
         }
     };
-    (@fault Nobody) => { None };
+    (@fault None) => { None };
     (@fault $fault:ident) => { Some(Fault::$fault) };
 }
 
 causes! {
     /// Every planned case ran and passed, and the end was seen in this boot.
-    Passed = "passed" => Pass, Nobody;
+    Passed = "passed" => Pass, None;
     /// The plan's own expectations were all met; it declared no test results.
-    ExpectationsMet = "expectations_met" => Pass, Nobody;
+    ExpectationsMet = "expectations_met" => Pass, None;
 
     /// At least one test case reported failure.
     TestFailed = "test_failed" => Fail, Target;

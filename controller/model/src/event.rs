@@ -41,7 +41,7 @@ pub enum BoardEvent {
     TakenOver {
         /// The console.
         console: ConsoleName,
-        /// Which file of the keeper's log, by its number.
+        /// Which file of the capture service's log, by its number.
         file: u64,
         /// The length of that file then.
         offset: u64,

@@ -4,6 +4,7 @@
 //! environment, spawns nothing, and knows no async runtime. Everything in it can
 //! be built and compared in a unit test.
 
+pub mod capture_service;
 pub mod cause;
 pub mod command;
 pub mod diagnostic;
@@ -12,7 +13,6 @@ pub mod event;
 pub mod exit;
 pub mod fault;
 pub mod image;
-pub mod keeper;
 pub mod name;
 pub mod pattern;
 pub mod plan;

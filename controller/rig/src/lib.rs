@@ -4,10 +4,10 @@
 //! `jig_model`; this crate imports no driver and prints nothing.
 
 pub mod attempt;
+pub mod capture_service;
 pub mod console;
 pub mod health;
 pub mod judge;
-pub mod keeper;
 pub mod recovery;
 pub mod report;
 pub mod results;

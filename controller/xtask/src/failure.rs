@@ -1,5 +1,5 @@
-//! Why a chore did not succeed. Owns the wording and the exit code; refuses to guess what to do next:
-//! the place that raises a failure knows and puts it into the message.
+//! Why a chore did not succeed. Owns the wording and the exit code; refuses to guess what to do
+//! next: the place that raises a failure knows and puts it into the message.
 
 use std::path::{Path, PathBuf};
 

@@ -188,7 +188,7 @@ async fn a_serial_port_is_there_usable_and_free() {
     let report = run(transport(&Endpoint::Tty(by_id.display().to_string()))).await;
     assert_eq!((report.ok, report.check.as_str()), (true, "console-uart0"), "{report:?}");
     // Somebody else: a program that reads it and knows nothing of locks.
-    let thief = SpawnRequest {
+    let port_reader = SpawnRequest {
         program: "sleep".into(),
         args: vec!["600".into()],
         cwd: None,
@@ -196,14 +196,14 @@ async fn a_serial_port_is_there_usable_and_free() {
         stdout: None,
         stderr: None,
         inherit: vec![fs::File::open(&by_id).unwrap().into()],
-        what: "thief".to_owned(),
+        what: "port reader".to_owned(),
     };
-    let mut thief = ManagedProcess::spawn(thief, Arc::new(NoLedger)).await.unwrap();
+    let mut port_reader = ManagedProcess::spawn(port_reader, Arc::new(NoLedger)).await.unwrap();
     let report = run(transport(&Endpoint::Tty(by_id.display().to_string()))).await;
-    let pid = thief.pid();
+    let pid = port_reader.pid();
     assert!(!report.ok, "{report:?}");
     assert!(report.detail.ends_with(&format!("is in use by sleep (pid {pid})")), "{report:?}");
-    thief.kill().await;
+    port_reader.kill().await;
     let report = run(transport(&Endpoint::Tty(by_id.display().to_string()))).await;
     assert!(report.ok, "{report:?}");
     for (end, words) in [

@@ -13,7 +13,7 @@ use jig_model::profile::{Deploy, FlashCommand};
 use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, Flasher, PartFactory, ProcessLedger, Protocols, SharedSink,
 };
-use jig_model::rig_file::{KeeperSeat, Place};
+use jig_model::rig_file::{CaptureClient, Place};
 use jig_model::{Cause, chain};
 use nix::fcntl::OFlag;
 use tokio::io::AsyncReadExt as _;
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use super::arguments::{Fill, arguments};
 use super::output::{Judge, Output};
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
-use crate::serial::keeper::let_go;
+use crate::serial::capture_service::let_go;
 
 /// How long a flasher may take to end after it was asked to: enough to let go of a probe in
 /// order, so that the next one can attach.
@@ -45,7 +45,7 @@ pub struct CommandFlasher {
     evidence: PathBuf,
     ledger: Arc<dyn ProcessLedger>,
     /// Who may keep the port that the program opens, and that port.
-    kept: Option<(KeeperSeat, String)>,
+    kept: Option<(CaptureClient, String)>,
     /// How often it was run; numbers the logs.
     runs: u32,
 }
@@ -63,9 +63,9 @@ impl PartFactory for CommandFlasherFactory {
 }
 
 /// Returns the port that a flasher is told, and who may keep it as a console of the place.
-fn kept_port(place: &Place) -> Option<(KeeperSeat, String)> {
-    let seat = place.consoles.iter().find_map(|console| console.keeper.clone())?;
-    Some((seat, place.flasher_port()?.to_owned()))
+fn kept_port(place: &Place) -> Option<(CaptureClient, String)> {
+    let client = place.consoles.iter().find_map(|console| console.capture.clone())?;
+    Some((client, place.flasher_port()?.to_owned()))
 }
 
 impl CommandFlasher {
@@ -97,7 +97,7 @@ impl CommandFlasher {
         let log = open_log(&path).map_err(|error| unwritten(&path, error))?;
         let mut output = Output::new(judge, log);
         let _closed = match &self.kept {
-            Some((seat, port)) => let_go(seat, port).await.map_err(|error| {
+            Some((client, port)) => let_go(client, port).await.map_err(|error| {
                 DriverError::new(Cause::DeployFailed, format!("get {port} for {}", self.program()))
                     .with_source(error)
             })?,

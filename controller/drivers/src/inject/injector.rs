@@ -24,9 +24,9 @@ use super::grammar::{Argument, Injection};
 use super::host::{Lowered, Staller, outlive_full_files};
 use super::line::Line;
 use super::mangle::{Effect, LineFilter};
+use super::port_reader::{PortRead, PortReader};
 use super::processes::{Process, Role};
 use super::schedule::{Course, later};
-use super::thief::{Theft, Thief};
 use crate::process::{ManagedProcess, SpawnRequest};
 
 /// What the targets print before their build id.
@@ -58,13 +58,13 @@ struct State {
     processes: Vec<(Role, Process)>,
     /// The tty that the console is, if it is one.
     tty: Option<String>,
-    thief: Option<Thief>,
+    port_reader: Option<PortReader>,
     /// What ends at a time.
     ends: Vec<(Instant, End)>,
     /// Pauses of this process that are due.
     stalls: Vec<Duration>,
     /// Thefts that are due.
-    thefts: Vec<Theft>,
+    thefts: Vec<PortRead>,
     /// Strikes that nobody could be told of yet.
     untold: Vec<BoardEvent>,
 }
@@ -115,7 +115,7 @@ enum Strike {
     Handles(Duration),
     Jump(i64),
     Stall(Duration),
-    Steal(Theft),
+    Steal(PortRead),
 }
 
 impl Injector {
@@ -136,7 +136,7 @@ impl Injector {
             line: Arc::new(Line::new()),
             processes: Vec::new(),
             tty: None,
-            thief: None,
+            port_reader: None,
             ends: Vec::new(),
             stalls: Vec::new(),
             thefts: Vec::new(),
@@ -154,8 +154,8 @@ impl Injector {
     }
 
     /// Says how a program is started that steals a console's bytes.
-    pub fn with_thief(self, thief: Thief) -> Self {
-        self.state().thief = Some(thief);
+    pub fn with_port_reader(self, port_reader: PortReader) -> Self {
+        self.state().port_reader = Some(port_reader);
         self
     }
 
@@ -496,9 +496,9 @@ impl State {
                 signal_to(Role::Console, "killed what reaches the console", Signal::KILL, None)
             }
             FaultKind::StealTty => {
-                let (tty, thief) = self.tty.clone().zip(self.thief.clone())?;
+                let (tty, port_reader) = self.tty.clone().zip(self.port_reader.clone())?;
                 let detail = format!("another program reads {tty} for {time:?}");
-                Some((detail, Strike::Steal(Theft { fault: index, thief, tty, time })))
+                Some((detail, Strike::Steal(PortRead { fault: index, port_reader, tty, time })))
             }
             FaultKind::LoseProbe => match injection.when {
                 When::Share(_) => None,

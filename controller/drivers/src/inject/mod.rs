@@ -14,12 +14,12 @@ mod host;
 mod injector;
 mod line;
 mod mangle;
+mod port_reader;
 mod power;
 mod processes;
 mod schedule;
 #[cfg(test)]
 mod tests;
-mod thief;
 mod transport;
 
 pub use board::{InjectedFactory, primary_end};
@@ -27,4 +27,4 @@ pub use catalogue::{CATALOGUE, FaultKind, FaultSpec, Moments, Seam, Takes, When}
 pub use grammar::{Argument, GrammarError, Injection, default_argument, moment};
 pub use host::{Staller, stall_parent};
 pub use injector::Injector;
-pub use thief::{Thief, steal_tty};
+pub use port_reader::{PortReader, steal_tty};

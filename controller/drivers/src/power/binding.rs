@@ -46,7 +46,7 @@ impl PartFactory for OutletFactory<'_> {
         if let Some(outlet) = &context.place.power {
             let who = match context.place.second_sense(&find(&outlet.device, self.devices)?.driver)
             {
-                PlaceSense::Console => PlaceSense::Nobody,
+                PlaceSense::Console => PlaceSense::Absent,
                 who => who,
             };
             let board = (context.profile.as_ref(), context.place.as_ref());

@@ -6,9 +6,9 @@
 //! # Design
 //! *Two layers.* A driver ([`Outlets`]) sets and reads one outlet of one device, opens what it
 //! needs for each command and closes it afterwards, and judges every answer. Above it, the
-//! [`Device`] is the one owner: commands come one after the other, with the device's minimum interval
-//! between them, in this process and against all others of this user. [`OutletPower`] makes
-//! the protocol of a board out of an outlet.
+//! [`Device`] is the one owner: commands come one after the other, with the device's minimum
+//! interval between them, in this process and against all others of this user. [`OutletPower`]
+//! makes the protocol of a board out of an outlet.
 //!
 //! *No command is believed.* What can be read back is read back, until it is so or the
 //! device's time to settle is over; a device that goes on claiming the old state has lied.
@@ -45,7 +45,7 @@ mod web;
 pub use binding::OutletFactory;
 pub use device::Device;
 pub use error::PowerError;
-pub use open::{AskHuman, Between, NobodyToAsk, PowerContext, open, open_outlet, open_sensed};
+pub use open::{AskHuman, Between, NoHuman, PowerContext, open, open_outlet, open_sensed};
 pub use outlet_power::{OutletPower, Verified};
 pub use outlets::Outlets;
 pub(crate) use program::run as run_program;

@@ -35,9 +35,9 @@ pub trait AskHuman: Send + Sync {
 
 /// There is nobody to ask.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NobodyToAsk;
+pub struct NoHuman;
 
-impl AskHuman for NobodyToAsk {
+impl AskHuman for NoHuman {
     fn ask<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Err("there is no terminal to ask on".to_owned()) })
     }

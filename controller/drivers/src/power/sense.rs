@@ -36,7 +36,7 @@ pub(super) fn sense(
         PlaceSense::Outlet(outlet) => Some(Box::new(outlet_sense(outlet, devices, context)?)),
         PlaceSense::DebugPort => debug_port,
         PlaceSense::Console => Some(Box::new(ConsoleSense::new(profile, place))),
-        PlaceSense::Nobody => None,
+        PlaceSense::Absent => None,
     })
 }
 
@@ -209,7 +209,7 @@ mod tests {
             end: Endpoint::Unix(at.display().to_string()),
             baud: None,
             timeout: None,
-            keeper: None,
+            capture: None,
             ready: None,
         };
         let port = SerialPort::new(transport.end.clone(), 115_200);

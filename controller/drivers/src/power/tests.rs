@@ -330,7 +330,7 @@ async fn a_person_is_asked_and_waited_for() {
     let asleep = Arc::new(Person(Err("asleep".to_owned()), asked));
     let why = off(asleep).await.unwrap_err().to_string();
     assert_eq!(why, "pdu (the person at the terminal) did not answer within 100ms");
-    let why = off(Arc::new(NobodyToAsk)).await.unwrap_err().to_string();
+    let why = off(Arc::new(NoHuman)).await.unwrap_err().to_string();
     assert!(why.contains("no terminal to ask on"), "{why}");
 }
 

@@ -83,7 +83,7 @@ impl Rig {
         self.machine.watch(Box::new(show)).await.unwrap();
         let taken = async {
             let super::Launched { channels, ready } = launched.recv().await.unwrap();
-            ready.go();
+            ready.start();
             channels
         };
         let (channels, on) = tokio::join!(taken, self.protocols.power.as_mut().unwrap().on());

@@ -34,7 +34,7 @@ pub struct Ready(pub(super) oneshot::Sender<()>);
 
 impl Ready {
     /// Lets the machine run.
-    pub fn go(self) {
+    pub fn start(self) {
         // The owner waits for it; if it does not any more the machine runs already.
         let _ = self.0.send(());
     }

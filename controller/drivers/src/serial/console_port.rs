@@ -227,7 +227,8 @@ mod tests {
         Ok(buf[..count].to_vec())
     }
 
-    /// A pseudo-terminal with a name of its own, and a console's transport to it that is soon given up.
+    /// A pseudo-terminal with a name of its own, and a console's transport to it that is soon given
+    /// up.
     fn terminal() -> (File, ConsolePort, String, tempfile::TempDir) {
         // No emulator of another test may inherit the far end: it would keep the transport alive.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
@@ -244,7 +245,7 @@ mod tests {
             baud: None,
             timeout: Some(Duration::from_millis(100)),
             ready: None,
-            keeper: None,
+            capture: None,
         };
         (
             File::from(OwnedFd::from(master)),

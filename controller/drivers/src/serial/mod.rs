@@ -11,17 +11,17 @@
 //! why); breaks and modem lines go by a copy of the descriptor on another thread (`line.rs`).
 //!
 //! *A transport that is kept* by another process is asked for there each time it is opened
-//! ([`keeper`]); where nobody keeps it the port is opened.
+//! ([`capture service`]); where nobody keeps it the port is opened.
 //!
 //! *Overruns and garbled characters* are told where somebody counts them: an RFC 2217 server
 //! reports overruns, the driver of a tty has counters ([`line_errors`]). A pseudo-terminal has
 //! none, and nothing is said of it. *Another program at the same port* is noticed when it opens
 //! it ([`sharing`]).
 
+pub mod capture_service;
 mod command;
 mod console_port;
 mod holder;
-pub mod keeper;
 mod line;
 mod line_errors;
 mod open_tty;

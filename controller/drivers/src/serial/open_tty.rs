@@ -16,7 +16,7 @@
 //!   and a byte that a console has lost cannot be judged.
 //! - *`TIOCEXCL` is set again after the crate has closed its end*, which lifts it for all who
 //!   hold the open file. A process that a port was passed on to keeps it to itself. So a
-//!   borrowed port (`keeper/transport.rs`) is no stream of the crate: its end would open the
+//!   borrowed port (`capture service/transport.rs`) is no stream of the crate: its end would open the
 //!   lender's port to others.
 //! - *A read asks the system first.* The crate believes a remembered "nothing there"; a transport
 //!   must not, because "nothing there" decides where the output of one boot ends.

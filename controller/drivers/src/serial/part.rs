@@ -75,7 +75,7 @@ fn listens(place: &Place) -> Option<PlacePower> {
     let power = place.power.clone()?;
     let asked = match &power.sense {
         Some(PlaceSense::Console) => true,
-        Some(PlaceSense::Nobody) => false,
+        Some(PlaceSense::Absent) => false,
         Some(PlaceSense::DebugPort | PlaceSense::Outlet(_)) | None => !place.has_probe(),
     };
     asked.then_some(power)

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::ConsoleName;
-use jig_model::keeper::LentTransport;
+use jig_model::capture_service::LoanPosition;
 use jig_model::protocol::{NoLedger, ProcessLedger, Transport};
-use jig_model::rig_file::{ConsoleTransport, Endpoint, KeeperSeat};
+use jig_model::rig_file::{CaptureClient, ConsoleTransport, Endpoint};
 use tokio::task::spawn_blocking;
 
+use super::capture_service::{CaptureServiceError, borrow};
 use super::command::CommandTransport;
-use super::keeper::{KeeperError, borrow};
 use super::open_tty::TtyError;
 use super::rfc2217::Rfc2217Transport;
 use super::socket::SocketTransport;
@@ -56,12 +56,12 @@ pub enum SerialError {
     },
     /// Whoever keeps it does not lend it.
     #[error("borrow {address}")]
-    Keeper {
+    CaptureService {
         /// The address or path.
         address: String,
         /// Why.
         #[source]
-        source: KeeperError,
+        source: CaptureServiceError,
     },
     /// It took too long.
     #[error("{address} was not there within {timeout:?}")]
@@ -94,7 +94,7 @@ impl SerialError {
             Self::Program(SpawnError::NotFound { .. }) => false,
             Self::Program(SpawnError::Refused { .. }) | Self::Ended { .. } => true,
             // It may end, and the port be free.
-            Self::Keeper { .. } => true,
+            Self::CaptureService { .. } => true,
             Self::Refused { .. } | Self::Late { .. } => false,
         }
     }
@@ -128,19 +128,19 @@ pub struct SerialPort {
     ready: Option<String>,
     /// Where programs are entered that are started for it.
     ledger: Arc<dyn ProcessLedger>,
-    kept: Option<Kept>,
+    kept: Option<Lender>,
 }
 
 /// Where it may be borrowed.
 #[derive(Clone)]
-struct Kept {
-    seat: KeeperSeat,
+struct Lender {
+    client: CaptureClient,
     console: ConsoleName,
     told: TakenOver,
 }
 
-/// Is told where the keeper's log stood, each time a transport was borrowed.
-pub type TakenOver = Arc<dyn Fn(LentTransport) + Send + Sync>;
+/// Is told where the capture service's log stood, each time a transport was borrowed.
+pub type TakenOver = Arc<dyn Fn(LoanPosition) + Send + Sync>;
 
 impl fmt::Debug for SerialPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -170,9 +170,9 @@ impl SerialPort {
     /// Names the port of a place's transport, to be borrowed from whoever keeps it; `baud` is the
     /// speed of its console.
     pub fn of_transport(transport: &ConsoleTransport, baud: u32, told: TakenOver) -> Self {
-        let kept = transport.keeper.clone().map(|seat| {
+        let kept = transport.capture.clone().map(|client| {
             let console = transport.console.clone();
-            Kept { seat, console, told }
+            Lender { client, console, told }
         });
         let port = Self::new(transport.end.clone(), transport.baud.unwrap_or(baud));
         Self { kept, ..port.ready_by(transport.ready.clone()) }
@@ -199,11 +199,11 @@ impl SerialPort {
     /// # Errors
     /// The port is not there, not free, or not as it should be.
     pub async fn open(&self) -> Result<Box<dyn Transport>, SerialError> {
-        if let Some(Kept { seat, console, told }) = &self.kept {
-            let borrowed = borrow(seat, console).await;
+        if let Some(Lender { client, console, told }) = &self.kept {
+            let borrowed = borrow(client, console).await;
             let address = || self.address().to_owned();
-            let borrowed =
-                borrowed.map_err(|source| SerialError::Keeper { address: address(), source })?;
+            let borrowed = borrowed
+                .map_err(|source| SerialError::CaptureService { address: address(), source })?;
             if let Some((transport, lent)) = borrowed {
                 told(lent);
                 return Ok(Box::new(transport));

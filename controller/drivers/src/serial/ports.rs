@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::ConsoleName;
+use jig_model::capture_service::LoanPosition;
 use jig_model::event::BoardEvent;
-use jig_model::keeper::LentTransport;
 use jig_model::protocol::{BindContext, DriverError, LineControl, SharedSink};
 use jig_model::rig_file::{ResetLine, ResetPart};
 use tokio::time::sleep;
@@ -56,7 +56,7 @@ impl Ports {
             self.line.is_some() && self.ports.iter().any(|port| port.transport().is_some());
         for port in &mut self.ports {
             let (told, console) = (Arc::clone(&self.sink), port.console.clone());
-            let told = Arc::new(move |lent: LentTransport| {
+            let told = Arc::new(move |lent: LoanPosition| {
                 let (file, offset) = (lent.file, lent.offset);
                 told.event(BoardEvent::TakenOver { console: console.clone(), file, offset });
             });

@@ -3,9 +3,9 @@
 //! # Design
 //! Adapters reset, cables move, servers restart; a run need not end for it. But what a target
 //! prints meanwhile is gone, and nobody knows how much. So the transport tells of each loss and
-//! return ([`TransportEvent`]), whoever keeps the log writes both into it, and whoever judges knows.
-//! Nothing is retried for ever: a loss ends the transport when its time is over, and a port that
-//! comes back only to go again does not get new time. A tty that is named by a number is not
+//! return ([`TransportEvent`]), whoever keeps the log writes both into it, and whoever judges
+//! knows. Nothing is retried for ever: a loss ends the transport when its time is over, and a port
+//! that comes back only to go again does not get new time. A tty that is named by a number is not
 //! waited for at all, because the kernel gives the number to the next device.
 
 use std::io;

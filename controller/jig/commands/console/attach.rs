@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use jig_drivers::serial::keeper::{KeeperError, PenClient, pen, status};
+use jig_drivers::serial::capture_service::{CaptureServiceError, WriterClient, status, writer};
 use jig_lab::Catalogue;
-use jig_model::keeper::{KeptState, MOST_INPUT, PenNews, PenOrder};
+use jig_model::capture_service::{CaptureState, MOST_INPUT, WriterEvent, WriterOrder};
 use jig_model::protocol::LineControl;
 use jig_model::rig_file::Place;
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
+use jig_rig::capture_service::{LogFolder, Scroll, ScrollError, ScrollItem, Source};
 use jig_rig::console::{Escaper, RecordKind, TailItem, escape};
-use jig_rig::keeper::{LogFolder, Scroll, ScrollError, ScrollItem, Source};
 use jig_rig::store::RunStore;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -67,11 +67,11 @@ impl Attach<'_> {
                 }
                 return self.talk(None).await.map(Some);
             };
-            let pen = self.pen(&state).await?;
+            let writer = self.writer(&state).await?;
             if asked.controls() {
-                return self.control(pen).await.map(Some);
+                return self.control(writer).await.map(Some);
             }
-            self.talk(pen).await.map(Some)
+            self.talk(writer).await.map(Some)
         });
         runtime.shutdown_background();
         outcome
@@ -91,8 +91,8 @@ impl Attach<'_> {
     }
 
     /// Asks where the console stands; nothing where nobody keeps it.
-    async fn state(&self) -> Result<Option<KeptState>, Failure> {
-        let seat = self.catalogue.keeper_seat(self.place);
+    async fn state(&self) -> Result<Option<CaptureState>, Failure> {
+        let seat = self.catalogue.capture_client(self.place);
         let all = match timeout(ANSWER, status(&seat)).await {
             Ok(all) => all.map_err(|error| refused(&error))?,
             Err(_) => {
@@ -106,26 +106,26 @@ impl Attach<'_> {
     }
 
     /// Asks for the right to send, where that is wanted and to be had.
-    async fn pen(&self, state: &KeptState) -> Result<Option<PenClient>, Failure> {
+    async fn writer(&self, state: &CaptureState) -> Result<Option<WriterClient>, Failure> {
         let asked = &self.args.attach;
         if asked.listen_only {
             return Ok(None);
         }
-        if let KeptState::Lent { by } = state
+        if let CaptureState::Lent { by } = state
             && !asked.controls()
         {
             let by = escape(by.as_bytes());
             self.screen.say(&format!("{by} has the transport; what is typed goes nowhere"));
             return Ok(None);
         }
-        let seat = self.catalogue.keeper_seat(self.place);
-        match pen(&seat, self.console, asked.take).await {
-            Ok(pen) => Ok(pen),
+        let seat = self.catalogue.capture_client(self.place);
+        match writer(&seat, self.console, asked.take).await {
+            Ok(writer) => Ok(writer),
             Err(error) => {
                 let failure = refused(&error);
                 Err(match error {
-                    KeeperError::Refused(_) => {
-                        failure.help("look on with --listen-only, or take the pen with --take")
+                    CaptureServiceError::Refused(_) => {
+                        failure.help("look on with --listen-only, or take input with --take")
                     }
                     _ => failure,
                 })
@@ -134,9 +134,9 @@ impl Attach<'_> {
     }
 
     /// Does something to the line.
-    async fn control(&self, pen: Option<PenClient>) -> Result<u8, Failure> {
+    async fn control(&self, writer: Option<WriterClient>) -> Result<u8, Failure> {
         let gone = || Failure::new(Fault::Lab, "jig serve has ended meanwhile");
-        let mut pen = pen.ok_or_else(gone)?;
+        let mut writer = writer.ok_or_else(gone)?;
         let asked = &self.args.attach;
         let on = |switch: Switch| switch == Switch::On;
         let orders = [
@@ -145,10 +145,10 @@ impl Attach<'_> {
             asked.send_break.then_some(LineControl::Break),
         ];
         for what in orders.into_iter().flatten() {
-            pen.order(&PenOrder::Line(what)).await.map_err(|error| refused(&error))?;
-            match pen.event().await.map_err(|error| refused(&error))? {
-                Some(PenNews::Done) => {}
-                Some(PenNews::Failed(why) | PenNews::Taken(why)) => {
+            writer.order(&WriterOrder::Line(what)).await.map_err(|error| refused(&error))?;
+            match writer.event().await.map_err(|error| refused(&error))? {
+                Some(WriterEvent::Done) => {}
+                Some(WriterEvent::Failed(why) | WriterEvent::Taken(why)) => {
                     let words = format!("the line was not controlled: {why}");
                     return Err(Failure::new(Fault::Lab, escape(words.as_bytes())));
                 }
@@ -172,17 +172,17 @@ impl Attach<'_> {
     }
 
     /// Shows what is printed, and sends what is typed.
-    async fn talk(&self, mut pen: Option<PenClient>) -> Result<u8, Failure> {
+    async fn talk(&self, mut writer: Option<WriterClient>) -> Result<u8, Failure> {
         let asked = &self.args.attach;
         let follows = !asked.listen_only || asked.follow || asked.since.is_none();
         let mut view = View::new(self);
         let (input, mut typed) = mpsc::channel(4);
         let piped = !std::io::stdin().is_terminal();
-        let terminal = match &pen {
+        let terminal = match &writer {
             Some(_) if self.args.raw => RawTerminal::enter()?,
             _ => None,
         };
-        if pen.is_some() {
+        if writer.is_some() {
             // A thread, because a blocking read cannot be taken back; it ends with the process.
             std::thread::spawn(move || read_input(|bytes| input.blocking_send(bytes).is_ok()));
             if !piped {
@@ -202,8 +202,8 @@ impl Attach<'_> {
             if self.screen.closed() {
                 return Ok(exit::PASS);
             }
-            if !busy && let (Some(holder), Some(bytes)) = (&mut pen, unsent.pop_front()) {
-                busy = holder.order(&PenOrder::Send(bytes)).await.is_ok();
+            if !busy && let (Some(holder), Some(bytes)) = (&mut writer, unsent.pop_front()) {
+                busy = holder.order(&WriterOrder::Send(bytes)).await.is_ok();
             }
             // After the end of the input, and of the answer to it, all is said.
             let said = over && !busy && unsent.is_empty();
@@ -212,7 +212,7 @@ impl Attach<'_> {
             }
             tokio::select! {
                 _ = looks.tick() => {}
-                some = typed.recv(), if pen.is_some() && !over && unsent.is_empty() => match some {
+                some = typed.recv(), if writer.is_some() && !over && unsent.is_empty() => match some {
                     Some(bytes) => {
                         let (bytes, end) = translate(
                             bytes,
@@ -230,23 +230,23 @@ impl Attach<'_> {
                         view.last = Instant::now();
                     }
                 },
-                event = news_of(&mut pen) => {
+                event = event_of(&mut writer) => {
                     busy = false;
                     let lost = match event {
-                        Ok(Some(PenNews::Done)) => None,
-                        Ok(Some(PenNews::Failed(why))) => {
+                        Ok(Some(WriterEvent::Done)) => None,
+                        Ok(Some(WriterEvent::Failed(why))) => {
                             let why = escape(why.as_bytes());
                             self.screen.insist(&format!("not all of it was sent: {why}"));
                             None
                         }
-                        Ok(Some(PenNews::Taken(by))) => Some(format!("{by} may send now")),
+                        Ok(Some(WriterEvent::Taken(by))) => Some(format!("{by} may send now")),
                         Ok(None) => Some("jig serve has ended".to_owned()),
                         Err(error) => Some(chain(&error)),
                     };
                     if let Some(why) = lost {
                         let why = escape(why.as_bytes());
                         self.screen.insist(&format!("{why}; what is typed goes nowhere"));
-                        pen = None;
+                        writer = None;
                         unsent.clear();
                         over |= piped;
                     }
@@ -256,14 +256,16 @@ impl Attach<'_> {
     }
 }
 
-async fn news_of(pen: &mut Option<PenClient>) -> Result<Option<PenNews>, KeeperError> {
-    match pen {
-        Some(pen) => pen.event().await,
+async fn event_of(
+    writer: &mut Option<WriterClient>,
+) -> Result<Option<WriterEvent>, CaptureServiceError> {
+    match writer {
+        Some(writer) => writer.event().await,
         None => std::future::pending().await,
     }
 }
 
-fn refused(error: &KeeperError) -> Failure {
+fn refused(error: &CaptureServiceError) -> Failure {
     Failure::new(Fault::Lab, escape(chain(error).as_bytes()))
 }
 
@@ -322,8 +324,8 @@ impl<'a> View<'a> {
                 (_, Source::Run(run, attempt)) => {
                     screen.say(&format!("[from here in attempt {attempt} of run {run}]"));
                 }
-                (Some(Source::Run(..)), Source::Kept(_)) => screen.say("[from here kept]"),
-                (_, Source::Kept(_)) => {}
+                (Some(Source::Run(..)), Source::Captured(_)) => screen.say("[from here kept]"),
+                (_, Source::Captured(_)) => {}
             }
         }
         match item {
@@ -348,7 +350,7 @@ impl<'a> View<'a> {
     fn put_json(&self, source: &Source, item: &TailItem) {
         let at = jiff::Timestamp::from_nanosecond(i128::from(item.stamp().wall_ns)).ok();
         let mut line = match source {
-            Source::Kept(file) => json!({"at": at, "file": file}),
+            Source::Captured(file) => json!({"at": at, "file": file}),
             Source::Run(run, attempt) => json!({"at": at, "run": run, "attempt": attempt}),
         };
         let what = match item {

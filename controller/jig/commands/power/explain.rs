@@ -72,7 +72,7 @@ fn sense_words(reply: &PowerExplained, place: &Place) -> String {
         PlaceSense::DebugPort => {
             format!("the debug port, because {device} cannot be read back: what answers has power")
         }
-        PlaceSense::Nobody if named => "nobody".to_owned(),
-        PlaceSense::Nobody => format!("nobody but {device}, which is read back"),
+        PlaceSense::Absent if named => "nobody".to_owned(),
+        PlaceSense::Absent => format!("nobody but {device}, which is read back"),
     }
 }

@@ -24,5 +24,5 @@ pub(in crate::commands) use place::served_places;
 pub(in crate::commands) use port::runtime;
 pub(crate) use registers::registers;
 pub(crate) use rtt::rtt;
-pub(crate) use run_control::{breakpoint, go, halt, reset, step};
+pub(crate) use run_control::{breakpoint, halt, reset, resume, step};
 pub(crate) use serve::probe;

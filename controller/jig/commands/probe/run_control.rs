@@ -1,4 +1,4 @@
-//! `jig reset`, `halt`, `go`, `step` and `bp`.
+//! `jig reset`, `halt`, `resume`, `step` and `bp`.
 
 use std::time::Duration;
 
@@ -40,8 +40,8 @@ pub(crate) fn halt(common: &Common, screen: &Screen, at: ProbeTarget) -> Result<
 }
 
 /// Lets a halted core go on.
-pub(crate) fn go(common: &Common, screen: &Screen, at: ProbeTarget) -> Result<u8, Failure> {
-    with_port(common, screen, "go", &at, Lasting::Board, async |port: &Port| {
+pub(crate) fn resume(common: &Common, screen: &Screen, at: ProbeTarget) -> Result<u8, Failure> {
+    with_port(common, screen, "resume", &at, Lasting::Board, async |port: &Port| {
         port.handle.run().await.map_err(|error| failed(&error, &port.place))?;
         tell_state(screen, port).await?;
         Ok((exit::PASS, Leave::Running))

@@ -11,12 +11,12 @@ use jig_model::PlaceName;
 use jig_model::command::{CheckCommand, Command, RecoverCommand, RecoverExtent, Reply, WorkerLine};
 use jig_model::protocol::BoxFuture;
 use jig_model::rig_file::Place;
+use jig_rig::capture_service::IdleCheck;
 use jig_rig::health::{HealthState, HealthStore};
-use jig_rig::keeper::IdleCheck;
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::desk::Desk;
+use super::requests::Requests;
 use super::worker::Worker;
 use crate::args::Common;
 use crate::failure::chain;
@@ -29,7 +29,7 @@ const TURN: Duration = Duration::from_secs(10);
 /// that runs is waited for.
 pub(super) async fn rounds(
     common: &Common,
-    desk: &Desk,
+    requests: &Requests,
     every: Option<Duration>,
     stop: &CancelToken,
 ) {
@@ -55,7 +55,7 @@ pub(super) async fn rounds(
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            () = desk.idle.round(&names, &look) => {}
+            () = requests.idle.round(&names, &look) => {}
         }
         for name in names {
             if stop.is_cancelled() {
@@ -80,7 +80,7 @@ struct Waiting(BTreeMap<PlaceName, Instant>);
 
 impl Waiting {
     /// Returns the places whose turn it is now, and has them wait anew; forgets those that are
-    /// not named any more. A new one waits first, as it does when the keeper starts.
+    /// not named any more. A new one waits first, as it does when the capture service starts.
     fn due(
         &mut self,
         now: Instant,

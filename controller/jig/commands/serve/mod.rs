@@ -8,9 +8,9 @@
 //! *A rig file that is broken changes nothing*: what was kept is kept on, and what is wrong
 //! is said once.
 
-mod desk;
 mod idle;
 mod notify;
+mod requests;
 mod rig_watch;
 mod worker;
 
@@ -18,22 +18,22 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jig_drivers::serial::keeper::Door;
+use jig_drivers::serial::capture_service::Door;
 use jig_drivers::serial::{ReconnectingTransport, SerialPort};
 use jig_lab::Catalogue;
+use jig_model::capture_service::{CaptureState, CaptureStatus};
 use jig_model::exit::CANCELLED;
-use jig_model::keeper::{KeptState, KeptStatus};
 use jig_model::protocol::{BoxFuture, Transport};
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
+use jig_rig::capture_service::{Applied, CaptureService, CaptureSpec, IdleRounds, OpenTransport};
 use jig_rig::console::{Stamp, escape};
-use jig_rig::keeper::{Applied, IdleRounds, Keeper, KeptSpec, OpenTransport};
 use jig_rig::workflow::CancelToken;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use self::desk::Desk;
+use self::requests::Requests;
 use self::rig_watch::RigWatch;
 use super::probe::runtime;
 use crate::args::{Common, ServeArgs};
@@ -62,7 +62,7 @@ const MOST_CALLERS: usize = 256;
 pub(crate) fn serve(common: &Common, args: ServeArgs) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(&common.lab())?;
     let places = catalogue.places();
-    let _lock = places.try_keep().map_err(|error| {
+    let _lock = places.try_capture_lock().map_err(|error| {
         let words = escape(chain(&error).as_bytes());
         Failure::new(error.fault(), words).help("one is enough: it takes up changes by itself")
     })?;
@@ -87,7 +87,7 @@ async fn keep(
     ];
     let mut hang_ups = signal(SignalKind::hangup()).map_err(bug)?;
     let places = catalogue.places();
-    let socket = places.keeper_socket();
+    let socket = places.capture_socket();
     let door = Door::open(&socket).map_err(|error| Failure::of(Fault::Lab, &error))?;
     let began = Instant::now();
     let clock = Arc::new(move || Stamp {
@@ -96,14 +96,14 @@ async fn keep(
     });
     let tell = {
         let screen = Arc::clone(&screen);
-        Arc::new(move |status: &KeptStatus| show(&screen, status))
+        Arc::new(move |status: &CaptureStatus| show(&screen, status))
     };
-    let mut keeper = Keeper::new(places.clone(), Arc::new(Ports), clock, tell);
-    let desk = Arc::new(Desk::new(IdleRounds::default()));
+    let mut service = CaptureService::new(places.clone(), Arc::new(Ports), clock, tell);
+    let requests = Arc::new(Requests::new(IdleRounds::default()));
     let mut watch = RigWatch::of(common);
-    keeper.apply(specs(&catalogue)).await;
-    desk.set(&keeper);
-    let count = keeper.all().count();
+    service.apply(specs(&catalogue)).await;
+    requests.set(&service);
+    let count = service.all().count();
     if screen.json() {
         let (at, socket) = (jiff::Timestamp::now(), socket.display().to_string());
         screen.out_json(&json!({"event": "ready", "at": at, "socket": socket, "consoles": count}));
@@ -119,7 +119,7 @@ async fn keep(
     let stop = CancelToken::new();
     let mut rounds = pin!(async {
         if args.check_every != Some(Duration::ZERO) {
-            idle::rounds(common, &desk, args.check_every, &stop).await;
+            idle::rounds(common, &requests, args.check_every, &stop).await;
         }
         stop.cancelled().await;
     });
@@ -134,14 +134,14 @@ async fn keep(
             _ = interrupt.recv() => break,
             _ = hang_ups.recv() => {
                 watch.forget();
-                reload(common, &screen, &mut watch, &mut keeper, &desk).await;
-                keeper.again().await;
+                reload(common, &screen, &mut watch, &mut service, &requests).await;
+                service.again().await;
             }
-            _ = looks.tick() => reload(common, &screen, &mut watch, &mut keeper, &desk).await,
+            _ = looks.tick() => reload(common, &screen, &mut watch, &mut service, &requests).await,
             Some(_) = callers.join_next() => {}
             () = &mut rounds => {}
             caller = door.accept() => match callers.len() < MOST_CALLERS {
-                true => drop(callers.spawn(Arc::clone(&desk).serve(caller))),
+                true => drop(callers.spawn(Arc::clone(&requests).serve(caller))),
                 false => tracing::warn!("too many callers: one was hung up on"),
             },
         }
@@ -153,7 +153,7 @@ async fn keep(
     let ended = async {
         // One that tests a board brings that to its end, which this signal has asked it for.
         let _ = timeout(LAST_ROUND, rounds).await;
-        keeper.close().await;
+        service.close().await;
     };
     tokio::select! {
         () = ended => Ok(exit::PASS),
@@ -167,8 +167,8 @@ async fn reload(
     common: &Common,
     screen: &Screen,
     watch: &mut RigWatch,
-    keeper: &mut Keeper,
-    desk: &Desk,
+    service: &mut CaptureService,
+    requests: &Requests,
 ) {
     if !watch.has_changed(common) {
         return;
@@ -187,8 +187,8 @@ async fn reload(
             return;
         }
     };
-    let Applied { began, changed, ended } = keeper.apply(specs(&catalogue)).await;
-    desk.set(keeper);
+    let Applied { began, changed, ended } = service.apply(specs(&catalogue)).await;
+    requests.set(service);
     let names = |list: &[(PlaceName, ConsoleName)]| -> Vec<String> {
         list.iter().map(|(place, console)| format!("{place} {console}")).collect()
     };
@@ -208,14 +208,14 @@ async fn reload(
 }
 
 /// Lists the consoles of the rig that have transports of their own.
-fn specs(catalogue: &Catalogue) -> Vec<KeptSpec> {
+fn specs(catalogue: &Catalogue) -> Vec<CaptureSpec> {
     let mut specs = Vec::new();
     for place in &catalogue.rig.places {
         let Some(profile) = catalogue.profiles.get(&place.board) else { continue };
         for transport in &place.consoles {
             let console = profile.consoles.iter().find(|console| console.name == transport.console);
             let Some(console) = console else { continue };
-            specs.push(KeptSpec {
+            specs.push(CaptureSpec {
                 place: place.name.clone(),
                 transport: transport.clone(),
                 baud: console.baud,
@@ -230,7 +230,7 @@ fn specs(catalogue: &Catalogue) -> Vec<KeptSpec> {
 struct Ports;
 
 impl OpenTransport for Ports {
-    fn open(&self, spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>> {
+    fn open(&self, spec: &CaptureSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>> {
         let baud = spec.transport.baud.unwrap_or(spec.baud);
         let port = SerialPort::new(spec.transport.end.clone(), baud);
         let port = port.ready_by(spec.transport.ready.clone());
@@ -242,7 +242,7 @@ impl OpenTransport for Ports {
 }
 
 /// Shows where a console stands now.
-fn show(screen: &Screen, status: &KeptStatus) {
+fn show(screen: &Screen, status: &CaptureStatus) {
     if screen.json() {
         let mut event = serde_json::to_value(status).unwrap_or_default();
         if let Some(fields) = event.as_object_mut() {
@@ -257,14 +257,14 @@ fn show(screen: &Screen, status: &KeptStatus) {
 }
 
 /// Says in words what is done with a console; may hold any text.
-pub(super) fn state_words(state: &KeptState) -> String {
+pub(super) fn state_words(state: &CaptureState) -> String {
     match state {
-        KeptState::Waiting { why } => format!("not there yet: {why}"),
-        KeptState::Kept => "kept".to_owned(),
-        KeptState::Away { why } => format!("gone for now: {why}"),
-        KeptState::Lent { by } => format!("lent to {by}"),
-        KeptState::LetGo { by } => format!("closed for {by}"),
-        KeptState::Gone { why } => format!("gone until the next SIGHUP: {why}"),
-        KeptState::Unwritten { why } => format!("not kept, its log cannot be written: {why}"),
+        CaptureState::Waiting { why } => format!("not there yet: {why}"),
+        CaptureState::Captured => "kept".to_owned(),
+        CaptureState::Away { why } => format!("gone for now: {why}"),
+        CaptureState::Lent { by } => format!("lent to {by}"),
+        CaptureState::LetGo { by } => format!("closed for {by}"),
+        CaptureState::Gone { why } => format!("gone until the next SIGHUP: {why}"),
+        CaptureState::Unwritten { why } => format!("not kept, its log cannot be written: {why}"),
     }
 }

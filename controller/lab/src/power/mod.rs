@@ -156,7 +156,7 @@ impl Lab {
             PlaceSense::DebugPort => {
                 self.bind_quietly(&place, &profile, std::env::temp_dir())?.sense
             }
-            PlaceSense::Outlet(_) | PlaceSense::Console | PlaceSense::Nobody => None,
+            PlaceSense::Outlet(_) | PlaceSense::Console | PlaceSense::Absent => None,
         };
         open_sensed(
             &switch.power,

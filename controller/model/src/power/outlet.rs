@@ -29,7 +29,7 @@ impl PlacePower {
     /// use the device at the same time are not counted.
     pub fn cycle_timeout(&self, device: &PowerDevice) -> Duration {
         let sense = match self.second_sense(&device.driver) {
-            PlaceSense::Nobody => Duration::ZERO,
+            PlaceSense::Absent => Duration::ZERO,
             PlaceSense::Outlet(_) | PlaceSense::DebugPort | PlaceSense::Console => WITNESS,
         };
         // It is told, and asked until it has settled; the last question may be as slow as any.
@@ -52,7 +52,7 @@ impl PlacePower {
     pub fn second_sense(&self, driver: &PowerDriver) -> PlaceSense {
         match &self.sense {
             Some(named) => named.clone(),
-            None if driver.reads_back() => PlaceSense::Nobody,
+            None if driver.reads_back() => PlaceSense::Absent,
             None => PlaceSense::DebugPort,
         }
     }
@@ -68,8 +68,8 @@ pub enum PlaceSense {
     DebugPort,
     /// The board's console transports: what prints has power.
     Console,
-    /// Nobody.
-    Nobody,
+    /// Nothing: `sense = "none"`.
+    Absent,
 }
 
 /// An outlet that is only read.

@@ -78,7 +78,7 @@ mod tests {
             baud: None,
             timeout: None,
             ready: None,
-            keeper: None,
+            capture: None,
         };
         Place { consoles: vec![console], ..place }
     }

@@ -267,7 +267,7 @@ pub(super) fn lower(
             baud: transport.baud.map(|baud| baud.value),
             timeout: transport.timeout.map(|timeout| timeout.value),
             ready: transport.ready.map(|ready| ready.value),
-            keeper: None,
+            capture: None,
         })
     });
     lowered.collect()

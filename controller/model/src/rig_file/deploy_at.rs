@@ -123,7 +123,7 @@ mod tests {
             baud: None,
             timeout: None,
             ready: None,
-            keeper: None,
+            capture: None,
         };
         let with_console = Place { consoles: vec![console("/dev/ttyUSB0")], ..place() };
         let by_port = program(&["esptool", "--port", "{port}", "{image}"]);

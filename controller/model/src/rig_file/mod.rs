@@ -1,8 +1,8 @@
 //! The rig file: which places there are, and where runs are kept.
 //!
-//! A place binds a board profile to the parts that make it real: an emulator, or any of
-//! debug probe, consoles, power, reset, flasher and network of a real board. Each part is a key
-//! of its own below `[[place]]`, so that an unknown one is an unknown key. What places may share stands
+//! A place binds a board profile to the parts that make it real: an emulator, or any of debug
+//! probe, consoles, power, reset, flasher and network of a real board. Each part is a key of its
+//! own below `[[place]]`, so that an unknown one is an unknown key. What places may share stands
 //! beside them: power devices in `[[power]]`, of which a place names one and an outlet.
 //!
 //! Refuses to look anything up: texts and their origins are handed in, the main file first
@@ -24,8 +24,8 @@ mod types;
 
 pub use lower::RigText;
 pub use parts::{
-    ConsoleTransport, EmulatorDeploy, EmulatorPart, Endpoint, FlasherPart, KeeperSeat, ProbePart,
-    ResetCommand, ResetLine, ResetPart, WireProtocol,
+    CaptureClient, ConsoleTransport, EmulatorDeploy, EmulatorPart, Endpoint, FlasherPart,
+    ProbePart, ResetCommand, ResetLine, ResetPart, WireProtocol,
 };
 pub use place::{MissingPart, Needed};
 pub use types::{Canary, CaptureLimits, Hub, Network, Place, Rig, RunStorage, UnknownPlace};

@@ -64,13 +64,13 @@ pub struct ConsoleTransport {
     /// Who keeps the transport between runs and is asked for it; said by whoever binds the place,
     /// never by a file.
     #[serde(skip)]
-    pub keeper: Option<KeeperSeat>,
+    pub capture: Option<CaptureClient>,
 }
 
 /// Where to ask for a transport that another program may keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeeperSeat {
-    /// The keeper's socket; nobody may listen there.
+pub struct CaptureClient {
+    /// The capture service's socket; nobody may listen there.
     pub socket: PathBuf,
     /// The place that the transport belongs to.
     pub place: PlaceName,

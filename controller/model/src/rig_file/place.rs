@@ -89,11 +89,11 @@ impl Place {
         let said = self.power.as_ref().map(|power| power.second_sense(driver));
         match said {
             Some(PlaceSense::DebugPort) if !self.has_probe() => match self.consoles.is_empty() {
-                true => PlaceSense::Nobody,
+                true => PlaceSense::Absent,
                 false => PlaceSense::Console,
             },
             Some(said) => said,
-            None => PlaceSense::Nobody,
+            None => PlaceSense::Absent,
         }
     }
 

@@ -83,7 +83,8 @@ toml_table! {
         timeout: Duration = optional,
     }
 
-    /// A transport to a console of a real board. Each kind of transport is a key of its own; one is given.
+    /// A transport to a console of a real board. Each kind of transport is a key of its own; one is
+    /// given.
     pub(super) struct RawTransport {
         /// The console, as the board's profile names it.
         name: ConsoleName = required,

@@ -167,7 +167,7 @@ impl Watch {
         let armed = self.arm(&mut channels).inspect_err(|error| {
             tracing::debug!(%error, "faults of this boot are not caught");
         });
-        ready.go();
+        ready.start();
         let handlers = armed.unwrap_or_default();
         Launch { channels: Some(channels), handlers, fault: None, stops: 0 }
     }

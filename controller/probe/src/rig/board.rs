@@ -11,12 +11,12 @@ use jig_model::{Cause, chain};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use super::backing::{Backing, failed};
 use super::consoles::Consoles;
 use super::deployed::{Deployed, without};
 use super::handle::{Order, Reply};
 use super::look::{catch_faults, identify, is_cortex_m, look, stands_at_fault};
 use super::progress::Progress;
-use super::seat::{Seat, failed};
 use crate::fault_watch::{stands_where_it_failed, told};
 use crate::post_mortem::Since;
 use crate::{
@@ -39,7 +39,7 @@ const SEARCHED: u64 = 256 << 10;
 const MOST_FAULTS: u32 = 3;
 
 pub(super) struct Owner {
-    seat: Seat,
+    backing: Backing,
     sink: SharedSink,
     consoles: Consoles,
     image: Option<Deployed>,
@@ -79,8 +79,8 @@ async fn at(when: Option<Instant>) {
 }
 
 impl Owner {
-    pub(super) fn new(seat: Seat, sink: SharedSink, consoles: Consoles) -> Self {
-        Self { seat, sink, consoles, image: None, live: None, standing: None }
+    pub(super) fn new(backing: Backing, sink: SharedSink, consoles: Consoles) -> Self {
+        Self { backing, sink, consoles, image: None, live: None, standing: None }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
@@ -138,19 +138,19 @@ impl Owner {
     }
 
     fn state(&self) -> PowerState {
-        let on = self.live.is_some() && !self.seat.ended();
+        let on = self.live.is_some() && !self.backing.ended();
         if on { PowerState::On } else { PowerState::Off }
     }
 
     /// Halts the core of a real board, which may run something since before; an emulated one
     /// runs nothing until it is switched on.
     async fn quiesce(&mut self) -> Result<(), DriverError> {
-        let is_real = matches!(self.seat, Seat::Real(_));
+        let is_real = matches!(self.backing, Backing::Real(_));
         if !is_real || self.state() == PowerState::On || self.standing.is_some() {
             return Ok(());
         }
         self.off().await;
-        let (handle, attached) = self.seat.open(&self.sink).await?;
+        let (handle, attached) = self.backing.open(&self.sink).await?;
         let stopped = stop(&handle).await;
         self.standing = Some((handle, attached));
         stopped.map_err(|error| failed(error, Cause::PowerFailed, "halt the core"))
@@ -162,13 +162,13 @@ impl Owner {
         }
         let standing = self.standing.take();
         self.off().await;
-        if !self.seat.has_program() {
+        if !self.backing.has_program() {
             let message = "the board has no image to boot: deploy one first";
             return Err(DriverError::new(Cause::PowerFailed, message));
         }
         let (handle, attached) = match standing {
             Some(both) => both,
-            None => self.seat.open(&self.sink).await?,
+            None => self.backing.open(&self.sink).await?,
         };
         match self.boot(&handle, &attached).await {
             Ok(()) => {
@@ -177,7 +177,7 @@ impl Owner {
             }
             Err(error) => {
                 self.consoles.end();
-                self.seat.cut(handle, attached, &self.sink).await;
+                self.backing.cut(handle, attached, &self.sink).await;
                 Err(error)
             }
         }
@@ -186,12 +186,12 @@ impl Owner {
     /// Resets the board, tells that it has power, and lets it run.
     async fn boot(&mut self, handle: &ProbeHandle, attached: &Attached) -> Result<(), DriverError> {
         let told = |error| failed(error, Cause::PowerFailed, "let the board run");
-        if !self.seat.forgets() {
+        if !self.backing.forgets() {
             stop(handle).await.map_err(told)?;
         }
-        self.ready(handle, attached, self.seat.forgets()).await.map_err(told)?;
+        self.ready(handle, attached, self.backing.forgets()).await.map_err(told)?;
         self.consoles.attach(&self.sink);
-        self.seat.show_on(&self.sink);
+        self.backing.show_on(&self.sink);
         handle.run().await.map_err(told)
     }
 
@@ -202,7 +202,7 @@ impl Owner {
         attached: &Attached,
         blank: bool,
     ) -> Result<(), ProbeError> {
-        let mut ram = without(&self.seat.ram(attached), self.image.as_ref());
+        let mut ram = without(&self.backing.ram(attached), self.image.as_ref());
         for range in &mut ram {
             range.end = range.end.min(range.start.saturating_add(SEARCHED));
         }
@@ -222,10 +222,10 @@ impl Owner {
 
     async fn off(&mut self) {
         if let Some((handle, attached)) = self.standing.take() {
-            self.seat.cut(handle, attached, &self.sink).await;
+            self.backing.cut(handle, attached, &self.sink).await;
         }
         let Some(mut live) = self.live.take() else { return };
-        if !live.gone && !self.seat.ended() {
+        if !live.gone && !self.backing.ended() {
             // What happened since the last look belongs to the run.
             let last = async {
                 self.look_at(&mut live).await?;
@@ -239,17 +239,17 @@ impl Owner {
         }
         self.consoles.end();
         self.sink.drained().await;
-        if live.gone && !matches!(self.seat, Seat::Emulated(_)) {
+        if live.gone && !matches!(self.backing, Backing::Emulated(_)) {
             // A session that is broken is not kept, and there is nothing to wait for.
             return;
         }
-        self.seat.cut(live.handle, live.attached, &self.sink).await;
+        self.backing.cut(live.handle, live.attached, &self.sink).await;
     }
 
     /// Resets so that no byte of the old boot can be taken for one of the new: the core
     /// stands still while its rings and consoles are emptied.
     async fn reset(&mut self) -> Result<(), DriverError> {
-        let ended = self.seat.ended();
+        let ended = self.backing.ended();
         let Some(mut live) = self.live.take_if(|_| !ended) else {
             let message = "reset: the board has no power (power it on first)";
             return Err(DriverError::new(Cause::PowerFailed, message));
@@ -295,7 +295,7 @@ impl Owner {
         let began = Instant::now();
         self.off().await;
         let payload = self.learn(image).await?;
-        let (handle, attached) = self.seat.open(&self.sink).await?;
+        let (handle, attached) = self.backing.open(&self.sink).await?;
         let request =
             FlashRequest { payload, verify: true, preserve: Vec::new(), skip_equal: true };
         let cancel = Cancel::default();
@@ -314,7 +314,7 @@ impl Owner {
         };
         let flashed = flashed.await;
         let kept = match &flashed {
-            Ok(_) => self.seat.keep().await,
+            Ok(_) => self.backing.keep().await,
             Err(_) => Ok(()),
         };
         // A program in flash must not begin before the board is powered.
@@ -322,7 +322,7 @@ impl Owner {
         if let Err(error) = stood {
             tracing::debug!(%error, "the core was not reset after the deployment");
         }
-        self.seat.cut(handle, attached, &self.sink).await;
+        self.backing.cut(handle, attached, &self.sink).await;
         let report =
             flashed.map_err(|error| failed(error, Cause::DeployFailed, "flash the board"))?;
         kept?;
@@ -345,8 +345,8 @@ impl Owner {
             return identified
                 .map_err(|error| failed(error, Cause::ProbeLost, "ask the core what it is"));
         }
-        let Some(live) = self.live.as_ref().filter(|_| !self.seat.ended()) else {
-            return self.seat.try_out().await;
+        let Some(live) = self.live.as_ref().filter(|_| !self.backing.ended()) else {
+            return self.backing.try_out().await;
         };
         let identified = identify(&live.handle, live.cortex_m).await;
         identified.map_err(|error| failed(error, Cause::ProbeLost, "ask the core what it is"))
@@ -373,14 +373,14 @@ impl Owner {
             return Ok(());
         }
         let seen = look(&live.handle, live.cortex_m).await?;
-        if seen.was_reset && !self.seat.resets_are_told() {
+        if seen.was_reset && !self.backing.resets_are_told() {
             let reason = "the core was reset (S_RESET_ST)".to_owned();
             self.sink.event(BoardEvent::Reset { by_target: true, reason });
             self.consoles.begin_again();
         }
         if seen.locked_up && !std::mem::replace(&mut live.lock_up_told, true) {
             // An emulator that has ended over it was heard already.
-            if !self.seat.ended() {
+            if !self.backing.ended() {
                 let detail = "the core is locked up (S_LOCKUP)".to_owned();
                 self.sink.event(BoardEvent::Lockup { detail });
             }
@@ -402,7 +402,7 @@ impl Owner {
         }
         if live.fault.is_none() {
             live.fault =
-                Some(live.handle.snapshot_of_stacks(&self.seat.ram(&live.attached)).await?);
+                Some(live.handle.snapshot_of_stacks(&self.backing.ram(&live.attached)).await?);
         }
         live.faults += 1;
         if live.faults >= MOST_FAULTS && live.cortex_m {
@@ -440,7 +440,7 @@ impl Owner {
         if std::mem::replace(&mut live.gone, true) {
             return;
         }
-        if self.seat.has_ended().await {
+        if self.backing.has_ended().await {
             self.consoles.end();
             return;
         }
@@ -457,9 +457,10 @@ impl Owner {
         let mut since = Since::Standing;
         let (snapshot, why) = match live.fault.take() {
             Some(fault) => {
-                since = if self.seat.ended() && request.why == Cause::Lockup {
+                since = if self.backing.ended() && request.why == Cause::Lockup {
                     Since::LockedUp
-                } else if live.gone || self.seat.ended() || !stands_where_it_failed(request.why) {
+                } else if live.gone || self.backing.ended() || !stands_where_it_failed(request.why)
+                {
                     Since::Standing
                 } else {
                     let now = since_fault(&live.handle).await;
@@ -469,7 +470,7 @@ impl Owner {
             }
             None if live.gone || !stands_where_it_failed(request.why) => return Ok(None),
             None => {
-                let ram = self.seat.ram(&live.attached);
+                let ram = self.backing.ram(&live.attached);
                 let stands = async {
                     let locked_up = live.handle.state().await? == CoreState::LockedUp;
                     live.handle.halt().await?;

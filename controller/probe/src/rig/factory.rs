@@ -14,10 +14,10 @@ use jig_model::protocol::{
 use jig_model::rig_file::{ProbePart, WireProtocol};
 use tokio::sync::mpsc;
 
+use super::backing::{Backing, EmulatedBacking, RealBacking, data_memory};
 use super::board::Owner;
 use super::consoles::Consoles;
 use super::handle::{BoardHandle, Order};
-use super::seat::{EmulatedSeat, RealSeat, Seat, data_memory};
 use super::sink::EmulatorSink;
 use crate::{AttachMode, AttachOptions, ChipDescription, ProbeSource, Protocol};
 
@@ -39,7 +39,7 @@ impl PartFactory for ProbeFactory {
         let described = ChipDescription::at_place(&context.profile, probe);
         // A program flashes the board, and needs the probe for that.
         let program = built.flasher.take();
-        let seat = RealSeat {
+        let backing = RealBacking {
             selector: probe.selector.clone(),
             source: {
                 let selector = probe.selector.clone();
@@ -50,7 +50,7 @@ impl PartFactory for ProbeFactory {
             lets_go: program.is_some(),
             is_served: probe.is_served(),
         };
-        let handle = start(Seat::Real(seat), context, Cause::ProbeLost);
+        let handle = start(Backing::Real(backing), context, Cause::ProbeLost);
         let mut protocols = protocols(&handle);
         if let Some(program) = program {
             protocols.flasher = Some(Box::new(AfterLettingGo { program, handle }));
@@ -73,7 +73,7 @@ impl PartFactory for EmulatedProbeFactory {
             let message = "the emulator has no power";
             return Err(DriverError::new(Cause::InternalError, message));
         };
-        let seat = EmulatedSeat {
+        let backing = EmulatedBacking {
             machine,
             power,
             profile: Arc::clone(&context.profile),
@@ -81,8 +81,8 @@ impl PartFactory for EmulatedProbeFactory {
             kept: None,
             board: None,
         };
-        let seat = Seat::Emulated(Box::new(seat));
-        let mut protocols = protocols(&start(seat, context, Cause::EmulatorStuck));
+        let backing = Backing::Emulated(Box::new(backing));
+        let mut protocols = protocols(&start(backing, context, Cause::EmulatorStuck));
         // It is switched by its own process, and has no debug port while that is gone.
         protocols.sense = None;
         // A stopped emulator is seen at once; a probe waits for it, until it may go on again.
@@ -93,12 +93,12 @@ impl PartFactory for EmulatedProbeFactory {
 }
 
 /// Starts a board's owner; it ends with its last handle.
-fn start(seat: Seat, context: &BindContext, silent: Cause) -> BoardHandle {
+fn start(backing: Backing, context: &BindContext, silent: Cause) -> BoardHandle {
     let under_way = if context.place.consoles.is_empty() { Duration::ZERO } else { UNDER_WAY };
     let (real, evidence) = (context.place.has_probe(), context.evidence.clone());
     let consoles = Consoles::new(&context.profile, real, evidence, under_way);
     let (orders, inbox) = mpsc::channel(4);
-    tokio::spawn(Owner::new(seat, Arc::clone(&context.sink), consoles).run(inbox));
+    tokio::spawn(Owner::new(backing, Arc::clone(&context.sink), consoles).run(inbox));
     BoardHandle { orders, silent }
 }
 

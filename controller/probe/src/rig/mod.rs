@@ -1,7 +1,7 @@
 //! Boards behind a debug probe as a rig drives them: power, reset, deployment, consoles.
 //!
 //! A real board and an emulated one are the same type here ([`board`]); what differs is the
-//! [`seat`] they sit on. Refuses policy: it knows no plan and no verdict.
+//! [`backing`] they is backed by. Refuses policy: it knows no plan and no verdict.
 //!
 //! # Design
 //! *One owner.* A task holds the session and does one thing at a time: what it is asked for,
@@ -20,6 +20,7 @@
 //! before the power is taken; an emulated board whose program ends the emulator takes along
 //! what it printed by RTT in the last milliseconds.
 
+mod backing;
 mod board;
 mod consoles;
 mod deployed;
@@ -28,7 +29,6 @@ mod handle;
 mod look;
 mod parked;
 mod progress;
-mod seat;
 mod sink;
 #[cfg(test)]
 mod tests;

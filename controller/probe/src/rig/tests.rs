@@ -12,10 +12,10 @@ use jig_model::protocol::{
 use jig_model::{Cause, ConsoleName};
 use tokio::sync::mpsc;
 
+use super::backing::{Backing, RealBacking};
 use super::board::Owner;
 use super::consoles::Consoles;
 use super::handle::{BoardHandle, Order};
-use super::seat::{RealSeat, Seat};
 use crate::AttachOptions;
 use crate::worker::fake::{Fake, Script};
 
@@ -50,7 +50,7 @@ fn profile() -> BoardProfile {
 fn board(fake: &Arc<Fake>, sink: SharedSink) -> (BoardHandle, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let source = Arc::clone(fake);
-    let seat = RealSeat {
+    let backing = RealBacking {
         selector: "fake".to_owned(),
         source: Box::new(move || source.source()),
         options: AttachOptions::default(),
@@ -61,7 +61,7 @@ fn board(fake: &Arc<Fake>, sink: SharedSink) -> (BoardHandle, tempfile::TempDir)
     let evidence = folder.path().to_owned();
     let consoles = Consoles::new(&profile(), false, evidence, Duration::ZERO);
     let (orders, inbox) = mpsc::channel(4);
-    tokio::spawn(Owner::new(Seat::Real(seat), sink, consoles).run(inbox));
+    tokio::spawn(Owner::new(Backing::Real(backing), sink, consoles).run(inbox));
     (BoardHandle { orders, silent: Cause::ProbeLost }, folder)
 }
 

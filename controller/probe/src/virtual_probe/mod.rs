@@ -1,6 +1,6 @@
 //! A virtual probe: an emulated board that looks like a chip behind a debug port.
 //!
-//! Unmodified probe-rs drives it, through one of two faces: in this process by probe-rs'
+//! Unmodified probe-rs drives it, through one of two frontends: in this process by probe-rs'
 //! own traits, or from any process by the transport protocol of a remote probe that published
 //! probe-rs knows. Behind both are the same debug port and the same board, which know
 //! nothing of probe-rs.
@@ -10,7 +10,7 @@
 mod adi;
 mod board;
 mod bus;
-mod faces;
+mod frontends;
 mod opener;
 mod target;
 #[cfg(test)]
@@ -32,7 +32,7 @@ use crate::MemoryRange;
 use adi::DebugPort;
 use board::Board;
 use bus::{Access, Bus, BusError};
-pub use faces::{ServeAt, ServerHandle};
+pub use frontends::{ServeAt, ServerHandle};
 pub use target::ChipDescription;
 
 /// Says why a virtual probe could not be made or used.
@@ -181,7 +181,7 @@ impl VirtualBoard {
     /// # Errors
     /// The socket cannot be made.
     pub fn serve(&self, at: ServeAt) -> Result<ServerHandle, VirtualBoardError> {
-        faces::serve(self.debug_port(), at)
+        frontends::serve(self.debug_port(), at)
     }
 
     /// Returns what was done so far.
@@ -196,7 +196,7 @@ impl VirtualBoard {
 
     /// Returns a probe for probe-rs. Several may exist; they share the board.
     pub(crate) fn open_probe(&self) -> Probe {
-        faces::open_probe(self.debug_port(), &self.about.name)
+        frontends::open_probe(self.debug_port(), &self.about.name)
     }
 
     /// Returns what probe-rs is to take the board for.

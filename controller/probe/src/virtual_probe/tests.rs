@@ -15,15 +15,15 @@ use super::{ServeAt, ServerHandle, VirtualBoard};
 pub(crate) use rig::Rig;
 use rig::TIMEOUT;
 
-/// Through which face a test reaches the board.
+/// Through which frontend a test reaches the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Face {
+enum Frontend {
     InProcess,
     UnixServer,
     TcpServer,
 }
 
-const FACES: [Face; 2] = [Face::InProcess, Face::UnixServer];
+const FACES: [Frontend; 2] = [Frontend::InProcess, Frontend::UnixServer];
 
 /// A board and the probe that was opened for it.
 struct Bench {
@@ -33,13 +33,13 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(board: &str, face: Face) -> Self {
+    fn new(board: &str, frontend: Frontend) -> Self {
         let rig = Rig::new(board);
         let board = rig.board();
-        let at = match face {
-            Face::InProcess => None,
-            Face::UnixServer => Some(ServeAt::Unix(rig.path("probe"))),
-            Face::TcpServer => Some(ServeAt::Loopback(0)),
+        let at = match frontend {
+            Frontend::InProcess => None,
+            Frontend::UnixServer => Some(ServeAt::Unix(rig.path("probe"))),
+            Frontend::TcpServer => Some(ServeAt::Loopback(0)),
         };
         let server = at.map(|at| board.serve(at).unwrap());
         Self { server, board, rig }

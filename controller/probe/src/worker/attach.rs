@@ -8,8 +8,8 @@ use probe_rs::config::{MemoryRegion as Region, Registry, TargetSelector};
 use probe_rs::probe::{Probe, WireProtocol};
 use probe_rs::{Error, Permissions, Session, Target};
 
-use super::bench::{Bench, Pulse};
 use super::core::kind_of;
+use super::open_session::{OpenSession, Pulse};
 use super::options::{
     AttachMethod, AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol, ladder,
 };
@@ -34,7 +34,7 @@ pub(crate) fn attach(
     options: &AttachOptions,
     leash: &Leash,
     pulse: &Pulse,
-) -> Result<(Bench, Attached), ProbeError> {
+) -> Result<(OpenSession, Attached), ProbeError> {
     let described;
     let registry = match &options.chip_description {
         None => &*BUILT_IN,
@@ -87,7 +87,7 @@ pub(crate) fn attach(
                     failures,
                     memory: session.target().memory_map.iter().map(region).collect(),
                 };
-                return Ok((Bench::new(session), attached));
+                return Ok((OpenSession::new(session), attached));
             }
             Err(error) => {
                 if let Some(known) = translate::attach(&error, registry, options.chip.as_deref()) {

@@ -1,6 +1,7 @@
 //! What the worker does with a board, end to end.
 //!
-//! The board is an emulated one behind the virtual probe: an nRF51822 with 256 KiB of flash and 16 KiB of RAM.
+//! The board is an emulated one behind the virtual probe: an nRF51822 with 256 KiB of flash and 16
+//! KiB of RAM.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -9,8 +9,8 @@ use probe_rs::{
 };
 
 use super::attach::RESET;
-use super::bench::{Bench, Pulse};
 use super::handle::MemoryWidth;
+use super::open_session::{OpenSession, Pulse};
 use super::translate;
 use crate::{
     CoreKind, CoreSnapshot, CoreState, HaltReason, MemoryRange, ProbeError, RegisterValue,
@@ -49,7 +49,7 @@ pub(crate) fn is_cortex_m(kind: Option<CoreKind>) -> bool {
     matches!(kind, Some(CoreKind::Armv6m | CoreKind::Armv7m | CoreKind::Armv8m))
 }
 
-impl Bench {
+impl OpenSession {
     /// Resets the chip.
     pub(crate) fn reset(&mut self, into: ResetInto) -> Result<(), ProbeError> {
         let mut core = self.core()?;

@@ -412,7 +412,7 @@ impl FakeCore {
 
     fn write(&mut self, address: u32, value: u32, mask: u32) -> Result<(), ArmError> {
         match address {
-            0xE000_EDF0 if value >> 16 == 0xA05F => self.go(value),
+            0xE000_EDF0 if value >> 16 == 0xA05F => self.resume(value),
             0xE000_EDF4 => {
                 let number = (value & 0x1f) as usize;
                 if value & 1 << 16 == 0 {
@@ -435,7 +435,7 @@ impl FakeCore {
     }
 
     /// Obeys a write to the halting control register.
-    fn go(&mut self, control: u32) {
+    fn resume(&mut self, control: u32) {
         let (halt, step) = (control & 2 != 0, control & 4 != 0);
         // A function whose return address holds a breakpoint has returned.
         let back = self.registers[14] & !1;

@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use super::attach::attach;
-use super::bench::{Bench, Flow, Job, Pulse, Shared, serve};
 use super::flash::{self, Cancel, Interest, Stop};
+use super::open_session::{Flow, Job, OpenSession, Pulse, Shared, serve};
 use super::options::{AttachOptions, Attached};
 use super::selector::{Address, Selector};
 use super::semihost::Semihosted;
@@ -51,10 +51,10 @@ pub enum MemoryWidth {
 /// in the order in which they are made. The session ends when the last handle is dropped, and
 /// the core then runs; [`close`](Self::close) also waits for the end.
 ///
-/// Every method fails with [`ProbeError::Hung`] when the probe shows no sign of progress for
-/// the deadline of its [`AttachOptions`], and with [`ProbeError::Gone`] after that. Dropping the future of a
-/// request takes back the interest in the answer, not the request; but a flash operation
-/// stops at the next batch of sectors.
+/// Every method fails with [`ProbeError::Hung`] when the probe shows no sign of progress for the
+/// deadline of its [`AttachOptions`], and with [`ProbeError::Gone`] after that. Dropping the future
+/// of a request takes back the interest in the answer, not the request; but a flash operation stops
+/// at the next batch of sectors.
 #[derive(Clone)]
 pub struct ProbeHandle {
     requests: mpsc::Sender<Job>,
@@ -99,7 +99,7 @@ impl ProbeHandle {
             let attached = catch_unwind(AssertUnwindSafe(|| {
                 attach(&mut source, &options, &worker.leash, &worker.pulse)
             }));
-            let (bench, attached) = match attached {
+            let (open_session, attached) = match attached {
                 Ok(Ok(both)) => both,
                 failed => {
                     worker.lost.store(true, std::sync::atomic::Ordering::Release);
@@ -114,7 +114,7 @@ impl ProbeHandle {
                 }
             };
             if answer.send(Ok(attached)).is_ok() {
-                serve(bench, &received, &worker);
+                serve(open_session, &received, &worker);
             }
         });
         let thread = thread.map_err(|error| ProbeError::Failed {
@@ -163,8 +163,8 @@ impl ProbeHandle {
         let shared = Arc::clone(&self.shared);
         let stop = Stop { asked: cancel, abandoned: Cancel::default() };
         let _interest = Interest(stop.abandoned.clone());
-        self.call("flash", move |bench| {
-            flash::flash(bench, &request, Box::new(progress), &stop, &shared.pulse)
+        self.call("flash", move |open_session| {
+            flash::flash(open_session, &request, Box::new(progress), &stop, &shared.pulse)
         })
         .await
     }
@@ -183,22 +183,25 @@ impl ProbeHandle {
         let shared = Arc::clone(&self.shared);
         let stop = Stop { asked: cancel, abandoned: Cancel::default() };
         let _interest = Interest(stop.abandoned.clone());
-        self.call("erase", move |bench| flash::erase(bench, &scope, &stop, &shared.pulse)).await
+        self.call("erase", move |open_session| {
+            flash::erase(open_session, &scope, &stop, &shared.pulse)
+        })
+        .await
     }
 
     /// Resets the chip.
     pub async fn reset(&self, into: ResetInto) -> Result<(), ProbeError> {
-        self.call("reset", move |bench| bench.reset(into)).await
+        self.call("reset", move |open_session| open_session.reset(into)).await
     }
 
     /// Halts the core and returns its program counter.
     pub async fn halt(&self) -> Result<u64, ProbeError> {
-        self.call("halt", Bench::halt).await
+        self.call("halt", OpenSession::halt).await
     }
 
     /// Lets the core run.
     pub async fn run(&self) -> Result<(), ProbeError> {
-        self.call("run", Bench::run).await
+        self.call("run", OpenSession::run).await
     }
 
     /// Executes one instruction and returns the program counter after it.
@@ -206,12 +209,12 @@ impl ProbeHandle {
     /// # Errors
     /// [`ProbeError::NotHalted`].
     pub async fn step(&self) -> Result<u64, ProbeError> {
-        self.call("step", Bench::step).await
+        self.call("step", OpenSession::step).await
     }
 
     /// Returns what the core does.
     pub async fn state(&self) -> Result<CoreState, ProbeError> {
-        self.call("state", Bench::state).await
+        self.call("state", OpenSession::state).await
     }
 
     /// Reads all registers, in the order in which debuggers show them.
@@ -219,7 +222,7 @@ impl ProbeHandle {
     /// # Errors
     /// [`ProbeError::NotHalted`].
     pub async fn registers(&self) -> Result<Vec<RegisterValue>, ProbeError> {
-        self.call("registers", Bench::registers).await
+        self.call("registers", OpenSession::registers).await
     }
 
     /// Writes a register; its name as [`registers`](Self::registers) spells it, or `r13`..`r15`.
@@ -228,7 +231,8 @@ impl ProbeHandle {
     /// [`ProbeError::NotHalted`], [`ProbeError::UnknownRegister`].
     pub async fn write_register(&self, name: &str, value: u128) -> Result<(), ProbeError> {
         let name = name.to_owned();
-        self.call("write a register", move |bench| bench.write_register(&name, value)).await
+        self.call("write a register", move |open_session| open_session.write_register(&name, value))
+            .await
     }
 
     /// Reads memory, the core running or not.
@@ -247,7 +251,8 @@ impl ProbeHandle {
         len: usize,
     ) -> Result<Vec<u8>, ProbeError> {
         let shared = Arc::clone(&self.shared);
-        self.call("read", move |bench| bench.read(width, address, len, &shared.pulse)).await
+        self.call("read", move |open_session| open_session.read(width, address, len, &shared.pulse))
+            .await
     }
 
     /// Writes memory, the core running or not. Flash is not written this way.
@@ -263,7 +268,10 @@ impl ProbeHandle {
         bytes: Vec<u8>,
     ) -> Result<(), ProbeError> {
         let shared = Arc::clone(&self.shared);
-        self.call("write", move |bench| bench.write(width, address, &bytes, &shared.pulse)).await
+        self.call("write", move |open_session| {
+            open_session.write(width, address, &bytes, &shared.pulse)
+        })
+        .await
     }
 
     /// Sets a hardware breakpoint; one that is set already stays.
@@ -271,12 +279,14 @@ impl ProbeHandle {
     /// # Errors
     /// [`ProbeError::NoBreakpointLeft`].
     pub async fn set_breakpoint(&self, address: u64) -> Result<(), ProbeError> {
-        self.call("set a breakpoint", move |bench| bench.set_breakpoint(address)).await
+        self.call("set a breakpoint", move |open_session| open_session.set_breakpoint(address))
+            .await
     }
 
     /// Clears a hardware breakpoint, if there is one at the address.
     pub async fn clear_breakpoint(&self, address: u64) -> Result<(), ProbeError> {
-        self.call("clear a breakpoint", move |bench| bench.clear_breakpoint(address)).await
+        self.call("clear a breakpoint", move |open_session| open_session.clear_breakpoint(address))
+            .await
     }
 
     /// Reads registers, the given memory and the fault status registers of a halted core. A
@@ -286,7 +296,8 @@ impl ProbeHandle {
     /// [`ProbeError::NotHalted`].
     pub async fn snapshot(&self, memory: Vec<Range<u64>>) -> Result<CoreSnapshot, ProbeError> {
         let shared = Arc::clone(&self.shared);
-        self.call("snapshot", move |bench| bench.snapshot(&memory, &shared.pulse)).await
+        self.call("snapshot", move |open_session| open_session.snapshot(&memory, &shared.pulse))
+            .await
     }
 
     /// Copies what explains where a halted core stands: its registers, all of small RAM, and of
@@ -311,29 +322,34 @@ impl ProbeHandle {
         job: impl FnOnce(&mut dyn TargetMemory) -> Result<T, RttError> + Send + 'static,
     ) -> Result<T, RttError> {
         let shared = Arc::clone(&self.shared);
-        self.call("use RTT", move |bench| Ok(job(&mut BenchMemory { bench, pulse: &shared.pulse })))
-            .await?
+        self.call("use RTT", move |open_session| {
+            Ok(job(&mut BenchMemory { open_session, pulse: &shared.pulse }))
+        })
+        .await?
     }
 
     /// Answers the calls by semihosting that the core stands at, if it does.
     pub(crate) async fn semihost(&self) -> Result<Semihosted, ProbeError> {
         let shared = Arc::clone(&self.shared);
-        self.call("serve semihosting", move |bench| bench.semihost(&shared.pulse)).await
+        self.call("serve semihosting", move |open_session| open_session.semihost(&shared.pulse))
+            .await
     }
 
     /// Closes the session, for all handles, and waits until its thread has ended.
     pub async fn close(self, leave: Leave) -> Result<(), ProbeError> {
         let shared = Arc::clone(&self.shared);
         let closed = self
-            .ask("close", move |bench| {
-                let Some(mut bench) = bench.take() else { return (Ok(()), Flow::Break) };
+            .ask("close", move |open_session| {
+                let Some(mut open_session) = open_session.take() else {
+                    return (Ok(()), Flow::Break);
+                };
                 let left = match leave {
-                    Leave::Running => bench.run(),
-                    Leave::Halted => bench.halt().map(drop),
+                    Leave::Running => open_session.run(),
+                    Leave::Halted => open_session.halt().map(drop),
                 };
                 match leave {
-                    Leave::Running => drop(bench),
-                    Leave::Halted => bench.close_halted(&shared.leash),
+                    Leave::Running => drop(open_session),
+                    Leave::Halted => open_session.close_halted(&shared.leash),
                 }
                 (left, Flow::Break)
             })
@@ -357,10 +373,10 @@ impl ProbeHandle {
     async fn call<T: Send + 'static>(
         &self,
         during: &'static str,
-        job: impl FnOnce(&mut Bench) -> Result<T, ProbeError> + Send + 'static,
+        job: impl FnOnce(&mut OpenSession) -> Result<T, ProbeError> + Send + 'static,
     ) -> Result<T, ProbeError> {
-        self.ask(during, move |bench| match bench {
-            Some(bench) => (job(bench), Flow::Continue),
+        self.ask(during, move |open_session| match open_session {
+            Some(open_session) => (job(open_session), Flow::Continue),
             None => (Err(ProbeError::Gone), Flow::Break),
         })
         .await
@@ -369,14 +385,14 @@ impl ProbeHandle {
     async fn ask<T: Send + 'static>(
         &self,
         during: &'static str,
-        job: impl FnOnce(&mut Option<Bench>) -> (Result<T, ProbeError>, Flow) + Send + 'static,
+        job: impl FnOnce(&mut Option<OpenSession>) -> (Result<T, ProbeError>, Flow) + Send + 'static,
     ) -> Result<T, ProbeError> {
         if self.shared.is_lost() {
             return Err(ProbeError::Gone);
         }
         let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |bench| {
-            let (result, flow) = catch_unwind(AssertUnwindSafe(|| job(bench)))
+        let job: Job = Box::new(move |open_session| {
+            let (result, flow) = catch_unwind(AssertUnwindSafe(|| job(open_session)))
                 .unwrap_or_else(|panic| (Err(panicked(during, &*panic)), Flow::Break));
             // Whoever asked may have lost interest.
             let _ = answer.send(result);
@@ -449,19 +465,19 @@ impl ProbeHandle {
 
 /// The target's memory, as a session reaches it.
 pub(super) struct BenchMemory<'b> {
-    pub(super) bench: &'b mut Bench,
+    pub(super) open_session: &'b mut OpenSession,
     pub(super) pulse: &'b Pulse,
 }
 
 impl TargetMemory for BenchMemory<'_> {
     fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), ProbeError> {
-        let bytes = self.bench.read(MemoryWidth::Any, address, into.len(), self.pulse)?;
+        let bytes = self.open_session.read(MemoryWidth::Any, address, into.len(), self.pulse)?;
         into.copy_from_slice(&bytes);
         Ok(())
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), ProbeError> {
-        self.bench.write(MemoryWidth::Any, address, bytes, self.pulse)
+        self.open_session.write(MemoryWidth::Any, address, bytes, self.pulse)
     }
 }
 

@@ -20,7 +20,6 @@
 //! *A panic of a driver is an answer*: the request gets `ProbeLost`, the thread ends.
 
 mod attach;
-mod bench;
 #[cfg(test)]
 mod board_tests;
 mod core;
@@ -30,6 +29,7 @@ pub(crate) mod fake;
 pub(crate) mod fake_flash;
 mod flash;
 mod handle;
+mod open_session;
 mod options;
 mod relay;
 mod selector;

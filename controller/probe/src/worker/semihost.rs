@@ -9,9 +9,9 @@ use probe_rs::{
     RegisterValue as Value,
 };
 
-use super::bench::{Bench, Pulse};
 use super::core::STEP;
 use super::handle::BenchMemory;
+use super::open_session::{OpenSession, Pulse};
 use super::translate;
 use crate::ProbeError;
 use crate::semihosting::{Answer, SYS_CLOSE, SYS_OPEN, SYS_READ, SYS_WRITE, answer};
@@ -43,7 +43,7 @@ pub(crate) struct Semihosted {
     pub(crate) exit: Option<i32>,
 }
 
-impl Bench {
+impl OpenSession {
     /// Answers the calls that a core stands at, if it does; else nothing happens. The core
     /// runs on behind each but the last one of a program.
     pub(crate) fn semihost(&mut self, pulse: &Pulse) -> Result<Semihosted, ProbeError> {
@@ -57,7 +57,7 @@ impl Bench {
                 Stands::Runs if done.calls > 0 && last.elapsed() < NEXT => continue,
                 Stands::Runs | Stands::Elsewhere => break,
             };
-            let memory = &mut BenchMemory { bench: self, pulse };
+            let memory = &mut BenchMemory { open_session: self, pulse };
             match answer(operation, parameter, memory, &mut done.text)? {
                 Answer::Exit(code) => done.exit = Some(code),
                 Answer::Value(value) => {

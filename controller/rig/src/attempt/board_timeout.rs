@@ -5,8 +5,8 @@
 //! the firmware for it. What is added is bounded, and a wait that needed all of it proves nothing.
 //!
 //! # Design
-//! The clock of a target continues while its emulator is stopped, so a failure in such an attempt is
-//! retried; a pass stands. Starvation alone puts no failure in doubt: a busy host would blame
+//! The clock of a target continues while its emulator is stopped, so a failure in such an attempt
+//! is retried; a pass stands. Starvation alone puts no failure in doubt: a busy host would blame
 //! itself for every bug.
 
 use std::time::Duration;

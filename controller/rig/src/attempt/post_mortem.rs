@@ -4,9 +4,9 @@
 //! fails, hangs or knows nothing leaves a note, and the run ends as without it.
 //!
 //! # Design
-//! A core that stands in a fault has failed, whether a console reports it or not. The finding decides
-//! (`core_fault`, `lockup`) where the consoles prove nothing, and explains where they do. A fault
-//! that the firmware has left, with its status registers cleared, proves nothing.
+//! A core that stands in a fault has failed, whether a console reports it or not. The finding
+//! decides (`core_fault`, `lockup`) where the consoles prove nothing, and explains where they do. A
+//! fault that the firmware has left, with its status registers cleared, proves nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -95,17 +95,17 @@ pub(super) async fn explain(
     let image = image_of(request.images, actions.deployed.as_ref());
     // Other formats name no function and no line.
     let symbols = image.filter(|image| image.format == ImageFormat::Elf);
-    let desk = Desk {
+    let examination = Examination {
         dir: request.dir,
         attempt: request.attempt,
         evidence: request.evidence,
         cancel: &request.cancel,
     };
-    desk.examine(board, debug, symbols.map(|image| image.path.clone()), why).await
+    examination.examine(board, debug, symbols.map(|image| image.path.clone()), why).await
 }
 
 /// Where an attempt's post-mortem is written.
-struct Desk<'a> {
+struct Examination<'a> {
     dir: &'a RunDir,
     attempt: u32,
     /// Folder for what drivers leave as evidence.
@@ -113,7 +113,7 @@ struct Desk<'a> {
     cancel: &'a CancelToken,
 }
 
-impl Desk<'_> {
+impl Examination<'_> {
     /// Asks the debug port and keeps what it tells.
     async fn examine(
         &self,

@@ -2,11 +2,11 @@
 //! is known about them.
 //!
 //! # Format
-//! The index is a 16-byte header (`JIGINDEX`, version u32, record size u32) and then
-//! records of 32 bytes: offset u64, monotonic ns u64, wall ns i64, kind u8, reason u8,
-//! value u48; all little-endian. Version 2 knows two more things to say, garbled characters and
-//! a shared port, and is else version 1, which is read as well. A record is written after the bytes it speaks of, so what
-//! the index does not mention was not committed. A torn last record is no record.
+//! The index is a 16-byte header (`JIGINDEX`, version u32, record size u32) and then records of 32
+//! bytes: offset u64, monotonic ns u64, wall ns i64, kind u8, reason u8, value u48; all
+//! little-endian. Version 2 knows two more things to say, garbled characters and a shared port, and
+//! is else version 1, which is read as well. A record is written after the bytes it speaks of, so
+//! what the index does not mention was not committed. A torn last record is no record.
 //!
 //! Nothing is synced per chunk: the page cache outlives a killed process, and a power
 //! failure of the host ends the run anyway. [`LogWriter::sync`] makes the end durable.

@@ -107,11 +107,12 @@ impl DutRecovery<'_, '_> {
             },
             RecoveryStep::PowerCycle => self.cycle(None).await,
             RecoveryStep::LongPowerCycle => {
-                let off = self.driver.seat.profile.recovery.long_off;
+                let off = self.driver.dut_spec.profile.recovery.long_off;
                 self.cycle(Some(off)).await
             }
             RecoveryStep::HubCycle => {
-                let done = self.driver.bench.lab.cycle_hub(&self.driver.seat.place.name).await?;
+                let done =
+                    self.driver.environment.lab.cycle_hub(&self.driver.dut_spec.place.name).await?;
                 self.comes_back().await;
                 Ok(done)
             }
@@ -122,7 +123,7 @@ impl DutRecovery<'_, '_> {
             RecoveryStep::FailOver => self.fail_over().await,
             RecoveryStep::OutOfService => {
                 let why = "no step of the ladder was proven to help";
-                self.driver.recorder.quarantine(&self.driver.seat.place.name, why);
+                self.driver.recorder.quarantine(&self.driver.dut_spec.place.name, why);
                 Ok(format!("the place is out of service: {why}"))
             }
         }
@@ -150,14 +151,14 @@ impl DutRecovery<'_, '_> {
         let driver = &*self.driver;
         let request = BindRequest {
             number: driver.number,
-            profile: &driver.seat.profile,
+            profile: &driver.dut_spec.profile,
             place,
-            factory: driver.seat.factory,
+            factory: driver.dut_spec.factory,
             dir: driver.live.dir(),
             evidence: &driver.evidence(),
             clock: Arc::new(driver.clock()),
             events: Arc::clone(&driver.events) as Arc<dyn EventSink>,
-            image_sets: driver.bench.image_sets,
+            image_sets: driver.environment.image_sets,
             ledger: driver.ledger(),
         };
         Bound::bind(request).map_err(|error| words(&error))
@@ -170,7 +171,7 @@ impl DutRecovery<'_, '_> {
     ) -> Result<Vec<CheckReport>, String> {
         self.power_answers()?;
         let mut bound = self.bind(place)?;
-        let outlet = self.driver.seat.outlet.is_some();
+        let outlet = self.driver.dut_spec.outlet.is_some();
         let powered = match bound.protocols.power.as_mut().filter(|_| outlet) {
             Some(power) => power.on().await,
             None => Ok(()),
@@ -186,7 +187,7 @@ impl DutRecovery<'_, '_> {
     }
 
     async fn reset(&mut self) -> Result<String, String> {
-        let place = Arc::clone(&self.driver.seat.place);
+        let place = Arc::clone(&self.driver.dut_spec.place);
         let mut bound = self.bind(&place)?;
         let done = async {
             // A board is reset by whoever holds it, so it is taken up first.
@@ -205,7 +206,7 @@ impl DutRecovery<'_, '_> {
     }
 
     async fn attach_under_reset(&mut self) -> Result<String, String> {
-        let mut place = Place::clone(&self.driver.seat.place);
+        let mut place = Place::clone(&self.driver.dut_spec.place);
         let Some(probe) = &mut place.probe else {
             return Err("the place has no debug probe".to_owned());
         };
@@ -216,7 +217,7 @@ impl DutRecovery<'_, '_> {
     }
 
     async fn cycle(&mut self, off_time: Option<Duration>) -> Result<String, String> {
-        let place = Arc::clone(&self.driver.seat.place);
+        let place = Arc::clone(&self.driver.dut_spec.place);
         let mut bound = self.bind(&place)?;
         let done = match powered(&mut bound.protocols.power) {
             Ok(power) => power.cycle(off_time).await.map_err(|error| self.power_failed(&error)),
@@ -233,18 +234,19 @@ impl DutRecovery<'_, '_> {
 
     /// Returns how long it is waited for what passes by itself.
     fn wait_timeout(&self) -> Duration {
-        if self.driver.seat.place.is_emulated() { HOST } else { BACK }
+        if self.driver.dut_spec.place.is_emulated() { HOST } else { BACK }
     }
 
     /// Waits until what the place stands on is well and its board answers again, if that comes at
     /// all: the proof that follows tells.
     async fn comes_back(&mut self) {
-        let place = Arc::clone(&self.driver.seat.place);
+        let place = Arc::clone(&self.driver.dut_spec.place);
         let until = Instant::now() + self.wait_timeout();
         while Instant::now() < until {
             // What was silent has time now, and may answer again.
             self.unanswered = 0;
-            let mut host = self.driver.bench.lab.host_checks(&self.driver.seat.place.name);
+            let mut host =
+                self.driver.environment.lab.host_checks(&self.driver.dut_spec.place.name);
             if verdict_of(&examine(&mut host, CHECK).await).is_ok()
                 && self.examined(&place).await.is_ok_and(|seen| verdict_of(&seen).is_ok())
             {
@@ -257,12 +259,13 @@ impl DutRecovery<'_, '_> {
     /// Moves the run to the first equivalent place that is free.
     async fn fail_over(&mut self) -> Result<String, String> {
         let driver = &mut *self.driver;
-        let here = driver.seat.place.name.clone();
+        let here = driver.dut_spec.place.name.clone();
         let mut taken: Vec<String> = Vec::new();
-        for spare in driver.bench.spare.iter().filter(|seat| seat.place.name != here) {
-            match driver.bench.lab.claim(&spare.place.name).await {
+        for spare in driver.environment.spare.iter().filter(|dut_spec| dut_spec.place.name != here)
+        {
+            match driver.environment.lab.claim(&spare.place.name).await {
                 Ok(()) => {
-                    driver.seat = spare.clone();
+                    driver.dut_spec = spare.clone();
                     let place: PlaceName = spare.place.name.clone();
                     let noted = driver.live.note(|record| record.place = Some(place));
                     noted.map_err(|error| chain(&error))?;
@@ -280,10 +283,12 @@ impl DutRecovery<'_, '_> {
         if let Err(why) = self.power_answers() {
             return proof(false, why);
         }
-        let mut reports =
-            examine(&mut self.driver.bench.lab.host_checks(&self.driver.seat.place.name), CHECK)
-                .await;
-        let place = Arc::clone(&self.driver.seat.place);
+        let mut reports = examine(
+            &mut self.driver.environment.lab.host_checks(&self.driver.dut_spec.place.name),
+            CHECK,
+        )
+        .await;
+        let place = Arc::clone(&self.driver.dut_spec.place);
         match self.examined(&place).await {
             Ok(more) => reports.extend(more),
             Err(why) => return proof(false, why),
@@ -293,7 +298,7 @@ impl DutRecovery<'_, '_> {
         }
         if self.recorded {
             let event = HealthEvent::Checked(reports.clone());
-            self.driver.recorder.note(&self.driver.seat.place.name, &event);
+            self.driver.recorder.note(&self.driver.dut_spec.place.name, &event);
         }
         let mut found = match verdict_of(&reports) {
             Ok(found) => found,

@@ -10,7 +10,7 @@ use jig_model::rig_file::{Canary, Place};
 
 /// A place that a run can be made on.
 #[derive(Clone)]
-pub struct Seat<'a> {
+pub struct DutSpec<'a> {
     /// What it is made of.
     pub place: Arc<Place>,
     /// Its board, with the consoles it has there.
@@ -35,7 +35,7 @@ pub struct StartChecks {
 }
 
 /// The rest of the lab.
-pub trait Lab: Sync {
+pub trait LabServices: Sync {
     /// Takes another place for this run, for as long as the lab value lives.
     ///
     /// # Errors
@@ -59,9 +59,9 @@ pub trait Lab: Sync {
 }
 
 /// A lab with nothing in it but the place itself.
-pub struct NoLab;
+pub struct NoLabServices;
 
-impl Lab for NoLab {
+impl LabServices for NoLabServices {
     fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move { Err(format!("there is no place {place}")) })
     }

@@ -25,6 +25,6 @@ mod storage_retry;
 mod tests;
 
 pub use images::{ImagesError, UnreadableImage};
-pub use lab::{Lab, NoLab, Seat, StartChecks};
+pub use lab::{DutSpec, LabServices, NoLabServices, StartChecks};
 pub use recover::{Extent, RecoverRequest, recover, recovery_rungs};
-pub use run::{Bench, Observer, SessionError, SessionRequest, run};
+pub use run::{Observer, RunEnvironment, SessionError, SessionRequest, run};

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::dut_recovery::{DutRecovery, verdict_of};
-use super::lab::{Lab, StartChecks};
+use super::lab::{LabServices, StartChecks};
 use super::recover::rungs;
 use super::run::SessionRequest;
 use super::run_driver::RunDriver;
@@ -65,7 +65,7 @@ pub(super) struct Preflight {
 
 impl Preflight {
     /// Begins to look at what the place of a run stands on. Call within a tokio runtime.
-    pub(super) fn begin(lab: &dyn Lab, request: &SessionRequest) -> Self {
+    pub(super) fn begin(lab: &dyn LabServices, request: &SessionRequest) -> Self {
         let mut looking = JoinSet::new();
         let checks = lab.start_checks(&request.place.name);
         if !checks.should.is_empty() {
@@ -134,7 +134,7 @@ impl RunDriver<'_> {
             self.events.emit(RunEvent::Health(report.clone()));
         }
         if !reports.is_empty() {
-            self.recorder.note(&self.seat.place.name, &HealthEvent::Checked(reports));
+            self.recorder.note(&self.dut_spec.place.name, &HealthEvent::Checked(reports));
         }
         let mut notes: Vec<String> =
             findings.should.iter().map(|one| format!("before the test: {}", one.words())).collect();
@@ -153,13 +153,14 @@ impl RunDriver<'_> {
 
     /// Tells whether the place is known not to be well.
     fn ill(&self) -> bool {
-        let health = self.bench.health.and_then(|store| store.of(&self.seat.place.name).ok());
+        let health =
+            self.environment.health.and_then(|store| store.of(&self.dut_spec.place.name).ok());
         health.is_some_and(|health| health.state != HealthState::Healthy)
     }
 
     /// Asks the board itself; says what is wrong with it.
     async fn asked(&mut self) -> Result<(), String> {
-        let (cancel, place) = (self.cancel.clone(), Arc::clone(&self.seat.place));
+        let (cancel, place) = (self.cancel.clone(), Arc::clone(&self.dut_spec.place));
         let mut recovery = DutRecovery::new(self, false);
         let reports = tokio::select! {
             biased;
@@ -180,7 +181,8 @@ impl RunDriver<'_> {
         words: String,
         notes: &mut Vec<String>,
     ) -> Option<Verdict> {
-        let (rungs, timeout) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
+        let (rungs, timeout) =
+            rungs(&self.dut_spec, self.environment.spare, self.environment.lab, None);
         let outcome = self.run_ladder(cause, &rungs, timeout).await;
         match outcome.recovered_by {
             Some(step) => {

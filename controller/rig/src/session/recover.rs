@@ -12,11 +12,11 @@ use jig_model::{Cause, Verdict};
 use tracing::Instrument as _;
 
 use super::dut_recovery::DutRecovery;
-use super::lab::{Lab, Seat};
+use super::lab::{DutSpec, LabServices};
 use super::ledger::RunEvents;
 use super::recorder::HealthRecorder;
 use super::retry_policy::RetryPolicy;
-use super::run::{Bench, Observer, SessionError};
+use super::run::{Observer, RunEnvironment, SessionError};
 use super::run_driver::{RunDriver, means};
 use crate::attempt::RunPatterns;
 use crate::recovery::{Proof, StepActions as _, ladder, ladder_timeout};
@@ -53,13 +53,13 @@ pub enum Extent {
 ///
 /// `spare` are the places that may stand in for it.
 pub(super) fn rungs(
-    seat: &Seat<'_>,
-    spare: &[Seat<'_>],
-    lab: &dyn Lab,
+    dut_spec: &DutSpec<'_>,
+    spare: &[DutSpec<'_>],
+    lab: &dyn LabServices,
     from: Option<RecoveryStep>,
 ) -> (Vec<Rung>, Duration) {
-    let recovery = &seat.profile.recovery;
-    let mut rungs = ladder(recovery, &means(seat, spare, lab));
+    let recovery = &dut_spec.profile.recovery;
+    let mut rungs = ladder(recovery, &means(dut_spec, spare, lab));
     if let Some(from) = from {
         let start = rungs.iter().position(|rung| rung.step == from);
         rungs.drain(..start.unwrap_or(0));
@@ -71,11 +71,11 @@ pub(super) fn rungs(
 /// Returns the ladder by which a place is recovered without a test: a run could move to another
 /// place, but that would not recovery this one.
 pub fn recovery_rungs(
-    seat: &Seat<'_>,
-    lab: &dyn Lab,
+    dut_spec: &DutSpec<'_>,
+    lab: &dyn LabServices,
     from: Option<RecoveryStep>,
 ) -> (Vec<Rung>, Duration) {
-    let (mut rungs, timeout) = rungs(seat, &[], lab, from);
+    let (mut rungs, timeout) = rungs(dut_spec, &[], lab, from);
     for rung in rungs.iter_mut().filter(|rung| rung.step == RecoveryStep::FailOver) {
         rung.skip = Some("a run would move to another place, which recovers nothing".to_owned());
     }
@@ -88,38 +88,38 @@ pub fn recovery_rungs(
 /// The recovery could not be recorded. Whether it helped is in the verdict.
 pub async fn recover(
     request: RecoverRequest,
-    bench: &Bench<'_>,
+    environment: &RunEnvironment<'_>,
     observer: Arc<dyn Observer>,
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
     let RecoverRequest { place, profile, canary, extent } = request;
     // It is this place that is to work again.
-    let bench = &Bench { spare: &[], ..bench.clone() };
-    let (factory, outlet) = (bench.factory, bench.outlet);
-    let seat = Seat { place, profile, factory, outlet, canary };
+    let environment = &RunEnvironment { spare: &[], ..environment.clone() };
+    let (factory, outlet) = (environment.factory, environment.outlet);
+    let dut_spec = DutSpec { place, profile, factory, outlet, canary };
     let new = NewRun {
-        jig_version: bench.version.to_owned(),
-        place: Some(seat.place.name.clone()),
-        board: Some(seat.profile.id.clone()),
+        jig_version: environment.version.to_owned(),
+        place: Some(dut_spec.place.name.clone()),
+        board: Some(dut_spec.profile.id.clone()),
         plan: Some(PlanRecord { name: PLAN.to_owned(), origin: "built-in".to_owned() }),
         images: Vec::new(),
         host: BTreeMap::new(),
     };
-    let mut live = bench.store.begin(new, Arc::new(SystemClock::new()))?;
+    let mut live = environment.store.begin(new, Arc::new(SystemClock::new()))?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("recover", trace = %live.id());
     let events = RunEvents::new(&live, &observer);
-    let recorder = HealthRecorder::new(bench.health, live.id().clone());
+    let recorder = HealthRecorder::new(environment.health, live.id().clone());
     let from = match extent {
         Extent::From(step) => Some(step),
         Extent::Ask | Extent::Recover => None,
     };
-    let (rungs, timeout) = recovery_rungs(&seat, bench.lab, from);
-    let patterns = Arc::new(RunPatterns::new(Arc::clone(&seat.profile)));
+    let (rungs, timeout) = recovery_rungs(&dut_spec, environment.lab, from);
+    let patterns = Arc::new(RunPatterns::new(Arc::clone(&dut_spec.profile)));
     let (plan, images) = (default_plan(false, None, Duration::ZERO), BTreeMap::new());
     let mut driver = RunDriver {
-        bench,
-        seat,
+        environment,
+        dut_spec,
         plan: &plan,
         images: &images,
         live: &mut live,
@@ -184,7 +184,8 @@ async fn prove(driver: &mut RunDriver<'_>) -> Option<Proof> {
 /// Proves it again as often as the place's record asks for, so that it is in service at the end.
 async fn confirmed(driver: &mut RunDriver<'_>, words: String) -> Verdict {
     for _ in 0..MOST_PROOFS {
-        let health = driver.bench.health.and_then(|store| store.of(&driver.seat.place.name).ok());
+        let health =
+            driver.environment.health.and_then(|store| store.of(&driver.dut_spec.place.name).ok());
         if health.is_none_or(|health| health.passes_needed == 0) {
             break;
         }

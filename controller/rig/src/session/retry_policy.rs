@@ -14,10 +14,10 @@
 //!   comes only now and then: neither is proven, so neither is said, and it never becomes a pass.
 //!   A run asks so once; after that it knows.
 //!
-//! Two things are particular. An attempt without the build id that its image announces may have
-//! run another image, so it is no attempt of this one, and the next stands for itself. And
-//! garbage on a transport makes an attempt the rig's, until it comes again on a rig that a known-good
-//! image has vouched for: a transport does not go bad in the same test twice.
+//! Two things are particular. An attempt without the build id that its image announces may have run
+//! another image, so it is no attempt of this one, and the next stands for itself. And garbage on a
+//! transport makes an attempt the rig's, until it comes again on a rig that a known-good image has
+//! vouched for: a transport does not go bad in the same test twice.
 
 use jig_model::{Cause, Verdict, VerdictKind};
 

@@ -15,7 +15,7 @@ use jig_model::{Cause, ConsoleName, Fault, RunEvent, Verdict, VerdictKind};
 use tracing::Instrument as _;
 
 use super::images::{self, ImagesError, ReadImages};
-use super::lab::{Lab, Seat};
+use super::lab::{DutSpec, LabServices};
 use super::ledger::RunEvents;
 use super::preflight::{Preflight, Ready};
 use super::recorder::HealthRecorder;
@@ -62,7 +62,7 @@ pub struct SessionRequest {
 
 /// What runs happen on.
 #[derive(Clone)]
-pub struct Bench<'a> {
+pub struct RunEnvironment<'a> {
     /// Where runs are kept.
     pub store: &'a RunStore,
     /// Binds the place.
@@ -71,9 +71,9 @@ pub struct Bench<'a> {
     /// it.
     pub outlet: Option<Duration>,
     /// Other places with the same kind of board, to fail over to.
-    pub spare: &'a [Seat<'a>],
+    pub spare: &'a [DutSpec<'a>],
     /// The rest of the lab.
-    pub lab: &'a dyn Lab,
+    pub lab: &'a dyn LabServices,
     /// Where the health of places is kept.
     pub health: Option<&'a HealthStore>,
     /// What places keep between runs; known-good images are kept and found there.
@@ -133,34 +133,36 @@ impl SessionError {
 /// itself is in its verdict.
 pub async fn run(
     request: SessionRequest,
-    bench: &Bench<'_>,
+    environment: &RunEnvironment<'_>,
     observer: Arc<dyn Observer>,
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
     check_requirements(&request)?;
     check_parts(&request)?;
-    let look = Preflight::begin(bench.lab, &request);
+    let look = Preflight::begin(environment.lab, &request);
     let given = request.image.as_deref();
     let (plan, profile, place) = (&request.plan, &request.profile, &request.place);
     let read = retried(|| images::read(plan, given, profile, place)).await?;
-    let clock = bench.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
-    let mut live =
-        retried(|| bench.store.begin(new_run(&request, &read, bench), Arc::clone(&clock))).await?;
+    let clock = environment.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
+    let mut live = retried(|| {
+        environment.store.begin(new_run(&request, &read, environment), Arc::clone(&clock))
+    })
+    .await?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live).await?;
     let events = RunEvents::new(&live, &observer);
-    let recorder = HealthRecorder::new(bench.health, live.id().clone());
-    let seat = Seat {
+    let recorder = HealthRecorder::new(environment.health, live.id().clone());
+    let dut_spec = DutSpec {
         place: Arc::clone(&request.place),
         profile: Arc::clone(&request.profile),
-        factory: bench.factory,
-        outlet: bench.outlet,
+        factory: environment.factory,
+        outlet: environment.outlet,
         canary: request.canary.clone(),
     };
     let mut driver = RunDriver {
-        bench,
-        seat,
+        environment,
+        dut_spec,
         plan: &request.plan,
         images: &images,
         live: &mut live,
@@ -198,7 +200,7 @@ pub async fn run(
     let put_back = driver.put_back().instrument(span.clone()).await?;
     syncing.append(&mut driver.syncing);
     verdicts.extend(durable(syncing).await);
-    let (place, events) = (driver.seat.place.name.clone(), Arc::clone(&driver.events));
+    let (place, events) = (driver.dut_spec.place.name.clone(), Arc::clone(&driver.events));
     let mut verdict = combine(&verdicts);
     verdict.notes.extend(put_back);
     events.own_up(&mut verdict);
@@ -225,14 +227,18 @@ async fn durable(logs: Vec<Syncing>) -> Option<Verdict> {
     Some(Verdict::of(Cause::StorageFailed, summary))
 }
 
-fn new_run(request: &SessionRequest, read: &ReadImages, bench: &Bench<'_>) -> NewRun {
+fn new_run(
+    request: &SessionRequest,
+    read: &ReadImages,
+    environment: &RunEnvironment<'_>,
+) -> NewRun {
     let images = read.values().map(|read| ImageRecord {
         path: read.image.name.clone(),
         sha256: read.image.sha256.clone(),
         build_id: read.image.build_id.clone(),
     });
     NewRun {
-        jig_version: bench.version.to_owned(),
+        jig_version: environment.version.to_owned(),
         place: Some(request.place.name.clone()),
         board: Some(request.profile.id.clone()),
         plan: Some(PlanRecord {

@@ -16,12 +16,12 @@ use jig_model::{Cause, Purpose, RunEvent, Verdict, VerdictKind};
 
 use super::dut_recovery::DutRecovery;
 use super::images::{self, ReadImage};
-use super::lab::{Lab, Seat};
+use super::lab::{DutSpec, LabServices};
 use super::ledger::{RunClock, RunEvents, RunLedger};
 use super::recorder::HealthRecorder;
 use super::recover::rungs;
 use super::retry_policy::{Control, Next, RetryPolicy, Step};
-use super::run::{Bench, Observer};
+use super::run::{Observer, RunEnvironment};
 use super::storage_retry::retried;
 use crate::attempt::{AttemptEnd, AttemptRequest, EventSink, RunPatterns, perform};
 use crate::console::Syncing;
@@ -45,9 +45,9 @@ pub(super) struct Attempted {
 
 /// A run being made.
 pub(super) struct RunDriver<'a> {
-    pub(super) bench: &'a Bench<'a>,
+    pub(super) environment: &'a RunEnvironment<'a>,
     /// Where it is made; another place after a fail-over.
-    pub(super) seat: Seat<'a>,
+    pub(super) dut_spec: DutSpec<'a>,
     pub(super) plan: &'a Plan,
     pub(super) images: &'a Images,
     pub(super) live: &'a mut LiveRun,
@@ -113,7 +113,8 @@ impl RunDriver<'_> {
         for log in std::mem::take(&mut self.syncing) {
             drop(log.done().await);
         }
-        let (rungs, timeout) = rungs(&self.seat, self.bench.spare, self.bench.lab, None);
+        let (rungs, timeout) =
+            rungs(&self.dut_spec, self.environment.spare, self.environment.lab, None);
         self.run_ladder(cause, &rungs, timeout).await
     }
 
@@ -124,11 +125,11 @@ impl RunDriver<'_> {
         timeout: Duration,
     ) -> LadderOutcome {
         let cancel = self.cancel.clone();
-        let place = self.seat.place.name.clone();
+        let place = self.dut_spec.place.name.clone();
         let mut recovery = DutRecovery::new(self, false);
         let outcome = run_ladder(cause, rungs, timeout, &mut recovery, &cancel).await;
         // A place that the run had to leave was not recovered.
-        let recovered_by = outcome.recovered_by.filter(|_| self.seat.place.name == place);
+        let recovered_by = outcome.recovered_by.filter(|_| self.dut_spec.place.name == place);
         self.recorder.ladder_ended(
             &place,
             cause,
@@ -149,7 +150,7 @@ impl RunDriver<'_> {
         if made.kind != VerdictKind::Cancelled {
             let (passed, words) =
                 (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
-            self.recorder.canary(&self.seat.place.name, passed, &words);
+            self.recorder.canary(&self.dut_spec.place.name, passed, &words);
         }
         Ok(match made.kind {
             VerdictKind::Pass => Control::Passed(format!(
@@ -169,11 +170,13 @@ impl RunDriver<'_> {
     /// Returns the known-good image and how to run it. A real board gets only an image that
     /// its place declares: what a run leaves in its flash is what its user put there.
     async fn canary(&self) -> Result<Option<(Plan, Image)>, StoreError> {
-        let (plan, read, name) = if let Some(canary) = &self.seat.canary {
-            let Ok(read) = images::read_one(&canary.image, &self.seat.profile) else {
+        let (plan, read, name) = if let Some(canary) = &self.dut_spec.canary {
+            let Ok(read) = images::read_one(&canary.image, &self.dut_spec.profile) else {
                 let path = canary.image.display();
-                let text =
-                    format!("the canary {path} of place {} cannot be read", self.seat.place.name);
+                let text = format!(
+                    "the canary {path} of place {} cannot be read",
+                    self.dut_spec.place.name
+                );
                 self.events.emit(RunEvent::Note { text });
                 return Ok(None);
             };
@@ -181,13 +184,15 @@ impl RunDriver<'_> {
             let name = format!("canary.{}", read.image.format.extension());
             (plan, read, name)
         } else {
-            let Some(places) = self.bench.places.filter(|_| self.seat.place.is_emulated()) else {
+            let Some(places) =
+                self.environment.places.filter(|_| self.dut_spec.place.is_emulated())
+            else {
                 return Ok(None);
             };
-            let known = places.known_good(&self.seat.place.name, &self.seat.profile.id);
+            let known = places.known_good(&self.dut_spec.place.name, &self.dut_spec.profile.id);
             let Some((known, bytes)) = known else { return Ok(None) };
             let name = format!("known-good.{}", known.image.extension());
-            let Some(read) = images::of_bytes(&name, bytes, &self.seat.profile) else {
+            let Some(read) = images::of_bytes(&name, bytes, &self.dut_spec.profile) else {
                 return Ok(None);
             };
             (canary_plan(&known), read, name)
@@ -215,22 +220,22 @@ impl RunDriver<'_> {
         let began = Instant::now();
         let evidence = self.evidence();
         let ledger = self.ledger();
-        let host = (self.bench.host)(Arc::clone(&ledger));
+        let host = (self.environment.host)(Arc::clone(&ledger));
         let observer = Arc::clone(&self.observer);
         let outcome = perform(AttemptRequest {
             attempt,
-            profile: Arc::clone(&self.seat.profile),
+            profile: Arc::clone(&self.dut_spec.profile),
             patterns: Arc::clone(&self.patterns),
-            place: &self.seat.place,
+            place: &self.dut_spec.place,
             plan,
             images,
-            factory: self.seat.factory,
+            factory: self.dut_spec.factory,
             host: host.as_ref(),
             dir: self.live.dir(),
             evidence: &evidence,
             clock: Arc::new(self.clock()),
             events: Arc::clone(&self.events) as Arc<dyn EventSink>,
-            image_sets: self.bench.image_sets,
+            image_sets: self.environment.image_sets,
             ledger,
             cancel: self.cancel.clone(),
             // One that is garbled again has its whole time.
@@ -281,7 +286,7 @@ impl RunDriver<'_> {
     /// Puts the run's own image back on a board that keeps what was put on it last; says what
     /// became of it if the known-good image had taken its place.
     pub(super) async fn put_back(&mut self) -> Result<Option<String>, StoreError> {
-        let deploy = self.seat.profile.deploy_at(&self.seat.place);
+        let deploy = self.dut_spec.profile.deploy_at(&self.dut_spec.place);
         let keeps = deploy.is_some_and(|deploy| match deploy.method() {
             DeployMethod::Probe | DeployMethod::Command => true,
             DeployMethod::EmulatorLoader | DeployMethod::ImageSet => false,
@@ -301,7 +306,7 @@ impl RunDriver<'_> {
 
     /// Keeps what has passed as the place's known-good image, if it can be one.
     fn remember(&self, took_ms: u64) {
-        let Some(places) = self.bench.places else { return };
+        let Some(places) = self.environment.places else { return };
         let (Some(until), [image]) =
             (repeatable(self.plan), &self.images.values().collect::<Vec<_>>()[..])
         else {
@@ -314,9 +319,9 @@ impl RunDriver<'_> {
         let kept = std::fs::read(&image.path).map_err(|e| StoreError::reading(&image.path, e));
         let kept = kept.and_then(|bytes| {
             let until = until.map(|pattern| pattern.as_str().to_owned());
-            let board = &self.seat.profile.id;
+            let board = &self.dut_spec.profile.id;
             let passed = Passed { board, format, bytes: &bytes, until, took_ms };
-            places.keep_known_good(&self.seat.place.name, &passed, Timestamp::now())
+            places.keep_known_good(&self.dut_spec.place.name, &passed, Timestamp::now())
         });
         if let Err(error) = kept {
             tracing::warn!(error = jig_model::chain(&error), "known-good image not kept");
@@ -326,8 +331,11 @@ impl RunDriver<'_> {
     /// Notes by how many doubts more the known-good image is believed less; nothing if it is
     /// believed again.
     pub(super) fn doubt(&self, more: Option<u32>) {
-        let Some(places) = self.bench.places.filter(|_| self.seat.canary.is_none()) else { return };
-        if let Err(error) = places.doubt_known_good(&self.seat.place.name, more) {
+        let Some(places) = self.environment.places.filter(|_| self.dut_spec.canary.is_none())
+        else {
+            return;
+        };
+        if let Err(error) = places.doubt_known_good(&self.dut_spec.place.name, more) {
             tracing::warn!(error = jig_model::chain(&error), "known-good image not noted");
         }
     }
@@ -383,16 +391,16 @@ impl RunDriver<'_> {
 }
 
 /// Says what a place can be recovered with.
-pub(super) fn means(seat: &Seat<'_>, spare: &[Seat<'_>], lab: &dyn Lab) -> Means {
-    let emulated = seat.place.is_emulated();
-    let spare = spare.iter().filter(|spare| spare.place.name != seat.place.name);
+pub(super) fn means(dut_spec: &DutSpec<'_>, spare: &[DutSpec<'_>], lab: &dyn LabServices) -> Means {
+    let emulated = dut_spec.place.is_emulated();
+    let spare = spare.iter().filter(|spare| spare.place.name != dut_spec.place.name);
     Means {
         emulated,
-        probe: seat.place.has_probe(),
-        resets: seat.place.resets(),
-        outlet: seat.outlet,
-        known_good: emulated || seat.canary.is_some(),
-        hub: lab.hub_timeout(&seat.place.name),
+        probe: dut_spec.place.has_probe(),
+        resets: dut_spec.place.resets(),
+        outlet: dut_spec.outlet,
+        known_good: emulated || dut_spec.canary.is_some(),
+        hub: lab.hub_timeout(&dut_spec.place.name),
         equivalents: spare.map(|spare| spare.place.name.clone()).collect(),
     }
 }

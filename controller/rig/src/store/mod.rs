@@ -25,9 +25,10 @@
 //! solved by counting up; the rename, which refuses to replace a run, is the arbiter.
 //!
 //! *Killing is always safe.* `record.json` is only ever replaced by rename. Logs get one
-//! `write` per line; what a power cut, or a kill within a write that crosses a page, tears
-//! off is a last line without its end, which readers skip and report and
-//! [`RunStore::sweep`] cuts away. Nothing is made up for what is lost: a run without a readable record becomes an abandoned run of nothing.
+//! `write` per line; what a power cut, or a kill within a write that crosses a page, tears off is a
+//! last line without its end, which readers skip and report and [`RunStore::sweep`] cuts away.
+//! Nothing is made up for what is lost: a run without a readable record becomes an abandoned run of
+//! nothing.
 //!
 //! *Newer files are refused*, by readers and writers, and never swept or pruned.
 
@@ -58,7 +59,7 @@ pub use events::{EventItem, EventLog, EventReader};
 pub use flash_file::{FlashFile, FlashFileError};
 pub use known_good::{KnownFormat, KnownGood, Passed};
 pub use live::{LiveRun, NewRun};
-pub use place_lock::{Holder, KeeperLock, PlaceLock, PlaceLockError, Places};
+pub use place_lock::{CaptureLock, Holder, PlaceLock, PlaceLockError, Places};
 pub use process::start_ticks;
 pub use prune::{Pruned, Retention};
 pub use record::{

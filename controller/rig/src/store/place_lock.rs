@@ -121,7 +121,7 @@ pub struct PlaceLock {
 /// The right to keep consoles between runs; one process at a time has it. Dropping it gives
 /// it up.
 #[derive(Debug)]
-pub struct KeeperLock(#[expect(dead_code, reason = "that it is held is what counts")] Held);
+pub struct CaptureLock(#[expect(dead_code, reason = "that it is held is what counts")] Held);
 
 /// A lock's file, and what it says of its holder.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ impl Places {
 
     /// Returns the socket at which whoever keeps the consoles is asked. It lies beside the
     /// folder: a place may have any name.
-    pub fn keeper_socket(&self) -> PathBuf {
+    pub fn capture_socket(&self) -> PathBuf {
         self.beside("serve.sock")
     }
 
@@ -180,9 +180,9 @@ impl Places {
     ///
     /// # Errors
     /// Somebody keeps them, or the folder cannot be written.
-    pub fn try_keep(&self) -> Result<KeeperLock, PlaceLockError> {
+    pub fn try_capture_lock(&self) -> Result<CaptureLock, PlaceLockError> {
         match self.try_hold(&self.beside("serve.lock"))? {
-            Ok(held) => Ok(KeeperLock(held)),
+            Ok(held) => Ok(CaptureLock(held)),
             Err(holder) => Err(PlaceLockError::Kept { holder }),
         }
     }

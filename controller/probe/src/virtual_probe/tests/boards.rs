@@ -15,8 +15,8 @@ const BOARDS: &[(&str, &str, u64, bool)] = &[
 ];
 
 /// Loads the program as RAM is loaded or flash is flashed, and lets it run.
-fn running(board: &str, program: &str, base: u64, face: Face) -> (Bench, Session) {
-    let bench = Bench::new(board, face);
+fn running(board: &str, program: &str, base: u64, frontend: Frontend) -> (Bench, Session) {
+    let bench = Bench::new(board, frontend);
     let mut session = bench.attach();
     flash(&mut session, base, &firmware::bytes(program));
     let mut core = session.core(0).unwrap();
@@ -45,7 +45,7 @@ fn every_board_that_claims_to_can_be_debugged() {
 #[test]
 fn programs_are_loaded_run_stopped_and_caught() {
     for &(board, program, base, faults) in BOARDS {
-        let (bench, mut session) = running(board, program, base, Face::InProcess);
+        let (bench, mut session) = running(board, program, base, Frontend::InProcess);
         let mut core = session.core(0).unwrap();
         assert_eq!(core.status().unwrap(), CoreStatus::Running, "{board}");
         core.set_hw_breakpoint(base + firmware::LOOP).unwrap();
@@ -85,7 +85,7 @@ fn programs_outlive_a_lock_up_where_no_flash_is_modelled() {
         if !faults {
             continue;
         }
-        let (bench, mut session) = running(board, program, base, Face::UnixServer);
+        let (bench, mut session) = running(board, program, base, Frontend::UnixServer);
         let mut core = session.core(0).unwrap();
         core.write_word_32(firmware::COUNTER + 0x40, 7).unwrap();
         command(&mut core, firmware::LOCK_UP);
@@ -102,7 +102,7 @@ fn programs_outlive_a_lock_up_where_no_flash_is_modelled() {
 #[test]
 fn a_program_in_ram_runs_after_vtor_was_moved() {
     // Position independent but for its vectors: copied to RAM, entered by hand.
-    let (bench, mut session) = running("mps2-an385", firmware::MPS2, 0, Face::InProcess);
+    let (bench, mut session) = running("mps2-an385", firmware::MPS2, 0, Frontend::InProcess);
     let mut core = session.core(0).unwrap();
     core.halt(HALT).unwrap();
     const RAM: u64 = 0x2010_0000;
@@ -127,8 +127,8 @@ fn floating_point_registers_hold_what_is_written() {
     for (board, program, base) in
         [("mps2-an386", firmware::MPS2, 0), ("netduinoplus2", firmware::STM32F4, 0x0800_0000)]
     {
-        for face in FACES {
-            let (_bench, mut session) = running(board, program, base, face);
+        for frontend in FACES {
+            let (_bench, mut session) = running(board, program, base, frontend);
             let mut core = session.core(0).unwrap();
             core.halt(HALT).unwrap();
             // CPACR: the unit is on for everybody.

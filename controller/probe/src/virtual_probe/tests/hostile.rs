@@ -21,7 +21,7 @@ const IDENTITY: &[u8] = b"\x01\x0dprobe-rs,v01\0";
 
 #[test]
 fn nonsense_is_dropped_and_the_next_client_served() {
-    let bench = Bench::new("microbit", Face::UnixServer);
+    let bench = Bench::new("microbit", Frontend::UnixServer);
     // Bytes that no client sends: every value in all kinds of places.
     let mut client = connect(&bench);
     let mut state = 1_u32;
@@ -52,7 +52,7 @@ fn nonsense_is_dropped_and_the_next_client_served() {
 
 #[test]
 fn a_second_client_waits_for_the_first() {
-    let bench = Bench::new("microbit", Face::UnixServer);
+    let bench = Bench::new("microbit", Frontend::UnixServer);
     let mut first = connect(&bench);
     first.write_all(IDENTIFY).unwrap();
     first.read_exact(&mut vec![0; IDENTITY.len()]).unwrap();
@@ -69,7 +69,7 @@ fn a_second_client_waits_for_the_first() {
 
 #[test]
 fn a_server_ends_with_its_handle_whatever_its_clients_do() {
-    let mut bench = Bench::new("microbit", Face::UnixServer);
+    let mut bench = Bench::new("microbit", Frontend::UnixServer);
     // One that asks and never reads, until the server waits for it.
     let mut deaf = connect(&bench);
     deaf.set_nonblocking(true).unwrap();
@@ -86,7 +86,7 @@ fn a_server_ends_with_its_handle_whatever_its_clients_do() {
     drop(bench.server.take());
     assert!(!bench.rig.path("probe").exists());
     drop((deaf, waiting));
-    // The board goes on, for the other face.
+    // The board goes on, for the other frontend.
     let target = bench.board.target().unwrap();
     let mut session = bench.board.open_probe().attach(target, Permissions::default()).unwrap();
     session.core(0).unwrap().read_word_32(0).unwrap();
@@ -94,7 +94,7 @@ fn a_server_ends_with_its_handle_whatever_its_clients_do() {
 
 #[test]
 fn a_socket_that_is_there_is_not_taken() {
-    let bench = Bench::new("microbit", Face::InProcess);
+    let bench = Bench::new("microbit", Frontend::InProcess);
     std::fs::write(bench.rig.path("probe"), "mine").unwrap();
     let refused = bench.board.serve(ServeAt::Unix(bench.rig.path("probe"))).unwrap_err();
     assert!(refused.to_string().contains("probe"), "{refused}");
@@ -102,8 +102,8 @@ fn a_socket_that_is_there_is_not_taken() {
 }
 
 #[test]
-fn both_faces_see_one_board() {
-    let bench = Bench::new("microbit", Face::UnixServer);
+fn both_frontends_see_one_board() {
+    let bench = Bench::new("microbit", Frontend::UnixServer);
     let mut outside = bench.attach();
     let target = bench.board.target().unwrap();
     let mut inside = bench.board.open_probe().attach(target, Permissions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! A chip whose flash is modelled, through both faces.
+//! A chip whose flash is modelled, through both frontends.
 
 use nix::sys::signal::Signal;
 use probe_rs::{
@@ -11,8 +11,8 @@ use super::*;
 const BOARD: &str = "microbit";
 
 /// A board that runs the program.
-fn running(face: Face) -> (Bench, Session) {
-    let bench = Bench::new(BOARD, face);
+fn running(frontend: Frontend) -> (Bench, Session) {
+    let bench = Bench::new(BOARD, frontend);
     let mut session = bench.attach();
     flash(&mut session, 0, &firmware::bytes(firmware::NRF51));
     session.core(0).unwrap().reset().unwrap();
@@ -22,8 +22,8 @@ fn running(face: Face) -> (Bench, Session) {
 
 #[test]
 fn the_chip_is_recognised_and_flashed_with_its_own_algorithm() {
-    for face in [Face::InProcess, Face::UnixServer, Face::TcpServer] {
-        let bench = Bench::new(BOARD, face);
+    for frontend in [Frontend::InProcess, Frontend::UnixServer, Frontend::TcpServer] {
+        let bench = Bench::new(BOARD, frontend);
         let auto = probe_rs::config::TargetSelector::Auto;
         let mut session = bench.probe().attach(auto, Permissions::default()).unwrap();
         assert_eq!(session.target().name, "nRF51822_xxAA");
@@ -46,8 +46,8 @@ fn the_chip_is_recognised_and_flashed_with_its_own_algorithm() {
 
 #[test]
 fn attaching_leaves_a_running_core_running_and_can_hold_it_in_reset() {
-    for face in FACES {
-        let (bench, session) = running(face);
+    for frontend in FACES {
+        let (bench, session) = running(frontend);
         drop(session);
         let mut session = bench.attach();
         let mut core = session.core(0).unwrap();
@@ -70,8 +70,8 @@ fn attaching_leaves_a_running_core_running_and_can_hold_it_in_reset() {
 
 #[test]
 fn breakpoints_and_steps() {
-    for face in FACES {
-        let (_bench, mut session) = running(face);
+    for frontend in FACES {
+        let (_bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         core.set_hw_breakpoint(firmware::LOOP).unwrap();
         let status = wait_halted(&mut core);
@@ -107,8 +107,8 @@ fn breakpoints_and_steps() {
 
 #[test]
 fn registers_hold_what_is_written() {
-    for face in FACES {
-        let (_bench, mut session) = running(face);
+    for frontend in FACES {
+        let (_bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         core.halt(HALT).unwrap();
         for register in 0..13_u16 {
@@ -127,8 +127,8 @@ fn registers_hold_what_is_written() {
 
 #[test]
 fn both_stack_pointers_and_the_masks_are_reached() {
-    for face in FACES {
-        let (_bench, mut session) = running(face);
+    for frontend in FACES {
+        let (_bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         let [msp, psp, masks] = [17_u16, 18, 20].map(probe_rs::RegisterId);
         core.halt(HALT).unwrap();
@@ -158,8 +158,8 @@ fn both_stack_pointers_and_the_masks_are_reached() {
 
 #[test]
 fn memory_of_any_width_answers_while_the_core_runs() {
-    for face in FACES {
-        let (_bench, mut session) = running(face);
+    for frontend in FACES {
+        let (_bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         const RAM: u64 = 0x2000_0900;
         core.write_32(RAM, &[0x4433_2211, 0x8877_6655]).unwrap();
@@ -181,8 +181,8 @@ fn memory_of_any_width_answers_while_the_core_runs() {
 
 #[test]
 fn an_access_to_nowhere_fails_alone() {
-    for face in FACES {
-        let (_bench, mut session) = running(face);
+    for frontend in FACES {
+        let (_bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         for _ in 0..3 {
             core.read_word_32(0x6000_0000).unwrap_err();
@@ -198,8 +198,8 @@ fn an_access_to_nowhere_fails_alone() {
 
 #[test]
 fn a_hard_fault_is_caught_at_its_vector() {
-    for face in FACES {
-        let (_bench, mut session) = running(face);
+    for frontend in FACES {
+        let (_bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         core.enable_vector_catch(VectorCatchCondition::HardFault).unwrap();
         command(&mut core, firmware::FAULT);
@@ -216,8 +216,8 @@ fn a_hard_fault_is_caught_at_its_vector() {
 
 #[test]
 fn a_breakpoint_instruction_halts_and_can_be_passed() {
-    for face in FACES {
-        let (_bench, mut session) = running(face);
+    for frontend in FACES {
+        let (_bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         for _ in 0..3 {
             command(&mut core, firmware::BKPT);
@@ -236,8 +236,8 @@ fn a_breakpoint_instruction_halts_and_can_be_passed() {
 
 #[test]
 fn a_lock_up_is_seen_and_recovered_by_a_reset() {
-    for face in FACES {
-        let (bench, mut session) = running(face);
+    for frontend in FACES {
+        let (bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         for round in 0..2 {
             command(&mut core, firmware::LOCK_UP);
@@ -264,8 +264,8 @@ fn a_lock_up_is_seen_and_recovered_by_a_reset() {
 
 #[test]
 fn a_blank_chip_locks_up_and_can_be_flashed() {
-    for face in FACES {
-        let bench = Bench::new(BOARD, face);
+    for frontend in FACES {
+        let bench = Bench::new(BOARD, frontend);
         let mut session = bench.attach();
         let mut core = session.core(0).unwrap();
         core.reset().unwrap();
@@ -296,8 +296,8 @@ fn a_core_that_sleeps_without_a_stack_tells_its_registers() {
     const RAM: u64 = 0x2000_0000;
     /// CONTROL and the masks, which only the core itself can read.
     const SPECIAL: u16 = 20;
-    for face in FACES {
-        let (_bench, mut session) = running(face);
+    for frontend in FACES {
+        let (_bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         core.halt(HALT).unwrap();
         core.write_word_32(RAM, SLEEPS).unwrap();
@@ -317,8 +317,8 @@ fn a_core_that_sleeps_without_a_stack_tells_its_registers() {
 
 #[test]
 fn a_reset_by_the_program_is_told() {
-    for face in FACES {
-        let (bench, mut session) = running(face);
+    for frontend in FACES {
+        let (bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         const DHCSR: u64 = 0xe000_edf0;
         const S_RESET_ST: u32 = 1 << 25;
@@ -335,8 +335,8 @@ fn a_reset_by_the_program_is_told() {
 
 #[test]
 fn an_emulator_that_is_killed_is_an_error_and_no_hang() {
-    for face in FACES {
-        let (bench, mut session) = running(face);
+    for frontend in FACES {
+        let (bench, mut session) = running(frontend);
         let mut core = session.core(0).unwrap();
         bench.rig.signal(Signal::SIGKILL);
         wait_until(&mut core, "it goes on", |core| core.read_word_32(0).is_err());
@@ -347,7 +347,7 @@ fn an_emulator_that_is_killed_is_an_error_and_no_hang() {
             core.reset().unwrap_err();
         }
         assert!(began.elapsed() < TIMEOUT);
-        if face == Face::InProcess {
+        if frontend == Frontend::InProcess {
             let error = core.read_word_32(0).unwrap_err();
             let told = format!(
                 "{:#}",
@@ -363,7 +363,7 @@ fn an_emulator_that_is_killed_is_an_error_and_no_hang() {
 
 #[test]
 fn an_emulator_that_hangs_is_given_up() {
-    let (bench, mut session) = running(Face::InProcess);
+    let (bench, mut session) = running(Frontend::InProcess);
     let mut core = session.core(0).unwrap();
     bench.rig.signal(Signal::SIGSTOP);
     // Its owner notices after five seconds, and the channels' own limit is ten.
@@ -374,7 +374,7 @@ fn an_emulator_that_hangs_is_given_up() {
 
 #[test]
 fn what_the_flash_holds_moves_to_another_board() {
-    let (bench, session) = running(Face::InProcess);
+    let (bench, session) = running(Frontend::InProcess);
     drop(session);
     let image = bench.board.flash_image().unwrap();
     assert_eq!(image.len(), 1);
@@ -382,7 +382,7 @@ fn what_the_flash_holds_moves_to_another_board() {
     bench.board.power_off();
     bench.rig.wait_until_off();
     bench.board.flash_image().unwrap();
-    let other = Bench::new(BOARD, Face::InProcess);
+    let other = Bench::new(BOARD, Frontend::InProcess);
     other.board.set_flash_image(&image).unwrap();
     other.board.run_free().unwrap();
     other.rig.wait_for_text(firmware::PRINTS, 1);

@@ -10,7 +10,7 @@ use super::loader::failed;
 use super::memory_map::{AreaKind, MemoryMap};
 use super::phases::Phases;
 use super::plan::BATCH;
-use crate::worker::bench::{Bench, Pulse};
+use crate::worker::open_session::{OpenSession, Pulse};
 use crate::{EraseReport, EraseScope, FlashLeft, ProbeError};
 
 /// How long probe-rs waits for a chip that erases itself; it tells nothing meanwhile.
@@ -18,13 +18,13 @@ const CHIP: Duration = Duration::from_secs(40);
 
 /// Erases.
 pub(crate) fn erase(
-    bench: &mut Bench,
+    open_session: &mut OpenSession,
     scope: &EraseScope,
     stop: &Stop,
     pulse: &Pulse,
 ) -> Result<EraseReport, ProbeError> {
     let began = Instant::now();
-    let session = bench.session();
+    let session = open_session.session();
     let memory = MemoryMap::of(session.target());
     let sectors = sectors(scope, &memory)?;
     let bytes = sectors.iter().map(|sector| sector.end - sector.start).sum();

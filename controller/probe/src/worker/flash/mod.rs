@@ -30,7 +30,7 @@ use self::loader::Written;
 use self::memory_map::{AreaKind, MemoryMap};
 use self::phases::Phases;
 use self::plan::{Block, Plan, batches, plan};
-use super::bench::{Bench, Pulse};
+use super::open_session::{OpenSession, Pulse};
 use super::translate;
 use crate::{
     FlashLeft, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, ProbeError, ResetInto,
@@ -44,16 +44,16 @@ const STEP: usize = 4 * 1024;
 
 /// Flashes.
 pub(crate) fn flash(
-    bench: &mut Bench,
+    open_session: &mut OpenSession,
     request: &FlashRequest,
     sink: Sink,
     stop: &Stop,
     pulse: &Pulse,
 ) -> Result<FlashReport, ProbeError> {
-    let memory = MemoryMap::of(bench.session().target());
+    let memory = MemoryMap::of(open_session.session().target());
     let Plan { flash, ram } = plan(&request.payload, &request.preserve, &memory)?;
     let phases = Phases::new(sink, stop, pulse, memory.slowest());
-    let mut work = Work { bench, memory: &memory, phases };
+    let mut work = Work { open_session, memory: &memory, phases };
     let (equal, mut changed) =
         if request.skip_equal { work.compare(flash)? } else { (Vec::new(), flash) };
     work.read_kept(&mut changed)?;
@@ -78,7 +78,7 @@ pub(crate) fn flash(
 
 /// One flash operation under way.
 struct Work<'a> {
-    bench: &'a mut Bench,
+    open_session: &'a mut OpenSession,
     memory: &'a MemoryMap,
     phases: Phases<'a>,
 }
@@ -95,7 +95,8 @@ impl Work<'_> {
             self.phases.check_stop()?;
             match batch {
                 [first, ..] if first.checks_itself => {
-                    let holds = loader::holds(self.bench.session(), batch, &mut self.phases)?;
+                    let holds =
+                        loader::holds(self.open_session.session(), batch, &mut self.phases)?;
                     equal.resize(equal.len() + batch.len(), holds);
                 }
                 _ => self.compare_by_reading(batch, &mut equal)?,
@@ -112,7 +113,7 @@ impl Work<'_> {
         equal: &mut Vec<bool>,
     ) -> Result<(), ProbeError> {
         let Some(first) = batch.first() else { return Ok(()) };
-        let mut core = reach(self.bench, first.core)?;
+        let mut core = reach(self.open_session, first.core)?;
         for block in batch {
             let phases = &mut self.phases;
             let end = phases.done() + block.payload();
@@ -135,7 +136,7 @@ impl Work<'_> {
                 self.phases.check_stop()?;
                 let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
                 let mut bytes = vec![0; len];
-                read_at(&mut reach(self.bench, block.core)?, range.start, &mut bytes)?;
+                read_at(&mut reach(self.open_session, block.core)?, range.start, &mut bytes)?;
                 self.phases.beat();
                 block.pieces.push(Segment { start: range.start, bytes });
             }
@@ -150,7 +151,8 @@ impl Work<'_> {
         for batch in batches(blocks) {
             self.phases.check_stop()?;
             self.phases.left = FlashLeft::Partial;
-            let written = loader::program(self.bench.session(), batch, total, &mut self.phases)?;
+            let written =
+                loader::program(self.open_session.session(), batch, total, &mut self.phases)?;
             all.bytes += written.bytes;
             all.sectors += written.sectors;
         }
@@ -168,15 +170,15 @@ impl Work<'_> {
         self.phases.check_stop()?;
         let total = ram.iter().map(|piece| piece.bytes.len() as u64).sum();
         self.phases.enter(FlashPhase::Load, total);
-        match self.bench.halt() {
+        match self.open_session.halt() {
             // A core that is locked up cannot be halted, only reset.
-            Err(ProbeError::CoreTimeout { .. }) => self.bench.reset(ResetInto::Halt)?,
+            Err(ProbeError::CoreTimeout { .. }) => self.open_session.reset(ResetInto::Halt)?,
             halted => drop(halted?),
         }
         for piece in ram {
             self.phases.check_stop()?;
             self.phases.left = FlashLeft::Partial;
-            loader::load(self.bench.session(), piece)?;
+            loader::load(self.open_session.session(), piece)?;
             self.phases.advance(piece.bytes.len() as u64);
         }
         self.phases.left = FlashLeft::Unverified;
@@ -190,7 +192,7 @@ impl Work<'_> {
         for batch in batches(blocks).into_iter().filter(theirs) {
             self.phases.check_stop()?;
             self.phases.enter(FlashPhase::Verify, payload.len());
-            if !loader::holds(self.bench.session(), batch, &mut self.phases)? {
+            if !loader::holds(self.open_session.session(), batch, &mut self.phases)? {
                 return Err(self.differs(batch));
             }
         }
@@ -214,7 +216,7 @@ impl Work<'_> {
                     |area| matches!(&area.kind, AreaKind::Flash(flash) if flash.checks_itself),
                 );
                 if !checked {
-                    let mut core = reach(self.bench, area.map_or(0, |area| area.core))?;
+                    let mut core = reach(self.open_session, area.map_or(0, |area| area.core))?;
                     same(&mut core, here, expected, &mut self.phases)?;
                 }
                 hash.update(expected);
@@ -229,7 +231,7 @@ impl Work<'_> {
     /// Finds the block that the algorithm says is different; it names no address itself.
     fn differs(&mut self, batch: &[Block]) -> ProbeError {
         for block in batch.chunks(1) {
-            match loader::holds(self.bench.session(), block, &mut self.phases) {
+            match loader::holds(self.open_session.session(), block, &mut self.phases) {
                 Ok(true) => {}
                 Ok(false) => return unlike(block),
                 Err(error) => return error,
@@ -247,8 +249,8 @@ fn unlike(blocks: &[Block]) -> ProbeError {
     translate::flash(what, probe_rs::flashing::FlashError::Verify)
 }
 
-fn reach(bench: &mut Bench, core: usize) -> Result<Core<'_>, ProbeError> {
-    let core = bench.session().core(core);
+fn reach(open_session: &mut OpenSession, core: usize) -> Result<Core<'_>, ProbeError> {
+    let core = open_session.session().core(core);
     core.map_err(|error| translate::failed("reaching the core", error))
 }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Sink, Stop};
-use crate::worker::bench::Pulse;
+use crate::worker::open_session::Pulse;
 use crate::{FlashLeft, FlashPhase, FlashProgress, ProbeError};
 
 /// The phases of one flash operation. A phase may be left and entered again.

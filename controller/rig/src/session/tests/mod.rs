@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use jig_model::protocol::{Host, ProcessLedger};
 use jig_model::{Cause, ConsoleName, RunEvent, RunId, VerdictKind};
 
-use super::{Bench, NoLab, Observer, SessionError, SessionRequest, run};
+use super::{NoLabServices, Observer, RunEnvironment, SessionError, SessionRequest, run};
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
 use crate::store::{RunRecord, RunStore};
@@ -51,12 +51,12 @@ async fn made(
     };
     let store = RunStore::new(root.path());
     let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
-    let bench = Bench {
+    let environment = RunEnvironment {
         store: &store,
         factory: &board,
         outlet: None,
         spare: &[],
-        lab: &NoLab,
+        lab: &NoLabServices,
         places: None,
         health: None,
         host: &host,
@@ -64,7 +64,7 @@ async fn made(
         version: "1",
         clock: None,
     };
-    run(request, &bench, Arc::new(Spoiler(Mutex::new(spoil))), CancelToken::new()).await
+    run(request, &environment, Arc::new(Spoiler(Mutex::new(spoil))), CancelToken::new()).await
 }
 
 const WAIT: &str = "{ power = 'cycle' }, { wait_for_results = true }";

@@ -16,7 +16,8 @@ use jig_model::rig_file::{Place, ProbePart};
 use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
 
 use super::super::{
-    Bench, Extent, Lab, Observer, RecoverRequest, Seat, SessionRequest, StartChecks, recover, run,
+    DutSpec, Extent, LabServices, Observer, RecoverRequest, RunEnvironment, SessionRequest,
+    StartChecks, recover, run,
 };
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
@@ -81,12 +82,12 @@ impl DriverFactory for Script {
             Says(ok) => (vec![], Some(ok)),
             Mute => return Ok(Protocols { power: Some(Box::new(Silent)), ..Protocols::default() }),
         };
-        let bench = fake::Bench {
+        let environment = fake::Bench {
             profile: self.profile.clone(),
             cancel: self.cancel.clone(),
             ..fake::Bench::new(boots)
         };
-        let bound = bench.bind(context)?;
+        let bound = environment.bind(context)?;
         let check = |ok| Box::new(Check(ok)) as Box<dyn HealthCheck>;
         Ok(Protocols { health: answer.map(check).into_iter().collect(), ..bound })
     }
@@ -100,7 +101,7 @@ pub(super) struct Others {
     pub(super) start: Option<fn() -> StartChecks>,
 }
 
-impl Lab for Others {
+impl LabServices for Others {
     fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
         let taken = self.taken.contains(&place.as_str());
         Box::pin(async move { if taken { Err(format!("{place} is in use")) } else { Ok(()) } })
@@ -176,18 +177,18 @@ impl Case {
 
     pub(super) async fn made(self) -> RunRecord {
         let cancel = self.cancel.clone();
-        self.with(|request, bench, seen| {
-            Box::pin(async move { run(request, bench, seen, cancel).await.unwrap() })
+        self.with(|request, environment, seen| {
+            Box::pin(async move { run(request, environment, seen, cancel).await.unwrap() })
         })
         .await
     }
 
     async fn recovered(self, extent: Extent) -> RunRecord {
-        self.with(|request, bench, seen| {
+        self.with(|request, environment, seen| {
             Box::pin(async move {
                 let SessionRequest { place, profile, canary, .. } = request;
                 let request = RecoverRequest { place, profile, canary, extent };
-                recover(request, bench, seen, CancelToken::new()).await.unwrap()
+                recover(request, environment, seen, CancelToken::new()).await.unwrap()
             })
         })
         .await
@@ -197,7 +198,7 @@ impl Case {
         self,
         work: impl for<'b> FnOnce(
             SessionRequest,
-            &'b Bench<'b>,
+            &'b RunEnvironment<'b>,
             Arc<dyn Observer>,
         ) -> std::pin::Pin<Box<dyn Future<Output = RunRecord> + 'b>>,
     ) -> RunRecord {
@@ -221,7 +222,7 @@ impl Case {
             let passed = Passed { board, format, bytes, until: None, took_ms: 1 };
             places.keep_known_good(&place, &passed, jiff::Timestamp::UNIX_EPOCH).unwrap();
         }
-        let spare = Seat {
+        let spare = DutSpec {
             place: Arc::new(Place { name: "other".parse().unwrap(), ..self.place.clone() }),
             profile: Arc::clone(&profile),
             factory: &there,
@@ -244,7 +245,7 @@ impl Case {
             health_store.note(&request.place.name, jiff::Timestamp::UNIX_EPOCH, event).unwrap();
         }
         let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
-        let bench = Bench {
+        let environment = RunEnvironment {
             store: &store,
             factory: &here,
             outlet: self.outlet,
@@ -257,7 +258,7 @@ impl Case {
             version: "1",
             clock: None,
         };
-        let record = work(request, &bench, self.seen).await;
+        let record = work(request, &environment, self.seen).await;
         *self.health.lock().unwrap() = Some(health_store.of(&"fake".parse().unwrap()).unwrap());
         let left = here.binds.lock().unwrap().len() + there.binds.lock().unwrap().len();
         assert_eq!(left, 0, "the place was taken up less often than scripted");

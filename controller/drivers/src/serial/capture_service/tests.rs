@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jig_model::keeper::{
-    KeeperAnswer, KeeperAsk, LentTransport, MOST_LINE, PenNews, PenOrder, Returned,
+use jig_model::capture_service::{
+    CaptureAnswer, CaptureRequest, LoanPosition, MOST_LINE, Returned, WriterEvent, WriterOrder,
 };
 use jig_model::protocol::{Handing, LineControl, Transport};
-use jig_model::rig_file::{ConsoleTransport, Endpoint, KeeperSeat};
+use jig_model::rig_file::{CaptureClient, ConsoleTransport, Endpoint};
 use rustix::termios::ioctl_tiocexcl;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixListener;
 
-use super::{Door, KeeperError, let_go, pen, status};
+use super::{CaptureServiceError, Door, let_go, status, writer};
 use crate::serial::test_pty::TestPty;
 use crate::serial::tty_ioctl::is_exclusive;
 use crate::serial::{ReconnectingTransport, SerialPort, TtyTransport};
@@ -30,20 +30,20 @@ fn terminal() -> (File, PathBuf) {
     (master, path)
 }
 
-fn seat(socket: &Path) -> KeeperSeat {
+fn client(socket: &Path) -> CaptureClient {
     let by = "a test".to_owned();
-    KeeperSeat { socket: socket.to_owned(), place: "bench".parse().unwrap(), by }
+    CaptureClient { socket: socket.to_owned(), place: "bench".parse().unwrap(), by }
 }
 
-/// A port that may be kept, and what its keepers said of their logs.
-fn port(tty: &Path, socket: &Path) -> (SerialPort, Arc<Mutex<Vec<LentTransport>>>) {
+/// A port that may be kept, and what its capture services said of their logs.
+fn port(tty: &Path, socket: &Path) -> (SerialPort, Arc<Mutex<Vec<LoanPosition>>>) {
     let transport = ConsoleTransport {
         console: "uart0".parse().unwrap(),
         end: Endpoint::Tty(tty.to_str().unwrap().to_owned()),
         baud: None,
         ready: None,
         timeout: None,
-        keeper: Some(seat(socket)),
+        capture: Some(client(socket)),
     };
     let told = Arc::<Mutex<Vec<_>>>::default();
     let seen = Arc::clone(&told);
@@ -66,8 +66,8 @@ async fn a_transport_changes_hands_with_what_waits_in_it_and_back() {
     // Longer than a socket's path may be.
     let deep = folder.path().join("d".repeat(120));
     fs::create_dir(&deep).unwrap();
-    let socket = deep.join("keeper");
-    // What another keeper has left.
+    let socket = deep.join("capture service");
+    // What another capture service has left.
     fs::write(&socket, "").unwrap();
     let door = Door::open(&socket).unwrap();
     let (mut target, path) = terminal();
@@ -79,18 +79,18 @@ async fn a_transport_changes_hands_with_what_waits_in_it_and_back() {
     let Handing::Descriptor(tty) = kept.handing().unwrap() else { panic!("no descriptor") };
     ioctl_tiocexcl(&tty).unwrap();
     let (port, told) = port(&path, &socket);
-    let lent = LentTransport { file: 7, offset: 3 };
-    let keeper = async {
+    let lent = LoanPosition { file: 7, offset: 3 };
+    let service = async {
         let mut caller = door.accept().await;
         assert_eq!(caller.pid().map(|pid| pid as u32), Some(std::process::id()));
         let request = caller.request().await.unwrap().unwrap();
         assert_eq!(request.by, "a test");
-        assert!(matches!(request.ask, KeeperAsk::Transport { .. }), "{request:?}");
+        assert!(matches!(request.ask, CaptureRequest::Transport { .. }), "{request:?}");
         let Handing::Descriptor(fd) = kept.handing().unwrap() else { panic!("no descriptor") };
-        caller.answer(&KeeperAnswer::Transport(lent), Some(&fd)).await.unwrap();
+        caller.answer(&CaptureAnswer::Transport(lent), Some(&fd)).await.unwrap();
         caller
     };
-    let (transport, mut caller) = tokio::join!(ReconnectingTransport::open(port, LONG), keeper);
+    let (transport, mut caller) = tokio::join!(ReconnectingTransport::open(port, LONG), service);
     let mut transport = transport.unwrap();
     assert_eq!(*told.lock().unwrap(), [lent]);
     assert_eq!(read(&mut transport, 3).await, b"two");
@@ -116,7 +116,7 @@ async fn a_port_that_nobody_keeps_is_opened() {
     let folder = tempfile::tempdir().unwrap();
     let (mut target, path) = terminal();
     let dead = folder.path().join("dead");
-    // Its keeper was killed: the file is there, and nobody listens.
+    // Its capture service was killed: the file is there, and nobody listens.
     drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
     for socket in [folder.path().join("none"), folder.path().join("no/folder"), dead] {
         let (port, told) = port(&path, &socket);
@@ -124,13 +124,13 @@ async fn a_port_that_nobody_keeps_is_opened() {
         target.write_all(b"x").unwrap();
         assert_eq!(read(&mut transport, 1).await, b"x");
         assert!(told.lock().unwrap().is_empty());
-        assert!(status(&seat(&socket)).await.unwrap().is_none());
+        assert!(status(&client(&socket)).await.unwrap().is_none());
     }
     // One that does not keep it, and one that ends over the question.
-    let socket = folder.path().join("keeper");
+    let socket = folder.path().join("capture service");
     let door = Door::open(&socket).unwrap();
-    for answer in [Some(KeeperAnswer::NotKept), None] {
-        let keeper = async {
+    for answer in [Some(CaptureAnswer::NotCaptured), None] {
+        let service = async {
             let mut caller = door.accept().await;
             caller.request().await.unwrap().unwrap();
             if let Some(answer) = answer {
@@ -138,7 +138,7 @@ async fn a_port_that_nobody_keeps_is_opened() {
             }
         };
         let (port, _) = port(&path, &socket);
-        let (transport, ()) = tokio::join!(ReconnectingTransport::open(port, LONG), keeper);
+        let (transport, ()) = tokio::join!(ReconnectingTransport::open(port, LONG), service);
         target.write_all(b"y").unwrap();
         assert_eq!(read(&mut transport.unwrap(), 1).await, b"y");
     }
@@ -147,7 +147,7 @@ async fn a_port_that_nobody_keeps_is_opened() {
 #[tokio::test]
 async fn what_a_stranger_says_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("keeper");
+    let socket = folder.path().join("capture service");
     let listener = UnixListener::bind(&socket).unwrap();
     let endless = vec![b'['; MOST_LINE + 9000];
     let lines: [&[u8]; 5] = [
@@ -165,11 +165,11 @@ async fn what_a_stranger_says_is_not_believed() {
             stream
         };
         let wanted = "uart0".parse().unwrap();
-        let at = seat(&socket);
+        let at = client(&socket);
         let (asked, _stream) = tokio::join!(super::borrow(&at, &wanted), stranger);
         let error = asked.map(|_| ()).unwrap_err();
         assert!(
-            matches!(error, KeeperError::Stranger { .. } | KeeperError::Talk(_)),
+            matches!(error, CaptureServiceError::Stranger { .. } | CaptureServiceError::Talk(_)),
             "{error:?} after {:?}",
             &line[..line.len().min(20)]
         );
@@ -179,35 +179,35 @@ async fn what_a_stranger_says_is_not_believed() {
 #[tokio::test]
 async fn the_pen_and_a_port_held_back_last_as_long_as_their_connections() {
     let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("keeper");
+    let socket = folder.path().join("capture service");
     let door = Door::open(&socket).unwrap();
-    let (at, console) = (seat(&socket), "uart0".parse().unwrap());
-    let keeper = async {
+    let (at, console) = (client(&socket), "uart0".parse().unwrap());
+    let service = async {
         let mut caller = door.accept().await;
         let ask = caller.request().await.unwrap().unwrap().ask;
-        assert!(matches!(ask, KeeperAsk::Pen { take: true, .. }), "{ask:?}");
-        caller.answer(&KeeperAnswer::Done, None).await.unwrap();
-        let order = caller.next::<PenOrder>().await.unwrap().unwrap();
-        assert_eq!(order, PenOrder::Send(b"\0\xff\n".to_vec()));
-        caller.tell(&PenNews::Done).await.unwrap();
-        caller.tell(&PenNews::Taken("ben".to_owned())).await.unwrap();
+        assert!(matches!(ask, CaptureRequest::InputWriter { take: true, .. }), "{ask:?}");
+        caller.answer(&CaptureAnswer::Done, None).await.unwrap();
+        let order = caller.next::<WriterOrder>().await.unwrap().unwrap();
+        assert_eq!(order, WriterOrder::Send(b"\0\xff\n".to_vec()));
+        caller.tell(&WriterEvent::Done).await.unwrap();
+        caller.tell(&WriterEvent::Taken("ben".to_owned())).await.unwrap();
     };
     let person = async {
-        let mut pen = pen(&at, &console, true).await.unwrap().unwrap();
-        pen.order(&PenOrder::Send(b"\0\xff\n".to_vec())).await.unwrap();
-        assert_eq!(pen.event().await.unwrap(), Some(PenNews::Done));
-        assert_eq!(pen.event().await.unwrap(), Some(PenNews::Taken("ben".to_owned())));
-        assert_eq!(pen.event().await.unwrap(), None);
+        let mut writer = writer(&at, &console, true).await.unwrap().unwrap();
+        writer.order(&WriterOrder::Send(b"\0\xff\n".to_vec())).await.unwrap();
+        assert_eq!(writer.event().await.unwrap(), Some(WriterEvent::Done));
+        assert_eq!(writer.event().await.unwrap(), Some(WriterEvent::Taken("ben".to_owned())));
+        assert_eq!(writer.event().await.unwrap(), None);
     };
-    tokio::join!(keeper, person);
-    let keeper = async {
+    tokio::join!(service, person);
+    let service = async {
         let mut caller = door.accept().await;
         let ask = caller.request().await.unwrap().unwrap().ask;
-        assert_eq!(ask, KeeperAsk::LetGo { tty: "/dev/x".to_owned() });
-        caller.answer(&KeeperAnswer::Done, None).await.unwrap();
+        assert_eq!(ask, CaptureRequest::LetGo { tty: "/dev/x".to_owned() });
+        caller.answer(&CaptureAnswer::Done, None).await.unwrap();
         caller
     };
-    let (held, mut caller) = tokio::join!(let_go(&at, "/dev/x"), keeper);
+    let (held, mut caller) = tokio::join!(let_go(&at, "/dev/x"), service);
     let held = held.unwrap().unwrap();
     {
         let mut more = Box::pin(caller.next::<Returned>());
@@ -215,11 +215,11 @@ async fn the_pen_and_a_port_held_back_last_as_long_as_their_connections() {
         drop(held);
         assert_eq!(more.await.unwrap(), None);
     }
-    let keeper = async {
+    let service = async {
         let mut caller = door.accept().await;
         caller.request().await.unwrap().unwrap();
-        caller.answer(&KeeperAnswer::Refused("ben has it".to_owned()), None).await.unwrap();
+        caller.answer(&CaptureAnswer::Refused("ben has it".to_owned()), None).await.unwrap();
     };
-    let (refused, ()) = tokio::join!(pen(&at, &console, false), keeper);
+    let (refused, ()) = tokio::join!(writer(&at, &console, false), service);
     assert_eq!(refused.unwrap_err().to_string(), "jig serve refuses: ben has it");
 }

@@ -17,7 +17,7 @@ use crate::process::{ManagedProcess, SpawnRequest};
 /// How a program is started that reads a tty until it is killed. The tty's path is added to
 /// the arguments.
 #[derive(Debug, Clone)]
-pub struct Thief {
+pub struct PortReader {
     /// The program.
     pub program: OsString,
     /// Its arguments.
@@ -26,18 +26,18 @@ pub struct Thief {
 
 /// A theft that is due.
 #[derive(Debug)]
-pub(super) struct Theft {
+pub(super) struct PortRead {
     /// The fault's number.
     pub(super) fault: usize,
-    pub(super) thief: Thief,
+    pub(super) port_reader: PortReader,
     pub(super) tty: String,
     pub(super) time: Duration,
 }
 
-impl Theft {
-    /// Starts the thief; it goes on until it is dropped.
+impl PortRead {
+    /// Starts the port reader; it goes on until it is dropped.
     pub(super) async fn begin(self) -> Option<ManagedProcess> {
-        let Thief { program, mut args } = self.thief;
+        let PortReader { program, mut args } = self.port_reader;
         args.push(self.tty.into());
         let request = SpawnRequest {
             program,
@@ -47,14 +47,14 @@ impl Theft {
             stdout: None,
             stderr: None,
             inherit: Vec::new(),
-            what: "thief".to_owned(),
+            what: "port reader".to_owned(),
         };
         let begun = ManagedProcess::spawn(request, Arc::new(NoLedger)).await;
         begun.inspect_err(|error| tracing::warn!(%error, "nobody steals from the tty")).ok()
     }
 }
 
-/// Reads a tty that others use, and throws away what it gets: the other half of [`Thief`].
+/// Reads a tty that others use, and throws away what it gets: the other half of [`PortReader`].
 ///
 /// # Errors
 /// The tty cannot be opened, or has gone.

@@ -1,4 +1,4 @@
-//! The two faces of a virtual probe: towards probe-rs in this process, and towards any.
+//! The two frontends of a virtual probe: towards probe-rs in this process, and towards any.
 
 mod cobs;
 mod glasgow;

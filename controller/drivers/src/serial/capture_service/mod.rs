@@ -1,8 +1,8 @@
 //! Transports that another process keeps: how they are asked for, and how they are handed over.
 //!
-//! Owns the two ends of the keeper's socket ([`Door`] and the client), and the passing of
-//! descriptors between them. What is said is the model's (`jig_model::keeper`); what is done
-//! about it is decided elsewhere. Either end believes only a peer of its own user, which the
+//! Owns the two ends of the capture service's socket ([`Door`] and the client), and the passing of
+//! descriptors between them. What is said is the model's (`jig_model::capture service`); what is
+//! done about it is decided elsewhere. Either end believes only a peer of its own user, which the
 //! kernel vouches for.
 
 mod channel;
@@ -15,15 +15,15 @@ mod transport;
 use std::io;
 use std::path::PathBuf;
 
-pub use client::{HeldBack, PenClient, give_way, let_go, pen, status};
+pub use client::{HeldBack, WriterClient, give_way, let_go, status, writer};
 pub use door::{Caller, Door};
 pub(super) use transport::borrow;
 
-/// Says why a keeper could not be talked to.
+/// Says why a capture service could not be talked to.
 #[derive(Debug, thiserror::Error)]
-pub enum KeeperError {
+pub enum CaptureServiceError {
     /// The socket cannot be made or used.
-    #[error("use the keeper's socket {}", path.display())]
+    #[error("use the capture service's socket {}", path.display())]
     Socket {
         /// The socket.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum KeeperError {
         #[source]
         source: io::Error,
     },
-    /// The other end is no keeper, or none of this user.
+    /// The other end is no capture service, or none of this user.
     #[error("{} {why}", path.display())]
     Stranger {
         /// The socket.

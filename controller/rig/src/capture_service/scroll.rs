@@ -1,4 +1,5 @@
-//! What a console has printed, whoever read it: the keeper's files and those of runs as one.
+//! What a console has printed, whoever read it: the capture service's files and those of runs as
+//! one.
 //!
 //! # Design
 //! At any moment one process reads a transport, so the logs never speak of the same bytes, and the
@@ -24,8 +25,8 @@ const SLACK: Duration = Duration::from_secs(2);
 /// Where something was read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// In a file of the keeper's log, by its number.
-    Kept(u64),
+    /// In a file of the capture service's log, by its number.
+    Captured(u64),
     /// In an attempt of a run.
     Run(RunId, u32),
 }
@@ -94,7 +95,7 @@ impl Scroll {
         let files = self.folder.files()?;
         let newest = files.last().map(|file| file.number);
         for file in files {
-            let source = Source::Kept(file.number);
+            let source = Source::Captured(file.number);
             // The file before the newest may still get the last of what its transport carried.
             let over = newest.is_some_and(|newest| file.number + 1 < newest);
             self.open(source, &file.paths, over)?;

@@ -11,8 +11,8 @@ use jig_model::{ConsoleName, PlaceName};
 use crate::console::LogPaths;
 use crate::store::{Places, StoreError};
 
-/// Most files of one console. A keeper that is started again and again leaves one each time,
-/// of next to no bytes.
+/// Most files of one console. A capture service that is started again and again leaves one each
+/// time, of next to no bytes.
 const MOST_FILES: usize = 1000;
 
 /// The folder of a kept console's log: `places/<place>.consoles/<console>/`, in it

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use jig_model::keeper::MOST_LINE;
+use jig_model::capture_service::MOST_LINE;
 use nix::unistd::geteuid;
 use rustix::cmsg_space;
 use rustix::net::{

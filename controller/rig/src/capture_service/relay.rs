@@ -12,8 +12,8 @@ use jig_model::protocol::{Transport, TransportEvent};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::UnixStream;
 
-/// Bytes that wait for the borrower, and for the transport. Beyond that the transport is left alone:
-/// its other end then waits or drops, as with any slow reader.
+/// Bytes that wait for the borrower, and for the transport. Beyond that the transport is left
+/// alone: its other end then waits or drops, as with any slow reader.
 const ON_THE_WAY: usize = 64 << 10;
 
 /// How much of what was passed on is remembered, to come back if the borrower has not read
@@ -79,7 +79,8 @@ impl Relay {
     }
 
     /// Passes bytes on until the transport has event, or ends, or nobody takes them. Cancel-safe.
-    /// Afterwards the borrower meets the end of its transport: it learns the rest when it asks anew.
+    /// Afterwards the borrower meets the end of its transport: it learns the rest when it asks
+    /// anew.
     pub(super) async fn pass(&mut self) {
         if self.over.is_some() {
             return std::future::pending().await;

@@ -12,7 +12,7 @@ use super::translate;
 use crate::ProbeError;
 
 /// What a request does, on the worker's thread. It answers by itself; `Break` ends the thread.
-pub(crate) type Job = Box<dyn FnOnce(&mut Option<Bench>) -> Flow + Send>;
+pub(crate) type Job = Box<dyn FnOnce(&mut Option<OpenSession>) -> Flow + Send>;
 
 /// What comes after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,11 +76,11 @@ impl Shared {
 }
 
 /// The open session and what is known of it.
-pub(crate) struct Bench {
+pub(crate) struct OpenSession {
     session: Session,
 }
 
-impl Bench {
+impl OpenSession {
     pub(crate) fn new(session: Session) -> Self {
         Self { session }
     }
@@ -106,21 +106,25 @@ impl Bench {
 }
 
 /// Serves requests until nobody can send any, or one of them ends the session.
-pub(crate) fn serve(bench: Bench, requests: &mpsc::Receiver<Job>, shared: &Arc<Shared>) {
-    let mut bench = Some(bench);
+pub(crate) fn serve(
+    open_session: OpenSession,
+    requests: &mpsc::Receiver<Job>,
+    shared: &Arc<Shared>,
+) {
+    let mut open_session = Some(open_session);
     while let Ok(job) = requests.recv() {
         if shared.is_lost() {
             break;
         }
         shared.pulse.beat();
-        let flow = job(&mut bench);
+        let flow = job(&mut open_session);
         shared.pulse.beat();
         if flow == Flow::Break {
             break;
         }
     }
     // A session says good-bye to its target, through a driver that may be broken.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(bench.take())));
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(open_session.take())));
     shared.lost.store(true, Ordering::Release);
     shared.leash.join();
 }

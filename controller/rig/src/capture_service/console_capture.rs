@@ -5,14 +5,14 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use jig_model::keeper::{KeptState, KeptStatus};
+use jig_model::capture_service::{CaptureState, CaptureStatus};
 use jig_model::protocol::Transport;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::files::LogFolder;
-use super::orders::{KeptSpec, LendAsk, LetGoAsk, OpenTransport, Order};
+use super::orders::{CaptureSpec, LoanRequest, OpenTransport, Order, ReleaseRequest};
 use super::relay::GivenBack;
 use crate::console::{Clock, Console, ConsoleHandle, GapReason, LogState, TransportEnd};
 
@@ -21,7 +21,7 @@ use crate::console::{Clock, Console, ConsoleHandle, GapReason, LogState, Transpo
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Tells whoever shows it that a console stands elsewhere now.
-pub(super) type Tell = Arc<dyn Fn(&KeptStatus) + Send + Sync>;
+pub(super) type Tell = Arc<dyn Fn(&CaptureStatus) + Send + Sync>;
 
 /// The log that is being written.
 pub(super) struct Log {
@@ -33,33 +33,33 @@ pub(super) struct Log {
 }
 
 /// Who may send.
-pub(super) struct PenHolder {
+pub(super) struct CurrentWriter {
     pub(super) id: u64,
     pub(super) by: String,
     pub(super) taken: oneshot::Sender<String>,
 }
 
-pub(super) struct Kept {
-    pub(super) spec: KeptSpec,
+pub(super) struct ConsoleCapture {
+    pub(super) spec: CaptureSpec,
     pub(super) folder: LogFolder,
     pub(super) opener: Arc<dyn OpenTransport>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) tell: Tell,
     pub(super) inbox: mpsc::Receiver<Order>,
-    /// What pens send by. Weak, so that the inbox ends with its last handle.
+    /// What writers send by. Weak, so that the inbox ends with its last handle.
     pub(super) orders: mpsc::WeakSender<Order>,
-    pub(super) status: watch::Sender<KeptStatus>,
-    pub(super) lends: VecDeque<LendAsk>,
-    pub(super) let_gos: VecDeque<LetGoAsk>,
-    pub(super) changed: Option<KeptSpec>,
+    pub(super) status: watch::Sender<CaptureStatus>,
+    pub(super) lends: VecDeque<LoanRequest>,
+    pub(super) let_gos: VecDeque<ReleaseRequest>,
+    pub(super) changed: Option<CaptureSpec>,
     pub(super) again: bool,
     pub(super) stopping: bool,
     pub(super) log: Option<Log>,
     /// Bytes may be missing before the next transport.
     pub(super) missed: bool,
-    pub(super) pen: Option<PenHolder>,
-    pub(super) pens: u64,
-    /// What pens are doing; each waits for its own, so they are few.
+    pub(super) writer: Option<CurrentWriter>,
+    pub(super) writers: u64,
+    /// What writers are doing; each waits for its own, so they are few.
     pub(super) strokes: JoinSet<()>,
     /// When a log that cannot be written is given up for a new one.
     pub(super) fresh_at: Option<Instant>,
@@ -73,13 +73,13 @@ enum Turn {
     /// It is to be closed and opened anew.
     Close,
     NextFile,
-    Lend(LendAsk),
+    Lend(LoanRequest),
 }
 
-impl Kept {
+impl ConsoleCapture {
     /// Keeps the console until it is told to stop, or nobody can tell it anything any more.
     pub(super) async fn run(mut self) {
-        // What an earlier keeper's log ends with is not what comes first now.
+        // What an earlier capture service's log ends with is not what comes first now.
         self.missed = self.folder.files().is_ok_and(|files| !files.is_empty());
         while let Some(transport) = self.obtain().await {
             if !self.capture(transport).await {
@@ -95,13 +95,13 @@ impl Kept {
     }
 
     /// Says where it stands, where that is new.
-    pub(super) fn show(&self, state: KeptState) {
-        let (file, pen) = (self.log.as_ref().map(|log| log.number), self.pen.as_ref());
+    pub(super) fn show(&self, state: CaptureState) {
+        let (file, writer) = (self.log.as_ref().map(|log| log.number), self.writer.as_ref());
         let end = self.spec.transport.end.address();
         let new = self.status.send_if_modified(|now| {
             let moved = now.state != state || now.end != end;
             now.file = file.unwrap_or(now.file);
-            now.pen = pen.map(|pen| pen.by.clone());
+            now.writer = writer.map(|writer| writer.by.clone());
             now.end = end.clone().into_owned();
             now.state = state;
             moved
@@ -137,7 +137,7 @@ impl Kept {
                 opened = opening_now => match opened {
                     Ok(transport) => return Some(transport),
                     Err(why) => {
-                        self.show(KeptState::Waiting { why });
+                        self.show(CaptureState::Waiting { why });
                         let (opener, spec) = (Arc::clone(&self.opener), self.spec.clone());
                         opening = Some(Box::pin(async move {
                             sleep(RETRY).await;
@@ -151,12 +151,12 @@ impl Kept {
 
     /// Keeps closed what another program needs, until all who asked are done.
     async fn let_go(&mut self) {
-        while let Some(LetGoAsk { by, reply, mut until }) = self.let_gos.pop_front() {
+        while let Some(ReleaseRequest { by, reply, mut until }) = self.let_gos.pop_front() {
             if reply.send(Ok(())).is_err() {
                 continue;
             }
             self.missed = true;
-            self.show(KeptState::LetGo { by });
+            self.show(CaptureState::LetGo { by });
             loop {
                 tokio::select! {
                     biased;
@@ -189,13 +189,13 @@ impl Kept {
                 Turn::Stop => return false,
                 Turn::Ended(why) => {
                     self.missed = true;
-                    self.show(KeptState::Gone { why });
+                    self.show(CaptureState::Gone { why });
                     return self.rest().await;
                 }
                 Turn::Close => {
                     drop(handle.release().await);
                     self.missed = true;
-                    self.drop_pen("nobody: the transport is closed");
+                    self.drop_writer("nobody: the transport is closed");
                     return true;
                 }
                 Turn::NextFile => given = self.next_file(&handle).await,
@@ -219,7 +219,7 @@ impl Kept {
                 return true;
             }
             let gone = self.status.borrow().state.clone();
-            if let KeptState::Gone { why } = gone {
+            if let CaptureState::Gone { why } = gone {
                 for ask in self.lends.drain(..) {
                     let _ = ask.reply.send(Err(super::Refusal::Away(why.clone())));
                 }
@@ -239,7 +239,7 @@ impl Kept {
                 Ok(log) => self.log = Some(log),
                 Err(why) => {
                     self.missed = true;
-                    self.show(KeptState::Unwritten { why });
+                    self.show(CaptureState::Unwritten { why });
                     tokio::select! {
                         () = sleep(RETRY) => {}
                         order = self.inbox.recv() => self.take_in(order, None),
@@ -269,7 +269,7 @@ impl Kept {
         let log = match self.begin() {
             Ok(log) => log,
             Err(why) => {
-                self.show(KeptState::Unwritten { why });
+                self.show(CaptureState::Unwritten { why });
                 return None;
             }
         };
@@ -348,7 +348,7 @@ impl Kept {
                 biased;
                 order = self.inbox.recv() => self.take_in(order, Some(handle)),
                 _ = self.strokes.join_next(), if !self.strokes.is_empty() => {}
-                () = laid_down(&mut self.pen) => self.pen = None,
+                () = laid_down(&mut self.writer) => self.writer = None,
                 () = sleep_until(due) => {}
                 changed = state.wait_for(other) => if changed.is_err() { self.stopping = true },
             }
@@ -357,9 +357,9 @@ impl Kept {
 
     fn show_captured(&self, now: &LogState) {
         self.show(match (&now.error, &now.away) {
-            (Some(error), _) => KeptState::Unwritten { why: error.to_string() },
-            (None, Some(why)) => KeptState::Away { why: why.to_string() },
-            (None, None) => KeptState::Kept,
+            (Some(error), _) => CaptureState::Unwritten { why: error.to_string() },
+            (None, Some(why)) => CaptureState::Away { why: why.to_string() },
+            (None, None) => CaptureState::Captured,
         });
     }
 }
@@ -367,10 +367,10 @@ impl Kept {
 /// Longer than anything runs, and short enough to be added to any moment.
 const FAR: Duration = Duration::from_secs(3650 * 86_400);
 
-/// Waits until whoever has the pen gives it up.
-async fn laid_down(pen: &mut Option<PenHolder>) {
-    match pen {
-        Some(pen) => pen.taken.closed().await,
+/// Waits until whoever has the writer gives it up.
+async fn laid_down(writer: &mut Option<CurrentWriter>) {
+    match writer {
+        Some(writer) => writer.taken.closed().await,
         None => std::future::pending().await,
     }
 }
@@ -382,7 +382,7 @@ fn words(end: Option<&TransportEnd>) -> String {
     }
 }
 
-impl KeptSpec {
+impl CaptureSpec {
     /// Tells whether nothing but the limits differs.
     fn limits_only(&self, other: &Self) -> bool {
         *other == Self { limits: other.limits.clone(), ..self.clone() }

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use jig_model::keeper::KeptStatus;
+use jig_model::capture_service::CaptureStatus;
 use jig_model::protocol::{BoxFuture, LineControl, Transport};
 use jig_model::rig_file::{CaptureLimits, ConsoleTransport};
 use jig_model::{ConsoleName, PlaceName};
@@ -18,12 +18,12 @@ pub trait OpenTransport: Send + Sync {
     ///
     /// # Errors
     /// Says why waiting is pointless for now; it is tried again in a while.
-    fn open(&self, spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>>;
+    fn open(&self, spec: &CaptureSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>>;
 }
 
 /// A console to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptSpec {
+pub struct CaptureSpec {
     /// The place.
     pub place: PlaceName,
     /// Its transport, with the console's name.
@@ -40,7 +40,7 @@ pub enum Refusal {
     /// Somebody else has it.
     #[error("{what} is in use by {by}")]
     Taken {
-        /// The transport or the pen.
+        /// The transport or the writer.
         what: String,
         /// Who.
         by: String,
@@ -51,8 +51,8 @@ pub enum Refusal {
     /// The transport does not do it.
     #[error("{0}")]
     Failed(String),
-    /// The keeper ends.
-    #[error("the keeper ends")]
+    /// The capture service ends.
+    #[error("the capture service ends")]
     Ending,
 }
 
@@ -61,7 +61,7 @@ pub enum Refusal {
 pub struct Lent {
     /// What the borrower reads and writes.
     pub end: OwnedFd,
-    /// The file of the keeper's log, by its number.
+    /// The file of the capture service's log, by its number.
     pub file: u64,
     /// Its length: nothing of what `end` carries is in it.
     pub offset: u64,
@@ -70,13 +70,13 @@ pub struct Lent {
 }
 
 /// A transport that is wanted.
-pub(super) struct LendAsk {
+pub(super) struct LoanRequest {
     pub(super) by: String,
     pub(super) reply: oneshot::Sender<Result<Lent, Refusal>>,
 }
 
 /// A transport that is to be closed.
-pub(super) struct LetGoAsk {
+pub(super) struct ReleaseRequest {
     pub(super) by: String,
     /// Is told when it is closed.
     pub(super) reply: oneshot::Sender<Result<(), Refusal>>,
@@ -84,10 +84,10 @@ pub(super) struct LetGoAsk {
     pub(super) until: oneshot::Receiver<()>,
 }
 
-pub(super) struct PenAsk {
+pub(super) struct WriterRequest {
     pub(super) by: String,
     pub(super) take: bool,
-    pub(super) reply: oneshot::Sender<Result<Pen, Refusal>>,
+    pub(super) reply: oneshot::Sender<Result<InputWriter, Refusal>>,
 }
 
 pub(super) enum Stroke {
@@ -96,16 +96,16 @@ pub(super) enum Stroke {
 }
 
 pub(super) enum Order {
-    Lend(LendAsk),
-    LetGo(LetGoAsk),
-    Pen(PenAsk),
+    Lend(LoanRequest),
+    LetGo(ReleaseRequest),
+    InputWriter(WriterRequest),
     Stroke {
-        pen: u64,
+        writer: u64,
         stroke: Stroke,
         reply: oneshot::Sender<Result<(), Refusal>>,
     },
     /// The transport, the speed or the limits are others now.
-    Change(Box<KeptSpec>),
+    Change(Box<CaptureSpec>),
     /// What was given up may be tried again.
     Again,
     Stop,
@@ -113,13 +113,13 @@ pub(super) enum Order {
 
 /// The right to send on a console. Dropping it gives it up.
 #[derive(Debug)]
-pub struct Pen {
+pub struct InputWriter {
     pub(super) id: u64,
     pub(super) orders: mpsc::Sender<Order>,
     pub(super) taken: oneshot::Receiver<String>,
 }
 
-impl Pen {
+impl InputWriter {
     /// Sends bytes; done when the transport has taken all of them. Dropping the future abandons
     /// those that the transport has not taken.
     ///
@@ -139,35 +139,36 @@ impl Pen {
 
     fn stroke(&self, stroke: Stroke) -> BoxFuture<'static, Result<(), Refusal>> {
         let (reply, answer) = oneshot::channel();
-        let (orders, order) = (self.orders.clone(), Order::Stroke { pen: self.id, stroke, reply });
+        let (orders, order) =
+            (self.orders.clone(), Order::Stroke { writer: self.id, stroke, reply });
         Box::pin(async move {
             orders.send(order).await.map_err(|_| Refusal::Ending)?;
             answer.await.map_err(|_| Refusal::Ending)?
         })
     }
 
-    /// Waits until somebody else has the pen, and tells who; cancel-safe.
+    /// Waits until somebody else has the writer, and tells who; cancel-safe.
     pub async fn taken(&mut self) -> String {
-        (&mut self.taken).await.unwrap_or_else(|_| "nobody: the keeper ends".to_owned())
+        (&mut self.taken).await.unwrap_or_else(|_| "nobody: the capture service ends".to_owned())
     }
 }
 
 /// Talks to a kept console. Cheap to clone; outlives it harmlessly.
 #[derive(Debug, Clone)]
-pub struct KeptHandle {
+pub struct CaptureHandle {
     pub(super) orders: mpsc::Sender<Order>,
-    pub(super) status: watch::Receiver<KeptStatus>,
+    pub(super) status: watch::Receiver<CaptureStatus>,
 }
 
-impl KeptHandle {
+impl CaptureHandle {
     /// Borrows the transport as soon as it is there and nobody else has it. `by` names the
     /// borrower. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// The transport cannot be lent, or the keeper ends.
+    /// The transport cannot be lent, or the capture service ends.
     pub async fn lend(&self, by: String) -> Result<Lent, Refusal> {
         let (reply, answer) = oneshot::channel();
-        self.order(Order::Lend(LendAsk { by, reply })).await?;
+        self.order(Order::Lend(LoanRequest { by, reply })).await?;
         answer.await.map_err(|_| Refusal::Ending)?
     }
 
@@ -175,10 +176,10 @@ impl KeptHandle {
     /// dropped.
     ///
     /// # Errors
-    /// The keeper ends.
+    /// The capture service ends.
     pub async fn let_go(&self, by: String) -> Result<oneshot::Sender<()>, Refusal> {
         let ((reply, answer), (held, until)) = (oneshot::channel(), oneshot::channel());
-        self.order(Order::LetGo(LetGoAsk { by, reply, until })).await?;
+        self.order(Order::LetGo(ReleaseRequest { by, reply, until })).await?;
         answer.await.map_err(|_| Refusal::Ending)??;
         Ok(held)
     }
@@ -188,14 +189,14 @@ impl KeptHandle {
     ///
     /// # Errors
     /// Somebody has it and is to keep it, or the transport is not there.
-    pub async fn pen(&self, by: String, take: bool) -> Result<Pen, Refusal> {
+    pub async fn writer(&self, by: String, take: bool) -> Result<InputWriter, Refusal> {
         let (reply, answer) = oneshot::channel();
-        self.order(Order::Pen(PenAsk { by, take, reply })).await?;
+        self.order(Order::InputWriter(WriterRequest { by, take, reply })).await?;
         answer.await.map_err(|_| Refusal::Ending)?
     }
 
     /// Returns where it stands, to look at or to wait on.
-    pub fn status(&self) -> watch::Receiver<KeptStatus> {
+    pub fn status(&self) -> watch::Receiver<CaptureStatus> {
         self.status.clone()
     }
 

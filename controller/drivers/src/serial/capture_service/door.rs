@@ -1,4 +1,4 @@
-//! The keeper's end of its socket.
+//! The capture service's end of its socket.
 
 use std::fs;
 use std::io;
@@ -7,18 +7,18 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jig_model::keeper::{KeeperAnswer, KeeperRequest};
+use jig_model::capture_service::{CaptureAnswer, CaptureCall};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixListener;
 
-use super::KeeperError;
+use super::CaptureServiceError;
 use super::channel::{Channel, short};
 
 /// How long to wait where the system has no descriptor left for another caller.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// A socket at which a keeper is asked. Removed when dropped.
+/// A socket at which a capture service is asked. Removed when dropped.
 #[derive(Debug)]
 pub struct Door {
     listener: UnixListener,
@@ -32,13 +32,13 @@ pub struct Caller {
 }
 
 impl Door {
-    /// Listens. What another keeper has left there is removed: whoever calls this knows that
-    /// no other one lives. Call within a tokio runtime that has I/O enabled.
+    /// Listens. What another capture service has left there is removed: whoever calls this knows
+    /// that no other one lives. Call within a tokio runtime that has I/O enabled.
     ///
     /// # Errors
     /// The socket cannot be made.
-    pub fn open(path: &Path) -> Result<Self, KeeperError> {
-        let failed = |source| KeeperError::Socket { path: path.to_owned(), source };
+    pub fn open(path: &Path) -> Result<Self, CaptureServiceError> {
+        let failed = |source| CaptureServiceError::Socket { path: path.to_owned(), source };
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             Ok(()) | Err(_) => {}
@@ -86,7 +86,7 @@ impl Caller {
     ///
     /// # Errors
     /// The caller says nothing that can be understood.
-    pub async fn request(&mut self) -> Result<Option<KeeperRequest>, KeeperError> {
+    pub async fn request(&mut self) -> Result<Option<CaptureCall>, CaptureServiceError> {
         self.next().await
     }
 
@@ -94,10 +94,10 @@ impl Caller {
     ///
     /// # Errors
     /// The caller says nothing that can be understood.
-    pub async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, KeeperError> {
+    pub async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, CaptureServiceError> {
         match self.channel.receive().await {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
-            said => said.map_err(KeeperError::Talk),
+            said => said.map_err(CaptureServiceError::Talk),
         }
     }
 
@@ -107,17 +107,17 @@ impl Caller {
     /// The caller has gone.
     pub async fn answer(
         &mut self,
-        answer: &KeeperAnswer,
+        answer: &CaptureAnswer,
         fd: Option<&OwnedFd>,
-    ) -> Result<(), KeeperError> {
-        self.channel.send(answer, fd).await.map_err(KeeperError::Talk)
+    ) -> Result<(), CaptureServiceError> {
+        self.channel.send(answer, fd).await.map_err(CaptureServiceError::Talk)
     }
 
     /// Tells something that is no answer.
     ///
     /// # Errors
     /// The caller has gone.
-    pub async fn tell<T: Serialize>(&mut self, event: &T) -> Result<(), KeeperError> {
-        self.channel.send(event, None).await.map_err(KeeperError::Talk)
+    pub async fn tell<T: Serialize>(&mut self, event: &T) -> Result<(), CaptureServiceError> {
+        self.channel.send(event, None).await.map_err(CaptureServiceError::Talk)
     }
 }

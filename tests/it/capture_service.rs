@@ -17,13 +17,13 @@ use serde_json::Value;
 use crate::serial::{Bench, terminal, tty};
 use crate::workshop::{Ran, Started, Workshop, until};
 
-/// A keeper; killed when dropped.
-pub(crate) struct Keeper {
+/// A capture service; killed when dropped.
+pub(crate) struct CaptureService {
     program: Started,
     told: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Keeper {
+impl CaptureService {
     fn start(workshop: &Workshop) -> Self {
         Self::with(workshop, |_| ())
     }
@@ -37,16 +37,16 @@ impl Keeper {
         let out = BufReader::new(program.child().stdout.take().unwrap());
         let told = Arc::<Mutex<Vec<Value>>>::default();
         let heard = Arc::clone(&told);
-        // Ends with the keeper, which is killed at the latest when this is dropped.
+        // Ends with the capture service, which is killed at the latest when this is dropped.
         thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
                 let event = serde_json::from_str(&line).unwrap_or_else(|_| line.into());
                 heard.lock().unwrap_or_else(PoisonError::into_inner).push(event);
             }
         });
-        let keeper = Self { program, told };
-        keeper.tells("ready", |_| true);
-        keeper
+        let service = Self { program, told };
+        service.tells("ready", |_| true);
+        service
     }
 
     /// Sends it a signal.
@@ -192,47 +192,47 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
         attempts.map(|attempt| size(&attempt.unwrap().path().join("uart0.raw"))).sum()
     };
     let between = || kept(&bench.workshop, "bench");
-    let keeper = Keeper::start(&bench.workshop);
-    keeper.state("bench", "kept");
+    let service = CaptureService::start(&bench.workshop);
+    service.state("bench", "kept");
     let flood = Flood::begin(far);
     grows("what is kept first", between);
 
     // In order, there and back.
     let run = bench.run_until("never");
-    keeper.state("bench", "lent");
+    service.state("bench", "lent");
     grows("the first run's log", in_run);
     run.signal(Signal::SIGINT);
     run.finish().says(130, &[]);
-    keeper.state("bench", "kept");
+    service.state("bench", "kept");
     grows("what is kept after it", between);
 
     // The run dies.
     let run = bench.run_until("never");
-    keeper.state("bench", "lent");
+    service.state("bench", "lent");
     grows("the second run's log", in_run);
     run.signal(Signal::SIGKILL);
     run.finish();
-    keeper.state("bench", "kept");
+    service.state("bench", "kept");
     grows("what is kept after the kill", between);
 
-    // The keeper dies over a run, and the next one waits for its end.
+    // The capture service dies over a run, and the next one waits for its end.
     let run = bench.run_until("never");
-    keeper.state("bench", "lent");
+    service.state("bench", "lent");
     grows("the third run's log", in_run);
-    keeper.kill();
-    grows("the third run's log without a keeper", in_run);
-    let keeper = Keeper::start(&bench.workshop);
-    keeper.state("bench", "waiting");
+    service.kill();
+    grows("the third run's log without a capture service", in_run);
+    let service = CaptureService::start(&bench.workshop);
+    service.state("bench", "waiting");
     run.signal(Signal::SIGINT);
     run.finish().says(130, &[]);
-    keeper.state("bench", "kept");
-    grows("what the second keeper keeps", between);
+    service.state("bench", "kept");
+    grows("what the second capture service keeps", between);
 
     // It dies while it keeps.
-    keeper.kill();
-    let keeper = Keeper::start(&bench.workshop);
-    keeper.state("bench", "kept");
-    grows("what the third keeper keeps", between);
+    service.kill();
+    let service = CaptureService::start(&bench.workshop);
+    service.state("bench", "kept");
+    grows("what the third capture service keeps", between);
     let (lines, _far) = flood.end();
     let last = format!("{:08}\n", lines - 1);
     let look = ["--json", "console", "-b", "bench", "--listen-only", "--since", "1h"];
@@ -269,7 +269,7 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
     assert_eq!(next, lines);
     let events = fs::read_to_string(bench.run_dir().unwrap().join("events.jsonl")).unwrap();
     assert!(events.contains("\"what\":\"taken_over\""), "{events}");
-    keeper.stop().says(0, &[]);
+    service.stop().says(0, &[]);
 }
 
 #[test]
@@ -292,22 +292,22 @@ fn a_port_behind_a_server_is_lent_by_passing_its_bytes_on() {
         server = Some(Started::of(&mut command));
         format!("rfc2217 = \"{}\"", address.replace(',', ":"))
     });
-    let keeper = Keeper::start(&bench.workshop);
-    keeper.state("bench", "kept");
+    let service = CaptureService::start(&bench.workshop);
+    service.state("bench", "kept");
     far.write_all(b"before\n").unwrap();
     until("the first line", || (kept(&bench.workshop, "bench") == 7).then_some(()));
     let run = bench.run_until("^during$");
-    keeper.state("bench", "lent");
+    service.state("bench", "lent");
     bench.event("\"event\":\"boot\"");
     far.write_all(b"during\n").unwrap();
     run.finish().says(0, &[]);
-    keeper.state("bench", "kept");
+    service.state("bench", "kept");
     far.write_all(b"after\n").unwrap();
     until("the last line", || (kept(&bench.workshop, "bench") == 13).then_some(()));
     let all = ["--quiet", "console", "-b", "bench", "--listen-only", "--since", "1h"];
     let all = bench.workshop.run(all);
     assert_eq!(all.out(), "before\nduring\nafter\n", "{all}");
-    keeper.stop().says(0, &[]);
+    service.stop().says(0, &[]);
 }
 
 /// A rig of places whose probes nobody ever asks for.
@@ -331,33 +331,33 @@ fn the_rig_file_may_change_and_be_broken_and_there_is_one_keeper() {
     workshop.write("rig.toml", rig(&[("one", &link)]));
     let manager = UnixDatagram::bind(workshop.path("manager")).unwrap();
     manager.set_read_timeout(Some(crate::workshop::DEADLINE)).unwrap();
-    let keeper = Keeper::with(&workshop, |command| {
+    let service = CaptureService::with(&workshop, |command| {
         command.env("NOTIFY_SOCKET", workshop.path("manager"));
     });
     let mut said = [0; 64];
     let len = manager.recv(&mut said).unwrap();
     assert_eq!(&said[..len], b"READY=1");
-    keeper.state("one", "kept");
+    service.state("one", "kept");
     workshop.run(["serve"]).says(75, &["the consoles are kept by jig", "serve (pid "]);
 
     workshop.write("rig.toml", rig(&[("one", &link), ("two", &late)]));
-    keeper.state("two", "waiting");
+    service.state("two", "waiting");
     let (_far, _near, _) = named(&workshop, "two");
-    keeper.state("two", "kept");
+    service.state("two", "kept");
     workshop.write("rig.toml", "version = 1\n[[place]]\nname = 7\n");
-    keeper.tells("rig_refused", |_| true);
+    service.tells("rig_refused", |_| true);
     far.write_all(b"still here\n").unwrap();
     until("what is printed", || (kept(&workshop, "one") > 0).then_some(()));
     workshop.write("rig.toml", rig(&[("two", &late)]));
-    keeper.tells("reloaded", |told| told["ended"][0] == "one uart0");
+    service.tells("reloaded", |told| told["ended"][0] == "one uart0");
     // The first transport was opened once, and let go at the end.
-    let told = keeper.told();
+    let told = service.told();
     let states: Vec<_> = told.iter().filter(|told| told["place"] == "one").collect();
     assert_eq!(states.len(), 1, "{told:?}");
     until("the port", || File::open(&link).unwrap().try_lock().ok());
-    let socket = keeper.tells("ready", |_| true)["socket"].as_str().unwrap().to_owned();
+    let socket = service.tells("ready", |_| true)["socket"].as_str().unwrap().to_owned();
     assert!(Path::new(&socket).exists());
-    keeper.stop().says(0, &[]);
+    service.stop().says(0, &[]);
     assert!(!Path::new(&socket).exists());
     let len = manager.recv(&mut said).unwrap();
     assert_eq!(&said[..len], b"STOPPING=1");
@@ -367,21 +367,21 @@ fn the_rig_file_may_change_and_be_broken_and_there_is_one_keeper() {
 fn idle_places_are_looked_after() {
     let workshop = Workshop::new();
     let (_far, near, link) = named(&workshop, "port");
-    // Nobody but the keeper is to have the port, and nobody has such a probe.
+    // Nobody but the capture service is to have the port, and nobody has such a probe.
     drop(near);
     workshop.write("rig.toml", rig(&[("bench", &link)]));
-    let keeper = Keeper::with(&workshop, |command| {
+    let service = CaptureService::with(&workshop, |command| {
         command.args(["--check-every", "100ms"]);
     });
-    keeper.state("bench", "kept");
+    service.state("bench", "kept");
     let health = until("a finding", || {
         let ran = workshop.run(["--json", "health", "-b", "bench"]);
         // It may have failed again and again by now.
         (!ran.out().contains("\"state\":\"healthy\"")).then_some(ran)
     });
-    // The port is found held by the keeper, and no fault in that.
+    // The port is found held by the capture service, and no fault in that.
     assert!(!health.out().contains("in use"), "{health}");
-    keeper.stop().says(0, &[]);
+    service.stop().says(0, &[]);
 }
 
 /// Reads lines of a console until one of them is this.
@@ -414,8 +414,8 @@ fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_transport_and_one_may_se
     nothing.says(0, &[]);
     assert_eq!(nothing.out(), "");
 
-    let keeper = Keeper::start(&workshop);
-    keeper.state("bench", "kept");
+    let service = CaptureService::start(&workshop);
+    service.state("bench", "kept");
     let _stuck: Vec<Started> = (0..9).map(|_| console(&["--listen-only"])).collect();
     let mut last = console(&["--listen-only", "--since", "1h", "--follow"]);
     let mut out = BufReader::new(last.child().stdout.take().unwrap());
@@ -429,7 +429,7 @@ fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_transport_and_one_may_se
     assert_eq!(shows(&mut out, "000065535"), lines);
     let mut far = target.join().unwrap();
 
-    // One has the pen, the next is told who, and may take it.
+    // One has the writer, the next is told who, and may take it.
     let mut anna = workshop.jig(["console", "-b", "bench", "--since", "1s"]);
     anna.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut anna = Started::of(&mut anna);
@@ -439,7 +439,7 @@ fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_transport_and_one_may_se
     far.read_exact(&mut heard).unwrap();
     assert_eq!(&heard, b"from anna\n");
     let refused = workshop.run(["console", "-b", "bench"]);
-    refused.says(75, &["the pen is in use by jig", "--take"]);
+    refused.says(75, &["input is in use by jig", "--take"]);
     let mut ben = workshop.jig(["console", "-b", "bench", "--take"]);
     ben.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut ben = Started::of(&mut ben);

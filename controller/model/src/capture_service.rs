@@ -6,7 +6,7 @@
 //! within [`VERSION`], of any two builds: unknown fields are passed over, an unknown request
 //! is answered as refused.
 //!
-//! A lent descriptor travels with the first byte of [`KeeperAnswer::Transport`]. The loan lasts as
+//! A lent descriptor travels with the first byte of [`CaptureAnswer::Transport`]. The loan lasts as
 //! long as its connection; whoever gives the transport back in order says [`Returned`] first, so
 //! that an end without it means that bytes may have died with a process.
 
@@ -26,19 +26,19 @@ pub const MOST_INPUT: usize = 4 << 10;
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeeperRequest {
+pub struct CaptureCall {
     /// [`VERSION`] of whoever asks.
     pub version: u32,
     /// Who asks, for people: `jig run -b bench-1`. Hostile text.
     pub by: String,
     /// What is asked for.
-    pub ask: KeeperAsk,
+    pub ask: CaptureRequest,
 }
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KeeperAsk {
+pub enum CaptureRequest {
     /// A transport, until the connection ends. Answered when the transport is there.
     Transport {
         /// The place.
@@ -52,8 +52,8 @@ pub enum KeeperAsk {
         /// The path of its device, as the rig file has it.
         tty: String,
     },
-    /// The right to send on a console, until the connection ends. Then follow [`PenOrder`]s.
-    Pen {
+    /// The right to send on a console, until the connection ends. Then follow [`WriterOrder`]s.
+    InputWriter {
         /// The place.
         place: PlaceName,
         /// The console.
@@ -61,8 +61,8 @@ pub enum KeeperAsk {
         /// Take it from whoever has it.
         take: bool,
     },
-    /// To end whatever the keeper does with an idle place: somebody waits for it. Answered by
-    /// [`KeeperAnswer::NotKept`] if it does nothing with it.
+    /// To end whatever the capture service does with an idle place: somebody waits for it. Answered
+    /// by [`CaptureAnswer::NotCaptured`] if it does nothing with it.
     GiveWay {
         /// The place.
         place: PlaceName,
@@ -74,23 +74,23 @@ pub enum KeeperAsk {
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KeeperAnswer {
+pub enum CaptureAnswer {
     /// The transport; its descriptor comes along.
-    Transport(LentTransport),
+    Transport(LoanPosition),
     /// It is so.
     Done,
     /// What is kept.
-    Status(Vec<KeptStatus>),
-    /// The keeper has nothing to do with it: open it yourself.
-    NotKept,
+    Status(Vec<CaptureStatus>),
+    /// The capture service has nothing to do with it: open it yourself.
+    NotCaptured,
     /// No, for this reason.
     Refused(String),
 }
 
 /// What there is to know of a lent transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LentTransport {
-    /// The file of the keeper's log that was being written, by its number.
+pub struct LoanPosition {
+    /// The file of the capture service's log that was being written, by its number.
     pub file: u64,
     /// The length of that file: what the transport carries from now on is not in it.
     pub offset: u64,
@@ -103,31 +103,31 @@ pub struct Returned {
     pub read: u64,
 }
 
-/// What whoever has the pen wants. Each is answered by a [`PenNews`] before the next.
+/// What whoever has the writer wants. Each is answered by a [`WriterEvent`] before the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PenOrder {
+pub enum WriterOrder {
     /// Send bytes, at most [`MOST_INPUT`].
     Send(Vec<u8>),
     /// Do something to the line.
     Line(LineControl),
 }
 
-/// What whoever has the pen is told.
+/// What whoever has the writer is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PenNews {
+pub enum WriterEvent {
     /// The order was carried out.
     Done,
     /// The order was not, or not wholly, carried out.
     Failed(String),
-    /// Somebody else has the pen now; nothing follows.
+    /// Somebody else has the writer now; nothing follows.
     Taken(String),
 }
 
 /// Where a kept console stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptStatus {
+pub struct CaptureStatus {
     /// The place.
     pub place: PlaceName,
     /// The console.
@@ -136,24 +136,24 @@ pub struct KeptStatus {
     pub end: String,
     /// What is done with the transport.
     #[serde(flatten)]
-    pub state: KeptState,
+    pub state: CaptureState,
     /// The newest file of the log, by its number; 0 before the first.
     pub file: u64,
     /// Who may send on it, if anybody has asked to.
-    pub pen: Option<String>,
+    pub writer: Option<String>,
 }
 
 /// What is done with a transport.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum KeptState {
+pub enum CaptureState {
     /// It is not there yet.
     Waiting {
         /// Why, in the system's words.
         why: String,
     },
     /// It is read, and what it carries is kept.
-    Kept,
+    Captured,
     /// Its other end has gone, and is waited for.
     Away {
         /// What was seen.

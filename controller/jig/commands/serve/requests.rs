@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use jig_drivers::serial::keeper::Caller;
-use jig_model::keeper::{
-    KeeperAnswer, KeeperAsk, KeptStatus, LentTransport, MOST_INPUT, PenNews, PenOrder, Returned,
-    VERSION,
+use jig_drivers::serial::capture_service::Caller;
+use jig_model::capture_service::{
+    CaptureAnswer, CaptureRequest, CaptureStatus, LoanPosition, MOST_INPUT, Returned, VERSION,
+    WriterEvent, WriterOrder,
 };
 use jig_model::rig_file::Endpoint;
 use jig_model::{ConsoleName, PlaceName};
-use jig_rig::keeper::{IdleRounds, Keeper, KeptHandle, Lent, Pen, Refusal};
+use jig_rig::capture_service::{
+    CaptureHandle, CaptureService, IdleRounds, InputWriter, Lent, Refusal,
+};
 use tokio::time::timeout;
 
 /// How long a caller may take to say what it wants.
@@ -21,7 +23,7 @@ const REQUEST: Duration = Duration::from_secs(10);
 const MOST_BY: usize = 200;
 
 /// What callers may ask of.
-pub(super) struct Desk {
+pub(super) struct Requests {
     consoles: RwLock<Vec<Console>>,
     /// Looks at idle places.
     pub(super) idle: IdleRounds,
@@ -32,18 +34,18 @@ struct Console {
     place: PlaceName,
     name: ConsoleName,
     end: Endpoint,
-    handle: KeptHandle,
+    handle: CaptureHandle,
 }
 
-impl Desk {
+impl Requests {
     /// Begins with no console.
     pub(super) fn new(idle: IdleRounds) -> Self {
         Self { consoles: RwLock::default(), idle }
     }
 
     /// Takes up what is kept now.
-    pub(super) fn set(&self, keeper: &Keeper) {
-        let all = keeper.all().map(|(spec, handle)| Console {
+    pub(super) fn set(&self, service: &CaptureService) {
+        let all = service.all().map(|(spec, handle)| Console {
             place: spec.place.clone(),
             name: spec.transport.console.clone(),
             end: spec.transport.end.clone(),
@@ -56,7 +58,7 @@ impl Desk {
         self.consoles.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn find(&self, place: &PlaceName, name: &ConsoleName) -> Option<KeptHandle> {
+    fn find(&self, place: &PlaceName, name: &ConsoleName) -> Option<CaptureHandle> {
         let all = self.consoles();
         let found = all.into_iter().find(|at| at.place == *place && at.name == *name);
         found.map(|console| console.handle)
@@ -69,14 +71,14 @@ impl Desk {
             Ok(Ok(None)) | Err(_) => return,
             Ok(Err(error)) => {
                 let words = jig_model::chain(&error);
-                let answer = KeeperAnswer::Refused(format!("this is no request: {words}"));
+                let answer = CaptureAnswer::Refused(format!("this is no request: {words}"));
                 let _ = caller.answer(&answer, None).await;
                 return;
             }
         };
         if request.version != VERSION {
             let words = format!("this speaks version {VERSION}; restart jig serve, or update jig");
-            let _ = caller.answer(&KeeperAnswer::Refused(words), None).await;
+            let _ = caller.answer(&CaptureAnswer::Refused(words), None).await;
             return;
         }
         let by: String = request.by.chars().take(MOST_BY).collect();
@@ -86,26 +88,28 @@ impl Desk {
         };
         // Whoever has gone meanwhile is told nothing.
         match request.ask {
-            KeeperAsk::Transport { place, console } => match self.find(&place, &console) {
+            CaptureRequest::Transport { place, console } => match self.find(&place, &console) {
                 Some(kept) => lend(caller, &kept, by).await,
-                None => drop(caller.answer(&KeeperAnswer::NotKept, None).await),
+                None => drop(caller.answer(&CaptureAnswer::NotCaptured, None).await),
             },
-            KeeperAsk::LetGo { tty } => self.let_go(caller, &tty, &by).await,
-            KeeperAsk::Pen { place, console, take } => match self.find(&place, &console) {
-                Some(kept) => write(caller, &kept, by, take).await,
-                None => drop(caller.answer(&KeeperAnswer::NotKept, None).await),
-            },
-            KeeperAsk::GiveWay { place } => {
+            CaptureRequest::LetGo { tty } => self.let_go(caller, &tty, &by).await,
+            CaptureRequest::InputWriter { place, console, take } => {
+                match self.find(&place, &console) {
+                    Some(kept) => write(caller, &kept, by, take).await,
+                    None => drop(caller.answer(&CaptureAnswer::NotCaptured, None).await),
+                }
+            }
+            CaptureRequest::GiveWay { place } => {
                 let answer = match self.idle.give_way(&place) {
-                    true => KeeperAnswer::Done,
-                    false => KeeperAnswer::NotKept,
+                    true => CaptureAnswer::Done,
+                    false => CaptureAnswer::NotCaptured,
                 };
                 drop(caller.answer(&answer, None).await);
             }
-            KeeperAsk::Status => {
-                let status = |at: Console| -> KeptStatus { at.handle.status().borrow().clone() };
+            CaptureRequest::Status => {
+                let status = |at: Console| -> CaptureStatus { at.handle.status().borrow().clone() };
                 let all = self.consoles().into_iter().map(status).collect();
-                drop(caller.answer(&KeeperAnswer::Status(all), None).await);
+                drop(caller.answer(&CaptureAnswer::Status(all), None).await);
             }
         }
     }
@@ -127,18 +131,18 @@ impl Desk {
                 }
             }
         }
-        let answer = if held.is_empty() { KeeperAnswer::NotKept } else { KeeperAnswer::Done };
+        let answer = if held.is_empty() { CaptureAnswer::NotCaptured } else { CaptureAnswer::Done };
         if caller.answer(&answer, None).await.is_ok() && !held.is_empty() {
             let _ = caller.next::<Returned>().await;
         }
     }
 }
 
-fn refused(refusal: &Refusal) -> KeeperAnswer {
-    KeeperAnswer::Refused(refusal.to_string())
+fn refused(refusal: &Refusal) -> CaptureAnswer {
+    CaptureAnswer::Refused(refusal.to_string())
 }
 
-async fn lend(mut caller: Caller, kept: &KeptHandle, by: String) {
+async fn lend(mut caller: Caller, kept: &CaptureHandle, by: String) {
     let lent = tokio::select! {
         lent = kept.lend(by) => lent,
         // It has gone, or says what nobody has asked it.
@@ -149,7 +153,7 @@ async fn lend(mut caller: Caller, kept: &KeptHandle, by: String) {
         Err(refusal) => return drop(caller.answer(&refused(&refusal), None).await),
     };
     let told =
-        caller.answer(&KeeperAnswer::Transport(LentTransport { file, offset }), Some(&end)).await;
+        caller.answer(&CaptureAnswer::Transport(LoanPosition { file, offset }), Some(&end)).await;
     drop(end);
     // Dropped, it says that nobody knows what was read.
     if told.is_ok()
@@ -159,48 +163,52 @@ async fn lend(mut caller: Caller, kept: &KeptHandle, by: String) {
     }
 }
 
-async fn write(mut caller: Caller, kept: &KeptHandle, by: String, take: bool) {
-    let mut pen = match kept.pen(by, take).await {
-        Ok(pen) => pen,
+async fn write(mut caller: Caller, kept: &CaptureHandle, by: String, take: bool) {
+    let mut writer = match kept.writer(by, take).await {
+        Ok(writer) => writer,
         Err(refusal) => return drop(caller.answer(&refused(&refusal), None).await),
     };
-    if caller.answer(&KeeperAnswer::Done, None).await.is_err() {
+    if caller.answer(&CaptureAnswer::Done, None).await.is_err() {
         return;
     }
     loop {
         let order = tokio::select! {
-            by = pen.taken() => return drop(caller.tell(&PenNews::Taken(by)).await),
-            order = caller.next::<PenOrder>() => order,
+            by = writer.taken() => return drop(caller.tell(&WriterEvent::Taken(by)).await),
+            order = caller.next::<WriterOrder>() => order,
         };
         let done = match order {
-            Ok(Some(order)) => carry_out(&mut pen, &mut caller, order).await,
+            Ok(Some(order)) => carry_out(&mut writer, &mut caller, order).await,
             Ok(None) => return,
-            Err(error) => Some(PenNews::Failed(jig_model::chain(&error))),
+            Err(error) => Some(WriterEvent::Failed(jig_model::chain(&error))),
         };
         let Some(event) = done else { return };
-        let last = matches!(event, PenNews::Taken(_));
+        let last = matches!(event, WriterEvent::Taken(_));
         if caller.tell(&event).await.is_err() || last {
             return;
         }
     }
 }
 
-/// Does what the pen is told to; nothing where the caller has gone meanwhile.
-async fn carry_out(pen: &mut Pen, caller: &mut Caller, order: PenOrder) -> Option<PenNews> {
+/// Does what the writer is told to; nothing where the caller has gone meanwhile.
+async fn carry_out(
+    writer: &mut InputWriter,
+    caller: &mut Caller,
+    order: WriterOrder,
+) -> Option<WriterEvent> {
     let done = match order {
-        PenOrder::Send(bytes) if bytes.len() > MOST_INPUT => {
-            return Some(PenNews::Failed(format!("more than {MOST_INPUT} bytes at once")));
+        WriterOrder::Send(bytes) if bytes.len() > MOST_INPUT => {
+            return Some(WriterEvent::Failed(format!("more than {MOST_INPUT} bytes at once")));
         }
-        PenOrder::Send(bytes) => pen.send(bytes),
-        PenOrder::Line(what) => pen.control(what),
+        WriterOrder::Send(bytes) => writer.send(bytes),
+        WriterOrder::Line(what) => writer.control(what),
     };
     tokio::select! {
         done = done => Some(match done {
-            Ok(()) => PenNews::Done,
-            Err(refusal) => PenNews::Failed(refusal.to_string()),
+            Ok(()) => WriterEvent::Done,
+            Err(refusal) => WriterEvent::Failed(refusal.to_string()),
         }),
-        by = pen.taken() => Some(PenNews::Taken(by)),
+        by = writer.taken() => Some(WriterEvent::Taken(by)),
         // The next order comes after this one's answer, so this is its end.
-        _ = caller.next::<PenOrder>() => None,
+        _ = caller.next::<WriterOrder>() => None,
     }
 }

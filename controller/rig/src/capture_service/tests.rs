@@ -6,11 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jig_model::keeper::{KeptState, KeptStatus};
+use jig_model::capture_service::{CaptureState, CaptureStatus};
 use jig_model::protocol::{BoxFuture, Transport, TransportEvent};
 use jig_model::rig_file::{CaptureLimits, ConsoleTransport, Endpoint};
 
-use super::{Keeper, KeeperNews, KeptHandle, KeptSpec, LogFolder, OpenTransport, Refusal};
+use super::{
+    CaptureHandle, CaptureObserver, CaptureService, CaptureSpec, LogFolder, OpenTransport, Refusal,
+};
 use crate::console::test_transport::Target;
 use crate::console::{GapReason, LogReader, RecordKind, Stamp};
 use crate::store::Places;
@@ -29,7 +31,7 @@ impl Shelf {
 }
 
 impl OpenTransport for Shelf {
-    fn open(&self, _spec: &KeptSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>> {
+    fn open(&self, _spec: &CaptureSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>> {
         let next = self.0.lock().unwrap().pop_front();
         Box::pin(async {
             next.map(|transport| Box::new(transport) as _).ok_or("no such port".to_owned())
@@ -41,12 +43,12 @@ struct Bench {
     _state: tempfile::TempDir,
     places: Places,
     shelf: Arc<Shelf>,
-    keeper: Keeper,
-    told: Arc<Mutex<Vec<KeptStatus>>>,
+    service: CaptureService,
+    told: Arc<Mutex<Vec<CaptureStatus>>>,
 }
 
-fn spec(console: &str, file_size: u64) -> KeptSpec {
-    KeptSpec {
+fn spec(console: &str, file_size: u64) -> CaptureSpec {
+    CaptureSpec {
         place: "bench".parse().unwrap(),
         transport: ConsoleTransport {
             console: console.parse().unwrap(),
@@ -54,16 +56,16 @@ fn spec(console: &str, file_size: u64) -> KeptSpec {
             ready: None,
             baud: None,
             timeout: None,
-            keeper: None,
+            capture: None,
         },
         baud: 115_200,
         limits: CaptureLimits { file_size, keep_size: 4 * file_size, ..Default::default() },
     }
 }
 
-fn keeper(places: &Places, shelf: &Arc<Shelf>, tell: KeeperNews) -> Keeper {
+fn service(places: &Places, shelf: &Arc<Shelf>, tell: CaptureObserver) -> CaptureService {
     let clock = Arc::new(Stamp::default);
-    Keeper::new(places.clone(), Arc::clone(shelf) as _, clock, tell)
+    CaptureService::new(places.clone(), Arc::clone(shelf) as _, clock, tell)
 }
 
 impl Bench {
@@ -74,14 +76,15 @@ impl Bench {
         let (shelf, told) = (Arc::<Shelf>::default(), Arc::<Mutex<Vec<_>>>::default());
         shelf.put(target);
         let seen = Arc::clone(&told);
-        let tell = Arc::new(move |status: &KeptStatus| seen.lock().unwrap().push(status.clone()));
-        let mut keeper = keeper(&places, &shelf, tell);
-        keeper.apply(vec![spec("uart0", file_size)]).await;
-        Self { _state: state, places, shelf, keeper, told }
+        let tell =
+            Arc::new(move |status: &CaptureStatus| seen.lock().unwrap().push(status.clone()));
+        let mut service = service(&places, &shelf, tell);
+        service.apply(vec![spec("uart0", file_size)]).await;
+        Self { _state: state, places, shelf, service, told }
     }
 
-    fn uart(&self) -> KeptHandle {
-        self.keeper.find(&"bench".parse().unwrap(), &"uart0".parse().unwrap()).unwrap().clone()
+    fn uart(&self) -> CaptureHandle {
+        self.service.find(&"bench".parse().unwrap(), &"uart0".parse().unwrap()).unwrap().clone()
     }
 
     fn folder(&self) -> LogFolder {
@@ -104,7 +107,7 @@ impl Bench {
         (bytes, gaps)
     }
 
-    async fn until(&self, what: &str, state: impl Fn(&KeptState) -> bool) {
+    async fn until(&self, what: &str, state: impl Fn(&CaptureState) -> bool) {
         let mut status = self.uart().status();
         let wait = status.wait_for(|status| state(&status.state));
         let seen = tokio::time::timeout(DEADLINE, wait).await;
@@ -156,7 +159,7 @@ async fn files_follow_one_another_without_a_byte_lost_and_the_oldest_go() {
         tokio::time::timeout(DEADLINE, wait).await.unwrap();
     }
     let folder = bench.folder();
-    bench.keeper.close().await;
+    bench.service.close().await;
     let files = folder.files().unwrap();
     assert!(files.len() > 1 && files[0].number > 1, "{files:?}");
     let size = |file: &super::LogFile| std::fs::metadata(&file.paths.raw).unwrap().len();
@@ -171,7 +174,7 @@ async fn a_borrower_gets_what_comes_next_and_what_it_leaves_comes_back() {
     let lent = bench.uart().lend("a run".to_owned()).await.unwrap();
     assert_eq!((lent.file, lent.offset), (1, 7));
     assert_eq!(bench.kept().0, b"before ");
-    bench.until("lent", |state| *state == KeptState::Lent { by: "a run".to_owned() }).await;
+    bench.until("lent", |state| *state == CaptureState::Lent { by: "a run".to_owned() }).await;
     let mut end = UnixStream::from(lent.end);
     target.print(b"during left");
     assert_eq!(read(&end, 7).await, b"during ");
@@ -189,8 +192,8 @@ async fn a_borrower_gets_what_comes_next_and_what_it_leaves_comes_back() {
     assert_eq!(target.taken(), b"input");
     assert_eq!(bench.kept().1, []);
     let told: Vec<_> = bench.told.lock().unwrap().iter().map(|s| s.state.clone()).collect();
-    let lent = KeptState::Lent { by: "a run".to_owned() };
-    assert_eq!(told, [KeptState::Kept, lent, KeptState::Kept]);
+    let lent = CaptureState::Lent { by: "a run".to_owned() };
+    assert_eq!(told, [CaptureState::Captured, lent, CaptureState::Captured]);
 }
 
 #[tokio::test]
@@ -208,7 +211,7 @@ async fn a_borrower_that_died_leaves_a_gap_and_one_that_gave_up_nothing() {
     target.print(b"on");
     bench.until_kept(b"on").await;
     assert_eq!(bench.kept().1, [TRANSPORT_GAP]);
-    bench.until("kept", |state| *state == KeptState::Kept).await;
+    bench.until("kept", |state| *state == CaptureState::Captured).await;
 }
 
 #[tokio::test]
@@ -216,15 +219,15 @@ async fn a_transport_that_is_away_is_lent_when_it_is_back() {
     let target = Target::default();
     let bench = Bench::new(&target, 1 << 20).await;
     target.change(|line| line.event.push_back(TransportEvent::Lost("unplugged".to_owned())));
-    let away = KeptState::Away { why: "unplugged".to_owned() };
+    let away = CaptureState::Away { why: "unplugged".to_owned() };
     bench.until("away", |state| *state == away).await;
     let handle = bench.uart();
     let lend = tokio::spawn(async move { handle.lend("a run".to_owned()).await });
-    let refused = bench.uart().pen("a person".to_owned(), true).await.unwrap_err();
+    let refused = bench.uart().writer("a person".to_owned(), true).await.unwrap_err();
     assert_eq!(refused, Refusal::Away("unplugged".to_owned()));
     target.change(|line| line.event.push_back(TransportEvent::Back));
     let lent = lend.await.unwrap().unwrap();
-    // A loss while it is lent ends the borrower's transport; the keeper hears of it.
+    // A loss while it is lent ends the borrower's transport; the capture service hears of it.
     target.change(|line| line.event.push_back(TransportEvent::Lost("unplugged".to_owned())));
     let mut end = UnixStream::from(lent.end);
     let ended = tokio::task::spawn_blocking(move || {
@@ -241,14 +244,14 @@ async fn a_transport_that_is_away_is_lent_when_it_is_back() {
 async fn what_did_not_change_notices_nothing_and_what_is_lent_changes_when_it_is_back() {
     let (first, other) = (Target::default(), Target::default());
     let mut bench = Bench::new(&first, 1 << 20).await;
-    bench.until("kept", |state| *state == KeptState::Kept).await;
-    let applied = bench.keeper.apply(vec![spec("uart0", 1 << 20)]).await;
+    bench.until("kept", |state| *state == CaptureState::Captured).await;
+    let applied = bench.service.apply(vec![spec("uart0", 1 << 20)]).await;
     assert_eq!(applied, super::Applied::default());
     let lent = bench.uart().lend("a run".to_owned()).await.unwrap();
     let mut changed = spec("uart0", 1 << 20);
     changed.transport.baud = Some(9600);
     bench.shelf.put(&other);
-    let applied = bench.keeper.apply(vec![changed.clone()]).await;
+    let applied = bench.service.apply(vec![changed.clone()]).await;
     assert_eq!(applied.changed.len(), 1);
     first.print(b"x");
     let end = UnixStream::from(lent.end);
@@ -260,11 +263,11 @@ async fn what_did_not_change_notices_nothing_and_what_is_lent_changes_when_it_is
     assert_eq!(bench.kept().1, [TRANSPORT_GAP]);
     // Other limits need no other transport.
     changed.limits.file_size = 1 << 18;
-    bench.keeper.apply(vec![changed]).await;
+    bench.service.apply(vec![changed]).await;
     other.print(b" goes on");
     bench.until_kept(b"other goes on").await;
     assert_eq!(bench.kept().1.len(), 1);
-    let ended = bench.keeper.apply(Vec::new()).await.ended;
+    let ended = bench.service.apply(Vec::new()).await.ended;
     assert_eq!(ended.len(), 1);
 }
 
@@ -273,25 +276,25 @@ async fn there_is_one_pen_and_whoever_loses_it_is_told() {
     let target = Target::default();
     let bench = Bench::new(&target, 1 << 20).await;
     let kept = bench.uart();
-    bench.until("kept", |state| *state == KeptState::Kept).await;
-    let mut pen = kept.pen("anna".to_owned(), false).await.unwrap();
-    pen.send(b"one ".to_vec()).await.unwrap();
-    let refused = kept.pen("ben".to_owned(), false).await.unwrap_err();
-    assert_eq!(refused.to_string(), "the pen is in use by anna");
-    let other = kept.pen("ben".to_owned(), true).await.unwrap();
-    assert_eq!(pen.taken().await, "ben");
-    assert!(pen.send(b"late".to_vec()).await.is_err());
+    bench.until("kept", |state| *state == CaptureState::Captured).await;
+    let mut writer = kept.writer("anna".to_owned(), false).await.unwrap();
+    writer.send(b"one ".to_vec()).await.unwrap();
+    let refused = kept.writer("ben".to_owned(), false).await.unwrap_err();
+    assert_eq!(refused.to_string(), "input is in use by anna");
+    let other = kept.writer("ben".to_owned(), true).await.unwrap();
+    assert_eq!(writer.taken().await, "ben");
+    assert!(writer.send(b"late".to_vec()).await.is_err());
     other.send(b"two ".to_vec()).await.unwrap();
     let refused = other.control(jig_model::protocol::LineControl::Break).await.unwrap_err();
     assert!(refused.to_string().contains("no line to control"), "{refused}");
     drop(other);
-    let mut third = kept.pen("carl".to_owned(), false).await.unwrap();
+    let mut third = kept.writer("carl".to_owned(), false).await.unwrap();
     third.send(b"three".to_vec()).await.unwrap();
     assert_eq!(target.taken(), b"one two three");
-    // A run that borrows the transport has the pen as well.
+    // A run that borrows the transport has the writer as well.
     let lent = kept.lend("a run".to_owned()).await.unwrap();
     assert_eq!(third.taken().await, "a run");
-    let refused = kept.pen("anna".to_owned(), true).await.unwrap_err();
+    let refused = kept.writer("anna".to_owned(), true).await.unwrap_err();
     assert_eq!(refused.to_string(), "the transport is in use by a run");
     lent.back.send(0).unwrap();
 }
@@ -303,7 +306,7 @@ async fn a_port_that_another_program_needs_is_closed_for_it() {
     target.print(b"before");
     bench.until_kept(b"before").await;
     let held = bench.uart().let_go("a flasher".to_owned()).await.unwrap();
-    let closed = KeptState::LetGo { by: "a flasher".to_owned() };
+    let closed = CaptureState::LetGo { by: "a flasher".to_owned() };
     bench.until("let go", |state| *state == closed).await;
     bench.shelf.put(&again);
     again.print(b" after");
@@ -313,17 +316,17 @@ async fn a_port_that_another_program_needs_is_closed_for_it() {
 }
 
 #[tokio::test]
-async fn the_next_keeper_goes_on_behind_a_gap_and_a_port_that_comes_late_is_waited_for() {
+async fn the_next_capture_service_goes_on_behind_a_gap_and_a_port_that_comes_late_is_waited_for() {
     let target = Target::default();
     let bench = Bench::new(&target, 1 << 20).await;
     target.print(b"first");
     bench.until_kept(b"first").await;
-    let Bench { _state, places, shelf, keeper: old, told } = bench;
+    let Bench { _state, places, shelf, service: old, told } = bench;
     old.close().await;
-    let mut next = keeper(&places, &shelf, Arc::new(|_| ()));
+    let mut next = service(&places, &shelf, Arc::new(|_| ()));
     next.apply(vec![spec("uart0", 1 << 20)]).await;
-    let bench = Bench { _state, places, shelf, keeper: next, told };
-    let late = KeptState::Waiting { why: "no such port".to_owned() };
+    let bench = Bench { _state, places, shelf, service: next, told };
+    let late = CaptureState::Waiting { why: "no such port".to_owned() };
     bench.until("waiting", |state| *state == late).await;
     bench.shelf.put(&target);
     target.print(b" second");
@@ -342,10 +345,10 @@ async fn a_log_that_cannot_be_written_is_said_and_begun_when_it_can() {
     std::fs::write(&folder, "").unwrap();
     let shelf = Arc::<Shelf>::default();
     shelf.put(&target);
-    let mut keeper = keeper(&places, &shelf, Arc::new(|_| ()));
-    keeper.apply(vec![spec("uart0", 1 << 20)]).await;
-    let bench = Bench { _state: state, places, shelf, keeper, told: Arc::default() };
-    bench.until("unwritten", |state| matches!(state, KeptState::Unwritten { .. })).await;
+    let mut service = service(&places, &shelf, Arc::new(|_| ()));
+    service.apply(vec![spec("uart0", 1 << 20)]).await;
+    let bench = Bench { _state: state, places, shelf, service, told: Arc::default() };
+    bench.until("unwritten", |state| matches!(state, CaptureState::Unwritten { .. })).await;
     target.print(b"waits");
     std::fs::remove_file(&folder).unwrap();
     bench.until_kept(b"waits").await;

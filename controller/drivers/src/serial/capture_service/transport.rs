@@ -1,26 +1,26 @@
-//! A transport that was borrowed of a keeper: a tty or a socket, so a plain descriptor.
+//! A transport that was borrowed of a capture service: a tty or a socket, so a plain descriptor.
 
 use std::io;
 use std::os::fd::AsFd as _;
 use std::task::{Context, Poll};
 
 use jig_model::ConsoleName;
-use jig_model::keeper::{KeeperAnswer, KeeperAsk, LentTransport, Returned};
+use jig_model::capture_service::{CaptureAnswer, CaptureRequest, LoanPosition, Returned};
 use jig_model::protocol::{BoxFuture, Handing, LineControl, Transport, TransportEvent};
-use jig_model::rig_file::KeeperSeat;
+use jig_model::rig_file::CaptureClient;
 use rustix::termios::isatty;
 use tokio::io::Interest;
 
 use super::super::line;
 use super::super::port_watch::PortWatch;
-use super::KeeperError;
+use super::CaptureServiceError;
 use super::channel::Channel;
 use super::client::{ask, failed};
 use crate::descriptor::Descriptor;
 
 /// A transport on loan. Dropping it gives it back.
 #[derive(Debug)]
-pub(in crate::serial) struct KeptTransport {
+pub(in crate::serial) struct BorrowedTransport {
     transport: Descriptor,
     /// What the kernel tells of it, if it is a tty.
     watch: Option<PortWatch>,
@@ -29,31 +29,38 @@ pub(in crate::serial) struct KeptTransport {
     read: u64,
 }
 
-/// Asks a keeper for a transport, and waits until it is there; nothing where nobody keeps it.
+/// Asks a capture service for a transport, and waits until it is there; nothing where nobody keeps
+/// it.
 pub(in crate::serial) async fn borrow(
-    seat: &KeeperSeat,
+    client: &CaptureClient,
     console: &ConsoleName,
-) -> Result<Option<(KeptTransport, LentTransport)>, KeeperError> {
-    let wanted = KeeperAsk::Transport { place: seat.place.clone(), console: console.clone() };
-    let Some((mut loan, answer)) = ask(seat, wanted).await? else { return Ok(None) };
+) -> Result<Option<(BorrowedTransport, LoanPosition)>, CaptureServiceError> {
+    let wanted =
+        CaptureRequest::Transport { place: client.place.clone(), console: console.clone() };
+    let Some((mut loan, answer)) = ask(client, wanted).await? else { return Ok(None) };
     let lent = match answer {
-        KeeperAnswer::Transport(lent) => lent,
-        KeeperAnswer::NotKept => return Ok(None),
-        other => return Err(failed(seat, other)),
+        CaptureAnswer::Transport(lent) => lent,
+        CaptureAnswer::NotCaptured => return Ok(None),
+        other => return Err(failed(client, other)),
     };
-    let fd = loan.take_fd().ok_or_else(|| KeeperError::Stranger {
-        path: seat.socket.clone(),
+    let fd = loan.take_fd().ok_or_else(|| CaptureServiceError::Stranger {
+        path: client.socket.clone(),
         why: "lends a transport without its descriptor".to_owned(),
     })?;
     let watch = isatty(&fd).then(|| PortWatch::of(fd.as_fd()));
     let transport = Descriptor::new(fd, Interest::READABLE | Interest::WRITABLE);
     Ok(Some((
-        KeptTransport { transport: transport.map_err(KeeperError::Talk)?, watch, loan, read: 0 },
+        BorrowedTransport {
+            transport: transport.map_err(CaptureServiceError::Talk)?,
+            watch,
+            loan,
+            read: 0,
+        },
         lent,
     )))
 }
 
-impl Transport for KeptTransport {
+impl Transport for BorrowedTransport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let read = self.transport.poll_read(cx, buf);
         if let Poll::Ready(Ok(count)) = &read {
@@ -87,7 +94,7 @@ impl Transport for KeptTransport {
     }
 }
 
-impl Drop for KeptTransport {
+impl Drop for BorrowedTransport {
     fn drop(&mut self) {
         // The line is short, and nothing was sent before it since the request.
         self.loan.send_now(&Returned { read: self.read });

@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use jig_model::keeper::{KeptState, KeptStatus};
+use jig_model::capture_service::{CaptureState, CaptureStatus};
 use jig_model::{ConsoleName, PlaceName};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::console_capture::ConsoleCapture;
 use super::files::LogFolder;
-use super::kept::Kept;
-use super::orders::{KeptHandle, KeptSpec, ORDERS, OpenTransport, Order};
+use super::orders::{CaptureHandle, CaptureSpec, ORDERS, OpenTransport, Order};
 use crate::console::Clock;
 use crate::store::Places;
 
 /// Is told where a console stands, each time that changes. Must not block.
-pub type KeeperNews = Arc<dyn Fn(&KeptStatus) + Send + Sync>;
+pub type CaptureObserver = Arc<dyn Fn(&CaptureStatus) + Send + Sync>;
 
 /// Which console of which place.
 type Key = (PlaceName, ConsoleName);
@@ -32,27 +32,27 @@ pub struct Applied {
 }
 
 struct Entry {
-    spec: KeptSpec,
-    handle: KeptHandle,
+    spec: CaptureSpec,
+    handle: CaptureHandle,
 }
 
 /// The consoles that are kept. Call within a tokio runtime.
-pub struct Keeper {
+pub struct CaptureService {
     places: Places,
     opener: Arc<dyn OpenTransport>,
     clock: Arc<dyn Clock>,
-    tell: KeeperNews,
+    tell: CaptureObserver,
     kept: BTreeMap<Key, Entry>,
     tasks: JoinSet<()>,
 }
 
-impl Keeper {
+impl CaptureService {
     /// Keeps nothing yet; logs go below the places' folder.
     pub fn new(
         places: Places,
         opener: Arc<dyn OpenTransport>,
         clock: Arc<dyn Clock>,
-        tell: KeeperNews,
+        tell: CaptureObserver,
     ) -> Self {
         let (kept, tasks) = (BTreeMap::new(), JoinSet::new());
         Self { places, opener, clock, tell, kept, tasks }
@@ -60,7 +60,7 @@ impl Keeper {
 
     /// Keeps these consoles and no others. Those that stay as they are notice nothing; a
     /// transport that is lent changes when it comes back.
-    pub async fn apply(&mut self, specs: Vec<KeptSpec>) -> Applied {
+    pub async fn apply(&mut self, specs: Vec<CaptureSpec>) -> Applied {
         while self.tasks.try_join_next().is_some() {}
         let mut applied = Applied::default();
         let mut old = std::mem::take(&mut self.kept);
@@ -95,17 +95,17 @@ impl Keeper {
         }
     }
 
-    fn begin(&mut self, spec: KeptSpec) -> Entry {
+    fn begin(&mut self, spec: CaptureSpec) -> Entry {
         let (orders, inbox) = mpsc::channel(ORDERS);
-        let (status, seen) = watch::channel(KeptStatus {
+        let (status, seen) = watch::channel(CaptureStatus {
             place: spec.place.clone(),
             console: spec.transport.console.clone(),
             end: spec.transport.end.address().into_owned(),
-            state: KeptState::Waiting { why: "it is being opened".to_owned() },
+            state: CaptureState::Waiting { why: "it is being opened".to_owned() },
             file: 0,
-            pen: None,
+            writer: None,
         });
-        let kept = Kept {
+        let kept = ConsoleCapture {
             folder: LogFolder::new(&self.places, &spec.place, &spec.transport.console),
             spec: spec.clone(),
             opener: Arc::clone(&self.opener),
@@ -121,22 +121,22 @@ impl Keeper {
             stopping: false,
             log: None,
             missed: false,
-            pen: None,
-            pens: 0,
+            writer: None,
+            writers: 0,
             strokes: JoinSet::new(),
             fresh_at: None,
         };
         self.tasks.spawn(kept.run());
-        Entry { spec, handle: KeptHandle { orders, status: seen } }
+        Entry { spec, handle: CaptureHandle { orders, status: seen } }
     }
 
     /// Finds a console.
-    pub fn find(&self, place: &PlaceName, console: &ConsoleName) -> Option<&KeptHandle> {
+    pub fn find(&self, place: &PlaceName, console: &ConsoleName) -> Option<&CaptureHandle> {
         self.kept.get(&(place.clone(), console.clone())).map(|entry| &entry.handle)
     }
 
     /// Lists the consoles, by place and name, each with what it was asked to be.
-    pub fn all(&self) -> impl Iterator<Item = (&KeptSpec, &KeptHandle)> {
+    pub fn all(&self) -> impl Iterator<Item = (&CaptureSpec, &CaptureHandle)> {
         self.kept.values().map(|entry| (&entry.spec, &entry.handle))
     }
 

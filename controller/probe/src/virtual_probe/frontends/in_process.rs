@@ -1,4 +1,4 @@
-//! The face towards probe-rs in this process: its own traits for probes of debug ports.
+//! The frontend towards probe-rs in this process: its own traits for probes of debug ports.
 
 use std::fmt;
 use std::sync::Arc;

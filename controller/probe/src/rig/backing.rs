@@ -1,4 +1,4 @@
-//! What a board sits on: a probe of this lab, or an emulator with a virtual one.
+//! What a board is backed by: a probe of this lab, or an emulator with a virtual one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::{
     ProbeSource, VirtualBoard, VirtualBoardError,
 };
 
-/// What a board sits on.
-pub(super) enum Seat {
-    Real(RealSeat),
-    Emulated(Box<EmulatedSeat>),
+/// What a board is backed by.
+pub(super) enum Backing {
+    Real(RealBacking),
+    Emulated(Box<EmulatedBacking>),
 }
 
 /// A probe of this lab.
-pub(super) struct RealSeat {
+pub(super) struct RealBacking {
     pub(super) selector: String,
     /// Names the probe anew for each session.
     pub(super) source: Box<dyn Fn() -> ProbeSource + Send + Sync>,
@@ -39,7 +39,7 @@ pub(super) struct RealSeat {
 }
 
 /// An emulator with a virtual probe.
-pub(super) struct EmulatedSeat {
+pub(super) struct EmulatedBacking {
     pub(super) machine: Machine,
     /// The emulator's own power: it waits for the end of the process.
     pub(super) power: Box<dyn Power>,
@@ -55,7 +55,7 @@ pub(super) fn failed(error: ProbeError, tried: Cause, what: &str) -> DriverError
     DriverError::new(error.cause_during(tried), what).with_source(error)
 }
 
-impl Seat {
+impl Backing {
     /// Opens a session with a board that has power; the core may run.
     /// The rig is told of attempts to attach that failed before one worked.
     pub(super) async fn open(
@@ -63,9 +63,9 @@ impl Seat {
         sink: &SharedSink,
     ) -> Result<(ProbeHandle, Attached), DriverError> {
         match self {
-            Self::Real(seat) => seat.open(sink).await,
-            Self::Emulated(seat) => {
-                let (handle, attached) = seat.open().await?;
+            Self::Real(backing) => backing.open(sink).await,
+            Self::Emulated(backing) => {
+                let (handle, attached) = backing.open().await?;
                 tell_retries(&attached, sink);
                 Ok((handle, attached))
             }
@@ -75,11 +75,11 @@ impl Seat {
     /// Takes the power, or what comes nearest to it; the core stands.
     pub(super) async fn cut(&mut self, handle: ProbeHandle, attached: Attached, sink: &SharedSink) {
         match self {
-            Self::Real(seat) => {
-                seat.cut(handle, attached).await;
+            Self::Real(backing) => {
+                backing.cut(handle, attached).await;
                 sink.event(BoardEvent::Power { state: PowerState::Off });
             }
-            Self::Emulated(seat) => seat.cut(Some(handle)).await,
+            Self::Emulated(backing) => backing.cut(Some(handle)).await,
         }
     }
 
@@ -87,14 +87,14 @@ impl Seat {
     pub(super) async fn keep(&mut self) -> Result<(), DriverError> {
         match self {
             Self::Real(_) => Ok(()),
-            Self::Emulated(seat) => seat.keep().await,
+            Self::Emulated(backing) => backing.keep().await,
         }
     }
 
     /// Asks a board that is off what its core is. The probe is free again afterwards.
     pub(super) async fn try_out(&mut self) -> Result<String, DriverError> {
         match self {
-            Self::Real(seat) => seat.try_out().await,
+            Self::Real(backing) => backing.try_out().await,
             // Its emulator has a check of its own.
             Self::Emulated(_) => Ok("off".to_owned()),
         }
@@ -104,7 +104,7 @@ impl Seat {
     pub(super) fn has_program(&self) -> bool {
         match self {
             Self::Real(_) => true,
-            Self::Emulated(seat) => seat.kept.is_some(),
+            Self::Emulated(backing) => backing.kept.is_some(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Seat {
     pub(super) fn show_on(&self, sink: &SharedSink) {
         match self {
             Self::Real(_) => sink.event(BoardEvent::Power { state: PowerState::On }),
-            Self::Emulated(seat) => seat.seen.show_on(),
+            Self::Emulated(backing) => backing.seen.show_on(),
         }
     }
 
@@ -120,17 +120,17 @@ impl Seat {
     pub(super) fn ended(&self) -> bool {
         match self {
             Self::Real(_) => false,
-            Self::Emulated(seat) => seat.seen.ended(),
+            Self::Emulated(backing) => backing.seen.ended(),
         }
     }
 
     /// Finds out whether the board has ended by itself, after its probe failed.
     pub(super) async fn has_ended(&mut self) -> bool {
-        let Self::Emulated(seat) = self else { return false };
-        let machine = seat.machine.clone();
+        let Self::Emulated(backing) = self else { return false };
+        let machine = backing.machine.clone();
         // The rig is told by the emulator's owner.
         let _ = spawn_blocking(move || machine.how_it_ended()).await;
-        seat.seen.ended()
+        backing.seen.ended()
     }
 
     /// Tells whether somebody else reports resets of the target.
@@ -146,12 +146,12 @@ impl Seat {
     /// Lists where a program has its data.
     pub(super) fn ram(&self, attached: &Attached) -> Vec<Range<u64>> {
         match self {
-            Self::Real(RealSeat { ram: Some(ram), .. }) => ram.clone(),
+            Self::Real(RealBacking { ram: Some(ram), .. }) => ram.clone(),
             Self::Real(_) => {
                 let ram = attached.memory.iter().filter(|region| region.kind == MemoryKind::Ram);
                 ram.map(|region| region.start..region.end).collect()
             }
-            Self::Emulated(seat) => data_memory(&seat.profile),
+            Self::Emulated(backing) => data_memory(&backing.profile),
         }
     }
 }
@@ -179,7 +179,7 @@ fn tell_retries(attached: &Attached, sink: &SharedSink) {
     }
 }
 
-impl RealSeat {
+impl RealBacking {
     async fn open(&self, sink: &SharedSink) -> Result<(ProbeHandle, Attached), DriverError> {
         if let Some(parked) = parked::take(&self.selector, &self.options) {
             if parked.handle.state().await.is_ok() {
@@ -235,7 +235,7 @@ impl RealSeat {
     }
 }
 
-impl EmulatedSeat {
+impl EmulatedBacking {
     async fn open(&mut self) -> Result<(ProbeHandle, Attached), DriverError> {
         self.seen.launches();
         let opened = self.launch().await;

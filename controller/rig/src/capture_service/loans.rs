@@ -1,18 +1,18 @@
 //! What a kept console does for others: lends its transport, and lets somebody send.
 
-use jig_model::keeper::KeptState;
+use jig_model::capture_service::CaptureState;
 use jig_model::protocol::Handing;
 use tokio::sync::oneshot;
 
-use super::kept::{Kept, PenHolder};
-use super::orders::{LendAsk, Lent, Order, Pen, PenAsk, Refusal, Stroke};
+use super::console_capture::{ConsoleCapture, CurrentWriter};
+use super::orders::{InputWriter, Lent, LoanRequest, Order, Refusal, Stroke, WriterRequest};
 use super::relay::{GivenBack, Relay};
 use crate::console::ConsoleHandle;
 
 /// Most who may wait for one transport. A place has one user at a time, so more are a mistake.
 const MOST_WAITING: usize = 64;
 
-impl Kept {
+impl ConsoleCapture {
     /// Takes an order in. `handle` is that of a transport that is captured now.
     pub(super) fn take_in(&mut self, order: Option<Order>, handle: Option<&ConsoleHandle>) {
         let crowded = || Refusal::Failed("too many wait for this transport".to_owned());
@@ -29,11 +29,11 @@ impl Kept {
                 true => self.let_gos.push_back(ask),
                 false => drop(ask.reply.send(Err(crowded()))),
             },
-            Some(Order::Pen(ask)) => self.give_pen(ask, handle),
-            Some(Order::Stroke { pen, stroke, mut reply }) => {
-                let mine = self.pen.as_ref().is_some_and(|holder| holder.id == pen);
+            Some(Order::InputWriter(ask)) => self.give_writer(ask, handle),
+            Some(Order::Stroke { writer, stroke, mut reply }) => {
+                let mine = self.writer.as_ref().is_some_and(|holder| holder.id == writer);
                 let Some(handle) = handle.filter(|_| mine).cloned() else {
-                    let _ = reply.send(Err(self.refusal("the pen")));
+                    let _ = reply.send(Err(self.refusal("input")));
                     return;
                 };
                 self.strokes.spawn(async move {
@@ -58,48 +58,59 @@ impl Kept {
     /// Says why nobody may send now.
     fn refusal(&self, what: &str) -> Refusal {
         let what = what.to_owned();
-        match (&self.status.borrow().state, &self.pen) {
-            (KeptState::Lent { by } | KeptState::LetGo { by }, _) => {
+        match (&self.status.borrow().state, &self.writer) {
+            (CaptureState::Lent { by } | CaptureState::LetGo { by }, _) => {
                 Refusal::Taken { what: "the transport".to_owned(), by: by.clone() }
             }
-            (KeptState::Kept, Some(pen)) => Refusal::Taken { what, by: pen.by.clone() },
-            (KeptState::Kept, None) => Refusal::Taken { what, by: "nobody any more".to_owned() },
-            (KeptState::Waiting { why } | KeptState::Away { why } | KeptState::Gone { why }, _) => {
-                Refusal::Away(why.clone())
+            (CaptureState::Captured, Some(writer)) => {
+                Refusal::Taken { what, by: writer.by.clone() }
             }
-            (KeptState::Unwritten { why }, _) => Refusal::Failed(why.clone()),
+            (CaptureState::Captured, None) => {
+                Refusal::Taken { what, by: "nobody any more".to_owned() }
+            }
+            (
+                CaptureState::Waiting { why }
+                | CaptureState::Away { why }
+                | CaptureState::Gone { why },
+                _,
+            ) => Refusal::Away(why.clone()),
+            (CaptureState::Unwritten { why }, _) => Refusal::Failed(why.clone()),
         }
     }
 
-    fn give_pen(&mut self, ask: PenAsk, handle: Option<&ConsoleHandle>) {
-        let free = self.pen.as_ref().is_none_or(|pen| pen.taken.is_closed());
-        let there = handle.is_some() && self.status.borrow().state == KeptState::Kept;
+    fn give_writer(&mut self, ask: WriterRequest, handle: Option<&ConsoleHandle>) {
+        let free = self.writer.as_ref().is_none_or(|writer| writer.taken.is_closed());
+        let there = handle.is_some() && self.status.borrow().state == CaptureState::Captured;
         let Some(orders) = self.orders.upgrade().filter(|_| there && (free || ask.take)) else {
-            let _ = ask.reply.send(Err(self.refusal("the pen")));
+            let _ = ask.reply.send(Err(self.refusal("input")));
             return;
         };
-        self.drop_pen(&ask.by);
-        self.pens += 1;
+        self.drop_writer(&ask.by);
+        self.writers += 1;
         let (tell, taken) = oneshot::channel();
-        let holder = PenHolder { id: self.pens, by: ask.by, taken: tell };
-        let pen = Pen { id: holder.id, orders, taken };
-        // If whoever asked has gone, its pen is dropped and found free.
-        let _ = ask.reply.send(Ok(pen));
-        self.pen = Some(holder);
+        let holder = CurrentWriter { id: self.writers, by: ask.by, taken: tell };
+        let writer = InputWriter { id: holder.id, orders, taken };
+        // If whoever asked has gone, its writer is dropped and found free.
+        let _ = ask.reply.send(Ok(writer));
+        self.writer = Some(holder);
         let state = self.status.borrow().state.clone();
         self.show(state);
     }
 
-    /// Takes the pen from whoever has it.
-    pub(super) fn drop_pen(&mut self, by: &str) {
-        if let Some(pen) = self.pen.take() {
-            let _ = pen.taken.send(by.to_owned());
+    /// Takes the writer from whoever has it.
+    pub(super) fn drop_writer(&mut self, by: &str) {
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.taken.send(by.to_owned());
         }
     }
 
-    /// Lends the transport, and waits until it is back. Nothing comes back of a transport that ended
-    /// before it was lent, or when told to stop.
-    pub(super) async fn lend(&mut self, handle: &ConsoleHandle, ask: LendAsk) -> Option<GivenBack> {
+    /// Lends the transport, and waits until it is back. Nothing comes back of a transport that
+    /// ended before it was lent, or when told to stop.
+    pub(super) async fn lend(
+        &mut self,
+        handle: &ConsoleHandle,
+        ask: LoanRequest,
+    ) -> Option<GivenBack> {
         let transport = handle.release().await.ok().flatten();
         let offset = handle.drained().await.unwrap_or_default();
         let Some(transport) = transport else {
@@ -153,8 +164,8 @@ impl Kept {
         mut returned: oneshot::Receiver<u64>,
         mut relay: Option<&mut Relay>,
     ) -> Option<Option<u64>> {
-        self.drop_pen(&by);
-        self.show(KeptState::Lent { by });
+        self.drop_writer(&by);
+        self.show(CaptureState::Lent { by });
         loop {
             let pass = async {
                 match &mut relay {
