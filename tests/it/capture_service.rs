@@ -138,7 +138,7 @@ fn grows(what: &str, size: impl Fn() -> u64) {
     until(what, || (size() > before + 4096).then_some(()));
 }
 
-fn kept(workshop: &Workshop, place: &str) -> u64 {
+fn captured(workshop: &Workshop, place: &str) -> u64 {
     let state = workshop.path("../home/STATE/jig/places");
     let folder = state.join(format!("{place}.consoles/uart0"));
     let files = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
@@ -191,11 +191,11 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
         let attempts = fs::read_dir(bench.run_dir().unwrap().join("consoles")).unwrap();
         attempts.map(|attempt| size(&attempt.unwrap().path().join("uart0.raw"))).sum()
     };
-    let between = || kept(&bench.workshop, "bench");
+    let between = || captured(&bench.workshop, "bench");
     let service = CaptureService::start(&bench.workshop);
-    service.state("bench", "kept");
+    service.state("bench", "captured");
     let flood = Flood::begin(far);
-    grows("what is kept first", between);
+    grows("what is captured first", between);
 
     // In order, there and back.
     let run = bench.run_until("never");
@@ -203,8 +203,8 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
     grows("the first run's log", in_run);
     run.signal(Signal::SIGINT);
     run.finish().says(130, &[]);
-    service.state("bench", "kept");
-    grows("what is kept after it", between);
+    service.state("bench", "captured");
+    grows("what is captured after it", between);
 
     // The run dies.
     let run = bench.run_until("never");
@@ -212,8 +212,8 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
     grows("the second run's log", in_run);
     run.signal(Signal::SIGKILL);
     run.finish();
-    service.state("bench", "kept");
-    grows("what is kept after the kill", between);
+    service.state("bench", "captured");
+    grows("what is captured after the kill", between);
 
     // The capture service dies over a run, and the next one waits for its end.
     let run = bench.run_until("never");
@@ -225,13 +225,13 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
     service.state("bench", "waiting");
     run.signal(Signal::SIGINT);
     run.finish().says(130, &[]);
-    service.state("bench", "kept");
+    service.state("bench", "captured");
     grows("what the second capture service keeps", between);
 
     // It dies while it keeps.
     service.kill();
     let service = CaptureService::start(&bench.workshop);
-    service.state("bench", "kept");
+    service.state("bench", "captured");
     grows("what the third capture service keeps", between);
     let (lines, _far) = flood.end();
     let last = format!("{:08}\n", lines - 1);
@@ -293,17 +293,17 @@ fn a_port_behind_a_server_is_lent_by_passing_its_bytes_on() {
         format!("rfc2217 = \"{}\"", address.replace(',', ":"))
     });
     let service = CaptureService::start(&bench.workshop);
-    service.state("bench", "kept");
+    service.state("bench", "captured");
     far.write_all(b"before\n").unwrap();
-    until("the first line", || (kept(&bench.workshop, "bench") == 7).then_some(()));
+    until("the first line", || (captured(&bench.workshop, "bench") == 7).then_some(()));
     let run = bench.run_until("^during$");
     service.state("bench", "lent");
     bench.event("\"event\":\"boot\"");
     far.write_all(b"during\n").unwrap();
     run.finish().says(0, &[]);
-    service.state("bench", "kept");
+    service.state("bench", "captured");
     far.write_all(b"after\n").unwrap();
-    until("the last line", || (kept(&bench.workshop, "bench") == 13).then_some(()));
+    until("the last line", || (captured(&bench.workshop, "bench") == 13).then_some(()));
     let all = ["--quiet", "console", "-b", "bench", "--listen-only", "--since", "1h"];
     let all = bench.workshop.run(all);
     assert_eq!(all.out(), "before\nduring\nafter\n", "{all}");
@@ -337,17 +337,17 @@ fn the_rig_file_may_change_and_be_broken_and_there_is_one_keeper() {
     let mut said = [0; 64];
     let len = manager.recv(&mut said).unwrap();
     assert_eq!(&said[..len], b"READY=1");
-    service.state("one", "kept");
+    service.state("one", "captured");
     workshop.run(["serve"]).says(75, &["the consoles are kept by jig", "serve (pid "]);
 
     workshop.write("rig.toml", rig(&[("one", &link), ("two", &late)]));
     service.state("two", "waiting");
     let (_far, _near, _) = named(&workshop, "two");
-    service.state("two", "kept");
+    service.state("two", "captured");
     workshop.write("rig.toml", "version = 1\n[[place]]\nname = 7\n");
     service.tells("rig_refused", |_| true);
     far.write_all(b"still here\n").unwrap();
-    until("what is printed", || (kept(&workshop, "one") > 0).then_some(()));
+    until("what is printed", || (captured(&workshop, "one") > 0).then_some(()));
     workshop.write("rig.toml", rig(&[("two", &late)]));
     service.tells("reloaded", |told| told["ended"][0] == "one uart0");
     // The first transport was opened once, and let go at the end.
@@ -373,7 +373,7 @@ fn idle_places_are_looked_after() {
     let service = CaptureService::with(&workshop, |command| {
         command.args(["--check-every", "100ms"]);
     });
-    service.state("bench", "kept");
+    service.state("bench", "captured");
     let health = until("a finding", || {
         let ran = workshop.run(["--json", "health", "-b", "bench"]);
         // It may have failed again and again by now.
@@ -415,7 +415,7 @@ fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_transport_and_one_may_se
     assert_eq!(nothing.out(), "");
 
     let service = CaptureService::start(&workshop);
-    service.state("bench", "kept");
+    service.state("bench", "captured");
     let _stuck: Vec<Started> = (0..9).map(|_| console(&["--listen-only"])).collect();
     let mut last = console(&["--listen-only", "--since", "1h", "--follow"]);
     let mut out = BufReader::new(last.child().stdout.take().unwrap());

@@ -49,7 +49,7 @@ pub(crate) struct ProbeOptions {
 pub(crate) enum WireProtocol {
     /// Two wires
     Swd,
-    /// Four transports
+    /// Four wires
     Jtag,
 }
 

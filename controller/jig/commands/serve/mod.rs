@@ -260,7 +260,7 @@ fn show(screen: &Screen, status: &CaptureStatus) {
 pub(super) fn state_words(state: &CaptureState) -> String {
     match state {
         CaptureState::Waiting { why } => format!("not there yet: {why}"),
-        CaptureState::Captured => "kept".to_owned(),
+        CaptureState::Captured => "captured".to_owned(),
         CaptureState::Away { why } => format!("gone for now: {why}"),
         CaptureState::Lent { by } => format!("lent to {by}"),
         CaptureState::LetGo { by } => format!("closed for {by}"),

@@ -139,7 +139,7 @@ impl ProbePart {
 pub enum WireProtocol {
     /// Two wires, Arm's own.
     Swd,
-    /// Four transports, IEEE 1149.1.
+    /// Four wires, IEEE 1149.1.
     Jtag,
 }
 
