@@ -12,8 +12,7 @@ use jig_model::{Cause, ConsoleName};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::board::Board;
-use super::watcher::Progress;
+use super::board::{Board, Progress};
 use crate::judge::{Incident, IncidentKind};
 use crate::workflow::ActionFailure;
 

@@ -25,9 +25,8 @@ use tokio::time::sleep;
 
 pub(super) use self::power::lied;
 use super::abort_condition::abort_condition;
-use super::board::Board;
+use super::board::{Board, Progress};
 use super::board_timeout::BoardTimeout;
-use super::watcher::Progress;
 use crate::console::{Follower, PatternSet};
 use crate::store::RunDir;
 use crate::workflow::ActionFailure;

@@ -30,6 +30,23 @@ pub(super) struct Line {
     pub(super) file: String,
 }
 
+/// What the results console's watcher has seen so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Bytes of the log that were looked at.
+    pub(super) processed: u64,
+    /// Boots that were begun.
+    pub(super) boots: usize,
+    /// Whether the report's end marker was seen in this boot.
+    pub(super) ended: bool,
+    /// How many reports were complete in this boot.
+    pub(super) reports: u32,
+    /// Whether a report has begun in this boot.
+    pub(super) reporting: bool,
+    /// Whether what came last in this boot is garbage, and no text has followed.
+    pub(super) garbled: bool,
+}
+
 /// A boot that was asked for: where its output begins on each console.
 pub(super) type Boot = BTreeMap<ConsoleName, u64>;
 

@@ -12,7 +12,7 @@ use jig_model::rig_file::Place;
 
 use super::board::{Board, EventSink};
 use super::consoles::Consoles;
-use super::perform::AttemptError;
+use super::error::AttemptError;
 use crate::console::Syncing;
 use crate::store::RunDir;
 

@@ -10,8 +10,8 @@ use jig_model::profile::BoardProfile;
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 
+use super::error::AttemptError;
 use super::identity::IdentityScanner;
-use super::perform::AttemptError;
 use crate::console::{PatternSetError, Recogniser};
 
 /// Looks out for what a board's profile names. Attempts of one run share it.

@@ -23,6 +23,7 @@ mod bound;
 mod compiled_patterns;
 mod consoles;
 mod drain;
+mod error;
 mod garbage;
 mod identity;
 mod perform;
@@ -36,6 +37,7 @@ mod watching;
 pub use board::EventSink;
 pub use bound::{BindRequest, Bound};
 pub use compiled_patterns::RunPatterns;
-pub use perform::{AttemptEnd, AttemptError, AttemptRequest, perform};
+pub use error::AttemptError;
+pub use perform::{AttemptEnd, AttemptRequest, perform};
 #[cfg(test)]
 pub(crate) use tests::fake;

@@ -17,18 +17,18 @@ use jig_model::{Cause, ConsoleName, RunEvent, Verdict, chain};
 use tokio::sync::watch;
 
 use super::actions::{Actions, lied};
-use super::board::{Board, EventSink};
+use super::board::{Board, EventSink, Progress};
 use super::board_timeout::pulse;
 use super::compiled_patterns::RunPatterns;
 use super::consoles::{Closed, Consoles};
 use super::drain;
+use super::error::AttemptError;
 use super::garbage::GLITCH;
-use super::post_mortem::{explain, image_of};
-use super::watcher::{Progress, Reading};
+use super::post_mortem::{Examination, image_of};
+use super::watcher::Reading;
 use super::watching::{Sights, Watching};
-use crate::console::{ConsoleHandle, FollowError, LogError, PatternSetError, Syncing};
+use crate::console::{ConsoleHandle, Syncing};
 use crate::judge::{ByteRange, Finding, Heard, Identity, Observation, ReadBack, judge};
-use crate::results::MarkerError;
 use crate::store::RunDir;
 use crate::workflow::{
     self, ActionDone, ActionExecutor, ActionFailure, CancelToken, Cast, PlanGenerator, PlanPlanner,
@@ -90,44 +90,6 @@ pub struct AttemptEnd {
     pub consoles: BTreeMap<ConsoleName, u64>,
     /// The logs, which are whole but not yet durable.
     pub syncing: Vec<Syncing>,
-}
-
-/// Says why an attempt could not be made or read at all.
-#[derive(Debug, thiserror::Error)]
-pub enum AttemptError {
-    /// A console's log cannot be written.
-    #[error("capture a console")]
-    Log(#[source] LogError),
-    /// A console's log cannot be read back.
-    #[error("read a console's log")]
-    Follow(#[source] FollowError),
-    /// A profile's patterns cannot be compiled.
-    #[error("compile the profile's patterns")]
-    Patterns(#[source] PatternSetError),
-    /// A plan's markers cannot be compiled.
-    #[error("compile the plan's markers")]
-    Markers(#[source] MarkerError),
-    /// The plan names a console the board lacks.
-    #[error("the board has no console {0}")]
-    NoConsole(ConsoleName),
-    /// The place cannot be bound.
-    #[error("bind the place")]
-    Bind(#[source] DriverError),
-    /// A part of the attempt ended in an unforeseen way.
-    #[error("a part of the attempt broke off")]
-    Broken(#[source] tokio::task::JoinError),
-}
-
-impl AttemptError {
-    /// Returns the cause that a run ends with for it.
-    pub fn cause(&self) -> Cause {
-        match self {
-            Self::Log(_) | Self::Follow(_) => Cause::StorageFailed,
-            Self::Bind(error) => error.cause,
-            Self::NoConsole(_) => Cause::ConsoleLost,
-            Self::Patterns(_) | Self::Markers(_) | Self::Broken(_) => Cause::InternalError,
-        }
-    }
 }
 
 /// Runs a plan once.
@@ -229,7 +191,17 @@ async fn make(
         drain::drain(board).await;
         drain::check_health(board, &mut actions.protocols.health).await;
     }
-    let post_mortem = explain(request, board, &mut actions, outcome.failure.as_ref()).await;
+    let examination = Examination {
+        dir: request.dir,
+        attempt: request.attempt,
+        evidence: request.evidence,
+        cancel: &request.cancel,
+    };
+    let (debug, image) = (
+        actions.protocols.debug.as_deref_mut(),
+        image_of(request.images, actions.deployed.as_ref()),
+    );
+    let post_mortem = examination.explain(board, debug, image, outcome.failure.as_ref()).await;
     let off = power_off(&mut actions).await;
     if let (Some(_), Err(error)) = (&outcome.failure, &off) {
         // The verdict has another reason; whoever uses the board next must know all the same.

@@ -18,9 +18,7 @@ use jig_model::protocol::{DebugPort, PostMortemRequest};
 use jig_model::{Cause, Fault, RunEvent, chain};
 use tokio::time::timeout;
 
-use super::actions::Actions;
 use super::board::Board;
-use super::perform::AttemptRequest;
 use crate::judge::{ByteRange, Finding, Incident, IncidentKind};
 use crate::store::{POST_MORTEM_FILE, RunDir};
 use crate::workflow::{ActionFailure, CancelToken};
@@ -82,38 +80,32 @@ pub(super) fn image_of<'i>(
     images.values().find(|image| image.sha256 == deployed.sha256)
 }
 
-/// Lets the debug port, if there is one, explain what went wrong; the board still has its
-/// power and nothing has reset it.
-pub(super) async fn explain(
-    request: &AttemptRequest<'_>,
-    board: &Board,
-    actions: &mut Actions<'_>,
-    failure: Option<&ActionFailure>,
-) -> Option<Finding> {
-    let debug = actions.protocols.debug.as_deref_mut()?;
-    let why = why(&board.facts().incidents, failure)?;
-    let image = image_of(request.images, actions.deployed.as_ref());
-    // Other formats name no function and no line.
-    let symbols = image.filter(|image| image.format == ImageFormat::Elf);
-    let examination = Examination {
-        dir: request.dir,
-        attempt: request.attempt,
-        evidence: request.evidence,
-        cancel: &request.cancel,
-    };
-    examination.examine(board, debug, symbols.map(|image| image.path.clone()), why).await
-}
-
-/// Where an attempt's post-mortem is written.
-struct Examination<'a> {
-    dir: &'a RunDir,
-    attempt: u32,
+/// What a post-mortem needs of its attempt, and where it is written.
+pub(super) struct Examination<'a> {
+    pub(super) dir: &'a RunDir,
+    pub(super) attempt: u32,
     /// Folder for what drivers leave as evidence.
-    evidence: &'a Path,
-    cancel: &'a CancelToken,
+    pub(super) evidence: &'a Path,
+    pub(super) cancel: &'a CancelToken,
 }
 
 impl Examination<'_> {
+    /// Lets the debug port, if there is one, explain what went wrong; the board still has its
+    /// power and nothing has reset it. `image` is what was put on the board.
+    pub(super) async fn explain(
+        &self,
+        board: &Board,
+        debug: Option<&mut (dyn DebugPort + 'static)>,
+        image: Option<&Image>,
+        failure: Option<&ActionFailure>,
+    ) -> Option<Finding> {
+        let debug = debug?;
+        let why = why(&board.facts().incidents, failure)?;
+        // Other formats name no function and no line.
+        let symbols = image.filter(|image| image.format == ImageFormat::Elf);
+        self.examine(board, debug, symbols.map(|image| image.path.clone()), why).await
+    }
+
     /// Asks the debug port and keeps what it tells.
     async fn examine(
         &self,

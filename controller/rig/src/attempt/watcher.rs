@@ -10,11 +10,11 @@ use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::board::Board;
+use super::board::{Board, Progress};
 use super::compiled_patterns::CompiledPatterns;
+use super::error::AttemptError;
 use super::garbage::GarbageScanner;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
-use super::perform::AttemptError;
 use super::transport_watch::TransportWatch;
 use crate::console::{Follow, Follower, LogState, Recogniser, Recognition};
 use crate::judge::{ByteRange, IncidentKind, PrintedId};
@@ -25,23 +25,6 @@ const STRIDE: usize = 64 << 10;
 
 /// How often silence is looked for: a tenth of the shortest limit a profile may set.
 const TICK: Duration = Duration::from_millis(100);
-
-/// What the results console's watcher has seen so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Progress {
-    /// Bytes of the log that were looked at.
-    pub(super) processed: u64,
-    /// Boots that were begun.
-    pub(super) boots: usize,
-    /// Whether the report's end marker was seen in this boot.
-    pub(super) ended: bool,
-    /// How many reports were complete in this boot.
-    pub(super) reports: u32,
-    /// Whether a report has begun in this boot.
-    pub(super) reporting: bool,
-    /// Whether what came last in this boot is garbage, and no text has followed.
-    pub(super) garbled: bool,
-}
 
 /// What a watcher knows at the end.
 #[derive(Debug, Default)]

@@ -7,10 +7,10 @@ use jig_model::{ConsoleName, chain};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::board::Board;
+use super::board::{Board, Progress};
 use super::compiled_patterns::RunPatterns;
-use super::perform::AttemptError;
-use super::watcher::{Progress, Reading, Seen, Watcher};
+use super::error::AttemptError;
+use super::watcher::{Reading, Seen, Watcher};
 use crate::judge::{ByteRange, IncidentKind};
 
 /// A watcher a console, at work.

@@ -23,10 +23,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::clock::Clock;
-use super::disk::{self, LogState, TransportEnd};
+use super::disk::{self, LogState};
 use super::handle::{CONTROLS, ConsoleError, ConsoleHandle, Control, WRITES, Write};
 use super::log::{GapReason, LogError, LogPaths, LogWriter};
-use super::queue::{CHUNK, Entry, Queue};
+use super::queue::{CHUNK, Entry, Queue, TransportEnd};
 
 /// How much a drain reads at most: more than any kernel holds for a transport, so only a target
 /// that keeps printing meets it.

@@ -6,16 +6,7 @@ use tokio::sync::watch;
 
 use super::clock::Clock;
 use super::log::{GapReason, LogWriter, RecordKind};
-use super::queue::{Entry, Queue};
-
-/// Says how a transport ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TransportEnd {
-    /// The other end closed it, or a new transport took its place.
-    Closed,
-    /// Reading failed; the system's words.
-    Broken(Arc<str>),
-}
+use super::queue::{Entry, Queue, TransportEnd};
 
 /// What is known of a log at a moment. Everything it speaks of is on disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

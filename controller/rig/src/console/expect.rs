@@ -11,8 +11,8 @@ use std::time::Duration;
 use jig_model::pattern::Pattern;
 use tokio::time::Instant;
 
-use super::disk::TransportEnd;
 use super::follow::{Beyond, FollowError, Follower};
+use super::queue::TransportEnd;
 use super::scan::{PatternSet, Scanner};
 use super::search::{Matched, locate};
 

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::watch;
 
-use super::disk::{LogState, TransportEnd};
+use super::disk::LogState;
+use super::queue::TransportEnd;
 
 /// What a follower saw.
 #[derive(Debug, Clone, PartialEq, Eq)]

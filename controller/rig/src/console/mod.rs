@@ -27,12 +27,13 @@ pub(crate) mod test_transport;
 
 pub use capture::{Console, Syncing};
 pub use clock::{Clock, Stamp, UnderWay};
-pub use disk::{LogState, TransportEnd};
+pub use disk::LogState;
 pub use escape::{Escaper, escape};
 pub use expect::{ExpectError, expect};
 pub use follow::{Follow, FollowError, Follower};
 pub use handle::{ConsoleError, ConsoleHandle};
 pub use log::{GapReason, LogError, LogPaths, Record, RecordKind};
+pub use queue::TransportEnd;
 pub use read::{IndexHealth, LogReader};
 pub use recognise::{Recogniser, Recognition};
 pub use scan::{Located, PatternSet, PatternSetError, Scanned, Scanner};

@@ -10,7 +10,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
 use super::clock::{Clock, Stamp, UnderWay};
-use super::disk::TransportEnd;
 use super::log::GapReason;
 
 /// Bytes that may wait. Machines and kernels buffer 4 to 64 KiB before they freeze or
@@ -24,6 +23,15 @@ const MERGE_NS: u64 = 1_000_000;
 pub(super) const CHUNK: usize = 64 << 10;
 /// What an entry counts at least, so that marks without bytes are bounded too.
 const ENTRY_COST: usize = 64;
+
+/// Says how a transport ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransportEnd {
+    /// The other end closed it, or a new transport took its place.
+    Closed,
+    /// Reading failed; the system's words.
+    Broken(Arc<str>),
+}
 
 /// What travels to the disk thread, in order.
 #[derive(Debug)]

@@ -9,8 +9,24 @@ use jig_model::result::CaseStatus;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::lines::Span;
-use super::parser::MarkerError;
 use super::record::{Outcome, Record};
+
+/// Says why a plan's markers cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MarkerError {
+    /// The plan waits for markers that it does not declare.
+    #[error("the plan asks for format `markers` but declares none: add a [markers] table")]
+    Missing,
+    /// An expression does not compile within its size limit.
+    #[error("marker `{which}` cannot be compiled: simplify it")]
+    Expression {
+        /// Which marker.
+        which: &'static str,
+        /// What the compiler says.
+        #[source]
+        source: regex::Error,
+    },
+}
 
 /// Largest compiled expression in bytes: a plan must not take the memory of the host.
 const MAX_COMPILED: usize = 1 << 20;

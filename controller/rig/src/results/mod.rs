@@ -45,4 +45,6 @@ mod ztest;
 #[cfg(test)]
 mod tests;
 
-pub use parser::{MarkerError, ResultEvent, ResultParser};
+pub use markers::MarkerError;
+pub use parser::ResultParser;
+pub use record::ResultEvent;

@@ -3,53 +3,15 @@
 use std::borrow::Cow;
 
 use jig_model::plan::Markers;
-use jig_model::result::{ResultFormat, TestCase, TestReport};
+use jig_model::result::{ResultFormat, TestReport};
 
 use super::lines::{Line, LineSplitter, RawLine, plain, without_prefix};
-use super::markers::MarkerReader;
-use super::record::Record;
+use super::markers::{MarkerError, MarkerReader};
+use super::record::{Record, ResultEvent};
 use super::{gtest, libtest, tap, unity, ztest};
 
 /// Most log prefixes taken off one line: time stamp, level, tag.
 const MAX_PREFIXES: usize = 3;
-
-/// Something that a target reported.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ResultEvent {
-    /// The format was recognised; comes a second time where TAP turns out to be KTAP.
-    Format(ResultFormat),
-    /// A case began.
-    Started {
-        /// Its name; hostile text.
-        name: String,
-    },
-    /// A case was decided, or decided worse than before. The report's form of it may have
-    /// parents in its name and a message that were not known yet.
-    Case(TestCase),
-    /// How many cases are announced, as far as is known.
-    Planned(u64),
-    /// The end marker was seen.
-    Ended,
-    /// Something is wrong with the report itself; may quote the target.
-    Remark(String),
-}
-
-/// Says why a plan's markers cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum MarkerError {
-    /// The plan waits for markers that it does not declare.
-    #[error("the plan asks for format `markers` but declares none: add a [markers] table")]
-    Missing,
-    /// An expression does not compile within its size limit.
-    #[error("marker `{which}` cannot be compiled: simplify it")]
-    Expression {
-        /// Which marker.
-        which: &'static str,
-        /// What the compiler says.
-        #[source]
-        source: regex::Error,
-    },
-}
 
 /// Reads the results of one boot from a console's bytes.
 #[derive(Debug)]

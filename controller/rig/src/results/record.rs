@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use jig_model::result::{CaseStatus, ResultFormat, TestCase, TestReport};
 
-use super::ResultEvent;
 use super::lines::Span;
 
 /// Most cases kept: ten times the largest suite known to run on one board.
@@ -19,6 +18,27 @@ const MAX_NAME: usize = 256;
 const MAX_MESSAGE: usize = 1024;
 /// Most remarks kept: one alone spoils a pass, more than a screenful explains nothing.
 const MAX_REMARKS: usize = 32;
+
+/// Something that a target reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResultEvent {
+    /// The format was recognised; comes a second time where TAP turns out to be KTAP.
+    Format(ResultFormat),
+    /// A case began.
+    Started {
+        /// Its name; hostile text.
+        name: String,
+    },
+    /// A case was decided, or decided worse than before. The report's form of it may have
+    /// parents in its name and a message that were not known yet.
+    Case(TestCase),
+    /// How many cases are announced, as far as is known.
+    Planned(u64),
+    /// The end marker was seen.
+    Ended,
+    /// Something is wrong with the report itself; may quote the target.
+    Remark(String),
+}
 
 #[derive(Debug)]
 struct Entry {

@@ -18,7 +18,7 @@ use jig_model::{BoardId, Fault, PlaceName};
 use sha2::{Digest, Sha256};
 
 use super::disk::{Durability, read_bounded, replace};
-use super::{PlaceLock, StoreError};
+use super::{PlaceLock, Places, StoreError};
 
 const MAGIC: &[u8; 8] = b"JIGFLASH";
 const VERSION: u32 = 1;
@@ -113,11 +113,14 @@ impl FlashFileError {
     }
 }
 
-impl FlashFile {
-    pub(super) fn new(path: PathBuf, place: PlaceName) -> Self {
-        Self { path, place }
+impl Places {
+    /// Returns the file of a place's persistent flash.
+    pub fn flash(&self, place: &PlaceName) -> FlashFile {
+        FlashFile { path: self.path(place, "flash"), place: place.clone() }
     }
+}
 
+impl FlashFile {
     /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path

@@ -2,7 +2,7 @@
 //!
 //! # Who locks
 //! Whoever uses something that there is only one of: a real board, or the persistent flash
-//! of an emulated place ([`FlashFile`]). Runs on an emulated place that load their own image
+//! of an emulated place ([`super::FlashFile`]). Runs on an emulated place that load their own image
 //! into an emulator of their own share nothing; they take no lock and run side by side.
 //!
 //! # Design
@@ -29,8 +29,8 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
+use super::StoreError;
 use super::process::{lives, start_ticks};
-use super::{FlashFile, StoreError};
 
 /// Pause between two looks at a lock: short for people, and 20 looks a second cost nothing.
 const LOOK: Duration = Duration::from_millis(50);
@@ -144,7 +144,7 @@ impl Places {
     }
 
     /// Returns the path of what a place keeps under this ending.
-    fn path(&self, place: &PlaceName, ending: &str) -> PathBuf {
+    pub(super) fn path(&self, place: &PlaceName, ending: &str) -> PathBuf {
         // A name is one safe path component; a dot in it cannot make two places meet.
         self.root.join(format!("{place}.{ending}"))
     }
@@ -152,11 +152,6 @@ impl Places {
     /// Returns the folder of what a place's consoles print between runs.
     pub fn consoles(&self, place: &PlaceName) -> PathBuf {
         self.path(place, "consoles")
-    }
-
-    /// Returns the file of a place's persistent flash.
-    pub fn flash(&self, place: &PlaceName) -> FlashFile {
-        FlashFile::new(self.path(place, "flash"), place.clone())
     }
 
     /// Takes a place, or says at once who has it.

@@ -4,24 +4,10 @@
 //! somebody who does not own them; a refusal changes nothing but the list of refusals.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use super::record::{Fsm, Move, RefusedMove};
+use super::record::{Fsm, Move, RefusedMove, RefusedReason};
 use super::state::{Event, Owner, State};
 use super::table::find;
-
-/// Names why a move was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
-pub enum RefusedReason {
-    /// The table does not hold the pair.
-    NoSuchMove,
-    /// The table holds the pair for another owner.
-    NotTheOwner {
-        /// Who may make the move.
-        owner: Owner,
-    },
-}
 
 /// Says that the machine did not move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -35,15 +21,6 @@ pub struct Refused {
     pub by: Owner,
     /// Why.
     pub reason: RefusedReason,
-}
-
-impl RefusedReason {
-    fn text(self) -> String {
-        match self {
-            Self::NoSuchMove => "the table holds no such move".to_owned(),
-            Self::NotTheOwner { owner } => format!("the move belongs to {owner}"),
-        }
-    }
 }
 
 /// A workflow's state with its history.

@@ -20,13 +20,14 @@ pub use built_in::{PlanGenerator, PlanPlanner, RejectUpdates};
 pub use cancel::CancelToken;
 pub use executor::{ActionDone, ActionExecutor, ActionFailure, describe};
 pub use location::{Depth, Position};
-pub use machine::{Machine, Refused, RefusedReason};
+pub use machine::{Machine, Refused};
 pub use planning::{
     ContextUpdate, Decision, Effect, Generator, Observation, Planner, PlannerError,
     PlanningResponse, Proposal, RetryPolicy, TransitionAdvice, UpdateDecider,
 };
 pub use record::{
-    Current, Fsm, Goals, Location, Move, Progress, RefusedMove, Track, WorkflowRecord,
+    Current, Fsm, Goals, Location, Move, Progress, RefusedMove, RefusedReason, Track,
+    WorkflowRecord,
 };
 pub use render::{RenderFormat, render};
 pub use runner::{Cast, MAX_EXTRA_BEHAVIORS, WorkflowOutcome, run};

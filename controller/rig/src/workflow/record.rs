@@ -5,7 +5,6 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::machine::RefusedReason;
 use super::state::{Event, Owner, State};
 use super::table::{Illegal, next};
 
@@ -42,6 +41,28 @@ impl Fsm {
     /// Refuses a history with a move that the table does not hold.
     pub fn replay(&self) -> Result<State, Illegal> {
         self.history.iter().try_fold(State::Idle, |state, step| next(state, step.event))
+    }
+}
+
+/// Names why a move was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum RefusedReason {
+    /// The table does not hold the pair.
+    NoSuchMove,
+    /// The table holds the pair for another owner.
+    NotTheOwner {
+        /// Who may make the move.
+        owner: Owner,
+    },
+}
+
+impl RefusedReason {
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::NoSuchMove => "the table holds no such move".to_owned(),
+            Self::NotTheOwner { owner } => format!("the move belongs to {owner}"),
+        }
     }
 }
 

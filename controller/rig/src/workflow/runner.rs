@@ -23,12 +23,10 @@ use super::cancel::CancelToken;
 use super::executor::{ActionExecutor, ActionFailure};
 use super::location::{Depth, Position};
 use super::machine::Machine;
-use super::planning::{Effect, Generator, Planner, RetryPolicy, UpdateDecider};
+use super::planning::{Effect, Generator, Planner, PlannerError, RetryPolicy, UpdateDecider};
 use super::proposals::Proposals;
 use super::record::WorkflowRecord;
 use super::state::{Event, Owner, State};
-
-use asking::Judgement;
 
 /// Most behaviours of one step beyond those the plan lists. A planner that wants more is
 /// not converging: each costs a question and at least one action, and a hundred of them
@@ -100,6 +98,31 @@ enum Halt {
     Final(ActionFailure),
     /// Somebody asked to stop.
     Cancelled,
+}
+
+/// A planner's answer, without its proposals.
+#[derive(Debug, Clone)]
+struct Judgement {
+    achieved: bool,
+    again: bool,
+    /// The planner's last error, where the answer is the fallback.
+    instead_of: Option<PlannerError>,
+}
+
+impl Judgement {
+    /// Builds the failure of a goal that was not reached.
+    fn missed(self, level: &str) -> Halt {
+        Halt::Final(match self.instead_of {
+            Some(error) => ActionFailure::new(
+                Cause::PlannerFailed,
+                format!("the planner could not judge the goal of the {level}: {error}"),
+            ),
+            None => ActionFailure::new(
+                Cause::GoalMissed,
+                format!("the planner finds the goal of the {level} unmet"),
+            ),
+        })
+    }
 }
 
 /// The actions of the current behaviour.

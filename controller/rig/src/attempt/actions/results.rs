@@ -10,9 +10,8 @@ use tokio::time::{sleep, timeout};
 
 use super::Actions;
 use crate::attempt::abort_condition::{QUIET, abort_condition, exit, found, quiet_in_vain};
-use crate::attempt::board::{Board, REASON};
+use crate::attempt::board::{Board, Progress, REASON};
 use crate::attempt::board_timeout::BoardTimeout;
-use crate::attempt::watcher::Progress;
 use crate::judge::ByteRange;
 use crate::workflow::ActionFailure;
 

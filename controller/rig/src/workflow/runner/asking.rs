@@ -9,7 +9,7 @@ use jig_model::Cause;
 use jig_model::plan::{Action, Plan};
 use tokio::time::Instant;
 
-use super::{Halt, Run};
+use super::{Halt, Judgement, Run};
 use crate::workflow::cancel::CancelToken;
 use crate::workflow::executor::ActionFailure;
 use crate::workflow::location::Position;
@@ -20,31 +20,6 @@ use crate::workflow::planning::{Effect, Observation, PlannerError, PlanningRespo
 pub(super) enum Interrupt {
     Cancelled,
     Overdue,
-}
-
-/// A planner's answer, without its proposals.
-#[derive(Debug, Clone)]
-pub(super) struct Judgement {
-    pub(super) achieved: bool,
-    pub(super) again: bool,
-    /// The planner's last error, where the answer is the fallback.
-    pub(super) instead_of: Option<PlannerError>,
-}
-
-impl Judgement {
-    /// Builds the failure of a goal that was not reached.
-    pub(super) fn missed(self, level: &str) -> Halt {
-        Halt::Final(match self.instead_of {
-            Some(error) => ActionFailure::new(
-                Cause::PlannerFailed,
-                format!("the planner could not judge the goal of the {level}: {error}"),
-            ),
-            None => ActionFailure::new(
-                Cause::GoalMissed,
-                format!("the planner finds the goal of the {level} unmet"),
-            ),
-        })
-    }
 }
 
 impl Run<'_> {
