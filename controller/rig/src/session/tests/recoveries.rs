@@ -206,7 +206,7 @@ impl Case {
         // A board that boots by itself needs no image file.
         let mut text = fake::Bench::new(vec![]).profile;
         text.push_str("image_set = \"set\"\nargs = [\"-D\", \"{artifact:log}\"]\n");
-        text.push_str("[recovery]\nwithin = \"20s\"\n");
+        text.push_str("[recovery]\ntimeout = \"20s\"\n");
         let profile = fake::Bench { profile: text.clone(), ..fake::Bench::new(vec![]) }.profile();
         let script = |binds: Vec<Bind>| Script {
             binds: Mutex::new(binds.into()),
