@@ -242,7 +242,6 @@ const MOST_IN_CIRCLES: &[(&str, usize)] = &[
     ("controller/lab/src/lib.rs", 2),
     ("controller/model/src/lib.rs", 20),
     ("controller/probe/src/lib.rs", 24),
-    ("controller/rig/src/lib.rs", 7),
 ];
 
 #[test]

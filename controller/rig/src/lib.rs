@@ -8,7 +8,6 @@ pub mod capture_service;
 pub mod console;
 pub mod health;
 pub mod judge;
-pub mod recovery;
 pub mod report;
 pub mod results;
 pub mod session;

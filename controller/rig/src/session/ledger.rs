@@ -7,7 +7,7 @@ use std::time::Duration;
 use jig_model::protocol::ProcessLedger;
 use jig_model::{RunEvent, Verdict};
 
-use super::run::Observer;
+use super::environment::Observer;
 use crate::attempt::EventSink;
 use crate::console::{Clock, GapReason, Stamp};
 use crate::store::{ChildLedger, EventLog, LiveRun, StoreError, start_ticks};
@@ -49,21 +49,21 @@ const MAX_INJECTED: usize = 16;
 
 /// Writes events to the run's log and passes them on.
 pub(super) struct RunEvents {
-    pub(super) log: Arc<EventLog>,
+    log: Arc<EventLog>,
     pub(super) observer: Arc<dyn Observer>,
     /// The run's id, which joins log lines of one run.
-    pub(super) trace: String,
+    trace: String,
     /// The first event of the attempt that could not be written.
     failed: Mutex<Option<StoreError>>,
     /// What the fault injector did, a line each.
     injected: Mutex<Vec<String>>,
     /// What the events amount to for the health of the place.
-    pub(super) tally: Mutex<Tally>,
+    tally: Mutex<Tally>,
 }
 
 /// What a run's events amount to.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tally {
+struct Tally {
     /// How long the last deployment took, in milliseconds.
     flash_ms: Option<u64>,
     /// How often console output was lost.
@@ -86,10 +86,10 @@ impl EventSink for RunEvents {
 
 impl RunEvents {
     /// Begins the events of a run.
-    pub(super) fn new(live: &LiveRun, observer: &Arc<dyn Observer>) -> Arc<Self> {
+    pub(super) fn new(live: &LiveRun, observer: Arc<dyn Observer>) -> Arc<Self> {
         Arc::new(Self {
             log: Arc::clone(live.events()),
-            observer: Arc::clone(observer),
+            observer,
             trace: live.id().to_string(),
             failed: Mutex::default(),
             injected: Mutex::default(),

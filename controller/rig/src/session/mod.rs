@@ -1,7 +1,9 @@
-//! A run: attempts of one plan on one place, recorded from before the hardware is touched.
+//! A run: attempts of one plan on one place, recorded from before the hardware is touched, and
+//! the recovery of a rig that fails meanwhile.
 //!
-//! Owns the order: check, record, attempt, judge, report. Refuses to show anything: an
-//! [`Observer`] is told what happens.
+//! Owns the order: check, record, attempt, judge, recover, report. Refuses to show anything: an
+//! [`Observer`] is told what happens. The run driver, preflight and the steps of the ladder act on
+//! one `dut::Dut`; `retry_policy` and `ladder` are pure.
 //!
 //! # Design
 //! *Known-good images and recoveries have attempt numbers of their own*, so that every byte a board
@@ -9,22 +11,36 @@
 //!
 //! *Console logs are synced one attempt behind*, and all of them before the record says that the
 //! run has ended. A killed process loses nothing; a power cut may lose the run.
+//!
+//! *There is no list of faults and their remedies.* Every rig failure takes the ladder from its
+//! gentlest step, and after each step the rig must prove that it works: its checks answer, and
+//! the known-good image, where there is one, passes on the same place in the same way. A step
+//! without a proof is no recovery. An unforeseen fault therefore takes the same steps, and a wrong
+//! guess costs only time.
+//!
+//! `wait` asks for its proof again, with growing pauses: what killed an emulator or kept a device
+//! away may do so during the recovery, too, and be over a moment later.
 
-mod dut_recovery;
+mod dut;
+mod environment;
 mod images;
-mod lab;
+mod known_good;
+mod ladder;
 mod ledger;
 mod preflight;
 mod recorder;
 mod recover;
 mod retry_policy;
-mod run;
 mod run_driver;
+mod run_ladder;
+mod steps;
 mod storage_retry;
 #[cfg(test)]
 mod tests;
 
+pub use environment::{DutSpec, LabServices, NoLabServices, Observer, RunEnvironment, StartChecks};
 pub use images::{ImagesError, UnreadableImage};
-pub use lab::{DutSpec, LabServices, NoLabServices, StartChecks};
+#[cfg(test)]
+pub(crate) use known_good::canary_plan;
 pub use recover::{Extent, RecoverRequest, recover, recovery_rungs};
-pub use run::{Observer, RunEnvironment, SessionError, SessionRequest, run};
+pub use run_driver::{SessionError, SessionRequest, run};

@@ -14,15 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::protocol::{CheckReport, HealthCheck};
-use jig_model::{Cause, RunEvent, Verdict};
+use jig_model::{Cause, PlaceName, RunEvent, Verdict};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::dut_recovery::{DutRecovery, verdict_of};
-use super::lab::{LabServices, StartChecks};
-use super::recover::rungs;
-use super::run::SessionRequest;
-use super::run_driver::RunDriver;
+use super::dut::Dut;
+use super::environment::{LabServices, StartChecks};
+use super::steps::{Steps, verdict_of};
 use crate::attempt::EventSink as _;
 use crate::health::{HealthEvent, HealthState, examine};
 
@@ -65,15 +63,13 @@ pub(super) struct Preflight {
 
 impl Preflight {
     /// Begins to look at what the place of a run stands on. Call within a tokio runtime.
-    pub(super) fn begin(lab: &dyn LabServices, request: &SessionRequest) -> Self {
+    pub(super) fn begin(lab: &dyn LabServices, place: &PlaceName, recovers: bool) -> Self {
         let mut looking = JoinSet::new();
-        let checks = lab.start_checks(&request.place.name);
+        let checks = lab.start_checks(place);
         if !checks.should.is_empty() {
             looking.spawn(look(checks));
         }
-        let max_recoveries =
-            request.max_recoveries.unwrap_or(request.profile.recovery.max_recoveries);
-        Self { looking, recovers: max_recoveries > 0 }
+        Self { looking, recovers }
     }
 
     /// Returns what was found. A look that could not be made has found nothing.
@@ -115,91 +111,80 @@ pub(super) struct Ready {
     pub(super) notes: Vec<String>,
     /// What the run amounts to, if it cannot be begun.
     pub(super) unfit: Option<Verdict>,
+    /// Whether a known-good image has passed.
+    pub(super) vouched: bool,
 }
 
-impl RunDriver<'_> {
-    /// Waits for the look's end, and recoveries the rig if the test cannot be begun as it is.
-    pub(super) async fn ready(&mut self, look: Preflight) -> Ready {
-        let (cancel, recovers) = (self.cancel.clone(), look.recovers);
+impl Preflight {
+    /// Waits for the look's end, and recovers the rig if the test cannot be begun as it is.
+    pub(super) async fn end(self, dut: &mut Dut<'_>) -> Ready {
+        let (cancel, recovers) = (dut.cancel.clone(), self.recovers);
         let findings = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ready::default(),
-            findings = look.findings() => findings,
+            findings = self.findings() => findings,
         };
         // Asked before what follows is noted: what was just seen needs no second look.
-        let ill = recovers && self.ill();
+        let ill = recovers && dut.health().is_some_and(|now| now.state != HealthState::Healthy);
         let reports: Vec<CheckReport> =
             findings.must.iter().chain(&findings.should).map(|one| one.report.clone()).collect();
         for report in &reports {
-            self.events.emit(RunEvent::Health(report.clone()));
+            dut.events.emit(RunEvent::Health(report.clone()));
         }
         if !reports.is_empty() {
-            self.recorder.note(&self.dut_spec.place.name, &HealthEvent::Checked(reports));
+            dut.recorder.note(dut.place(), &HealthEvent::Checked(reports));
         }
-        let mut notes: Vec<String> =
+        let notes =
             findings.should.iter().map(|one| format!("before the test: {}", one.words())).collect();
+        let ready = Ready { notes, ..Ready::default() };
         let missing = findings.must.first().map(|one| (one.cause, one.words()));
-        let unfit = match missing {
-            Some((cause, words)) if recovers => self.prepared(cause, words, &mut notes).await,
-            Some((cause, words)) => Some(unfit(cause, &words)),
-            None if ill => match self.asked().await {
-                Err(words) => self.prepared(Cause::RigUnhealthy, words, &mut notes).await,
-                Ok(()) => None,
+        match missing {
+            Some((cause, words)) if recovers => prepare(dut, cause, words, ready).await,
+            Some((cause, words)) => Ready { unfit: Some(unfit(cause, &words)), ..ready },
+            None if ill => match ask(dut).await {
+                Err(words) => prepare(dut, Cause::RigUnhealthy, words, ready).await,
+                Ok(()) => ready,
             },
-            None => None,
-        };
-        Ready { notes, unfit }
-    }
-
-    /// Tells whether the place is known not to be well.
-    fn ill(&self) -> bool {
-        let health =
-            self.environment.health.and_then(|store| store.of(&self.dut_spec.place.name).ok());
-        health.is_some_and(|health| health.state != HealthState::Healthy)
-    }
-
-    /// Asks the board itself; says what is wrong with it.
-    async fn asked(&mut self) -> Result<(), String> {
-        let (cancel, place) = (self.cancel.clone(), Arc::clone(&self.dut_spec.place));
-        let mut recovery = DutRecovery::new(self, false);
-        let reports = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Ok(()),
-            reports = recovery.examined(&place) => reports?,
-        };
-        for report in reports.iter().filter(|report| !report.ok) {
-            self.events.emit(RunEvent::Health(report.clone()));
-        }
-        verdict_of(&reports).map(drop)
-    }
-
-    /// Recovers a rig that no test can be begun on; returns what the run amounts to if that
-    /// fails.
-    async fn prepared(
-        &mut self,
-        cause: Cause,
-        words: String,
-        notes: &mut Vec<String>,
-    ) -> Option<Verdict> {
-        let (rungs, timeout) =
-            rungs(&self.dut_spec, self.environment.spare, self.environment.lab, None);
-        let outcome = self.run_ladder(cause, &rungs, timeout).await;
-        match outcome.recovered_by {
-            Some(step) => {
-                notes.push(format!("the rig was recovered by {step} before the test: {words}"));
-                None
-            }
-            None if outcome.cancelled => {
-                let words = "somebody asked to stop while the rig was recovered";
-                Some(Verdict::of(Cause::Cancelled, words))
-            }
-            None => {
-                let mut unfit = unfit(cause, &words);
-                unfit.notes.push(format!("the rig was not recovered: {}", outcome.detail));
-                Some(unfit)
-            }
+            None => ready,
         }
     }
+}
+
+/// Asks the board itself; says what is wrong with it.
+async fn ask(dut: &mut Dut<'_>) -> Result<(), String> {
+    let (cancel, place) = (dut.cancel.clone(), Arc::clone(&dut.spec.place));
+    let mut steps = Steps::new(dut, false);
+    let reports = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Ok(()),
+        reports = steps.examined(&place) => reports?,
+    };
+    for report in reports.iter().filter(|report| !report.ok) {
+        dut.events.emit(RunEvent::Health(report.clone()));
+    }
+    verdict_of(&reports).map(drop)
+}
+
+/// Recovers a rig that no test can be begun on.
+async fn prepare(dut: &mut Dut<'_>, cause: Cause, words: String, mut ready: Ready) -> Ready {
+    let outcome = dut.recover(cause).await;
+    ready.vouched = outcome.vouched;
+    match outcome.recovered_by {
+        Some(step) => {
+            let note = format!("the rig was recovered by {step} before the test: {words}");
+            ready.notes.push(note);
+        }
+        None if outcome.cancelled => {
+            let words = "somebody asked to stop while the rig was recovered";
+            ready.unfit = Some(Verdict::of(Cause::Cancelled, words));
+        }
+        None => {
+            let mut unfit = unfit(cause, &words);
+            unfit.notes.push(format!("the rig was not recovered: {}", outcome.detail));
+            ready.unfit = Some(unfit);
+        }
+    }
+    ready
 }
 
 fn unfit(cause: Cause, words: &str) -> Verdict {

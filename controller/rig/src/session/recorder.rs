@@ -10,8 +10,8 @@ use jig_model::recovery::RecoveryStep;
 use jig_model::{Cause, PlaceName, RunId, Verdict};
 
 use super::ledger::RunEvents;
+use super::run_ladder::LadderOutcome;
 use crate::health::{HealthEvent, HealthStore, PlaceHealth};
-use crate::recovery::LadderOutcome;
 
 /// Notes what a run shows.
 #[derive(Clone)]

@@ -21,19 +21,87 @@
 
 use jig_model::{Cause, Verdict, VerdictKind};
 
-use crate::recovery::{LadderOutcome, Suspicion, suspicion};
+use super::known_good::Control;
+use super::run_ladder::LadderOutcome;
 
-/// What a known-good image says of a rig.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Control {
-    /// There is none, or it may not be used here.
-    None,
-    /// It ran as it should: the rig works.
-    Passed(String),
-    /// It did not: the rig does not work.
-    Failed(String),
-    /// Somebody asked to stop.
-    Cancelled,
+/// Who may have to be looked at before a verdict is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Suspicion {
+    /// Nobody: the evidence names who it was, or no recovery helps.
+    Nobody,
+    /// The rig: it is recovered, and the test has its turn again.
+    Rig,
+    /// The firmware or the rig: what did not happen may have been kept from happening. A
+    /// known-good image on the same place tells.
+    Either,
+}
+
+/// Says whom a verdict makes suspect.
+///
+/// What the firmware is seen to do wrong is its own: a report with a failed case, a fault.
+/// What is not seen proves nothing by itself: silence and resets look the same
+/// behind a loose cable and a weak supply.
+fn suspicion(verdict: &Verdict) -> Suspicion {
+    match verdict.cause {
+        // What several attempts amount to is looked into already.
+        Cause::Passed | Cause::ExpectationsMet | Cause::Flaky | Cause::Unconfirmed => {
+            Suspicion::Nobody
+        }
+        Cause::Cancelled | Cause::Abandoned => Suspicion::Nobody,
+
+        Cause::TestFailed
+        | Cause::SummaryFailed
+        | Cause::FaultBanner
+        | Cause::CoreFault
+        | Cause::Lockup
+        | Cause::GuestPanic
+        | Cause::AssertFailed
+        | Cause::HostCommandFailed => Suspicion::Nobody,
+
+        // An exit code is the word of the process that runs a board, and noise has no end
+        // either.
+        Cause::GuestExit
+        | Cause::TargetAborted
+        | Cause::OutputFlood
+        | Cause::WatchdogReset
+        | Cause::UnexpectedReset
+        | Cause::BootLoop
+        | Cause::Hang
+        | Cause::ExpectMissed
+        | Cause::NoOutput
+        | Cause::NoResults
+        | Cause::NoTests
+        | Cause::PlanMismatch
+        | Cause::ReportIncomplete
+        | Cause::IdentityMissing
+        | Cause::GoalMissed => Suspicion::Either,
+
+        Cause::OutputLost
+        | Cause::WrongImage
+        | Cause::EmulatorRefused
+        | Cause::EmulatorKilled
+        | Cause::EmulatorExited
+        | Cause::EmulatorStuck
+        | Cause::ProbeMissing
+        | Cause::ProbeBusy
+        | Cause::ProbeLost
+        | Cause::TargetUnresponsive
+        | Cause::RigUnhealthy
+        | Cause::ConsoleLost
+        | Cause::DeployFailed
+        | Cause::PowerFailed
+        | Cause::PowerUnreachable
+        | Cause::PowerMismatch
+        | Cause::StorageFailed => Suspicion::Rig,
+
+        // Only a person changes these: what is soldered, what is locked, what is not installed.
+        Cause::ChipProtected
+        | Cause::WrongChip
+        | Cause::EmulatorMissing
+        | Cause::HostCommandMissing
+        | Cause::PlannerFailed
+        | Cause::InternalError => Suspicion::Nobody,
+    }
 }
 
 /// What is done next.
@@ -154,6 +222,7 @@ impl RetryPolicy {
 
     /// Takes in what a recovery came to, after an attempt that amounts to `verdict`.
     pub(super) fn recovered(&mut self, verdict: Verdict, outcome: &LadderOutcome) -> Step {
+        self.vouched |= outcome.vouched;
         match outcome.recovered_by {
             Some(step) => {
                 let after = verdict.cause;
@@ -253,6 +322,7 @@ fn instead(shown: Verdict, cause: Cause, words: impl Into<String>) -> Verdict {
 mod tests {
     use std::time::Duration;
 
+    use jig_model::Fault;
     use jig_model::recovery::RecoveryStep;
     use proptest::prelude::*;
 
@@ -283,11 +353,12 @@ mod tests {
         Says(Control::Failed("bad".to_owned()))
     }
 
-    fn ladder_ended(recovered: bool) -> LadderOutcome {
+    fn ladder_ended(recovered: bool, vouched: bool) -> LadderOutcome {
         LadderOutcome {
             recovered_by: recovered.then_some(RecoveryStep::Reopen),
             detail: "asked".to_owned(),
             took: Duration::ZERO,
+            vouched,
             cancelled: false,
         }
     }
@@ -309,10 +380,7 @@ mod tests {
                 ),
                 (Next::Control, Some(Says(control))) => retries.controlled(verdict, control),
                 (Next::Recover, Some(Scene::Recover { recovered, vouched })) => {
-                    if vouched {
-                        retries.vouch();
-                    }
-                    retries.recovered(verdict, &ladder_ended(recovered))
+                    retries.recovered(verdict, &ladder_ended(recovered, vouched))
                 }
                 (next, scene) => panic!("{next:?} is asked for, {scene:?} comes"),
             };
@@ -404,6 +472,25 @@ mod tests {
         assert_eq!(recovered.notes, ["the rig was recovered by reopen after probe_lost"]);
     }
 
+    #[test]
+    fn the_rig_is_suspected_exactly_where_the_lab_is_to_blame_and_can_be_repaired() {
+        for &cause in Cause::ALL {
+            let found = suspicion(&Verdict::of(cause, ""));
+            match cause.fault() {
+                None | Some(Fault::Cancelled | Fault::Bug | Fault::Unknown) => {
+                    assert_eq!(found, Suspicion::Nobody, "{cause}");
+                }
+                Some(Fault::Target) => assert_ne!(found, Suspicion::Rig, "{cause}"),
+                Some(Fault::Lab) => assert_ne!(found, Suspicion::Either, "{cause}"),
+                Some(other) => panic!("{cause} is blamed on {other:?}"),
+            }
+            // What proves nothing is always looked into.
+            if cause.verdict() == VerdictKind::Inconclusive && cause != Cause::Unconfirmed {
+                assert_ne!(found, Suspicion::Nobody, "{cause}");
+            }
+        }
+    }
+
     proptest! {
         /// Whatever a test shows and whatever the rig does, a turn ends; it passes only if its
         /// last attempt did and nothing was missing in an earlier one that may be the target's;
@@ -451,10 +538,7 @@ mod tests {
                     }
                     Next::Recover => {
                         let (recovered, vouched) = recovers.next().expect("more recoveries than allowed");
-                        if vouched {
-                            retries.vouch();
-                        }
-                        retries.recovered(verdict, &ladder_ended(recovered))
+                        retries.recovered(verdict, &ladder_ended(recovered, vouched))
                     }
                 };
             };

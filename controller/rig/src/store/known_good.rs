@@ -195,7 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::recovery::canary_plan;
+    use crate::session::canary_plan;
 
     fn passed<'a>(board: &'a BoardId, bytes: &'a [u8], took_ms: u64) -> Passed<'a> {
         Passed { board, format: KnownFormat::Elf, bytes, until: None, took_ms }

@@ -1,19 +1,22 @@
-//! The steps of the ladder, taken on the place of a run.
+//! The steps of the recovery ladder and their proofs, taken on a [`Dut`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::protocol::{BoxFuture, CheckReport, DriverError, Power};
-use jig_model::recovery::{RecoveryEvent, RecoveryStep};
+use jig_model::recovery::{RecoveryEvent, RecoveryStep, Rung};
 use jig_model::rig_file::Place;
-use jig_model::{Cause, PlaceName, RunEvent, chain};
+use jig_model::{Cause, RunEvent, chain};
 use tokio::time::{Instant, sleep};
 
-use super::retry_policy::Control;
-use super::run_driver::RunDriver;
-use crate::attempt::{AttemptError, BindRequest, Bound, EventSink};
+use super::dut::Dut;
+use super::environment::{DutSpec, LabServices};
+use super::known_good::Control;
+use super::ladder::{ENUMERATION, Means, ladder};
+use super::run_ladder::{LadderOutcome, Proof, StepActions, ladder_timeout, run_ladder};
+use crate::attempt::{AttemptError, Bound, EventSink as _};
 use crate::health::{HealthEvent, examine};
-use crate::recovery::{ENUMERATION, Proof, StepActions};
+use crate::store::StoreError;
 
 /// How long one check may take; each has its own, shorter limit.
 const CHECK: Duration = Duration::from_secs(20);
@@ -29,24 +32,26 @@ const HOST: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 3 });
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Takes the steps for a run.
-pub(super) struct DutRecovery<'m, 'a> {
-    driver: &'m mut RunDriver<'a>,
+pub(super) struct Steps<'d, 'a> {
+    dut: &'d mut Dut<'a>,
     /// Whether what checks say is noted: within a ladder only its outcome counts.
     recorded: bool,
     /// How often what switches the board's power has not answered, since it last had time.
     unanswered: u32,
+    /// Whether the known-good image has passed.
+    vouched: bool,
 }
 
-impl<'m, 'a> DutRecovery<'m, 'a> {
-    pub(super) fn new(driver: &'m mut RunDriver<'a>, recorded: bool) -> Self {
-        Self { driver, recorded, unanswered: 0 }
+impl<'d, 'a> Steps<'d, 'a> {
+    pub(super) fn new(dut: &'d mut Dut<'a>, recorded: bool) -> Self {
+        Self { dut, recorded, unanswered: 0, vouched: false }
     }
 }
 
 /// A device that did not answer so often is asked no more: each time costs its whole time-out.
 const SILENT: u32 = 2;
 
-impl StepActions for DutRecovery<'_, '_> {
+impl StepActions for Steps<'_, '_> {
     fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(self.take(step))
     }
@@ -63,19 +68,11 @@ impl StepActions for DutRecovery<'_, '_> {
     }
 
     fn tell(&mut self, event: RecoveryEvent) {
-        self.driver.events.emit(RunEvent::Recovery(event));
+        self.dut.events.emit(RunEvent::Recovery(event));
     }
 }
 
-fn words(error: &AttemptError) -> String {
-    chain(error)
-}
-
-fn said(error: &DriverError) -> String {
-    chain(error)
-}
-
-impl DutRecovery<'_, '_> {
+impl Steps<'_, '_> {
     async fn take(&mut self, step: RecoveryStep) -> Result<String, String> {
         match step {
             // The power of another place is another device's, maybe.
@@ -98,7 +95,7 @@ impl DutRecovery<'_, '_> {
             RecoveryStep::RestartEmulator => Ok("a new emulator was started".to_owned()),
             RecoveryStep::Reset => self.reset().await,
             RecoveryStep::AttachUnderReset => self.attach_under_reset().await,
-            RecoveryStep::ReflashKnownGood => match self.driver.control().await {
+            RecoveryStep::ReflashKnownGood => match self.control().await {
                 Ok(Control::Passed(words)) => Ok(words),
                 Ok(Control::Failed(words)) => Err(words),
                 Ok(Control::None) => Err("there is no known-good image".to_owned()),
@@ -107,12 +104,11 @@ impl DutRecovery<'_, '_> {
             },
             RecoveryStep::PowerCycle => self.cycle(None).await,
             RecoveryStep::LongPowerCycle => {
-                let off = self.driver.dut_spec.profile.recovery.long_off;
+                let off = self.dut.spec.profile.recovery.long_off;
                 self.cycle(Some(off)).await
             }
             RecoveryStep::HubCycle => {
-                let done =
-                    self.driver.environment.lab.cycle_hub(&self.driver.dut_spec.place.name).await?;
+                let done = self.dut.environment.lab.cycle_hub(self.dut.place()).await?;
                 self.comes_back().await;
                 Ok(done)
             }
@@ -123,7 +119,7 @@ impl DutRecovery<'_, '_> {
             RecoveryStep::FailOver => self.fail_over().await,
             RecoveryStep::OutOfService => {
                 let why = "no step of the ladder was proven to help";
-                self.driver.recorder.quarantine(&self.driver.dut_spec.place.name, why);
+                self.dut.recorder.quarantine(self.dut.place(), why);
                 Ok(format!("the place is out of service: {why}"))
             }
         }
@@ -142,26 +138,11 @@ impl DutRecovery<'_, '_> {
         if error.cause == Cause::PowerUnreachable {
             self.unanswered += 1;
         }
-        said(error)
+        chain(error)
     }
 
-    /// Binds the place under a number of its own.
     fn bind(&mut self, place: &Arc<Place>) -> Result<Bound, String> {
-        self.driver.number += 1;
-        let driver = &*self.driver;
-        let request = BindRequest {
-            number: driver.number,
-            profile: &driver.dut_spec.profile,
-            place,
-            factory: driver.dut_spec.factory,
-            dir: driver.live.dir(),
-            evidence: &driver.evidence(),
-            clock: Arc::new(driver.clock()),
-            events: Arc::clone(&driver.events) as Arc<dyn EventSink>,
-            image_sets: driver.environment.image_sets,
-            ledger: driver.ledger(),
-        };
-        Bound::bind(request).map_err(|error| words(&error))
+        self.dut.bind(place).map_err(|error: AttemptError| chain(&error))
     }
 
     /// Asks the board itself. One that hangs on an outlet answers only with power.
@@ -171,7 +152,7 @@ impl DutRecovery<'_, '_> {
     ) -> Result<Vec<CheckReport>, String> {
         self.power_answers()?;
         let mut bound = self.bind(place)?;
-        let outlet = self.driver.dut_spec.outlet.is_some();
+        let outlet = self.dut.spec.outlet.is_some();
         let powered = match bound.protocols.power.as_mut().filter(|_| outlet) {
             Some(power) => power.on().await,
             None => Ok(()),
@@ -187,14 +168,14 @@ impl DutRecovery<'_, '_> {
     }
 
     async fn reset(&mut self) -> Result<String, String> {
-        let place = Arc::clone(&self.driver.dut_spec.place);
+        let place = Arc::clone(&self.dut.spec.place);
         let mut bound = self.bind(&place)?;
         let done = async {
             // A board is reset by whoever holds it, so it is taken up first.
             let on = powered(&mut bound.protocols.power)?.on().await;
             on.map_err(|error| self.power_failed(&error))?;
             match &mut bound.protocols.reset {
-                Some(reset) => reset.reset().await.map_err(|e| said(&e)),
+                Some(reset) => reset.reset().await.map_err(|e| chain(&e)),
                 None => Err("this place has no reset".to_owned()),
             }
         };
@@ -206,7 +187,7 @@ impl DutRecovery<'_, '_> {
     }
 
     async fn attach_under_reset(&mut self) -> Result<String, String> {
-        let mut place = Place::clone(&self.driver.dut_spec.place);
+        let mut place = Place::clone(&self.dut.spec.place);
         let Some(probe) = &mut place.probe else {
             return Err("the place has no debug probe".to_owned());
         };
@@ -217,7 +198,7 @@ impl DutRecovery<'_, '_> {
     }
 
     async fn cycle(&mut self, off_time: Option<Duration>) -> Result<String, String> {
-        let place = Arc::clone(&self.driver.dut_spec.place);
+        let place = Arc::clone(&self.dut.spec.place);
         let mut bound = self.bind(&place)?;
         let done = match powered(&mut bound.protocols.power) {
             Ok(power) => power.cycle(off_time).await.map_err(|error| self.power_failed(&error)),
@@ -234,19 +215,18 @@ impl DutRecovery<'_, '_> {
 
     /// Returns how long it is waited for what passes by itself.
     fn wait_timeout(&self) -> Duration {
-        if self.driver.dut_spec.place.is_emulated() { HOST } else { BACK }
+        if self.dut.spec.place.is_emulated() { HOST } else { BACK }
     }
 
     /// Waits until what the place stands on is well and its board answers again, if that comes at
     /// all: the proof that follows tells.
     async fn comes_back(&mut self) {
-        let place = Arc::clone(&self.driver.dut_spec.place);
+        let place = Arc::clone(&self.dut.spec.place);
         let until = Instant::now() + self.wait_timeout();
         while Instant::now() < until {
             // What was silent has time now, and may answer again.
             self.unanswered = 0;
-            let mut host =
-                self.driver.environment.lab.host_checks(&self.driver.dut_spec.place.name);
+            let mut host = self.dut.environment.lab.host_checks(self.dut.place());
             if verdict_of(&examine(&mut host, CHECK).await).is_ok()
                 && self.examined(&place).await.is_ok_and(|seen| verdict_of(&seen).is_ok())
             {
@@ -258,23 +238,29 @@ impl DutRecovery<'_, '_> {
 
     /// Moves the run to the first equivalent place that is free.
     async fn fail_over(&mut self) -> Result<String, String> {
-        let driver = &mut *self.driver;
-        let here = driver.dut_spec.place.name.clone();
+        let dut = &mut *self.dut;
+        let here = dut.place().clone();
         let mut taken: Vec<String> = Vec::new();
-        for spare in driver.environment.spare.iter().filter(|dut_spec| dut_spec.place.name != here)
-        {
-            match driver.environment.lab.claim(&spare.place.name).await {
+        for spare in dut.environment.spare.iter().filter(|spare| spare.place.name != here) {
+            let there = &spare.place.name;
+            match dut.environment.lab.claim(there).await {
                 Ok(()) => {
-                    driver.dut_spec = spare.clone();
-                    let place: PlaceName = spare.place.name.clone();
-                    let noted = driver.live.note(|record| record.place = Some(place));
+                    dut.spec = spare.clone();
+                    let noted = dut.live.note(|record| record.place = Some(there.clone()));
                     noted.map_err(|error| chain(&error))?;
-                    return Ok(format!("the run moved from place {here} to {}", spare.place.name));
+                    return Ok(format!("the run moved from place {here} to {there}"));
                 }
                 Err(why) => taken.push(why),
             }
         }
         Err(format!("no equivalent place is free: {}", taken.join("; ")))
+    }
+
+    /// Runs the known-good image.
+    async fn control(&mut self) -> Result<Control, StoreError> {
+        let control = self.dut.control().await?;
+        self.vouched |= matches!(control, Control::Passed(_));
+        Ok(control)
     }
 
     /// Asks host, place and known-good image whether the rig works.
@@ -283,34 +269,31 @@ impl DutRecovery<'_, '_> {
         if let Err(why) = self.power_answers() {
             return proof(false, why);
         }
-        let mut reports = examine(
-            &mut self.driver.environment.lab.host_checks(&self.driver.dut_spec.place.name),
-            CHECK,
-        )
-        .await;
-        let place = Arc::clone(&self.driver.dut_spec.place);
+        let mut reports =
+            examine(&mut self.dut.environment.lab.host_checks(self.dut.place()), CHECK).await;
+        let place = Arc::clone(&self.dut.spec.place);
         match self.examined(&place).await {
             Ok(more) => reports.extend(more),
             Err(why) => return proof(false, why),
         }
         for report in &reports {
-            self.driver.events.emit(RunEvent::Health(report.clone()));
+            self.dut.events.emit(RunEvent::Health(report.clone()));
         }
         if self.recorded {
             let event = HealthEvent::Checked(reports.clone());
-            self.driver.recorder.note(&self.driver.dut_spec.place.name, &event);
+            self.dut.recorder.note(self.dut.place(), &event);
         }
         let mut found = match verdict_of(&reports) {
             Ok(found) => found,
             Err(why) => return proof(false, why),
         };
-        match self.driver.control().await {
+        match self.control().await {
             Ok(Control::Passed(words)) => {
-                self.driver.doubt(None);
+                self.dut.doubt(None);
                 found.push(words);
             }
             Ok(Control::Failed(words)) => {
-                self.driver.doubt(Some(1));
+                self.dut.doubt(Some(1));
                 return proof(false, words);
             }
             Ok(Control::Cancelled) => return proof(false, "somebody asked to stop".to_owned()),
@@ -336,4 +319,61 @@ pub(super) fn verdict_of(reports: &[CheckReport]) -> Result<Vec<String>, String>
     let names: Vec<&str> = reports.iter().map(|report| report.check.as_str()).collect();
     let passed = format!("{} passed", names.join(", "));
     Ok(if names.is_empty() { Vec::new() } else { vec![passed] })
+}
+
+impl Dut<'_> {
+    /// Recovers the rig after a failure, as far as its ladder goes.
+    pub(super) async fn recover(&mut self, cause: Cause) -> LadderOutcome {
+        let (spare, lab) = (self.environment.spare, self.environment.lab);
+        let (rungs, timeout) = rungs(&self.spec, spare, lab, None);
+        self.run_ladder(cause, &rungs, timeout).await
+    }
+
+    /// Runs a ladder and notes what it came to.
+    pub(super) async fn run_ladder(
+        &mut self,
+        cause: Cause,
+        rungs: &[Rung],
+        timeout: Duration,
+    ) -> LadderOutcome {
+        let (cancel, place) = (self.cancel.clone(), self.place().clone());
+        let mut steps = Steps::new(self, false);
+        let mut outcome = run_ladder(cause, rungs, timeout, &mut steps, &cancel).await;
+        outcome.vouched = steps.vouched;
+        // A place that the run had to leave was not recovered.
+        let recovered_by = outcome.recovered_by.filter(|_| *self.place() == place);
+        let here = LadderOutcome { recovered_by, ..outcome.clone() };
+        self.recorder.ladder_ended(&place, cause, &here);
+        outcome
+    }
+}
+
+/// Returns the ladder of a place as a run takes it, and how long that takes at most.
+///
+/// `spare` are the places that may stand in for it.
+pub(super) fn rungs(
+    spec: &DutSpec<'_>,
+    spare: &[DutSpec<'_>],
+    lab: &dyn LabServices,
+    from: Option<RecoveryStep>,
+) -> (Vec<Rung>, Duration) {
+    let emulated = spec.place.is_emulated();
+    let others = spare.iter().map(|spare| &spare.place.name);
+    let means = Means {
+        emulated,
+        probe: spec.place.has_probe(),
+        resets: spec.place.resets(),
+        outlet: spec.outlet,
+        known_good: emulated || spec.canary.is_some(),
+        hub: lab.hub_timeout(&spec.place.name),
+        equivalents: others.filter(|other| **other != spec.place.name).cloned().collect(),
+    };
+    let recovery = &spec.profile.recovery;
+    let mut rungs = ladder(recovery, &means);
+    if let Some(from) = from {
+        let start = rungs.iter().position(|rung| rung.step == from);
+        rungs.drain(..start.unwrap_or(0));
+    }
+    let timeout = ladder_timeout(&rungs, recovery.timeout);
+    (rungs, timeout)
 }

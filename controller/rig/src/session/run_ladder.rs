@@ -12,18 +12,18 @@ use crate::workflow::CancelToken;
 
 /// What a rig said when it was asked whether it works.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proof {
+pub(super) struct Proof {
     /// Whether it does.
-    pub ok: bool,
+    pub(super) ok: bool,
     /// What proves it, or what is still wrong; may quote devices.
-    pub detail: String,
+    pub(super) detail: String,
 }
 
 /// Takes the steps and asks for the proofs.
 ///
 /// Both futures are dropped when their time is over or somebody asks to stop; a step must
 /// leave nothing half done that its repetition would not put right.
-pub trait StepActions {
+pub(super) trait StepActions {
     /// Takes a step; says what was done, or why it failed.
     fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>>;
     /// Proves that the rig works after it.
@@ -37,15 +37,17 @@ pub trait StepActions {
 
 /// How a ladder ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LadderOutcome {
+pub(super) struct LadderOutcome {
     /// The step that recovered, if one did.
-    pub recovered_by: Option<RecoveryStep>,
+    pub(super) recovered_by: Option<RecoveryStep>,
     /// One line for people: what helped, or what is wrong at the end.
-    pub detail: String,
+    pub(super) detail: String,
     /// How long it took.
-    pub took: Duration,
+    pub(super) took: Duration,
+    /// Whether the known-good image passed meanwhile, here or as a step.
+    pub(super) vouched: bool,
     /// Whether somebody asked to stop.
-    pub cancelled: bool,
+    pub(super) cancelled: bool,
 }
 
 /// How long a proof may take, within the time of the whole ladder: a canary on a slow board.
@@ -53,7 +55,7 @@ const PROOF: Duration = Duration::from_secs(90);
 
 /// Returns how long a ladder takes at most: each step and its proof, or the time that a ladder
 /// is given.
-pub fn ladder_timeout(rungs: &[Rung], timeout: Duration) -> Duration {
+pub(super) fn ladder_timeout(rungs: &[Rung], timeout: Duration) -> Duration {
     let taken = rungs.iter().filter(|rung| rung.skip.is_none());
     let longest = taken.map(|rung| {
         let proof = if rung.step == RecoveryStep::OutOfService { Duration::ZERO } else { PROOF };
@@ -64,7 +66,7 @@ pub fn ladder_timeout(rungs: &[Rung], timeout: Duration) -> Duration {
 
 /// Runs until a step is proven to have recovered, the ladder or the time is at its end, or
 /// somebody asks to stop.
-pub async fn run_ladder(
+pub(super) async fn run_ladder(
     cause: Cause,
     rungs: &[Rung],
     timeout: Duration,
@@ -136,7 +138,7 @@ pub async fn run_ladder(
         took_ms: millis(took),
         detail: detail.clone(),
     });
-    LadderOutcome { recovered_by, detail, took, cancelled }
+    LadderOutcome { recovered_by, detail, took, vouched: false, cancelled }
 }
 
 /// A step that was taken.
@@ -176,7 +178,7 @@ mod tests {
     use jig_model::recovery::Recovery;
 
     use super::*;
-    use crate::recovery::{Means, ladder};
+    use crate::session::ladder::{Means, ladder};
 
     /// A rig that one step recoveries, of which some fail or hang.
     #[derive(Default)]

@@ -7,27 +7,27 @@ use jig_model::recovery::{Recovery, RecoveryStep, Rung};
 
 /// What a place can be recovered with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Means {
+pub(super) struct Means {
     /// Its board is emulated: made anew at each start, with nothing left of the one before.
-    pub emulated: bool,
+    pub(super) emulated: bool,
     /// A debug probe hangs on its board.
-    pub probe: bool,
+    pub(super) probe: bool,
     /// Something resets its board without taking its power.
-    pub resets: bool,
+    pub(super) resets: bool,
     /// How long what switches the board's power may take for a power cycle, if anything
     /// switches it.
-    pub outlet: Option<Duration>,
+    pub(super) outlet: Option<Duration>,
     /// The board may be given a known-good image.
-    pub known_good: bool,
+    pub(super) known_good: bool,
     /// The same of the hub it hangs on.
-    pub hub: Option<Duration>,
+    pub(super) hub: Option<Duration>,
     /// Other places with the same kind of board.
-    pub equivalents: Vec<PlaceName>,
+    pub(super) equivalents: Vec<PlaceName>,
 }
 
 /// Returns the ladder of a kind of board as it stands at a place: every step of it, and of
 /// those that are not taken, why.
-pub fn ladder(recovery: &Recovery, means: &Means) -> Vec<Rung> {
+pub(super) fn ladder(recovery: &Recovery, means: &Means) -> Vec<Rung> {
     let rung = |step: &RecoveryStep| Rung {
         step: *step,
         budget_ms: millis(budget(*step, recovery, means)),
@@ -53,7 +53,7 @@ const POWER: Duration = Duration::from_secs(60);
 
 /// How long the devices on a hub may take to be there again: the kernel gives a port that does
 /// not answer three tries of five seconds.
-pub const ENUMERATION: Duration = Duration::from_secs(15);
+pub(super) const ENUMERATION: Duration = Duration::from_secs(15);
 
 fn missing(step: RecoveryStep, means: &Means) -> Option<&'static str> {
     let unless = |has: bool, why: &'static str| (!has).then_some(why);

@@ -1,12 +1,55 @@
-//! What a run may use of the lab beside its own place.
+//! What a run happens on: its place, the lab around it, and who is told.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::PlaceName;
 use jig_model::profile::BoardProfile;
-use jig_model::protocol::{BoxFuture, DriverFactory, HealthCheck};
+use jig_model::protocol::{BoxFuture, DriverFactory, HealthCheck, Host, ProcessLedger};
 use jig_model::rig_file::{Canary, Place};
+use jig_model::{ConsoleName, PlaceName, RunEvent};
+
+use crate::console::ConsoleHandle;
+use crate::health::HealthStore;
+use crate::store::{Clock, Places, RunStore};
+
+/// Is told what happens in a run, as it happens. Must not block.
+pub trait Observer: Send + Sync {
+    /// The run has a directory now.
+    fn began(&self, run: &jig_model::RunId, dir: &Path);
+    /// An event was recorded.
+    fn event(&self, event: &RunEvent);
+    /// A console is being captured; its log can be followed.
+    fn console(&self, console: &ConsoleName, handle: &ConsoleHandle);
+}
+
+/// What runs happen on.
+#[derive(Clone)]
+pub struct RunEnvironment<'a> {
+    /// Where runs are kept.
+    pub store: &'a RunStore,
+    /// Binds the place.
+    pub factory: &'a dyn DriverFactory,
+    /// How long something of the lab may take to cycle the place's power, if anything switches
+    /// it.
+    pub outlet: Option<Duration>,
+    /// Other places with the same kind of board, to fail over to.
+    pub spare: &'a [DutSpec<'a>],
+    /// The rest of the lab.
+    pub lab: &'a dyn LabServices,
+    /// Where the health of places is kept.
+    pub health: Option<&'a HealthStore>,
+    /// What places keep between runs; known-good images are kept and found there.
+    pub places: Option<&'a Places>,
+    /// Makes the host that a run's commands run on.
+    pub host: &'a (dyn Fn(Arc<dyn ProcessLedger>) -> Box<dyn Host> + Sync),
+    /// Folder of the built image sets.
+    pub image_sets: &'a Path,
+    /// The program's version, for the record.
+    pub version: &'a str,
+    /// The clock of the run, if it is not the machine's.
+    pub clock: Option<Arc<dyn Clock>>,
+}
 
 /// A place that a run can be made on.
 #[derive(Clone)]
