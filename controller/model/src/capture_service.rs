@@ -1,21 +1,21 @@
-//! What is said at the door of the program that keeps consoles between runs.
+//! Messages between the capture service, which captures consoles between runs, and its clients.
 //!
 //! # Format
-//! A connection to its socket carries one request, and after it what the request is about. A
-//! message is one line of JSON of at most [`MOST_LINE`] bytes. Both ends are of one user and,
-//! within [`VERSION`], of any two builds: unknown fields are passed over, an unknown request
-//! is answered as refused.
+//! A connection carries one request and the messages that belong to it. A message is one line of
+//! JSON of at most [`MOST_LINE`] bytes. Both ends run as the same user. Builds with the same
+//! [`VERSION`] understand one another: unknown fields are ignored, and an unknown request is
+//! refused.
 //!
 //! A lent descriptor travels with the first byte of [`CaptureAnswer::Transport`]. The loan lasts as
-//! long as its connection; whoever gives the transport back in order says [`Returned`] first, so
-//! that an end without it means that bytes may have died with a process.
+//! long as its connection. A borrower that returns the transport in order sends [`Returned`] first;
+//! a connection that ends without it means that the borrower died and bytes may be missing.
 
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::LineControl;
 use crate::{ConsoleName, PlaceName};
 
-/// Version of what is said; part of each request.
+/// Version of the messages; part of each request.
 pub const VERSION: u32 = 1;
 
 /// Longest message in bytes, its line end included: a kilobyte of input is four of JSON.
@@ -24,41 +24,41 @@ pub const MOST_LINE: usize = 64 << 10;
 /// Most bytes of input in one message.
 pub const MOST_INPUT: usize = 4 << 10;
 
-/// A request.
+/// A request with its sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureCall {
-    /// [`VERSION`] of whoever asks.
+    /// [`VERSION`] of the sender.
     pub version: u32,
-    /// Who asks, for people: `jig run -b bench-1`. Hostile text.
+    /// Name of the sender, for messages: `jig run -b bench-1`. Untrusted text.
     pub by: String,
-    /// What is asked for.
+    /// The request.
     pub ask: CaptureRequest,
 }
 
-/// What is asked for.
+/// A request to the capture service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaptureRequest {
-    /// A transport, until the connection ends. Answered when the transport is there.
+    /// Borrow a transport until the connection ends. Answered once the transport is present.
     Transport {
         /// The place.
         place: PlaceName,
         /// The console.
         console: ConsoleName,
     },
-    /// To close every transport to a serial port, until the connection ends: another program has to
-    /// open it.
-    LetGo {
-        /// The path of its device, as the rig file has it.
+    /// Close every transport to a serial port until the connection ends, so that another program
+    /// can open it.
+    Release {
+        /// Path of the device, as in the rig file.
         tty: String,
     },
-    /// The right to send on a console, until the connection ends. Then follow [`WriterOrder`]s.
+    /// Get the right to send on a console until the connection ends. [`WriterOrder`]s follow.
     InputWriter {
         /// The place.
         place: PlaceName,
         /// The console.
         console: ConsoleName,
-        /// Take it from whoever has it.
+        /// Whether to take it from its holder.
         take: bool,
     },
     /// To end whatever the capture service does with an idle place: somebody waits for it. Answered
@@ -67,114 +67,114 @@ pub enum CaptureRequest {
         /// The place.
         place: PlaceName,
     },
-    /// What is kept.
+    /// List the captured consoles.
     Status,
 }
 
-/// An answer.
+/// Answer of the capture service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaptureAnswer {
-    /// The transport; its descriptor comes along.
+    /// The transport is lent; the message carries its descriptor.
     Transport(LoanPosition),
-    /// It is so.
+    /// The request was carried out.
     Done,
-    /// What is kept.
+    /// The captured consoles.
     Status(Vec<CaptureStatus>),
     /// The capture service has nothing to do with it: open it yourself.
     NotCaptured,
-    /// No, for this reason.
+    /// The request is refused, for this reason.
     Refused(String),
 }
 
-/// What there is to know of a lent transport.
+/// Position of the service's log when a transport was lent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoanPosition {
     /// The file of the capture service's log that was being written, by its number.
     pub file: u64,
-    /// The length of that file: what the transport carries from now on is not in it.
+    /// Length of that file in bytes; later bytes of the transport are not in it.
     pub offset: u64,
 }
 
-/// Said before a transport is given back.
+/// Sent by a borrower before it returns a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Returned {
-    /// How many bytes were read of it.
+    /// Number of bytes read from it.
     pub read: u64,
 }
 
-/// What whoever has the writer wants. Each is answered by a [`WriterEvent`] before the next.
+/// Order of the holder of the right to send. Each is answered by a [`WriterEvent`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriterOrder {
     /// Send bytes, at most [`MOST_INPUT`].
     Send(Vec<u8>),
-    /// Do something to the line.
+    /// Send a break or set a modem line.
     Line(LineControl),
 }
 
-/// What whoever has the writer is told.
+/// Message to the holder of the right to send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriterEvent {
     /// The order was carried out.
     Done,
-    /// The order was not, or not wholly, carried out.
+    /// The order failed, or was carried out in part.
     Failed(String),
-    /// Somebody else has the writer now; nothing follows.
+    /// The named user has taken over input; no message follows.
     Taken(String),
 }
 
-/// Where a kept console stands.
+/// Status of a captured console.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureStatus {
     /// The place.
     pub place: PlaceName,
     /// The console.
     pub console: ConsoleName,
-    /// The path or address that its transport ends at.
+    /// Path or address of its endpoint.
     pub end: String,
-    /// What is done with the transport.
+    /// State of its transport.
     #[serde(flatten)]
     pub state: CaptureState,
-    /// The newest file of the log, by its number; 0 before the first.
+    /// Number of the newest log file; 0 before the first.
     pub file: u64,
-    /// Who may send on it, if anybody has asked to.
+    /// Holder of the right to send, if any.
     pub writer: Option<String>,
 }
 
-/// What is done with a transport.
+/// State of a captured console's transport.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum CaptureState {
-    /// It is not there yet.
+    /// It cannot be opened yet.
     Waiting {
         /// Why, in the system's words.
         why: String,
     },
-    /// It is read, and what it carries is kept.
+    /// It is read, and its bytes are logged.
     Captured,
-    /// Its other end has gone, and is waited for.
+    /// Its other end is lost; the service waits for its return.
     Away {
         /// What was seen.
         why: String,
     },
-    /// A run has it.
+    /// It is lent to a run.
     Lent {
-        /// Who.
+        /// Name of the borrower.
         by: String,
     },
     /// It is closed for another program.
-    LetGo {
-        /// For whom.
+    Released {
+        /// Name of that program.
         by: String,
     },
-    /// It has gone for good.
+    /// It has ended for good.
     Gone {
         /// What was seen.
         why: String,
     },
-    /// It is there, but nothing can be written.
+    /// It is open, but its log cannot be written.
     Unwritten {
         /// Why, in the system's words.
         why: String,

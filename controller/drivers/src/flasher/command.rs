@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use super::arguments::{Fill, arguments};
 use super::output::{Judge, Output};
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
-use crate::serial::capture_service::let_go;
+use crate::serial::capture_service::release_port;
 
 /// How long a flasher may take to end after it was asked to: enough to let go of a probe in
 /// order, so that the next one can attach.
@@ -97,7 +97,7 @@ impl CommandFlasher {
         let log = open_log(&path).map_err(|error| unwritten(&path, error))?;
         let mut output = Output::new(judge, log);
         let _closed = match &self.kept {
-            Some((client, port)) => let_go(client, port).await.map_err(|error| {
+            Some((client, port)) => release_port(client, port).await.map_err(|error| {
                 DriverError::new(Cause::DeployFailed, format!("get {port} for {}", self.program()))
                     .with_source(error)
             })?,

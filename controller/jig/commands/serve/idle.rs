@@ -1,7 +1,7 @@
-//! Looking after idle places on a timer: are they well, and may those out of service return?
+//! Checks idle places on a timer, and proves places that are out of service.
 //!
-//! Each look and each proof is made by a worker process ([`Worker`]): what hangs or crashes
-//! there ends that one, and never the service.
+//! Each check and each proof runs in a worker process ([`Worker`]): a hang or a crash ends that
+//! process and never the service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,12 +21,11 @@ use super::worker::Worker;
 use crate::args::Common;
 use crate::failure::chain;
 
-/// How often it is looked whose turn it is: as often as a profile may want it.
+/// Interval at which due places are looked for: the shortest one that a profile may set.
 const TURN: Duration = Duration::from_secs(10);
 
-/// Looks after idle places again and again, each as often as its profile says or all of them
-/// `every` so often, until told to stop. A look under way is dropped then; a known-good image
-/// that runs is waited for.
+/// Checks idle places until stopped, at the interval of their profiles or at `every`. A check under
+/// way is dropped at the stop; a running known-good image is waited for.
 pub(super) async fn rounds(
     common: &Common,
     requests: &Requests,
@@ -43,9 +42,9 @@ pub(super) async fn rounds(
             () = stop.cancelled() => return,
             _ = retries.tick() => {}
         }
-        // Read anew: the rig may be another one by now, or broken, which is said elsewhere.
+        // Read again, because the rig file may have changed; its errors are reported elsewhere.
         let Ok(catalogue) = Catalogue::load(&common.lab()) else { continue };
-        // Emulated boards are made anew for each run, and started for nobody.
+        // Emulated boards exist only during a run.
         let real = catalogue.rig.places.iter().filter(|at| !at.is_emulated());
         let names: Vec<PlaceName> = match every {
             Some(_) => real.map(|place| place.name.clone()).collect(),
@@ -68,19 +67,19 @@ pub(super) async fn rounds(
     }
 }
 
-/// Says how often a place is to be looked at.
+/// Returns the interval of a place's checks.
 fn paced(catalogue: &Catalogue, place: &Place) -> Option<(PlaceName, Duration)> {
     let profile = catalogue.profiles.get(&place.board)?;
     Some((place.name.clone(), profile.health.interval))
 }
 
-/// Since when each place waits for a look.
+/// Since when each place has waited for a check.
 #[derive(Default)]
 struct Waiting(BTreeMap<PlaceName, Instant>);
 
 impl Waiting {
-    /// Returns the places whose turn it is now, and has them wait anew; forgets those that are
-    /// not named any more. A new one waits first, as it does when the capture service starts.
+    /// Returns the places that are due and restarts their interval; forgets places that are no
+    /// longer listed. A new place waits a whole interval first, as at the start of the service.
     fn due(
         &mut self,
         now: Instant,
@@ -98,7 +97,7 @@ impl Waiting {
     }
 }
 
-/// Has the checks of a place run.
+/// Runs the checks of a place.
 struct Look<'c>(&'c Common);
 
 impl IdleCheck for Look<'_> {
@@ -109,7 +108,7 @@ impl IdleCheck for Look<'_> {
                 Some(WorkerLine::Reply(Reply::Checked(seen))) => {
                     tracing::info!(%place, state = seen.state, "looked at");
                 }
-                // Also one that is in use, or that a run waits for.
+                // This includes a place in use, and one that a run waits for.
                 Some(WorkerLine::Refused(why)) => {
                     tracing::debug!(%place, why = why.message, "an idle place was not looked at");
                 }
@@ -129,8 +128,8 @@ fn needs_proof(catalogue: &Catalogue, name: &PlaceName) -> bool {
     place.canary.is_some() && state.is_ok_and(|now| now.state == HealthState::Quarantined)
 }
 
-/// Boots the known-good image of a place that is out of service: enough passes bring it back.
-/// Nobody waits for such a place, as runs are refused there.
+/// Boots the known-good image of a place that is out of service; enough passes in a row return it
+/// to service. No run waits for such a place, because runs are refused there.
 async fn prove(common: &Common, place: PlaceName, stop: &CancelToken) {
     let extent = RecoverExtent::Prove;
     let command = Command::Recover(RecoverCommand { place: place.clone(), extent });
@@ -145,8 +144,8 @@ async fn prove(common: &Common, place: PlaceName, stop: &CancelToken) {
     }
 }
 
-/// Has a worker carry out a command, and returns its last word; asks it to end once `stop` is
-/// cancelled.
+/// Carries out a command in a worker process and returns its reply; asks the worker to end when
+/// `stop` is cancelled.
 async fn carry_out(common: &Common, command: &Command, stop: &CancelToken) -> Option<WorkerLine> {
     let mut worker = match Worker::start(common, command) {
         Ok(worker) => worker,
@@ -181,7 +180,7 @@ mod tests {
         assert_eq!(due(10, &both), ["often"]);
         assert!(due(19, &both).is_empty());
         assert_eq!(due(300, &both), ["often", "seldom"]);
-        // One that was away waits like a new one.
+        // A place that was absent waits like a new one.
         assert!(due(600, &both[..1]) == ["often"]);
         assert_eq!(due(900, &both), ["often"]);
         assert_eq!(due(1200, &both), ["often", "seldom"]);

@@ -1,12 +1,12 @@
-//! `jig serve`: keeps the consoles of the rig's places between runs.
+//! `jig serve`: captures the consoles of the rig's places between runs.
 //!
 //! # Design
-//! *The rig file is looked at each second*, and on SIGHUP. A watch by inotify would miss
-//! drop-ins in a folder that is not there yet, files that an editor replaces and network file
-//! systems, and need the same look anyway; a few `stat` a second cost nothing.
+//! *The rig file is checked each second and on SIGHUP.* inotify would miss drop-ins in a folder
+//! that does not exist yet, files that an editor replaces, and network file systems. A few `stat`
+//! calls per second cost nothing that can be measured.
 //!
-//! *A rig file that is broken changes nothing*: what was kept is kept on, and what is wrong
-//! is said once.
+//! *A broken rig file changes nothing*: the consoles of the last valid file stay captured, and the
+//! error is reported once.
 
 mod idle;
 mod notify;
@@ -40,23 +40,24 @@ use crate::args::{Common, ServeArgs};
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
 
-/// How often the rig file is looked at.
+/// Interval of the checks of the rig file.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long a port's server may take to answer; it is asked again after that.
+/// Time limit for the answer of a port's server; it is asked again afterwards.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long the return of a port is waited for: a place without its board is no reason to end.
+/// How long to wait for the return of a port: without limit in practice, because a place without
+/// its board is no reason to stop.
 const EVER: Duration = Duration::from_secs(365 * 86_400);
 
-/// How long a proof under way may take to end: to take the power of its board away.
+/// Time limit for a proof under way to end, which includes switching its board off.
 const LAST_ROUND: Duration = Duration::from_secs(30);
 
-/// Most callers at once: each is a run or a console of this user.
+/// Maximum number of clients; each is a run or a console of this user.
 const MOST_CALLERS: usize = 256;
 
-/// Keeps consoles until interrupted. Standard output has a line for each thing that happens;
-/// with `--json` an object: `{"event":"console","at","place","console","end","state",...}`,
+/// Captures consoles until interrupted. Standard output has one line per event; with `--json` one
+/// object: `{"event":"console","at","place","console","end","state",...}`,
 /// `{"event":"ready","at","socket","consoles"}`, `{"event":"reloaded","at","began","changed",
 /// "ended"}` or `{"event":"rig_refused","at","error"}`.
 pub(crate) fn serve(common: &Common, args: ServeArgs) -> Result<u8, Failure> {
@@ -66,7 +67,7 @@ pub(crate) fn serve(common: &Common, args: ServeArgs) -> Result<u8, Failure> {
         let words = escape(chain(&error).as_bytes());
         Failure::new(error.fault(), words).help("one is enough: it takes up changes by itself")
     })?;
-    // One that what is kept can hold as well.
+    // The captured consoles share it.
     let screen = Arc::new(Screen::new(common));
     let runtime = runtime()?;
     let outcome = runtime.block_on(keep(common, args, catalogue, Arc::clone(&screen)));
@@ -147,11 +148,11 @@ async fn keep(
         }
     }
     notify::tell("STOPPING=1");
-    // Whoever comes now opens the port itself, as soon as it is free.
+    // From here on runs open the ports themselves.
     drop(door);
     stop.cancel();
     let ended = async {
-        // One that tests a board brings that to its end, which this signal has asked it for.
+        // A proof under way ends in order; the signal has reached its worker.
         let _ = timeout(LAST_ROUND, rounds).await;
         service.close().await;
     };
@@ -162,7 +163,7 @@ async fn keep(
     }
 }
 
-/// Takes up what has changed in the rig file, if anything has.
+/// Applies changes of the rig file, if any.
 async fn reload(
     common: &Common,
     screen: &Screen,
@@ -241,7 +242,7 @@ impl OpenTransport for Ports {
     }
 }
 
-/// Shows where a console stands now.
+/// Prints the status of a console.
 fn show(screen: &Screen, status: &CaptureStatus) {
     if screen.json() {
         let mut event = serde_json::to_value(status).unwrap_or_default();
@@ -256,14 +257,14 @@ fn show(screen: &Screen, status: &CaptureStatus) {
     screen.out(&escape(words.as_bytes()));
 }
 
-/// Says in words what is done with a console; may hold any text.
+/// Describes the state of a console; may contain any text.
 pub(super) fn state_words(state: &CaptureState) -> String {
     match state {
         CaptureState::Waiting { why } => format!("not there yet: {why}"),
         CaptureState::Captured => "captured".to_owned(),
         CaptureState::Away { why } => format!("gone for now: {why}"),
         CaptureState::Lent { by } => format!("lent to {by}"),
-        CaptureState::LetGo { by } => format!("closed for {by}"),
+        CaptureState::Released { by } => format!("closed for {by}"),
         CaptureState::Gone { why } => format!("gone until the next SIGHUP: {why}"),
         CaptureState::Unwritten { why } => format!("not kept, its log cannot be written: {why}"),
     }

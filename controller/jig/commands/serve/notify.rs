@@ -1,10 +1,10 @@
-//! Telling a service manager how far this service is (sd_notify(3)).
+//! Status messages to a service manager (sd_notify(3)).
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Says it, where somebody has asked to be told. Nobody depends on it.
+/// Sends a status if a service manager has asked for it. Errors are ignored.
 pub(super) fn tell(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else {
         return;

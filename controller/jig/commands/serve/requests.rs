@@ -1,4 +1,4 @@
-//! Doing what callers ask for.
+//! Carries out the requests of clients.
 
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
@@ -12,20 +12,20 @@ use jig_model::capture_service::{
 use jig_model::rig_file::Endpoint;
 use jig_model::{ConsoleName, PlaceName};
 use jig_rig::capture_service::{
-    CaptureHandle, CaptureService, IdleRounds, InputWriter, Lent, Refusal,
+    CaptureHandle, CaptureService, IdleRounds, InputWriter, Loan, Refusal,
 };
 use tokio::time::timeout;
 
-/// How long a caller may take to say what it wants.
+/// Time limit for a client to send its request.
 const REQUEST: Duration = Duration::from_secs(10);
 
-/// How much is kept of what a caller says it is.
+/// Longest client name that is kept, in characters.
 const MOST_BY: usize = 200;
 
-/// What callers may ask of.
+/// State that requests act on.
 pub(super) struct Requests {
     consoles: RwLock<Vec<Console>>,
-    /// Looks at idle places.
+    /// Checks of idle places.
     pub(super) idle: IdleRounds,
 }
 
@@ -38,12 +38,12 @@ struct Console {
 }
 
 impl Requests {
-    /// Begins with no console.
+    /// Starts without consoles.
     pub(super) fn new(idle: IdleRounds) -> Self {
         Self { consoles: RwLock::default(), idle }
     }
 
-    /// Takes up what is kept now.
+    /// Replaces the list of captured consoles.
     pub(super) fn set(&self, service: &CaptureService) {
         let all = service.all().map(|(spec, handle)| Console {
             place: spec.place.clone(),
@@ -64,7 +64,7 @@ impl Requests {
         found.map(|console| console.handle)
     }
 
-    /// Serves one caller until it has what it wants, or has gone.
+    /// Serves one client until its request is done or it has disconnected.
     pub(super) async fn serve(self: std::sync::Arc<Self>, mut caller: Caller) {
         let request = match timeout(REQUEST, caller.request()).await {
             Ok(Ok(Some(request))) => request,
@@ -86,13 +86,13 @@ impl Requests {
             Some(pid) => format!("{by} (pid {pid})"),
             None => by,
         };
-        // Whoever has gone meanwhile is told nothing.
+        // The client may have disconnected.
         match request.ask {
             CaptureRequest::Transport { place, console } => match self.find(&place, &console) {
                 Some(kept) => lend(caller, &kept, by).await,
                 None => drop(caller.answer(&CaptureAnswer::NotCaptured, None).await),
             },
-            CaptureRequest::LetGo { tty } => self.let_go(caller, &tty, &by).await,
+            CaptureRequest::Release { tty } => self.release_port(caller, &tty, &by).await,
             CaptureRequest::InputWriter { place, console, take } => {
                 match self.find(&place, &console) {
                     Some(kept) => write(caller, &kept, by, take).await,
@@ -114,15 +114,15 @@ impl Requests {
         }
     }
 
-    /// Has every transport to a port closed until the caller is done.
-    async fn let_go(&self, mut caller: Caller, tty: &str, by: &str) {
-        // Links that name one device by its place and by its number are one port.
+    /// Closes every transport to a port until the client is done.
+    async fn release_port(&self, mut caller: Caller, tty: &str, by: &str) {
+        // Several links in /dev/serial may name one port.
         let real = |path: &str| std::fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
         let wanted = real(tty);
         let mut held = Vec::new();
         for console in self.consoles() {
             if matches!(&console.end, Endpoint::Tty(path) if path == tty || real(path) == wanted) {
-                match console.handle.let_go(by.to_owned()).await {
+                match console.handle.release_port(by.to_owned()).await {
                     Ok(guard) => held.push(guard),
                     Err(refusal) => {
                         drop(caller.answer(&refused(&refusal), None).await);
@@ -145,17 +145,17 @@ fn refused(refusal: &Refusal) -> CaptureAnswer {
 async fn lend(mut caller: Caller, kept: &CaptureHandle, by: String) {
     let lent = tokio::select! {
         lent = kept.lend(by) => lent,
-        // It has gone, or says what nobody has asked it.
+        // The client has disconnected, or sent a message out of order.
         _ = caller.next::<Returned>() => return,
     };
-    let Lent { end, file, offset, back } = match lent {
+    let Loan { end, file, offset, back } = match lent {
         Ok(lent) => lent,
         Err(refusal) => return drop(caller.answer(&refused(&refusal), None).await),
     };
     let told =
         caller.answer(&CaptureAnswer::Transport(LoanPosition { file, offset }), Some(&end)).await;
     drop(end);
-    // Dropped, it says that nobody knows what was read.
+    // Dropping it reports that the number of bytes read is unknown.
     if told.is_ok()
         && let Ok(Some(returned)) = caller.next::<Returned>().await
     {
@@ -189,7 +189,7 @@ async fn write(mut caller: Caller, kept: &CaptureHandle, by: String, take: bool)
     }
 }
 
-/// Does what the writer is told to; nothing where the caller has gone meanwhile.
+/// Carries out an order of the writer; none if the client has disconnected.
 async fn carry_out(
     writer: &mut InputWriter,
     caller: &mut Caller,
@@ -208,7 +208,7 @@ async fn carry_out(
             Err(refusal) => WriterEvent::Failed(refusal.to_string()),
         }),
         by = writer.taken() => Some(WriterEvent::Taken(by)),
-        // The next order comes after this one's answer, so this is its end.
+        // A client sends its next order after this answer, so here it has disconnected.
         _ = caller.next::<WriterOrder>() => None,
     }
 }

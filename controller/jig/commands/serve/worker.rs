@@ -1,4 +1,4 @@
-//! A worker process, as the service that starts it sees it.
+//! Handle to a worker process.
 
 use jig_drivers::process::{DetachedEvent, DetachedProcess, DetachedRequest, Ending, SpawnError};
 use jig_model::command::{Command, LineError, MOST_LINE, WorkerLine, to_line};
@@ -6,10 +6,10 @@ use jig_model::command::{Command, LineError, MOST_LINE, WorkerLine, to_line};
 use crate::args::Common;
 use crate::failure::chain;
 
-/// Says why a worker could not be started.
+/// Reason why a worker could not be started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkerError {
-    /// The command cannot be written down.
+    /// The command cannot be serialised.
     #[error("write the command down")]
     Command(#[from] LineError),
     /// The process cannot be started.
@@ -17,15 +17,15 @@ pub(super) enum WorkerError {
     Spawn(#[from] SpawnError),
 }
 
-/// A process that carries out one command. It is asked to end when this is dropped, and
-/// finishes in order if this process dies.
+/// A process that carries out one command. Dropping the handle asks it to end; if this process
+/// dies, it finishes in order.
 pub(super) struct Worker {
     process: DetachedProcess,
     last: Option<WorkerLine>,
 }
 
 impl Worker {
-    /// Starts one.
+    /// Starts a worker.
     pub(super) fn start(common: &Common, command: &Command) -> Result<Self, WorkerError> {
         let mut input = to_line(command)?.into_bytes();
         input.push(b'\n');
@@ -41,7 +41,7 @@ impl Worker {
         self.process.terminate();
     }
 
-    /// Waits for its end, and returns its reply or refusal; nothing where it crashed. Cancel-safe.
+    /// Waits for its end and returns its reply or refusal; none if it crashed. Cancel-safe.
     pub(super) async fn last_word(&mut self) -> Option<WorkerLine> {
         while let Some(event) = self.process.next().await {
             match event {

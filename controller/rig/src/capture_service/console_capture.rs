@@ -1,4 +1,4 @@
-//! The actor of one kept console: opens its transport, writes its log, and does what is asked.
+//! The actor of one captured console: opens its transport, writes its log, carries out requests.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -16,11 +16,11 @@ use super::orders::{CaptureSpec, LoanRequest, OpenTransport, Order, ReleaseReque
 use super::relay::GivenBack;
 use crate::console::{Clock, Console, ConsoleHandle, GapReason, LogState, TransportEnd};
 
-/// How long after a port or a file could not be opened it is tried again: soon enough for
-/// whoever has just freed it, and a try costs next to nothing.
+/// Pause before a port or file that could not be opened is tried again. A try costs one system
+/// call, so a freed port is picked up within a second.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Tells whoever shows it that a console stands elsewhere now.
+/// Called when the status of a console has changed.
 pub(super) type Tell = Arc<dyn Fn(&CaptureStatus) + Send + Sync>;
 
 /// The log that is being written.
@@ -28,11 +28,11 @@ pub(super) struct Log {
     pub(super) console: Console,
     pub(super) number: u64,
     began: Instant,
-    /// How many transports it was given.
+    /// Number of transports attached to this log so far.
     transports: u32,
 }
 
-/// Who may send.
+/// Holder of the right to send.
 pub(super) struct CurrentWriter {
     pub(super) id: u64,
     pub(super) by: String,
@@ -46,40 +46,40 @@ pub(super) struct ConsoleCapture {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) tell: Tell,
     pub(super) inbox: mpsc::Receiver<Order>,
-    /// What writers send by. Weak, so that the inbox ends with its last handle.
+    /// Sender for new writers. Weak, so that the inbox closes with its last handle.
     pub(super) orders: mpsc::WeakSender<Order>,
     pub(super) status: watch::Sender<CaptureStatus>,
     pub(super) lends: VecDeque<LoanRequest>,
-    pub(super) let_gos: VecDeque<ReleaseRequest>,
+    pub(super) releases: VecDeque<ReleaseRequest>,
     pub(super) changed: Option<CaptureSpec>,
     pub(super) again: bool,
     pub(super) stopping: bool,
     pub(super) log: Option<Log>,
-    /// Bytes may be missing before the next transport.
+    /// Whether bytes may be missing before the next transport.
     pub(super) missed: bool,
     pub(super) writer: Option<CurrentWriter>,
     pub(super) writers: u64,
-    /// What writers are doing; each waits for its own, so they are few.
-    pub(super) strokes: JoinSet<()>,
-    /// When a log that cannot be written is given up for a new one.
+    /// Writes under way; each writer has one in flight.
+    pub(super) writes: JoinSet<()>,
+    /// When a log that cannot be written is replaced by a new one.
     pub(super) fresh_at: Option<Instant>,
 }
 
-/// Why a transport is looked after no longer.
-enum Turn {
+/// Reason why watching a transport ended.
+enum Interruption {
     Stop,
-    /// The transport has ended for good, in these words.
+    /// The transport has ended for good; the system's words.
     Ended(String),
-    /// It is to be closed and opened anew.
+    /// The transport is to be closed and opened again.
     Close,
     NextFile,
     Lend(LoanRequest),
 }
 
 impl ConsoleCapture {
-    /// Keeps the console until it is told to stop, or nobody can tell it anything any more.
+    /// Captures the console until it is stopped or its last handle is dropped.
     pub(super) async fn run(mut self) {
-        // What an earlier capture service's log ends with is not what comes first now.
+        // Bytes between the end of an earlier service and now are missing.
         self.missed = self.folder.files().is_ok_and(|files| !files.is_empty());
         while let Some(transport) = self.obtain().await {
             if !self.capture(transport).await {
@@ -94,7 +94,7 @@ impl ConsoleCapture {
         }
     }
 
-    /// Says where it stands, where that is new.
+    /// Publishes the status if it has changed.
     pub(super) fn show(&self, state: CaptureState) {
         let (file, writer) = (self.log.as_ref().map(|log| log.number), self.writer.as_ref());
         let end = self.spec.transport.end.address();
@@ -111,7 +111,7 @@ impl ConsoleCapture {
         }
     }
 
-    /// Opens the transport, however long that takes; nothing when told to stop.
+    /// Opens the transport, without a time limit; returns none when stopped.
     async fn obtain(&mut self) -> Option<Box<dyn Transport>> {
         let mut opening = None;
         loop {
@@ -122,10 +122,10 @@ impl ConsoleCapture {
             if take(&mut self.again) {
                 opening = None;
             }
-            if !self.let_gos.is_empty() {
-                // Whoever opens it meanwhile is not to meet this one.
+            if !self.releases.is_empty() {
+                // The other program must not find the port open.
                 opening = None;
-                self.let_go().await;
+                self.release_port().await;
             }
             if self.stopping {
                 return None;
@@ -149,14 +149,14 @@ impl ConsoleCapture {
         }
     }
 
-    /// Keeps closed what another program needs, until all who asked are done.
-    async fn let_go(&mut self) {
-        while let Some(ReleaseRequest { by, reply, mut until }) = self.let_gos.pop_front() {
+    /// Keeps the port closed until each program that requested it is done.
+    async fn release_port(&mut self) {
+        while let Some(ReleaseRequest { by, reply, mut until }) = self.releases.pop_front() {
             if reply.send(Ok(())).is_err() {
                 continue;
             }
             self.missed = true;
-            self.show(CaptureState::LetGo { by });
+            self.show(CaptureState::Released { by });
             loop {
                 tokio::select! {
                     biased;
@@ -170,7 +170,7 @@ impl ConsoleCapture {
         }
     }
 
-    /// Captures a transport until it is to be opened anew; tells whether it is.
+    /// Captures a transport until it ends. Returns whether to open it again.
     async fn capture(&mut self, transport: Box<dyn Transport>) -> bool {
         let mut given = Some(GivenBack::whole(transport));
         loop {
@@ -179,27 +179,27 @@ impl ConsoleCapture {
                 if take(&mut self.missed) || missing {
                     let _ = handle.gap(None, GapReason::Transport);
                 }
-                // It has room for controls, and it is not closed.
+                // The log was just started, so it accepts controls.
                 let _ = handle.resume(transport, first, event);
                 if let Some(log) = &mut self.log {
                     log.transports += 1;
                 }
             }
             match self.watch(&handle).await {
-                Turn::Stop => return false,
-                Turn::Ended(why) => {
+                Interruption::Stop => return false,
+                Interruption::Ended(why) => {
                     self.missed = true;
                     self.show(CaptureState::Gone { why });
                     return self.rest().await;
                 }
-                Turn::Close => {
+                Interruption::Close => {
                     drop(handle.release().await);
                     self.missed = true;
-                    self.drop_writer("nobody: the transport is closed");
+                    self.drop_writer("another program, for which the transport is closed");
                     return true;
                 }
-                Turn::NextFile => given = self.next_file(&handle).await,
-                Turn::Lend(ask) => {
+                Interruption::NextFile => given = self.next_file(&handle).await,
+                Interruption::Lend(ask) => {
                     given = self.lend(&handle, ask).await;
                     if self.stopping {
                         return false;
@@ -209,13 +209,13 @@ impl ConsoleCapture {
         }
     }
 
-    /// Waits until a transport that has gone for good may be tried again; tells whether it may.
+    /// Waits until a transport that ended for good may be tried again. Returns whether it may.
     async fn rest(&mut self) -> bool {
         loop {
             if self.stopping {
                 return false;
             }
-            if take(&mut self.again) || self.changed.is_some() || !self.let_gos.is_empty() {
+            if take(&mut self.again) || self.changed.is_some() || !self.releases.is_empty() {
                 return true;
             }
             let gone = self.status.borrow().state.clone();
@@ -229,7 +229,7 @@ impl ConsoleCapture {
         }
     }
 
-    /// Makes sure that there is a log; nothing when told to stop.
+    /// Returns a handle to the log, starting one if necessary; none when stopped.
     async fn ready(&mut self) -> Option<ConsoleHandle> {
         loop {
             if let Some(log) = &self.log {
@@ -252,7 +252,7 @@ impl ConsoleCapture {
         }
     }
 
-    /// Begins the next file, and removes those that are too many.
+    /// Starts the next file and removes the files that exceed the limits.
     fn begin(&self) -> Result<Log, String> {
         let file = self.folder.next().map_err(|error| jig_model::chain(&error))?;
         let console = Console::start(&file.paths, Arc::clone(&self.clock));
@@ -263,7 +263,7 @@ impl ConsoleCapture {
         Ok(Log { console, number: file.number, began: Instant::now(), transports: 0 })
     }
 
-    /// Goes on in a new file; returns the transport, unless all stays as it is.
+    /// Continues in a new file. Returns the transport, or none if the old file stays in use.
     async fn next_file(&mut self, handle: &ConsoleHandle) -> Option<GivenBack> {
         self.fresh_at = Some(Instant::now() + RETRY);
         let log = match self.begin() {
@@ -275,7 +275,7 @@ impl ConsoleCapture {
         };
         let transport = handle.release().await.ok().flatten();
         if let Some(old) = self.log.replace(log) {
-            // It is made durable in the background: the transport waits meanwhile.
+            // The old file is synced in the background, because the transport waits here.
             let (state, _) = old.console.end().await;
             if state.error.is_some()
                 && let Some(log) = &self.log
@@ -286,7 +286,7 @@ impl ConsoleCapture {
         self.fresh_at = None;
         match transport {
             Some(transport) => Some(GivenBack::whole(transport)),
-            // It ended at that very moment, and is opened anew.
+            // The transport ended at this moment, and is opened again.
             None => {
                 self.again = true;
                 None
@@ -294,46 +294,46 @@ impl ConsoleCapture {
         }
     }
 
-    /// Looks after a transport until something is to be done with it.
-    async fn watch(&mut self, handle: &ConsoleHandle) -> Turn {
+    /// Watches a transport until the actor has to act on it.
+    async fn watch(&mut self, handle: &ConsoleHandle) -> Interruption {
         let mut state = handle.state();
         loop {
             if self.stopping {
-                return Turn::Stop;
+                return Interruption::Stop;
             }
             if let Some(spec) = self.changed.take_if(|spec| spec.limits_only(&self.spec)) {
                 self.spec = spec;
             }
-            if self.changed.is_some() || !self.let_gos.is_empty() {
-                return Turn::Close;
+            if self.changed.is_some() || !self.releases.is_empty() {
+                return Interruption::Close;
             }
-            let Some(log) = &self.log else { return Turn::Stop };
+            let Some(log) = &self.log else { return Interruption::Stop };
             let (transports, began) = (log.transports, log.began);
             let now = state.borrow_and_update().clone();
             let settled = now.transports >= transports;
             if transports == 0 || (settled && !now.attached) {
                 if take(&mut self.again) {
-                    return Turn::Close;
+                    return Interruption::Close;
                 }
-                return Turn::Ended(words(now.ended.as_ref()));
+                return Interruption::Ended(words(now.ended.as_ref()));
             }
             self.again = false;
             let limits = &self.spec.limits;
             let (next, due) = if now.error.is_some() {
                 (u64::MAX, self.fresh_at.unwrap_or_else(Instant::now))
             } else {
-                // A write under way is not broken off, unless it goes on for ever.
-                let busy = if self.strokes.is_empty() { 1 } else { 2 };
+                // A write under way is not interrupted before twice the size limit.
+                let busy = if self.writes.is_empty() { 1 } else { 2 };
                 let age = if now.len == 0 { FAR } else { limits.file_age };
                 (limits.file_size.saturating_mul(busy), began + age)
             };
             if now.len >= next || Instant::now() >= due {
-                return Turn::NextFile;
+                return Interruption::NextFile;
             }
             if settled && now.away.is_none() {
                 self.lends.retain(|ask| !ask.reply.is_closed());
                 if let Some(ask) = self.lends.pop_front() {
-                    return Turn::Lend(ask);
+                    return Interruption::Lend(ask);
                 }
             }
             self.show_captured(&now);
@@ -347,8 +347,8 @@ impl ConsoleCapture {
             tokio::select! {
                 biased;
                 order = self.inbox.recv() => self.take_in(order, Some(handle)),
-                _ = self.strokes.join_next(), if !self.strokes.is_empty() => {}
-                () = laid_down(&mut self.writer) => self.writer = None,
+                _ = self.writes.join_next(), if !self.writes.is_empty() => {}
+                () = released(&mut self.writer) => self.writer = None,
                 () = sleep_until(due) => {}
                 changed = state.wait_for(other) => if changed.is_err() { self.stopping = true },
             }
@@ -364,11 +364,11 @@ impl ConsoleCapture {
     }
 }
 
-/// Longer than anything runs, and short enough to be added to any moment.
+/// Ten years: longer than any run, and short enough to be added to any instant.
 const FAR: Duration = Duration::from_secs(3650 * 86_400);
 
-/// Waits until whoever has the writer gives it up.
-async fn laid_down(writer: &mut Option<CurrentWriter>) {
+/// Waits until the holder releases the right to send.
+async fn released(writer: &mut Option<CurrentWriter>) {
     match writer {
         Some(writer) => writer.taken.closed().await,
         None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! The files of a kept console's log: which there are, which comes next, which may go.
+//! Files of a captured console's log: listing, next number, removal.
 
 use std::fs;
 use std::io;
@@ -11,11 +11,11 @@ use jig_model::{ConsoleName, PlaceName};
 use crate::console::LogPaths;
 use crate::store::{Places, StoreError};
 
-/// Most files of one console. A capture service that is started again and again leaves one each
-/// time, of next to no bytes.
+/// Maximum number of files per console. A service that is restarted again and again leaves one
+/// nearly empty file each time.
 const MOST_FILES: usize = 1000;
 
-/// The folder of a kept console's log: `places/<place>.consoles/<console>/`, in it
+/// The folder of a captured console's log: `places/<place>.consoles/<console>/`, in it
 /// `00000001.raw` and `.idx`, then `00000002` and so on. A number is never used again.
 #[derive(Debug, Clone)]
 pub struct LogFolder {
@@ -42,14 +42,14 @@ impl LogFolder {
         &self.path
     }
 
-    /// Returns the file of a number, whether it is there or not.
+    /// Returns the file with a number, which need not exist.
     pub fn file(&self, number: u64) -> LogFile {
         let path = |ending: &str| self.path.join(format!("{number:08}.{ending}"));
         LogFile { number, paths: LogPaths { raw: path("raw"), index: path("idx") } }
     }
 
-    /// Lists the files, oldest first; none if there is no folder. What has another name is
-    /// not ours.
+    /// Lists the files, oldest first; empty if there is no folder. Files with other names are
+    /// ignored.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -70,15 +70,15 @@ impl LogFolder {
         Ok(numbers.into_iter().map(|number| self.file(number)).collect())
     }
 
-    /// Makes sure that the folder is there, and returns its next file.
+    /// Creates the folder if necessary, and returns its next file.
     pub(super) fn next(&self) -> Result<LogFile, StoreError> {
         fs::create_dir_all(&self.path).map_err(|error| StoreError::writing(&self.path, error))?;
         let last = self.files()?.last().map_or(0, |file| file.number);
         Ok(self.file(last.saturating_add(1)))
     }
 
-    /// Removes what the limits do not allow, oldest first, never the newest file; returns the
-    /// numbers. What cannot be removed is left for the next time.
+    /// Removes files that exceed the limits, oldest first, never the newest; returns their numbers.
+    /// A file that cannot be removed is tried again the next time.
     pub(super) fn prune(&self, limits: &CaptureLimits, now: SystemTime) -> Vec<u64> {
         let Ok(files) = self.files() else { return Vec::new() };
         let size_of = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
@@ -93,7 +93,7 @@ impl LogFolder {
             if count <= 1 || !(too_much || is_older(&file.paths.raw, limits, now)) {
                 break;
             }
-            // The bytes first: an index alone is no file to `files`.
+            // The bytes first: `files` ignores an index without them.
             let gone = fs::remove_file(&file.paths.raw);
             if let Err(error) = &gone {
                 tracing::warn!(%error, path = %file.paths.raw.display(), "an old log stays");
@@ -108,7 +108,7 @@ impl LogFolder {
     }
 }
 
-/// Reads the number of a file; only as it would be written.
+/// Parses the number of a file name, in its canonical form only.
 fn number(text: &str) -> Option<u64> {
     let number: u64 = text.parse().ok().filter(|number| *number > 0)?;
     (format!("{number:08}") == text).then_some(number)
@@ -116,7 +116,7 @@ fn number(text: &str) -> Option<u64> {
 
 fn is_older(path: &Path, limits: &CaptureLimits, now: SystemTime) -> bool {
     let written = fs::metadata(path).and_then(|meta| meta.modified());
-    // A clock that was set back makes nothing old.
+    // If the clock was set back, no file is old.
     written.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age > limits.keep))
 }
 

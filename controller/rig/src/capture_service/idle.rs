@@ -1,10 +1,10 @@
-//! Looking at idle places on a timer, and getting out of the way at once.
+//! Checks idle places on a timer, and gives way to runs at once.
 //!
 //! # Design
-//! A look is made by a worker process, which holds the place's lock like any other user, so
-//! that no run meets a board that is being switched. Runs wait for locks by looking at them,
-//! which nothing hears; so a run that waits says so to the capture service
-//! ([`IdleRounds::give_way`]), and the look under way is told.
+//! A check is made by a worker process, which holds the place's lock like any other user, so that
+//! no run starts on a board that is being switched. A waiting run polls the lock, which its holder
+//! cannot notice; therefore the run also tells the capture service ([`IdleRounds::give_way`]),
+//! which ends the check.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ use jig_model::protocol::BoxFuture;
 
 use crate::workflow::CancelToken;
 
-/// Looks at a place that nobody uses.
+/// Checks an idle place.
 pub trait IdleCheck: Send + Sync {
-    /// Looks once, unless another process uses the place. Once `give_way` is cancelled a run
-    /// waits for it: what is begun is brought to an end that leaves the board to others.
+    /// Checks the place once, unless another process uses it. When `give_way` is cancelled, a run
+    /// is waiting: the check ends and leaves the board in a defined state.
     fn check<'a>(&'a self, place: &'a PlaceName, give_way: CancelToken) -> BoxFuture<'a, ()>;
 }
 
-/// Rounds through idle places.
+/// Checks idle places in turn.
 #[derive(Debug, Default)]
 pub struct IdleRounds {
     under_way: Mutex<BTreeMap<PlaceName, CancelToken>>,
@@ -32,17 +32,17 @@ impl IdleRounds {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the look at a place to end; tells whether one is under way.
+    /// Ends the check of a place; returns whether one is under way.
     pub fn give_way(&self, place: &PlaceName) -> bool {
         let under_way = self.under_way();
         let token = under_way.get(place);
         token.inspect(|token| token.cancel()).is_some()
     }
 
-    /// Looks at each place, one after the other.
+    /// Checks each place, one after the other.
     pub async fn round(&self, names: &[PlaceName], check: &dyn IdleCheck) {
         for name in names {
-            // Known before the place is locked: who meets the lock can then be heard.
+            // Entered before the place is locked, so that a run which finds the lock can end it.
             let token = CancelToken::new();
             self.under_way().insert(name.clone(), token.clone());
             let look = Look { rounds: self, place: name };
@@ -52,7 +52,7 @@ impl IdleRounds {
     }
 }
 
-/// Forgets a look that is over or was dropped.
+/// Forgets a check that has ended or was dropped.
 struct Look<'r> {
     rounds: &'r IdleRounds,
     place: &'r PlaceName,

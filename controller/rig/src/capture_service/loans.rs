@@ -1,23 +1,23 @@
-//! What a kept console does for others: lends its transport, and lets somebody send.
+//! Requests to a captured console: loans of its transport, and input.
 
 use jig_model::capture_service::CaptureState;
 use jig_model::protocol::Handing;
 use tokio::sync::oneshot;
 
 use super::console_capture::{ConsoleCapture, CurrentWriter};
-use super::orders::{InputWriter, Lent, LoanRequest, Order, Refusal, Stroke, WriterRequest};
+use super::orders::{Input, InputWriter, Loan, LoanRequest, Order, Refusal, WriterRequest};
 use super::relay::{GivenBack, Relay};
 use crate::console::ConsoleHandle;
 
-/// Most who may wait for one transport. A place has one user at a time, so more are a mistake.
+/// Longest queue for one transport. A place has one user at a time, so more callers are a mistake.
 const MOST_WAITING: usize = 64;
 
 impl ConsoleCapture {
-    /// Takes an order in. `handle` is that of a transport that is captured now.
+    /// Accepts an order. `handle` belongs to the transport that is being captured, if any.
     pub(super) fn take_in(&mut self, order: Option<Order>, handle: Option<&ConsoleHandle>) {
         let crowded = || Refusal::Failed("too many wait for this transport".to_owned());
         match order {
-            // Nobody is left who could ask for anything.
+            // The last handle was dropped.
             None | Some(Order::Stop) => self.stopping = true,
             Some(Order::Again) => self.again = true,
             Some(Order::Change(spec)) => self.changed = Some(*spec),
@@ -25,27 +25,27 @@ impl ConsoleCapture {
                 true => self.lends.push_back(ask),
                 false => drop(ask.reply.send(Err(crowded()))),
             },
-            Some(Order::LetGo(ask)) => match self.let_gos.len() < MOST_WAITING {
-                true => self.let_gos.push_back(ask),
+            Some(Order::Release(ask)) => match self.releases.len() < MOST_WAITING {
+                true => self.releases.push_back(ask),
                 false => drop(ask.reply.send(Err(crowded()))),
             },
             Some(Order::InputWriter(ask)) => self.give_writer(ask, handle),
-            Some(Order::Stroke { writer, stroke, mut reply }) => {
+            Some(Order::Input { writer, input, mut reply }) => {
                 let mine = self.writer.as_ref().is_some_and(|holder| holder.id == writer);
                 let Some(handle) = handle.filter(|_| mine).cloned() else {
                     let _ = reply.send(Err(self.refusal("input")));
                     return;
                 };
-                self.strokes.spawn(async move {
+                self.writes.spawn(async move {
                     let done = async {
-                        match stroke {
-                            Stroke::Send(bytes) => handle.send(bytes).await,
-                            Stroke::Line(what) => handle.line(what).await,
+                        match input {
+                            Input::Send(bytes) => handle.send(bytes).await,
+                            Input::Line(what) => handle.line(what).await,
                         }
                     };
                     let done = tokio::select! {
                         done = done => done,
-                        // Nobody waits any more; what the transport has not taken is not sent.
+                        // The caller is gone; bytes that were not accepted are not sent.
                         () = reply.closed() => return,
                     };
                     let failed = |error| Refusal::Failed(jig_model::chain(&error));
@@ -55,18 +55,18 @@ impl ConsoleCapture {
         }
     }
 
-    /// Says why nobody may send now.
+    /// Returns why input is refused now.
     fn refusal(&self, what: &str) -> Refusal {
         let what = what.to_owned();
         match (&self.status.borrow().state, &self.writer) {
-            (CaptureState::Lent { by } | CaptureState::LetGo { by }, _) => {
+            (CaptureState::Lent { by } | CaptureState::Released { by }, _) => {
                 Refusal::Taken { what: "the transport".to_owned(), by: by.clone() }
             }
             (CaptureState::Captured, Some(writer)) => {
                 Refusal::Taken { what, by: writer.by.clone() }
             }
             (CaptureState::Captured, None) => {
-                Refusal::Taken { what, by: "nobody any more".to_owned() }
+                Refusal::Taken { what, by: "no user any more".to_owned() }
             }
             (
                 CaptureState::Waiting { why }
@@ -90,14 +90,14 @@ impl ConsoleCapture {
         let (tell, taken) = oneshot::channel();
         let holder = CurrentWriter { id: self.writers, by: ask.by, taken: tell };
         let writer = InputWriter { id: holder.id, orders, taken };
-        // If whoever asked has gone, its writer is dropped and found free.
+        // If the caller is gone, dropping its writer frees the input.
         let _ = ask.reply.send(Ok(writer));
         self.writer = Some(holder);
         let state = self.status.borrow().state.clone();
         self.show(state);
     }
 
-    /// Takes the writer from whoever has it.
+    /// Takes the right to send from its holder.
     pub(super) fn drop_writer(&mut self, by: &str) {
         if let Some(writer) = self.writer.take() {
             let _ = writer.taken.send(by.to_owned());
@@ -128,7 +128,7 @@ impl ConsoleCapture {
             }
             Ok(Handing::Descriptor(end)) => {
                 let (back, returned) = oneshot::channel();
-                if ask.reply.send(Ok(Lent { end, file, offset, back })).is_err() {
+                if ask.reply.send(Ok(Loan { end, file, offset, back })).is_err() {
                     return Some(GivenBack::whole(transport));
                 }
                 let read = self.until_back(ask.by, returned, None).await?;
@@ -143,7 +143,7 @@ impl ConsoleCapture {
                     }
                 };
                 let (back, returned) = oneshot::channel();
-                let read = match ask.reply.send(Ok(Lent { end, file, offset, back })) {
+                let read = match ask.reply.send(Ok(Loan { end, file, offset, back })) {
                     Ok(()) => self.until_back(ask.by, returned, Some(&mut relay)).await?,
                     Err(_) => Some(0),
                 };

@@ -1,30 +1,28 @@
-//! The capture service: consoles captured between runs, and lent to runs.
+//! The capture service: captures consoles between runs and lends their transports to runs.
 //!
-//! Owns the transports of a rig's places while no run uses them: each has a log of its own, in
-//! files that follow one another ([`LogFolder`]), and an actor that writes it ([`ConsoleCapture`]).
-//! A run that gives its board power borrows the transport ([`Lent`]) and gives it back with the
-//! power; so at any moment one process reads a transport, and its log says so.
+//! Owns the transports of a rig's places while no run uses them. Each console has an actor
+//! (`ConsoleCapture`) and a log in numbered files ([`LogFolder`]). A run borrows the transport
+//! ([`Loan`]) when it powers its board on, and returns it when it powers the board off. At any
+//! moment exactly one process reads a transport.
 //!
-//! **Refused here:** opening ports, passing descriptors between processes, listening on a
-//! socket. Whoever binds the house hands in how a transport is opened ([`OpenTransport`]) and
-//! passes on what is asked for.
+//! This module does not open ports, pass descriptors between processes or listen on a socket. The
+//! caller supplies a function that opens transports ([`OpenTransport`]) and forwards requests.
 //!
 //! # Design
-//! *The transport stays open.* What is lent is a copy of its descriptor. The capture service's own stays open
-//! and unread, so no line drops, bytes wait in the kernel, and when the borrower dies, however it
-//! dies, the capture service reads on. A transport that is more than a descriptor (RFC 2217 has a
-//! state in its session) stays with the capture service, which passes the bytes on by a socket
-//! ([`relay`]); what the borrower has not read of them comes back into the capture service's log.
+//! *The transport stays open during a loan.* The borrower gets a copy of its descriptor. The
+//! service keeps its own copy open and unread, so modem lines do not change, bytes wait in the
+//! kernel, and the service reads on when the borrower dies. A transport with state beside its
+//! descriptor (an RFC 2217 session) stays with the service, which relays the bytes over a socket
+//! ([`relay`]); relayed bytes that the borrower did not read return to the service's log.
 //!
-//! *A loan lasts as long as the board has power, not as long as the run.* A board prints while
-//! it is flashed, too; nobody would read that, and kernels keep 64 KiB.
+//! *A loan lasts while the board has power, not for the whole run.* A board may print while it is
+//! flashed. The run does not read then, and the kernel buffers only 64 KiB.
 //!
-//! *Missing bytes are said to be missing.* A gap stands in the log where the transport's other end
-//! was away, where a borrower died without giving back (it may have read what it never wrote),
-//! where a port was let go for another program, and at the start of each capture service after the
-//! first: what came between two capture services nobody knows. A loan that ended in order is no
-//! gap: the log then has an end of the transport and a new beginning, and the run's log lies
-//! between.
+//! *Missing bytes are recorded as a gap.* The log has a gap where the other end of the transport
+//! was away, where a borrower died without returning the loan (it may have read bytes that it
+//! never logged), where a port was released to another program, and at each start of the service
+//! after the first. A loan that was returned in order leaves no gap: the log records that the
+//! transport was detached and attached again, and the run's log has the bytes between.
 
 mod console_capture;
 mod files;
@@ -39,6 +37,6 @@ mod tests;
 
 pub use files::{LogFile, LogFolder};
 pub use idle::{IdleCheck, IdleRounds};
-pub use orders::{CaptureHandle, CaptureSpec, InputWriter, Lent, OpenTransport, Refusal};
+pub use orders::{CaptureHandle, CaptureSpec, InputWriter, Loan, OpenTransport, Refusal};
 pub use scroll::{Scroll, ScrollError, ScrollItem, Source};
 pub use service::{Applied, CaptureObserver, CaptureService};

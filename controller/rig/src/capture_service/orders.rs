@@ -1,4 +1,4 @@
-//! What can be asked of a kept console, and what is given.
+//! Requests to a captured console, and their replies.
 
 use std::os::fd::OwnedFd;
 
@@ -8,20 +8,20 @@ use jig_model::rig_file::{CaptureLimits, ConsoleTransport};
 use jig_model::{ConsoleName, PlaceName};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Requests that may wait; more callers wait at the door.
+/// Capacity of a console's request queue; further callers wait for room.
 pub(super) const ORDERS: usize = 64;
 
-/// Opens a console's transport; the transport then outlasts losses of its other end by itself, and
-/// tells of them. Waits as long as it takes, and may be dropped.
+/// Opens a console's transport. The transport reconnects by itself when its other end is lost, and
+/// reports each loss. The future may wait without limit and may be dropped.
 pub trait OpenTransport: Send + Sync {
-    /// Opens one.
+    /// Opens the transport of a console.
     ///
     /// # Errors
-    /// Says why waiting is pointless for now; it is tried again in a while.
+    /// The transport cannot be opened now; the caller retries after a pause.
     fn open(&self, spec: &CaptureSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>>;
 }
 
-/// A console to keep.
+/// A console to capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureSpec {
     /// The place.
@@ -30,57 +30,58 @@ pub struct CaptureSpec {
     pub transport: ConsoleTransport,
     /// Speed of the console in its profile, in bits per second.
     pub baud: u32,
-    /// How much is kept.
+    /// Limits on size and age of the log.
     pub limits: CaptureLimits,
 }
 
-/// Says why something is not done.
+/// Reason why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Somebody else has it.
+    /// The transport or its input is in use.
     #[error("{what} is in use by {by}")]
     Taken {
-        /// The transport or the writer.
+        /// The transport, or its input.
         what: String,
-        /// Who.
+        /// Name of the user.
         by: String,
     },
-    /// The transport is not there.
+    /// The other end of the transport is absent.
     #[error("the transport is not there: {0}")]
     Away(String),
-    /// The transport does not do it.
+    /// The transport failed or does not support the request.
     #[error("{0}")]
     Failed(String),
-    /// The capture service ends.
-    #[error("the capture service ends")]
+    /// The capture service is shutting down.
+    #[error("the capture service is shutting down")]
     Ending,
 }
 
-/// A transport that was borrowed.
+/// A borrowed transport.
 #[derive(Debug)]
-pub struct Lent {
-    /// What the borrower reads and writes.
+pub struct Loan {
+    /// Descriptor that the borrower reads and writes.
     pub end: OwnedFd,
-    /// The file of the capture service's log, by its number.
+    /// Number of the service's newest log file.
     pub file: u64,
-    /// Its length: nothing of what `end` carries is in it.
+    /// Length of that file in bytes; it holds no byte that `end` delivers.
     pub offset: u64,
-    /// Takes how many bytes were read of `end`. Dropped, it says that the borrower has died.
+    /// Returns the loan with the number of bytes read from `end`. Dropping it without a number
+    /// reports that the borrower died.
     pub back: oneshot::Sender<u64>,
 }
 
-/// A transport that is wanted.
+/// Request for a loan.
 pub(super) struct LoanRequest {
     pub(super) by: String,
-    pub(super) reply: oneshot::Sender<Result<Lent, Refusal>>,
+    pub(super) reply: oneshot::Sender<Result<Loan, Refusal>>,
 }
 
-/// A transport that is to be closed.
+/// Request to close a transport for another program.
 pub(super) struct ReleaseRequest {
     pub(super) by: String,
-    /// Is told when it is closed.
+    /// Answered when the transport is closed.
     pub(super) reply: oneshot::Sender<Result<(), Refusal>>,
-    /// Ends when it may be opened again.
+    /// Resolves when the transport may be opened again.
     pub(super) until: oneshot::Receiver<()>,
 }
 
@@ -90,28 +91,28 @@ pub(super) struct WriterRequest {
     pub(super) reply: oneshot::Sender<Result<InputWriter, Refusal>>,
 }
 
-pub(super) enum Stroke {
+pub(super) enum Input {
     Send(Vec<u8>),
     Line(LineControl),
 }
 
 pub(super) enum Order {
     Lend(LoanRequest),
-    LetGo(ReleaseRequest),
+    Release(ReleaseRequest),
     InputWriter(WriterRequest),
-    Stroke {
+    Input {
         writer: u64,
-        stroke: Stroke,
+        input: Input,
         reply: oneshot::Sender<Result<(), Refusal>>,
     },
-    /// The transport, the speed or the limits are others now.
+    /// Changes the transport, the speed or the limits.
     Change(Box<CaptureSpec>),
-    /// What was given up may be tried again.
+    /// Retries a transport that has ended for good.
     Again,
     Stop,
 }
 
-/// The right to send on a console. Dropping it gives it up.
+/// Exclusive right to send on a console; dropping it releases the right.
 #[derive(Debug)]
 pub struct InputWriter {
     pub(super) id: u64,
@@ -120,40 +121,41 @@ pub struct InputWriter {
 }
 
 impl InputWriter {
-    /// Sends bytes; done when the transport has taken all of them. Dropping the future abandons
-    /// those that the transport has not taken.
+    /// Sends bytes; resolves when the transport has accepted all of them. Dropping the future
+    /// discards those that were not yet accepted.
     ///
     /// # Errors
-    /// Says why not all were sent.
+    /// Some bytes were not sent.
     pub fn send(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<(), Refusal>> {
-        self.stroke(Stroke::Send(bytes))
+        self.input(Input::Send(bytes))
     }
 
-    /// Does something to the line.
+    /// Sends a break or sets a modem line.
     ///
     /// # Errors
-    /// Says why it was not done.
+    /// The line was not changed.
     pub fn control(&self, what: LineControl) -> BoxFuture<'static, Result<(), Refusal>> {
-        self.stroke(Stroke::Line(what))
+        self.input(Input::Line(what))
     }
 
-    fn stroke(&self, stroke: Stroke) -> BoxFuture<'static, Result<(), Refusal>> {
+    fn input(&self, input: Input) -> BoxFuture<'static, Result<(), Refusal>> {
         let (reply, answer) = oneshot::channel();
-        let (orders, order) =
-            (self.orders.clone(), Order::Stroke { writer: self.id, stroke, reply });
+        let (orders, order) = (self.orders.clone(), Order::Input { writer: self.id, input, reply });
         Box::pin(async move {
             orders.send(order).await.map_err(|_| Refusal::Ending)?;
             answer.await.map_err(|_| Refusal::Ending)?
         })
     }
 
-    /// Waits until somebody else has the writer, and tells who; cancel-safe.
+    /// Waits until another user takes over input and returns its name. Cancel-safe.
     pub async fn taken(&mut self) -> String {
-        (&mut self.taken).await.unwrap_or_else(|_| "nobody: the capture service ends".to_owned())
+        (&mut self.taken)
+            .await
+            .unwrap_or_else(|_| "the capture service, which is shutting down".to_owned())
     }
 }
 
-/// Talks to a kept console. Cheap to clone; outlives it harmlessly.
+/// Handle to a captured console. Cheap to clone; may outlive the console.
 #[derive(Debug, Clone)]
 pub struct CaptureHandle {
     pub(super) orders: mpsc::Sender<Order>,
@@ -161,41 +163,41 @@ pub struct CaptureHandle {
 }
 
 impl CaptureHandle {
-    /// Borrows the transport as soon as it is there and nobody else has it. `by` names the
-    /// borrower. Dropping the future leaves the queue.
+    /// Borrows the transport once it is present and free. `by` names the borrower. Dropping the
+    /// future leaves the queue.
     ///
     /// # Errors
-    /// The transport cannot be lent, or the capture service ends.
-    pub async fn lend(&self, by: String) -> Result<Lent, Refusal> {
+    /// The transport cannot be lent, or the capture service is shutting down.
+    pub async fn lend(&self, by: String) -> Result<Loan, Refusal> {
         let (reply, answer) = oneshot::channel();
         self.order(Order::Lend(LoanRequest { by, reply })).await?;
         answer.await.map_err(|_| Refusal::Ending)?
     }
 
-    /// Closes the transport, so that another program can open its port, until what is returned is
-    /// dropped.
+    /// Closes the transport until the returned sender is dropped, so that another program can open
+    /// its port.
     ///
     /// # Errors
-    /// The capture service ends.
-    pub async fn let_go(&self, by: String) -> Result<oneshot::Sender<()>, Refusal> {
+    /// The capture service is shutting down.
+    pub async fn release_port(&self, by: String) -> Result<oneshot::Sender<()>, Refusal> {
         let ((reply, answer), (held, until)) = (oneshot::channel(), oneshot::channel());
-        self.order(Order::LetGo(ReleaseRequest { by, reply, until })).await?;
+        self.order(Order::Release(ReleaseRequest { by, reply, until })).await?;
         answer.await.map_err(|_| Refusal::Ending)??;
         Ok(held)
     }
 
-    /// Asks for the right to send. A run that has the transport has that right as well, and it is
-    /// not taken from it.
+    /// Requests the right to send. A run that has borrowed the transport has that right too, and
+    /// keeps it.
     ///
     /// # Errors
-    /// Somebody has it and is to keep it, or the transport is not there.
+    /// Another user has it and `take` is false, or the transport is absent.
     pub async fn writer(&self, by: String, take: bool) -> Result<InputWriter, Refusal> {
         let (reply, answer) = oneshot::channel();
         self.order(Order::InputWriter(WriterRequest { by, take, reply })).await?;
         answer.await.map_err(|_| Refusal::Ending)?
     }
 
-    /// Returns where it stands, to look at or to wait on.
+    /// Returns the console's status, to read or to wait on.
     pub fn status(&self) -> watch::Receiver<CaptureStatus> {
         self.status.clone()
     }

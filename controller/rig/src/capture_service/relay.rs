@@ -1,4 +1,4 @@
-//! Passing a transport's bytes on to whoever has borrowed it, for transports that are more than a
+//! Relays a transport's bytes to its borrower, for transports that cannot be passed as a
 //! descriptor.
 
 use std::collections::VecDeque;
@@ -12,19 +12,19 @@ use jig_model::protocol::{Transport, TransportEvent};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::UnixStream;
 
-/// Bytes that wait for the borrower, and for the transport. Beyond that the transport is left
-/// alone: its other end then waits or drops, as with any slow reader.
+/// Size of each direction's buffer in bytes. When it is full the transport is not read: its other
+/// end then waits or drops bytes, as with any slow reader.
 const ON_THE_WAY: usize = 64 << 10;
 
-/// How much of what was passed on is remembered, to come back if the borrower has not read
-/// it. A socket pair holds some 200 KiB (net.core.wmem_default); whoever raised that far
-/// enough gets a gap instead.
+/// Number of relayed bytes that are remembered, to return those that the borrower did not read. A
+/// socket pair holds some 200 KiB (net.core.wmem_default); on a host with a far larger value the
+/// log gets a gap instead.
 const REMEMBERED: usize = 4 << 20;
 
-/// How long the transport may take for what the borrower sent last.
+/// Time limit for sending the borrower's last bytes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A transport and the near end of its borrower's socket.
+/// A transport and the service's end of the borrower's socket.
 pub(super) struct Relay {
     transport: Box<dyn Transport>,
     near: UnixStream,
@@ -32,23 +32,23 @@ pub(super) struct Relay {
     sent: u64,
     recent: VecDeque<u8>,
     input: VecDeque<u8>,
-    /// The borrower sends no more.
+    /// The borrower has closed its sending direction.
     deaf: bool,
     over: Option<Over>,
 }
 
-/// A transport that comes back from a borrower.
+/// A transport returned by a borrower.
 pub(super) struct GivenBack {
     pub(super) transport: Box<dyn Transport>,
-    /// What it carried that the borrower has not read.
+    /// Bytes that the borrower did not read.
     pub(super) first: Vec<u8>,
-    /// What happened to it behind that.
+    /// Event that follows those bytes.
     pub(super) event: Option<TransportEvent>,
-    /// Bytes may be missing that the borrower has read.
+    /// Whether bytes may be missing that the borrower has read.
     pub(super) missing: bool,
 }
 
-/// Why nothing more is passed on.
+/// Reason why relaying ended.
 enum Over {
     News(TransportEvent),
     Ended,
@@ -56,7 +56,7 @@ enum Over {
 }
 
 impl Relay {
-    /// Begins; returns what the borrower gets.
+    /// Starts a relay; returns the borrower's end of the socket.
     pub(super) fn begin(
         transport: Box<dyn Transport>,
     ) -> Result<(Self, OwnedFd), (Box<dyn Transport>, io::Error)> {
@@ -78,9 +78,9 @@ impl Relay {
         Ok((relay, far.into()))
     }
 
-    /// Passes bytes on until the transport has event, or ends, or nobody takes them. Cancel-safe.
-    /// Afterwards the borrower meets the end of its transport: it learns the rest when it asks
-    /// anew.
+    /// Relays bytes until the transport reports an event or ends, or the borrower stops reading.
+    /// Cancel-safe. Afterwards the borrower reads the end of its transport, and learns the reason
+    /// with its next request.
     pub(super) async fn pass(&mut self) {
         if self.over.is_some() {
             return std::future::pending().await;
@@ -116,7 +116,7 @@ impl Relay {
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {
                     *moved = true;
                 }
-                // The next owner of the transport meets the same, and says so.
+                // The next owner of the transport reads the same error and records it.
                 Poll::Ready(Err(_)) => return Err(Over::Ended),
                 Poll::Pending => {
                     if let Some(event) = self.transport.event() {
@@ -142,7 +142,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Moves bytes from the borrower to the transport; tells whether any moved.
+    /// Moves bytes from the borrower to the transport; returns whether any moved.
     fn poll_in(&mut self, cx: &mut Context<'_>) -> bool {
         let (mut moved, mut buf) = (false, [0; 4 << 10]);
         if !self.deaf && self.input.len() < ON_THE_WAY {
@@ -163,7 +163,7 @@ impl Relay {
                     self.input.drain(..count);
                     moved = true;
                 }
-                // Nobody is left to tell: the borrower learns of the transport's end by reading.
+                // The borrower learns of the transport's end by reading.
                 Poll::Ready(_) => self.input.clear(),
                 Poll::Pending => {}
             }
@@ -171,7 +171,8 @@ impl Relay {
         moved
     }
 
-    /// Gives the transport back, and what the borrower has not read of it; `read` bytes it has.
+    /// Returns the transport and the bytes that the borrower did not read; it has read `read`
+    /// bytes.
     pub(super) async fn end(mut self, read: Option<u64>) -> GivenBack {
         if read.is_some() {
             let last = poll_fn(|cx| {

@@ -1,10 +1,9 @@
-//! What a console has printed, whoever read it: the capture service's files and those of runs as
-//! one.
+//! Scroll-back of a console: the logs of the capture service and of runs, merged.
 //!
 //! # Design
-//! At any moment one process reads a transport, so the logs never speak of the same bytes, and the
-//! times of their indexes put them in order. Within a log the order is the log's, whatever the
-//! wall clock did.
+//! At any moment one process reads a transport, so no two logs hold the same bytes, and the times
+//! in their indexes order them. Within one log the order of its bytes holds, whatever the wall
+//! clock did.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
@@ -15,32 +14,32 @@ use super::files::LogFolder;
 use crate::console::{LogError, LogPaths, LogTail, TailItem};
 use crate::store::{RunStore, StoreError};
 
-/// How many runs in a row may have ended before the moment of interest until older ones are
-/// not looked at: only a run that took longer than these together is missed.
+/// Number of consecutive runs that ended before the wanted time after which older runs are not
+/// read. A run is missed only if it took longer than all of these together.
 const OLD_RUNS: usize = 50;
 
-/// How much older a file may be than it looks: its time of change is that of its last byte.
+/// Margin for the time of a file's last change, which is the time of its last byte.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Where something was read.
+/// Log that an item was read from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// In a file of the capture service's log, by its number.
+    /// File of the capture service, by its number.
     Captured(u64),
-    /// In an attempt of a run.
+    /// Attempt of a run.
     Run(RunId, u32),
 }
 
-/// A piece of what was printed, or of what happened.
+/// A piece of output, or an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScrollItem {
-    /// Where it stands.
+    /// Log that holds it.
     pub source: Source,
-    /// What.
+    /// Output or event.
     pub item: TailItem,
 }
 
-/// Says why what was printed cannot be read.
+/// Reason why scroll-back cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrollError {
     /// A folder cannot be read.
@@ -51,7 +50,7 @@ pub enum ScrollError {
     Log(#[from] LogError),
 }
 
-/// Reads what a console has printed since a moment, and what it goes on to print.
+/// Reads what a console has printed since a given time, and follows new output.
 #[derive(Debug)]
 pub struct Scroll {
     folder: LogFolder,
@@ -59,11 +58,11 @@ pub struct Scroll {
     place: PlaceName,
     console: ConsoleName,
     since_ns: i64,
-    /// Logs that may still grow, or are not read to their end.
+    /// Logs that may still grow, or have unread bytes.
     open: BTreeMap<Source, Reading>,
-    /// Logs that are of no interest, or no longer.
+    /// Logs that are read to their end or outside the wanted time.
     done: BTreeSet<Source>,
-    /// Runs of other places, and those that ended before.
+    /// Runs of other places, and runs that ended before the wanted time.
     passed: BTreeSet<RunId>,
 }
 
@@ -71,12 +70,12 @@ pub struct Scroll {
 struct Reading {
     tail: LogTail,
     next: Option<TailItem>,
-    /// Nothing more is written to it.
+    /// The log is complete.
     over: bool,
 }
 
 impl Scroll {
-    /// Looks from a moment of the wall clock on, in nanoseconds since the Unix epoch.
+    /// Starts at a wall-clock time in nanoseconds since the Unix epoch.
     pub fn new(
         folder: LogFolder,
         runs: RunStore,
@@ -87,7 +86,7 @@ impl Scroll {
         Self { folder, runs, place, console, since_ns, open, done, passed }
     }
 
-    /// Looks which logs there are now. Costs a look at both folders, and at new runs.
+    /// Finds the logs that exist now. Lists both folders, and opens new runs.
     ///
     /// # Errors
     /// A folder or log cannot be read.
@@ -96,7 +95,7 @@ impl Scroll {
         let newest = files.last().map(|file| file.number);
         for file in files {
             let source = Source::Captured(file.number);
-            // The file before the newest may still get the last of what its transport carried.
+            // The last bytes of a transport may still be written to the file before the newest.
             let over = newest.is_some_and(|newest| file.number + 1 < newest);
             self.open(source, &file.paths, over)?;
         }
@@ -106,7 +105,7 @@ impl Scroll {
             if self.passed.contains(&id) {
                 old += 1;
             } else {
-                // A record that cannot be read may belong anywhere: its run is nothing to us.
+                // A record that cannot be read names no place; its run is skipped.
                 let record = entry.record.as_ref().ok();
                 let here = record.is_some_and(|record| record.place.as_ref() == Some(&self.place));
                 let ended = record.and_then(|record| record.ended).map(|at| at.as_nanosecond());
@@ -154,8 +153,8 @@ impl Scroll {
         Ok(())
     }
 
-    /// Reads what has come, in the order in which it came, up to about so many bytes; less
-    /// means that there is no more for now.
+    /// Reads new items in order, up to about `most` bytes. Fewer bytes mean that there are no more
+    /// for now.
     ///
     /// # Errors
     /// A log cannot be read.
@@ -187,7 +186,7 @@ impl Scroll {
             let Some(item) = self.open.get_mut(&source).and_then(|r| r.next.take()) else { break };
             bytes += match &item {
                 TailItem::Bytes { bytes, .. } => bytes.len(),
-                // What is only marks is bounded, too.
+                // Events without bytes count against the bound, too.
                 TailItem::Mark(_) => 64,
             };
             items.push(ScrollItem { source, item });

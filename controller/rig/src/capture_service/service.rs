@@ -1,4 +1,4 @@
-//! All kept consoles of a rig, and what changes when its file does.
+//! All captured consoles of a rig; applies changes of the rig file.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use super::orders::{CaptureHandle, CaptureSpec, ORDERS, OpenTransport, Order};
 use crate::console::Clock;
 use crate::store::Places;
 
-/// Is told where a console stands, each time that changes. Must not block.
+/// Called with each change of a console's status. Must not block.
 pub type CaptureObserver = Arc<dyn Fn(&CaptureStatus) + Send + Sync>;
 
-/// Which console of which place.
+/// Place and console.
 type Key = (PlaceName, ConsoleName);
 
-/// What a new list of consoles came to.
+/// Effect of a new list of consoles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Consoles that are new.
+    /// New consoles.
     pub began: Vec<(PlaceName, ConsoleName)>,
-    /// Consoles whose transport or limits are others now.
+    /// Consoles whose transport or limits changed.
     pub changed: Vec<(PlaceName, ConsoleName)>,
-    /// Consoles that are kept no longer.
+    /// Consoles that are no longer captured.
     pub ended: Vec<(PlaceName, ConsoleName)>,
 }
 
@@ -36,7 +36,7 @@ struct Entry {
     handle: CaptureHandle,
 }
 
-/// The consoles that are kept. Call within a tokio runtime.
+/// The captured consoles of a rig. Use within a tokio runtime.
 pub struct CaptureService {
     places: Places,
     opener: Arc<dyn OpenTransport>,
@@ -47,7 +47,7 @@ pub struct CaptureService {
 }
 
 impl CaptureService {
-    /// Keeps nothing yet; logs go below the places' folder.
+    /// Starts without consoles; logs go below the folder of `places`.
     pub fn new(
         places: Places,
         opener: Arc<dyn OpenTransport>,
@@ -58,8 +58,8 @@ impl CaptureService {
         Self { places, opener, clock, tell, kept, tasks }
     }
 
-    /// Keeps these consoles and no others. Those that stay as they are notice nothing; a
-    /// transport that is lent changes when it comes back.
+    /// Captures exactly these consoles. Unchanged consoles are not disturbed; a lent transport
+    /// changes when it is returned.
     pub async fn apply(&mut self, specs: Vec<CaptureSpec>) -> Applied {
         while self.tasks.try_join_next().is_some() {}
         let mut applied = Applied::default();
@@ -70,7 +70,7 @@ impl CaptureService {
                 Some(entry) if entry.spec == spec => entry,
                 Some(entry) => {
                     applied.changed.push(key.clone());
-                    // A console whose actor has ended is told nothing.
+                    // The actor may have ended.
                     let _ = entry.handle.order(Order::Change(Box::new(spec.clone()))).await;
                     Entry { spec, ..entry }
                 }
@@ -88,7 +88,7 @@ impl CaptureService {
         applied
     }
 
-    /// Tries transports again that have gone for good.
+    /// Retries transports that have ended for good.
     pub async fn again(&self) {
         for entry in self.kept.values() {
             let _ = entry.handle.order(Order::Again).await;
@@ -115,7 +115,7 @@ impl CaptureService {
             orders: orders.downgrade(),
             status,
             lends: VecDeque::new(),
-            let_gos: VecDeque::new(),
+            releases: VecDeque::new(),
             changed: None,
             again: false,
             stopping: false,
@@ -123,7 +123,7 @@ impl CaptureService {
             missed: false,
             writer: None,
             writers: 0,
-            strokes: JoinSet::new(),
+            writes: JoinSet::new(),
             fresh_at: None,
         };
         self.tasks.spawn(kept.run());
@@ -135,13 +135,13 @@ impl CaptureService {
         self.kept.get(&(place.clone(), console.clone())).map(|entry| &entry.handle)
     }
 
-    /// Lists the consoles, by place and name, each with what it was asked to be.
+    /// Lists the consoles by place and name, each with its specification.
     pub fn all(&self) -> impl Iterator<Item = (&CaptureSpec, &CaptureHandle)> {
         self.kept.values().map(|entry| (&entry.spec, &entry.handle))
     }
 
-    /// Ends: what has arrived is written, and the logs are made durable. Transports that are lent
-    /// stay with their borrowers.
+    /// Shuts down: writes received bytes and syncs the logs. Lent transports stay with their
+    /// borrowers.
     pub async fn close(mut self) {
         for entry in self.kept.values() {
             let _ = entry.handle.order(Order::Stop).await;

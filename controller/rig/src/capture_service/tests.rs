@@ -305,8 +305,8 @@ async fn a_port_that_another_program_needs_is_closed_for_it() {
     let bench = Bench::new(&target, 1 << 20).await;
     target.print(b"before");
     bench.until_kept(b"before").await;
-    let held = bench.uart().let_go("a flasher".to_owned()).await.unwrap();
-    let closed = CaptureState::LetGo { by: "a flasher".to_owned() };
+    let held = bench.uart().release_port("a flasher".to_owned()).await.unwrap();
+    let closed = CaptureState::Released { by: "a flasher".to_owned() };
     bench.until("let go", |state| *state == closed).await;
     bench.shelf.put(&again);
     again.print(b" after");

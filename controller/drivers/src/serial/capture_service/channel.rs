@@ -1,4 +1,4 @@
-//! One connection: lines of JSON, each with at most one descriptor.
+//! A connection: lines of JSON, each with at most one descriptor.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -17,32 +17,32 @@ use serde::de::DeserializeOwned;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-/// How much is received at once.
+/// Bytes received in one call.
 const CHUNK: usize = 8 << 10;
 
-/// How long a path a socket can have (unix(7)), without the zero behind it.
+/// Longest path of a socket in bytes (unix(7)), without the terminating zero.
 const MOST_PATH: usize = 107;
 
 #[derive(Debug)]
 pub(super) struct Channel {
     stream: UnixStream,
     got: Vec<u8>,
-    /// The last descriptor that came, until somebody takes it.
+    /// The last descriptor received, until it is taken.
     fd: Option<OwnedFd>,
 }
 
 impl Channel {
-    /// Takes a connection over, if the other end is a process of this user.
+    /// Wraps a connection if the peer runs as this user.
     pub(super) fn of(stream: UnixStream) -> io::Result<Self> {
         let user = stream.peer_cred()?.uid();
-        // Root could do all of it without asking.
+        // Root has this access anyway.
         if user != geteuid().as_raw() && user != 0 {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is another user's"));
         }
         Ok(Self { stream, got: Vec::new(), fd: None })
     }
 
-    /// Returns the process at the other end, where it was when it connected.
+    /// Returns the process id of the peer when it connected.
     pub(super) fn pid(&self) -> Option<i32> {
         self.stream.peer_cred().ok()?.pid()
     }
@@ -65,7 +65,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Sends a line without waiting; what does not fit at once is not sent.
+    /// Sends a line without waiting; bytes that the socket does not accept at once are dropped.
     pub(super) fn send_now<T: Serialize>(&self, message: &T) {
         if let Ok(mut line) = serde_json::to_vec(message) {
             line.push(b'\n');
@@ -73,7 +73,7 @@ impl Channel {
         }
     }
 
-    /// Receives a message; nothing where the other end has closed. Cancel-safe.
+    /// Receives a message; none if the peer has closed. Cancel-safe.
     pub(super) async fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         loop {
             if let Some(end) = self.got.iter().position(|&byte| byte == b'\n') {
@@ -95,7 +95,7 @@ impl Channel {
         }
     }
 
-    /// Takes the descriptor that came with what was received.
+    /// Takes the descriptor that came with the last message.
     pub(super) fn take_fd(&mut self) -> Option<OwnedFd> {
         self.fd.take()
     }

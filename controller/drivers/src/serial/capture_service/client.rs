@@ -1,4 +1,4 @@
-//! Asking a capture service.
+//! Client of the capture service.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 use super::CaptureServiceError;
 use super::channel::{Channel, short};
 
-/// Asks, and waits for the answer; nothing where there is no capture service, or it ends meanwhile.
+/// Sends a request and waits for the answer; none if no capture service runs, or it ends meanwhile.
 pub(super) async fn ask(
     client: &CaptureClient,
     wanted: CaptureRequest,
@@ -41,7 +41,7 @@ async fn connect(socket: &Path) -> Result<Option<Channel>, CaptureServiceError> 
     let connected = UnixStream::connect(&near.path).await;
     match connected.and_then(Channel::of) {
         Ok(channel) => Ok(Some(channel)),
-        // Nobody listens, or nobody any more.
+        // No service listens, or it was killed and left its socket.
         Err(error) if error.kind() == io::ErrorKind::NotFound || ended(&error) => Ok(None),
         Err(error) => Err(failed(error)),
     }
@@ -52,7 +52,7 @@ fn ended(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset)
 }
 
-/// Says what an answer means that was not the one wanted.
+/// Converts an unexpected answer to an error.
 pub(super) fn failed(client: &CaptureClient, answer: CaptureAnswer) -> CaptureServiceError {
     match answer {
         CaptureAnswer::Refused(why) => CaptureServiceError::Refused(why),
@@ -71,16 +71,16 @@ pub(super) fn failed(client: &CaptureClient, answer: CaptureAnswer) -> CaptureSe
 #[derive(Debug)]
 pub struct HeldBack(#[expect(dead_code, reason = "its end is what counts")] Channel);
 
-/// Has a serial port closed, for a program that opens it by itself; nothing where nobody
-/// keeps it.
+/// Has the service close a serial port, so that another program can open it; none if the service
+/// does not capture it.
 ///
 /// # Errors
 /// The capture service refuses, or cannot be talked to.
-pub async fn let_go(
+pub async fn release_port(
     client: &CaptureClient,
     tty: &str,
 ) -> Result<Option<HeldBack>, CaptureServiceError> {
-    let wanted = CaptureRequest::LetGo { tty: tty.to_owned() };
+    let wanted = CaptureRequest::Release { tty: tty.to_owned() };
     match ask(client, wanted).await? {
         None | Some((_, CaptureAnswer::NotCaptured)) => Ok(None),
         Some((channel, CaptureAnswer::Done)) => Ok(Some(HeldBack(channel))),
@@ -88,8 +88,8 @@ pub async fn let_go(
     }
 }
 
-/// Tells a capture service that somebody waits for its place, and returns whether it gives way. It
-/// need not be there, or care.
+/// Tells the capture service that a run waits for a place; returns whether the service gives way.
+/// Returns false if no service runs.
 pub async fn give_way(client: &CaptureClient, place: &PlaceName) -> bool {
     match ask(client, CaptureRequest::GiveWay { place: place.clone() }).await {
         Ok(answer) => matches!(answer, Some((_, CaptureAnswer::Done))),
@@ -100,7 +100,7 @@ pub async fn give_way(client: &CaptureClient, place: &PlaceName) -> bool {
     }
 }
 
-/// Asks what is kept; nothing where there is no capture service.
+/// Lists the captured consoles; none if no capture service runs.
 ///
 /// # Errors
 /// The capture service refuses, or cannot be talked to.
@@ -114,14 +114,14 @@ pub async fn status(
     }
 }
 
-/// The right to send on a kept console. Dropping it gives it up.
+/// The right to send on a captured console; dropping it releases the right.
 #[derive(Debug)]
 pub struct WriterClient(Channel);
 
-/// Asks for the right to send; nothing where nobody keeps the console.
+/// Requests the right to send; none if the service does not capture the console.
 ///
 /// # Errors
-/// Somebody else has it, the transport is away, or the capture service cannot be talked to.
+/// Another user has it, the transport is away, or the capture service cannot be talked to.
 pub async fn writer(
     client: &CaptureClient,
     console: &ConsoleName,
@@ -137,7 +137,7 @@ pub async fn writer(
 }
 
 impl WriterClient {
-    /// Gives an order; [`event`](Self::event) then says what became of it.
+    /// Sends an order; [`event`](Self::event) then returns its result.
     ///
     /// # Errors
     /// The capture service has gone.
@@ -145,10 +145,10 @@ impl WriterClient {
         self.0.send(order, None).await.map_err(CaptureServiceError::Talk)
     }
 
-    /// Waits for event; nothing where the capture service has gone. Cancel-safe.
+    /// Waits for the next event; none if the capture service has ended. Cancel-safe.
     ///
     /// # Errors
-    /// The capture service says nothing that can be understood.
+    /// The message cannot be parsed.
     pub async fn event(&mut self) -> Result<Option<WriterEvent>, CaptureServiceError> {
         match self.0.receive().await {
             Err(error) if ended(&error) => Ok(None),

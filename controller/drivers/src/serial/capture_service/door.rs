@@ -1,4 +1,4 @@
-//! The capture service's end of its socket.
+//! Server end of the capture service's socket.
 
 use std::fs;
 use std::io;
@@ -15,25 +15,25 @@ use tokio::net::UnixListener;
 use super::CaptureServiceError;
 use super::channel::{Channel, short};
 
-/// How long to wait where the system has no descriptor left for another caller.
+/// Pause when the system has no descriptor left for another caller.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// A socket at which a capture service is asked. Removed when dropped.
+/// The socket of a capture service; removed when dropped.
 #[derive(Debug)]
 pub struct Door {
     listener: UnixListener,
     path: PathBuf,
 }
 
-/// Somebody of this user who asks something.
+/// A connected client of this user.
 #[derive(Debug)]
 pub struct Caller {
     channel: Channel,
 }
 
 impl Door {
-    /// Listens. What another capture service has left there is removed: whoever calls this knows
-    /// that no other one lives. Call within a tokio runtime that has I/O enabled.
+    /// Listens on `path`. Removes a socket that an earlier service left: the caller holds the lock
+    /// which proves that no other service runs. Call within a tokio runtime that has I/O enabled.
     ///
     /// # Errors
     /// The socket cannot be made.
@@ -46,12 +46,12 @@ impl Door {
         let near = short(path).map_err(failed)?;
         let listener = UnixListener::bind(&near.path).map_err(failed)?;
         let door = Self { listener, path: path.to_owned() };
-        // Others are turned away all the same; so they do not even connect.
+        // Peers of other users are rejected, too; this keeps them from connecting.
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
         Ok(door)
     }
 
-    /// Waits for the next caller of this user; others are hung up on. Cancel-safe.
+    /// Waits for the next client of this user; disconnects others. Cancel-safe.
     pub async fn accept(&self) -> Caller {
         loop {
             let stream = match self.listener.accept().await {
@@ -82,18 +82,18 @@ impl Caller {
         self.channel.pid()
     }
 
-    /// Waits for the request; nothing where the caller has gone.
+    /// Waits for the request; none if the client has disconnected.
     ///
     /// # Errors
-    /// The caller says nothing that can be understood.
+    /// The message cannot be parsed.
     pub async fn request(&mut self) -> Result<Option<CaptureCall>, CaptureServiceError> {
         self.next().await
     }
 
-    /// Waits for what the caller says next; nothing where it has gone. Cancel-safe.
+    /// Waits for the next message; none if the client has disconnected. Cancel-safe.
     ///
     /// # Errors
-    /// The caller says nothing that can be understood.
+    /// The message cannot be parsed.
     pub async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, CaptureServiceError> {
         match self.channel.receive().await {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
@@ -101,10 +101,10 @@ impl Caller {
         }
     }
 
-    /// Answers, with a descriptor where one is part of it.
+    /// Sends an answer, with a descriptor if the answer has one.
     ///
     /// # Errors
-    /// The caller has gone.
+    /// The client has disconnected.
     pub async fn answer(
         &mut self,
         answer: &CaptureAnswer,
@@ -113,10 +113,10 @@ impl Caller {
         self.channel.send(answer, fd).await.map_err(CaptureServiceError::Talk)
     }
 
-    /// Tells something that is no answer.
+    /// Sends a message that is not an answer.
     ///
     /// # Errors
-    /// The caller has gone.
+    /// The client has disconnected.
     pub async fn tell<T: Serialize>(&mut self, event: &T) -> Result<(), CaptureServiceError> {
         self.channel.send(event, None).await.map_err(CaptureServiceError::Talk)
     }

@@ -1,9 +1,8 @@
-//! Transports that another process keeps: how they are asked for, and how they are handed over.
+//! Both ends of the capture service's socket.
 //!
-//! Owns the two ends of the capture service's socket ([`Door`] and the client), and the passing of
-//! descriptors between them. What is said is the model's (`jig_model::capture service`); what is
-//! done about it is decided elsewhere. Either end believes only a peer of its own user, which the
-//! kernel vouches for.
+//! Owns the server end ([`Door`]), the client, and the passing of descriptors between them. The
+//! messages are defined in `jig_model::capture_service`; this module decides nothing about them.
+//! Each end accepts only a peer of its own user, whose identity the kernel reports.
 
 mod channel;
 mod client;
@@ -15,11 +14,11 @@ mod transport;
 use std::io;
 use std::path::PathBuf;
 
-pub use client::{HeldBack, WriterClient, give_way, let_go, status, writer};
+pub use client::{HeldBack, WriterClient, give_way, release_port, status, writer};
 pub use door::{Caller, Door};
 pub(super) use transport::borrow;
 
-/// Says why a capture service could not be talked to.
+/// Error of a connection to the capture service.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureServiceError {
     /// The socket cannot be made or used.
@@ -39,7 +38,7 @@ pub enum CaptureServiceError {
         /// What it did, with no subject.
         why: String,
     },
-    /// It does not do it.
+    /// The service refuses the request.
     #[error("jig serve refuses: {0}")]
     Refused(String),
     /// The connection has failed.

@@ -17,7 +17,7 @@ use rustix::termios::ioctl_tiocexcl;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixListener;
 
-use super::{CaptureServiceError, Door, let_go, status, writer};
+use super::{CaptureServiceError, Door, release_port, status, writer};
 use crate::serial::test_pty::TestPty;
 use crate::serial::tty_ioctl::is_exclusive;
 use crate::serial::{ReconnectingTransport, SerialPort, TtyTransport};
@@ -203,11 +203,11 @@ async fn the_pen_and_a_port_held_back_last_as_long_as_their_connections() {
     let service = async {
         let mut caller = door.accept().await;
         let ask = caller.request().await.unwrap().unwrap().ask;
-        assert_eq!(ask, CaptureRequest::LetGo { tty: "/dev/x".to_owned() });
+        assert_eq!(ask, CaptureRequest::Release { tty: "/dev/x".to_owned() });
         caller.answer(&CaptureAnswer::Done, None).await.unwrap();
         caller
     };
-    let (held, mut caller) = tokio::join!(let_go(&at, "/dev/x"), service);
+    let (held, mut caller) = tokio::join!(release_port(&at, "/dev/x"), service);
     let held = held.unwrap().unwrap();
     {
         let mut more = Box::pin(caller.next::<Returned>());

@@ -1,4 +1,4 @@
-//! A transport that was borrowed of a capture service: a tty or a socket, so a plain descriptor.
+//! A transport borrowed from the capture service: the descriptor of a tty or a socket.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -18,19 +18,18 @@ use super::channel::Channel;
 use super::client::{ask, failed};
 use crate::descriptor::Descriptor;
 
-/// A transport on loan. Dropping it gives it back.
+/// A borrowed transport; dropping it returns the loan.
 #[derive(Debug)]
 pub(in crate::serial) struct BorrowedTransport {
     transport: Descriptor,
-    /// What the kernel tells of it, if it is a tty.
+    /// Kernel counters of the port, if it is a tty.
     watch: Option<PortWatch>,
-    /// The loan lasts as long as this.
+    /// Connection that holds the loan.
     loan: Channel,
     read: u64,
 }
 
-/// Asks a capture service for a transport, and waits until it is there; nothing where nobody keeps
-/// it.
+/// Borrows a transport and waits until it is present; none if the service does not capture it.
 pub(in crate::serial) async fn borrow(
     client: &CaptureClient,
     console: &ConsoleName,
@@ -81,7 +80,7 @@ impl Transport for BorrowedTransport {
     }
 
     fn handing(&self) -> io::Result<Handing> {
-        // It is not this process's to lend.
+        // A borrowed transport cannot be lent on.
         Ok(Handing::Through)
     }
 
