@@ -70,7 +70,7 @@ pub(super) async fn quiet_in_vain(
             let state = state.borrow_and_update();
             state.gaps > 0 && state.away.is_none() && state.attached
         };
-        let garbled = progress.borrow_and_update().garbled && board.facts().again;
+        let garbled = progress.borrow_and_update().garbled && board.again;
         let quiet = async {
             if gap || garbled { sleep_until(Instant::now() + QUIET).await } else { pending().await }
         };

@@ -1,17 +1,16 @@
-//! What is known of the board during one attempt, as its parts report it.
+//! Where drivers, watchers and actions report what they observe of a board in one attempt.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jig_model::event::BoardEvent;
-use jig_model::plan::PowerOp;
 use jig_model::protocol::{BoardSink, BoxFuture, PowerState, Transport};
 use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::watch;
 
+use super::facts::{Boot, Facts, Observed};
 use crate::console::ConsoleHandle;
-use crate::judge::{ByteRange, Incident, IncidentKind, Standstill};
+use crate::judge::{ByteRange, Incident, IncidentKind};
 
 /// How long the driver may take to say why a console's transport has ended. It learns of the
 /// emulator's end within a millisecond of the transport; a loaded host may take a thousand.
@@ -47,41 +46,6 @@ pub(super) struct Progress {
     pub(super) garbled: bool,
 }
 
-/// A boot that was asked for: where its output begins on each console.
-pub(super) type Boot = BTreeMap<ConsoleName, u64>;
-
-#[derive(Default)]
-pub(super) struct Facts {
-    pub(super) boots: Vec<Boot>,
-    pub(super) incidents: Vec<Incident>,
-    /// Boots (counted from 1) in which the plan waited for a report and got it.
-    pub(super) heard: Vec<usize>,
-    /// Addresses of forwarded ports.
-    pub(super) forwards: BTreeMap<String, String>,
-    pub(super) power: Option<PowerState>,
-    /// The plan is switching the power: transports may end before the driver says that it is off.
-    pub(super) switching: bool,
-    /// A behaviour was started again, and no boot has begun since.
-    pub(super) restarted: bool,
-    /// What boots up to this one still show belongs to a try that is over.
-    pub(super) forgiven: Option<usize>,
-    /// The code that the target ended this boot with, if it did.
-    pub(super) exit: Option<i32>,
-    /// SHA-256 of what the board was found to hold of the image that was put on it last.
-    pub(super) read_back: Option<String>,
-    /// What the rig had to do beside.
-    pub(super) notes: Vec<String>,
-    /// The test is made again if garbage spoils this attempt.
-    pub(super) again: bool,
-    /// For how long the board could not run, though it had power.
-    pub(super) stood: Duration,
-    /// For how much of that somebody had stopped what runs it.
-    pub(super) stopped: Duration,
-    /// For how long Jig itself stood still, and the longest of it at once.
-    pub(super) late: Duration,
-    pub(super) latest: Duration,
-}
-
 /// Writes an ordinal number.
 fn nth(number: u32) -> String {
     let ending = match (number % 10, number % 100) {
@@ -94,22 +58,16 @@ fn nth(number: u32) -> String {
     format!("{number}{ending}")
 }
 
-impl Facts {
-    /// Forgets what the target did; what the rig did stays true.
-    fn forget(&mut self) {
-        self.incidents.retain(|incident| matches!(incident.kind, IncidentKind::Lost(_)));
-    }
-}
-
-/// Collects facts; everybody may ask and wait for a change.
+/// Takes reports; everybody may ask what is known and wait for a change.
 pub(super) struct Board {
     pub(super) lines: BTreeMap<ConsoleName, Line>,
     /// What an action means that names no console.
     pub(super) primary: ConsoleName,
     /// Where results are read.
     pub(super) results: ConsoleName,
-    facts: Mutex<Facts>,
-    changed: watch::Sender<()>,
+    /// Whether the test is attempted again if garbage on a console spoils this attempt.
+    pub(super) again: bool,
+    facts: watch::Sender<Facts>,
     events: std::sync::Arc<dyn EventSink>,
 }
 
@@ -117,18 +75,33 @@ impl Board {
     pub(super) fn new(
         lines: BTreeMap<ConsoleName, Line>,
         (primary, results): (ConsoleName, ConsoleName),
+        again: bool,
         events: std::sync::Arc<dyn EventSink>,
     ) -> Self {
-        let facts = Mutex::new(Facts::default());
-        Self { lines, primary, results, facts, changed: watch::Sender::new(()), events }
+        Self { lines, primary, results, again, facts: watch::Sender::default(), events }
     }
 
-    pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns what is known; nothing is reported while the answer is held.
+    pub(super) fn facts(&self) -> watch::Ref<'_, Facts> {
+        self.facts.borrow()
     }
 
-    pub(super) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
+    /// Takes in an event that nobody waits for.
+    pub(super) fn report(&self, event: Observed) {
+        self.facts.send_if_modified(|facts| {
+            facts.fold(event);
+            false
+        });
+    }
+
+    /// Takes in an event and wakes whoever waits.
+    pub(super) fn alert(&self, event: Observed) {
+        self.facts.send_modify(|facts| facts.fold(event));
+    }
+
+    /// Follows what is known, as far as somebody waits for it.
+    pub(super) fn changes(&self) -> watch::Receiver<Facts> {
+        self.facts.subscribe()
     }
 
     pub(super) fn emit(&self, event: RunEvent) {
@@ -139,57 +112,9 @@ impl Board {
         self.facts().boots.len()
     }
 
-    /// Returns what a command to the power is held against: how many boots there were, and
-    /// whether the board has power.
-    pub(super) fn powered(&self) -> (usize, bool) {
-        let facts = self.facts();
-        (facts.boots.len(), facts.power == Some(PowerState::On))
-    }
-
-    /// Tells whether the board did what its power was told, as far as its driver knows. What
-    /// switches the power may believe itself, and be another board's.
-    pub(super) fn obeyed(&self, op: PowerOp, before: (usize, bool)) -> bool {
-        let (boots, on) = self.powered();
-        match op {
-            PowerOp::Off => !on,
-            PowerOp::On => before.1 || boots > before.0,
-            PowerOp::Cycle => boots > before.0,
-        }
-    }
-
-    /// Returns for how long the board could not run, and for how long Jig could not, so far.
-    pub(super) fn time_lost(&self) -> (Duration, Duration) {
-        let facts = self.facts();
-        (facts.stood, facts.late)
-    }
-
-    /// Returns the time that stood still in a way that upsets what a target measures.
-    pub(super) fn standstill(&self) -> Standstill {
-        let facts = self.facts();
-        Standstill { stopped: facts.stopped, latest: facts.latest }
-    }
-
-    /// Records something unasked and wakes whoever waits.
+    /// Reports something unasked.
     pub(super) fn incident(&self, kind: IncidentKind, range: ByteRange) {
-        self.facts().incidents.push(Incident { kind, range });
-        self.changed.send_replace(());
-    }
-
-    /// Records something that a console showed in a boot, counted from 1.
-    pub(super) fn shown(&self, boot: usize, kind: IncidentKind, range: ByteRange) {
-        let forgiven = self.facts().forgiven.is_some_and(|forgiven| boot <= forgiven);
-        if !forgiven {
-            self.incident(kind, range);
-        }
-    }
-
-    /// Forgets the incidents of a try that is started again, and the reports it was served
-    /// beyond the first `heard` of the attempt; the judge counts the restart.
-    pub(super) fn forgive(&self, heard: usize) {
-        let mut facts = self.facts();
-        facts.forget();
-        facts.heard.truncate(heard);
-        facts.restarted = true;
+        self.alert(Observed::Incident(Incident { kind, range }));
     }
 
     /// Marks that what follows on every console belongs to a boot that was asked for.
@@ -200,18 +125,12 @@ impl Board {
         });
         let boot: Boot = starts.collect();
         let offset = boot.get(&self.primary).copied().unwrap_or_default();
-        let count = {
-            let mut facts = self.facts();
-            if std::mem::take(&mut facts.restarted) {
-                // A crashing target prints on until its power is taken, and its output is
-                // looked at a little later still.
-                facts.forget();
-                facts.forgiven = Some(facts.boots.len());
-            }
-            facts.boots.push(boot);
-            facts.exit = None;
-            facts.boots.len()
-        };
+        let mut count = 0;
+        self.facts.send_if_modified(|facts| {
+            facts.fold(Observed::Boot(boot));
+            count = facts.boots.len();
+            false
+        });
         let boot = u32::try_from(count).unwrap_or(u32::MAX);
         self.emit(RunEvent::Boot { boot, offset });
     }
@@ -255,31 +174,26 @@ impl BoardSink for Board {
         }
         match event {
             BoardEvent::Injected { fault, detail } => {
-                self.facts().notes.push(format!("injected {fault}: {detail}"));
+                self.report(Observed::Note(format!("injected {fault}: {detail}")));
             }
             BoardEvent::Power { state } => {
-                self.facts().power = Some(state);
+                self.report(Observed::Power(state));
                 if state == PowerState::On {
                     self.begin_boot();
                 }
             }
             BoardEvent::Deploying { .. } | BoardEvent::TakenOver { .. } => {}
             BoardEvent::Stood { ms, stopped } => {
-                let time = Duration::from_millis(ms);
-                let mut facts = self.facts();
-                facts.stood = facts.stood.saturating_add(time);
-                if stopped {
-                    facts.stopped = facts.stopped.saturating_add(time);
-                }
+                self.report(Observed::Stood { time: Duration::from_millis(ms), stopped });
             }
             BoardEvent::Attached { attempts, method, .. } => {
                 let note = format!("the probe answered at the {} attach ({method})", nth(attempts));
-                self.facts().notes.push(note);
+                self.report(Observed::Note(note));
             }
             BoardEvent::Forwarded { port, address } => {
-                self.facts().forwards.insert(port, address);
+                self.report(Observed::Forwarded { port, address });
             }
-            BoardEvent::ReadBack { sha256 } => self.facts().read_back = Some(sha256),
+            BoardEvent::ReadBack { sha256 } => self.report(Observed::ReadBack(Some(sha256))),
             BoardEvent::Reset { by_target: false, .. } => self.begin_boot(),
             BoardEvent::Reset { by_target: true, reason } => {
                 self.incident(IncidentKind::Reset, self.here(reason));
@@ -291,8 +205,9 @@ impl BoardSink for Board {
                 self.incident(IncidentKind::GuestPanic, self.here(detail));
             }
             BoardEvent::TargetExit { code } => {
-                self.facts().exit = Some(code);
-                self.incident(IncidentKind::Exit(code), self.here(format!("exit code {code}")));
+                let range = self.here(format!("exit code {code}"));
+                let incident = Incident { kind: IncidentKind::Exit(code), range };
+                self.report(Observed::Exit { code, incident });
             }
             BoardEvent::Lockup { detail } => {
                 self.incident(IncidentKind::Lockup, self.here(detail));
@@ -304,6 +219,6 @@ impl BoardSink for Board {
                 self.incident(IncidentKind::Lost(cause), self.here(detail));
             }
         }
-        self.changed.send_replace(());
+        self.facts.send_modify(|_| {});
     }
 }

@@ -15,6 +15,7 @@ use jig_model::Cause;
 use tokio::time::{Instant, sleep_until};
 
 use super::board::Board;
+use super::facts::Observed;
 use crate::workflow::ActionFailure;
 
 /// How often Jig feels its own pulse.
@@ -30,16 +31,14 @@ const MOST: u32 = 4;
 /// However short the wait is, a stop of some seconds may be made up for.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// Feels Jig's own pulse, for as long as it is polled, and tells the board's facts.
+/// Feels Jig's own pulse, for as long as it is polled, and reports it.
 pub(super) async fn pulse(board: &Board) -> std::convert::Infallible {
     loop {
         let due = Instant::now() + BEAT;
         sleep_until(due).await;
         let late = due.elapsed();
         if late > LATE {
-            let mut facts = board.facts();
-            facts.late += late;
-            facts.latest = facts.latest.max(late);
+            board.report(Observed::Late(late));
         }
     }
 }
@@ -57,7 +56,7 @@ pub(super) struct BoardTimeout {
 impl BoardTimeout {
     /// Begins to wait.
     pub(super) fn new(board: &Board, timeout: Duration) -> Self {
-        Self { timeout, until: Instant::now() + timeout, lost: board.time_lost() }
+        Self { timeout, until: Instant::now() + timeout, lost: board.facts().time_lost() }
     }
 
     /// Begins a wait that is a part of this one.
@@ -101,7 +100,7 @@ impl BoardTimeout {
 
     /// The board's and Jig's lost time are mostly the same, so they do not add up.
     fn lost(&self, board: &Board) -> Duration {
-        let (stood, late) = board.time_lost();
+        let (stood, late) = board.facts().time_lost();
         let stood = stood.saturating_sub(self.lost.0);
         stood.max(late.saturating_sub(self.lost.1))
     }
@@ -133,7 +132,7 @@ mod tests {
 
     fn board() -> Board {
         let name: jig_model::ConsoleName = "uart0".parse().unwrap();
-        Board::new(BTreeMap::new(), (name.clone(), name), Arc::new(Nobody))
+        Board::new(BTreeMap::new(), (name.clone(), name), false, Arc::new(Nobody))
     }
 
     fn stand(board: &Board, time: Duration) {
@@ -176,7 +175,7 @@ mod tests {
         let board = board();
         let board_timeout = BoardTimeout::new(&board, SECOND * 3);
         let felt = timeout(SECOND / 2, pulse(&board)).await;
-        assert!(felt.is_err() && board.time_lost().1.is_zero());
+        assert!(felt.is_err() && board.facts().time_lost().1.is_zero());
         let freeze = async {
             tokio::task::yield_now().await;
             // Nobody is polled meanwhile.
@@ -187,9 +186,9 @@ mod tests {
             never = pulse(&board) => match never {},
             () = async { freeze.await; tokio::time::sleep(SECOND).await } => {}
         }
-        let late = board.time_lost().1;
+        let late = board.facts().time_lost().1;
         assert!(late > SECOND * 19 && late < SECOND * 21, "{late:?}");
-        assert_eq!(board.standstill().latest, late);
+        assert_eq!(board.facts().standstill().latest, late);
         // The board's own loss of the same time is no further one.
         stand(&board, SECOND * 9);
         assert_eq!(board_timeout.lost(&board), late);

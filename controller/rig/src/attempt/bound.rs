@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
-    BindContext, BoardSink as _, DriverError, DriverFactory, PowerState, ProcessLedger, Protocols,
+    BindContext, BoardSink as _, DriverError, DriverFactory, ProcessLedger, Protocols,
 };
 use jig_model::rig_file::Place;
 
 use super::board::{Board, EventSink};
 use super::consoles::Consoles;
 use super::error::AttemptError;
+use super::facts::Observed;
 use crate::console::Syncing;
 use crate::store::RunDir;
 
@@ -60,7 +61,7 @@ impl Bound {
         let consoles = Consoles::start(profile, dir, number, &clock).map_err(AttemptError::Log)?;
         let lines = consoles.lines(dir, number);
         let primary = consoles.primary.clone();
-        let board = Board::new(lines, (primary.clone(), primary), request.events);
+        let board = Board::new(lines, (primary.clone(), primary), false, request.events);
         let board = Arc::new(board);
         let protocols = request.factory.bind(BindContext {
             profile: Arc::clone(profile),
@@ -80,8 +81,8 @@ impl Bound {
     /// The power could not be taken; everything else is done all the same.
     pub async fn end(mut self) -> Result<Vec<Syncing>, DriverError> {
         let off = match &mut self.protocols.power {
-            Some(power) if self.board.facts().power == Some(PowerState::On) => {
-                self.board.facts().switching = true;
+            Some(power) if self.board.facts().on() => {
+                self.board.report(Observed::Switching(true));
                 let timeout = power.off_timeout();
                 tokio::time::timeout(timeout, power.off())
                     .await
@@ -89,7 +90,7 @@ impl Bound {
             }
             _ => Ok(()),
         };
-        if self.board.facts().power == Some(PowerState::On) {
+        if self.board.facts().on() {
             // Nobody has looked what is still in the transports.
             self.board.drained().await;
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::protocol::{HealthCheck, PowerState};
+use jig_model::protocol::HealthCheck;
 use jig_model::{Cause, RunEvent};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -44,7 +44,7 @@ fn is_fault(incident: &Incident) -> bool {
 /// Asks the rig before the target is blamed: a wait that ran out on a machine that somebody
 /// stopped says nothing about the firmware.
 pub(super) async fn check_health(board: &Arc<Board>, checks: &mut [Box<dyn HealthCheck>]) {
-    if board.facts().power != Some(PowerState::On) {
+    if !board.facts().on() {
         return;
     }
     for check in checks {

@@ -4,8 +4,8 @@
 //! what was observed to the judge. Refuses to know what implements the protocols.
 //!
 //! # Design
-//! Three parties share one [`board::Board`], which only collects facts:
-//! the driver reports events and transports into it, a [`watcher::Watcher`] per console reads
+//! Three parties share one [`board::Board`] and only report to it; [`facts::Facts::fold`] is the one
+//! place where a report changes what is known. The driver reports events and transports into it, a [`watcher::Watcher`] per console reads
 //! the log (faults, boot loops, floods, results, build id), and the [`actions::Actions`]
 //! do what the plan says and stop waiting as soon as the facts say it is pointless.
 //!
@@ -24,6 +24,7 @@ mod compiled_patterns;
 mod consoles;
 mod drain;
 mod error;
+mod facts;
 mod garbage;
 mod identity;
 mod perform;

@@ -9,8 +9,8 @@ use jig_model::image::{DeployReport, Image};
 use jig_model::plan::{Action, ActionKind, Plan, PowerOp};
 use jig_model::profile::BoardProfile;
 use jig_model::protocol::{
-    BindContext, BoardSink as _, BoxFuture, DriverError, DriverFactory, Host, PowerState,
-    ProcessLedger, Protocols,
+    BindContext, BoardSink as _, BoxFuture, DriverError, DriverFactory, Host, ProcessLedger,
+    Protocols,
 };
 use jig_model::rig_file::Place;
 use jig_model::{Cause, ConsoleName, RunEvent, Verdict, chain};
@@ -23,6 +23,7 @@ use super::compiled_patterns::RunPatterns;
 use super::consoles::{Closed, Consoles};
 use super::drain;
 use super::error::AttemptError;
+use super::facts::{Facts, Observed};
 use super::garbage::GLITCH;
 use super::post_mortem::{Examination, image_of};
 use super::watcher::Reading;
@@ -108,8 +109,7 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     }
     let lines = consoles.lines(request.dir, request.attempt);
     let named = (consoles.primary.clone(), results_console);
-    let board = Arc::new(Board::new(lines, named, Arc::clone(&request.events)));
-    board.facts().again = request.again;
+    let board = Arc::new(Board::new(lines, named, request.again, Arc::clone(&request.events)));
     for (name, console) in &consoles.running {
         (request.opened)(name, console.handle());
     }
@@ -207,7 +207,7 @@ async fn make(
         // The verdict has another reason; whoever uses the board next must know all the same.
         board.emit(RunEvent::Note { text: format!("the power was not taken: {error}") });
     }
-    if board.facts().power == Some(PowerState::On) {
+    if board.facts().on() {
         // Nobody has looked what is still in the transports.
         board.drained().await;
     }
@@ -240,12 +240,12 @@ fn observe(
         (console == board.results && range.start > start + GLITCH).then_some(range)
     });
     let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
-    let mut incidents = std::mem::take(&mut board.facts().incidents);
+    let facts = board.facts().clone();
+    let standstill = facts.standstill();
+    let Facts { mut incidents, heard, read_back, notes, .. } = facts;
     incidents.append(&mut closed.incidents);
     drain::complete_lines(&mut incidents, request.dir.path());
     let image = image_of(request.images, deployed.as_ref());
-    let read_back = board.facts().read_back.take();
-    let heard = std::mem::take(&mut board.facts().heard);
     let earlier = seen.earlier.into_iter().filter(|(boot, ..)| heard.contains(boot));
     let earlier = earlier.map(|(_, (start, end), report)| Heard {
         output: ByteRange { file: file.clone(), start, end, text: String::new() },
@@ -273,8 +273,8 @@ fn observe(
             printed: seen.printed.or_else(|| others.into_iter().find_map(|other| other.printed)),
         },
         post_mortem,
-        standstill: board.standstill(),
-        notes: std::mem::take(&mut board.facts().notes),
+        standstill,
+        notes,
     }
 }
 
@@ -310,11 +310,13 @@ async fn follow_plan(
 
 async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
     let Some(power) = &mut actions.protocols.power else { return Ok(()) };
-    actions.board.facts().switching = true;
-    let before = actions.board.powered();
+    actions.board.report(Observed::Switching(true));
+    let before = actions.board.facts().powered();
     let timeout = power.off_timeout();
     match tokio::time::timeout(timeout, power.off()).await {
-        Ok(Ok(())) if !actions.board.obeyed(PowerOp::Off, before) => Err(lied(PowerOp::Off)),
+        Ok(Ok(())) if !actions.board.facts().obeyed(PowerOp::Off, before) => {
+            Err(lied(PowerOp::Off))
+        }
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(ActionFailure::new(error.cause, chain(&error))),
         Err(_) => {
@@ -343,7 +345,8 @@ impl ActionExecutor for Performer<'_> {
             let behavior = path.rsplit_once('/').map_or(path, |(behavior, _)| behavior);
             if std::mem::take(&mut self.failed) {
                 // The runner goes on after a failure only to start a behaviour again.
-                self.actions.board.forgive(self.heard);
+                // The judge counts the restart.
+                self.actions.board.report(Observed::Restarted { heard: self.heard });
             } else if behavior != self.behavior {
                 behavior.clone_into(&mut self.behavior);
                 self.heard = self.actions.board.facts().heard.len();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::plan::Markers;
-use jig_model::protocol::PowerState;
 use jig_model::result::{ResultFormat, TestReport};
 use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::{oneshot, watch};
@@ -13,11 +12,12 @@ use tokio::time::Instant;
 use super::board::{Board, Progress};
 use super::compiled_patterns::CompiledPatterns;
 use super::error::AttemptError;
+use super::facts::Observed;
 use super::garbage::GarbageScanner;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
 use super::transport_watch::TransportWatch;
 use crate::console::{Follow, Follower, LogState, Recogniser, Recognition};
-use crate::judge::{ByteRange, IncidentKind, PrintedId};
+use crate::judge::{ByteRange, Incident, IncidentKind, PrintedId};
 use crate::results::{ResultEvent, ResultParser};
 
 /// Bytes read at once. One console chunk is at most as long.
@@ -270,7 +270,8 @@ impl Watcher {
             text: text.clone(),
         });
         let range = ByteRange { file: self.file(), start, end, text };
-        self.board.shown(self.begun, IncidentKind::Recognised(cause), range);
+        let incident = Incident { kind: IncidentKind::Recognised(cause), range };
+        self.board.alert(Observed::Shown { boot: self.begun, incident });
     }
 
     /// Silence is told, not judged: only a wait that runs out makes something of it.
@@ -289,9 +290,10 @@ impl Watcher {
 
     /// Tells at once where the log or the transport failed: no wait can outlive that.
     fn mind_transport(&mut self, state: &LogState) {
-        let facts = self.board.facts();
-        let powered = facts.power == Some(PowerState::On) && !facts.switching;
-        drop(facts);
+        let powered = {
+            let facts = self.board.facts();
+            facts.on() && !facts.switching
+        };
         for text in self.transport.away(state) {
             self.board.emit(RunEvent::Note { text: format!("console {}: {text}", self.console) });
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jig_model::pattern::Pattern;
 use jig_model::plan::Assertion;
-use jig_model::protocol::{BoardSink as _, PowerState};
+use jig_model::protocol::BoardSink as _;
 use jig_model::{Cause, ConsoleName, chain};
 use tokio::time::{Instant, timeout};
 
@@ -97,7 +97,7 @@ impl Actions<'_> {
         let off = async {
             loop {
                 changes.borrow_and_update();
-                if board.facts().power != Some(PowerState::On) {
+                if !board.facts().on() {
                     return;
                 }
                 if changes.changed().await.is_err() {
@@ -245,8 +245,7 @@ impl Actions<'_> {
 
 /// Names the end of a transport: with the board off the target is over, else the transport is lost.
 fn lost_or_over(board: &Board) -> Cause {
-    let on = board.facts().power == Some(PowerState::On);
-    if on { Cause::ConsoleLost } else { Cause::ExpectMissed }
+    if board.facts().on() { Cause::ConsoleLost } else { Cause::ExpectMissed }
 }
 
 fn no_console(console: &ConsoleName) -> ActionFailure {

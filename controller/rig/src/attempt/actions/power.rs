@@ -9,6 +9,7 @@ use jig_model::plan::PowerOp;
 
 use super::{Actions, by_driver};
 use crate::attempt::abort_condition::ended;
+use crate::attempt::facts::Observed;
 use crate::workflow::ActionFailure;
 
 /// How a probe's deployment calls itself: in a run it always reads back what it has written.
@@ -43,12 +44,12 @@ impl Actions<'_> {
                 }
             }
         };
-        self.board.facts().switching = true;
-        let before = self.board.powered();
+        self.board.report(Observed::Switching(true));
+        let before = self.board.facts().powered();
         let switched = tokio::time::timeout(timeout, switch).await;
-        self.board.facts().switching = false;
+        self.board.report(Observed::Switching(false));
         match switched {
-            Ok(Ok(())) if !self.board.obeyed(op, before) => Err(lied(op)),
+            Ok(Ok(())) if !self.board.facts().obeyed(op, before) => Err(lied(op)),
             Ok(Ok(())) => Ok(format!("power {op:?}").to_lowercase()),
             Ok(Err(error)) => Err(by_driver(&error)),
             Err(_) => {
@@ -99,7 +100,7 @@ impl Actions<'_> {
                 }
                 let short = report.sha256.get(..12).unwrap_or_default();
                 let seen = format!("{} by {}", short, report.method);
-                self.board.facts().read_back.clone_from(&report.read_back_sha256);
+                self.board.report(Observed::ReadBack(report.read_back_sha256.clone()));
                 self.deployed = Some(report);
                 Ok(seen)
             }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::protocol::PowerState;
 use jig_model::{Cause, ConsoleName};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -12,6 +11,7 @@ use super::Actions;
 use crate::attempt::abort_condition::{QUIET, abort_condition, exit, found, quiet_in_vain};
 use crate::attempt::board::{Board, Progress, REASON};
 use crate::attempt::board_timeout::BoardTimeout;
+use crate::attempt::facts::Observed;
 use crate::judge::ByteRange;
 use crate::workflow::ActionFailure;
 
@@ -104,7 +104,7 @@ impl Actions<'_> {
     fn hear(&mut self) {
         let Progress { boots, reports, .. } = *self.progress().borrow();
         self.heard = (boots, reports);
-        self.board.facts().heard.push(boots);
+        self.board.report(Observed::Heard { boot: boots });
     }
 
     /// Watches the target a little longer: a fault often comes right behind the last "OK".
@@ -113,8 +113,7 @@ impl Actions<'_> {
         if std::mem::replace(&mut self.settled, true) {
             return Ok(());
         }
-        let off = board.facts().power != Some(PowerState::On);
-        if off {
+        if !board.facts().on() {
             return self.looked_at_everything().await;
         }
         tokio::select! {

@@ -1,0 +1,248 @@
+//! What is known of a board in one attempt: a state, and the events that change it. Pure.
+//!
+//! Owns what each event changes. Refuses to know who reports it and who waits for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jig_model::ConsoleName;
+use jig_model::plan::PowerOp;
+use jig_model::protocol::PowerState;
+
+use crate::judge::{Incident, IncidentKind, Standstill};
+
+/// A boot that was asked for: where its output begins on each console.
+pub(super) type Boot = BTreeMap<ConsoleName, u64>;
+
+/// An event of an attempt, as a driver, a watcher or an action reports it.
+#[derive(Debug, Clone)]
+pub(super) enum Observed {
+    /// An action begins, or has ended, to switch the power.
+    Switching(bool),
+    /// The driver says whether the board has power.
+    Power(PowerState),
+    /// A boot that was asked for begins.
+    Boot(Boot),
+    /// Something happened unasked.
+    Incident(Incident),
+    /// A console showed something in a boot, counted from 1.
+    Shown { boot: usize, incident: Incident },
+    /// The target ended the boot by itself.
+    Exit { code: i32, incident: Incident },
+    /// The plan waited for a report in a boot, counted from 1, and got it.
+    Heard { boot: usize },
+    /// A behaviour is started again, before which the plan had got this many reports.
+    Restarted { heard: usize },
+    /// The port of a board is reached at an address.
+    Forwarded { port: String, address: String },
+    /// SHA-256 of what the board was found to hold of its image.
+    ReadBack(Option<String>),
+    /// The rig had to do something beside.
+    Note(String),
+    /// The board could not run for a while, though it had power.
+    Stood { time: Duration, stopped: bool },
+    /// Jig itself stood still for a while.
+    Late(Duration),
+}
+
+/// What the events so far amount to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    pub(super) boots: Vec<Boot>,
+    pub(super) incidents: Vec<Incident>,
+    /// Boots (counted from 1) in which the plan waited for a report and got it.
+    pub(super) heard: Vec<usize>,
+    /// Addresses of forwarded ports.
+    pub(super) forwards: BTreeMap<String, String>,
+    pub(super) power: Option<PowerState>,
+    /// The plan is switching the power: transports may end before the driver says that it is off.
+    pub(super) switching: bool,
+    /// The code that the target ended this boot with, if it did.
+    pub(super) exit: Option<i32>,
+    /// SHA-256 of what the board was found to hold of the image that was put on it last.
+    pub(super) read_back: Option<String>,
+    /// What the rig had to do beside.
+    pub(super) notes: Vec<String>,
+    /// A behaviour was started again, and no boot has begun since.
+    restarted: bool,
+    /// What boots up to this one still show belongs to a try that is over.
+    forgiven: Option<usize>,
+    /// For how long the board could not run, though it had power.
+    stood: Duration,
+    /// For how much of that somebody had stopped what runs it.
+    stopped: Duration,
+    /// For how long Jig itself stood still, and the longest of it at once.
+    late: Duration,
+    latest: Duration,
+}
+
+impl Facts {
+    /// Takes in one event.
+    pub(super) fn fold(&mut self, event: Observed) {
+        match event {
+            Observed::Switching(switching) => self.switching = switching,
+            Observed::Power(state) => self.power = Some(state),
+            Observed::Boot(boot) => {
+                if std::mem::take(&mut self.restarted) {
+                    // A crashing target prints on until its power is taken, and its output is
+                    // looked at a little later still.
+                    self.forget();
+                    self.forgiven = Some(self.boots.len());
+                }
+                self.boots.push(boot);
+                self.exit = None;
+            }
+            Observed::Incident(incident) => self.incidents.push(incident),
+            Observed::Shown { boot, incident } => {
+                if self.forgiven.is_none_or(|forgiven| boot > forgiven) {
+                    self.incidents.push(incident);
+                }
+            }
+            Observed::Exit { code, incident } => {
+                self.exit = Some(code);
+                self.incidents.push(incident);
+            }
+            Observed::Heard { boot } => self.heard.push(boot),
+            Observed::Restarted { heard } => {
+                self.forget();
+                self.heard.truncate(heard);
+                self.restarted = true;
+            }
+            Observed::Forwarded { port, address } => {
+                self.forwards.insert(port, address);
+            }
+            Observed::ReadBack(sha256) => self.read_back = sha256,
+            Observed::Note(note) => self.notes.push(note),
+            Observed::Stood { time, stopped } => {
+                self.stood = self.stood.saturating_add(time);
+                if stopped {
+                    self.stopped = self.stopped.saturating_add(time);
+                }
+            }
+            Observed::Late(time) => {
+                self.late = self.late.saturating_add(time);
+                self.latest = self.latest.max(time);
+            }
+        }
+    }
+
+    /// Forgets what the target did; what the rig did stays true.
+    fn forget(&mut self) {
+        self.incidents.retain(|incident| matches!(incident.kind, IncidentKind::Lost(_)));
+    }
+
+    /// Tells whether the board has power, as far as its driver knows.
+    pub(super) fn on(&self) -> bool {
+        self.power == Some(PowerState::On)
+    }
+
+    /// Returns what a command to the power is held against: how many boots there were, and
+    /// whether the board has power.
+    pub(super) fn powered(&self) -> (usize, bool) {
+        (self.boots.len(), self.on())
+    }
+
+    /// Tells whether the board did what its power was told, as far as its driver knows. What
+    /// switches the power may believe itself, and be another board's.
+    pub(super) fn obeyed(&self, op: PowerOp, before: (usize, bool)) -> bool {
+        let (boots, on) = self.powered();
+        match op {
+            PowerOp::Off => !on,
+            PowerOp::On => before.1 || boots > before.0,
+            PowerOp::Cycle => boots > before.0,
+        }
+    }
+
+    /// Returns for how long the board could not run, and for how long Jig could not, so far.
+    pub(super) fn time_lost(&self) -> (Duration, Duration) {
+        (self.stood, self.late)
+    }
+
+    /// Returns the time that stood still in a way that upsets what a target measures.
+    pub(super) fn standstill(&self) -> Standstill {
+        Standstill { stopped: self.stopped, latest: self.latest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::Cause;
+
+    use super::*;
+    use crate::judge::ByteRange;
+
+    fn after(events: impl IntoIterator<Item = Observed>) -> Facts {
+        let mut facts = Facts::default();
+        events.into_iter().for_each(|event| facts.fold(event));
+        facts
+    }
+
+    fn incident(kind: IncidentKind) -> Incident {
+        Incident { kind, range: ByteRange::default() }
+    }
+
+    fn shown(boot: usize) -> Observed {
+        Observed::Shown { boot, incident: incident(IncidentKind::Lockup) }
+    }
+
+    fn boot() -> Observed {
+        Observed::Boot(Boot::new())
+    }
+
+    #[test]
+    fn a_restart_forgets_what_the_target_did_and_not_what_the_rig_did() {
+        let lost = IncidentKind::Lost(Cause::ConsoleLost);
+        let before = [boot(), shown(1), Observed::Incident(incident(lost.clone()))];
+        let restart = [
+            Observed::Heard { boot: 1 },
+            Observed::Heard { boot: 1 },
+            Observed::Restarted { heard: 1 },
+        ];
+        let facts = after(before.into_iter().chain(restart));
+        assert_eq!(facts.incidents, [incident(lost)]);
+        assert_eq!(facts.heard, [1]);
+    }
+
+    #[test]
+    fn output_of_a_try_that_is_over_counts_no_more() {
+        // The first boot prints on after the restart, before and after the second begins.
+        let late = [boot(), Observed::Restarted { heard: 0 }, shown(1), boot(), shown(1)];
+        let mut facts = after(late);
+        assert_eq!(facts.incidents, []);
+        facts.fold(shown(2));
+        assert_eq!(facts.incidents.len(), 1);
+        // A boot without a restart forgives nothing.
+        assert_eq!(after([boot(), shown(1), boot(), shown(1)]).incidents.len(), 2);
+    }
+
+    #[test]
+    fn an_exit_code_belongs_to_its_boot() {
+        let exit = Observed::Exit { code: 3, incident: incident(IncidentKind::Exit(3)) };
+        let mut facts = after([boot(), exit]);
+        assert_eq!((facts.exit, facts.incidents.len()), (Some(3), 1));
+        facts.fold(boot());
+        assert_eq!((facts.exit, facts.incidents.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_board_obeys_its_power_if_a_boot_follows() {
+        let off = after([]);
+        let on = after([Observed::Power(PowerState::On), boot()]);
+        assert!(on.obeyed(PowerOp::On, off.powered()) && on.obeyed(PowerOp::Cycle, off.powered()));
+        assert!(on.obeyed(PowerOp::On, on.powered()) && !on.obeyed(PowerOp::Cycle, on.powered()));
+        assert!(!on.obeyed(PowerOp::Off, on.powered()) && off.obeyed(PowerOp::Off, on.powered()));
+    }
+
+    #[test]
+    fn lost_time_adds_up() {
+        let ms = Duration::from_millis;
+        let facts = after([
+            Observed::Stood { time: ms(5), stopped: false },
+            Observed::Stood { time: ms(2), stopped: true },
+            Observed::Late(ms(4)),
+            Observed::Late(ms(3)),
+        ]);
+        assert_eq!(facts.time_lost(), (ms(7), ms(7)));
+        assert_eq!(facts.standstill(), Standstill { stopped: ms(2), latest: ms(4) });
+    }
+}
