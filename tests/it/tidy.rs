@@ -165,6 +165,34 @@ fn no_code_knows_a_board() {
     nothing_wrong(&wrong);
 }
 
+/// Profiles describe boards for everybody's firmware: a pattern that only the fixtures of this
+/// repository print would make their tests pass and do nothing for a user.
+#[test]
+fn profiles_hold_no_text_of_fixtures() {
+    let fixtures = fs::read_dir(repository().join("firmware-fixtures")).unwrap();
+    let names: Vec<String> = fixtures
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("fixture.toml").exists())
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .filter(|name| name.contains('-'))
+        .collect();
+    assert!(names.len() >= 40, "{names:?}");
+    let mut wrong = Vec::new();
+    for path in files().iter().filter(|path| path.starts_with("board-profiles")) {
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        for (number, line) in (1..).zip(read(path).lines()) {
+            // Features have names of fixtures, too; patterns are the strings in single quotes.
+            let pattern = line.split_once('\'').map_or("", |(_, pattern)| pattern);
+            if line.contains("fixture") || names.iter().any(|name| pattern.contains(name)) {
+                wrong.push(format!("{}:{number}: {line}", path.display()));
+            }
+        }
+    }
+    nothing_wrong(&wrong);
+}
+
 /// Tells whether a file holds nothing but tests.
 fn is_test(path: &Path) -> bool {
     let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
