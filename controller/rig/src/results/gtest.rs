@@ -1,7 +1,8 @@
 //! GoogleTest.
 
-use jig_model::result::CaseStatus;
+use jig_model::result::{CaseStatus, ResultFormat};
 
+use super::grammar::{Format, Grammar, starts};
 use super::lines::Line;
 use super::record::{Outcome, Record};
 use super::scan::{is_counted, leading_number, number};
@@ -11,7 +12,7 @@ const FAILURE_LINES: usize = 6;
 
 /// Reads GoogleTest's lines.
 #[derive(Debug, Default)]
-pub(super) struct Gtest {
+struct Gtest {
     running: Option<String>,
     failure: Vec<String>,
     headed: bool,
@@ -19,7 +20,17 @@ pub(super) struct Gtest {
     ran: bool,
 }
 
-pub(super) fn opens(line: &Line<'_>) -> bool {
+pub(super) const GTEST: Format = Format {
+    format: ResultFormat::Gtest,
+    family: ResultFormat::Gtest,
+    begins: b"[",
+    holds: None,
+    opens,
+    tells_size: |first| first.text.starts_with("[==========]"),
+    grammar: |_| Box::new(Gtest::default()),
+};
+
+fn opens(line: &Line<'_>) -> bool {
     match tag(line.text) {
         Some(("==========", rest)) => head(rest).is_some(),
         Some(("RUN", rest)) => is_name(rest),
@@ -27,8 +38,8 @@ pub(super) fn opens(line: &Line<'_>) -> bool {
     }
 }
 
-impl Gtest {
-    pub(super) fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+impl Grammar for Gtest {
+    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
         let text = line.text;
         let Some((tag, rest)) = tag(text) else {
             return self.final_count(text, record);
@@ -90,6 +101,30 @@ impl Gtest {
         true
     }
 
+    /// Keeps the assertion that a running case prints.
+    fn prose(&mut self, text: &str, _record: &mut Record) {
+        let begins = text.ends_with(": Failure") || text.ends_with(": Skipped");
+        let wanted = !self.failure.is_empty() && self.failure.len() < FAILURE_LINES;
+        if self.running.is_some() && (begins && self.failure.is_empty() || wanted) {
+            self.failure.push(text.to_owned());
+        }
+    }
+
+    fn closed(&self, line: &Line<'_>) -> bool {
+        self.ran
+            && match tag(line.text) {
+                Some(("PASSED", rest)) => passed(rest).is_some(),
+                Some(_) => false,
+                None => failed_count(line.text).is_some(),
+            }
+    }
+
+    fn resembles(&self, line: &Line<'_>) -> bool {
+        starts(line, &["[ RUN", "[       OK", "[  FAILED", "[  SKIPPED"])
+    }
+}
+
+impl Gtest {
     fn result(
         &mut self,
         status: CaseStatus,
@@ -119,24 +154,6 @@ impl Gtest {
         record.claim(count);
         record.end();
         true
-    }
-
-    /// Keeps the assertion that a running case prints.
-    pub(super) fn prose(&mut self, text: &str) {
-        let begins = text.ends_with(": Failure") || text.ends_with(": Skipped");
-        let wanted = !self.failure.is_empty() && self.failure.len() < FAILURE_LINES;
-        if self.running.is_some() && (begins && self.failure.is_empty() || wanted) {
-            self.failure.push(text.to_owned());
-        }
-    }
-
-    pub(super) fn closed(&self, line: &Line<'_>) -> bool {
-        self.ran
-            && match tag(line.text) {
-                Some(("PASSED", rest)) => passed(rest).is_some(),
-                Some(_) => false,
-                None => failed_count(line.text).is_some(),
-            }
     }
 }
 

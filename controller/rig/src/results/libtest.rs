@@ -1,7 +1,8 @@
 //! Rust's libtest in its pretty form, as embedded-test prints it too.
 
-use jig_model::result::CaseStatus;
+use jig_model::result::{CaseStatus, ResultFormat};
 
+use super::grammar::{Format, Grammar};
 use super::lines::Line;
 use super::record::{Outcome, Record};
 use super::scan::{is_counted, leading_number, seconds};
@@ -11,7 +12,7 @@ const FAILURE_LINES: usize = 4;
 
 /// Reads libtest's lines.
 #[derive(Debug, Default)]
-pub(super) struct Libtest {
+struct Libtest {
     headed: bool,
     /// A test whose own output came between its name and its result.
     running: Option<String>,
@@ -19,12 +20,22 @@ pub(super) struct Libtest {
     explaining: Option<(String, usize)>,
 }
 
-pub(super) fn opens(line: &Line<'_>) -> bool {
+pub(super) const LIBTEST: Format = Format {
+    format: ResultFormat::Libtest,
+    family: ResultFormat::Libtest,
+    begins: b"r",
+    holds: None,
+    opens,
+    tells_size: |_| true,
+    grammar: |_| Box::new(Libtest::default()),
+};
+
+fn opens(line: &Line<'_>) -> bool {
     head(line.text).is_some()
 }
 
-impl Libtest {
-    pub(super) fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+impl Grammar for Libtest {
+    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
         let text = line.text;
         if let Some(count) = head(text) {
             if self.headed {
@@ -71,7 +82,7 @@ impl Libtest {
     }
 
     /// Keeps the first lines of what a failing test printed.
-    pub(super) fn prose(&mut self, text: &str, record: &mut Record) {
+    fn prose(&mut self, text: &str, record: &mut Record) {
         if text == "failures:" {
             self.explaining = None;
         } else if let Some((name, lines)) = &mut self.explaining
@@ -82,10 +93,16 @@ impl Libtest {
         }
     }
 
-    pub(super) fn closed(line: &Line<'_>) -> bool {
+    fn closed(&self, line: &Line<'_>) -> bool {
         summary(line.text).is_some_and(|s| s.timed)
     }
+
+    fn resembles(&self, line: &Line<'_>) -> bool {
+        line.text.starts_with("test ") && line.text.contains(" ... ")
+    }
 }
+
+impl Libtest {}
 
 /// Reads `running 3 tests`.
 fn head(text: &str) -> Option<u64> {

@@ -31,6 +31,8 @@
 //! - **End.** TAP has no end marker: a report ends when the outermost plan is fulfilled, or
 //!   with `Bail out!`, which also counts as one claimed failure.
 
+mod formats;
+mod grammar;
 mod gtest;
 mod libtest;
 mod lines;

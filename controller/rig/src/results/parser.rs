@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use jig_model::plan::Markers;
 use jig_model::result::{ResultFormat, TestReport};
 
+use super::formats::opened_by;
+use super::grammar::{Format, Grammar};
 use super::lines::{Line, LineSplitter, RawLine, plain, without_prefix};
 use super::markers::{MarkerError, MarkerReader};
 use super::record::{Record, ResultEvent};
-use super::{gtest, libtest, tap, unity, ztest};
 
 /// Most log prefixes taken off one line: time stamp, level, tag.
 const MAX_PREFIXES: usize = 3;
@@ -20,13 +21,10 @@ pub struct ResultParser {
     reader: Reader,
 }
 
+/// What reads the report, once it is recognised.
 #[derive(Debug)]
 enum Speaker {
-    Unity(unity::Unity),
-    Ztest(ztest::Ztest),
-    Tap(tap::Tap),
-    Gtest(gtest::Gtest),
-    Libtest(libtest::Libtest),
+    Format { family: ResultFormat, grammar: Box<dyn Grammar> },
     Markers(Box<MarkerReader>),
 }
 
@@ -107,8 +105,8 @@ impl ResultParser {
         if let Some(raw) = splitter.unfinished() {
             reader.last(&raw);
         }
-        if let Some(Speaker::Tap(tap)) = &mut reader.speaker {
-            tap.finish(&mut reader.record);
+        if let Some(Speaker::Format { grammar, .. }) = &mut reader.speaker {
+            grammar.finish(&mut reader.record);
         }
         reader.record.finish()
     }
@@ -126,15 +124,19 @@ impl Reader {
             self.speaker = self.recognise(&bytes, &text, raw);
         }
         let Some(speaker) = &mut self.speaker else { return };
-        if let Speaker::Markers(markers) = speaker {
-            if markers.line(&bytes, raw.span, &mut self.record) {
-                return;
+        let record = &mut self.record;
+        match speaker {
+            Speaker::Markers(markers) => {
+                if markers.line(&bytes, raw.span, record) {
+                    return;
+                }
             }
-        } else {
-            if candidates(&text, raw).any(|line| speaker.line(&line, &mut self.record)) {
-                return;
+            Speaker::Format { grammar, .. } => {
+                if candidates(&text, raw).any(|line| grammar.line(&line, record)) {
+                    return;
+                }
+                grammar.prose(text.trim_ascii(), record);
             }
-            speaker.prose(text.trim_ascii(), &mut self.record);
         }
         if self.only.is_none()
             && let Some(other) = self.foreign(&bytes, &text, raw)
@@ -151,24 +153,15 @@ impl Reader {
             }
             return Some(Speaker::Markers(markers));
         }
-        let (format, line) = candidates(text, raw).find_map(|line| {
-            let format =
-                opened_by(line).find(|&format| self.only.is_none_or(|only| only == format))?;
-            Some((format, line))
-        })?;
-        self.record.set_format(format);
-        if let Some(at) = self.cut_at.filter(|_| !tells_size(format, &line)) {
+        let wanted = |found: &&Format| self.only.is_none_or(|only| only == found.format);
+        let (found, line) = candidates(text, raw)
+            .find_map(|line| opened_by(line).find(wanted).map(|found| (found, line)))?;
+        self.record.set_format(found.format);
+        if let Some(at) = self.cut_at.filter(|_| !(found.tells_size)(&line)) {
             self.record.cut(at);
         }
-        Some(match format {
-            ResultFormat::Unity => Speaker::Unity(unity::Unity::default()),
-            ResultFormat::Ztest => Speaker::Ztest(ztest::Ztest::default()),
-            ResultFormat::Tap => Speaker::Tap(tap::Tap::new(false, self.only.is_none())),
-            ResultFormat::Ktap => Speaker::Tap(tap::Tap::new(true, false)),
-            ResultFormat::Gtest => Speaker::Gtest(gtest::Gtest::default()),
-            ResultFormat::Libtest => Speaker::Libtest(libtest::Libtest::default()),
-            ResultFormat::Markers => return None,
-        })
+        let grammar = (found.grammar)(self.only.is_some());
+        Some(Speaker::Format { family: found.family, grammar })
     }
 
     /// Finds another format in a line that the recognised one does not know.
@@ -176,15 +169,21 @@ impl Reader {
         if self.markers.as_ref().is_some_and(|markers| markers.matches(bytes)) {
             return Some(ResultFormat::Markers);
         }
-        let own = self.speaker.as_ref().map(Speaker::family);
-        candidates(text, raw).find_map(|line| opened_by(line).find(|&f| Some(family(f)) != own))
+        let own = match &self.speaker {
+            Some(Speaker::Format { family, .. }) => Some(*family),
+            Some(Speaker::Markers(_)) | None => None,
+        };
+        let other = |found: &&Format| Some(found.family) != own;
+        candidates(text, raw).find_map(|line| opened_by(line).find(other).map(|found| found.format))
     }
 
     /// An overlong line is never a result, but one that would have been is worth a remark.
     fn cut_line(&mut self, bytes: &[u8], text: &str, raw: &RawLine<'_>) {
         let suspect = match &self.speaker {
             Some(Speaker::Markers(markers)) => markers.matches(bytes),
-            Some(speaker) => candidates(text, raw).any(|line| speaker.resembles(&line)),
+            Some(Speaker::Format { grammar, .. }) => {
+                candidates(text, raw).any(|line| grammar.resembles(&line))
+            }
             None => self.markers.as_ref().is_some_and(|markers| markers.matches(bytes)),
         };
         if suspect {
@@ -198,90 +197,14 @@ impl Reader {
         let text = lossy(&bytes);
         match &mut self.speaker {
             Some(Speaker::Markers(markers)) => markers.last(&bytes, &mut self.record),
-            Some(speaker) => {
-                if let Some(line) = candidates(&text, raw).find(|line| speaker.closed(line)) {
-                    speaker.line(&line, &mut self.record);
+            Some(Speaker::Format { grammar, .. }) => {
+                if let Some(line) = candidates(&text, raw).find(|line| grammar.closed(line)) {
+                    grammar.line(&line, &mut self.record);
                 }
             }
             None => {}
         }
     }
-}
-
-impl Speaker {
-    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
-        match self {
-            Self::Unity(unity) => unity.line(line, record),
-            Self::Ztest(ztest) => ztest.line(line, record),
-            Self::Tap(tap) => tap.line(line, record),
-            Self::Gtest(gtest) => gtest.line(line, record),
-            Self::Libtest(libtest) => libtest.line(line, record),
-            Self::Markers(_) => false,
-        }
-    }
-
-    /// Shows a grammar a line that is no result: it may explain one.
-    fn prose(&mut self, text: &str, record: &mut Record) {
-        match self {
-            Self::Ztest(ztest) => ztest.prose(text),
-            Self::Gtest(gtest) => gtest.prose(text),
-            Self::Libtest(libtest) => libtest.prose(text, record),
-            Self::Unity(_) | Self::Tap(_) | Self::Markers(_) => {}
-        }
-    }
-
-    /// Tells whether no further byte on this line could change its meaning.
-    fn closed(&self, line: &Line<'_>) -> bool {
-        match self {
-            Self::Unity(unity) => unity.closed(line),
-            Self::Ztest(_) => ztest::Ztest::closed(line),
-            Self::Gtest(gtest) => gtest.closed(line),
-            Self::Libtest(_) => libtest::Libtest::closed(line),
-            Self::Tap(_) | Self::Markers(_) => false,
-        }
-    }
-
-    /// Tells whether the head of an overlong line looks like a result.
-    fn resembles(&self, line: &Line<'_>) -> bool {
-        let starts = |heads: &[&str]| heads.iter().any(|head| line.text.starts_with(head));
-        match self {
-            Self::Unity(_) => unity::opens(line) || starts(&["TEST(", "IGNORE_TEST("]),
-            Self::Ztest(_) => starts(&["PASS - ", "FAIL - ", "SKIP - ", "START - "]),
-            Self::Tap(_) => starts(&["ok ", "not ok ", "Bail out!"]),
-            Self::Gtest(_) => starts(&["[ RUN", "[       OK", "[  FAILED", "[  SKIPPED"]),
-            Self::Libtest(_) => line.text.starts_with("test ") && line.text.contains(" ... "),
-            Self::Markers(_) => false,
-        }
-    }
-
-    fn family(&self) -> ResultFormat {
-        match self {
-            Self::Unity(_) => ResultFormat::Unity,
-            Self::Ztest(_) => ResultFormat::Ztest,
-            Self::Tap(_) => ResultFormat::Tap,
-            Self::Gtest(_) => ResultFormat::Gtest,
-            Self::Libtest(_) => ResultFormat::Libtest,
-            Self::Markers(_) => ResultFormat::Markers,
-        }
-    }
-}
-
-/// Tells whether nothing of the report can be missing in front of its first line unnoticed:
-/// that line is the head, or a count of all cases comes last.
-fn tells_size(format: ResultFormat, first: &Line<'_>) -> bool {
-    match format {
-        ResultFormat::Unity | ResultFormat::Libtest => true,
-        ResultFormat::Gtest => first.text.starts_with("[==========]"),
-        ResultFormat::Tap | ResultFormat::Ktap => {
-            first.indent == 0 && first.text.contains("TAP version ")
-        }
-        ResultFormat::Ztest | ResultFormat::Markers => false,
-    }
-}
-
-/// One grammar reads TAP and KTAP.
-fn family(format: ResultFormat) -> ResultFormat {
-    if format == ResultFormat::Ktap { ResultFormat::Tap } else { format }
 }
 
 /// Reads bytes as text; what is no UTF-8 becomes a character that no grammar knows.
@@ -291,31 +214,6 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(bytes),
     }
-}
-
-/// Tells cheaply whether a line could be the first of a report: most console lines are not.
-fn may_open(text: &str) -> bool {
-    match text.as_bytes() {
-        // Heads and results of all formats but Unity's plain lines.
-        [b'K' | b'T' | b'I' | b'o' | b'n' | b'R' | b'S' | b'P' | b'F' | b'[' | b'r', ..] => true,
-        [b'0'..=b'9', ..] => true,
-        bytes => memchr::memchr(b':', bytes).is_some(),
-    }
-}
-
-/// Lists the formats that alone can have printed a line.
-fn opened_by<'a>(line: Line<'a>) -> impl Iterator<Item = ResultFormat> + use<'a> {
-    type Opens = fn(&Line<'_>) -> bool;
-    static GRAMMARS: [(ResultFormat, Opens); 6] = [
-        (ResultFormat::Ktap, tap::opens_ktap),
-        (ResultFormat::Tap, tap::opens),
-        (ResultFormat::Ztest, ztest::opens),
-        (ResultFormat::Gtest, gtest::opens),
-        (ResultFormat::Libtest, libtest::opens),
-        (ResultFormat::Unity, unity::opens),
-    ];
-    let grammars: &[(ResultFormat, Opens)] = if may_open(line.text) { &GRAMMARS } else { &[] };
-    grammars.iter().filter(move |(_, opens)| opens(&line)).map(|&(format, _)| format)
 }
 
 /// Lists what a line can mean: itself, then what stands behind each log prefix.

@@ -5,6 +5,7 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
+use super::grammar::{Format, Grammar, starts};
 use super::lines::Line;
 use super::record::{Outcome, Record};
 use super::scan::{leading_number, number};
@@ -28,7 +29,7 @@ struct Level {
 
 /// Reads TAP and KTAP lines.
 #[derive(Debug)]
-pub(super) struct Tap {
+struct Tap {
     ktap: bool,
     /// A KTAP head may still turn TAP into KTAP.
     may_switch: bool,
@@ -45,32 +46,43 @@ pub(super) struct Tap {
     claimed: u64,
 }
 
-pub(super) fn opens(line: &Line<'_>) -> bool {
+pub(super) const TAP: Format = Format {
+    format: ResultFormat::Tap,
+    family: ResultFormat::Tap,
+    begins: b"T1on",
+    holds: None,
+    opens,
+    tells_size,
+    grammar: |alone| Box::new(Tap::new(false, !alone)),
+};
+
+/// One grammar reads TAP and KTAP.
+pub(super) const KTAP: Format = Format {
+    format: ResultFormat::Ktap,
+    family: ResultFormat::Tap,
+    begins: b"K",
+    holds: None,
+    opens: opens_ktap,
+    tells_size,
+    grammar: |_| Box::new(Tap::new(true, false)),
+};
+
+fn opens(line: &Line<'_>) -> bool {
     version(line.text) == Some(false)
         || plan(line.text).is_some()
         || line.text.strip_prefix("not ").unwrap_or(line.text).starts_with("ok 1 - ")
 }
 
-pub(super) fn opens_ktap(line: &Line<'_>) -> bool {
+fn opens_ktap(line: &Line<'_>) -> bool {
     version(line.text) == Some(true)
 }
 
-impl Tap {
-    pub(super) fn new(ktap: bool, may_switch: bool) -> Self {
-        Self {
-            ktap,
-            may_switch,
-            levels: Vec::new(),
-            over: None,
-            announced: None,
-            yaml: None,
-            last_key: None,
-            planned: 0,
-            claimed: 0,
-        }
-    }
+fn tells_size(first: &Line<'_>) -> bool {
+    first.indent == 0 && first.text.contains("TAP version ")
+}
 
-    pub(super) fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+impl Grammar for Tap {
+    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
         let text = line.text;
         if let Some(indent) = self.yaml {
             if line.indent >= indent {
@@ -101,6 +113,35 @@ impl Tap {
             return false;
         }
         true
+    }
+
+    fn finish(&mut self, record: &mut Record) {
+        while self.levels.len() > 1 {
+            self.drop_over(record);
+            self.over = self.levels.pop();
+        }
+        self.drop_over(record);
+        self.update_plan(record);
+    }
+
+    fn resembles(&self, line: &Line<'_>) -> bool {
+        starts(line, &["ok ", "not ok ", "Bail out!"])
+    }
+}
+
+impl Tap {
+    fn new(ktap: bool, may_switch: bool) -> Self {
+        Self {
+            ktap,
+            may_switch,
+            levels: Vec::new(),
+            over: None,
+            announced: None,
+            yaml: None,
+            last_key: None,
+            planned: 0,
+            claimed: 0,
+        }
     }
 
     fn yaml_line(&mut self, text: &str, record: &mut Record) {
@@ -293,15 +334,6 @@ impl Tap {
                 record.end();
             }
         }
-    }
-
-    pub(super) fn finish(&mut self, record: &mut Record) {
-        while self.levels.len() > 1 {
-            self.drop_over(record);
-            self.over = self.levels.pop();
-        }
-        self.drop_over(record);
-        self.update_plan(record);
     }
 
     fn update_plan(&self, record: &mut Record) {

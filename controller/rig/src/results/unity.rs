@@ -3,15 +3,16 @@
 //! The fixture's quiet mode prints dots for passes: they are not read, and the summary
 //! then announces more cases than were seen.
 
-use jig_model::result::CaseStatus;
+use jig_model::result::{CaseStatus, ResultFormat};
 
+use super::grammar::{Format, Grammar, starts};
 use super::lines::Line;
 use super::record::{Outcome, Record};
 use super::scan::{is_ident, number};
 
 /// Reads Unity's lines.
 #[derive(Debug, Default)]
-pub(super) struct Unity {
+struct Unity {
     /// Key of the fixture test that runs, for its ` PASS` on a later line.
     running: Option<String>,
     /// The summary was read and `OK` or `FAIL` must follow.
@@ -24,7 +25,18 @@ struct CaseLine<'a> {
     outcome: Outcome<'a>,
 }
 
-pub(super) fn opens(line: &Line<'_>) -> bool {
+/// Its cases begin with a path, so only the colon behind it tells them from other lines.
+pub(super) const UNITY: Format = Format {
+    format: ResultFormat::Unity,
+    family: ResultFormat::Unity,
+    begins: b"TI0123456789",
+    holds: Some(b':'),
+    opens,
+    tells_size: |_| true,
+    grammar: |_| Box::new(Unity::default()),
+};
+
+fn opens(line: &Line<'_>) -> bool {
     case_line(line.text).is_some()
         || fixture(line.text).is_some_and(|(_, rest)| {
             rest.is_empty() || pass(rest).is_some() || case_line(rest).is_some()
@@ -32,8 +44,8 @@ pub(super) fn opens(line: &Line<'_>) -> bool {
         || summary(line.text).is_some()
 }
 
-impl Unity {
-    pub(super) fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+impl Grammar for Unity {
+    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
         let text = line.text;
         if self.summed && matches!(text, "OK" | "FAIL") {
             self.verdict(text, record);
@@ -94,6 +106,16 @@ impl Unity {
         false
     }
 
+    fn closed(&self, line: &Line<'_>) -> bool {
+        self.summed && matches!(line.text, "OK" | "FAIL")
+    }
+
+    fn resembles(&self, line: &Line<'_>) -> bool {
+        opens(line) || starts(line, &["TEST(", "IGNORE_TEST("])
+    }
+}
+
+impl Unity {
     fn verdict(&mut self, text: &str, record: &mut Record) {
         self.summed = false;
         let failures = record.claimed().unwrap_or(0);
@@ -108,10 +130,6 @@ impl Unity {
             _ => {}
         }
         record.end();
-    }
-
-    pub(super) fn closed(&self, line: &Line<'_>) -> bool {
-        self.summed && matches!(line.text, "OK" | "FAIL")
     }
 }
 

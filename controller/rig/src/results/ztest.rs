@@ -1,14 +1,15 @@
 //! Zephyr's ztest, with and without the summary that newer versions add.
 
-use jig_model::result::CaseStatus;
+use jig_model::result::{CaseStatus, ResultFormat};
 
+use super::grammar::{Format, Grammar, starts};
 use super::lines::Line;
 use super::record::{Outcome, Record};
 use super::scan::{is_ident, number, seconds};
 
 /// Reads ztest's lines.
 #[derive(Debug, Default)]
-pub(super) struct Ztest {
+struct Ztest {
     suite: Option<String>,
     /// Key of the case that runs, and what it said went wrong.
     running: Option<String>,
@@ -19,7 +20,18 @@ pub(super) struct Ztest {
 
 const DONE: &str = "PROJECT EXECUTION ";
 
-pub(super) fn opens(line: &Line<'_>) -> bool {
+/// Not even a suite's head tells that no suite stood in front of it.
+pub(super) const ZTEST: Format = Format {
+    format: ResultFormat::Ztest,
+    family: ResultFormat::Ztest,
+    begins: b"RSPF",
+    holds: None,
+    opens,
+    tells_size: |_| false,
+    grammar: |_| Box::new(Ztest::default()),
+};
+
+fn opens(line: &Line<'_>) -> bool {
     let text = line.text;
     suite_head(text).is_some()
         || started(text).is_some()
@@ -27,8 +39,8 @@ pub(super) fn opens(line: &Line<'_>) -> bool {
         || matches!(text.strip_prefix(DONE), Some("SUCCESSFUL" | "FAILED"))
 }
 
-impl Ztest {
-    pub(super) fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+impl Grammar for Ztest {
+    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
         let text = line.text;
         if let Some(suite) = suite_head(text) {
             record.reopen();
@@ -79,22 +91,28 @@ impl Ztest {
     }
 
     /// Keeps the assertion that a running case prints before its result.
-    pub(super) fn prose(&mut self, text: &str) {
+    fn prose(&mut self, text: &str, _record: &mut Record) {
         if self.running.is_some() && self.assertion.is_none() {
             let at = text.find("Assertion failed at ");
             self.assertion = at.and_then(|at| text.get(at..)).map(str::to_owned);
         }
     }
 
+    fn closed(&self, line: &Line<'_>) -> bool {
+        matches!(line.text.strip_prefix(DONE), Some("SUCCESSFUL" | "FAILED"))
+    }
+
+    fn resembles(&self, line: &Line<'_>) -> bool {
+        starts(line, &["PASS - ", "FAIL - ", "SKIP - ", "START - "])
+    }
+}
+
+impl Ztest {
     fn key(&self, name: &str) -> String {
         match &self.suite {
             Some(suite) => format!("{suite}::{name}"),
             None => name.to_owned(),
         }
-    }
-
-    pub(super) fn closed(line: &Line<'_>) -> bool {
-        matches!(line.text.strip_prefix(DONE), Some("SUCCESSFUL" | "FAILED"))
     }
 }
 
