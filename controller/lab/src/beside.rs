@@ -7,8 +7,9 @@ use jig_model::profile::{BoardProfile, ConsoleKind};
 use jig_model::protocol::{BoxFuture, CheckReport, DriverFactory, HealthCheck};
 use jig_model::rig_file::{Canary, Place};
 use jig_model::{PlaceName, chain};
-use jig_rig::session::{DutSpec, StartChecks};
-use jig_rig::store::PlaceLock;
+use jig_rig::health::PlaceHealth;
+use jig_rig::session::{ClaimError, DutSpec, HubError, StartChecks};
+use jig_rig::store::{PlaceLock, PlaceLockError};
 
 use crate::bind::PlaceParts;
 use crate::hold::claim;
@@ -93,34 +94,38 @@ impl<'l> RigBeside<'l> {
     }
 
     /// Takes places that nobody else uses, or none of them.
-    async fn lock(&self, mut names: Vec<PlaceName>) -> Result<Vec<PlaceLock>, String> {
+    async fn lock(&self, mut names: Vec<PlaceName>) -> Result<Vec<PlaceLock>, PlaceLockError> {
         // In one order for all, so that no two wait for each other.
         names.sort();
         names.retain(|name| !self.has(name));
         let places = self.lab.catalogue.places();
         let mut locked = Vec::new();
         for name in &names {
-            locked.push(claim(&places, name).await.map_err(|error| chain(&error))?);
+            locked.push(claim(&places, name).await?);
         }
         Ok(locked)
     }
 }
 
 /// Refuses a place that is known to be no better than the one to be left.
-fn fit(lab: &Lab, place: &Place) -> Result<(), String> {
+fn fit(lab: &Lab, place: &Place) -> Result<(), ClaimError> {
     // Without the notes nothing is known against it.
     let store = lab.health_store().ok();
     let now = store.and_then(|store| store.of_by(&health_policy(place), &place.name).ok());
     match now.filter(|now| !now.state.usable()) {
-        Some(now) => Err(format!("place {} is {}: {}", place.name, now.state, now.why)),
+        Some(now) => {
+            let PlaceHealth { state, why, .. } = now;
+            Err(ClaimError::Unfit { place: place.name.clone(), state, why })
+        }
         None => Ok(()),
     }
 }
 
 impl jig_rig::session::LabServices for RigBeside<'_> {
-    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
+    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), ClaimError>> {
         Box::pin(async move {
-            let (known, _) = self.lab.catalogue.place(place).map_err(|error| chain(&error))?;
+            let known = self.lab.catalogue.place(place);
+            let (known, _) = known.map_err(|error| ClaimError::Unknown(error.into()))?;
             fit(self.lab, &known)?;
             if known.is_emulated() {
                 // Runs on it share nothing: each has an emulator of its own.
@@ -140,16 +145,17 @@ impl jig_rig::session::LabServices for RigBeside<'_> {
         Some(hub.power.cycle_timeout(device))
     }
 
-    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
+    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, HubError>> {
         Box::pin(async move {
             let rig = &self.lab.catalogue.rig;
-            let place = rig.place(place.as_str()).map_err(|error| error.to_string())?;
+            let place =
+                rig.place(place.as_str()).map_err(|error| HubError::Failed(error.into()))?;
             let Some(hub) = rig.hub_of(place) else {
-                return Err(format!("nothing switches the hub of {}", place.name));
+                return Err(HubError::NotSwitched(place.name.clone()));
             };
             // Held until the hub is back: nobody loses a board under a test.
             let held = self.lock(rig.hub_neighbours(place)).await;
-            let _held = held.map_err(|why| format!("hub {}: {why}", hub.name))?;
+            let _held = held.map_err(|held| HubError::InUse { hub: hub.name.to_string(), held })?;
             self.lab.cycle_power_of_hub(hub).await
         })
     }

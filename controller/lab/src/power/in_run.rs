@@ -6,6 +6,7 @@ use jig_drivers::power::open_outlet;
 use jig_model::PlaceName;
 use jig_model::power::Confirmation;
 use jig_model::rig_file::Hub;
+use jig_rig::session::HubError;
 
 use crate::Lab;
 
@@ -32,11 +33,12 @@ impl Lab {
     ///
     /// # Errors
     /// What the device said.
-    pub(crate) async fn cycle_power_of_hub(&self, hub: &Hub) -> Result<String, String> {
+    pub(crate) async fn cycle_power_of_hub(&self, hub: &Hub) -> Result<String, HubError> {
         let power = open_outlet(&hub.power, &self.catalogue.rig.power, &self.power_context());
-        let mut power = power.map_err(|error| jig_model::chain(&error))?;
+        let mut power = power.map_err(|error| HubError::Failed(error.into()))?;
         let off_time = power.off_time();
-        let how = power.cycle_for(off_time).await.map_err(|error| jig_model::chain(&error))?;
+        let how = power.cycle_for(off_time).await;
+        let how = how.map_err(|error| HubError::Failed(error.into()))?;
         let how = confirmation_words(how, power.sense());
         Ok(format!("the power of hub {} was cycled, off for {off_time:?}, {how}", hub.name))
     }

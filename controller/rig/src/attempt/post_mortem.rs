@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::post_mortem::{PostMortem, StackFrame};
-use jig_model::protocol::{DebugPort, PostMortemRequest};
+use jig_model::protocol::{DebugPort, DriverError, PostMortemRequest};
 use jig_model::{Cause, Fault, RunEvent, chain};
 use tokio::time::timeout;
 
@@ -80,6 +80,21 @@ pub(super) fn image_of<'i>(
     images.values().find(|image| image.sha256 == deployed.sha256)
 }
 
+/// Says why a debug port explains nothing.
+#[derive(Debug, thiserror::Error)]
+enum PostMortemError {
+    #[error("somebody asked to stop")]
+    Cancelled,
+    #[error("the debug port took longer than {TIMEOUT:?}")]
+    Overdue,
+    #[error(transparent)]
+    Port(DriverError),
+    #[error(transparent)]
+    Encode(serde_json::Error),
+    #[error("write {}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
 /// What a post-mortem needs of its attempt, and where it is written.
 pub(super) struct Examination<'a> {
     pub(super) dir: &'a RunDir,
@@ -118,11 +133,10 @@ impl Examination<'_> {
         let request = PostMortemRequest { image, core, why };
         let asked = tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err("somebody asked to stop".to_owned()),
+            () = self.cancel.cancelled() => Err(PostMortemError::Cancelled),
             asked = timeout(TIMEOUT, debug.post_mortem(&request)) => match asked {
-                Ok(Ok(told)) => Ok(told),
-                Ok(Err(error)) => Err(chain(&error)),
-                Err(_) => Err(format!("the debug port took longer than {TIMEOUT:?}")),
+                Ok(told) => told.map_err(PostMortemError::Port),
+                Err(_) => Err(PostMortemError::Overdue),
             },
         };
         let kept = match asked {
@@ -133,6 +147,7 @@ impl Examination<'_> {
         match kept {
             Ok(finding) => Some(finding),
             Err(error) => {
+                let error = chain(&error);
                 let text = format!("why the target failed could not be looked into: {error}");
                 board.emit(RunEvent::Note { text });
                 None
@@ -140,15 +155,15 @@ impl Examination<'_> {
         }
     }
 
-    fn keep(&self, board: &Board, report: PostMortem) -> Result<Finding, String> {
+    fn keep(&self, board: &Board, report: PostMortem) -> Result<Finding, PostMortemError> {
         let path = self.dir.post_mortem_path(self.attempt);
         let file = self.dir.relative(&path).unwrap_or_else(|| POST_MORTEM_FILE.to_owned());
         let (summary, proves) = (report.summary.clone(), report.proves);
-        let json = serde_json::to_vec_pretty(&report).map_err(|error| error.to_string())?;
+        let json = serde_json::to_vec_pretty(&report).map_err(PostMortemError::Encode)?;
         let written = std::fs::write(&path, &json);
         // What was learned is in the event even where the disk took no file.
         board.emit(RunEvent::PostMortem { artefact: file.clone(), report });
-        written.map_err(|error| format!("write {}: {error}", path.display()))?;
+        written.map_err(|source| PostMortemError::Write { path, source })?;
         let range = ByteRange { file, start: 0, end: json.len() as u64, text: summary };
         Ok(Finding { proves, range })
     }

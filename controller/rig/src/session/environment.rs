@@ -10,8 +10,8 @@ use jig_model::rig_file::{Canary, Place};
 use jig_model::{ConsoleName, PlaceName, RunEvent};
 
 use crate::console::ConsoleHandle;
-use crate::health::HealthStore;
-use crate::store::{Clock, Places, RunStore};
+use crate::health::{HealthState, HealthStore};
+use crate::store::{Clock, PlaceLockError, Places, RunStore};
 
 /// Is told what happens in a run, as it happens. Must not block.
 pub trait Observer: Send + Sync {
@@ -77,13 +77,60 @@ pub struct StartChecks {
     pub must: Vec<Box<dyn HealthCheck>>,
 }
 
+/// An error of the lab that concerns no run.
+type LabError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Says why a run cannot move to another place.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// The lab has no such place.
+    #[error("there is no place {0}")]
+    NoPlace(PlaceName),
+    /// The place, or its board, cannot be read.
+    #[error(transparent)]
+    Unknown(LabError),
+    /// It is known to be no better than the place to be left.
+    #[error("place {place} is {state}: {why}")]
+    Unfit {
+        /// The place.
+        place: PlaceName,
+        /// Its health.
+        state: HealthState,
+        /// What is known against it; may hold any text.
+        why: String,
+    },
+    /// Another process uses it, or a place that loses its power with it.
+    #[error(transparent)]
+    Held(#[from] PlaceLockError),
+}
+
+/// Says why the power of a hub was not cycled.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// Nothing switches it.
+    #[error("nothing switches the hub of {0}")]
+    NotSwitched(PlaceName),
+    /// Another process uses a board on it.
+    #[error("hub {hub}")]
+    InUse {
+        /// The hub.
+        hub: String,
+        /// Who uses which place.
+        #[source]
+        held: PlaceLockError,
+    },
+    /// The place cannot be read, or the device failed.
+    #[error(transparent)]
+    Failed(LabError),
+}
+
 /// The rest of the lab.
 pub trait LabServices: Sync {
     /// Takes another place for this run, for as long as the lab value lives.
     ///
     /// # Errors
     /// Says who has it.
-    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>>;
+    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), ClaimError>>;
     /// Returns how long it may take to cycle the power of a place's hub, if it can be.
     fn hub_timeout(&self, place: &PlaceName) -> Option<Duration>;
     /// Takes the power of the hub that a place hangs on and gives it back, if nobody else is
@@ -91,7 +138,7 @@ pub trait LabServices: Sync {
     ///
     /// # Errors
     /// Says who would be disturbed, or what the device said.
-    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>>;
+    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, HubError>>;
     /// Returns the checks of what a place stands on: the machine that Jig runs on, its transports,
     /// its switch.
     fn host_checks(&self, place: &PlaceName) -> Vec<Box<dyn HealthCheck>>;
@@ -105,14 +152,14 @@ pub trait LabServices: Sync {
 pub struct NoLabServices;
 
 impl LabServices for NoLabServices {
-    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async move { Err(format!("there is no place {place}")) })
+    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), ClaimError>> {
+        Box::pin(async move { Err(ClaimError::NoPlace(place.clone())) })
     }
     fn hub_timeout(&self, _place: &PlaceName) -> Option<Duration> {
         None
     }
-    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
-        Box::pin(async move { Err(format!("nothing switches the hub of {place}")) })
+    fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, HubError>> {
+        Box::pin(async move { Err(HubError::NotSwitched(place.clone())) })
     }
     fn host_checks(&self, _place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
         Vec::new()

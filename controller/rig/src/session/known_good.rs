@@ -16,6 +16,7 @@ use jig_model::{Purpose, RunEvent, VerdictKind};
 
 use super::dut::{Dut, Images, Trial};
 use super::images::{self, ReadImage};
+use super::step_outcome::KnownGoodFailure;
 use super::storage_retry::retried;
 use crate::attempt::EventSink as _;
 use crate::store::{KnownFormat, KnownGood, Passed, StoreError};
@@ -92,10 +93,10 @@ pub(super) fn deploy_plan(plan: &Plan) -> Option<Plan> {
 pub(super) enum Control {
     /// There is none, or it may not be used here.
     None,
-    /// It ran as it should: the rig works.
+    /// The image of this name ran as it should: the rig works.
     Passed(String),
     /// It did not: the rig does not work.
-    Failed(String),
+    Failed(KnownGoodFailure),
     /// Somebody asked to stop.
     Cancelled,
 }
@@ -114,17 +115,16 @@ impl Dut<'_> {
             self.recorder.canary(self.place(), passed, &words);
         }
         Ok(match made.kind {
-            VerdictKind::Pass => Control::Passed(format!(
-                "the known-good image {name} passed on this place right after"
-            )),
+            VerdictKind::Pass => Control::Passed(name),
             VerdictKind::Cancelled => Control::Cancelled,
             VerdictKind::Fail
             | VerdictKind::Flaky
             | VerdictKind::EnvError
-            | VerdictKind::Inconclusive => Control::Failed(format!(
-                "the known-good image {name} does not work on this place either: {}: {}",
-                made.cause, made.summary
-            )),
+            | VerdictKind::Inconclusive => Control::Failed(KnownGoodFailure {
+                image: name,
+                cause: made.cause,
+                summary: made.summary,
+            }),
         })
     }
 

@@ -33,12 +33,16 @@ mod recover;
 mod retry_policy;
 mod run_driver;
 mod run_ladder;
+mod step_outcome;
 mod steps;
 mod storage_retry;
 #[cfg(test)]
 mod tests;
 
-pub use environment::{DutSpec, LabServices, NoLabServices, Observer, RunEnvironment, StartChecks};
+pub use environment::{
+    ClaimError, DutSpec, HubError, LabServices, NoLabServices, Observer, RunEnvironment,
+    StartChecks,
+};
 pub use images::{ImagesError, UnreadableImage};
 #[cfg(test)]
 pub(crate) use known_good::canary_plan;

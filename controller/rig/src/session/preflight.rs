@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::protocol::{CheckReport, HealthCheck};
-use jig_model::{Cause, PlaceName, RunEvent, Verdict};
+use jig_model::{Cause, PlaceName, RunEvent, Verdict, chain};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::dut::Dut;
 use super::environment::{LabServices, StartChecks};
+use super::step_outcome::StepError;
 use super::steps::{Steps, verdict_of};
 use crate::attempt::EventSink as _;
 use crate::health::{HealthEvent, HealthState, examine};
@@ -142,7 +143,7 @@ impl Preflight {
             Some((cause, words)) if recovers => prepare(dut, cause, words, ready).await,
             Some((cause, words)) => Ready { unfit: Some(unfit(cause, &words)), ..ready },
             None if ill => match ask(dut).await {
-                Err(words) => prepare(dut, Cause::RigUnhealthy, words, ready).await,
+                Err(error) => prepare(dut, Cause::RigUnhealthy, chain(&error), ready).await,
                 Ok(()) => ready,
             },
             None => ready,
@@ -151,7 +152,7 @@ impl Preflight {
 }
 
 /// Asks the board itself; says what is wrong with it.
-async fn ask(dut: &mut Dut<'_>) -> Result<(), String> {
+async fn ask(dut: &mut Dut<'_>) -> Result<(), StepError> {
     let (cancel, place) = (dut.cancel.clone(), Arc::clone(&dut.spec.place));
     let mut steps = Steps::new(dut, false);
     let reports = tokio::select! {

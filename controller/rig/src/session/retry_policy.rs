@@ -23,6 +23,7 @@ use jig_model::{Cause, Verdict, VerdictKind};
 
 use super::known_good::Control;
 use super::run_ladder::LadderOutcome;
+use super::step_outcome::known_good_passed;
 
 /// Who may have to be looked at before a verdict is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,16 +206,16 @@ impl RetryPolicy {
         let contradicts = self.contradicts_itself(&control);
         match control {
             Control::Cancelled => self.done(undecided(verdict)),
-            Control::Failed(words) if contradicts => {
-                self.missed(noted(verdict, format!("{words}; it contradicts itself")))
+            Control::Failed(failure) if contradicts => {
+                self.missed(noted(verdict, format!("{failure}; it contradicts itself")))
             }
-            Control::Failed(words) => {
+            Control::Failed(failure) => {
                 (self.unmasked, self.vouched) = (true, false);
-                self.spoiled(the_rigs(verdict, words))
+                self.spoiled(the_rigs(verdict, failure.to_string()))
             }
-            Control::Passed(words) => {
+            Control::Passed(image) => {
                 self.vouch();
-                self.missed(noted(verdict, words))
+                self.missed(noted(verdict, known_good_passed(&image)))
             }
             Control::None => self.missed(verdict),
         }
@@ -327,6 +328,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::session::step_outcome::KnownGoodFailure;
 
     /// What happens next in a script.
     #[derive(Debug, Clone)]
@@ -349,8 +351,13 @@ mod tests {
         Says(Control::Passed("good".to_owned()))
     }
 
+    fn failed() -> Control {
+        let (image, summary) = ("good.elf".to_owned(), String::new());
+        Control::Failed(KnownGoodFailure { image, cause: Cause::Hang, summary })
+    }
+
     fn bad() -> Scene {
-        Says(Control::Failed("bad".to_owned()))
+        Says(failed())
     }
 
     fn ladder_ended(recovered: bool, vouched: bool) -> LadderOutcome {
@@ -529,7 +536,7 @@ mod tests {
                         let control = match controls.next().expect("an endless turn") {
                             0 => Control::None,
                             1 => Control::Passed(String::new()),
-                            _ => Control::Failed(String::new()),
+                            _ => failed(),
                         };
                         let identity = verdict.cause == Cause::IdentityMissing;
                         let step = retries.controlled(verdict, control);

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use jig_model::Cause;
 use jig_model::protocol::BoxFuture;
 use jig_model::recovery::{RecoveryEvent, RecoveryStep, Rung};
+use jig_model::{Cause, chain};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::ladder::millis;
+use super::step_outcome::{StepDone, StepError};
 use crate::workflow::CancelToken;
 
 /// What a rig said when it was asked whether it works.
@@ -25,7 +26,7 @@ pub(super) struct Proof {
 /// leave nothing half done that its repetition would not put right.
 pub(super) trait StepActions {
     /// Takes a step; says what was done, or why it failed.
-    fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>>;
+    fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<StepDone, StepError>>;
     /// Proves that the rig works after it.
     fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof>;
     /// Says after what pause a step is taken again whose proof failed, where it may help the
@@ -97,7 +98,7 @@ pub(super) async fn run_ladder(
             biased;
             () = cancel.cancelled() => {
                 cancelled = true;
-                Taken { asked: true, proof: no("somebody asked to stop") }
+                Taken { asked: true, proof: no(&StepError::Cancelled) }
             }
             taken = take(rung, end, dut_recovery) => taken,
         };
@@ -148,8 +149,8 @@ struct Taken {
     proof: Proof,
 }
 
-fn no(detail: impl Into<String>) -> Proof {
-    Proof { ok: false, detail: detail.into() }
+fn no(error: &StepError) -> Proof {
+    Proof { ok: false, detail: chain(error) }
 }
 
 /// Takes one step and asks for its proof.
@@ -158,17 +159,18 @@ async fn take(rung: &Rung, end: Instant, dut_recovery: &mut dyn StepActions) -> 
     let until = end.min(Instant::now() + Duration::from_millis(rung.budget_ms));
     let done = match timeout_at(until, dut_recovery.act(step)).await {
         Ok(Ok(done)) => done,
-        Ok(Err(why)) => return Taken { asked: false, proof: no(why) },
-        Err(_) => return Taken { asked: false, proof: no(format!("{step} took too long")) },
+        Ok(Err(error)) => return Taken { asked: false, proof: no(&error) },
+        Err(_) => return Taken { asked: false, proof: no(&StepError::Overdue { step }) },
     };
     if step == RecoveryStep::OutOfService {
         // The end of the ladder: it hides the fault and recoveries nothing.
-        return Taken { asked: false, proof: no(done) };
+        let detail = done.to_string();
+        return Taken { asked: false, proof: Proof { ok: false, detail } };
     }
     let until = end.min(Instant::now() + PROOF);
     let proof = match timeout_at(until, dut_recovery.prove(step)).await {
         Ok(proof) => Proof { detail: format!("{done}; {}", proof.detail), ..proof },
-        Err(_) => no(format!("{done}; the proof took too long")),
+        Err(_) => Proof { ok: false, detail: format!("{done}; the proof took too long") },
     };
     Taken { asked: true, proof }
 }
@@ -195,7 +197,7 @@ mod tests {
     }
 
     impl StepActions for Patient {
-        fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
+        fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<StepDone, StepError>> {
             Box::pin(async move {
                 assert_eq!(self.told.last(), Some(&RecoveryEvent::Step { step }), "told first");
                 self.done.push(step);
@@ -206,7 +208,11 @@ mod tests {
                 if self.hangs.contains(&step) {
                     std::future::pending::<()>().await;
                 }
-                if self.fails.contains(&step) { Err("it broke".into()) } else { Ok("done".into()) }
+                if self.fails.contains(&step) {
+                    Err(StepError::NoReset)
+                } else {
+                    Ok(StepDone::Waited)
+                }
             })
         }
         fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof> {
@@ -216,7 +222,7 @@ mod tests {
                 }
                 let waits = self.done.iter().filter(|step| **step == RecoveryStep::Wait).count();
                 if self.recovered_by == Some(RecoveryStep::Wait) && waits < 3 {
-                    return no("not yet");
+                    return no(&StepError::NoProof);
                 }
                 Proof { ok: self.recovered_by == Some(step), detail: "asked".to_owned() }
             })
@@ -259,7 +265,7 @@ mod tests {
         };
         let outcome = run_ladder_with(&mut patient, 600).await;
         assert_eq!(outcome.recovered_by, Some(RecoveryStep::PowerCycle));
-        assert_eq!(outcome.detail, "done; asked");
+        assert_eq!(outcome.detail, "it was given time; asked");
         let steps = &RecoveryStep::ALL[..6];
         let taken: Vec<_> =
             steps.iter().filter(|s| **s != RecoveryStep::RestartEmulator).copied().collect();

@@ -14,7 +14,8 @@ use super::environment::{DutSpec, LabServices};
 use super::known_good::Control;
 use super::ladder::{ENUMERATION, Means, ladder};
 use super::run_ladder::{LadderOutcome, Proof, StepActions, ladder_timeout, run_ladder};
-use crate::attempt::{AttemptError, Bound, EventSink as _};
+use super::step_outcome::{NOTHING_HELPED, StepDone, StepError, known_good_passed};
+use crate::attempt::EventSink as _;
 use crate::health::{HealthEvent, examine};
 use crate::store::StoreError;
 
@@ -52,12 +53,17 @@ impl<'d, 'a> Steps<'d, 'a> {
 const SILENT: u32 = 2;
 
 impl StepActions for Steps<'_, '_> {
-    fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<String, String>> {
+    fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<StepDone, StepError>> {
         Box::pin(self.take(step))
     }
 
     fn prove(&mut self, _step: RecoveryStep) -> BoxFuture<'_, Proof> {
-        Box::pin(self.ask())
+        Box::pin(async {
+            match self.ask().await {
+                Ok(detail) => Proof { ok: true, detail },
+                Err(error) => Proof { ok: false, detail: chain(&error) },
+            }
+        })
     }
 
     fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {
@@ -73,7 +79,7 @@ impl StepActions for Steps<'_, '_> {
 }
 
 impl Steps<'_, '_> {
-    async fn take(&mut self, step: RecoveryStep) -> Result<String, String> {
+    async fn take(&mut self, step: RecoveryStep) -> Result<StepDone, StepError> {
         match step {
             // The power of another place is another device's, maybe.
             RecoveryStep::FailOver => self.unanswered = 0,
@@ -91,16 +97,15 @@ impl Steps<'_, '_> {
         match step {
             // What holds the place between attempts is nothing: each attempt and each proof
             // takes it up anew.
-            RecoveryStep::Reopen => Ok("everything was let go of and taken up again".to_owned()),
-            RecoveryStep::RestartEmulator => Ok("a new emulator was started".to_owned()),
+            RecoveryStep::Reopen => Ok(StepDone::Reopened),
+            RecoveryStep::RestartEmulator => Ok(StepDone::EmulatorRestarted),
             RecoveryStep::Reset => self.reset().await,
             RecoveryStep::AttachUnderReset => self.attach_under_reset().await,
-            RecoveryStep::ReflashKnownGood => match self.control().await {
-                Ok(Control::Passed(words)) => Ok(words),
-                Ok(Control::Failed(words)) => Err(words),
-                Ok(Control::None) => Err("there is no known-good image".to_owned()),
-                Ok(Control::Cancelled) => Err("somebody asked to stop".to_owned()),
-                Err(error) => Err(chain(&error)),
+            RecoveryStep::ReflashKnownGood => match self.control().await? {
+                Control::Passed(image) => Ok(StepDone::Reflashed(image)),
+                Control::Failed(failure) => Err(failure.into()),
+                Control::None => Err(StepError::NoKnownGood),
+                Control::Cancelled => Err(StepError::Cancelled),
             },
             RecoveryStep::PowerCycle => self.cycle(None).await,
             RecoveryStep::LongPowerCycle => {
@@ -110,48 +115,40 @@ impl Steps<'_, '_> {
             RecoveryStep::HubCycle => {
                 let done = self.dut.environment.lab.cycle_hub(self.dut.place()).await?;
                 self.comes_back().await;
-                Ok(done)
+                Ok(StepDone::HubCycled(done))
             }
             RecoveryStep::Wait => {
                 self.comes_back().await;
-                Ok("it was given time".to_owned())
+                Ok(StepDone::Waited)
             }
             RecoveryStep::FailOver => self.fail_over().await,
             RecoveryStep::OutOfService => {
-                let why = "no step of the ladder was proven to help";
-                self.dut.recorder.quarantine(self.dut.place(), why);
-                Ok(format!("the place is out of service: {why}"))
+                self.dut.recorder.quarantine(self.dut.place(), NOTHING_HELPED);
+                Ok(StepDone::OutOfService)
             }
         }
     }
 
     /// Refuses to ask what switches the board's power once more, if it did not answer before.
-    fn power_answers(&self) -> Result<(), String> {
-        if self.unanswered < SILENT {
-            return Ok(());
-        }
-        Err(format!("skipped: what switches the board's power did not answer {SILENT} times"))
+    fn power_answers(&self) -> Result<(), StepError> {
+        if self.unanswered < SILENT { Ok(()) } else { Err(StepError::PowerSilent(SILENT)) }
     }
 
-    /// Counts a failure of what switches the board's power, and returns its words.
-    fn power_failed(&mut self, error: &DriverError) -> String {
+    /// Counts a failure of what switches the board's power.
+    fn power_failed(&mut self, error: DriverError) -> StepError {
         if error.cause == Cause::PowerUnreachable {
             self.unanswered += 1;
         }
-        chain(error)
-    }
-
-    fn bind(&mut self, place: &Arc<Place>) -> Result<Bound, String> {
-        self.dut.bind(place).map_err(|error: AttemptError| chain(&error))
+        error.into()
     }
 
     /// Asks the board itself. One that hangs on an outlet answers only with power.
     pub(super) async fn examined(
         &mut self,
         place: &Arc<Place>,
-    ) -> Result<Vec<CheckReport>, String> {
+    ) -> Result<Vec<CheckReport>, StepError> {
         self.power_answers()?;
-        let mut bound = self.bind(place)?;
+        let mut bound = self.dut.bind(place)?;
         let outlet = self.dut.spec.outlet.is_some();
         let powered = match bound.protocols.power.as_mut().filter(|_| outlet) {
             Some(power) => power.on().await,
@@ -162,55 +159,52 @@ impl Steps<'_, '_> {
             Err(_) => Vec::new(),
         };
         let ended = bound.end().await;
-        powered.map_err(|error| self.power_failed(&error))?;
-        ended.map_err(|error| self.power_failed(&error))?;
+        powered.map_err(|error| self.power_failed(error))?;
+        ended.map_err(|error| self.power_failed(error))?;
         Ok(reports)
     }
 
-    async fn reset(&mut self) -> Result<String, String> {
+    async fn reset(&mut self) -> Result<StepDone, StepError> {
         let place = Arc::clone(&self.dut.spec.place);
-        let mut bound = self.bind(&place)?;
+        let mut bound = self.dut.bind(&place)?;
         let done = async {
             // A board is reset by whoever holds it, so it is taken up first.
             let on = powered(&mut bound.protocols.power)?.on().await;
-            on.map_err(|error| self.power_failed(&error))?;
+            on.map_err(|error| self.power_failed(error))?;
             match &mut bound.protocols.reset {
-                Some(reset) => reset.reset().await.map_err(|e| chain(&e)),
-                None => Err("this place has no reset".to_owned()),
+                Some(reset) => Ok(reset.reset().await?),
+                None => Err(StepError::NoReset),
             }
         };
         let done = done.await;
-        let ended = bound.end().await.map_err(|error| self.power_failed(&error));
+        let ended = bound.end().await.map_err(|error| self.power_failed(error));
         done?;
         ended?;
-        Ok("the board was reset".to_owned())
+        Ok(StepDone::Reset)
     }
 
-    async fn attach_under_reset(&mut self) -> Result<String, String> {
+    async fn attach_under_reset(&mut self) -> Result<StepDone, StepError> {
         let mut place = Place::clone(&self.dut.spec.place);
         let Some(probe) = &mut place.probe else {
-            return Err("the place has no debug probe".to_owned());
+            return Err(StepError::NoProbe);
         };
         probe.under_reset = true;
         let place = Arc::new(place);
         verdict_of(&self.examined(&place).await?)?;
-        Ok("the probe attached while the chip was held in reset".to_owned())
+        Ok(StepDone::AttachedUnderReset)
     }
 
-    async fn cycle(&mut self, off_time: Option<Duration>) -> Result<String, String> {
+    async fn cycle(&mut self, off_time: Option<Duration>) -> Result<StepDone, StepError> {
         let place = Arc::clone(&self.dut.spec.place);
-        let mut bound = self.bind(&place)?;
+        let mut bound = self.dut.bind(&place)?;
         let done = match powered(&mut bound.protocols.power) {
-            Ok(power) => power.cycle(off_time).await.map_err(|error| self.power_failed(&error)),
-            Err(why) => Err(why),
+            Ok(power) => power.cycle(off_time).await.map_err(|error| self.power_failed(error)),
+            Err(error) => Err(error),
         };
-        let ended = bound.end().await.map_err(|error| self.power_failed(&error));
+        let ended = bound.end().await.map_err(|error| self.power_failed(error));
         done?;
         ended?;
-        Ok(match off_time {
-            None => "the board's power was cycled".to_owned(),
-            Some(time) => format!("the board's power was cycled, off for {time:?}"),
-        })
+        Ok(StepDone::PowerCycled(off_time))
     }
 
     /// Returns how long it is waited for what passes by itself.
@@ -237,23 +231,22 @@ impl Steps<'_, '_> {
     }
 
     /// Moves the run to the first equivalent place that is free.
-    async fn fail_over(&mut self) -> Result<String, String> {
+    async fn fail_over(&mut self) -> Result<StepDone, StepError> {
         let dut = &mut *self.dut;
         let here = dut.place().clone();
-        let mut taken: Vec<String> = Vec::new();
+        let mut taken = Vec::new();
         for spare in dut.environment.spare.iter().filter(|spare| spare.place.name != here) {
             let there = &spare.place.name;
             match dut.environment.lab.claim(there).await {
                 Ok(()) => {
                     dut.spec = spare.clone();
-                    let noted = dut.live.note(|record| record.place = Some(there.clone()));
-                    noted.map_err(|error| chain(&error))?;
-                    return Ok(format!("the run moved from place {here} to {there}"));
+                    dut.live.note(|record| record.place = Some(there.clone()))?;
+                    return Ok(StepDone::FailedOver { from: here, to: there.clone() });
                 }
-                Err(why) => taken.push(why),
+                Err(error) => taken.push(error),
             }
         }
-        Err(format!("no equivalent place is free: {}", taken.join("; ")))
+        Err(StepError::NoSpare(taken))
     }
 
     /// Runs the known-good image.
@@ -263,19 +256,13 @@ impl Steps<'_, '_> {
         Ok(control)
     }
 
-    /// Asks host, place and known-good image whether the rig works.
-    async fn ask(&mut self) -> Proof {
-        let proof = |ok, detail| Proof { ok, detail };
-        if let Err(why) = self.power_answers() {
-            return proof(false, why);
-        }
+    /// Asks host, place and known-good image whether the rig works; says what proves it.
+    async fn ask(&mut self) -> Result<String, StepError> {
+        self.power_answers()?;
         let mut reports =
             examine(&mut self.dut.environment.lab.host_checks(self.dut.place()), CHECK).await;
         let place = Arc::clone(&self.dut.spec.place);
-        match self.examined(&place).await {
-            Ok(more) => reports.extend(more),
-            Err(why) => return proof(false, why),
-        }
+        reports.extend(self.examined(&place).await?);
         for report in &reports {
             self.dut.events.emit(RunEvent::Health(report.clone()));
         }
@@ -283,42 +270,35 @@ impl Steps<'_, '_> {
             let event = HealthEvent::Checked(reports.clone());
             self.dut.recorder.note(self.dut.place(), &event);
         }
-        let mut found = match verdict_of(&reports) {
-            Ok(found) => found,
-            Err(why) => return proof(false, why),
-        };
-        match self.control().await {
-            Ok(Control::Passed(words)) => {
+        let mut proofs: Vec<String> = verdict_of(&reports)?.into_iter().collect();
+        match self.control().await? {
+            Control::Passed(image) => {
                 self.dut.doubt(None);
-                found.push(words);
+                proofs.push(known_good_passed(&image));
             }
-            Ok(Control::Failed(words)) => {
+            Control::Failed(failure) => {
                 self.dut.doubt(Some(1));
-                return proof(false, words);
+                return Err(failure.into());
             }
-            Ok(Control::Cancelled) => return proof(false, "somebody asked to stop".to_owned()),
-            Ok(Control::None) => {}
-            Err(error) => return proof(false, chain(&error)),
+            Control::Cancelled => return Err(StepError::Cancelled),
+            Control::None => {}
         }
-        if found.is_empty() {
-            return proof(false, "nothing at this place can prove that it works".to_owned());
-        }
-        proof(true, found.join("; "))
+        if proofs.is_empty() { Err(StepError::NoProof) } else { Ok(proofs.join("; ")) }
     }
 }
 
-fn powered(power: &mut Option<Box<dyn Power>>) -> Result<&mut Box<dyn Power>, String> {
-    power.as_mut().ok_or_else(|| "this place has no power control".to_owned())
+fn powered(power: &mut Option<Box<dyn Power>>) -> Result<&mut Box<dyn Power>, StepError> {
+    power.as_mut().ok_or(StepError::NoPower)
 }
 
-/// Says which checks passed, or what the first said that did not; what each said is an event.
-pub(super) fn verdict_of(reports: &[CheckReport]) -> Result<Vec<String>, String> {
+/// Says which checks passed, if there are any, or which was the first that did not; what each
+/// said is an event.
+pub(super) fn verdict_of(reports: &[CheckReport]) -> Result<Option<String>, StepError> {
     if let Some(bad) = reports.iter().find(|report| !report.ok) {
-        return Err(format!("{}: {}", bad.check, bad.detail));
+        return Err(StepError::Check(bad.clone()));
     }
     let names: Vec<&str> = reports.iter().map(|report| report.check.as_str()).collect();
-    let passed = format!("{} passed", names.join(", "));
-    Ok(if names.is_empty() { Vec::new() } else { vec![passed] })
+    Ok((!names.is_empty()).then(|| format!("{} passed", names.join(", "))))
 }
 
 impl Dut<'_> {

@@ -16,13 +16,13 @@ use jig_model::rig_file::{Place, ProbePart};
 use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
 
 use super::super::{
-    DutSpec, Extent, LabServices, Observer, RecoverRequest, RunEnvironment, SessionRequest,
-    StartChecks, recover, run,
+    ClaimError, DutSpec, Extent, HubError, LabServices, Observer, RecoverRequest, RunEnvironment,
+    SessionRequest, StartChecks, recover, run,
 };
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
 use crate::health::{HealthEvent, HealthState, HealthStore, PlaceHealth};
-use crate::store::{KnownFormat, Passed, Places, RunRecord, RunStore};
+use crate::store::{KnownFormat, Passed, PlaceLockError, Places, RunRecord, RunStore};
 use crate::workflow::CancelToken;
 
 /// What happens each time the place is taken up: for an attempt, or to be asked how it is.
@@ -102,15 +102,17 @@ pub(super) struct Others {
 }
 
 impl LabServices for Others {
-    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), String>> {
+    fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), ClaimError>> {
         let taken = self.taken.contains(&place.as_str());
-        Box::pin(async move { if taken { Err(format!("{place} is in use")) } else { Ok(()) } })
+        let held = || PlaceLockError::Held { place: place.clone(), holder: None };
+        Box::pin(async move { if taken { Err(held().into()) } else { Ok(()) } })
     }
     fn hub_timeout(&self, _place: &PlaceName) -> Option<Duration> {
         Some(Duration::ZERO)
     }
-    fn cycle_hub<'a>(&'a self, _place: &'a PlaceName) -> BoxFuture<'a, Result<String, String>> {
-        Box::pin(async { Err("place b on the same hub is in use".to_owned()) })
+    fn cycle_hub<'a>(&'a self, _place: &'a PlaceName) -> BoxFuture<'a, Result<String, HubError>> {
+        let held = PlaceLockError::Held { place: "b".parse().unwrap(), holder: None };
+        Box::pin(async { Err(HubError::InUse { hub: "h".to_owned(), held }) })
     }
     fn host_checks(&self, _place: &PlaceName) -> Vec<Box<dyn HealthCheck>> {
         Vec::new()
