@@ -94,7 +94,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
         }
         let mut text = line.to_string();
         text.push('\n');
-        // Nobody is left to tell when standard error is gone.
+        // There is no place to report that standard error is closed.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! The table for people, and the numbers for whoever wants to know better.
+//! The table for people, and the figures behind it.
 
 use std::fmt::Write as _;
 use std::fs;

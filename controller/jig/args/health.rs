@@ -43,7 +43,7 @@ Exit codes:
   0    the place works; with --dry-run: nothing was touched
   2    there is no such place or step
   3    profile or rig file
-  75   no step helped, or somebody uses the place
+  75   no step helped, or the place is in use
   130  cancelled
 
 See also: jig health -b NAME, jig runs log";

@@ -31,7 +31,7 @@ pub(crate) struct PowerArgs {
     /// Switch although places on the same outlet are in use
     #[arg(long)]
     pub(crate) force: bool,
-    /// Wait this long for somebody else who uses the board, or one on the same outlet
+    /// Wait this long for another user of the board, or of one on the same outlet
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
     pub(crate) wait: Duration,
 }

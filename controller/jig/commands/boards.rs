@@ -33,7 +33,7 @@ pub(crate) fn boards(common: &Common, screen: &Screen) -> Result<u8, Failure> {
 
 /// What is known of the health of places.
 enum Health {
-    /// Nobody has noted anything yet.
+    /// No health has been recorded yet.
     Blank,
     Store(HealthStore),
     Unreadable,

@@ -31,7 +31,7 @@ pub(crate) fn man(dir: &Path) -> Result<u8, Failure> {
             .help("give a folder that this user may write")
     };
     fs::create_dir_all(dir).map_err(|error| fail(dir, &error))?;
-    // The environment at the time of writing is nobody else's default.
+    // Values of this environment are not defaults.
     let mut root = Cli::command().mut_args(|arg| arg.hide_env_values(true));
     root.build();
     let mut pages = Vec::new();
@@ -75,7 +75,7 @@ mod tests {
         assert!(read("jig-recover").contains("hub\\-cycle"), "{}", read("jig-recover"));
     }
 
-    /// Whoever asks by `-h` sees each option of the verbs that heal on a line of its own.
+    /// `-h` shows each option of the recovery verbs on a line of its own.
     #[test]
     fn new_options_have_short_help() {
         let mut root = Cli::command().mut_args(|arg| arg.hide_env_values(true));

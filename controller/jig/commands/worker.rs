@@ -57,7 +57,7 @@ impl EventSink for Lines {
     }
 }
 
-/// Says a line at once; nobody may be listening any more.
+/// Writes a line at once; ignores a closed output.
 fn say(line: &WorkerLine) {
     match to_line(line) {
         Ok(text) => {

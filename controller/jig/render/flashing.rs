@@ -13,7 +13,7 @@ use super::screen::Screen;
 #[derive(Debug)]
 pub(crate) struct FlashView {
     line: Progress,
-    /// Whether phases are told one by one, as nobody sees the line.
+    /// Whether phases are printed one by one, because there is no progress line.
     plain: bool,
     /// The phases that were told; erasing and programming take turns.
     told: Mutex<Vec<FlashPhase>>,

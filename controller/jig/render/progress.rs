@@ -51,7 +51,7 @@ fn wipe() {
     let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
 }
 
-/// Shows what is going on; takes its line away when dropped. Silent where nobody looks.
+/// Progress line; removed when dropped. Silent if standard error is no terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     line: Option<Line>,

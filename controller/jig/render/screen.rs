@@ -97,7 +97,7 @@ impl Screen {
     /// Says a line on standard error, even if quiet.
     pub(crate) fn insist(&self, line: &str) {
         self.line.step_aside(|| {
-            // Nobody is left to tell when standard error is gone.
+            // There is no place to report that standard error is closed.
             let _ = writeln!(io::stderr().lock(), "{line}");
         });
     }
@@ -132,7 +132,7 @@ impl Screen {
         *lost = written.and_then(|()| out.flush()).err().map(|error| error.kind());
     }
 
-    /// Tells whether nobody reads standard output any more.
+    /// Returns whether standard output is closed.
     pub(crate) fn closed(&self) -> bool {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }

@@ -161,13 +161,13 @@ fn blame(kind: VerdictKind, cause: Cause) -> &'static str {
         };
     }
     match cause.fault() {
-        None => "nobody is to blame",
+        None => "no fault",
         Some(Fault::Target) => "the target is to blame",
         Some(Fault::Lab) => "the rig is to blame; this says nothing about the target",
         Some(Fault::Usage) => "the command line is to blame",
         Some(Fault::Profile) => "the configuration is to blame",
         Some(Fault::Unknown) => "who is to blame is unknown",
-        Some(Fault::Cancelled) => "nobody is to blame; the run did not come to its end",
+        Some(Fault::Cancelled) => "no fault; the run was cancelled before its end",
         Some(Fault::Bug) => "jig is to blame; please report it with `jig runs export`",
     }
 }
@@ -281,7 +281,7 @@ mod tests {
         assert!(line(Cause::EmulatorRefused).contains("the rig is to blame"));
         assert!(line(Cause::NoOutput).contains("unknown"));
         assert!(line(Cause::OutputLost).contains("the rig lost evidence"));
-        assert!(line(Cause::Cancelled).contains("nobody"));
+        assert!(line(Cause::Cancelled).contains("no fault"));
         assert!(line(Cause::InternalError).contains("jig is to blame"));
     }
 

@@ -111,7 +111,7 @@ pub(crate) fn install(root: Root, names: &[&str], conflicts: Conflicts) -> Resul
     process::narrate(command.args(names), "apt-get install")
 }
 
-/// Spells the installation for people, without `--no-remove`: whoever types it reads what apt asks.
+/// Spells the installation for people, without `--no-remove`: apt asks the person who types it.
 pub(crate) fn by_hand(names: &[&str]) -> String {
     format!("apt-get install --no-install-recommends {}", names.join(" "))
 }

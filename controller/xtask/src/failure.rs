@@ -86,7 +86,7 @@ impl Failure {
 }
 
 fn tail(stderr: &str) -> String {
-    // apt and cargo say the reason last; a screenful of progress before it helps nobody.
+    // apt and cargo print the reason last; the progress before it does not help.
     const LINES: usize = 8;
     let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();

@@ -79,7 +79,7 @@ fn ensure(name: &str, recipe: &Recipe, cache: &Path, force: bool) -> Result<(), 
     }
     println!("images: building {name} ({})", recipe.spec.summary);
     let start = Instant::now();
-    // Fixed names: whoever holds the lock may clear what a killed builder left.
+    // Fixed names, so that the holder of the lock can remove what a killed build left.
     let fresh = cache.join(format!(".{name}.new"));
     let stale = cache.join(format!(".{name}.old"));
     clear(&fresh)?;

@@ -1,6 +1,6 @@
 //! Folders with a Python of their own and packages of PyPI in it.
 //!
-//! Nothing is installed for anybody else, and versions are fixed by who asks: two hosts run the
+//! Packages are installed into a folder of this repository, in fixed versions: two hosts run the
 //! same programs.
 
 use std::fs;
@@ -22,7 +22,7 @@ pub fn environment(folder: &Path, packages: &[&str], contents: &str) -> Result<P
     }
     process::capture(Command::new("/usr/bin/python3").args(["-m", "venv", "--clear"]).arg(folder))?;
     let mut pip = Command::new(&python);
-    // Whoever has no way to PyPI is told within seconds.
+    // A host without access to PyPI is told within seconds.
     pip.args(["-m", "pip", "--disable-pip-version-check", "--timeout", "5", "--retries", "1"]);
     process::capture(pip.args(["install", "--quiet"]).args(packages))?;
     let done = folder.join(DONE);

@@ -15,7 +15,7 @@ impl Dice {
         Self(seed ^ name)
     }
 
-    /// Returns a seed that nobody has chosen.
+    /// Returns a random seed.
     pub(super) fn any() -> u64 {
         // The standard hasher is seeded by the system. Short enough to be typed again.
         RandomState::new().build_hasher().finish() % 1_000_000

@@ -62,7 +62,7 @@ impl Fault {
     /// image that may be on the board from before.
     pub(super) fn at_random(&self, natural: &Natural, old: &Path, dice: &mut Dice) -> String {
         let share = |dice: &mut Dice| format!("{}%", dice.below(101));
-        // A transport on which nobody talks cannot spoil what is said.
+        // Faults of a transport have no effect while nothing is transferred.
         let talks = self.seam == "console";
         let span = if talks { natural.talking_ms + 1 } else { natural.powered_ms };
         let running = |dice: &mut Dice| format!("{}ms", dice.below(span));

@@ -1,4 +1,4 @@
-//! What was tried so far, in a file: whoever breaks off a bench of half an hour can go on.
+//! File of the trials made so far, with which an interrupted bench can be resumed.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -23,7 +23,7 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
-    /// Looks at the program, and chooses a seed if nobody has.
+    /// Identifies the program, and chooses a seed if none is given.
     pub(super) fn of(jig: &Path, rounds: usize, seed: Option<u64>) -> Result<Self, Failure> {
         let meta = fs::metadata(jig).map_err(Failure::io("find", jig))?;
         let made = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -59,7 +59,7 @@ impl Journal {
         Self::with(path, beginning, Table::default())
     }
 
-    /// Takes up what is there; with a seed of nobody's choice, that of the journal.
+    /// Continues an existing journal, with its seed unless one is given.
     pub(super) fn resume(
         path: PathBuf,
         beginning: Beginning,

@@ -79,7 +79,7 @@ impl Lane {
         if wanted.contains(FIRMWARE) {
             firmware::all(&self.lab, journal)?;
         }
-        // Whoever starts next sweeps what a run that could not write has left.
+        // The next start removes what a run left that could not write.
         Trial::natural(&self.lab)?;
         Ok(leaks::left(&self.lab, &self.kept))
     }

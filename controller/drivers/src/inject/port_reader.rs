@@ -50,7 +50,7 @@ impl PortRead {
             what: "port reader".to_owned(),
         };
         let begun = ManagedProcess::spawn(request, Arc::new(NoLedger)).await;
-        begun.inspect_err(|error| tracing::warn!(%error, "nobody steals from the tty")).ok()
+        begun.inspect_err(|error| tracing::warn!(%error, "no program reads the tty")).ok()
     }
 }
 

@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// How long a power sense may take to see what the device has confirmed: a console falls silent
 /// and a hub notices within a second.
-const WITNESS: Duration = Duration::from_secs(5);
+const SENSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is known of an outlet that nobody has switched just now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl OutletPower {
     fn switch_timeout(&self) -> Duration {
         let settled = |time: Duration, look: Duration| time + LOOK + look * 2;
         let turn = self.device.turn_timeout();
-        let sense = self.sense.as_ref().map(|sense| settled(WITNESS, sense.look_timeout()));
+        let sense = self.sense.as_ref().map(|sense| settled(SENSE_TIMEOUT, sense.look_timeout()));
         turn + settled(self.settle, turn) + sense.unwrap_or_default()
     }
 
@@ -158,7 +158,7 @@ impl OutletPower {
         state: PowerState,
         claim: String,
     ) -> Result<Option<PowerState>, PowerError> {
-        let end = Instant::now() + WITNESS;
+        let end = Instant::now() + SENSE_TIMEOUT;
         let seen = loop {
             let last = Instant::now() >= end;
             let seen = self.look().await;
@@ -173,7 +173,7 @@ impl OutletPower {
         match seen? {
             Some(seen) if seen != state && sense.is_sure_of(seen) => {
                 let sense = sense.name();
-                Err(PowerError::Contradicted { what, claim, sense, timeout: WITNESS })
+                Err(PowerError::Contradicted { what, claim, sense, timeout: SENSE_TIMEOUT })
             }
             // Silence of a board that should be on has other reasons, too.
             seen => Ok(seen.filter(|seen| *seen == state)),

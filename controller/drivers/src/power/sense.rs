@@ -121,7 +121,7 @@ impl ConsoleSense {
                     Err(_) => "it did not answer".to_owned(),
                 };
                 if Instant::now() >= end {
-                    tracing::debug!(%console, why, "nobody can listen at this console");
+                    tracing::debug!(%console, why, "this console cannot be listened to");
                     break;
                 }
                 sleep(AGAIN).await;

@@ -1,7 +1,7 @@
 //! A rig file out of what is attached. Pure.
 //!
 //! # Design
-//! Nobody but the user knows which board hangs on which probe, so every place is commented out:
+//! Only the user knows which board is connected to which probe, so every place is commented out:
 //! `# ` stands before prose, `#` alone before what is to be used. With these taken away and the
 //! boards named the file is a rig; as it is, it is one, too.
 

@@ -33,7 +33,7 @@ pub(crate) fn discover(
     let runtime = runtime()?;
     let probes = runtime.block_on(list_probes());
     let probes = probes.map_err(|error| Failure::of(error.fault(), &error))?;
-    // A rig file that is broken may be why somebody asks.
+    // A broken rig file may be the reason for this command.
     let (served, boards) = match Catalogue::load(&common.lab()) {
         Ok(catalogue) => {
             let served = served_places(&catalogue)?.into_iter();
@@ -73,7 +73,7 @@ fn shown(path: &Path) -> String {
     one_line(&path.display().to_string())
 }
 
-/// Writes a file that is not there yet: a rig file somebody has edited is not replaced.
+/// Writes a new file; never replaces an existing rig file.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));

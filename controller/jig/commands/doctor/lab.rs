@@ -1,5 +1,5 @@
 //! What the places of the rig need besides their boards: what switches their power, images that
-//! are known to work, and that nobody has taken them out of service.
+//! are known to work, and that they are in service.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ fn canaries(catalogue: &Catalogue) -> Vec<Finding> {
     catalogue.rig.places.iter().filter_map(finding).collect()
 }
 
-/// Looks which places are not fit for use. Nothing where nobody has noted anything yet.
+/// Finds places that are not fit for use; none if no health has been recorded yet.
 fn health(catalogue: &Catalogue) -> Vec<Finding> {
     let path = catalogue.health_store();
     if !path.exists() {

@@ -36,9 +36,9 @@ struct Row {
 
 /// What came of looking at a place.
 enum Looked {
-    /// Nobody asked for it.
+    /// It was not requested.
     No,
-    /// Somebody else has the place, in these words.
+    /// The place is in use; the message names the user.
     InUse(String),
     /// This was seen.
     At(Vec<CheckReport>),

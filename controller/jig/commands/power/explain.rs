@@ -15,7 +15,7 @@ use crate::render::{Screen, one_line};
 ///
 /// JSON: `{"place","device","driver","outlet","about","declared_in","min_interval_ms","timeout_ms",
 /// "settle_ms","off_ms","shared_with":[{"place","in_use_by"}],"sense","hub","hub_neighbours",
-/// "lock"}`; `sense` is `"nobody"`, `"debug-port"`, `"console"` or
+/// "lock"}`; `sense` is `"none"`, `"debug-port"`, `"console"` or
 /// `{"outlet":{"device","outlet"}}`;
 /// `about` is the device as it is understood, and names secrets only by where they are kept.
 pub(super) fn show(
@@ -36,7 +36,7 @@ pub(super) fn show(
     let switched = outlet(device, &reply.outlet);
     line("switched by", format!("{switched}, a {} device of {declared}", reply.driver));
     if reply.shared_with.is_empty() {
-        line("shared with", "nobody".to_owned());
+        line("shared with", "no other place".to_owned());
     }
     for other in &reply.shared_with {
         let who = other.in_use_by.as_ref();
@@ -46,7 +46,7 @@ pub(super) fn show(
     line("sense", sense_words(reply, &place));
     if let Some(hub) = &reply.hub {
         let others = match reply.hub_neighbours.as_slice() {
-            [] => "nobody".to_owned(),
+            [] => "no other place".to_owned(),
             others => names(others),
         };
         line("hub", format!("{hub}, with {others}"));
@@ -58,7 +58,7 @@ pub(super) fn show(
     Ok(())
 }
 
-/// Says who is asked beside the device, and why, if nobody has named one.
+/// Names the power sense, and why it was chosen if the rig file names none.
 fn sense_words(reply: &PowerExplained, place: &Place) -> String {
     let device = &reply.device;
     let named = place.power.as_ref().is_some_and(|power| power.sense.is_some());
@@ -72,7 +72,7 @@ fn sense_words(reply: &PowerExplained, place: &Place) -> String {
         PlaceSense::DebugPort => {
             format!("the debug port, because {device} cannot be read back: what answers has power")
         }
-        PlaceSense::Absent if named => "nobody".to_owned(),
-        PlaceSense::Absent => format!("nobody but {device}, which is read back"),
+        PlaceSense::Absent if named => "none".to_owned(),
+        PlaceSense::Absent => format!("none; {device} is read back"),
     }
 }

@@ -22,8 +22,8 @@ use crate::render::{Screen, one_line};
 /// Switches a board's power, asks for it, or says how it would be done.
 ///
 /// JSON of an action: `{"place","device","driver","outlet","action","state","confirmation",
-/// "sense","shared_with","off_ms","duration_ms"}`; a state that nobody can tell is null, and so
-/// is a power sense where nobody was asked beside the device.
+/// "sense","shared_with","off_ms","duration_ms"}`; an unknown state is null, and so is an absent
+/// power sense.
 pub(crate) fn power(common: &Common, screen: &Screen, args: PowerArgs) -> Result<u8, Failure> {
     let Some(place) = args.place().cloned() else {
         return Err(Failure::new(Fault::Usage, "which board?").help("name it: --explain NAME"));

@@ -39,7 +39,7 @@ pub(super) fn state(entry: &RunEntry) -> &'static str {
         (Err(_), false) => "broken",
         (_, true) => "running",
         (Ok(record), false) => match record.state {
-            // Nobody holds the lock: its jig is dead, and no start has swept up yet.
+            // The lock is free: its jig is dead, and its leftovers are not removed yet.
             RunState::Running => "killed",
             RunState::Ended => "ended",
             RunState::Abandoned => "abandoned",

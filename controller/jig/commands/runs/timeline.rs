@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use jig_rig::console::{IndexHealth, LogReader, Record, RecordKind, escape};
 
 /// Longest pause within a line: 100 ms is a hundred times that of a transport at 9600 baud and
-/// less than anybody needs to answer a prompt.
+/// less than a person needs to answer a prompt.
 const PAUSE_NS: u64 = 100_000_000;
 
 /// Longest line in bytes; a longer one is shown in parts.

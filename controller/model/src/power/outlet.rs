@@ -22,7 +22,7 @@ pub struct PlacePower {
 }
 
 /// How long a power sense may take: five seconds to see it, and as long for a look.
-const WITNESS: Duration = Duration::from_secs(10);
+const SENSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl PlacePower {
     /// Returns how long a power cycle may take at most, by the device's own times. Others who
@@ -30,7 +30,7 @@ impl PlacePower {
     pub fn cycle_timeout(&self, device: &PowerDevice) -> Duration {
         let sense = match self.second_sense(&device.driver) {
             PlaceSense::Absent => Duration::ZERO,
-            PlaceSense::Outlet(_) | PlaceSense::DebugPort | PlaceSense::Console => WITNESS,
+            PlaceSense::Outlet(_) | PlaceSense::DebugPort | PlaceSense::Console => SENSE_TIMEOUT,
         };
         // It is told, and asked until it has settled; the last question may be as slow as any.
         let switch = (device.min_interval + device.timeout) * 2 + device.settle + sense;
@@ -58,7 +58,7 @@ impl PlacePower {
     }
 }
 
-/// Who sees the power of a place beside what switches it.
+/// Power sense of a place: what observes its power beside the device that switches it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlaceSense {
@@ -68,7 +68,8 @@ pub enum PlaceSense {
     DebugPort,
     /// The board's console transports: what prints has power.
     Console,
-    /// Nothing: `sense = "none"`.
+    /// Nothing.
+    #[serde(rename = "none")]
     Absent,
 }
 

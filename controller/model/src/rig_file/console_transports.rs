@@ -173,7 +173,7 @@ pub(super) fn is_address(text: &str) -> bool {
 fn settings(transport: &RawTransport, findings: &Findings) {
     if let Some(baud) = &transport.baud {
         if transport.tty.is_none() && transport.rfc2217.is_none() {
-            let message = "nobody here can set the speed behind a raw connection";
+            let message = "the speed behind a raw connection cannot be set from here";
             let help = "remove the line, or use `rfc2217` if the server speaks it";
             findings.add("rig::console-baud", baud.at(), message, help);
         } else if !BAUD_RANGE.contains(&baud.value) {

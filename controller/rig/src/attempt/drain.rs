@@ -33,7 +33,7 @@ pub(super) async fn drain(board: &Board) {
     let Some(line) = board.lines.get(&board.primary).filter(|_| faulted) else { return };
     let mut state = line.handle.state();
     let deadline = Instant::now() + TIMEOUT;
-    // Quiet, closed, or out of patience: each ends it.
+    // Silence, the end of the transport and the timeout each end it.
     while let Ok(Ok(Ok(()))) = timeout_at(deadline, timeout(QUIET, state.changed())).await {}
 }
 

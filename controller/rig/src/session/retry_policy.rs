@@ -25,15 +25,15 @@ use super::known_good::Control;
 use super::run_ladder::LadderOutcome;
 use super::step_outcome::known_good_passed;
 
-/// Who may have to be looked at before a verdict is believed.
+/// What is suspected before a verdict is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Suspicion {
-    /// Nobody: the evidence names who it was, or no recovery helps.
-    Nobody,
-    /// The rig: it is recovered, and the test has its turn again.
+    /// Neither: the evidence names the cause, or no recovery helps.
+    Neither,
+    /// The rig: it is recovered, and the test is attempted again.
     Rig,
-    /// The firmware or the rig: what did not happen may have been kept from happening. A
-    /// known-good image on the same place tells.
+    /// The firmware or the rig: either may have prevented what is missing. A known-good image on
+    /// the same place decides.
     Either,
 }
 
@@ -46,9 +46,9 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
     match verdict.cause {
         // What several attempts amount to is looked into already.
         Cause::Passed | Cause::ExpectationsMet | Cause::Flaky | Cause::Unconfirmed => {
-            Suspicion::Nobody
+            Suspicion::Neither
         }
-        Cause::Cancelled | Cause::Abandoned => Suspicion::Nobody,
+        Cause::Cancelled | Cause::Abandoned => Suspicion::Neither,
 
         Cause::TestFailed
         | Cause::SummaryFailed
@@ -57,7 +57,7 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::Lockup
         | Cause::GuestPanic
         | Cause::AssertFailed
-        | Cause::HostCommandFailed => Suspicion::Nobody,
+        | Cause::HostCommandFailed => Suspicion::Neither,
 
         // An exit code is the word of the process that runs a board, and noise has no end
         // either.
@@ -101,7 +101,7 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::EmulatorMissing
         | Cause::HostCommandMissing
         | Cause::PlannerFailed
-        | Cause::InternalError => Suspicion::Nobody,
+        | Cause::InternalError => Suspicion::Neither,
     }
 }
 
@@ -185,7 +185,7 @@ impl RetryPolicy {
             Some(_) | None => verdict,
         };
         match suspicion(&verdict) {
-            Suspicion::Nobody => self.seen(verdict),
+            Suspicion::Neither => self.seen(verdict),
             Suspicion::Rig => self.spoiled(verdict),
             Suspicion::Either => Step { verdict, next: Next::Control },
         }
@@ -485,7 +485,7 @@ mod tests {
             let found = suspicion(&Verdict::of(cause, ""));
             match cause.fault() {
                 None | Some(Fault::Cancelled | Fault::Bug | Fault::Unknown) => {
-                    assert_eq!(found, Suspicion::Nobody, "{cause}");
+                    assert_eq!(found, Suspicion::Neither, "{cause}");
                 }
                 Some(Fault::Target) => assert_ne!(found, Suspicion::Rig, "{cause}"),
                 Some(Fault::Lab) => assert_ne!(found, Suspicion::Either, "{cause}"),
@@ -493,7 +493,7 @@ mod tests {
             }
             // What proves nothing is always looked into.
             if cause.verdict() == VerdictKind::Inconclusive && cause != Cause::Unconfirmed {
-                assert_ne!(found, Suspicion::Nobody, "{cause}");
+                assert_ne!(found, Suspicion::Neither, "{cause}");
             }
         }
     }
@@ -553,7 +553,7 @@ mod tests {
                 prop_assert_eq!(last.verdict(), VerdictKind::Pass);
                 prop_assert!(!missing);
             }
-            if suspicion(&Verdict::of(last, "")) == Suspicion::Nobody
+            if suspicion(&Verdict::of(last, "")) == Suspicion::Neither
                 && last.verdict() == VerdictKind::Fail
                 && verdict.cause != Cause::OutputLost
             {

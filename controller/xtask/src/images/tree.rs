@@ -1,6 +1,6 @@
 //! The first file system of an image: a folder, packed by cpio and gzip.
 //!
-//! Owns reproducibility: the same entries give the same bytes, whoever builds, wherever, whenever.
+//! Owns reproducibility: the same entries give the same bytes on every host at any time.
 //! Entries are sorted, owned by root and dated 1970. Refuses device nodes: the kernel's devtmpfs
 //! makes them.
 

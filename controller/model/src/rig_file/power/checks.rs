@@ -149,7 +149,7 @@ pub(in super::super) fn check_hub_outlet(
 ) {
     check_outlet(power, devices, findings);
     if let Some(Located { value: RawSense::Word(word), .. }) = &power.value.sense
-        && *word != SenseWord::Nobody
+        && *word != SenseWord::Absent
     {
         let at = power.value.sense.as_ref().and_then(Located::at);
         let help = "name an outlet that is only read, or remove the sense";
@@ -232,7 +232,7 @@ fn in_range(
     findings: &Findings,
 ) {
     if let Some(time) = time.as_ref().filter(|time| !range.contains(&time.value)) {
-        let message = "nobody can work with such a time";
+        let message = "this time is out of range";
         findings.add("rig::power-time", time.at(), message, format!("use {help}"));
     }
 }

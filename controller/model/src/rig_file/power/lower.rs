@@ -85,7 +85,7 @@ pub(in super::super) fn lower_outlet(
         Some(sense) => Some(match sense.value {
             RawSense::Word(SenseWord::DebugPort) => PlaceSense::DebugPort,
             RawSense::Word(SenseWord::Console) => PlaceSense::Console,
-            RawSense::Word(SenseWord::Nobody) => PlaceSense::Absent,
+            RawSense::Word(SenseWord::Absent) => PlaceSense::Absent,
             RawSense::Outlet(other) => {
                 let device = other.device?.value;
                 let outlet = outlet_of(&device, other.outlet, devices);

@@ -258,7 +258,7 @@ pub(in super::super) enum RawSense {
 pub(in super::super) enum SenseWord {
     DebugPort,
     Console,
-    Nobody,
+    Absent,
 }
 
 impl FromToml for RawSense {
@@ -353,7 +353,7 @@ macro_rules! words {
 
 words! {
     SenseWord, "sense of the power":
-        "debug-port" = DebugPort, "console" = Console, "none" = Nobody;
+        "debug-port" = DebugPort, "console" = Console, "none" = Absent;
     HttpPreset, "known web interface":
         "tasmota" = Tasmota, "shelly" = Shelly, "shelly-gen1" = ShellyGen1;
     HttpMethod, "HTTP method": "GET" = Get, "POST" = Post, "PUT" = Put;

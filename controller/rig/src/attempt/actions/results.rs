@@ -51,7 +51,7 @@ async fn report_end(
 
 /// Says that the watcher of a console broke off: it tells itself why, a moment later.
 fn unread() -> ActionFailure {
-    ActionFailure::new(Cause::StorageFailed, "nobody reads the console's log any more")
+    ActionFailure::new(Cause::StorageFailed, "the reader of the console's log has ended")
 }
 
 impl Actions<'_> {
