@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::manifest::elf;
-use crate::workshop::{Ran, Slot, Workshop, ran};
+use crate::workshop::{Ran, Slot, Workshop, ran, side_by_side};
 
 const BOARD: &str = "mps2-an385";
 /// A place whose emulated board is deployed by its virtual probe.
@@ -64,18 +64,22 @@ fn cause(place: &'static str, fault: &str) -> (i32, String) {
 
 #[test]
 fn a_rig_that_fails_each_time_is_blamed_and_never_the_firmware() {
-    for (place, fault, wanted) in [
-        (BOARD, "kill-emulator@0s", "emulator_killed"),
-        (BOARD, "cut-console@0s", "console_lost"),
-        (BOARD, "outlet-swapped@0s", "power_mismatch"),
-        (BOARD, "power-mismatch@0s", "power_mismatch"),
-        (DESK, "stop-emulator@0s", "emulator_stuck"),
-        (DESK, "lose-probe@50%", "probe_lost"),
-        (DESK, "silence-chip@0%", "target_unresponsive"),
-    ] {
-        let found = cause(place, fault);
-        assert_eq!(found, (75, wanted.to_owned()), "{fault} on {place}");
-    }
+    // Most of a recovery is waiting.
+    side_by_side(
+        [
+            (BOARD, "kill-emulator@0s", "emulator_killed"),
+            (BOARD, "cut-console@0s", "console_lost"),
+            (BOARD, "outlet-swapped@0s", "power_mismatch"),
+            (BOARD, "power-mismatch@0s", "power_mismatch"),
+            (DESK, "stop-emulator@0s", "emulator_stuck"),
+            (DESK, "lose-probe@50%", "probe_lost"),
+            (DESK, "silence-chip@0%", "target_unresponsive"),
+        ],
+        |(place, fault, wanted)| {
+            let found = cause(place, fault);
+            assert_eq!(found, (75, wanted.to_owned()), "{fault} on {place}");
+        },
+    );
 }
 
 #[test]
@@ -126,12 +130,12 @@ fn an_old_image_that_stayed_is_found_by_what_the_board_holds() {
 
 #[test]
 fn a_host_without_room_is_the_labs_fault_and_so_is_one_without_handles() {
-    for fault in ["disk-full=1h@0s", "no-handles=1h@0s"] {
+    side_by_side(["disk-full=1h@0s", "no-handles=1h@0s"], |fault| {
         let bench = Bench::new(BOARD, "unity-pass");
         let ran = bench.run(&[fault]);
         assert_eq!(ran.code(), 75, "{fault}: {ran}");
         bench.workshop.nothing_lives(crate::workshop::DEADLINE).unwrap();
-    }
+    });
 }
 
 #[test]

@@ -14,6 +14,7 @@ use jig_rig::store::{RunRecord, RunState};
 use nix::sys::signal::{Signal, kill};
 
 use crate::dice::Dice;
+use crate::fixtures::set_limit;
 use crate::manifest::{elf, entry};
 use crate::workshop::{Ran, Slot, Started, Workshop, name_of, ran, until};
 
@@ -90,6 +91,8 @@ fn emulator(workshop: &Workshop) -> nix::unistd::Pid {
 fn killed_at_any_moment() {
     let _slot = Slot::take();
     let (workshop, mut dice) = (Workshop::new(), Dice::new());
+    // A flood of 2 MiB would take most of the test's time.
+    set_limit(&workshop, "lm3s6965evb", "flood = \"128K\"");
     // How long each kind of run takes tells which moments there are.
     let mut jobs: Vec<_> = jobs()
         .into_iter()

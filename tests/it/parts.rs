@@ -8,6 +8,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::board::{Board, KIND, device, outlets};
+use crate::fixtures::set_in_profile;
 use crate::manifest::{elf, entries};
 use crate::workshop::{Ran, Slot, Started, Workshop, until};
 
@@ -82,7 +83,8 @@ fn an_outlet_that_switches_another_board_is_found_out_by_the_console() {
     board.flash(&elf(KIND, "boot-loop"));
     board.on();
     board.lies();
-    let ran = workshop.run(["--json", "run", "-b", "bare", "--timeout", "5s"]);
+    let args = ["--json", "run", "-b", "bare", "--timeout", "5s", "--max-recoveries", "0"];
+    let ran = workshop.run(args);
     ran.says(75, &[]);
     assert_eq!(verdict(&ran)["cause"], "power_mismatch", "{ran}");
     let words = "outlet 0 of pdu was switched off, but console uart0 sees the contrary after 5s";
@@ -122,6 +124,8 @@ fn a_run_goes_on_at_the_equal_place() {
     let first = format!("{first}timeout = \"100ms\"\n");
     rig(&workshop, &device(&web), &[("one", &first), ("two", &second)]);
     good.flash(&elf(KIND, "unity-pass"));
+    // The steps before it would wait for the console.
+    set_in_profile(&workshop, KIND, "[recovery]", "ladder = [\"fail-over\"]");
     let ran = workshop.run(["--json", "run", "-b", "one"]);
     ran.says(0, &[]);
     assert_eq!(ran.json().unwrap()["place"], "two", "{ran}");

@@ -330,7 +330,7 @@ fn a_reset_behind_a_selector_is_counted_once() {
     let workshop = Workshop::new();
     let _served = Served::start(&workshop, "microbit");
     let image = elf("microbit", "self-reset");
-    let ran = workshop.run(["run", "-b", "bench", "--timeout", "60s", &image]);
+    let ran = workshop.run(["run", "-b", "bench", "--timeout", "10s", &image]);
     ran.says(1, &["cause: unexpected_reset", "the target reset itself once, unasked"]);
     let events = events(&workshop.run_dirs().pop().unwrap());
     let resets = events.iter().filter(|event| event["what"] == "reset");

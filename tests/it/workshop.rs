@@ -263,6 +263,19 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Checks each case on a thread of its own; a panic of one fails the test.
+pub(crate) fn side_by_side<C: Send>(
+    cases: impl IntoIterator<Item = C>,
+    check: impl Fn(C) + Send + Sync,
+) {
+    thread::scope(|scope| {
+        for case in cases {
+            let check = &check;
+            scope.spawn(move || check(case));
+        }
+    });
+}
+
 /// The right to emulate a board.
 pub(crate) struct Slot(());
 
