@@ -46,10 +46,9 @@ pub(super) fn draft(found: &Found) -> String {
     for (number, probe) in (1..).zip(&found.probes) {
         place(&mut text, found, number, probe, &mut used);
     }
-    for tty in found.ttys.iter().filter(|tty| !used.contains(&tty.node.as_str())) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "\n# Serial port without a debug probe: {}", about(tty));
-        let _ = writeln!(text, "# As a transport of a place: tty = {}", quoted(path(tty)));
+    let without_probe = found.ttys.iter().filter(|tty| !used.contains(&tty.node.as_str()));
+    for (number, tty) in (found.probes.len() + 1..).zip(without_probe) {
+        place_without_probe(&mut text, found, number, tty);
     }
     for (place, selector) in &found.served {
         let selector = one_line(selector);
@@ -109,7 +108,7 @@ fn device_name(hub: &HubFound) -> String {
 fn place<'f>(
     text: &mut String,
     found: &'f Found,
-    number: u32,
+    number: usize,
     probe: &ProbeInfo,
     used: &mut Vec<&'f str>,
 ) {
@@ -119,6 +118,35 @@ fn place<'f>(
     if !probe.accessible {
         text.push_str("# This user may not open it; `jig doctor` says what helps.\n");
     }
+    place_head(text, found, number, port);
+    let _ = writeln!(text, "#[place.probe]\n#selector = {}", quoted(&probe.selector));
+    let beside =
+        |tty: &&TtyFound| port.is_some() && tty.usb.as_ref().map(|u| u.port.as_str()) == port;
+    for (nth, tty) in found.ttys.iter().filter(beside).enumerate() {
+        used.push(&tty.node);
+        if nth == 0 {
+            console(text, tty);
+            continue;
+        }
+        let _ = writeln!(text, "# Its next port: {}", about(tty));
+        let _ = writeln!(text, "# As a transport of a place: tty = {}", quoted(path(tty)));
+        warn_of_name(text, tty);
+    }
+}
+
+/// Drafts a place for a serial port that belongs to no debug probe.
+fn place_without_probe(text: &mut String, found: &Found, number: usize, tty: &TtyFound) {
+    let _ = writeln!(text, "\n# Serial port without a debug probe: {}", about(tty));
+    place_head(text, found, number, tty.usb.as_ref().map(|usb| usb.port.as_str()));
+    text.push_str(
+        "# What boots the board goes here: power = { device = \"...\", outlet = \"...\" },\n\
+         # or reset = { console = \"uart0\", lines = \"rts\" } where the adapter's RTS does.\n",
+    );
+    console(text, tty);
+}
+
+/// Begins a place; its power is the hub's port, if the kernel can switch that.
+fn place_head(text: &mut String, found: &Found, number: usize, port: Option<&str>) {
     let _ =
         writeln!(text, "#[[place]]\n#name = \"bench-{number}\"\n#board = \"\"  # which one is it?");
     let hub = port.and_then(hub_of).and_then(|(name, port)| {
@@ -129,21 +157,17 @@ fn place<'f>(
         let device = quoted(&device_name(hub));
         let _ = writeln!(text, "#power = {{ device = {device}, outlet = \"{port}\" }}");
     }
-    let _ = writeln!(text, "#[place.probe]\n#selector = {}", quoted(&probe.selector));
-    let beside =
-        |tty: &&TtyFound| port.is_some() && tty.usb.as_ref().map(|u| u.port.as_str()) == port;
-    for (nth, tty) in found.ttys.iter().filter(beside).enumerate() {
-        used.push(&tty.node);
-        if nth == 0 {
-            let _ = writeln!(text, "#[[place.console]]\n#name = \"uart0\"  # {}", about(tty));
-            let _ = writeln!(text, "#tty = {}", quoted(path(tty)));
-        } else {
-            let _ = writeln!(text, "# Its next port: {}", about(tty));
-            let _ = writeln!(text, "# As a transport of a place: tty = {}", quoted(path(tty)));
-        }
-        if tty.lasting().is_none() {
-            text.push_str("# This name may be another port's after the next start.\n");
-        }
+}
+
+fn console(text: &mut String, tty: &TtyFound) {
+    let _ = writeln!(text, "#[[place.console]]\n#name = \"uart0\"  # {}", about(tty));
+    let _ = writeln!(text, "#tty = {}", quoted(path(tty)));
+    warn_of_name(text, tty);
+}
+
+fn warn_of_name(text: &mut String, tty: &TtyFound) {
+    if tty.lasting().is_none() {
+        text.push_str("# This name may be another port's after the next start.\n");
     }
 }
 
@@ -262,7 +286,7 @@ mod tests {
         assert!(text.lines().all(|line| line.len() < 160), "{text}");
         let rig = rig(&edited(&text)).unwrap_or_else(|bad| panic!("{bad}\n{text}"));
         assert_eq!(rig.power.iter().map(|d| d.name.as_str()).collect::<Vec<_>>(), ["hub-1-1"]);
-        assert_eq!(rig.places.len(), 2);
+        assert_eq!(rig.places.len(), 3);
         let power = rig.places[0].power.as_ref().unwrap();
         assert_eq!((power.device.as_str(), power.outlet.as_str()), ("hub-1-1", "2"));
         let first = &rig.places[0];
@@ -273,6 +297,10 @@ mod tests {
             Endpoint::Tty("/dev/serial/by-id/usb-\"x\"\u{e9}".to_owned())
         );
         assert_eq!(rig.places[1].power, None);
+        // A serial port alone makes a place, too.
+        let bare = &rig.places[2];
+        assert_eq!((bare.name.as_str(), &bare.probe), ("bench-3", &None));
+        assert_eq!(bare.consoles[0].end, Endpoint::Tty("/dev/ttyUSB0".to_owned()));
     }
 
     #[test]
@@ -282,6 +310,7 @@ mod tests {
             "# USB hub usb1 (Hub): the kernel can switch none of its ports.\n",
             "can switch ports 2 (1-1.2).\n",
             "# Serial port without a debug probe: /dev/ttyUSB0, USB 0d28:0204,",
+            "# What boots the board goes here: power = {",
             "# Its next port: /dev/ttyACM1",
             "# This user may not open it",
             "# Emulated board demo, served by a process: 20b7:9db1:unix:/x\n",
