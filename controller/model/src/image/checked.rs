@@ -157,15 +157,16 @@ fn fits(
     spans: impl IntoIterator<Item = (u64, u64)>,
     board: &BoardProfile,
 ) -> Result<(), ImageError> {
-    match spans.into_iter().find(|&(start, end)| !board.holds(start, end)) {
-        None => Ok(()),
-        Some((start, end)) => Err(ImageError::OutsideMemory {
-            start,
-            end,
-            board: board.id.to_string(),
-            memory: board.memory_text(),
-        }),
-    }
+    let outside = spans.into_iter().find(|&(start, end)| !board.holds(start, end));
+    let Some((start, end)) = outside else { return Ok(()) };
+    let name = board.id.to_string();
+    Err(match board.memory.is_empty() {
+        true => ImageError::NoMemory { start, end, board: name },
+        false => {
+            let memory = board.memory_text();
+            ImageError::OutsideMemory { start, end, board: name, memory }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -292,6 +293,18 @@ mod tests {
         let mut cut = elf(ARM, 0x1000, 0x1000, 16, 16);
         cut.truncate(90);
         says("x.elf", &cut, "segment 0 lies outside of the file");
+    }
+
+    #[test]
+    fn a_profile_without_memory_is_told_what_to_add() {
+        let bare = BoardProfile { memory: Vec::new(), ..board() };
+        let error = Image::parse("x.elf".into(), &elf(ARM, 0x1000, 0x1000, 16, 16), &bare);
+        let text = error.unwrap_err().to_string();
+        for words in
+            ["board b declares no memory", "0x1000..0x1010", "[[memory]]", "profile show b"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
     }
 
     #[test]

@@ -74,6 +74,20 @@ pub enum ImageError {
     /// Nothing to load.
     #[error("it has no loadable segment")]
     Empty,
+    /// The board's profile declares no memory, so any address is unknown to it.
+    #[error(
+        "the profile of board {board} declares no memory, so nothing says whether its segment at \
+         {start:#x}..{end:#x} fits (add `[[memory]]` tables with name, kind, start and size to the \
+         profile, whose file `jig profile show {board}` names)"
+    )]
+    NoMemory {
+        /// First address of the segment.
+        start: u64,
+        /// One past its last address.
+        end: u64,
+        /// The board.
+        board: String,
+    },
     /// Lies outside the board's memory.
     #[error(
         "its segment at {start:#x}..{end:#x} does not fit board {board}, whose memory is {memory}"
