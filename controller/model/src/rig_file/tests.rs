@@ -190,6 +190,117 @@ fn a_flasher_gets_from_the_place_what_it_needs() {
     assert_eq!(checks, ["rig::probe-port", "rig::probe-serial"]);
 }
 
+/// Returns a rig of one place without a probe, with a line for it.
+fn bare(line: &str) -> String {
+    format!(
+        "version = 1\n[[power]]\nname = \"pdu\"\n[power.command]\n\
+         set = [\"pdu\", \"{{outlet}}\", \"{{state}}\"]\n\
+         [[place]]\nname = \"esp\"\nboard = \"microbit\"\n{line}\n\
+         [[place.console]]\nname = \"uart0\"\ntty = \"/dev/ttyUSB0\"\n"
+    )
+}
+
+/// Each line is `key = value`; the caret is part of it, or the whole value where it is empty.
+fn slips_of_a_bare_place(slips: &[(&str, &'static str, &str)]) {
+    let mut wrong = Vec::new();
+    for &(line, check, caret) in slips {
+        let (_, value) = line.split_once(" = ").unwrap();
+        let caret = if caret.is_empty() { value } else { caret };
+        let found = problems(&bare(line));
+        if found != [(check, caret.to_owned())] {
+            wrong.push(format!("{line}: {found:?}, expected {check} at {caret}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_board_without_a_probe_is_reset_by_one_of_four_parts() {
+    let power = "power = { device = \"pdu\", outlet = \"1\" }\nreset = \"power\"";
+    for (line, wanted) in [
+        (power, "Power"),
+        ("reset = { console = \"uart0\", lines = \"dtr\" }", "Dtr"),
+        ("reset = { device = \"pdu\", outlet = \"2\", off_time = \"50ms\" }", "50ms"),
+        ("reset = { command = [\"press\", \"reset\"], timeout = \"1s\" }", "timeout: 1s"),
+    ] {
+        let rig = parse(&[("rig.toml", &bare(line))]).unwrap_or_else(|p| panic!("{}", p[0]));
+        let reset = format!("{:?}", rig.places[0].reset);
+        assert!(reset.contains(wanted), "{line}: {reset}");
+    }
+}
+
+#[test]
+fn slips_of_a_reset_are_found_in_their_place() {
+    slips_of_a_bare_place(&[
+        ("reset = \"probe\"", "rig::reset", ""),
+        ("reset = \"power\"", "rig::reset", ""),
+        ("reset = \"button\"", "document::unknown-word", ""),
+        ("reset = {}", "rig::reset", ""),
+        ("reset = { console = \"uart0\" }", "rig::reset", ""),
+        ("reset = { lines = \"rts\" }", "rig::reset", ""),
+        ("reset = { console = \"uart1\", lines = \"rts\" }", "rig::reset-console", "\"uart1\""),
+        ("reset = { console = \"uart0\", command = [\"x\"] }", "rig::reset", ""),
+        ("reset = { device = \"pdo\", outlet = \"1\" }", "rig::power-device", "\"pdo\""),
+        ("reset = { command = [] }", "rig::reset-command", "[]"),
+        ("reset = { command = [\"./x\"] }", "rig::reset-command", "\"./x\""),
+        ("reset = { command = [\"x\", \"a\\u0000\"] }", "rig::reset-command", "\"a\\u0000\""),
+        ("reset = { command = [\"x\"], timeout = \"1h\" }", "rig::reset-timeout", "\"1h\""),
+        ("reset = { timeout = \"1s\" }", "rig::reset-command", ""),
+    ]);
+    let found = problems(&bare("reset = { console = \"uart0\", lines = \"cts\" }"));
+    assert!(found.contains(&("document::unknown-word", "\"cts\"".to_owned())), "{found:?}");
+    let socket = bare("reset = { console = \"uart0\", lines = \"rts\" }")
+        .replace("tty = \"/dev/ttyUSB0\"", "unix = \"/run/uart\"");
+    assert_eq!(problems(&socket), [("rig::reset-console", "\"uart0\"".to_owned())]);
+    let probed = REAL.replace("[place.probe]", "reset = \"power\"\n[place.probe]");
+    assert_eq!(problems(&probed), [("rig::reset", "\"power\"".to_owned())]);
+    let emulated = DROP_IN.replace("emulator = {}", "emulator = {}\nreset = \"probe\"");
+    assert_eq!(problems(&emulated), [("rig::reset-emulated", "\"probe\"".to_owned())]);
+}
+
+#[test]
+fn slips_of_a_flasher_are_found_in_their_place() {
+    slips_of_a_bare_place(&[
+        ("flasher = {}", "rig::flasher", ""),
+        ("flasher = { command = [] }", "rig::flasher", "[]"),
+        ("flasher = { command = [\"./f\", \"{image}\"] }", "rig::flasher", "\"./f\""),
+        (
+            "flasher = { command = [\"f\", \"{image}\", \"{imagine}\"] }",
+            "rig::flasher",
+            "\"{imagine}\"",
+        ),
+        ("flasher = { command = [\"f\", \"{image}\", \"{serial}\"] }", "rig::flasher", ""),
+        (
+            "flasher = { command = [\"f\", \"{image}\"], port = \"ttyUSB0\" }",
+            "rig::flasher",
+            "\"ttyUSB0\"",
+        ),
+        (
+            "flasher = { command = [\"f\", \"{image}\"], timeout = \"0s\" }",
+            "rig::flasher",
+            "\"0s\"",
+        ),
+        ("flasher = { command = [\"f\", \"{image}\"], success_codes = [] }", "rig::flasher", "[]"),
+        (
+            "flasher = { command = [\"f\", \"{image}\"], progress_pattern = 'x' }",
+            "rig::flasher",
+            "'x'",
+        ),
+        (
+            "flasher = { command = [\"f\", \"{image}\"], verified_pattern = '(' }",
+            "document::bad-pattern",
+            "(",
+        ),
+    ]);
+    // What belongs to a program is told so, and that there is none.
+    let found = problems(&bare("flasher = { timeout = \"1s\" }"));
+    assert!(found.contains(&("rig::flasher", "\"1s\"".to_owned())), "{found:?}");
+    let emulated =
+        DROP_IN.replace("emulator = {}", "emulator = {}\nflasher = { command = [\"f\"] }");
+    let wanted = ("rig::flasher-emulated", "{ command = [\"f\"] }".to_owned());
+    assert_eq!(problems(&emulated), [wanted]);
+}
+
 #[test]
 fn an_emulated_place_may_choose_its_way_to_deploy() {
     let with = |deploy: &str| MAIN.replace("args = [\"-icount\", \"shift=6\"]", deploy);
