@@ -1,6 +1,7 @@
 //! Why a command could not be carried out, ready to be shown.
 
 mod of_lab;
+mod of_probe;
 
 pub(crate) use jig_model::chain;
 use jig_model::rig_file::MissingPart;

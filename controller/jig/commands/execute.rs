@@ -8,11 +8,20 @@ use jig_model::command::{Command, EventSink, Reply, RunReply};
 use jig_model::exit::CANCELLED;
 use jig_rig::store::{RunDir, RunEntry, RunRecord, RunStore};
 use jig_rig::workflow::CancelToken;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::probe::runtime;
 use crate::failure::Failure;
 use crate::render::Screen;
+
+/// Makes the runtime of a verb.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::of(Fault::Bug, &error))
+}
 
 /// Carries out a command; a signal cancels it.
 pub(crate) fn execute(

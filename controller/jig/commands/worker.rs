@@ -33,7 +33,15 @@ pub(crate) fn worker(common: &Common) -> u8 {
             (WorkerLine::Refused(Refusal { fault, message, help }), code)
         }
     };
-    say(&last);
+    match to_line(&last) {
+        Ok(line) => put(&line),
+        Err(error) => {
+            let message = format!("the answer cannot be told: {}", chain(&error));
+            let help = Some("have the bytes written to a file: `output` of the action".to_owned());
+            say(&WorkerLine::Refused(Refusal { fault: Fault::Usage, message, help }));
+            return exit::of_fault(Fault::Usage);
+        }
+    }
     code
 }
 
@@ -60,10 +68,12 @@ impl EventSink for Lines {
 /// Writes a line at once; ignores a closed output.
 fn say(line: &WorkerLine) {
     match to_line(line) {
-        Ok(text) => {
-            let mut out = io::stdout().lock();
-            let _ = writeln!(out, "{text}").and_then(|()| out.flush());
-        }
+        Ok(line) => put(&line),
         Err(error) => tracing::error!(error = chain(&error), "an event cannot be told"),
     }
+}
+
+fn put(line: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

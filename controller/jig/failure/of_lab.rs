@@ -158,6 +158,7 @@ impl From<CommandError> for Failure {
             CommandError::Run(error) => error.into(),
             CommandError::Power(error) => error.into(),
             CommandError::Check(error) => error.into(),
+            CommandError::Probe(error) => error.into(),
         }
     }
 }

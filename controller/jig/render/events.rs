@@ -3,7 +3,7 @@
 use jig_model::command::{CommandEvent, EventSink, SweptRun};
 use jig_rig::console::escape;
 
-use super::Screen;
+use super::{Screen, one_line};
 
 impl EventSink for Screen {
     fn event(&self, event: CommandEvent) {
@@ -24,6 +24,24 @@ impl EventSink for Screen {
             }
             // A view of runs shows them.
             CommandEvent::Run { .. } | CommandEvent::Console { .. } => {}
+            CommandEvent::Attached { attempts, method, failures, .. } => {
+                for failure in failures {
+                    self.say(&format!("attach failed: {}", one_line(&failure)));
+                }
+                if attempts > 1 {
+                    let words = method.words();
+                    self.say(&format!("the probe answered at attempt {attempts} ({words})"));
+                }
+            }
+            // The verbs that have these show them.
+            CommandEvent::Flashing { .. }
+            | CommandEvent::RttChannels { .. }
+            | CommandEvent::RttBytes { .. }
+            | CommandEvent::RttLine { .. }
+            | CommandEvent::RttBroken { .. }
+            | CommandEvent::GdbServed { .. }
+            | CommandEvent::ProbeServed { .. }
+            | CommandEvent::ConsoleBytes { .. } => {}
         }
     }
 }

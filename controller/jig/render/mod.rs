@@ -24,7 +24,6 @@ pub(crate) use live::LiveView;
 pub(crate) use log_view::{LogPrinter, LogViews};
 pub(crate) use memory::{hex_dump, register_table};
 pub(crate) use paint::{Paint, Style};
-#[allow(unused_imports, reason = "the type of what `Screen::progress` returns")]
 pub(crate) use progress::Progress;
 pub(crate) use recovery::repair_words;
 pub(crate) use screen::Screen;

@@ -15,7 +15,7 @@ use jig_rig::session::{Extent, Observer, SessionRequest};
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
 
-use crate::{CatalogueError, CheckError, Lab, PowerCommandError, RunError};
+use crate::{CatalogueError, CheckError, Lab, PowerCommandError, ProbeCommandError, RunError};
 
 /// Says why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,9 @@ pub enum CommandError {
     /// The place was not looked at.
     #[error(transparent)]
     Check(#[from] CheckError),
+    /// The board was not flashed, reset or debugged.
+    #[error(transparent)]
+    Probe(#[from] ProbeCommandError),
 }
 
 impl CommandError {
@@ -65,6 +68,7 @@ impl CommandError {
             Self::Run(error) => error.fault(),
             Self::Power(error) => error.fault(),
             Self::Check(error) => error.fault(),
+            Self::Probe(error) => error.fault(),
         }
     }
 }
@@ -130,6 +134,11 @@ impl Lab {
             }
             Command::Power(power) => self.power(power, &*events, &cancel).await?,
             Command::Check(check) => Reply::Checked(self.check(check, &*events, &cancel).await?),
+            Command::Flash(flash) => self.flash(flash, events, cancel).await?,
+            Command::Erase(erase) => self.erase(erase, events, cancel).await?,
+            Command::Reset(reset) => self.reset(reset, events, cancel).await?,
+            Command::Debug(debug) => self.debug(debug, input, events, cancel).await?,
+            Command::ServeProbe(serve) => self.serve_probe(serve, events, cancel).await?,
         })
     }
 

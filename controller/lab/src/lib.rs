@@ -16,6 +16,7 @@ mod faults;
 mod health;
 mod hold;
 mod power;
+mod probe;
 mod run;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use self::faults::InjectError;
 pub use self::health::{CheckError, health_policy};
 pub use self::hold::hold;
 pub use self::power::{PowerCommandError, Switch, SwitchError, confirmation_words};
+pub use self::probe::{ProbeCommandError, ServedPlace, served_places};
 pub use self::run::RunError;
 
 /// The rig of this host. Cheap to clone.

@@ -4,7 +4,9 @@
 //! milliseconds, and paths are those of the host that carries the command out.
 
 mod ask;
+mod debug;
 mod event;
+mod hex_bytes;
 mod line;
 mod reply;
 #[cfg(test)]
@@ -14,7 +16,13 @@ pub use ask::{
     CheckCommand, Command, ConsoleCommand, PlanText, PowerAction, PowerCommand, RecoverCommand,
     RecoverExtent, RecoverySteps, RunCommand, RunOptions, TestCommand,
 };
-pub use event::{CommandEvent, EventSink, SweptRun};
+pub use debug::{
+    BacktraceReply, BoardResetCommand, BreakpointReply, CodeLocation, CoreReply, DebugAction,
+    DebugCommand, DeployReply, DumpReply, EndedReply, EraseCommand, EraseReply, FlashImageCommand,
+    FlashReply, MemoryReadReply, MemoryWrittenReply, ProbeAccess, RegistersReply, ResetMethod,
+    ResetReply, ServeProbeCommand,
+};
+pub use event::{CommandEvent, EventSink, RttChannelInfo, SweptRun};
 pub use line::{LineError, MOST_LINE, VERSION, WorkerLine, to_line};
 pub use reply::{
     CheckReply, EmulatedPowerReply, PowerExplained, PowerReply, RecoveryStepsReply, Refusal, Reply,

@@ -1,10 +1,8 @@
-//! What is asked of a flash, and what was done to it.
+//! What is asked of a flash, and what a cancelled operation leaves there.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use jig_model::image::Payload;
-use serde::{Deserialize, Serialize};
 
 /// Asks for a flash to hold a payload.
 #[derive(Debug, Clone)]
@@ -18,54 +16,6 @@ pub struct FlashRequest {
     pub preserve: Vec<Range<u64>>,
     /// Whether sectors that hold the right bytes already are left alone.
     pub skip_equal: bool,
-}
-
-/// What a flash operation is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlashPhase {
-    /// Reads what the flash holds, to find the sectors that need nothing.
-    Compare,
-    /// Erases sectors.
-    Erase,
-    /// Programs pages.
-    Program,
-    /// Writes into RAM.
-    Load,
-    /// Reads back and compares.
-    Verify,
-}
-
-/// How far a flash operation is. Told at the start of each phase and at steps of a sector, a page,
-/// or a few KiB. Flash is written in batches, so erasing and programming take turns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct FlashProgress {
-    /// The phase.
-    pub phase: FlashPhase,
-    /// Bytes done in this phase.
-    pub done: u64,
-    /// Bytes to do in this phase.
-    pub total: u64,
-}
-
-/// Says what a flash operation did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlashReport {
-    /// Bytes of the payload.
-    pub bytes: u64,
-    /// Bytes that were programmed or loaded, page fill included.
-    pub written: u64,
-    /// Sectors that were erased.
-    pub sectors_erased: u32,
-    /// Sectors that were left alone because they held the right bytes.
-    pub sectors_equal: u32,
-    /// Whether all of the payload was read back and found equal.
-    pub verified: bool,
-    /// SHA-256 in lower-case hex of the payload's bytes as the chip holds them, in address
-    /// order, if they were compared: read back, or compared by the flash algorithm.
-    pub read_back_sha256: Option<String>,
-    /// How long each phase took, in order.
-    pub phases: Vec<(FlashPhase, Duration)>,
 }
 
 /// What a board's memory is left with by an operation that was cancelled.
@@ -97,13 +47,4 @@ pub enum EraseScope {
     All,
     /// Every sector that touches the range.
     Range(Range<u64>),
-}
-
-/// Says what was erased.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EraseReport {
-    /// Bytes that are blank now.
-    pub bytes: u64,
-    /// How long it took.
-    pub took: Duration,
 }

@@ -27,14 +27,16 @@ mod virtual_probe;
 mod worker;
 
 pub use core_dump::{CoreDump, CoreDumpError};
-pub use core_state::{CoreState, HaltReason, RegisterValue, ResetInto};
+pub use core_state::ResetInto;
 pub use debug_info::{Backtrace, Symbols, SymbolsError, backtrace};
 pub use error::ProbeError;
 pub use fault_watch::WatchedEmulator;
-pub use flash::{
-    EraseReport, EraseScope, FlashLeft, FlashPhase, FlashProgress, FlashReport, FlashRequest,
-};
+pub use flash::{EraseScope, FlashLeft, FlashRequest};
 pub use gdb::{Debuggee, GdbEndpoint, GdbServer, GdbServerError, ProbeDebuggee};
+pub use jig_model::debug::{
+    AttachMethod, CoreState, EraseReport, FlashPhase, FlashProgress, FlashReport, HaltReason,
+    MemoryWidth, RegisterValue,
+};
 pub use jig_model::image::{Payload, Segment};
 pub use listing::{ProbeInfo, list_probes};
 pub use post_mortem::{Why, explain};
@@ -48,6 +50,6 @@ pub use virtual_probe::{
     ChipDescription, ServeAt, ServerHandle, VirtualBoard, VirtualBoardError, VirtualStats,
 };
 pub use worker::{
-    AttachMethod, AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, MemoryRegion,
-    MemoryWidth, Opener, ProbeHandle, ProbeSource, Protocol, options_from_env,
+    AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, MemoryRegion, Opener,
+    ProbeHandle, ProbeSource, Protocol, options_from_env,
 };

@@ -22,7 +22,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::{QUIET, RawTerminal, read_input, translate};
 use crate::args::{AttachArgs, ConsoleArgs, Switch};
-use crate::commands::probe::runtime;
+use crate::commands::execute::runtime;
 use crate::failure::{Failure, chain};
 use crate::render::Screen;
 

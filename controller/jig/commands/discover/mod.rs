@@ -7,13 +7,13 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use jig_drivers::discover::{Roots, hubs, ttys};
-use jig_lab::Catalogue;
+use jig_lab::{Catalogue, served_places};
 use jig_model::{BoardId, Fault, exit};
 use jig_probe::list_probes;
 use serde_json::json;
 
 use self::draft::{Found, draft};
-use super::probe::{runtime, served_places};
+use super::execute::runtime;
 use crate::args::{Common, DiscoverArgs};
 use crate::failure::{Failure, chain};
 use crate::render::{Screen, one_line};
@@ -37,7 +37,7 @@ pub(crate) fn discover(
     let (served, boards) = match Catalogue::load(&common.lab()) {
         Ok(catalogue) => {
             let served = served_places(&catalogue)?.into_iter();
-            let served = served.map(|(place, selector, _)| (place, selector)).collect();
+            let served = served.map(|served| (served.place, served.selector)).collect();
             (served, catalogue.profiles.into_keys().collect())
         }
         Err(error) => {

@@ -1,21 +1,18 @@
 //! `jig bt`, `jig dump` and `jig gdb`.
 
-use std::fs;
-use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
+use jig_model::command::{CommandEvent, DebugAction, EventSink, Reply};
 use jig_model::post_mortem::PostMortem;
 use jig_model::{Fault, byte_size, exit};
-use jig_probe::{
-    CoreDump, CoreSnapshot, CoreState, GdbEndpoint, GdbServer, Leave, ResetInto, Symbols, Why,
-    explain,
-};
+use jig_probe::{CoreDump, Symbols, Why, explain};
 use jig_rig::console::escape;
 use serde_json::json;
 
-use super::help::failed;
-use super::port::{Lasting, Port, with_port};
+use super::access::{debug, quiet};
 use crate::args::{BtArgs, Common, DumpArgs, GdbArgs, ProbeTarget, Target};
+use crate::commands::execute::unexpected;
 use crate::failure::Failure;
 use crate::render::{Screen, Style, one_line};
 
@@ -23,117 +20,90 @@ use crate::render::{Screen, Style, one_line};
 ///
 /// JSON: the post-mortem: summary, frames, registers, status, limits.
 pub(crate) fn backtrace(common: &Common, screen: &Screen, args: BtArgs) -> Result<u8, Failure> {
-    let symbols = args.image.as_deref().map(symbols_of).transpose()?;
-    if let Some(core) = &args.core {
-        let bytes = read(core)?;
-        let snapshot = CoreDump::read(&bytes).map_err(|error| {
-            let words = format!("{} is no core dump: {error}", core.display());
-            Failure::new(Fault::Usage, words).help("write one with: jig dump -b BOARD -o FILE")
-        })?;
-        show(screen, &explain(&snapshot, symbols.as_ref(), Why::Fault));
+    let BtArgs { board, probe, image, core } = args;
+    if let Some(core) = &core {
+        show(screen, &of_dump(core, image.as_deref())?);
         return Ok(exit::PASS);
     }
-    let Some(board) = args.board else {
+    let Some(board) = board else {
         return Err(Failure::new(Fault::Usage, "name a board with -b, or a dump with --core"));
     };
-    let at = ProbeTarget { target: Target { board }, probe: args.probe };
-    with_port(common, screen, "bt", &at, Lasting::Board, async |port: &Port| {
-        let (snapshot, leave) = look(port, None).await?;
-        show(screen, &explain(&snapshot, symbols.as_ref(), Why::Fault));
-        Ok((exit::PASS, leave))
-    })
+    let at = ProbeTarget { target: Target { board }, probe };
+    let reply = debug(common, &at, DebugAction::Backtrace { image }, quiet(screen))?;
+    let Reply::Backtrace(reply) = reply else { return Err(unexpected()) };
+    show(screen, &reply.found);
+    Ok(exit::PASS)
 }
 
-/// Saves registers and memory. A running core is stopped for it.
-pub(crate) fn dump(common: &Common, screen: &Screen, args: DumpArgs) -> Result<u8, Failure> {
-    with_port(common, screen, "dump", &args.at, Lasting::Board, async |port: &Port| {
-        let memory = if args.memory.is_empty() { port.ram() } else { args.memory };
-        let (snapshot, leave) = look(port, Some(memory)).await?;
-        let written = fs::File::create(&args.output)
-            .and_then(|file| CoreDump::write(&snapshot, &mut std::io::BufWriter::new(file)));
-        written.map_err(|error| {
-            let path = args.output.display();
-            Failure::new(Fault::Lab, format!("could not write {path}: {error}"))
-        })?;
-        let size: u64 = snapshot.memory.iter().map(|range| range.bytes.len() as u64).sum();
-        if screen.json() {
-            screen.out_json(&json!({
-                "place": port.place,
-                "core": args.output,
-                "memory": size,
-                "registers": snapshot.registers.len(),
-            }));
-        } else {
-            let path = args.output.display();
-            screen.out(&format!("{} of memory and the registers to {path}", byte_size(size)));
-            screen.say(&format!("look into it: jig bt --core {path} --elf APP.elf"));
-        }
-        Ok((exit::PASS, leave))
-    })
-}
-
-/// Copies a core's registers and memory, and leaves it as it was; what a backtrace needs, if
-/// no memory is named.
-async fn look(
-    port: &Port,
-    memory: Option<Vec<Range<u64>>>,
-) -> Result<(CoreSnapshot, Leave), Failure> {
-    let told = |error| failed(&error, &port.place);
-    let runs = match port.handle.state().await.map_err(told)? {
-        CoreState::Running | CoreState::Sleeping => true,
-        CoreState::Halted { .. } | CoreState::LockedUp => false,
-    };
-    if runs {
-        port.handle.halt().await.map_err(told)?;
-    }
-    let snapshot = match memory {
-        Some(memory) => port.handle.snapshot(memory).await,
-        None => port.handle.snapshot_of_stacks(&port.ram()).await,
-    };
-    if runs {
-        port.handle.run().await.map_err(told)?;
-    }
-    let leave = if runs { Leave::Running } else { Leave::Halted };
-    Ok((snapshot.map_err(told)?, leave))
-}
-
-/// Offers a board to GDB until interrupted.
-pub(crate) fn gdb(common: &Common, screen: &Screen, args: GdbArgs) -> Result<u8, Failure> {
-    with_port(common, screen, "gdb", &args.at, Lasting::Flash, async |port: &Port| {
-        if args.reset {
-            let halted = port.handle.reset(ResetInto::Halt).await;
-            halted.map_err(|error| failed(&error, &port.place))?;
-        }
-        let server = GdbServer::start(&GdbEndpoint::Tcp(args.listen), Box::new(port.debuggee()))
-            .map_err(|error| {
-                Failure::new(Fault::Lab, format!("could not listen on {}: {error}", args.listen))
-            })?;
-        let address = server.address();
-        if screen.json() {
-            screen.out_json(&json!({ "place": port.place, "address": address.to_string() }));
-        } else {
-            screen.out(&address.to_string());
-            screen.say(&format!("gdb-multiarch APP.elf -ex 'target remote {address}'"));
-            screen.say("Ctrl-C ends");
-        }
-        port.until_stopped().await;
-        server.stop();
-        Ok((exit::PASS, Leave::Running))
-    })
+/// Explains a core dump.
+fn of_dump(core: &Path, image: Option<&Path>) -> Result<PostMortem, Failure> {
+    let symbols = image.map(|image| {
+        Symbols::load(&read(image)?).map_err(|error| {
+            let words = format!("no names can be read from {}: {error}", image.display());
+            Failure::new(Fault::Usage, words).help("give the ELF file that was built, with -g")
+        })
+    });
+    let symbols = symbols.transpose()?;
+    let snapshot = CoreDump::read(&read(core)?).map_err(|error| {
+        let words = format!("{} is no core dump: {error}", core.display());
+        Failure::new(Fault::Usage, words).help("write one with: jig dump -b BOARD -o FILE")
+    })?;
+    Ok(explain(&snapshot, symbols.as_ref(), Why::Fault))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| {
+    std::fs::read(path).map_err(|error| {
         Failure::new(Fault::Usage, format!("could not read {}: {error}", path.display()))
     })
 }
 
-/// Reads the names and lines of an image.
-pub(super) fn symbols_of(path: &Path) -> Result<Symbols, Failure> {
-    Symbols::load(&read(path)?).map_err(|error| {
-        let words = format!("no names can be read from {}: {error}", path.display());
-        Failure::new(Fault::Usage, words).help("give the ELF file that was built, with -g")
-    })
+/// Saves registers and memory. A running core is stopped for it.
+///
+/// JSON: `{"place","core","memory","registers"}`.
+pub(crate) fn dump(common: &Common, screen: &Screen, args: DumpArgs) -> Result<u8, Failure> {
+    let DumpArgs { at, output, memory } = args;
+    let reply = debug(common, &at, DebugAction::Dump { output, memory }, quiet(screen))?;
+    let Reply::Dumped(reply) = reply else { return Err(unexpected()) };
+    if screen.json() {
+        screen.out_json(&reply);
+    } else {
+        let (size, path) = (byte_size(reply.memory), reply.core.display());
+        screen.out(&format!("{size} of memory and the registers to {path}"));
+        screen.say(&format!("look into it: jig bt --core {path} --elf APP.elf"));
+    }
+    Ok(exit::PASS)
+}
+
+/// Offers a board to GDB until interrupted.
+///
+/// JSON: `{"place","address"}` as soon as it listens.
+pub(crate) fn gdb(common: &Common, screen: &Screen, args: GdbArgs) -> Result<u8, Failure> {
+    let GdbArgs { at, listen, reset } = args;
+    let events = Arc::new(GdbEvents(screen.clone()));
+    match debug(common, &at, DebugAction::Gdb { listen, reset }, events)? {
+        Reply::Ended(_) => Ok(exit::PASS),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Says where a server listens.
+struct GdbEvents(Screen);
+
+impl EventSink for GdbEvents {
+    fn event(&self, event: CommandEvent) {
+        let Self(screen) = self;
+        match event {
+            CommandEvent::GdbServed { place, address } if screen.json() => {
+                screen.out_json(&json!({ "place": place, "address": address }));
+            }
+            CommandEvent::GdbServed { address, .. } => {
+                screen.out(&address);
+                screen.say(&format!("gdb-multiarch APP.elf -ex 'target remote {address}'"));
+                screen.say("Ctrl-C ends");
+            }
+            other => screen.event(other),
+        }
+    }
 }
 
 fn show(screen: &Screen, found: &PostMortem) {

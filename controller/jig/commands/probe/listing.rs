@@ -1,12 +1,12 @@
 //! `jig probes`.
 
-use jig_lab::Catalogue;
+use jig_lab::{Catalogue, ServedPlace, served_places};
 use jig_model::exit;
 use jig_probe::list_probes;
 use serde_json::json;
 
-use super::place::served_places;
 use crate::args::Common;
+use crate::commands::execute::runtime;
 use crate::failure::Failure;
 use crate::render::{Screen, Style, Table, one_line};
 
@@ -15,7 +15,7 @@ use crate::render::{Screen, Style, Table, one_line};
 /// JSON: `{"probes":[{"name","selector","kind","port","holder","accessible","place","chip"}]}`.
 pub(crate) fn probes(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     let catalogue = Catalogue::load(&common.lab())?;
-    let runtime = super::port::runtime()?;
+    let runtime = runtime()?;
     let real = runtime.block_on(list_probes());
     let real = real.map_err(|error| Failure::of(error.fault(), &error))?;
     let mut rows = Vec::new();
@@ -32,14 +32,14 @@ pub(crate) fn probes(common: &Common, screen: &Screen) -> Result<u8, Failure> {
             "chip": place.and_then(|(_, chip)| chip),
         }));
     }
-    for (place, selector, holder) in served_places(&catalogue)? {
+    for ServedPlace { place, selector, pid } in served_places(&catalogue)? {
         let chip = catalogue.place(&place).ok().and_then(|(_, profile)| profile.chip.clone());
         rows.push(json!({
             "name": "emulated board",
             "selector": selector,
             "kind": "virtual",
             "port": null,
-            "holder": holder,
+            "holder": format!("pid {pid}"),
             "accessible": true,
             "place": place,
             "chip": chip,

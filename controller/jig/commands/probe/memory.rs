@@ -1,20 +1,17 @@
 //! `jig mem`.
 
-use std::fs;
 use std::path::Path;
 
+use jig_model::command::{DebugAction, Reply};
+use jig_model::debug::MemoryWidth;
 use jig_model::{Fault, byte_size, exit, image::hex};
-use jig_probe::{CoreState, Leave, MemoryWidth};
 use serde_json::json;
 
-use super::help::failed;
-use super::port::{Lasting, Port, with_port};
+use super::access::{debug, quiet};
 use crate::args::{Common, MemCommand, Width};
+use crate::commands::execute::unexpected;
 use crate::failure::Failure;
 use crate::render::{Screen, hex_dump};
-
-/// Most bytes of one read: what a person or a file can want of a microcontroller.
-const MOST: u64 = 64 << 20;
 
 /// Reads and writes memory.
 ///
@@ -22,44 +19,40 @@ const MOST: u64 = 64 << 20;
 pub(crate) fn memory(common: &Common, screen: &Screen, command: MemCommand) -> Result<u8, Failure> {
     match command {
         MemCommand::Read { at, address, length, width, output } => {
-            let len = usize::try_from(length.min(MOST + 1)).unwrap_or(usize::MAX);
-            if length > MOST {
-                return Err(Failure::new(Fault::Usage, "more than 64 MiB cannot be read at once"));
+            let width = access(width, MemoryWidth::Any);
+            let stdout = output.as_deref() == Some(Path::new("-"));
+            let file = output.filter(|_| !stdout);
+            let output = file.clone();
+            let action = DebugAction::ReadMemory { address, length, width, output };
+            let Reply::MemoryRead(read) = debug(common, &at, action, quiet(screen))? else {
+                return Err(unexpected());
+            };
+            match file {
+                Some(path) => {
+                    screen.say(&format!("{} to {}", byte_size(read.length), path.display()));
+                }
+                None if stdout => screen.out_bytes(&read.bytes),
+                None if screen.json() => screen.out_json(&json!({
+                    "place": read.place,
+                    "address": address,
+                    "bytes": hex(&read.bytes),
+                })),
+                None => screen.out(&hex_dump(address, &read.bytes)),
             }
-            with_port(common, screen, "mem", &at, Lasting::Flash, async |port: &Port| {
-                let leave = left(port).await?;
-                let bytes = port.handle.read_as(access(width, MemoryWidth::Any), address, len);
-                let bytes = bytes.await.map_err(|error| failed(&error, &port.place))?;
-                show(screen, port, address, &bytes, output.as_deref())?;
-                Ok((exit::PASS, leave))
-            })
         }
         MemCommand::Write { at, address, values, width } => {
             let width = access(width, MemoryWidth::Word);
             let bytes = packed(&values, width)?;
-            with_port(common, screen, "mem", &at, Lasting::Board, async |port: &Port| {
-                let leave = left(port).await?;
-                let written = bytes.len();
-                let done = port.handle.write_as(width, address, bytes).await;
-                done.map_err(|error| failed(&error, &port.place))?;
-                if screen.json() {
-                    screen.out_json(
-                        &json!({ "place": port.place, "address": address, "written": written }),
-                    );
-                }
-                Ok((exit::PASS, leave))
-            })
+            let action = DebugAction::WriteMemory { address, bytes, width };
+            let Reply::MemoryWritten(written) = debug(common, &at, action, quiet(screen))? else {
+                return Err(unexpected());
+            };
+            if screen.json() {
+                screen.out_json(&written);
+            }
         }
     }
-}
-
-/// A look at memory leaves the core as it was.
-async fn left(port: &Port) -> Result<Leave, Failure> {
-    let state = port.handle.state().await.map_err(|error| failed(&error, &port.place))?;
-    Ok(match state {
-        CoreState::Halted { .. } => Leave::Halted,
-        CoreState::Running | CoreState::Sleeping | CoreState::LockedUp => Leave::Running,
-    })
+    Ok(exit::PASS)
 }
 
 fn access(width: Width, auto: MemoryWidth) -> MemoryWidth {
@@ -88,28 +81,6 @@ fn packed(values: &[u64], width: MemoryWidth) -> Result<Vec<u8>, Failure> {
         bytes.extend_from_slice(&all[..len]);
     }
     Ok(bytes)
-}
-
-fn show(
-    screen: &Screen,
-    port: &Port,
-    address: u64,
-    bytes: &[u8],
-    output: Option<&Path>,
-) -> Result<(), Failure> {
-    match output {
-        Some(path) if path == Path::new("-") => screen.out_bytes(bytes),
-        Some(path) => {
-            fs::write(path, bytes).map_err(|error| {
-                Failure::new(Fault::Lab, format!("could not write {}: {error}", path.display()))
-            })?;
-            screen.say(&format!("{} to {}", byte_size(bytes.len() as u64), path.display()));
-        }
-        None if screen.json() => screen
-            .out_json(&json!({ "place": port.place, "address": address, "bytes": hex(bytes) })),
-        None => screen.out(&hex_dump(address, bytes)),
-    }
-    Ok(())
 }
 
 #[cfg(test)]

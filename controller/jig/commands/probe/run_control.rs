@@ -1,120 +1,83 @@
 //! `jig reset`, `halt`, `resume`, `step` and `bp`.
 
-use std::time::Duration;
-
+use jig_model::command::{
+    BoardResetCommand, BreakpointReply, CodeLocation, Command, CoreReply, DebugAction, Reply,
+};
+use jig_model::debug::{CoreState, HaltReason};
 use jig_model::{Fault, exit};
-use jig_probe::{CoreState, HaltReason, Leave, ResetInto};
-use serde_json::json;
-use tokio::time::{Instant, sleep};
 
-use super::help::failed;
-use super::port::{Lasting, Port, with_port};
-use crate::args::{BpArgs, Common, ProbeTarget, ResetArgs, StepArgs, number};
+use super::access::{Board, debug, quiet};
+use crate::args::{BpArgs, Common, ProbeTarget, ResetArgs, StepArgs, ms, number};
+use crate::commands::execute::{execute, unexpected};
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
 
-/// How often a running core is asked whether it has reached a breakpoint.
-const LOOK: Duration = Duration::from_millis(10);
-
-/// Resets a board.
+/// Resets a board. JSON: the state of its core.
 pub(crate) fn reset(common: &Common, screen: &Screen, args: ResetArgs) -> Result<u8, Failure> {
-    let lasting = if args.halt { Lasting::Board } else { Lasting::Flash };
-    with_port(common, screen, "reset", &args.at, lasting, async |port: &Port| {
-        let (into, leave) = match args.halt {
-            true => (ResetInto::Halt, Leave::Halted),
-            false => (ResetInto::Run, Leave::Running),
-        };
-        port.handle.reset(into).await.map_err(|error| failed(&error, &port.place))?;
-        tell_state(screen, port).await?;
-        Ok((exit::PASS, leave))
-    })
+    let Board { lab, place, probe } = Board::of(common, &args.at)?;
+    let command = Command::Reset(BoardResetCommand { place, probe, halt: args.halt });
+    told(screen, execute(&lab, command, quiet(screen))?)
 }
 
-/// Stops a board's core.
+/// Stops a board's core. JSON: its state.
 pub(crate) fn halt(common: &Common, screen: &Screen, at: ProbeTarget) -> Result<u8, Failure> {
-    with_port(common, screen, "halt", &at, Lasting::Board, async |port: &Port| {
-        port.handle.halt().await.map_err(|error| failed(&error, &port.place))?;
-        tell_state(screen, port).await?;
-        Ok((exit::PASS, Leave::Halted))
-    })
+    told(screen, debug(common, &at, DebugAction::Halt, quiet(screen))?)
 }
 
-/// Lets a halted core go on.
+/// Lets a halted core continue. JSON: its state.
 pub(crate) fn resume(common: &Common, screen: &Screen, at: ProbeTarget) -> Result<u8, Failure> {
-    with_port(common, screen, "resume", &at, Lasting::Board, async |port: &Port| {
-        port.handle.run().await.map_err(|error| failed(&error, &port.place))?;
-        tell_state(screen, port).await?;
-        Ok((exit::PASS, Leave::Running))
-    })
+    told(screen, debug(common, &at, DebugAction::Resume, quiet(screen))?)
 }
 
-/// Executes single instructions.
+/// Executes single instructions. JSON: the state of the core.
 pub(crate) fn step(common: &Common, screen: &Screen, args: StepArgs) -> Result<u8, Failure> {
-    with_port(common, screen, "step", &args.at, Lasting::Board, async |port: &Port| {
-        for _ in 0..args.count {
-            port.handle.step().await.map_err(|error| failed(&error, &port.place))?;
-        }
-        tell_state(screen, port).await?;
-        Ok((exit::PASS, Leave::Halted))
-    })
+    let action = DebugAction::Step { count: args.count };
+    told(screen, debug(common, &args.at, action, quiet(screen))?)
 }
 
-/// Runs to a breakpoint. Ends with the code of a failed target if it was not reached.
+/// Runs to a breakpoint. Ends with the code of a failed target if it was not reached. JSON: the
+/// state of the core.
 pub(crate) fn breakpoint(common: &Common, screen: &Screen, args: BpArgs) -> Result<u8, Failure> {
-    with_port(common, screen, "bp", &args.at, Lasting::Flash, async |port: &Port| {
-        let told = |error| failed(&error, &port.place);
-        let address = match number(&args.location) {
-            Ok(address) => address,
-            Err(_) => port.function(&args.location, args.image.as_deref())?,
-        };
-        if args.reset {
-            port.handle.reset(ResetInto::Halt).await.map_err(told)?;
+    let BpArgs { at, location, image, reset, timeout } = args;
+    let location = match (number(&location), image) {
+        (Ok(address), _) => CodeLocation::Address(address),
+        (Err(_), Some(image)) => CodeLocation::Function { name: location, image },
+        (Err(_), None) => {
+            return Err(Failure::new(Fault::Usage, format!("{location:?} is no address"))
+                .help("to name a function, say whose it is: --image APP.elf"));
         }
-        port.handle.set_breakpoint(address).await.map_err(told)?;
-        if let CoreState::Halted { .. } = port.handle.state().await.map_err(told)? {
-            port.handle.run().await.map_err(told)?;
-        }
-        let deadline = Instant::now() + args.timeout;
-        let reached = loop {
-            match port.handle.state().await.map_err(told)? {
-                CoreState::Halted { reason: HaltReason::Breakpoint, pc } if pc == address => {
-                    break true;
-                }
-                CoreState::Halted { .. } | CoreState::LockedUp => break false,
-                CoreState::Running | CoreState::Sleeping if Instant::now() >= deadline => {
-                    break false;
-                }
-                CoreState::Running | CoreState::Sleeping => sleep(LOOK).await,
-            }
-        };
-        port.handle.clear_breakpoint(address).await.map_err(told)?;
-        tell_state(screen, port).await?;
-        if !reached {
-            let words = format!("{address:#010x} was not reached in {:?}", args.timeout);
-            return Err(Failure::new(Fault::Target, words)
-                .help(format!("see where it is instead: jig bt -b {}", port.place)));
-        }
-        Ok((exit::PASS, Leave::Halted))
-    })
-}
-
-/// Says what the core does. JSON: `{"place","chip","state",...}`.
-pub(super) async fn tell_state(screen: &Screen, port: &Port) -> Result<(), Failure> {
-    let state = port.handle.state().await.map_err(|error| failed(&error, &port.place))?;
-    if screen.json() {
-        screen.out_json(&json!({
-            "place": port.place,
-            "chip": port.attached.chip,
-            "core": state,
-        }));
-    } else {
-        screen.out(&format!("{}: {}", port.place, one_line(&state_words(state))));
+    };
+    let action = DebugAction::Breakpoint { at: location, reset, timeout_ms: ms(timeout) };
+    let reply = debug(common, &at, action, quiet(screen))?;
+    let Reply::Breakpoint(BreakpointReply { place, chip, address, hit, core }) = reply else {
+        return Err(unexpected());
+    };
+    let help = format!("see where it is instead: jig bt -b {place}");
+    tell_core(screen, &CoreReply { place, chip, core });
+    if !hit {
+        let words = format!("{address:#010x} was not reached in {timeout:?}");
+        return Err(Failure::new(Fault::Target, words).help(help));
     }
-    Ok(())
+    Ok(exit::PASS)
 }
 
-fn state_words(state: CoreState) -> String {
-    match state {
+fn told(screen: &Screen, reply: Reply) -> Result<u8, Failure> {
+    let Reply::Core(reply) = reply else { return Err(unexpected()) };
+    tell_core(screen, &reply);
+    Ok(exit::PASS)
+}
+
+/// Says what the core does. JSON: `{"place","chip","core":{"state",...}}`.
+fn tell_core(screen: &Screen, reply: &CoreReply) {
+    if screen.json() {
+        screen.out_json(reply);
+    } else {
+        screen.out(&format!("{}: {}", reply.place, one_line(&core_words(reply.core))));
+    }
+}
+
+fn core_words(core: CoreState) -> String {
+    match core {
         CoreState::Running => "running".to_owned(),
         CoreState::Sleeping => "sleeping".to_owned(),
         CoreState::LockedUp => "locked up".to_owned(),

@@ -35,7 +35,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use self::requests::Requests;
 use self::rig_watch::RigWatch;
-use super::probe::runtime;
+use super::execute::runtime;
 use crate::args::{Common, ServeArgs};
 use crate::failure::{Failure, chain};
 use crate::render::Screen;

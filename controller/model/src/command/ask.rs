@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::{BoardResetCommand, DebugCommand, EraseCommand, FlashImageCommand, ServeProbeCommand};
 use crate::pattern::Pattern;
 use crate::recovery::RecoveryStep;
 use crate::{ConsoleName, PlaceName};
@@ -32,6 +33,18 @@ pub enum Command {
     /// Runs the health checks of a place and notes what they show. Legal while no other process
     /// uses the place.
     Check(CheckCommand),
+    /// Puts an image on a board, by its debug probe or by what flashes it otherwise. Legal while
+    /// no other process uses the place.
+    Flash(FlashImageCommand),
+    /// Erases a board's flash. Legal as [`Command::Flash`], at a place with a debug probe.
+    Erase(EraseCommand),
+    /// Resets a board by what the place has for it. Legal as [`Command::Flash`].
+    Reset(BoardResetCommand),
+    /// Debugs a board. Legal as [`Command::Flash`], at a place with a debug probe; what leaves a
+    /// core halted or running needs a board that outlives the command.
+    Debug(DebugCommand),
+    /// Serves the debug port of an emulated board. Legal as [`Command::Flash`].
+    ServeProbe(ServeProbeCommand),
 }
 
 impl Command {
@@ -45,6 +58,11 @@ impl Command {
             Self::RecoverySteps(steps) => &steps.place,
             Self::Power(power) => &power.place,
             Self::Check(check) => &check.place,
+            Self::Flash(flash) => &flash.place,
+            Self::Erase(erase) => &erase.place,
+            Self::Reset(reset) => &reset.place,
+            Self::Debug(debug) => &debug.place,
+            Self::ServeProbe(serve) => &serve.place,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::debug::{AttachMethod, FlashProgress};
 use crate::{ConsoleName, PlaceName, RunEvent, RunId};
 
 /// What happens while a command is carried out.
@@ -45,6 +46,84 @@ pub enum CommandEvent {
     },
     /// A run whose process was killed has been cleaned up, or could not be.
     Swept(SweptRun),
+    /// A debug probe is attached to the board.
+    Attached {
+        /// The chip.
+        chip: String,
+        /// How often it was tried, the last time included.
+        attempts: u32,
+        /// The way that worked.
+        method: AttachMethod,
+        /// What each attempt that failed said, in order; may hold any text.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failures: Vec<String>,
+    },
+    /// A flash operation has come this far.
+    Flashing {
+        /// How far.
+        progress: FlashProgress,
+    },
+    /// The target has these RTT channels.
+    RttChannels {
+        /// From the target.
+        up: Vec<RttChannelInfo>,
+        /// To the target.
+        down: Vec<RttChannelInfo>,
+    },
+    /// The target wrote these bytes to the RTT channel.
+    RttBytes {
+        /// The bytes.
+        #[serde(with = "super::hex_bytes")]
+        bytes: Vec<u8>,
+    },
+    /// The target wrote a defmt frame to the RTT channel.
+    RttLine {
+        /// The frame as text; may hold any text.
+        line: String,
+    },
+    /// The target wrote bytes to the RTT channel that are no defmt frame.
+    RttBroken {
+        /// How many.
+        bytes: u64,
+    },
+    /// A server for GDB listens.
+    GdbServed {
+        /// The place.
+        place: PlaceName,
+        /// Where.
+        address: String,
+    },
+    /// The debug port of an emulated board is served.
+    ProbeServed {
+        /// The place.
+        place: PlaceName,
+        /// What names its probe to a probe-rs tool.
+        selector: String,
+        /// The name of its chip, if its profile has one.
+        chip: Option<String>,
+        /// A target description for probe-rs, where the chip is not built in.
+        description: Option<String>,
+    },
+    /// A served board printed these bytes.
+    ConsoleBytes {
+        /// The console.
+        console: ConsoleName,
+        /// The bytes.
+        #[serde(with = "super::hex_bytes")]
+        bytes: Vec<u8>,
+    },
+}
+
+/// One direction of an RTT channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RttChannelInfo {
+    /// Its number.
+    pub number: usize,
+    /// Its name; may hold any text.
+    pub name: String,
+    /// Bytes of its ring.
+    pub size: u32,
 }
 
 /// What became of a run whose process was killed.

@@ -65,9 +65,14 @@ pub enum LineError {
 /// Writes a value as a line, without its end.
 ///
 /// # Errors
-/// A path in it is not UTF-8.
+/// A path in it is not UTF-8, or it is longer than a line may be.
 pub fn to_line<T: Serialize>(say: &T) -> Result<String, LineError> {
-    serde_json::to_string(&Line { version: VERSION, say }).map_err(LineError::Malformed)
+    let line =
+        serde_json::to_string(&Line { version: VERSION, say }).map_err(LineError::Malformed)?;
+    match line.len() {
+        len if len > MOST_LINE => Err(LineError::TooLong { len }),
+        _ => Ok(line),
+    }
 }
 
 fn from_line<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {

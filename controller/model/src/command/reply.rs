@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::PowerAction;
+use super::{
+    BacktraceReply, BreakpointReply, CoreReply, DeployReply, DumpReply, EndedReply, EraseReply,
+    FlashReply, MemoryReadReply, MemoryWrittenReply, PowerAction, RegistersReply, ResetReply,
+};
 use crate::power::{Confirmation, PlaceSense};
 use crate::protocol::{CheckReport, PowerState};
 use crate::recovery::Rung;
@@ -26,6 +29,30 @@ pub enum Reply {
     PowerExplained(PowerExplained),
     /// The health checks of a place have been run.
     Checked(CheckReply),
+    /// A debug probe has put an image on the board.
+    Flashed(FlashReply),
+    /// Another part has put an image on the board.
+    Deployed(DeployReply),
+    /// Flash was erased.
+    Erased(EraseReply),
+    /// The board was reset by another part than a debug probe.
+    Reset(ResetReply),
+    /// The core was reset, halted, resumed or stepped by a debug probe.
+    Core(CoreReply),
+    /// Registers were read.
+    Registers(RegistersReply),
+    /// Memory was read.
+    MemoryRead(MemoryReadReply),
+    /// Memory was written.
+    MemoryWritten(MemoryWrittenReply),
+    /// A breakpoint was hit, or not.
+    Breakpoint(BreakpointReply),
+    /// The core was looked at.
+    Backtrace(BacktraceReply),
+    /// A core dump was written.
+    Dumped(DumpReply),
+    /// A session with the board has ended.
+    Ended(EndedReply),
 }
 
 /// A run that has ended.

@@ -1,12 +1,21 @@
 //! Every command, event and answer survives its line, and nothing else is taken for one.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::debug::{
+    AttachMethod, CoreState, EraseReport, FlashPhase, FlashProgress, FlashReport, HaltReason,
+    MemoryWidth, RegisterValue,
+};
+use crate::image::DeployReport;
 use crate::pattern::Pattern;
+use crate::post_mortem::{PostMortem, StackFrame};
 use crate::power::{Confirmation, PlaceSense};
 use crate::protocol::{CheckReport, PowerState};
 use crate::recovery::{RecoveryStep, Rung};
+use crate::rig_file::WireProtocol;
 use crate::{Cause, Fault, PlaceName, RunEvent, Verdict};
 
 fn place() -> PlaceName {
@@ -57,7 +66,169 @@ fn commands() -> Vec<Command> {
         let off_ms = (action == PowerAction::Cycle).then_some(500);
         Command::Power(PowerCommand { place: place(), action, off_ms, force: true, wait_ms: 1 })
     }));
+    commands.extend(probe_commands());
     commands
+}
+
+fn probe_commands() -> Vec<Command> {
+    let probe = ProbeAccess {
+        selector: Some("20b7:9db1:unix:a.probe".to_owned()),
+        chip: Some("chip".to_owned()),
+        speed_khz: Some(4000),
+        protocol: Some(WireProtocol::Jtag),
+        under_reset: true,
+        allow_unlock: true,
+        wait_ms: 30_000,
+    };
+    let image = || Some("app.elf".into());
+    let actions = [
+        DebugAction::Halt,
+        DebugAction::Resume,
+        DebugAction::Step { count: 5 },
+        DebugAction::Registers {
+            set: vec![("r0".to_owned(), u64::MAX)],
+            read: vec!["pc".to_owned()],
+        },
+        DebugAction::ReadMemory {
+            address: u64::MAX,
+            length: 1,
+            width: MemoryWidth::Any,
+            output: image(),
+        },
+        DebugAction::WriteMemory { address: 0, bytes: vec![0, 255], width: MemoryWidth::Half },
+        DebugAction::Breakpoint { at: CodeLocation::Address(4), reset: true, timeout_ms: 1 },
+        DebugAction::Breakpoint {
+            at: CodeLocation::Function { name: "main".to_owned(), image: "app.elf".into() },
+            reset: false,
+            timeout_ms: 1,
+        },
+        DebugAction::Backtrace { image: image() },
+        DebugAction::Dump { output: "a.core".into(), memory: vec![0..4, 8..16] },
+        DebugAction::Rtt { image: None, channel: 1, reset: true, timeout_ms: Some(7) },
+        DebugAction::Gdb { listen: ([127, 0, 0, 1], 0).into(), reset: true },
+    ];
+    let mut commands = vec![
+        Command::Flash(FlashImageCommand {
+            place: place(),
+            probe: probe.clone(),
+            image: "app.elf".into(),
+            verify: true,
+            start: false,
+            preserve: vec![0x100..0x200, 0x400..0x500],
+            skip_equal: true,
+        }),
+        Command::Erase(EraseCommand { place: place(), probe: probe.clone(), range: Some(0..4) }),
+        Command::Reset(BoardResetCommand { place: place(), probe: probe.clone(), halt: true }),
+        Command::ServeProbe(ServeProbeCommand {
+            place: place(),
+            listen: Some("127.0.0.1:0".to_owned()),
+            image: image(),
+            wait_ms: 1,
+        }),
+    ];
+    commands.extend(actions.map(|action| {
+        Command::Debug(DebugCommand { place: place(), probe: probe.clone(), action })
+    }));
+    commands
+}
+
+fn probe_events() -> Vec<CommandEvent> {
+    let progress = FlashProgress { phase: FlashPhase::Program, done: 1, total: 2 };
+    let channel = || RttChannelInfo { number: 0, name: "Terminal".to_owned(), size: 1024 };
+    vec![
+        CommandEvent::Attached {
+            chip: "chip".to_owned(),
+            attempts: 2,
+            method: AttachMethod::UnderReset,
+            failures: vec!["no answer".to_owned()],
+        },
+        CommandEvent::Flashing { progress },
+        CommandEvent::RttChannels { up: vec![channel()], down: Vec::new() },
+        CommandEvent::RttBytes { bytes: vec![0, 0x1b, 0xff] },
+        CommandEvent::RttLine { line: "INFO ready".to_owned() },
+        CommandEvent::RttBroken { bytes: 3 },
+        CommandEvent::GdbServed { place: place(), address: "127.0.0.1:3333".to_owned() },
+        CommandEvent::ProbeServed {
+            place: place(),
+            selector: "20b7:9db1:unix:a.probe".to_owned(),
+            chip: None,
+            description: Some("name: chip".to_owned()),
+        },
+        CommandEvent::ConsoleBytes { console: "uart0".parse().unwrap(), bytes: b"ok".to_vec() },
+    ]
+}
+
+fn probe_replies() -> Vec<Reply> {
+    let chip = || "chip".to_owned();
+    let core = CoreState::Halted { reason: HaltReason::Breakpoint, pc: 0x0800_0000 };
+    let register = |value| RegisterValue { name: "q0".to_owned(), bits: 128, value };
+    let frame = StackFrame {
+        pc: 4,
+        function: Some("main".to_owned()),
+        file: None,
+        line: Some(7),
+        inlined: false,
+        exception: true,
+    };
+    let found = PostMortem {
+        summary: "halted".to_owned(),
+        kind: "running".to_owned(),
+        status: Vec::new(),
+        frames: vec![frame],
+        limits: vec!["no image".to_owned()],
+        registers: vec![("pc".to_owned(), 4)],
+        core: None,
+        proves: Some(Cause::CoreFault),
+    };
+    let took = Duration::from_micros(1500);
+    let report = FlashReport {
+        bytes: 5,
+        written: 8,
+        sectors_erased: 1,
+        sectors_equal: 2,
+        verified: true,
+        read_back_sha256: Some("00".to_owned()),
+        phases: vec![(FlashPhase::Compare, took)],
+    };
+    let deployed = DeployReport { method: "esptool".to_owned(), ..DeployReport::default() };
+    vec![
+        Reply::Flashed(FlashReply { place: place(), chip: chip(), attempts: 1, report }),
+        Reply::Deployed(DeployReply { place: place(), report: deployed }),
+        Reply::Erased(EraseReply {
+            place: place(),
+            chip: chip(),
+            report: Some(EraseReport { bytes: 1024, took }),
+        }),
+        Reply::Reset(ResetReply { place: place(), method: ResetMethod::Line }),
+        Reply::Core(CoreReply { place: place(), chip: chip(), core }),
+        Reply::Core(CoreReply { place: place(), chip: chip(), core: CoreState::LockedUp }),
+        Reply::Registers(RegistersReply {
+            place: place(),
+            registers: vec![register(0), register(u128::MAX)],
+        }),
+        Reply::MemoryRead(MemoryReadReply {
+            place: place(),
+            address: 0x2000_0000,
+            length: 3,
+            bytes: vec![0, 0x7f, 0xff],
+        }),
+        Reply::MemoryWritten(MemoryWrittenReply { place: place(), address: 4, written: 2 }),
+        Reply::Breakpoint(BreakpointReply {
+            place: place(),
+            chip: chip(),
+            address: 4,
+            hit: false,
+            core,
+        }),
+        Reply::Backtrace(BacktraceReply { place: place(), found }),
+        Reply::Dumped(DumpReply {
+            place: place(),
+            core: "a.core".into(),
+            memory: 4096,
+            registers: 17,
+        }),
+        Reply::Ended(EndedReply { place: place() }),
+    ]
 }
 
 fn said() -> Vec<WorkerLine> {
@@ -70,7 +241,8 @@ fn said() -> Vec<WorkerLine> {
         CommandEvent::Waiting { place: place(), holder: "jig \u{1b}[31m".to_owned() },
         CommandEvent::Disturbing { place: place(), holder: String::new() },
     ];
-    let mut said: Vec<_> = events.into_iter().map(WorkerLine::Event).collect();
+    let events = events.into_iter().chain(probe_events());
+    let mut said: Vec<_> = events.map(WorkerLine::Event).collect();
     let replies = [
         Reply::RecoverySteps(RecoveryStepsReply {
             place: place(),
@@ -120,7 +292,7 @@ fn said() -> Vec<WorkerLine> {
             usable: true,
         }),
     ];
-    said.extend(replies.into_iter().map(WorkerLine::Reply));
+    said.extend(replies.into_iter().chain(probe_replies()).map(WorkerLine::Reply));
     said.push(WorkerLine::Refused(Refusal {
         fault: Fault::Lab,
         message: "in use".to_owned(),
@@ -187,6 +359,33 @@ fn unknown_fields_and_commands_are_refused() {
     assert!(matches!(Command::from_line(&long), Err(LineError::TooLong { .. })));
 }
 
+#[test]
+fn registers_and_memory_travel_as_hexadecimal_digits() {
+    let lines: Vec<_> = probe_replies().iter().map(|reply| to_line(reply).unwrap()).collect();
+    let has = |text: &str| lines.iter().any(|line| line.contains(text));
+    assert!(has(r#""value":"0xffffffffffffffffffffffffffffffff""#), "{lines:#?}");
+    assert!(has(r#""bytes":"007fff""#), "{lines:#?}");
+    let write = r#"{"version":1,"say":{"command":"debug","place":"a","action":{"write_memory":
+        {"address":0,"bytes":"00ff"}}}}"#;
+    assert!(Command::from_line(write.as_bytes()).is_ok());
+    for bytes in ["0", "00f", "0x", "00 f", "zz", "+1"] {
+        let line = write.replace("00ff", bytes);
+        assert!(
+            matches!(Command::from_line(line.as_bytes()), Err(LineError::Malformed(_))),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_is_longer_than_a_line_is_not_written() {
+    let bytes = vec![0; MOST_LINE / 2];
+    let length = bytes.len() as u64;
+    let read = MemoryReadReply { place: place(), address: 0, length, bytes };
+    let told = to_line(&WorkerLine::Reply(Reply::MemoryRead(read)));
+    assert!(matches!(told, Err(LineError::TooLong { len }) if len > MOST_LINE));
+}
+
 proptest! {
     #[test]
     fn no_bytes_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
@@ -195,7 +394,7 @@ proptest! {
     }
 
     #[test]
-    fn a_line_that_is_cut_is_refused(which in 0..14usize, at in 0..1000usize) {
+    fn a_line_that_is_cut_is_refused(which in 0..30usize, at in 0..1000usize) {
         let commands = commands();
         let line = to_line(&commands[which % commands.len()]).unwrap();
         let cut = at % line.len();

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::power::PlacePower;
 use crate::profile::FlashCommand;
@@ -134,7 +134,7 @@ impl ProbePart {
 }
 
 /// Protocol of a debug wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WireProtocol {
     /// Two wires, Arm's own.

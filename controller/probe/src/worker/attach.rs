@@ -4,15 +4,14 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use jig_model::chain;
+use jig_model::debug::AttachMethod;
 use probe_rs::config::{MemoryRegion as Region, Registry, TargetSelector};
 use probe_rs::probe::{Probe, WireProtocol};
 use probe_rs::{Error, Permissions, Session, Target};
 
 use super::core::kind_of;
 use super::open_session::{OpenSession, Pulse};
-use super::options::{
-    AttachMethod, AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol, ladder,
-};
+use super::options::{AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol, ladder};
 use super::source::{Leash, Resolved};
 use super::translate;
 use crate::ProbeError;

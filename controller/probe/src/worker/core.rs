@@ -9,12 +9,11 @@ use probe_rs::{
 };
 
 use super::attach::RESET;
-use super::handle::MemoryWidth;
 use super::open_session::{OpenSession, Pulse};
 use super::translate;
 use crate::{
-    CoreKind, CoreSnapshot, CoreState, HaltReason, MemoryRange, ProbeError, RegisterValue,
-    ResetInto,
+    CoreKind, CoreSnapshot, CoreState, HaltReason, MemoryRange, MemoryWidth, ProbeError,
+    RegisterValue, ResetInto,
 };
 
 /// How long a core may take to halt: it finishes one instruction, and a bus access at most.

@@ -20,7 +20,7 @@ use super::source::{Leash, ProbeSource, Resolved};
 use crate::fault_watch::windows;
 use crate::{
     CoreSnapshot, CoreState, EraseReport, EraseScope, FlashProgress, FlashReport, FlashRequest,
-    ProbeError, RegisterValue, ResetInto, RttError, TargetMemory, listing,
+    MemoryWidth, ProbeError, RegisterValue, ResetInto, RttError, TargetMemory, listing,
 };
 
 /// What a core is left doing when a session is closed.
@@ -31,20 +31,6 @@ pub enum Leave {
     /// It stands still. A probe that cannot be cut off from its target stays open until the
     /// process ends, since to close it would let the core run.
     Halted,
-}
-
-/// How wide the single accesses are that carry bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MemoryWidth {
-    /// The fastest there is; for memory.
-    #[default]
-    Any,
-    /// One byte each.
-    Byte,
-    /// Two bytes each; address and length are even.
-    Half,
-    /// Four bytes each; address and length are multiples of four. For registers.
-    Word,
 }
 
 /// A probe that is attached to a target. Clones share the one session; requests are served

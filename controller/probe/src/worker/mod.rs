@@ -40,10 +40,9 @@ mod tests;
 mod translate;
 
 pub use flash::Cancel;
-pub use handle::{Leave, MemoryWidth, ProbeHandle};
+pub use handle::{Leave, ProbeHandle};
 pub use options::{
-    AttachMethod, AttachMode, AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol,
-    options_from_env,
+    AttachMode, AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol, options_from_env,
 };
 pub(crate) use selector::Address;
 pub(crate) use source::OpenProbe;

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use jig_model::debug::AttachMethod;
 use serde::{Deserialize, Serialize};
 
 use crate::{CoreKind, ProbeError};
@@ -77,30 +78,6 @@ pub enum Protocol {
     Swd,
     /// JTAG.
     Jtag,
-}
-
-/// The way an attempt takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttachMethod {
-    /// Attach to the running target.
-    Running,
-    /// Hold the reset line while attaching.
-    UnderReset,
-    /// Attach to the running target, then reset and halt it. For targets that let go of a
-    /// reset before their debug unit is enabled again and so run past the catch.
-    ResetAfter,
-}
-
-impl AttachMethod {
-    /// Returns the words for people.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Running => "attach to the running target",
-            Self::UnderReset => "attach under reset",
-            Self::ResetAfter => "attach, then reset",
-        }
-    }
 }
 
 /// Returns the ways that are tried, in order.

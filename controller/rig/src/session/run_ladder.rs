@@ -24,7 +24,7 @@ pub(super) struct Proof {
 ///
 /// Both futures are dropped when their time is over or somebody asks to stop; a step must
 /// leave nothing half done that its repetition would not put right.
-pub(super) trait StepActions {
+pub(super) trait StepActions: Send {
     /// Takes a step; says what was done, or why it failed.
     fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<StepDone, StepError>>;
     /// Proves that the rig works after it.

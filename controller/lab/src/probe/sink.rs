@@ -1,14 +1,13 @@
-//! The consoles of an emulated board that a verb holds by itself: shown, or thrown away.
+//! The consoles of an emulated board that a command holds by itself: passed on, or thrown away.
 
 use std::future::poll_fn;
-use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use jig_model::ConsoleName;
+use jig_model::command::{CommandEvent, EventSink};
 use jig_model::event::BoardEvent;
 use jig_model::protocol::{BoardSink, BoxFuture, Transport};
-use jig_rig::console::{Escaper, escape};
 use tokio::sync::watch;
 
 /// Bytes taken at once.
@@ -16,27 +15,27 @@ const STRIDE: usize = 16 << 10;
 
 /// Takes what a board prints, so that it never waits for a reader.
 ///
-/// A verb keeps no log: what was printed while it held the board is shown or gone.
+/// A command keeps no log: what was printed while it held the board is passed on or gone.
 #[derive(Clone)]
-pub(super) struct Tap {
-    shown: bool,
+pub(super) struct ConsoleSink {
+    events: Option<Arc<dyn EventSink>>,
     lost: watch::Sender<Option<String>>,
     lines: Arc<Mutex<Vec<Arc<Mutex<Line>>>>>,
 }
 
 struct Line {
+    console: ConsoleName,
     transport: Box<dyn Transport>,
-    escaper: Escaper,
     ended: bool,
 }
 
-impl Tap {
-    /// Shows on standard output what the board prints, escaped; or nothing.
-    pub(super) fn new(shown: bool) -> Self {
-        Self { shown, lost: watch::Sender::new(None), lines: Arc::default() }
+impl ConsoleSink {
+    /// Passes on what the board prints; or throws it away.
+    pub(super) fn new(events: Option<Arc<dyn EventSink>>) -> Self {
+        Self { events, lost: watch::Sender::new(None), lines: Arc::default() }
     }
 
-    /// Waits until the rig loses the board; returns the driver's words, escaped.
+    /// Waits until the rig loses the board; returns the driver's words, which may hold any text.
     pub(super) fn lost(&self) -> impl Future<Output = String> + Send + use<> {
         let mut lost = self.lost.subscribe();
         async move {
@@ -59,28 +58,27 @@ impl Tap {
             match line.transport.poll_read(cx, &mut buf) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(0) | Err(_)) => line.ended = true,
-                Poll::Ready(Ok(len)) if self.shown => {
-                    let text = line.escaper.escape(&buf[..len]);
-                    let mut out = std::io::stdout().lock();
-                    // A reader that went away is no reason to stop the board.
-                    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                Poll::Ready(Ok(len)) => {
+                    if let Some(events) = &self.events {
+                        let (console, bytes) = (line.console.clone(), buf[..len].to_vec());
+                        events.event(CommandEvent::ConsoleBytes { console, bytes });
+                    }
                 }
-                Poll::Ready(Ok(_)) => {}
             }
         }
     }
 }
 
-impl BoardSink for Tap {
-    fn attach(&self, _console: &ConsoleName, transport: Box<dyn Transport>) {
-        let line = Line { transport, escaper: Escaper::default(), ended: false };
+impl BoardSink for ConsoleSink {
+    fn attach(&self, console: &ConsoleName, transport: Box<dyn Transport>) {
+        let line = Line { console: console.clone(), transport, ended: false };
         let line = Arc::new(Mutex::new(line));
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.retain(|line| !line.lock().unwrap_or_else(PoisonError::into_inner).ended);
         lines.push(Arc::clone(&line));
-        let tap = self.clone();
+        let sink = self.clone();
         // Ends with its transport, at the latest when the board is off.
-        tokio::spawn(async move { poll_fn(|cx| tap.pump(&line, cx)).await });
+        tokio::spawn(async move { poll_fn(|cx| sink.pump(&line, cx)).await });
     }
 
     fn drained(&self) -> BoxFuture<'_, ()> {
@@ -97,8 +95,7 @@ impl BoardSink for Tap {
         match event {
             BoardEvent::Lockup { .. } => tracing::info!("the core locked up"),
             BoardEvent::Lost { cause, detail } => {
-                let detail = escape(detail.as_bytes());
-                tracing::debug!(%cause, %detail, "the board was lost");
+                tracing::debug!(%cause, ?detail, "the board was lost");
                 self.lost.send_replace(Some(format!("{cause}: {detail}")));
             }
             BoardEvent::TargetExit { code } => tracing::info!(code, "the firmware has ended"),

@@ -1,0 +1,76 @@
+//! How to get at a board's chip, from arguments and environment.
+
+use std::sync::Arc;
+
+use jig_lab::Lab;
+use jig_model::PlaceName;
+use jig_model::command::{Command, DebugAction, DebugCommand, EventSink, ProbeAccess, Reply};
+use jig_model::rig_file::WireProtocol;
+use jig_probe::{AttachMode, Protocol, options_from_env};
+
+use crate::args::{self, Common, ProbeTarget, ms};
+use crate::commands::execute::execute;
+use crate::commands::open_lab;
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// A board that a verb is about.
+pub(super) struct Board {
+    pub(super) lab: Lab,
+    pub(super) place: PlaceName,
+    pub(super) probe: ProbeAccess,
+}
+
+impl Board {
+    /// Opens the rig, and reads how to get at the board: by arguments, else by the environment.
+    /// The environment means the probe on the desk, never an emulated board.
+    pub(super) fn of(common: &Common, at: &ProbeTarget) -> Result<Self, Failure> {
+        let lab = open_lab(common)?;
+        let (place, _) = lab.catalogue().place(&at.target.board)?;
+        let real = !place.is_emulated();
+        let lookup = |name: &str| std::env::var(name).ok().filter(|_| real);
+        let (selector, named) =
+            options_from_env(lookup).map_err(|error| Failure::of(error.fault(), &error))?;
+        let said = &at.probe;
+        let of_arguments = said.protocol.map(|protocol| match protocol {
+            args::WireProtocol::Swd => WireProtocol::Swd,
+            args::WireProtocol::Jtag => WireProtocol::Jtag,
+        });
+        let of_environment = named.protocol.map(|protocol| match protocol {
+            Protocol::Swd => WireProtocol::Swd,
+            Protocol::Jtag => WireProtocol::Jtag,
+        });
+        let probe = ProbeAccess {
+            selector: said.probe.clone().or(selector),
+            chip: said.chip.clone().or(named.chip),
+            speed_khz: said.speed.or(named.speed_khz),
+            protocol: of_arguments.or(of_environment),
+            under_reset: said.under_reset || named.mode == AttachMode::UnderReset,
+            allow_unlock: said.allow_unlock || named.allow_unlock,
+            wait_ms: ms(said.wait),
+        };
+        Ok(Self { lab, place: place.name, probe })
+    }
+
+    /// Makes the command of an action.
+    pub(super) fn command(&self, action: DebugAction) -> Command {
+        let (place, probe) = (self.place.clone(), self.probe.clone());
+        Command::Debug(DebugCommand { place, probe, action })
+    }
+}
+
+/// Carries out an action; what happens meanwhile goes to `events`.
+pub(super) fn debug(
+    common: &Common,
+    at: &ProbeTarget,
+    action: DebugAction,
+    events: Arc<dyn EventSink>,
+) -> Result<Reply, Failure> {
+    let board = Board::of(common, at)?;
+    execute(&board.lab, board.command(action), events)
+}
+
+/// What only the common events of a command are shown of.
+pub(super) fn quiet(screen: &Screen) -> Arc<dyn EventSink> {
+    Arc::new(screen.clone())
+}

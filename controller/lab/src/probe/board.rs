@@ -1,0 +1,162 @@
+//! Getting hold of a place for a command: a probe of its own, one that another process serves,
+//! or an emulated board that lives as long as the command.
+
+use std::time::Duration;
+
+use jig_model::PlaceName;
+use jig_model::command::{EventSink, ProbeAccess};
+use jig_model::profile::BoardProfile;
+use jig_model::rig_file::{Needed, ProbePart, WireProtocol};
+use jig_probe::{AttachMode, AttachOptions, ChipDescription, ProbeSource, Protocol};
+use jig_rig::store::{PlaceLock, Places};
+use jig_rig::workflow::CancelToken;
+
+use super::ProbeCommandError;
+use super::local::LocalBoard;
+use super::sink::ConsoleSink;
+use super::target::Target;
+
+/// What must outlive a command for it to make sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lasting {
+    /// Nothing: what is in the flash goes.
+    Nothing,
+    /// What is in the flash.
+    Flash,
+    /// The board itself: its core stands or runs on afterwards.
+    Board,
+}
+
+/// A place that this process may use, until it is released.
+pub(super) struct HeldBoard {
+    bound: ProbePart,
+    described: Option<ChipDescription>,
+    how: How,
+}
+
+enum How {
+    /// Behind a selector: a real probe, or an emulated board that another process serves.
+    Selector { selector: String, _lock: Option<PlaceLock> },
+    /// An emulated board of this process.
+    Local(Box<LocalBoard>),
+}
+
+impl HeldBoard {
+    /// Gets hold of the board of a place.
+    pub(super) async fn hold(
+        target: &Target<'_>,
+        verb: &str,
+        lasting: Lasting,
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+    ) -> Result<Self, ProbeCommandError> {
+        let Target { place, profile, access, .. } = target;
+        let places = target.catalogue.places();
+        let described = ChipDescription::of(profile);
+        let served = |selector| Self {
+            bound: ProbePart::default(),
+            described: described.clone(),
+            how: How::Selector { selector, _lock: None },
+        };
+        match (access.selector.clone(), &place.probe) {
+            (Some(selector), None) if place.is_emulated() => Ok(served(selector)),
+            (Some(selector), None) => {
+                let lock = target.lock(events, cancel).await?;
+                let how = How::Selector { selector, _lock: Some(lock) };
+                Ok(Self { bound: ProbePart::default(), described, how })
+            }
+            (wanted, Some(bound)) => {
+                let lock = target.lock(events, cancel).await?;
+                let selector = wanted.unwrap_or_else(|| bound.selector.clone());
+                let how = How::Selector { selector, _lock: Some(lock) };
+                let described = ChipDescription::at_place(profile, bound);
+                Ok(Self { bound: bound.clone(), described, how })
+            }
+            (None, None) => {
+                place.needs(Needed::Probe, profile, &format!("`{verb}`"))?;
+                if let Some(selector) = selector_of(&places, &place.name)? {
+                    return Ok(served(selector));
+                }
+                if lasting == Lasting::Board {
+                    return Err(ProbeCommandError::NotKept(place.name.clone()));
+                }
+                let lock = target.lock(events, cancel).await?;
+                if lasting == Lasting::Nothing {
+                    // Also where what was kept cannot be read any more.
+                    places.flash(&place.name).reset(&lock).map_err(|error| {
+                        let (place, reading) = (place.name.clone(), false);
+                        ProbeCommandError::FlashFile { place, reading, error }
+                    })?;
+                }
+                let sink = ConsoleSink::new(None);
+                let board = LocalBoard::start(target, lock, sink).await?;
+                let bound = ProbePart::default();
+                Ok(Self { bound, described: None, how: How::Local(Box::new(board)) })
+            }
+        }
+    }
+
+    /// Returns what a session is attached to.
+    pub(super) fn source(&self) -> Result<ProbeSource, ProbeCommandError> {
+        match &self.how {
+            How::Selector { selector, .. } => Ok(ProbeSource::Selector(selector.clone())),
+            How::Local(board) => board.source(),
+        }
+    }
+
+    /// Tells whether the board got its power for this command, and stands since.
+    pub(super) fn is_fresh(&self) -> bool {
+        matches!(self.how, How::Local(_))
+    }
+
+    /// Returns how to attach: as the caller says, else as the place does.
+    pub(super) fn options(&self, access: &ProbeAccess, profile: &BoardProfile) -> AttachOptions {
+        let protocol = access.protocol.or(self.bound.protocol).map(|protocol| match protocol {
+            WireProtocol::Swd => Protocol::Swd,
+            WireProtocol::Jtag => Protocol::Jtag,
+        });
+        let mut options = AttachOptions {
+            chip: access.chip.clone(),
+            speed_khz: access.speed_khz.or(self.bound.speed_khz),
+            protocol,
+            allow_unlock: access.allow_unlock,
+            wait: Duration::from_millis(access.wait_ms),
+            ..AttachOptions::default()
+        };
+        if access.under_reset || self.bound.under_reset {
+            options.mode = AttachMode::UnderReset;
+        }
+        if options.chip.is_some() || self.is_fresh() {
+            return options;
+        }
+        match &self.described {
+            Some(described) => {
+                options.chip = Some(described.chip.clone());
+                options.chip_description = Some(described.text.clone());
+            }
+            None => options.chip = self.bound.chip.clone().or_else(|| profile.chip.clone()),
+        }
+        options
+    }
+
+    /// Keeps what an emulated board's flash holds, before its program may end the board.
+    pub(super) async fn keep(&self) -> Result<(), ProbeCommandError> {
+        match &self.how {
+            How::Selector { .. } => Ok(()),
+            How::Local(board) => board.keep().await,
+        }
+    }
+
+    /// Lets go; an emulated board of this process loses its power.
+    pub(super) async fn release(self) {
+        match self.how {
+            How::Selector { .. } => {}
+            How::Local(board) => drop(board.release().await),
+        }
+    }
+}
+
+/// Returns by which selector a place is served, if it is.
+fn selector_of(places: &Places, place: &PlaceName) -> Result<Option<String>, ProbeCommandError> {
+    Ok(places.holder(place)?.flatten().and_then(|holder| holder.selector))
+}

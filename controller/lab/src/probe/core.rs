@@ -1,0 +1,110 @@
+//! Resetting, halting, resuming and stepping a core, and running it to a breakpoint.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_model::command::{BoardResetCommand, BreakpointReply, CodeLocation, EventSink, Reply};
+use jig_model::debug::{CoreState, HaltReason};
+use jig_probe::{Leave, ResetInto};
+use jig_rig::workflow::CancelToken;
+use tokio::time::{Instant, sleep};
+
+use super::ProbeCommandError;
+use super::board::Lasting;
+use super::port::{Done, Port, symbols_of};
+use super::target::Target;
+use crate::Lab;
+
+/// How often a running core is asked whether it has reached a breakpoint.
+const LOOK: Duration = Duration::from_millis(10);
+
+impl Lab {
+    /// Resets a board.
+    pub(crate) async fn reset(
+        &self,
+        command: BoardResetCommand,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, ProbeCommandError> {
+        let BoardResetCommand { place, probe, halt } = command;
+        let target = Target::of(&self.catalogue, &place, probe)?;
+        let lasting = if halt { Lasting::Board } else { Lasting::Flash };
+        let port = self.open_port(&target, "reset", lasting, events, cancel).await?;
+        let done = async {
+            port.ready().await?;
+            let (into, leave) = match halt {
+                true => (ResetInto::Halt, Leave::Halted),
+                false => (ResetInto::Run, Leave::Running),
+            };
+            port.done(port.handle.reset(into).await)?;
+            Ok((port.core().await?, leave))
+        };
+        let done = done.await;
+        port.close(done).await
+    }
+}
+
+pub(super) async fn halt(port: &Port) -> Done {
+    port.done(port.handle.halt().await)?;
+    Ok((port.core().await?, Leave::Halted))
+}
+
+pub(super) async fn resume(port: &Port) -> Done {
+    port.done(port.handle.run().await)?;
+    Ok((port.core().await?, Leave::Running))
+}
+
+pub(super) async fn step(port: &Port, count: u32) -> Done {
+    for _ in 0..count {
+        port.done(port.handle.step().await)?;
+    }
+    Ok((port.core().await?, Leave::Halted))
+}
+
+pub(super) async fn breakpoint(
+    port: &Port,
+    at: CodeLocation,
+    reset: bool,
+    timeout_ms: u64,
+) -> Done {
+    let address = match at {
+        CodeLocation::Address(address) => address,
+        CodeLocation::Function { name, image } => symbols_of(&image)?
+            .address_of(&name)
+            .ok_or(ProbeCommandError::NoFunction { image, name })?,
+    };
+    if reset {
+        port.done(port.handle.reset(ResetInto::Halt).await)?;
+    }
+    port.done(port.handle.set_breakpoint(address).await)?;
+    if let CoreState::Halted { .. } = port.state().await? {
+        port.done(port.handle.run().await)?;
+    }
+    let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+    let hit = loop {
+        match port.state().await? {
+            CoreState::Halted { reason: HaltReason::Breakpoint, pc } if pc == address => {
+                break true;
+            }
+            CoreState::Halted { .. } | CoreState::LockedUp => break false,
+            CoreState::Running | CoreState::Sleeping
+                if Instant::now() >= deadline || port.cancel.is_cancelled() =>
+            {
+                break false;
+            }
+            CoreState::Running | CoreState::Sleeping => sleep(LOOK).await,
+        }
+    };
+    port.done(port.handle.clear_breakpoint(address).await)?;
+    let core = port.state().await?;
+    if !hit && port.cancel.is_cancelled() {
+        return Err(ProbeCommandError::Cancelled(port.place.clone()));
+    }
+    let leave = match core {
+        CoreState::Halted { .. } => Leave::Halted,
+        CoreState::Running | CoreState::Sleeping | CoreState::LockedUp => Leave::Running,
+    };
+    let (place, chip) = (port.place.clone(), port.attached.chip.clone());
+    let reply = BreakpointReply { place, chip, address, hit, core };
+    Ok((Reply::Breakpoint(reply), leave))
+}

@@ -1,0 +1,95 @@
+//! Flashing and erasing through a debug probe.
+
+use std::sync::Arc;
+
+use jig_model::command::{
+    CommandEvent, EraseCommand, EraseReply, EventSink, FlashImageCommand, FlashReply, Reply,
+};
+use jig_probe::{Cancel, EraseScope, FlashRequest, Leave, MemoryKind, MemoryRegion, ResetInto};
+use jig_rig::workflow::CancelToken;
+
+use super::ProbeCommandError;
+use super::board::Lasting;
+use super::port::{Done, Port, payload_of};
+use super::target::Target;
+use crate::Lab;
+
+impl Lab {
+    /// Puts an image on a board.
+    pub(crate) async fn flash(
+        &self,
+        command: FlashImageCommand,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, ProbeCommandError> {
+        let FlashImageCommand { place, probe, image, verify, start, preserve, skip_equal } =
+            command;
+        let target = Target::of(&self.catalogue, &place, probe)?;
+        let port = self.open_port(&target, "flash", Lasting::Flash, events, cancel).await?;
+        let done = async {
+            port.ready().await?;
+            let payload = payload_of(&image, &target.profile)?;
+            flash(&port, FlashRequest { payload, verify, preserve, skip_equal }, start).await
+        };
+        let done = done.await;
+        port.close(done).await
+    }
+
+    /// Erases a board's flash.
+    pub(crate) async fn erase(
+        &self,
+        command: EraseCommand,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, ProbeCommandError> {
+        let EraseCommand { place, probe, range } = command;
+        let target = Target::of(&self.catalogue, &place, probe)?;
+        let lasting = if range.is_some() { Lasting::Flash } else { Lasting::Nothing };
+        let port = self.open_port(&target, "erase", lasting, events, cancel).await?;
+        let done = async {
+            port.ready().await?;
+            erase(&port, range.map_or(EraseScope::All, EraseScope::Range)).await
+        };
+        let done = done.await;
+        port.close(done).await
+    }
+}
+
+async fn flash(port: &Port, request: FlashRequest, start: bool) -> Done {
+    let events = Arc::clone(&port.events);
+    let told = move |progress| events.event(CommandEvent::Flashing { progress });
+    let cancel = Cancel::default();
+    let work = port.handle.flash(request, told, cancel.clone());
+    let report = port.flashing(work, &cancel).await?;
+    port.held.keep().await?;
+    let (into, leave) = match start {
+        true => (ResetInto::Run, Leave::Running),
+        false => (ResetInto::Halt, Leave::Halted),
+    };
+    port.done(port.handle.reset(into).await)?;
+    let reply = FlashReply {
+        place: port.place.clone(),
+        chip: port.attached.chip.clone(),
+        attempts: port.attached.attempts,
+        report,
+    };
+    Ok((Reply::Flashed(reply), leave))
+}
+
+async fn erase(port: &Port, scope: EraseScope) -> Done {
+    let is_flash = |region: &MemoryRegion| region.kind == MemoryKind::Flash;
+    let report = if port.attached.memory.iter().any(is_flash) {
+        let cancel = Cancel::default();
+        let report = port.flashing(port.handle.erase(scope, cancel.clone()), &cancel).await?;
+        port.held.keep().await?;
+        Some(report)
+    } else if scope == EraseScope::All && port.held.is_fresh() {
+        // An emulated board without a model of its chip's flash keeps its program in plain
+        // memory, which has lost it with its power.
+        None
+    } else {
+        return Err(ProbeCommandError::NoFlash(port.place.clone()));
+    };
+    let (place, chip) = (port.place.clone(), port.attached.chip.clone());
+    Ok((Reply::Erased(EraseReply { place, chip, report }), Leave::Halted))
+}

@@ -1,0 +1,48 @@
+//! Reading and writing memory. The core is left as it was.
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use jig_model::command::{MemoryReadReply, MemoryWrittenReply, Reply};
+use jig_model::debug::{CoreState, MemoryWidth};
+use jig_probe::Leave;
+
+use super::ProbeCommandError;
+use super::port::{Done, Port};
+
+/// Most bytes of one read: what a person or a file can want of a microcontroller.
+pub(super) const MOST: u64 = 64 << 20;
+
+pub(super) async fn read(
+    port: &Port,
+    range: Range<u64>,
+    width: MemoryWidth,
+    output: Option<PathBuf>,
+) -> Done {
+    let leave = as_it_is(port).await?;
+    let (address, length) = (range.start, range.end - range.start);
+    let len = usize::try_from(length).unwrap_or(usize::MAX);
+    let mut bytes = port.done(port.handle.read_as(width, address, len).await)?;
+    if let Some(path) = output {
+        fs::write(&path, std::mem::take(&mut bytes))
+            .map_err(|source| ProbeCommandError::Unwritable { path, source })?;
+    }
+    let reply = MemoryReadReply { place: port.place.clone(), address, length, bytes };
+    Ok((Reply::MemoryRead(reply), leave))
+}
+
+pub(super) async fn write(port: &Port, address: u64, bytes: Vec<u8>, width: MemoryWidth) -> Done {
+    let leave = as_it_is(port).await?;
+    let written = bytes.len() as u64;
+    port.done(port.handle.write_as(width, address, bytes).await)?;
+    let reply = MemoryWrittenReply { place: port.place.clone(), address, written };
+    Ok((Reply::MemoryWritten(reply), leave))
+}
+
+async fn as_it_is(port: &Port) -> Result<Leave, ProbeCommandError> {
+    Ok(match port.state().await? {
+        CoreState::Halted { .. } => Leave::Halted,
+        CoreState::Running | CoreState::Sleeping | CoreState::LockedUp => Leave::Running,
+    })
+}

@@ -1,0 +1,112 @@
+//! Commands behind a debug probe: each opens the board's debug port, does one thing and lets go.
+//!
+//! Owns who holds a place meanwhile, and how the core is left: as the command says, else as it
+//! was. An emulated board lives as long as the command, unless another process serves it.
+
+mod board;
+mod core;
+mod error;
+mod flash;
+mod gdb;
+mod listing;
+mod local;
+mod memory;
+mod port;
+mod registers;
+mod rtt;
+mod serve;
+mod sink;
+mod snapshot;
+mod target;
+
+use std::sync::Arc;
+
+use jig_model::command::{DebugAction, DebugCommand, EventSink, Reply};
+use jig_probe::Symbols;
+use jig_rig::workflow::CancelToken;
+use tokio::sync::mpsc;
+
+pub use self::error::ProbeCommandError;
+pub use self::listing::{ServedPlace, served_places};
+
+use self::board::Lasting;
+use self::port::{Done, Port, symbols_of};
+use self::target::Target;
+use crate::Lab;
+
+impl Lab {
+    /// Debugs a board through its debug port.
+    pub(crate) async fn debug(
+        &self,
+        command: DebugCommand,
+        input: mpsc::Receiver<Vec<u8>>,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Reply, ProbeCommandError> {
+        let DebugCommand { place, probe, action } = command;
+        let target = Target::of(&self.catalogue, &place, probe)?;
+        // What the caller named is looked at before any hardware is.
+        let symbols = match &action {
+            DebugAction::Backtrace { image } => image.as_deref().map(symbols_of).transpose()?,
+            DebugAction::ReadMemory { length, .. } if *length > memory::MOST => {
+                return Err(ProbeCommandError::TooMuch);
+            }
+            _ => None,
+        };
+        let lasting = lasting(&action);
+        let port = self.open_port(&target, action.verb(), lasting, events, cancel).await?;
+        let done = async {
+            port.ready().await?;
+            carry_out(&port, action, symbols, input).await
+        };
+        let done = done.await;
+        port.close(done).await
+    }
+}
+
+/// Says what must outlive an action for it to make sense.
+fn lasting(action: &DebugAction) -> Lasting {
+    match action {
+        DebugAction::Halt
+        | DebugAction::Resume
+        | DebugAction::Step { .. }
+        | DebugAction::Registers { .. }
+        | DebugAction::WriteMemory { .. }
+        | DebugAction::Backtrace { .. }
+        | DebugAction::Dump { .. } => Lasting::Board,
+        DebugAction::ReadMemory { .. }
+        | DebugAction::Breakpoint { .. }
+        | DebugAction::Rtt { .. }
+        | DebugAction::Gdb { .. } => Lasting::Flash,
+    }
+}
+
+async fn carry_out(
+    port: &Port,
+    action: DebugAction,
+    symbols: Option<Symbols>,
+    input: mpsc::Receiver<Vec<u8>>,
+) -> Done {
+    match action {
+        DebugAction::Halt => core::halt(port).await,
+        DebugAction::Resume => core::resume(port).await,
+        DebugAction::Step { count } => core::step(port, count).await,
+        DebugAction::Breakpoint { at, reset, timeout_ms } => {
+            core::breakpoint(port, at, reset, timeout_ms).await
+        }
+        DebugAction::Registers { set, read } => registers::registers(port, set, &read).await,
+        DebugAction::ReadMemory { address, length, width, output } => {
+            memory::read(port, address..address.saturating_add(length), width, output).await
+        }
+        DebugAction::WriteMemory { address, bytes, width } => {
+            memory::write(port, address, bytes, width).await
+        }
+        DebugAction::Backtrace { .. } => snapshot::backtrace(port, symbols).await,
+        DebugAction::Dump { output, memory } => snapshot::dump(port, output, memory).await,
+        DebugAction::Rtt { image, channel, reset, timeout_ms } => {
+            let wish = rtt::RttWish { image, channel, reset, timeout_ms };
+            rtt::rtt(port, wish, input).await
+        }
+        DebugAction::Gdb { listen, reset } => gdb::gdb(port, listen, reset).await,
+    }
+}

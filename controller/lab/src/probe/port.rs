@@ -1,0 +1,171 @@
+//! A board whose debug port is held for the time of one command.
+
+use std::convert::Infallible;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use jig_model::Fault;
+use jig_model::PlaceName;
+use jig_model::command::{CommandEvent, CoreReply, EventSink, Reply};
+use jig_model::debug::CoreState;
+use jig_model::image::{Image, ImageSource, Payload};
+use jig_model::profile::BoardProfile;
+use jig_probe::{Attached, Cancel, Leave, MemoryKind, ProbeError, ProbeHandle, ResetInto, Symbols};
+use jig_rig::workflow::CancelToken;
+
+use super::ProbeCommandError;
+use super::board::{HeldBoard, Lasting};
+use super::target::{Target, read};
+use crate::Lab;
+
+/// An attached board.
+pub(super) struct Port {
+    pub(super) handle: ProbeHandle,
+    pub(super) attached: Attached,
+    pub(super) place: PlaceName,
+    pub(super) held: HeldBoard,
+    pub(super) events: Arc<dyn EventSink>,
+    pub(super) cancel: CancelToken,
+}
+
+/// What a command answers, and how it leaves the core.
+pub(super) type Done = Result<(Reply, Leave), ProbeCommandError>;
+
+impl Lab {
+    /// Opens a board's debug port. [`Port::close`] lets go of it.
+    pub(super) async fn open_port(
+        &self,
+        target: &Target<'_>,
+        verb: &str,
+        lasting: Lasting,
+        events: Arc<dyn EventSink>,
+        cancel: CancelToken,
+    ) -> Result<Port, ProbeCommandError> {
+        let held = HeldBoard::hold(target, verb, lasting, &*events, &cancel).await?;
+        let options = held.options(&target.access, &target.profile);
+        let source = match held.source() {
+            Ok(source) => source,
+            Err(error) => {
+                held.release().await;
+                return Err(error);
+            }
+        };
+        let (handle, attached) = match ProbeHandle::attach(source, options).await {
+            Ok(both) => both,
+            Err(error) => {
+                held.release().await;
+                return Err(self.not_attached(error, target).await);
+            }
+        };
+        events.event(CommandEvent::Attached {
+            chip: attached.chip.clone(),
+            attempts: attached.attempts,
+            method: attached.method,
+            failures: attached.failures.clone(),
+        });
+        let place = target.place.name.clone();
+        Ok(Port { handle, attached, place, held, events, cancel })
+    }
+
+    /// Says why a board's debug port was not attached to. One without power is not the probe's
+    /// fault; only then is its outlet asked, for it may take seconds to answer.
+    async fn not_attached(&self, error: ProbeError, target: &Target<'_>) -> ProbeCommandError {
+        let place = target.place.name.clone();
+        if error.fault() != Fault::Lab {
+            return ProbeCommandError::Probe { place, error };
+        }
+        match self.outlet_that_is_off(&target.place).await {
+            None => ProbeCommandError::Probe { place, error },
+            Some(outlet) => ProbeCommandError::Unpowered { place, outlet, error },
+        }
+    }
+}
+
+impl Port {
+    /// Makes a board ready that was just made: a real one takes its vectors from the flash at a
+    /// reset.
+    pub(super) async fn ready(&self) -> Result<(), ProbeCommandError> {
+        if self.held.is_fresh() {
+            self.done(self.handle.reset(ResetInto::Halt).await)?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of the board, as the command says or as it is.
+    pub(super) async fn close(self, done: Done) -> Result<Reply, ProbeCommandError> {
+        let leave = match &done {
+            Ok((_, leave)) => *leave,
+            Err(_) => match self.handle.state().await {
+                Ok(CoreState::Halted { .. }) => Leave::Halted,
+                Ok(_) | Err(_) => Leave::Running,
+            },
+        };
+        let Self { handle, place, held, .. } = self;
+        // What the command found out comes first; a board that cannot be let go comes after.
+        let closed = handle.close(leave).await;
+        held.release().await;
+        let (reply, _) = done?;
+        closed.map_err(|error| ProbeCommandError::Probe { place, error })?;
+        Ok(reply)
+    }
+
+    /// Names the place in what a probe says.
+    pub(super) fn done<T>(&self, done: Result<T, ProbeError>) -> Result<T, ProbeCommandError> {
+        done.map_err(|error| ProbeCommandError::Probe { place: self.place.clone(), error })
+    }
+
+    /// Tells the state of the core.
+    pub(super) async fn state(&self) -> Result<CoreState, ProbeCommandError> {
+        self.done(self.handle.state().await)
+    }
+
+    /// Answers with the state of the core.
+    pub(super) async fn core(&self) -> Result<Reply, ProbeCommandError> {
+        let core = self.state().await?;
+        let (place, chip) = (self.place.clone(), self.attached.chip.clone());
+        Ok(Reply::Core(CoreReply { place, chip, core }))
+    }
+
+    /// Returns the chip's RAM.
+    pub(super) fn ram(&self) -> Vec<Range<u64>> {
+        let ram = self.attached.memory.iter().filter(|region| region.kind == MemoryKind::Ram);
+        ram.map(|region| region.start..region.end).collect()
+    }
+
+    /// Waits for a flash operation, which the caller may cancel.
+    pub(super) async fn flashing<T>(
+        &self,
+        work: impl Future<Output = Result<T, ProbeError>>,
+        cancel: &Cancel,
+    ) -> Result<T, ProbeCommandError> {
+        let cancelled = async {
+            self.cancel.cancelled().await;
+            cancel.cancel();
+            std::future::pending::<Infallible>().await
+        };
+        tokio::select! {
+            biased;
+            done = work => self.done(done),
+            never = cancelled => match never {},
+        }
+    }
+}
+
+/// Reads an image and checks that it fits a board.
+pub(super) fn payload_of(
+    named: &Path,
+    profile: &BoardProfile,
+) -> Result<Payload, ProbeCommandError> {
+    let wrong = |source| ProbeCommandError::Image { image: named.to_owned(), source };
+    let source = ImageSource::of(named, Path::exists).map_err(wrong)?;
+    let bytes = read(&source.path)?;
+    let image = Image::parse_from(&source, &bytes, profile).map_err(wrong)?;
+    Payload::read(image.format, &bytes).map_err(wrong)
+}
+
+/// Reads the names and lines of an image.
+pub(super) fn symbols_of(image: &Path) -> Result<Symbols, ProbeCommandError> {
+    Symbols::load(&read(image)?)
+        .map_err(|source| ProbeCommandError::NoNames { image: image.to_owned(), source })
+}
