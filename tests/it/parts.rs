@@ -165,6 +165,52 @@ fn a_program_flashes_a_board_that_has_no_probe() {
 }
 
 #[test]
+fn a_board_without_probe_is_flashed_and_reset_by_its_other_parts() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let web = outlets(&[&board]);
+    let place = console_and_outlet(&workshop, &board, 0);
+    let program = workshop.write("flash", "#!/bin/sh\necho \"$1\" > \"$2\" || exit 3\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let flash = workshop.path("one.flash");
+    let flasher = |to: &str| {
+        let program = program.display();
+        format!("flasher = {{ command = [\"{program}\", \"{{image}}\", \"{to}\"] }}\n{place}")
+    };
+    rig(&workshop, &device(&web), &[("bare", &flasher(flash.to_str().unwrap()))]);
+    let image = elf(KIND, "unity-pass");
+    let flashed = workshop.run(["--json", "flash", "-b", "bare", &image]);
+    flashed.says(0, &[]);
+    assert!(fs::read_to_string(&flash).unwrap().contains("unity-pass"));
+    let told = flashed.json().unwrap();
+    assert_eq!((&told["place"], &told["chip"]), (&"bare".into(), &Value::Null), "{flashed}");
+    assert!(told["method"].as_str().unwrap().ends_with("flash"), "{flashed}");
+    let words = "place bare has no debug probe: `flash` with --preserve or --no-reset needs one";
+    workshop.run(["flash", "-b", "bare", &image, "--no-reset"]).says(3, &[words]);
+    let reset = workshop.run(["--json", "reset", "-b", "bare"]);
+    reset.says(0, &[]);
+    assert_eq!(reset.json().unwrap()["method"], "power");
+    let words = "place bare has no debug probe: `reset --halt` needs one";
+    workshop.run(["reset", "-b", "bare", "--halt"]).says(3, &[words, "add `[place.probe]`"]);
+    // A program that fails leaves its output.
+    rig(&workshop, &device(&web), &[("bare", &flasher("/nowhere/x"))]);
+    workshop.run(["flash", "-b", "bare", &image]).says(75, &["ended with code 3", "its output is"]);
+    let reset = format!("reset = {{ command = [\"true\"] }}\n{place}");
+    rig(&workshop, &device(&web), &[("bare", &reset)]);
+    let reset = workshop.run(["reset", "-b", "bare"]);
+    reset.says(0, &[]);
+    assert!(reset.out().contains("bare: reset by a program"), "{reset}");
+    // What is missing is said, and where to add it.
+    let words = "place bare has no way to put an image on its board: `flash` needs one";
+    workshop.run(["flash", "-b", "bare", &image]).says(3, &[words, "flasher = {"]);
+    let console = "[[place.console]]\nname = \"uart0\"\ntty = \"/dev/ttyUSB7\"\n";
+    rig(&workshop, "", &[("mute", console)]);
+    let words = "place mute has no reset: `reset` needs one";
+    workshop.run(["reset", "-b", "mute"]).says(3, &[words, "reset = {"]);
+}
+
+#[test]
 fn a_line_of_the_console_boots_a_board_whose_power_nobody_switches() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
@@ -179,6 +225,9 @@ fn a_line_of_the_console_boots_a_board_whose_power_nobody_switches() {
     workshop.run(["run", "-b", "esp"]).says(0, &[]);
     let log = log(&workshop).unwrap();
     assert!(log.starts_with("jig-fixture unity-pass"), "{log}");
+    let reset = workshop.run(["--json", "reset", "-b", "esp"]);
+    reset.says(0, &[]);
+    assert_eq!(reset.json().unwrap()["method"], "line");
     board.off();
     // Without it nothing can start a boot, and nothing is claimed of one.
     rig(&workshop, "", &[("mute", &console)]);

@@ -62,12 +62,16 @@ impl From<ProbeCommandError> for Failure {
                 let help = format!("serve it anew: jig probe serve -b {place}");
                 Self::new(failure.fault, escape(chain(&error).as_bytes()).to_string()).help(help)
             }
+            ProbeCommandError::Flasher { evidence, .. } => {
+                failure.help(format!("its output is in {}", evidence.display()))
+            }
             ProbeCommandError::Waiting(_)
             | ProbeCommandError::Cancelled(_)
             | ProbeCommandError::FlashFile { reading: false, .. }
             | ProbeCommandError::Folder(_)
             | ProbeCommandError::Task(_)
             | ProbeCommandError::Driver(_)
+            | ProbeCommandError::NotBound(_)
             | ProbeCommandError::VirtualBoard(_)
             | ProbeCommandError::Unreadable { .. }
             | ProbeCommandError::Unwritable { .. }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use jig_model::command::{
-    Command, CommandEvent, EraseCommand, EventSink, FlashImageCommand, FlashReply, Reply,
+    Command, CommandEvent, DeployReply, EraseCommand, EventSink, FlashImageCommand, FlashReply,
+    Reply,
 };
 use jig_model::{byte_size, exit};
 use serde_json::json;
@@ -12,11 +13,12 @@ use super::access::Board;
 use crate::args::{Common, EraseArgs, FlashArgs};
 use crate::commands::execute::{execute, unexpected};
 use crate::failure::Failure;
-use crate::render::{FlashView, Progress, Screen, flash_line};
+use crate::render::{FlashView, Progress, Screen, flash_line, one_line};
 
 /// Puts an image on a board.
 ///
-/// JSON: `{"place","chip","method","attempts","report"}`.
+/// JSON: `{"place","chip","method","attempts","report"}`; where a program flashed the board, the
+/// method is its name, the report that of a deployment, and what a probe would tell is null.
 pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result<u8, Failure> {
     let FlashArgs { at, image, no_verify, no_reset, preserve, all, .. } = args;
     let Board { lab, place, probe } = Board::of(common, &at)?;
@@ -33,8 +35,13 @@ pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result
     let events = Arc::clone(&view);
     let reply = execute(&lab, command, events);
     view.view.clear();
-    let Reply::Flashed(FlashReply { place, chip, attempts, report }) = reply? else {
-        return Err(unexpected());
+    let FlashReply { place, chip, attempts, report } = match reply? {
+        Reply::Flashed(reply) => reply,
+        Reply::Deployed(reply) => {
+            deployed(screen, &reply);
+            return Ok(exit::PASS);
+        }
+        _ => return Err(unexpected()),
     };
     if screen.json() {
         screen.out_json(&json!({
@@ -48,6 +55,24 @@ pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result
         screen.out(&format!("flashed {place}: {}", flash_line(&report)));
     }
     Ok(exit::PASS)
+}
+
+fn deployed(screen: &Screen, DeployReply { place, report }: &DeployReply) {
+    if screen.json() {
+        screen.out_json(&json!({
+            "place": place,
+            "chip": null,
+            "method": report.method,
+            "attempts": null,
+            "report": report,
+        }));
+    } else {
+        let method = one_line(&report.method);
+        let verified = if report.verified { ", verified" } else { "" };
+        let seconds = std::time::Duration::from_millis(report.duration_ms).as_secs_f64();
+        let size = byte_size(report.bytes);
+        screen.out(&format!("flashed {place}: by {method}, {size}{verified}, {seconds:.2} s"));
+    }
 }
 
 /// Shows how far a flash operation is.

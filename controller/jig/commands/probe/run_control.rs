@@ -2,6 +2,7 @@
 
 use jig_model::command::{
     BoardResetCommand, BreakpointReply, CodeLocation, Command, CoreReply, DebugAction, Reply,
+    ResetMethod,
 };
 use jig_model::debug::{CoreState, HaltReason};
 use jig_model::{Fault, exit};
@@ -12,11 +13,28 @@ use crate::commands::execute::{execute, unexpected};
 use crate::failure::Failure;
 use crate::render::{Screen, one_line};
 
-/// Resets a board. JSON: the state of its core.
+/// Resets a board. JSON: the state of its core; `{"place","method"}` where another part than a debug
+/// probe resets it.
 pub(crate) fn reset(common: &Common, screen: &Screen, args: ResetArgs) -> Result<u8, Failure> {
     let Board { lab, place, probe } = Board::of(common, &args.at)?;
     let command = Command::Reset(BoardResetCommand { place, probe, halt: args.halt });
-    told(screen, execute(&lab, command, quiet(screen))?)
+    let reply = execute(&lab, command, quiet(screen))?;
+    let Reply::Reset(reset) = reply else { return told(screen, reply) };
+    if screen.json() {
+        screen.out_json(&reset);
+    } else {
+        screen.out(&format!("{}: reset by {}", reset.place, reset_words(reset.method)));
+    }
+    Ok(exit::PASS)
+}
+
+fn reset_words(method: ResetMethod) -> &'static str {
+    match method {
+        ResetMethod::Power => "its power",
+        ResetMethod::Line => "a line of its console",
+        ResetMethod::Outlet => "an outlet",
+        ResetMethod::Command => "a program",
+    }
 }
 
 /// Stops a board's core. JSON: its state.

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::ProbeCommandError;
 use super::board::Lasting;
+use super::parts::reset_by_part;
 use super::port::{Done, Port, symbols_of};
 use super::target::Target;
 use crate::Lab;
@@ -26,8 +27,11 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
-        let BoardResetCommand { place, probe, halt } = command;
-        let target = Target::of(&self.catalogue, &place, probe)?;
+        let target = Target::of(&self.catalogue, &command.place, command.probe.clone())?;
+        if let Some(method) = reset_by_part(&target, &command)? {
+            return self.reset_by(method, &target, &*events, &cancel).await;
+        }
+        let halt = command.halt;
         let lasting = if halt { Lasting::Board } else { Lasting::Flash };
         let port = self.open_port(&target, "reset", lasting, events, cancel).await?;
         let done = async {

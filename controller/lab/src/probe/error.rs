@@ -72,6 +72,17 @@ pub enum ProbeCommandError {
     /// A part of the board did not do as asked.
     #[error(transparent)]
     Driver(DriverError),
+    /// The program that flashes the board failed.
+    #[error("{}", chain(error))]
+    Flasher {
+        /// Why.
+        error: DriverError,
+        /// The folder with its output.
+        evidence: PathBuf,
+    },
+    /// A part of the place is missing from its binding.
+    #[error("place {0} was bound without the part for this")]
+    NotBound(PlaceName),
     /// The emulated board cannot be used.
     #[error(transparent)]
     VirtualBoard(#[from] VirtualBoardError),
@@ -198,7 +209,9 @@ impl ProbeCommandError {
             Self::FlashFile { error, .. } => error.fault(),
             Self::Bind(error) => error.fault(),
             Self::Switch(error) => error.fault(),
-            Self::Driver(error) => error.cause.fault().unwrap_or(Fault::Lab),
+            Self::Driver(error) | Self::Flasher { error, .. } => {
+                error.cause.fault().unwrap_or(Fault::Lab)
+            }
             Self::Probe { error, .. } | Self::Unpowered { error, .. } => error.fault(),
             Self::VirtualBoard(error) => match error {
                 VirtualBoardError::NotDescribed { .. } | VirtualBoardError::Description(_) => {
@@ -231,7 +244,7 @@ impl ProbeCommandError {
             | Self::Unwritable { .. }
             | Self::Listen { .. }
             | Self::BoardLost { .. } => Fault::Lab,
-            Self::Task(_) => Fault::Bug,
+            Self::Task(_) | Self::NotBound(_) => Fault::Bug,
         }
     }
 }

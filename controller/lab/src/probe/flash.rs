@@ -10,7 +10,8 @@ use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
 use super::board::Lasting;
-use super::port::{Done, Port, payload_of};
+use super::parts::flashed_by_program;
+use super::port::{Done, Port, image_of};
 use super::target::Target;
 use crate::Lab;
 
@@ -22,13 +23,15 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
-        let FlashImageCommand { place, probe, image, verify, start, preserve, skip_equal } =
-            command;
-        let target = Target::of(&self.catalogue, &place, probe)?;
+        let target = Target::of(&self.catalogue, &command.place, command.probe.clone())?;
+        if flashed_by_program(&target, &command)? {
+            return self.flash_by_program(&target, &command.image, &*events, &cancel).await;
+        }
+        let FlashImageCommand { image, verify, start, preserve, skip_equal, .. } = command;
         let port = self.open_port(&target, "flash", Lasting::Flash, events, cancel).await?;
         let done = async {
             port.ready().await?;
-            let payload = payload_of(&image, &target.profile)?;
+            let (_, payload) = image_of(&image, &target.profile)?;
             flash(&port, FlashRequest { payload, verify, preserve, skip_equal }, start).await
         };
         let done = done.await;

@@ -152,16 +152,17 @@ impl Port {
     }
 }
 
-/// Reads an image and checks that it fits a board.
-pub(super) fn payload_of(
+/// Reads an image and checks that it fits a board; returns what it loads, too.
+pub(super) fn image_of(
     named: &Path,
     profile: &BoardProfile,
-) -> Result<Payload, ProbeCommandError> {
+) -> Result<(Image, Payload), ProbeCommandError> {
     let wrong = |source| ProbeCommandError::Image { image: named.to_owned(), source };
     let source = ImageSource::of(named, Path::exists).map_err(wrong)?;
     let bytes = read(&source.path)?;
     let image = Image::parse_from(&source, &bytes, profile).map_err(wrong)?;
-    Payload::read(image.format, &bytes).map_err(wrong)
+    let payload = Payload::read(image.format, &bytes).map_err(wrong)?;
+    Ok((image, payload))
 }
 
 /// Reads the names and lines of an image.

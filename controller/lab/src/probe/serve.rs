@@ -16,7 +16,7 @@ use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
 use super::local::LocalBoard;
-use super::port::payload_of;
+use super::port::image_of;
 use super::sink::ConsoleSink;
 use super::target::Target;
 use crate::Lab;
@@ -91,12 +91,12 @@ async fn start(
     listen: Option<String>,
     image: Option<PathBuf>,
 ) -> Result<(ServerHandle, ProbeHandle), ProbeCommandError> {
-    let payload = image.map(|image| payload_of(&image, &target.profile)).transpose()?;
+    let payload = image.map(|image| image_of(&image, &target.profile)).transpose()?;
     let told =
         |error: ProbeError| ProbeCommandError::Probe { place: target.place.name.clone(), error };
     let session = ProbeHandle::attach(board.source()?, AttachOptions::default()).await;
     let (handle, _) = session.map_err(told)?;
-    if let Some(payload) = payload {
+    if let Some((_, payload)) = payload {
         let request =
             FlashRequest { payload, verify: true, preserve: Vec::new(), skip_equal: true };
         handle.flash(request, |_| {}, Cancel::default()).await.map_err(told)?;
