@@ -6,8 +6,11 @@ use std::process::Stdio;
 
 use jig_model::Fault;
 use jig_model::command::{
-    Command, CommandEvent, Reply, RunCommand, RunOptions, WorkerLine, to_line,
+    Command, CommandEvent, DebugAction, DebugCommand, PlanText, ProbeAccess, Reply, RunCommand,
+    RunOptions, TestCommand, WorkerLine, to_line,
 };
+use jig_model::debug::MemoryWidth;
+use jig_model::image::{ImageFormat, Payload};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -87,6 +90,49 @@ fn a_worker_refuses_what_it_does_not_understand() {
         assert!(refusal.message.contains(words), "{ran}");
     }
     assert!(workshop.run_dirs().is_empty());
+}
+
+#[test]
+fn a_worker_tells_the_problems_of_a_plan_as_data() {
+    let workshop = Workshop::new();
+    let plan =
+        PlanText { origin: "plan.toml".to_owned(), text: "version = 1\nspeed = 9\n".to_owned() };
+    let line = to_line(&Command::Test(TestCommand {
+        place: "microbit".parse().unwrap(),
+        plan,
+        image: None,
+        options: RunOptions::default(),
+    }));
+    let ran = worker(&workshop, &line.unwrap()).finish();
+    assert_eq!(ran.code(), 3, "{ran}");
+    let last = WorkerLine::from_line(ran.stdout.trim_ascii_end()).unwrap();
+    let WorkerLine::Refused(refusal) = last else { panic!("{ran}") };
+    let mut problems = refusal.problems.iter();
+    let speed = problems.find(|problem| problem.message.contains("speed"));
+    let at = speed.map(|problem| (problem.file.as_str(), problem.line, problem.column));
+    assert_eq!(at, Some(("plan.toml", Some(2), Some(1))), "{ran}");
+}
+
+#[test]
+fn a_worker_debugs_a_board() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let image = elf("microbit", "unity-pass");
+    workshop.run(["flash", "-b", "microbit", &image]).says(0, &[]);
+    let read =
+        DebugAction::ReadMemory { address: 0, length: 4, width: MemoryWidth::Word, output: None };
+    let line = to_line(&Command::Debug(DebugCommand {
+        place: "microbit".parse().unwrap(),
+        probe: ProbeAccess::default(),
+        action: read,
+    }));
+    let ran = worker(&workshop, &line.unwrap()).finish();
+    ran.says(0, &[]);
+    let last = ran.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap();
+    let last = WorkerLine::from_line(last).unwrap();
+    let WorkerLine::Reply(Reply::MemoryRead(read)) = last else { panic!("{ran}") };
+    let loads = Payload::read(ImageFormat::Elf, &fs::read(&image).unwrap()).unwrap();
+    assert_eq!(read.bytes, loads.segments[0].bytes[..4]);
 }
 
 #[test]

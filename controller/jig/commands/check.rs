@@ -10,7 +10,7 @@ use jig_model::{Fault, Problems, exit};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::render::{Screen, Style, one_line, problems_json};
+use crate::render::{Screen, Style, one_line};
 
 /// What a check found.
 pub(crate) struct Checked {
@@ -71,7 +71,8 @@ pub(crate) fn check_all(
 }
 
 fn as_json((origin, checked): &(String, Checked)) -> Value {
-    let problems = checked.result.as_ref().err().map(problems_json).unwrap_or_default();
+    let problems = checked.result.as_ref().err().map(Problems::located);
+    let problems = problems.unwrap_or_default();
     json!({
         "file": origin,
         "kind": checked.kind,

@@ -11,7 +11,7 @@ use jig_lab::Lab;
 use jig_model::command::{
     Command, CommandEvent, EventSink, MOST_LINE, Refusal, Reply, WorkerLine, to_line,
 };
-use jig_model::{Fault, exit};
+use jig_model::{Fault, Problems, exit};
 
 use super::execute::execute;
 use crate::args::Common;
@@ -29,8 +29,9 @@ pub(crate) fn worker(common: &Common) -> u8 {
         }
         Err(failure) => {
             let code = failure.exit_code();
-            let Failure { fault, message, help, problems: _ } = failure;
-            (WorkerLine::Refused(Refusal { fault, message, help }), code)
+            let Failure { fault, message, help, problems } = failure;
+            let problems = problems.iter().flat_map(Problems::located).collect();
+            (WorkerLine::Refused(Refusal { fault, message, help, problems }), code)
         }
     };
     match to_line(&last) {
@@ -38,7 +39,8 @@ pub(crate) fn worker(common: &Common) -> u8 {
         Err(error) => {
             let message = format!("the answer cannot be told: {}", chain(&error));
             let help = Some("have the bytes written to a file: `output` of the action".to_owned());
-            say(&WorkerLine::Refused(Refusal { fault: Fault::Usage, message, help }));
+            let (fault, problems) = (Fault::Usage, Vec::new());
+            say(&WorkerLine::Refused(Refusal { fault, message, help, problems }));
             return exit::of_fault(Fault::Usage);
         }
     }

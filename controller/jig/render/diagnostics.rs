@@ -97,7 +97,7 @@ fn harmless_source(source: &str) -> String {
 /// Builds the JSON of a failure:
 /// `{"error":{"fault","message","help","exit_code","problems":[...]}}`.
 pub(super) fn failure_json(failure: &Failure) -> Value {
-    let problems: Vec<Value> = failure.problems.iter().flat_map(problems_json).collect();
+    let problems: Vec<_> = failure.problems.iter().flat_map(Problems::located).collect();
     json!({ "error": {
         "fault": fault_word(failure.fault),
         "message": failure.message,
@@ -105,22 +105,6 @@ pub(super) fn failure_json(failure: &Failure) -> Value {
         "exit_code": failure.exit_code(),
         "problems": problems,
     }})
-}
-
-/// Builds the JSON of a document's problems: `{"file","line","column","check","message","help"}`.
-pub(crate) fn problems_json(problems: &Problems) -> Vec<Value> {
-    let one = |problem| {
-        let place = problems.position(problem);
-        json!({
-            "file": problems.origin,
-            "line": place.map(|(line, _)| line),
-            "column": place.map(|(_, column)| column),
-            "check": problem.check,
-            "message": problem.message,
-            "help": problem.help,
-        })
-    };
-    problems.list.iter().map(one).collect()
 }
 
 fn fault_word(fault: Fault) -> &'static str {

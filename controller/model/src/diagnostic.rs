@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use serde::{Deserialize, Serialize};
 
 /// One thing that is wrong in a document, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +41,22 @@ impl Problems {
         Some((line, column))
     }
 
+    /// Returns each problem with its position, without the text of the document.
+    pub fn located(&self) -> Vec<LocatedProblem> {
+        let one = |problem: &Problem| {
+            let (line, column) = self.position(problem).unzip();
+            LocatedProblem {
+                file: self.origin.clone(),
+                line,
+                column,
+                check: problem.check.to_owned(),
+                message: problem.message.clone(),
+                help: problem.help.clone(),
+            }
+        };
+        self.list.iter().map(one).collect()
+    }
+
     /// Returns one renderable diagnostic per problem.
     pub fn diagnostics(&self) -> Vec<ProblemDiagnostic> {
         self.list
@@ -69,6 +86,23 @@ impl std::fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
+
+/// One problem as data, for JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocatedProblem {
+    /// Where the document came from.
+    pub file: String,
+    /// Line, from 1; nothing where the document as a whole is meant.
+    pub line: Option<usize>,
+    /// Column in characters, from 1.
+    pub column: Option<usize>,
+    /// Stable name of the check that found it.
+    pub check: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do next.
+    pub help: String,
+}
 
 /// One problem with its source, ready for a renderer.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ mod size;
 pub mod verdict;
 
 pub use cause::Cause;
-pub use diagnostic::{Problem, Problems};
+pub use diagnostic::{LocatedProblem, Problem, Problems};
 pub use event::{Purpose, RunEvent, StampedEvent};
 pub use fault::{Fault, chain};
 pub use name::{ActionName, BoardId, ConsoleName, DeviceName, NameError, PlaceName, RunId};

@@ -11,7 +11,7 @@ use super::{
 use crate::power::{Confirmation, PlaceSense};
 use crate::protocol::{CheckReport, PowerState};
 use crate::recovery::Rung;
-use crate::{DeviceName, Fault, PlaceName, RunId, Verdict};
+use crate::{DeviceName, Fault, LocatedProblem, PlaceName, RunId, Verdict};
 
 /// The answer to a command that was carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -197,4 +197,7 @@ pub struct Refusal {
     /// What to do next, preferably a command to paste.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// The problems of the documents that are wrong, such as a plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<LocatedProblem>,
 }

@@ -16,7 +16,7 @@ use crate::power::{Confirmation, PlaceSense};
 use crate::protocol::{CheckReport, PowerState};
 use crate::recovery::{RecoveryStep, Rung};
 use crate::rig_file::WireProtocol;
-use crate::{Cause, Fault, PlaceName, RunEvent, Verdict};
+use crate::{Cause, Fault, LocatedProblem, PlaceName, RunEvent, Verdict};
 
 fn place() -> PlaceName {
     "bench-1".parse().unwrap()
@@ -297,6 +297,14 @@ fn said() -> Vec<WorkerLine> {
         fault: Fault::Lab,
         message: "in use".to_owned(),
         help: Some("wait".to_owned()),
+        problems: vec![LocatedProblem {
+            file: "plan.toml".to_owned(),
+            line: Some(1),
+            column: None,
+            check: "plan::unknown-key".to_owned(),
+            message: "unknown key".to_owned(),
+            help: "remove it".to_owned(),
+        }],
     }));
     said
 }
