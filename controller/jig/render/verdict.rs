@@ -50,7 +50,7 @@ pub(crate) fn verdict_text(record: &RunRecord, paint: Paint) -> String {
         let _ = writeln!(text, "  remark: {}", clipped(remark));
     }
     for note in verdict.notes.iter().take(MAX_EVIDENCE) {
-        let _ = writeln!(text, "  note: {}", clipped(note));
+        let _ = writeln!(text, "  note: {}", clipped(&note.to_string()));
     }
     if verdict.kind == VerdictKind::Pass {
         return text;
@@ -213,7 +213,8 @@ mod tests {
     #[test]
     fn what_the_rig_had_to_do_is_noted() {
         let mut verdict = Verdict::of(Cause::ExpectationsMet, "met");
-        verdict.notes.push("the probe answered at the 2nd attach\x1b".to_owned());
+        let note = "the probe answered at the 2nd attach\x1b".to_owned();
+        verdict.notes.push(jig_model::Note::Text(note));
         let note = "\n  note: the probe answered at the 2nd attach\\x1b\n";
         assert!(shown(verdict).ends_with(note));
     }

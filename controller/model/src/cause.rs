@@ -7,7 +7,45 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Fault, VerdictKind};
+use crate::Fault;
+
+/// Names the five verdicts, and the end of a run that was called off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictKind {
+    /// Proven good.
+    Pass,
+    /// The target failed.
+    Fail,
+    /// The target passed in some attempts and failed in others.
+    Flaky,
+    /// The rig failed; this says nothing about the target.
+    EnvError,
+    /// Evidence is missing; neither good nor bad is proven.
+    Inconclusive,
+    /// The run was called off.
+    Cancelled,
+}
+
+impl VerdictKind {
+    /// Returns the stable text form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Flaky => "flaky",
+            Self::EnvError => "env_error",
+            Self::Inconclusive => "inconclusive",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl std::fmt::Display for VerdictKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
 
 macro_rules! causes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal => $verdict:ident, $fault:ident;)+) => {

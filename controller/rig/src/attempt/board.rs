@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jig_model::event::BoardEvent;
 use jig_model::protocol::{BoardSink, BoxFuture, PowerState, Transport};
-use jig_model::{Cause, ConsoleName, RunEvent};
+use jig_model::{Cause, ConsoleName, Note, RunEvent};
 use tokio::sync::watch;
 
 use super::facts::{Boot, Facts, Observed};
@@ -44,18 +44,6 @@ pub(super) struct Progress {
     pub(super) reporting: bool,
     /// Whether what came last in this boot is garbage, and no text has followed.
     pub(super) garbled: bool,
-}
-
-/// Writes an ordinal number.
-fn nth(number: u32) -> String {
-    let ending = match (number % 10, number % 100) {
-        (_, 11..=13) => "th",
-        (1, _) => "st",
-        (2, _) => "nd",
-        (3, _) => "rd",
-        _ => "th",
-    };
-    format!("{number}{ending}")
 }
 
 /// Takes reports; everybody may ask what is known and wait for a change.
@@ -174,7 +162,7 @@ impl BoardSink for Board {
         }
         match event {
             BoardEvent::Injected { fault, detail } => {
-                self.report(Observed::Note(format!("injected {fault}: {detail}")));
+                self.report(Observed::Note(Note::Injected { fault, detail }));
             }
             BoardEvent::Power { state } => {
                 self.report(Observed::Power(state));
@@ -187,8 +175,7 @@ impl BoardSink for Board {
                 self.report(Observed::Stood { time: Duration::from_millis(ms), stopped });
             }
             BoardEvent::Attached { attempts, method, .. } => {
-                let note = format!("the probe answered at the {} attach ({method})", nth(attempts));
-                self.report(Observed::Note(note));
+                self.report(Observed::Note(Note::AttachedLate { attempts, method }));
             }
             BoardEvent::Forwarded { port, address } => {
                 self.report(Observed::Forwarded { port, address });

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jig_model::ConsoleName;
 use jig_model::plan::PowerOp;
 use jig_model::protocol::PowerState;
+use jig_model::{ConsoleName, Note};
 
 use crate::judge::{Incident, IncidentKind, Standstill};
 
@@ -38,7 +38,7 @@ pub(super) enum Observed {
     /// SHA-256 of what the board was found to hold of its image.
     ReadBack(Option<String>),
     /// The rig had to do something beside.
-    Note(String),
+    Note(Note),
     /// The board could not run for a while, though it had power.
     Stood { time: Duration, stopped: bool },
     /// Jig itself stood still for a while.
@@ -62,7 +62,7 @@ pub(super) struct Facts {
     /// SHA-256 of what the board was found to hold of the image that was put on it last.
     pub(super) read_back: Option<String>,
     /// What the rig had to do beside.
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Note>,
     /// A behaviour was started again, and no boot has begun since.
     restarted: bool,
     /// What boots up to this one still show belongs to a try that is over.

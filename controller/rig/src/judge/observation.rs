@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jig_model::result::TestReport;
-use jig_model::{Cause, Evidence};
+use jig_model::{Cause, Evidence, Note};
 
 use crate::workflow::ActionFailure;
 
@@ -145,7 +145,7 @@ pub struct Observation {
     /// The time that stood still.
     pub standstill: Standstill,
     /// What the rig had to do beside; decides nothing.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// Time that passed for everybody but the board. A target's clock runs on meanwhile, so its

@@ -100,6 +100,8 @@ fn first_bad_case(tests: &TestReport) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use jig_model::Note;
+
     use jig_model::result::TestCase;
 
     use super::*;
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn notes_of_every_attempt_are_kept_and_bounded() {
         let mut noted = verdict(VerdictKind::Pass);
-        noted.notes.push("attached twice".to_owned());
+        noted.notes.push(Note::Text("attached twice".to_owned()));
         let attempts = [verdict(VerdictKind::Fail), noted.clone(), noted.clone()];
         assert_eq!(combine(&attempts).notes, ["attached twice", "attached twice"]);
         assert_eq!(combine(&vec![noted; 100]).notes.len(), MAX_NOTES);

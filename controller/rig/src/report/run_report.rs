@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use jig_model::result::CaseStatus;
-use jig_model::{Cause, Verdict, VerdictKind, exit};
+use jig_model::{Cause, Note, Verdict, VerdictKind, exit};
 
 use super::text::{MAX_NAME, MAX_TEXT, cut, lines, one_line, tail};
 use crate::store::RunRecord;
@@ -98,8 +98,11 @@ fn clip(verdict: Verdict) -> Verdict {
         case.name = one_line(&cut(&case.name, MAX_NAME));
         case.message = case.message.take().map(|text| lines(&cut(&text, MAX_TEXT)));
     }
-    for remark in verdict.tests.remarks.iter_mut().chain(&mut verdict.notes) {
+    for remark in &mut verdict.tests.remarks {
         *remark = one_line(&cut(remark, MAX_NAME));
+    }
+    for note in &mut verdict.notes {
+        *note = Note::Text(one_line(&cut(&note.to_string(), MAX_NAME)));
     }
     verdict
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jig_model::protocol::ProcessLedger;
-use jig_model::{RunEvent, Verdict};
+use jig_model::{Note, RunEvent, Verdict};
 
 use super::environment::Observer;
 use crate::attempt::EventSink;
@@ -56,7 +56,7 @@ pub(super) struct RunEvents {
     /// The first event of the attempt that could not be written.
     failed: Mutex<Option<StoreError>>,
     /// What the fault injector did, a line each.
-    injected: Mutex<Vec<String>>,
+    injected: Mutex<Vec<Note>>,
     /// What the events amount to for the health of the place.
     tally: Mutex<Tally>,
 }
@@ -126,7 +126,8 @@ impl RunEvents {
             RunEvent::Injected { fault, detail } => {
                 let mut injected = self.injected.lock().unwrap_or_else(PoisonError::into_inner);
                 if injected.len() < MAX_INJECTED {
-                    injected.push(format!("injected {fault}: {detail}"));
+                    let (fault, detail) = (fault.clone(), detail.clone());
+                    injected.push(Note::Injected { fault, detail });
                 }
             }
             _ => {}

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::protocol::{CheckReport, HealthCheck};
-use jig_model::{Cause, PlaceName, RunEvent, Verdict, chain};
+use jig_model::{Cause, Note, PlaceName, RunEvent, Verdict, chain};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -109,7 +109,7 @@ async fn failed(checks: &mut [Box<dyn HealthCheck>]) -> Vec<Failed> {
 #[derive(Default)]
 pub(super) struct Ready {
     /// What the run's verdict has to tell of the look.
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Note>,
     /// What the run amounts to, if it cannot be begun.
     pub(super) unfit: Option<Verdict>,
     /// Whether a known-good image has passed.
@@ -135,8 +135,11 @@ impl Preflight {
         if !reports.is_empty() {
             dut.recorder.note(dut.place(), &HealthEvent::Checked(reports));
         }
-        let notes =
-            findings.should.iter().map(|one| format!("before the test: {}", one.words())).collect();
+        let notes = findings.should.iter().map(|one| {
+            let CheckReport { check, detail, .. } = one.report.clone();
+            Note::BeforeTest { check, detail }
+        });
+        let notes = notes.collect();
         let ready = Ready { notes, ..Ready::default() };
         let missing = findings.must.first().map(|one| (one.cause, one.words()));
         match missing {
@@ -172,8 +175,7 @@ async fn prepare(dut: &mut Dut<'_>, cause: Cause, words: String, mut ready: Read
     ready.vouched = outcome.vouched;
     match outcome.recovered_by {
         Some(step) => {
-            let note = format!("the rig was recovered by {step} before the test: {words}");
-            ready.notes.push(note);
+            ready.notes.push(Note::RecoveredBeforeTest { step, found: words });
         }
         None if outcome.cancelled => {
             let words = "somebody asked to stop while the rig was recovered";
@@ -181,7 +183,7 @@ async fn prepare(dut: &mut Dut<'_>, cause: Cause, words: String, mut ready: Read
         }
         None => {
             let mut unfit = unfit(cause, &words);
-            unfit.notes.push(format!("the rig was not recovered: {}", outcome.detail));
+            unfit.notes.push(Note::NotRecovered { detail: outcome.detail });
             ready.unfit = Some(unfit);
         }
     }

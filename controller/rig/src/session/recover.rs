@@ -7,7 +7,7 @@ use std::time::Duration;
 use jig_model::profile::BoardProfile;
 use jig_model::recovery::{RecoveryStep, Rung};
 use jig_model::rig_file::{Canary, Place};
-use jig_model::{Cause, Verdict};
+use jig_model::{Cause, Note, Verdict};
 use tracing::Instrument as _;
 
 use super::dut::Dut;
@@ -113,7 +113,7 @@ async fn recover_place(
         if extent == Extent::Ask {
             return Verdict::of(Cause::RigUnhealthy, format!("does not work: {}", proof.detail));
         }
-        found = Some(format!("before: {}", proof.detail));
+        found = Some(Note::BeforeRecovery { found: proof.detail });
     }
     let outcome = dut.run_ladder(Cause::RigUnhealthy, rungs, timeout).await;
     let verdict = match outcome.recovered_by {

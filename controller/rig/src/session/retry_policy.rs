@@ -19,11 +19,10 @@
 //! transport makes an attempt the rig's, until it comes again on a rig that a known-good image has
 //! vouched for: a transport does not go bad in the same test twice.
 
-use jig_model::{Cause, Verdict, VerdictKind};
+use jig_model::{Cause, Note, Verdict, VerdictKind};
 
 use super::known_good::Control;
 use super::run_ladder::LadderOutcome;
-use super::step_outcome::known_good_passed;
 
 /// What is suspected before a verdict is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +143,7 @@ pub(super) struct RetryPolicy {
     /// The attempt of this turn in which something was not seen.
     first: Option<Verdict>,
     /// What was recovered in this turn.
-    recovers: Vec<String>,
+    recovers: Vec<Note>,
 }
 
 impl RetryPolicy {
@@ -179,8 +178,7 @@ impl RetryPolicy {
     pub(super) fn attempted(&mut self, verdict: Verdict, believed: Option<Verdict>) -> Step {
         let verdict = match believed {
             Some(believed) if std::mem::replace(&mut self.garbled, true) && self.vouched => {
-                let note = "garbage came again after the rig was recovered: the target prints it";
-                noted(believed, note)
+                noted(believed, Note::GarbageAgain)
             }
             Some(_) | None => verdict,
         };
@@ -207,7 +205,8 @@ impl RetryPolicy {
         match control {
             Control::Cancelled => self.done(undecided(verdict)),
             Control::Failed(failure) if contradicts => {
-                self.missed(noted(verdict, format!("{failure}; it contradicts itself")))
+                let failure = failure.to_string();
+                self.missed(noted(verdict, Note::KnownGoodContradicts { failure }))
             }
             Control::Failed(failure) => {
                 (self.unmasked, self.vouched) = (true, false);
@@ -215,7 +214,7 @@ impl RetryPolicy {
             }
             Control::Passed(image) => {
                 self.vouch();
-                self.missed(noted(verdict, known_good_passed(&image)))
+                self.missed(noted(verdict, Note::KnownGoodPassed { image }))
             }
             Control::None => self.missed(verdict),
         }
@@ -227,7 +226,7 @@ impl RetryPolicy {
         match outcome.recovered_by {
             Some(step) => {
                 let after = verdict.cause;
-                self.recovers.push(format!("the rig was recovered by {step} after {after}"));
+                self.recovers.push(Note::Recovered { step, after });
                 Step { verdict, next: Next::Again }
             }
             None if outcome.cancelled => {
@@ -235,7 +234,8 @@ impl RetryPolicy {
                 self.done(Verdict::of(Cause::Cancelled, words))
             }
             None => {
-                self.done(noted(verdict, format!("the rig was not recovered: {}", outcome.detail)))
+                let detail = outcome.detail.clone();
+                self.done(noted(verdict, Note::NotRecovered { detail }))
             }
         }
     }
@@ -259,7 +259,7 @@ impl RetryPolicy {
             let (mut told, other) = if weaker { (first, verdict) } else { (verdict, first) };
             told.notes.extend(other.notes);
             told.notes.dedup();
-            return self.done(noted(told, "made again, and missing again"));
+            return self.done(noted(told, Note::MissingAgain));
         }
         if !self.looks_again || std::mem::replace(&mut self.asked, true) {
             return self.done(verdict);
@@ -283,16 +283,15 @@ impl RetryPolicy {
     }
 }
 
-fn noted(mut verdict: Verdict, note: impl Into<String>) -> Verdict {
-    verdict.notes.push(note.into());
+fn noted(mut verdict: Verdict, note: Note) -> Verdict {
+    verdict.notes.push(note);
     verdict
 }
 
 /// Says what an attempt that lacked something and one that passed amount to.
 fn together(first: Verdict, mut passed: Verdict) -> Verdict {
     if first.cause == Cause::IdentityMissing {
-        let note = "made again, because nothing showed which image had run";
-        passed.notes.insert(0, note.to_owned());
+        passed.notes.insert(0, Note::NotIdentified);
         return passed;
     }
     let Verdict { cause, summary, evidence, tests, notes, .. } = first;
@@ -314,7 +313,7 @@ fn the_rigs(shown: Verdict, words: String) -> Verdict {
 }
 
 fn instead(shown: Verdict, cause: Cause, words: impl Into<String>) -> Verdict {
-    let seen = format!("the test had shown: {}: {}", shown.cause, shown.summary);
+    let seen = Note::Shown { cause: shown.cause, summary: shown.summary.clone() };
     let Verdict { evidence, notes, .. } = noted(shown, seen);
     Verdict { evidence, notes, ..Verdict::of(cause, words) }
 }
@@ -472,7 +471,7 @@ mod tests {
     fn whoever_stops_is_told_what_was_seen() {
         let stopped = amounts_to(2, &[Test(Cause::Hang), Says(Control::Cancelled)]);
         assert_eq!(
-            (stopped.cause, stopped.notes[0].as_str()),
+            (stopped.cause, stopped.notes[0].to_string().as_str()),
             (Cause::Cancelled, "the test had shown: hang: shown")
         );
         let recovered = amounts_to(2, &[Test(Cause::ProbeLost), RECOVERED, Test(Cause::Passed)]);

@@ -9,7 +9,7 @@ use jig_model::image::Image;
 use jig_model::plan::{ActionKind, Plan};
 use jig_model::profile::{BoardProfile, DeployMethod};
 use jig_model::rig_file::{Canary, MissingPart, Needed, Place};
-use jig_model::{Cause, ConsoleName, Fault, Purpose, RunEvent, Verdict, VerdictKind};
+use jig_model::{Cause, ConsoleName, Fault, Note, Purpose, RunEvent, Verdict, VerdictKind};
 use tracing::Instrument as _;
 
 use super::dut::{Attempted, Dut, Images, Trial};
@@ -151,7 +151,7 @@ impl RunDriver<'_> {
         &mut self,
         look: Preflight,
         repeat: u32,
-    ) -> Result<(Verdict, Vec<String>), StoreError> {
+    ) -> Result<(Verdict, Vec<Note>), StoreError> {
         let Ready { notes, unfit, vouched } = look.end(&mut self.dut).await;
         if vouched {
             self.retries.vouch();
@@ -237,7 +237,7 @@ impl RunDriver<'_> {
 
     /// Puts the run's own image back on a board that keeps what was put on it last; says what
     /// became of it if the known-good image had taken its place.
-    async fn put_back(&mut self) -> Result<Option<String>, StoreError> {
+    async fn put_back(&mut self) -> Result<Option<Note>, StoreError> {
         let deploy = self.dut.spec.profile.deploy_at(&self.dut.spec.place);
         let keeps = deploy.is_some_and(|deploy| match deploy.method() {
             DeployMethod::Probe | DeployMethod::Command => true,
@@ -250,11 +250,8 @@ impl RunDriver<'_> {
         let trial = Trial { purpose, plan: &plan, images, again: false };
         let made = self.dut.attempt(trial).await?.verdict;
         Ok(Some(match made.kind {
-            VerdictKind::Pass => "the test's own image was put back on the board".to_owned(),
-            _ => format!(
-                "the known-good image is still on the board: {}: {}",
-                made.cause, made.summary
-            ),
+            VerdictKind::Pass => Note::PutBack,
+            _ => Note::NotPutBack { cause: made.cause, summary: made.summary },
         }))
     }
 }

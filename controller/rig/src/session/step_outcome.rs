@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jig_model::protocol::{CheckReport, DriverError};
 use jig_model::recovery::RecoveryStep;
-use jig_model::{Cause, PlaceName};
+use jig_model::{Cause, Note, PlaceName};
 
 use super::environment::{ClaimError, HubError};
 use crate::attempt::AttemptError;
@@ -44,7 +44,7 @@ impl fmt::Display for StepDone {
             Self::AttachedUnderReset => {
                 f.write_str("the probe attached while the chip was held in reset")
             }
-            Self::Reflashed(image) => f.write_str(&known_good_passed(image)),
+            Self::Reflashed(image) => Note::KnownGoodPassed { image: image.clone() }.fmt(f),
             Self::PowerCycled(None) => f.write_str("the board's power was cycled"),
             Self::PowerCycled(Some(off)) => {
                 write!(f, "the board's power was cycled, off for {off:?}")
@@ -55,11 +55,6 @@ impl fmt::Display for StepDone {
             Self::OutOfService => write!(f, "the place is out of service: {NOTHING_HELPED}"),
         }
     }
-}
-
-/// Says that the known-good image of this name has passed.
-pub(super) fn known_good_passed(image: &str) -> String {
-    format!("the known-good image {image} passed on this place right after")
 }
 
 /// How a known-good image failed.

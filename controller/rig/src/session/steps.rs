@@ -6,7 +6,7 @@ use std::time::Duration;
 use jig_model::protocol::{BoxFuture, CheckReport, DriverError, Power};
 use jig_model::recovery::{RecoveryEvent, RecoveryStep, Rung};
 use jig_model::rig_file::Place;
-use jig_model::{Cause, RunEvent, chain};
+use jig_model::{Cause, Note, RunEvent, chain};
 use tokio::time::{Instant, sleep};
 
 use super::dut::Dut;
@@ -14,7 +14,7 @@ use super::environment::{DutSpec, LabServices};
 use super::known_good::Control;
 use super::ladder::{ENUMERATION, Means, ladder};
 use super::run_ladder::{LadderOutcome, Proof, StepActions, ladder_timeout, run_ladder};
-use super::step_outcome::{NOTHING_HELPED, StepDone, StepError, known_good_passed};
+use super::step_outcome::{NOTHING_HELPED, StepDone, StepError};
 use crate::attempt::EventSink as _;
 use crate::health::{HealthEvent, examine};
 use crate::store::StoreError;
@@ -274,7 +274,7 @@ impl Steps<'_, '_> {
         match self.control().await? {
             Control::Passed(image) => {
                 self.dut.doubt(None);
-                proofs.push(known_good_passed(&image));
+                proofs.push(Note::KnownGoodPassed { image }.to_string());
             }
             Control::Failed(failure) => {
                 self.dut.doubt(Some(1));

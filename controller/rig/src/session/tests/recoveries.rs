@@ -356,11 +356,15 @@ async fn a_step_without_proof_is_no_recovery() {
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::EmulatorKilled);
     let told = "not recovered: it was given time; board-answers";
-    assert!(verdict.notes[0].contains(told), "{:?}", verdict.notes);
+    assert!(verdict.notes[0].to_string().contains(told), "{:?}", verdict.notes);
     // Nothing is asked, nothing answers: that proves nothing either.
     let record = Case::of(vec![lost(), silent(), silent()]).made().await;
     let verdict = record.verdict.unwrap();
-    assert!(verdict.notes[0].contains("nothing at this place can prove"), "{:?}", verdict.notes);
+    assert!(
+        verdict.notes[0].to_string().contains("nothing at this place can prove"),
+        "{:?}",
+        verdict.notes
+    );
 }
 
 #[tokio::test]
@@ -372,7 +376,7 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     assert_eq!(attempts(&record), [shown(true), canary, shown(false), canary]);
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::NoOutput);
-    assert!(verdict.notes[0].contains("known-good"), "{:?}", verdict.notes);
+    assert!(verdict.notes[0].to_string().contains("known-good"), "{:?}", verdict.notes);
 
     // The test is silent, and so is what is known to talk: the rig is recovered.
     let binds = vec![silent(), red(), Says(true), green(), green()];
@@ -381,14 +385,14 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     assert_eq!(verdict.cause, Cause::Passed, "{}", verdict.summary);
     let first = &record.attempts[0].verdict;
     assert_eq!((first.cause, record.attempts[0].replaced), (Cause::RigUnhealthy, true));
-    assert!(first.notes[0].contains("no_output"), "{:?}", first.notes);
+    assert!(first.notes[0].to_string().contains("no_output"), "{:?}", first.notes);
 
     // An image that fails, passes and fails again tells nothing: what the test showed stands.
     let binds = vec![silent(), red(), Says(true), green(), silent(), red(), silent()];
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::NoOutput, "{}", verdict.summary);
-    assert!(verdict.notes[0].contains("contradicts itself"), "{:?}", verdict.notes);
+    assert!(verdict.notes[0].to_string().contains("contradicts itself"), "{:?}", verdict.notes);
 
     // A recovery that the known-good image does not confirm is none.
     let binds = vec![lost(), Says(true), red(), Says(true), red()];
@@ -415,7 +419,7 @@ async fn garbage_is_the_transports_unless_it_comes_again_on_a_good_one() {
     let record = Case { known_good: true, ..Case::of(again) }.made().await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::NoResults, "{}", verdict.summary);
-    assert!(verdict.notes.iter().any(|note| note.contains("the target prints it")));
+    assert!(verdict.notes.iter().any(|note| note.to_string().contains("the target prints it")));
 }
 
 /// A report that lacks its last line, of a target that ends by itself.
@@ -449,7 +453,10 @@ async fn a_run_that_was_made_to_fail_says_so_however_it_ends() {
     let struck = Plays(vec![Beat::Event(injected), Beat::End(killed)]);
     let record = Case::of(vec![struck, Says(true), green()]).made().await;
     let verdict = record.verdict.unwrap();
-    assert_eq!((verdict.cause, verdict.notes[0].as_str()), (Cause::Passed, "injected x@0s: done"));
+    assert_eq!(
+        (verdict.cause, verdict.notes[0].to_string().as_str()),
+        (Cause::Passed, "injected x@0s: done")
+    );
 }
 
 #[tokio::test]
@@ -458,7 +465,11 @@ async fn who_asks_to_stop_before_the_rig_is_cleared_leaves_nobody_blamed() {
     let record = Case { known_good: true, ..Case::of(vec![silent(), stopped]) }.made().await;
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.kind, verdict.cause), (VerdictKind::Cancelled, Cause::Cancelled));
-    assert!(verdict.notes[0].starts_with("the test had shown: no_output"), "{:?}", verdict.notes);
+    assert!(
+        verdict.notes[0].to_string().starts_with("the test had shown: no_output"),
+        "{:?}",
+        verdict.notes
+    );
 }
 
 #[tokio::test]
@@ -477,7 +488,7 @@ async fn a_board_that_nothing_repairs_is_replaced_by_its_equal() {
     assert_eq!(record.place.unwrap().as_str(), "other");
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::Passed, "{}: {:?}", verdict.summary, verdict.notes);
-    assert!(verdict.notes[0].contains("fail-over"), "{:?}", verdict.notes);
+    assert!(verdict.notes[0].to_string().contains("fail-over"), "{:?}", verdict.notes);
     // The place that was left is not well, though its state is known.
     assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Unhealthy);
 
