@@ -38,9 +38,18 @@ struct Inner {
     lines: Mutex<Lines>,
 }
 
+/// The modem line of its adapter that resets it.
+#[derive(Default, Clone, Copy)]
+pub(crate) enum ResetBy {
+    #[default]
+    Rts,
+    Dtr,
+}
+
 /// The modem lines of its adapter.
 #[derive(Default)]
 struct Lines {
+    by: ResetBy,
     rts: bool,
     dtr: bool,
 }
@@ -48,7 +57,10 @@ struct Lines {
 impl Lines {
     /// The usual circuit: both together do nothing.
     fn resets(&self) -> bool {
-        self.rts && !self.dtr
+        match self.by {
+            ResetBy::Rts => self.rts && !self.dtr,
+            ResetBy::Dtr => self.dtr && !self.rts,
+        }
     }
 }
 
@@ -99,9 +111,10 @@ impl Board {
         });
     }
 
-    /// Puts its console behind a server that speaks RFC 2217, whose RTS resets the board while
-    /// DTR is released; returns the server's address.
-    pub(crate) fn on_rfc2217(&self) -> String {
+    /// Puts its console behind a server that speaks RFC 2217, of which one line resets the board
+    /// while the other is released; returns the server's address.
+    pub(crate) fn on_rfc2217(&self, by: ResetBy) -> String {
+        lock(&self.0.lines).by = by;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let at = self.clone();

@@ -68,7 +68,7 @@ impl CaptureService {
 
     /// Waits until the last that was told of a place is this state.
     #[track_caller]
-    fn state(&self, place: &str, state: &str) {
+    pub(crate) fn state(&self, place: &str, state: &str) {
         until(&format!("{place} {state}"), || {
             let told = self.told();
             let last = told.iter().rev().find(|told| told["place"] == place)?;

@@ -7,9 +7,11 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::board::{Board, KIND, device, outlets};
+use crate::board::{Board, KIND, ResetBy, device, outlets};
+use crate::capture_service::CaptureService;
 use crate::fixtures::set_in_profile;
 use crate::manifest::{elf, entries};
+use crate::power_lab::{Simulator, Web, free_address, until_listens};
 use crate::workshop::{Ran, Slot, Started, Workshop, until};
 
 /// Writes a rig file of places of that kind, each with what is said of it.
@@ -32,6 +34,64 @@ fn console_and_outlet(workshop: &Workshop, board: &Board, number: usize) -> Stri
     )
 }
 
+/// A board at place `bare`: a console behind a socket, an outlet, and no debug probe.
+struct Bare {
+    workshop: Workshop,
+    board: Board,
+    web: Web,
+    parts: String,
+    _slot: Slot,
+}
+
+impl Bare {
+    fn new() -> Self {
+        let slot = Slot::take();
+        let workshop = Workshop::new();
+        let board = Board::new(&workshop, "one");
+        let web = outlets(&[&board]);
+        let parts = console_and_outlet(&workshop, &board, 0);
+        let bare = Self { workshop, board, web, parts, _slot: slot };
+        bare.describe(&bare.parts);
+        bare
+    }
+
+    /// Writes the rig file with other parts.
+    fn describe(&self, parts: &str) {
+        rig(&self.workshop, &device(&self.web), &[("bare", parts)]);
+    }
+
+    /// Returns the parts without the outlet that is its power.
+    fn console(&self) -> &str {
+        &self.parts[self.parts.find("[[place.console]]").unwrap()..]
+    }
+
+    /// Writes a program `switch STATE...` that sets the outlet to one state after the other.
+    fn switch(&self) -> String {
+        let port = self.web.url().rsplit_once(':').unwrap().1.to_owned();
+        let program = format!(
+            "#!/bin/bash\nset -e\nfor state in \"$@\"; do exec 3<>/dev/tcp/127.0.0.1/{port}\n\
+             printf 'GET /set/0/%s HTTP/1.1\\r\\n\\r\\n' \"$state\" >&3\n\
+             read -r <&3\ndone\n"
+        );
+        let path = self.workshop.write("switch", program);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    }
+
+    /// Runs while other firmware is running; the log has only what the board prints after its
+    /// boot.
+    #[track_caller]
+    fn boots_instead_of(&self, other: &str) {
+        self.board.flash(&elf(KIND, other));
+        self.board.on();
+        self.board.flash(&elf(KIND, "unity-pass"));
+        let ran = self.workshop.run(["run", "-b", "bare"]);
+        ran.says(0, &[]);
+        let log = log(&self.workshop).unwrap();
+        assert!(log.starts_with("jig-fixture unity-pass"), "{log}: {ran}");
+    }
+}
+
 fn verdict(ran: &Ran) -> Value {
     ran.json().unwrap_or_else(|why| panic!("{why}"))["verdict"].clone()
 }
@@ -44,12 +104,7 @@ fn log(workshop: &Workshop) -> Option<String> {
 
 #[test]
 fn a_console_and_an_outlet_are_enough_for_a_verdict() {
-    let _slot = Slot::take();
-    let workshop = Workshop::new();
-    let board = Board::new(&workshop, "one");
-    let web = outlets(&[&board]);
-    let place = console_and_outlet(&workshop, &board, 0);
-    rig(&workshop, &device(&web), &[("bare", &place)]);
+    let Bare { workshop, board, .. } = &Bare::new();
     for fixture in ["unity-pass", "unity-fail", "fault-banner", "silent"] {
         let wanted = entries();
         let wanted = wanted.iter().find(|e| e.board == KIND && e.fixture == fixture).unwrap();
@@ -65,7 +120,7 @@ fn a_console_and_an_outlet_are_enough_for_a_verdict() {
             "{fixture}: {ran}"
         );
         if fixture != "silent" {
-            let log = log(&workshop).unwrap();
+            let log = log(workshop).unwrap();
             assert!(log.starts_with("jig-fixture "), "{fixture}: {log}");
         }
     }
@@ -73,12 +128,7 @@ fn a_console_and_an_outlet_are_enough_for_a_verdict() {
 
 #[test]
 fn an_outlet_that_switches_another_board_is_found_out_by_the_console() {
-    let _slot = Slot::take();
-    let workshop = Workshop::new();
-    let board = Board::new(&workshop, "one");
-    let web = outlets(&[&board]);
-    let place = console_and_outlet(&workshop, &board, 0);
-    rig(&workshop, &device(&web), &[("bare", &place)]);
+    let Bare { workshop, board, .. } = &Bare::new();
     // It prints for ever.
     board.flash(&elf(KIND, "boot-loop"));
     board.on();
@@ -94,17 +144,12 @@ fn an_outlet_that_switches_another_board_is_found_out_by_the_console() {
 
 #[test]
 fn a_console_that_goes_and_comes_back_costs_a_healthy_firmware_nothing() {
-    let _slot = Slot::take();
-    let workshop = Workshop::new();
-    let board = Board::new(&workshop, "one");
-    let web = outlets(&[&board]);
-    let place = console_and_outlet(&workshop, &board, 0);
-    rig(&workshop, &device(&web), &[("bare", &place)]);
+    let Bare { workshop, board, .. } = &Bare::new();
     // It says hello, and is silent for a while.
     board.flash(&elf(KIND, "slow-start"));
     let mut command = workshop.jig(["--json", "run", "-b", "bare", "--timeout", "20s"]);
     let run = Started::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-    until("a first line", || log(&workshop)?.starts_with("jig-fixture").then_some(()));
+    until("a first line", || log(workshop)?.starts_with("jig-fixture").then_some(()));
     board.replug();
     let ran = run.finish();
     ran.says(0, &[]);
@@ -137,11 +182,8 @@ fn a_run_goes_on_at_the_equal_place() {
 
 #[test]
 fn a_program_flashes_a_board_that_has_no_probe() {
-    let _slot = Slot::take();
-    let workshop = Workshop::new();
-    let board = Board::new(&workshop, "one");
-    let web = outlets(&[&board]);
-    let place = console_and_outlet(&workshop, &board, 0);
+    let bare = Bare::new();
+    let Bare { workshop, board, parts: place, .. } = &bare;
     let program = workshop.write("flash", "#!/bin/sh\necho \"$1\" > \"$2\" || exit 3\n");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let flash = workshop.path("one.flash");
@@ -149,17 +191,17 @@ fn a_program_flashes_a_board_that_has_no_probe() {
         let program = program.display();
         format!("flasher = {{ command = [\"{program}\", \"{{image}}\", \"{to}\"] }}\n{place}")
     };
-    rig(&workshop, &device(&web), &[("bare", &flasher(flash.to_str().unwrap()))]);
+    bare.describe(&flasher(flash.to_str().unwrap()));
     board.flash(&elf(KIND, "unity-fail"));
     let image = elf(KIND, "unity-pass");
     workshop.run(["run", "-b", "bare", &image]).says(0, &[]);
     assert!(!fs::read_to_string(&flash).unwrap().contains("unity-fail"));
     // One that fails is the rig's.
-    rig(&workshop, &device(&web), &[("bare", &flasher("/nowhere/x"))]);
+    bare.describe(&flasher("/nowhere/x"));
     let ran = workshop.run(["--json", "run", "-b", "bare", &image]);
     assert_eq!(verdict(&ran)["cause"], "deploy_failed", "{ran}");
     // Without a flasher the place says what it lacks.
-    rig(&workshop, &device(&web), &[("bare", &place)]);
+    bare.describe(place);
     let words = "place bare has no way to put an image on its board: plan run needs one";
     workshop.run(["run", "-b", "bare", &image]).says(3, &[words, "flasher = {"]);
 }
@@ -215,7 +257,7 @@ fn a_line_of_the_console_boots_a_board_whose_power_nobody_switches() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
     let board = Board::new(&workshop, "one");
-    let address = board.on_rfc2217();
+    let address = board.on_rfc2217(ResetBy::Rts);
     let console = format!("[[place.console]]\nname = \"uart0\"\nrfc2217 = \"{address}\"\n");
     let place = format!("reset = {{ console = \"uart0\", lines = \"rts\" }}\n{console}");
     rig(&workshop, "", &[("esp", &place)]);
@@ -234,6 +276,103 @@ fn a_line_of_the_console_boots_a_board_whose_power_nobody_switches() {
     let words = "place mute has neither power control nor a reset: plan run needs one";
     workshop.run(["run", "-b", "mute"]).says(3, &[words, "manual", "[place.probe]"]);
     workshop.run(["power", "-b", "mute", "off"]).says(3, &["nothing says what switches"]);
+}
+
+#[test]
+fn the_other_line_of_the_console_resets_where_the_place_says_so() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let address = board.on_rfc2217(ResetBy::Dtr);
+    let parts = format!(
+        "reset = {{ console = \"uart0\", lines = \"dtr\" }}\n\
+         [[place.console]]\nname = \"uart0\"\nrfc2217 = \"{address}\"\n"
+    );
+    rig(&workshop, "", &[("bare", &parts)]);
+    board.flash(&elf(KIND, "boot-loop"));
+    board.on();
+    board.flash(&elf(KIND, "unity-pass"));
+    workshop.run(["run", "-b", "bare"]).says(0, &[]);
+    let log = log(&workshop).unwrap();
+    assert!(log.starts_with("jig-fixture unity-pass"), "{log}");
+    board.off();
+}
+
+#[test]
+fn an_outlet_at_the_reset_pin_boots_a_board() {
+    let bare = Bare::new();
+    let reset = "reset = { device = \"pdu\", outlet = \"0\", off_time = \"1ms\" }";
+    bare.describe(&format!("{reset}\n{}", bare.console()));
+    bare.boots_instead_of("boot-loop");
+}
+
+#[test]
+fn a_program_resets_a_board() {
+    let bare = Bare::new();
+    let switch = bare.switch();
+    let reset = format!("reset = {{ command = [\"{switch}\", \"off\", \"on\"] }}");
+    bare.describe(&format!("{reset}\n{}", bare.console()));
+    // A program holds nothing in reset: what other firmware prints until then is in the log.
+    bare.boots_instead_of("silent");
+    let why = "reset the board";
+    bare.describe(&format!("reset = {{ command = [\"/bin/false\"] }}\n{}", bare.console()));
+    let ran = bare.workshop.run(["--json", "run", "-b", "bare", "--max-recoveries", "0"]);
+    ran.says(75, &[]);
+    assert_eq!(verdict(&ran)["cause"], "power_failed", "{ran}");
+    assert!(ran.out().contains(why), "{ran}");
+}
+
+#[test]
+fn pdudaemon_is_an_outlet_of_a_board_without_a_probe() {
+    let bare = Bare::new();
+    let switch = bare.switch();
+    let address = free_address();
+    let config = serde_json::json!({
+        "daemon": {
+            "hostname": address.ip().to_string(), "port": address.port(), "listener": "http",
+            "logging_level": "DEBUG",
+        },
+        "pdus": { "bench": {
+            "driver": "localcmdline", "retries": 1,
+            "cmd_on": format!("{switch} on # %s"), "cmd_off": format!("{switch} off # %s"),
+        } },
+    });
+    bare.workshop.write("pdudaemon.conf", config.to_string());
+    let folder = bare.workshop.path("");
+    let args = ["--conf", "pdudaemon.conf"];
+    let _daemon = Simulator::start("/usr/sbin/pdudaemon", &args, &folder);
+    until_listens(address);
+    let device = format!(
+        "[[power]]\nname = \"pdu\"\nmin_interval = \"0ms\"\noff_time = \"1s\"\n\
+         [power.pdudaemon]\nurl = \"http://{address}\"\nhostname = \"bench\"\n"
+    );
+    rig(&bare.workshop, &device, &[("bare", &bare.parts)]);
+    bare.boots_instead_of("boot-loop");
+}
+
+#[test]
+fn a_fault_of_the_console_is_injected_at_a_place_without_a_probe() {
+    let Bare { workshop, board, .. } = &Bare::new();
+    board.flash(&elf(KIND, "unity-pass"));
+    let run = |fault: &str, recoveries: &str| {
+        let more = ["--inject", fault, "--max-recoveries", recoveries, "--timeout", "10s"];
+        workshop.run(["--json", "run", "-b", "bare"].iter().chain(&more))
+    };
+    let ran = run("cut-console@0s", "0");
+    ran.says(75, &[]);
+    assert_eq!(verdict(&ran)["cause"], "console_lost", "{ran}");
+    assert!(ran.out().contains("injected cut-console@0s"), "{ran}");
+    run("cut-console@0s", "3").says(0, &[]);
+}
+
+#[test]
+fn a_capture_service_lends_the_console_of_a_board_without_a_probe() {
+    let bare = Bare::new();
+    let service = CaptureService::with(&bare.workshop, |_| ());
+    service.state("bare", "captured");
+    bare.boots_instead_of("boot-loop");
+    assert!(service.told().iter().any(|told| told["state"] == "lent"), "{:?}", service.told());
+    service.stop().says(0, &[]);
 }
 
 #[test]
