@@ -140,7 +140,7 @@ impl GdbServer {
         &self.endpoint
     }
 
-    /// RetryPolicy the client away, if there is one, restores the core as for one that leaves, and
+    /// Turns the client away, if there is one, restores the core as for one that leaves, and
     /// gives the debuggee back; nothing if its thread panicked. Waits for the operation that
     /// is under way.
     pub fn stop(mut self) -> Option<Box<dyn Debuggee>> {

@@ -37,7 +37,7 @@ impl DefmtTable {
     }
 }
 
-/// RetryPolicy a stream of frames into lines of text.
+/// Turns a stream of frames into lines of text.
 pub struct DefmtDecoder {
     table: DefmtTable,
     pending: Vec<u8>,

@@ -69,6 +69,11 @@ pub(super) fn quote(bytes: &[u8]) -> String {
 /// memory has a few thousand.
 const CHUNK: usize = 16 << 10;
 
+/// How long to look for an answer before sleeping. The emulator gives most within 50 us, and to
+/// sleep and be woken takes as long. The processor is not yielded meanwhile: a busy host would
+/// give it to others for milliseconds.
+const SPIN: Duration = Duration::from_micros(50);
+
 /// A socket with what has arrived and was not taken yet.
 pub(super) struct Stream {
     socket: UnixStream,
@@ -116,6 +121,7 @@ impl Stream {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
+        let spin_until = deadline.min(Instant::now() + SPIN);
         loop {
             let len = self.buffer.len();
             self.buffer.resize(len + CHUNK, 0);
@@ -126,7 +132,9 @@ impl Stream {
                 Ok(_) => return Ok(true),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if !self.ready(PollFlags::POLLIN, deadline)? {
+                    if Instant::now() < spin_until {
+                        std::hint::spin_loop();
+                    } else if !self.ready(PollFlags::POLLIN, deadline)? {
                         return Ok(false);
                     }
                 }

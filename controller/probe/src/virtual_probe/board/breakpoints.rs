@@ -47,7 +47,7 @@ impl BreakpointUnit {
         changes
     }
 
-    /// RetryPolicy the unit off.
+    /// Turns the unit off.
     pub(super) fn disable(&mut self) {
         self.enabled = false;
     }

@@ -65,6 +65,18 @@ impl MemoryMap {
         self.kind(start, len) == Some(RegionKind::Memory)
     }
 
+    /// Returns how many bytes of one memory lie from an address on, `most` at most.
+    pub(crate) fn memory_from(&self, start: u32, most: usize) -> usize {
+        let next = self.regions.partition_point(|region| region.0 <= start);
+        let region = next.checked_sub(1).and_then(|index| self.regions.get(index));
+        match region {
+            Some(&(_, last, RegionKind::Memory)) if start <= last => {
+                usize::try_from(u64::from(last - start) + 1).map_or(most, |left| left.min(most))
+            }
+            _ => 0,
+        }
+    }
+
     /// Tells whether nothing is mapped at all: then what was parsed was no map.
     pub(crate) fn is_empty(&self) -> bool {
         self.regions.is_empty()
@@ -113,6 +125,8 @@ mod tests {
         assert_eq!(map.kind(0xffff_fffc, 4), Some(RegionKind::Device));
         assert_eq!(map.kind(0xffff_fffd, 4), None);
         assert!(MemoryMap::parse("").is_empty());
+        let starts = [0, 0x3_ff00, 0x2000_4000, 0x5000_0000];
+        assert_eq!(starts.map(|start| map.memory_from(start, 0x1000)), [0x1000, 0x100, 0, 0]);
     }
 
     proptest! {

@@ -2,11 +2,38 @@
 
 use super::map::RegionKind;
 use super::system_space::Imitated;
-use super::{Board, BusError};
+use super::{Board, BusError, RunState};
 use crate::virtual_probe::bus::{Access, Bus};
 
 /// The private peripheral bus, in which some words are imitated.
 const PRIVATE: std::ops::Range<u32> = 0xe000_0000..0xe010_0000;
+
+/// Bytes that are read together while the machine stands: to move them takes less time than
+/// another trip over the channel.
+const READ_AHEAD: usize = 8 << 10;
+
+/// Memory that was read while the machine stood. It holds until a debugger writes or the core
+/// moves: no timer and no device of a machine that stands goes on either.
+#[derive(Debug, Default)]
+pub(super) struct ReadAhead {
+    start: u32,
+    bytes: Vec<u8>,
+}
+
+impl ReadAhead {
+    /// Forgets what was read.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Copies what lies at an address; false if not all of it was read.
+    fn get(&self, address: u32, out: &mut [u8]) -> bool {
+        let found = address
+            .checked_sub(self.start)
+            .and_then(|from| self.bytes.get(from as usize..)?.get(..out.len()));
+        found.map(|bytes| out.copy_from_slice(bytes)).is_some()
+    }
+}
 
 impl Bus for Board {
     fn read(&mut self, address: u32, access: Access, out: &mut [u8]) -> Result<(), BusError> {
@@ -85,6 +112,9 @@ impl Board {
             return Ok(());
         }
         let kind = self.kind(address, out.len())?;
+        if kind == RegionKind::Memory && self.state == RunState::Halted {
+            return self.read_standing(address, out);
+        }
         if kind == RegionKind::Memory && out.len() > access.bytes() {
             return self.with_qtest(|qtest| qtest.read_bytes(address, out));
         }
@@ -100,8 +130,21 @@ impl Board {
         Ok(())
     }
 
+    /// Reads memory of a machine that stands, and some that a debugger is likely to ask for next.
+    fn read_standing(&mut self, address: u32, out: &mut [u8]) -> Result<(), BusError> {
+        if !self.read_ahead.get(address, out) {
+            let len = self.map.memory_from(address, READ_AHEAD).max(out.len());
+            let mut bytes = vec![0; len];
+            self.with_qtest(|qtest| qtest.read_bytes(address, &mut bytes))?;
+            out.copy_from_slice(&bytes[..out.len()]);
+            self.read_ahead = ReadAhead { start: address, bytes };
+        }
+        Ok(())
+    }
+
     fn write_bus(&mut self, address: u32, access: Access, bytes: &[u8]) -> Result<(), BusError> {
         self.settle()?;
+        self.read_ahead.clear();
         let kind = self.kind(address, bytes.len())?;
         self.forget_peeked(address, bytes.len());
         if self.is_plain_flash(address, bytes.len()) {

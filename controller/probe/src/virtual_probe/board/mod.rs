@@ -11,6 +11,9 @@
 //! *Registers are a cache.* One read fills it when the core has stopped; writes stay in it
 //! until the core moves and then go out with the command that moves it, in one write.
 //!
+//! *Memory is read ahead* while the core stands, for the machine stands with it: a debugger
+//! compares flash by blocks of 1 KiB, and looks at two places after each call of a function.
+//!
 //! *`BKPT` is no debug event in the emulator*, it escalates to HardFault. So the entry of
 //! the HardFault handler is guarded by a breakpoint while a debugger is attached, and an
 //! exception that a `BKPT` caused is undone there. The one `BKPT` a flash algorithm returns
@@ -44,6 +47,7 @@ use super::bus::BusError;
 use super::{VirtualBoardError, VirtualStats};
 use breakpoints::BreakpointUnit;
 use map::MemoryMap;
+use memory::ReadAhead;
 use program::ProgramMemory;
 use registers::{Registers, StubNumbers};
 use system_space::DebugRegisters;
@@ -96,6 +100,7 @@ pub(crate) struct Board {
     breakpoints: BreakpointUnit,
     guards: Guards,
     peeked: Peeked,
+    read_ahead: ReadAhead,
     /// Whether the stub leaves interrupts out of steps; unknown after a launch.
     steps_masked: Option<bool>,
     program: ProgramMemory,
@@ -127,6 +132,7 @@ impl Board {
             debug: DebugRegisters::default(),
             guards: Guards::default(),
             peeked: Peeked::default(),
+            read_ahead: ReadAhead::default(),
             steps_masked: None,
             stats: VirtualStats::default(),
             past: (GdbStats::default(), QtestStats::default()),
@@ -253,7 +259,7 @@ impl Board {
         self.judge(result)
     }
 
-    /// RetryPolicy a channel's failure into a bus's; finds out what an end of the emulator was.
+    /// Turns a channel's failure into a bus's; finds out what an end of the emulator was.
     fn judge<T>(&mut self, result: Result<T, ChannelError>) -> Result<T, BusError> {
         match result {
             Ok(value) => Ok(value),

@@ -160,6 +160,7 @@ impl Board {
             self.program.overwrite(range.start as u32, &range.bytes);
         }
         self.peeked = super::Peeked::default();
+        self.read_ahead.clear();
         if self.channels.is_none() {
             // The next launch puts it there.
             return Ok(());

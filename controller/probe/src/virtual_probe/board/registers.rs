@@ -115,6 +115,7 @@ impl Board {
     /// Forgets what the registers held: the core moved. What was written is lost.
     pub(super) fn core_moved(&mut self) {
         self.registers = Registers::default();
+        self.read_ahead.clear();
     }
 
     /// Returns the general registers of a core that does not run.
@@ -148,6 +149,7 @@ impl Board {
     /// Returns packets that tell the core what was written, and forgets the registers: it is
     /// about to move.
     pub(super) fn flush(&mut self) -> Packets {
+        self.read_ahead.clear();
         let mut packets = Packets::default();
         let Registers { values, dirty, .. } = std::mem::take(&mut self.registers);
         for (index, value) in values.iter().flatten().enumerate() {
