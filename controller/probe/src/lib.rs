@@ -14,6 +14,7 @@ mod fault_status;
 mod fault_watch;
 mod flash;
 mod gdb;
+mod glasgow;
 mod listing;
 mod post_mortem;
 mod register_dump;

@@ -10,9 +10,10 @@ use probe_rs::probe::{Probe, WireProtocol};
 use probe_rs::{Error, Permissions, Session, Target};
 
 use super::core::kind_of;
+use super::leash::Leash;
 use super::open_session::{OpenSession, Pulse};
 use super::options::{AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol, ladder};
-use super::source::{Leash, Resolved};
+use super::source::Resolved;
 use super::translate;
 use crate::ProbeError;
 

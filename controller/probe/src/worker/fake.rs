@@ -23,7 +23,8 @@ use probe_rs::config::TargetSelector;
 use probe_rs::probe::{DebugProbe, DebugProbeError, Probe, ProbeCreationError, WireProtocol};
 
 use super::fake_flash::{FakeFlash, Ram};
-use super::source::{Cut, OpenProbe, Opener};
+use super::leash::Cut;
+use super::source::{OpenProbe, Opener};
 use crate::ProbeSource;
 
 /// What goes wrong, and when.

@@ -12,11 +12,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::attach::attach;
 use super::flash::{self, Cancel, Interest, Stop};
+use super::leash::Leash;
 use super::open_session::{Flow, Job, OpenSession, Pulse, Shared, serve};
 use super::options::{AttachOptions, Attached};
 use super::selector::{Address, Selector};
 use super::semihost::Semihosted;
-use super::source::{Leash, ProbeSource, Resolved};
+use super::source::{ProbeSource, Resolved};
 use crate::fault_watch::windows;
 use crate::{
     CoreSnapshot, CoreState, EraseReport, EraseScope, FlashProgress, FlashReport, FlashRequest,
@@ -89,7 +90,7 @@ impl ProbeHandle {
                 Ok(Ok(both)) => both,
                 failed => {
                     worker.lost.store(true, std::sync::atomic::Ordering::Release);
-                    worker.leash.join();
+                    worker.leash.release();
                     // Nobody listens any more if that took too long.
                     let _ = answer.send(match failed {
                         Ok(Ok(_)) => Err(ProbeError::Gone),

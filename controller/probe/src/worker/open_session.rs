@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use probe_rs::{Core, Session};
+use probe_rs::{Core, MemoryInterface as _, Session};
 
-use super::source::Leash;
+use super::leash::Leash;
 use super::translate;
 use crate::ProbeError;
 
@@ -98,7 +98,9 @@ impl OpenSession {
     /// Closes the session and leaves the core halted. Dropping a session lets the core run,
     /// so it must not be able to: its transport is cut first. Where nothing can cut it, the session
     /// is forgotten, and the probe stays taken until the process ends.
-    pub(crate) fn close_halted(self, leash: &Leash) {
+    pub(crate) fn close_halted(mut self, leash: &Leash) {
+        // A probe may have collected writes. One that is lost is closed all the same.
+        let _ = self.core().map(|mut core| core.flush());
         if !leash.cut() {
             std::mem::forget(self.session);
         }
@@ -126,7 +128,7 @@ pub(crate) fn serve(
     // A session says good-bye to its target, through a driver that may be broken.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(open_session.take())));
     shared.lost.store(true, Ordering::Release);
-    shared.leash.join();
+    shared.leash.release();
 }
 
 #[cfg(test)]

@@ -79,16 +79,6 @@ impl fmt::Display for Selector {
     }
 }
 
-/// Makes a selector for probe-rs' driver of remote probes.
-pub(crate) fn remote_by_path(path: &std::path::Path) -> DebugProbeSelector {
-    DebugProbeSelector {
-        vendor_id: REMOTE.0,
-        product_id: REMOTE.1,
-        interface: None,
-        serial_number: Some(format!("unix:{}", path.display())),
-    }
-}
-
 fn bad(text: &str, wanted: &'static str) -> ProbeError {
     ProbeError::BadOption {
         name: "the probe's selector".to_owned(),

@@ -1,13 +1,14 @@
 //! Where a probe comes from: a selector, or something in this process that makes one.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use probe_rs::config::TargetSelector;
 use probe_rs::probe::list::Lister;
 use probe_rs::probe::{DebugProbeError, DebugProbeSelector, Probe, ProbeCreationError};
 
-use super::relay::{self, OpenError};
+use super::leash::{Cut, Leash};
+use super::remote::{self, OpenError};
 use super::selector::{Address, Selector};
 use crate::ProbeError;
 use crate::listing::{self, Bus};
@@ -49,61 +50,6 @@ pub(crate) trait OpenProbe: Send {
     /// Returns what cuts off the probe opened last, if anything can.
     fn cutter(&self) -> Option<Arc<dyn Cut>> {
         None
-    }
-}
-
-/// Cuts a probe off from its target.
-pub(crate) trait Cut: fmt::Debug + Send + Sync {
-    /// Lets every call of the probe fail from now on, those under way included, without
-    /// another word to the target. Callable from any thread, and again.
-    fn cut(&self);
-
-    /// Waits for what serves the transport; called after the probe is dropped.
-    fn join(&self) {}
-}
-
-/// Holds what cuts off the probe that is open now. Shared by the worker, which opens probes,
-/// and the watchdog, which may have to end one.
-#[derive(Debug, Default)]
-pub(crate) struct Leash(Mutex<Held>);
-
-#[derive(Debug, Default)]
-struct Held {
-    cutter: Option<Arc<dyn Cut>>,
-    cut: bool,
-}
-
-impl Leash {
-    /// Takes a new probe's cutter; at once in use if the worker is given up already.
-    pub(crate) fn hold(&self, cutter: Arc<dyn Cut>) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.cut {
-            cutter.cut();
-        }
-        held.cutter = Some(cutter);
-    }
-
-    /// Cuts off the open probe and every later one. Tells whether there was one to cut.
-    pub(crate) fn cut(&self) -> bool {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.cut = true;
-        if let Some(cutter) = &held.cutter {
-            cutter.cut();
-        }
-        held.cutter.is_some()
-    }
-
-    /// Tells whether probes are cut off.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).cut
-    }
-
-    /// Waits for what served the transport of a probe that is dropped.
-    pub(crate) fn join(&self) {
-        let cutter = self.0.lock().unwrap_or_else(PoisonError::into_inner).cutter.take();
-        if let Some(cutter) = cutter {
-            cutter.join();
-        }
     }
 }
 
@@ -165,7 +111,7 @@ impl Resolved {
 }
 
 fn open_remote(address: &Address, leash: &Leash) -> Result<Probe, ProbeError> {
-    relay::open(address, leash).map_err(|error| {
+    remote::open(address, leash).map_err(|error| {
         let selector = Selector::Remote(address.clone()).to_string();
         match error {
             OpenError::Reach(error) if nobody_there(&error) => {

@@ -362,9 +362,8 @@ async fn remote_probes_that_misbehave_end_in_time_and_leave_no_thread() {
         let hung = matches!(error, ProbeError::Hung { .. });
         assert_eq!(hung, then == Then::Silence, "{error:?}");
         assert!(started.elapsed() < DEADLINE * 5, "{:?}", started.elapsed());
-        // The relay has hung up: the server sees it, and then its own thread ends.
+        // The driver has hung up: the server sees it, and then its own thread ends.
         tokio::task::spawn_blocking(|| server.served.join().unwrap()).await.unwrap();
-        threads_end("probe relay").await;
         threads_end("probe 20b7:9db").await;
     }
 }

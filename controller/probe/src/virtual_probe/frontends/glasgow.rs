@@ -4,42 +4,12 @@
 //! command may come in two packets. Access port reads are posted: each is answered by what
 //! the one before found.
 
+use crate::glasgow::{IDENTIFIER, RDBUFF, ROOT, SWD, root, swd};
 use crate::virtual_probe::adi::{DebugPort, MAX_BLOCK};
 use crate::virtual_probe::bus::{Bus, BusError};
 
-/// What the probe says it is.
-const IDENTIFIER: &[u8] = b"probe-rs,v01";
-
 /// The clock that a client's divisor divides, in Hz.
 const REFERENCE_CLOCK: u32 = 48_000_000;
-
-/// First bytes of packets.
-const ROOT: u8 = 0;
-const SWD: u8 = 1;
-
-mod root {
-    pub(super) const IDENTIFY: u8 = 0x00;
-    pub(super) const REFERENCE_CLOCK: u8 = 0x10;
-    pub(super) const DIVISOR: u8 = 0x11;
-    pub(super) const SET_DIVISOR: u8 = 0x12;
-    pub(super) const ASSERT_RESET: u8 = 0x20;
-    pub(super) const CLEAR_RESET: u8 = 0x21;
-}
-
-mod swd {
-    /// A line sequence: its length in the low bits, four bytes follow.
-    pub(super) const SEQUENCE: u8 = 0x20;
-    pub(super) const AP: u8 = 1;
-    pub(super) const READ: u8 = 1 << 1;
-    pub(super) const OFFSET: u8 = 0xc;
-    /// Answers: read done, written, fault.
-    pub(super) const DATA: u8 = 0x01;
-    pub(super) const WRITTEN: u8 = 0x11;
-    pub(super) const FAULT: u8 = 0x14;
-}
-
-/// Debug port register that repeats the last access port read.
-const RDBUFF: u8 = 0xc;
 
 /// Bytes of a transfer or sequence that carries a word.
 const WITH_WORD: usize = 5;

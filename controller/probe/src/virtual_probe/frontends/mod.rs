@@ -1,6 +1,5 @@
 //! The two frontends of a virtual probe: towards probe-rs in this process, and towards any.
 
-mod cobs;
 mod glasgow;
 mod in_process;
 mod server;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::cobs;
 use super::glasgow::Endpoints;
+use crate::glasgow::cobs;
 use crate::virtual_probe::VirtualBoardError;
 use crate::virtual_probe::adi::DebugPort;
 use crate::virtual_probe::bus::Bus;
@@ -161,7 +161,7 @@ fn attend<B: Bus>(
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 if Instant::now() < spin_until {
-                    std::thread::yield_now();
+                    std::hint::spin_loop();
                 } else if !ready(client.as_fd(), PollFlags::POLLIN, stopped)? {
                     // What it reads before the end; alone, the end would not end its waiting.
                     let _ = client.write(&NO_FRAME);

@@ -1,7 +1,7 @@
 //! Consistent overhead byte stuffing: packets without zero bytes, ended by one.
 
 /// Appends a packet and its end.
-pub(super) fn encode(packet: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn encode(packet: &[u8], out: &mut Vec<u8>) {
     // Each block begins with the distance to its end; a zero byte ends a block and goes.
     let mut code = out.len();
     out.push(0);
@@ -21,7 +21,7 @@ pub(super) fn encode(packet: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Decodes a packet without its end; nothing if it is malformed.
-pub(super) fn decode(mut packet: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn decode(mut packet: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(packet.len());
     while let Some((&distance, rest)) = packet.split_first() {
         let len = usize::from(distance).checked_sub(1)?;
