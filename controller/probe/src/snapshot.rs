@@ -52,4 +52,10 @@ impl CoreSnapshot {
             range.bytes.get(offset..offset.checked_add(len)?)
         })
     }
+
+    /// Reads a little-endian word of memory; nothing unless all of it is known.
+    pub fn word(&self, address: u32) -> Option<u32> {
+        let bytes = self.read(u64::from(address), 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    }
 }

@@ -7,9 +7,9 @@ use gimli::{
     LittleEndian, Location, Register, RegisterRule, UnwindContext, UnwindSection, Value,
 };
 
-use super::context::{Context, Memory};
+use super::context::{Context, Machine};
 use super::dead_code::Bytes;
-use super::symbols::Machine;
+use crate::CoreSnapshot;
 
 /// How many operations an expression may take; real ones take under twenty.
 const MAX_OPERATIONS: u32 = 1000;
@@ -90,13 +90,13 @@ impl UnwindTables {
         &self,
         context: &Context,
         lookup: u64,
-        memory: Memory<'_>,
+        captured: &CoreSnapshot,
     ) -> Result<Context, CfiError> {
         if let Some(entry) = find(&self.debug_entries, lookup) {
-            return self.caller_by(&self.debug_frame, entry, context, lookup, memory);
+            return self.caller_by(&self.debug_frame, entry, context, lookup, captured);
         }
         let entry = find(&self.eh_entries, lookup).ok_or(CfiError::Missing)?;
-        self.caller_by(&self.eh_frame, entry, context, lookup, memory)
+        self.caller_by(&self.eh_frame, entry, context, lookup, captured)
     }
 
     fn caller_by<S: UnwindSection<Bytes>>(
@@ -105,14 +105,14 @@ impl UnwindTables {
         entry: Entry,
         context: &Context,
         lookup: u64,
-        memory: Memory<'_>,
+        captured: &CoreSnapshot,
     ) -> Result<Context, CfiError> {
         let entry = self.read(section, entry).ok_or(CfiError::Malformed)?;
         let mut scratch = UnwindContext::new();
         let row = entry
             .unwind_info_for_address(section, &self.bases, &mut scratch, lookup)
             .map_err(|_| CfiError::Malformed)?;
-        let machine = Evaluator { context, memory, encoding: entry.cie().encoding() };
+        let machine = Evaluator { context, captured, encoding: entry.cie().encoding() };
         let cfa = match row.cfa().clone() {
             CfaRule::RegisterAndOffset { register, offset } => {
                 let base = context.get(register.0).ok_or(CfiError::Unknown(register.0))?;
@@ -132,7 +132,7 @@ impl UnwindTables {
                 Some(RegisterRule::SameValue) => context.get(number),
                 Some(RegisterRule::Offset(offset)) => {
                     let address = add(cfa, offset);
-                    match memory.word(address) {
+                    match captured.word(address) {
                         Some(word) => Some(word),
                         // Other registers may be lost; without these two there is no caller.
                         None if number == context.lr_number() => {
@@ -145,7 +145,7 @@ impl UnwindTables {
                 Some(RegisterRule::Register(other)) => context.get(other.0),
                 Some(RegisterRule::Expression(expression)) => {
                     let expression = expression.get(section).map_err(|_| CfiError::Malformed)?;
-                    memory.word(machine.evaluate(expression, Some(cfa))?)
+                    captured.word(machine.evaluate(expression, Some(cfa))?)
                 }
                 Some(RegisterRule::ValExpression(expression)) => {
                     let expression = expression.get(section).map_err(|_| CfiError::Malformed)?;
@@ -258,7 +258,7 @@ fn add(base: u32, offset: i64) -> u32 {
 
 struct Evaluator<'a> {
     context: &'a Context,
-    memory: Memory<'a>,
+    captured: &'a CoreSnapshot,
     encoding: gimli::Encoding,
 }
 
@@ -285,7 +285,7 @@ impl Evaluator<'_> {
             state = match state {
                 EvaluationResult::RequiresMemory { address, size, .. } => {
                     let address = u32::try_from(address).map_err(|_| CfiError::Malformed)?;
-                    let word = self.memory.word(address).ok_or(CfiError::Unreadable(address))?;
+                    let word = self.captured.word(address).ok_or(CfiError::Unreadable(address))?;
                     let kept = match size {
                         1 => word & 0xff,
                         2 => word & 0xffff,

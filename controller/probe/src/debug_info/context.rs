@@ -1,10 +1,18 @@
-//! Registers of one frame, and the memory they point into.
+//! Registers of one frame.
 
-use super::symbols::{Machine, Symbols};
 use crate::{CoreKind, CoreSnapshot};
 
 /// Registers are numbered as DWARF does: r0..r15 on Arm, x0..x31 on RISC-V.
 const REGISTERS: usize = 32;
+
+/// Which registers and rules an image's code follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Machine {
+    /// Thumb code of a Cortex-M.
+    Arm,
+    /// RISC-V with 32-bit registers.
+    Riscv,
+}
 
 /// The registers of one frame. Nothing where the value is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,46 +99,3 @@ const RISCV_NAMES: [&str; REGISTERS] = [
     "a5", "a6", "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4",
     "t5", "t6",
 ];
-
-/// Memory as it was captured, with the image's constants where it was not.
-#[derive(Clone, Copy)]
-pub(crate) struct Memory<'a> {
-    snapshot: &'a CoreSnapshot,
-    symbols: Option<&'a Symbols>,
-}
-
-impl<'a> Memory<'a> {
-    pub(crate) fn new(snapshot: &'a CoreSnapshot, symbols: Option<&'a Symbols>) -> Self {
-        Self { snapshot, symbols }
-    }
-
-    /// Reads a little-endian word of what was captured: never of the image.
-    pub(crate) fn word(&self, address: u32) -> Option<u32> {
-        let bytes = self.snapshot.read(u64::from(address), 4)?;
-        Some(u32::from_le_bytes(bytes.try_into().ok()?))
-    }
-
-    /// Reads half an instruction.
-    pub(crate) fn instruction(&self, address: u32) -> Option<u16> {
-        let start = u64::from(address);
-        let bytes = self
-            .snapshot
-            .read(start, 2)
-            .or_else(|| self.symbols.and_then(|symbols| symbols.constant(start, 2)))?;
-        Some(u16::from_le_bytes(bytes.try_into().ok()?))
-    }
-
-    /// Returns the first captured address at or above the given one.
-    pub(crate) fn first_above(&self, address: u32) -> Option<u32> {
-        self.snapshot
-            .memory
-            .iter()
-            .filter_map(|range| {
-                let end = range.start.checked_add(range.bytes.len() as u64)?;
-                let first = range.start.max(u64::from(address));
-                (first < end).then_some(first)
-            })
-            .min()
-            .and_then(|first| u32::try_from(first).ok())
-    }
-}

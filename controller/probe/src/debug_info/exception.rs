@@ -4,7 +4,8 @@
 //! Source: ARMv6-M, ARMv7-M and ARMv8-M Architecture Reference Manuals, "Exception entry
 //! behavior" and "Exception return behavior".
 
-use super::context::{Context, Memory};
+use super::context::Context;
+use super::memory::Memory;
 
 /// The mark at the foot of the frame that Armv8-M adds when secure code is interrupted by
 /// non-secure code; bit 0 tells about floating point.

@@ -9,6 +9,7 @@ mod cfi;
 mod context;
 mod dead_code;
 mod exception;
+mod memory;
 mod names;
 mod search;
 mod symbols;
@@ -20,6 +21,7 @@ pub(crate) mod tests;
 pub use symbols::{Symbols, SymbolsError};
 pub use unwind::{Backtrace, backtrace};
 
-pub(crate) use context::{Context, Memory};
+pub(crate) use context::Context;
 pub(crate) use exception::{exception_name, is_fault};
+pub(crate) use memory::Memory;
 pub(crate) use unwind::{Interrupted, Unwound, unwind};

@@ -2,8 +2,9 @@
 //!
 //! What is found here is likely, not certain, and the backtrace says so.
 
-use super::context::{Context, Memory};
+use super::context::Context;
 use super::exception::{ExcReturn, unstack};
+use super::memory::Memory;
 use super::symbols::Symbols;
 use crate::thumb::{self, Call, Instruction};
 

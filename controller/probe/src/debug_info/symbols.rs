@@ -8,6 +8,7 @@ use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol a
 use jig_model::post_mortem::StackFrame;
 
 use super::cfi::UnwindTables;
+use super::context::Machine;
 use super::dead_code::{Bytes, Reader, Tombstones};
 use super::names::{readable, shorten};
 use crate::MemoryRange;
@@ -41,15 +42,6 @@ pub enum SymbolsError {
         /// What it is for.
         machine: String,
     },
-}
-
-/// Which registers and rules an image's code follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Machine {
-    /// Thumb code of a Cortex-M.
-    Arm,
-    /// RISC-V with 32-bit registers.
-    Riscv,
 }
 
 /// A function as the symbol table knows it.

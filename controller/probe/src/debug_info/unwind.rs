@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use jig_model::post_mortem::StackFrame;
 
 use super::cfi::CfiError;
-use super::context::{Context, Memory};
+use super::context::{Context, Machine};
 use super::exception::{ExcReturn, exception_name, is_fault, is_fnc_return, unstack};
+use super::memory::Memory;
 use super::search;
-use super::symbols::{Machine, Symbols};
+use super::symbols::Symbols;
 use crate::CoreSnapshot;
 
 /// How many frames are walked. Deeper chains are recursions, whose shape shows long before.
@@ -213,7 +214,7 @@ impl Walk<'_> {
         if exact && !symbols.is_code(lookup) {
             return self.out_of_nowhere(context, symbols);
         }
-        match symbols.tables().caller(context, lookup, self.memory) {
+        match symbols.tables().caller(context, lookup, self.memory.snapshot()) {
             Ok(caller) => self.arrive(context, caller),
             Err(CfiError::Outermost) => Err(None),
             Err(reason) => self.by_link_register(context, exact, Some((lookup, reason))),

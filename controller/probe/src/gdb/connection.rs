@@ -1,67 +1,17 @@
 //! A client's connection: buffered both ways, and interruptible.
 
-use std::io::{self, Read as _};
-use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use gdbstub::conn::Connection;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::server::Listener;
-
-/// How long a client may leave an answer unread. gdb reads at once.
-const TIMEOUT: Duration = Duration::from_secs(10);
+use super::socket::{Listener, Stream};
 
 /// How much is sent in one write.
 const CHUNK: usize = 16 * 1024;
-
-/// A client's socket.
-#[derive(Debug)]
-pub(super) enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn prepare(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => {
-                stream.set_nonblocking(false)?;
-                stream.set_nodelay(true)?;
-                stream.set_write_timeout(Some(TIMEOUT))
-            }
-            Self::Unix(stream) => {
-                stream.set_nonblocking(false)?;
-                stream.set_write_timeout(Some(TIMEOUT))
-            }
-        }
-    }
-
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(bytes),
-            Self::Unix(stream) => stream.read(bytes),
-        }
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => io::Write::write_all(stream, bytes),
-            Self::Unix(stream) => io::Write::write_all(stream, bytes),
-        }
-    }
-}
-
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
-        }
-    }
-}
 
 /// What comes next on a connection.
 #[derive(Debug, PartialEq, Eq)]

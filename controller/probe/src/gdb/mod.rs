@@ -12,10 +12,12 @@ mod monitor;
 mod probe_debuggee;
 mod server;
 mod session;
+mod socket;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub use debuggee::Debuggee;
 pub use probe_debuggee::ProbeDebuggee;
-pub use server::{GdbEndpoint, GdbServer, GdbServerError};
+pub use server::{GdbServer, GdbServerError};
+pub use socket::GdbEndpoint;

@@ -1,36 +1,16 @@
 //! The listening socket and its thread.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::connection::{GdbConnection, Stream};
+use super::connection::GdbConnection;
 use super::debuggee::Debuggee;
 use super::session;
-
-/// Where clients connect to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GdbEndpoint {
-    /// An address; port 0 asks the system for a free one.
-    Tcp(SocketAddr),
-    /// A socket in the file system, which must not exist yet.
-    Unix(PathBuf),
-}
-
-impl std::fmt::Display for GdbEndpoint {
-    /// Writes it as gdb's `target remote` wants it.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(f, "{address}"),
-            Self::Unix(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
+use super::socket::{GdbEndpoint, Listener};
 
 /// Says why no server could be started.
 #[derive(Debug, thiserror::Error)]
@@ -47,63 +27,6 @@ pub enum GdbServerError {
     /// The system has no thread left.
     #[error("start the gdb server's thread")]
     Thread(#[source] io::Error),
-}
-
-/// A listening socket, of either kind.
-#[derive(Debug)]
-pub(super) enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener, PathBuf),
-}
-
-impl Listener {
-    fn bind(endpoint: &GdbEndpoint) -> io::Result<Self> {
-        // A client that leaves between poll and accept must not block the thread.
-        match endpoint {
-            GdbEndpoint::Tcp(address) => {
-                let listener = TcpListener::bind(address)?;
-                listener.set_nonblocking(true)?;
-                Ok(Self::Tcp(listener))
-            }
-            GdbEndpoint::Unix(path) => {
-                let listener = UnixListener::bind(path)?;
-                listener.set_nonblocking(true)?;
-                Ok(Self::Unix(listener, path.clone()))
-            }
-        }
-    }
-
-    fn endpoint(&self) -> io::Result<GdbEndpoint> {
-        match self {
-            Self::Tcp(listener) => listener.local_addr().map(GdbEndpoint::Tcp),
-            Self::Unix(_, path) => Ok(GdbEndpoint::Unix(path.clone())),
-        }
-    }
-
-    pub(super) fn accept(&self) -> io::Result<Stream> {
-        match self {
-            Self::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
-            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
-        }
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(listener) => listener.as_fd(),
-            Self::Unix(listener, _) => listener.as_fd(),
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
-            // Somebody else may have removed it; there is nobody to tell.
-            let _ = std::fs::remove_file(path);
-        }
-    }
 }
 
 /// A running server. Dropping it turns its client away and ends its thread.

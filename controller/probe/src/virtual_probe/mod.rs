@@ -10,8 +10,10 @@
 mod adi;
 mod board;
 mod bus;
+mod error;
 mod frontends;
 mod opener;
+mod stats;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -19,12 +21,9 @@ mod tests;
 pub(crate) use tests::Rig;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use jig_drivers::qemu::Machine;
-use jig_drivers::qemu::debug::ChannelError;
 use jig_model::profile::{BoardProfile, DebugSpec, MemoryRegion};
-use jig_model::protocol::DriverError;
 use probe_rs::config::TargetSelector;
 use probe_rs::probe::Probe;
 
@@ -32,78 +31,11 @@ use crate::MemoryRange;
 use adi::DebugPort;
 use board::Board;
 use bus::{Access, Bus, BusError};
+pub use error::VirtualBoardError;
+use error::failed;
 pub use frontends::{ServeAt, ServerHandle};
+pub use stats::VirtualStats;
 pub use target::ChipDescription;
-
-/// Says why a virtual probe could not be made or used.
-#[derive(Debug, thiserror::Error)]
-pub enum VirtualBoardError {
-    /// The profile does not say what a probe finds.
-    #[error("board {board} has no [emulation.debug] in its profile")]
-    NotDescribed {
-        /// The board.
-        board: String,
-    },
-    /// The machine cannot be launched.
-    #[error("launch the emulated board")]
-    Launch(#[source] DriverError),
-    /// A debug channel failed at the start.
-    #[error("talk to the emulated board")]
-    Channel(#[source] ChannelError),
-    /// The emulator did not tell what is where.
-    #[error("the emulator gave no memory map")]
-    NoMemoryMap,
-    /// The board failed.
-    #[error("use the emulated board: {0}")]
-    Board(String),
-    /// probe-rs does not take the board's description.
-    #[error("describe the chip to probe-rs")]
-    Description(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The server's socket cannot be made.
-    #[error("serve the virtual probe at {at}")]
-    Serve {
-        /// Where.
-        at: String,
-        /// Why not.
-        #[source]
-        source: std::io::Error,
-    },
-}
-
-/// Counts what a virtual board did, to say where time goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct VirtualStats {
-    /// Emulators launched: one, and one more after each lock-up.
-    pub launches: u64,
-    /// Accesses of the memory access port, blocks counted once.
-    pub accesses: u64,
-    /// Core registers transferred.
-    pub registers: u64,
-    /// Times the core was let run.
-    pub resumes: u64,
-    /// Instructions stepped.
-    pub steps: u64,
-    /// Times a stop was waited for.
-    pub waits: u64,
-    /// Time spent waiting for stops: the core works then.
-    pub wait_time: Duration,
-    /// HardFaults that were seen and not caused by a breakpoint instruction.
-    pub hard_faults: u64,
-    /// Packets sent to the gdb stub.
-    pub gdb_packets: u64,
-    /// Times its answer was waited for.
-    pub gdb_trips: u64,
-    /// How long.
-    pub gdb_time: Duration,
-    /// Bus commands sent.
-    pub qtest_commands: u64,
-    /// Times their answers were waited for.
-    pub qtest_trips: u64,
-    /// Bytes of memory they moved.
-    pub qtest_bytes: u64,
-    /// How long they took.
-    pub qtest_time: Duration,
-}
 
 /// An emulated board behind a virtual probe. Clones are the same board; the machine loses
 /// its power with the last of them.
@@ -211,10 +143,6 @@ impl VirtualBoard {
         let identity = self.shared.lock().port_identity();
         DebugPort::new(self.shared.clone(), identity)
     }
-}
-
-fn failed(error: BusError) -> VirtualBoardError {
-    VirtualBoardError::Board(error.to_string())
 }
 
 /// A board that several ports share.

@@ -9,7 +9,7 @@ use probe_rs::config::{MemoryRegion as Region, Registry, TargetSelector};
 use probe_rs::probe::{Probe, WireProtocol};
 use probe_rs::{Error, Permissions, Session, Target};
 
-use super::core::kind_of;
+use super::core::{RESET, kind_of};
 use super::leash::Leash;
 use super::open_session::{OpenSession, Pulse};
 use super::options::{AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol, ladder};
@@ -20,10 +20,6 @@ use crate::ProbeError;
 /// Between two attempts: what a regulator and a power-on reset need. Longer would be paid by
 /// every target that is simply not there.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// How long a reset may take to bring the core to its first instruction. Boot ROMs take part
-/// of it; the drivers of probe-rs allow as much.
-pub(crate) const RESET: Duration = Duration::from_millis(500);
 
 /// The built-in chips. Reading them takes a tenth of a second, and they never change.
 static BUILT_IN: LazyLock<Registry> = LazyLock::new(Registry::from_builtin_families);

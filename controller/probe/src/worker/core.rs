@@ -8,7 +8,6 @@ use probe_rs::{
     HaltReason as Reason, MemoryInterface, RegisterId, RegisterRole, RegisterValue as Value,
 };
 
-use super::attach::RESET;
 use super::open_session::{OpenSession, Pulse};
 use super::translate;
 use crate::{
@@ -18,6 +17,10 @@ use crate::{
 
 /// How long a core may take to halt: it finishes one instruction, and a bus access at most.
 const HALT: Duration = Duration::from_millis(500);
+
+/// How long a reset may take to bring the core to its first instruction. Boot ROMs take part
+/// of it; the drivers of probe-rs allow as much.
+pub(crate) const RESET: Duration = Duration::from_millis(500);
 
 /// How long probe-rs waits for a step.
 pub(crate) const STEP: Duration = Duration::from_millis(100);

@@ -18,6 +18,7 @@ use super::options::{AttachOptions, Attached};
 use super::selector::{Address, Selector};
 use super::semihost::Semihosted;
 use super::source::{ProbeSource, Resolved};
+use super::target_memory::BenchMemory;
 use crate::fault_watch::windows;
 use crate::{
     CoreSnapshot, CoreState, EraseReport, EraseScope, FlashProgress, FlashReport, FlashRequest,
@@ -447,24 +448,6 @@ impl ProbeHandle {
             return Err(error);
         }
         self.watch("attach", answered).await
-    }
-}
-
-/// The target's memory, as a session reaches it.
-pub(super) struct BenchMemory<'b> {
-    pub(super) open_session: &'b mut OpenSession,
-    pub(super) pulse: &'b Pulse,
-}
-
-impl TargetMemory for BenchMemory<'_> {
-    fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), ProbeError> {
-        let bytes = self.open_session.read(MemoryWidth::Any, address, into.len(), self.pulse)?;
-        into.copy_from_slice(&bytes);
-        Ok(())
-    }
-
-    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), ProbeError> {
-        self.open_session.write(MemoryWidth::Any, address, bytes, self.pulse)
     }
 }
 

@@ -36,6 +36,7 @@ mod remote;
 mod selector;
 mod semihost;
 mod source;
+mod target_memory;
 #[cfg(test)]
 mod tests;
 mod translate;

@@ -10,8 +10,8 @@ use probe_rs::{
 };
 
 use super::core::STEP;
-use super::handle::BenchMemory;
 use super::open_session::{OpenSession, Pulse};
+use super::target_memory::BenchMemory;
 use super::translate;
 use crate::ProbeError;
 use crate::semihosting::{Answer, SYS_CLOSE, SYS_OPEN, SYS_READ, SYS_WRITE, answer};

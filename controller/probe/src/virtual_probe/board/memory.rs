@@ -1,6 +1,7 @@
 //! The bus as the memory access port sees it.
 
 use super::map::RegionKind;
+use super::read_ahead::ReadAhead;
 use super::system_space::Imitated;
 use super::{Board, BusError, RunState};
 use crate::virtual_probe::bus::{Access, Bus};
@@ -11,29 +12,6 @@ const PRIVATE: std::ops::Range<u32> = 0xe000_0000..0xe010_0000;
 /// Bytes that are read together while the machine stands: to move them takes less time than
 /// another trip over the channel.
 const READ_AHEAD: usize = 8 << 10;
-
-/// Memory that was read while the machine stood. It holds until a debugger writes or the core
-/// moves: no timer and no device of a machine that stands goes on either.
-#[derive(Debug, Default)]
-pub(super) struct ReadAhead {
-    start: u32,
-    bytes: Vec<u8>,
-}
-
-impl ReadAhead {
-    /// Forgets what was read.
-    pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-    }
-
-    /// Copies what lies at an address; false if not all of it was read.
-    fn get(&self, address: u32, out: &mut [u8]) -> bool {
-        let found = address
-            .checked_sub(self.start)
-            .and_then(|from| self.bytes.get(from as usize..)?.get(..out.len()));
-        found.map(|bytes| out.copy_from_slice(bytes)).is_some()
-    }
-}
 
 impl Bus for Board {
     fn read(&mut self, address: u32, access: Access, out: &mut [u8]) -> Result<(), BusError> {

@@ -22,11 +22,16 @@
 //! *A lock-up ends the emulator.* Its register dump answers for the core until a reset
 //! launches a new one, with the memory that keeps its content without power put back.
 
+mod breakpoint_unit;
 mod breakpoints;
+mod core_registers;
+mod debug_registers;
 mod dump;
 mod map;
 mod memory;
 mod program;
+mod program_memory;
+mod read_ahead;
 mod registers;
 mod rom_table;
 mod run;
@@ -44,13 +49,14 @@ use jig_model::profile::{DebugCore, DebugSpec};
 
 use super::adi::PortIdentity;
 use super::bus::BusError;
-use super::{VirtualBoardError, VirtualStats};
-use breakpoints::BreakpointUnit;
+use super::error::{VirtualBoardError, failed};
+use super::stats::VirtualStats;
+use breakpoint_unit::BreakpointUnit;
+use core_registers::{Registers, StubNumbers};
+use debug_registers::DebugRegisters;
 use map::MemoryMap;
-use memory::ReadAhead;
-use program::ProgramMemory;
-use registers::{Registers, StubNumbers};
-use system_space::DebugRegisters;
+use program_memory::ProgramMemory;
+use read_ahead::ReadAhead;
 
 /// What the core does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,9 +165,9 @@ impl Board {
         self.steps_masked = None;
         self.core_moved();
         self.peeked = Peeked::default();
-        self.restore_program().map_err(super::failed)?;
+        self.restore_program().map_err(failed)?;
         // The vectors have changed: a core takes them at reset.
-        self.with_monitor(DebugMonitor::system_reset).map_err(super::failed)
+        self.with_monitor(DebugMonitor::system_reset).map_err(failed)
     }
 
     /// Returns what the debug ports of the core say they are.
@@ -321,7 +327,7 @@ fn describe(channels: &mut DebugChannels) -> Result<(MemoryMap, StubNumbers), Ch
     let map = MemoryMap::parse(&channels.monitor.ask("info mtree -f")?);
     let target = channels.gdb.description("target.xml")?;
     let mut documents = Vec::new();
-    for include in registers::included(&target) {
+    for include in core_registers::included(&target) {
         // A stub that lists what it does not have describes fewer registers.
         match channels.gdb.description(include) {
             Ok(document) => documents.push(document),

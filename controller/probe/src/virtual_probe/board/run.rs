@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use jig_drivers::qemu::debug::{Access, DebugMonitor, Stop};
 
-use super::registers::{LR, PC, SP, XPSR};
-use super::system_space::fault_cause;
+use super::core_registers::{LR, PC, SP, XPSR};
+use super::debug_registers::fault_cause;
 use super::{Board, BusError, POLL_TIMEOUT, Peeked, RunState, STEP_TIMEOUT, WAITING_STEP_TIMEOUT};
 
 /// Instructions that may wait for as long as they like.

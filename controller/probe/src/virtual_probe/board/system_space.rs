@@ -1,18 +1,8 @@
 //! The words of the system control space that a debugger works with and the emulator lacks.
 
+use super::debug_registers::{C_DEBUGEN, C_HALT, C_STEP};
 use super::{Board, BusError, RunState, rom_table};
 
-/// Reasons in DFSR.
-pub(super) mod fault_cause {
-    pub(crate) const HALTED: u32 = 1;
-    pub(crate) const BKPT: u32 = 1 << 1;
-    pub(crate) const VCATCH: u32 = 1 << 3;
-}
-
-const C_DEBUGEN: u32 = 1;
-const C_HALT: u32 = 1 << 1;
-const C_STEP: u32 = 1 << 2;
-const C_MASKINTS: u32 = 1 << 3;
 const C_BITS: u32 = 0xf;
 const S_REGRDY: u32 = 1 << 16;
 const S_HALT: u32 = 1 << 17;
@@ -21,79 +11,12 @@ const S_RETIRE_ST: u32 = 1 << 24;
 const S_RESET_ST: u32 = 1 << 25;
 const DHCSR_KEY: u32 = 0xa05f;
 
-const VC_CORERESET: u32 = 1;
-const VC_HARDERR: u32 = 1 << 10;
-
 const AIRCR_KEY: u32 = 0x05fa;
 /// SYSRESETREQ and VECTRESET.
 const AIRCR_RESETS: u32 = 0b101;
 
 const REGISTER_WRITE: u32 = 1 << 16;
 const REGISTER: u32 = 0x7f;
-
-/// Debug registers that hold something of their own.
-#[derive(Debug)]
-pub(super) struct DebugRegisters {
-    /// The C bits of DHCSR.
-    control: u32,
-    demcr: u32,
-    dfsr: u32,
-    dcrdr: u32,
-    /// Whether the core was reset since DHCSR was last read.
-    pub(super) was_reset: bool,
-}
-
-impl Default for DebugRegisters {
-    /// A core that stands still because somebody attached to it before it ran.
-    fn default() -> Self {
-        let control = C_DEBUGEN | C_HALT;
-        Self { control, demcr: 0, dfsr: 0, dcrdr: 0, was_reset: false }
-    }
-}
-
-impl DebugRegisters {
-    pub(super) fn is_attached(&self) -> bool {
-        self.control & C_DEBUGEN != 0
-    }
-
-    pub(super) fn masks_interrupts(&self) -> bool {
-        self.control & C_MASKINTS != 0
-    }
-
-    pub(super) fn catches_hard_faults(&self) -> bool {
-        self.demcr & VC_HARDERR != 0
-    }
-
-    pub(super) fn catches_reset(&self) -> bool {
-        self.demcr & VC_CORERESET != 0
-    }
-
-    /// Forgets what a debugger set.
-    pub(super) fn detach(&mut self) {
-        self.control = 0;
-        self.demcr = 0;
-    }
-
-    pub(super) fn set_halted(&mut self, halted: bool) {
-        self.control &= !(C_HALT | C_STEP);
-        if halted {
-            self.control |= C_HALT;
-        }
-    }
-
-    pub(super) fn cause(&mut self, cause: u32) {
-        self.dfsr |= cause;
-    }
-
-    /// Returns the causes noted so far, and forgets them.
-    pub(super) fn take_causes(&mut self) -> u32 {
-        std::mem::take(&mut self.dfsr)
-    }
-
-    pub(super) fn clear_causes(&mut self) {
-        self.dfsr = 0;
-    }
-}
 
 const AIRCR: u32 = 0xe000_ed0c;
 const DFSR: u32 = 0xe000_ed30;

@@ -12,9 +12,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::glasgow::Endpoints;
 use crate::glasgow::cobs;
-use crate::virtual_probe::VirtualBoardError;
 use crate::virtual_probe::adi::DebugPort;
 use crate::virtual_probe::bus::Bus;
+use crate::virtual_probe::error::VirtualBoardError;
 
 /// What selectors of this kind of probe begin with: the USB ids of the real one.
 const KIND: &str = "20b7:9db1";

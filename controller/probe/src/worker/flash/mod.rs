@@ -29,15 +29,11 @@ pub(crate) use self::erase::erase;
 use self::loader::Written;
 use self::memory_map::{AreaKind, MemoryMap};
 use self::phases::Phases;
+pub(crate) use self::phases::Sink;
 use self::plan::{Block, Plan, batches, plan};
 use super::open_session::{OpenSession, Pulse};
 use super::translate;
-use crate::{
-    FlashLeft, FlashPhase, FlashProgress, FlashReport, FlashRequest, Payload, ProbeError, ResetInto,
-};
-
-/// Takes what is told about a flash operation's progress.
-pub(crate) type Sink = Box<dyn FnMut(FlashProgress) + Send>;
+use crate::{FlashLeft, FlashPhase, FlashReport, FlashRequest, Payload, ProbeError, ResetInto};
 
 /// How much is read between two reports of progress.
 const STEP: usize = 4 * 1024;

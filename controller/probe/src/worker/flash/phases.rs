@@ -3,9 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Sink, Stop};
+use super::cancel::Stop;
 use crate::worker::open_session::Pulse;
 use crate::{FlashLeft, FlashPhase, FlashProgress, ProbeError};
+
+/// Takes what is told about a flash operation's progress.
+pub(crate) type Sink = Box<dyn FnMut(FlashProgress) + Send>;
 
 /// The phases of one flash operation. A phase may be left and entered again.
 pub(crate) struct Phases<'a> {

@@ -1,0 +1,22 @@
+//! The memory of an open session, as RTT and semihosting use it.
+
+use super::open_session::{OpenSession, Pulse};
+use crate::{MemoryWidth, ProbeError, TargetMemory};
+
+/// The target's memory, as a session reaches it.
+pub(super) struct BenchMemory<'b> {
+    pub(super) open_session: &'b mut OpenSession,
+    pub(super) pulse: &'b Pulse,
+}
+
+impl TargetMemory for BenchMemory<'_> {
+    fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), ProbeError> {
+        let bytes = self.open_session.read(MemoryWidth::Any, address, into.len(), self.pulse)?;
+        into.copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), ProbeError> {
+        self.open_session.write(MemoryWidth::Any, address, bytes, self.pulse)
+    }
+}
