@@ -1,6 +1,7 @@
 //! Carrying out a command from the command line: a runtime, signals, and the view of a run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jig_lab::Lab;
 use jig_model::Fault;
@@ -50,11 +51,14 @@ pub(crate) fn until_signalled<T>(
 }
 
 fn cancel_on_signals(cancel: &CancelToken) -> std::io::Result<()> {
+    let signalled = Arc::new(AtomicBool::new(false));
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         let (mut signal, cancel) = (signal(kind)?, cancel.clone());
+        let signalled = Arc::clone(&signalled);
         tokio::spawn(async move {
             while signal.recv().await.is_some() {
-                if cancel.is_cancelled() {
+                // The command may have cancelled itself, which is no signal.
+                if signalled.swap(true, Ordering::Relaxed) {
                     std::process::exit(i32::from(CANCELLED));
                 }
                 cancel.cancel();

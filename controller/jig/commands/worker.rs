@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jig_lab::Lab;
 use jig_model::command::{
-    Command, CommandEvent, EventSink, MOST_LINE, Refusal, Reply, WorkerLine, to_line,
+    Command, CommandEvent, EventSink, LineError, MOST_LINE, Refusal, Reply, WorkerLine, to_line,
 };
 use jig_model::{Fault, Problems, exit};
 
@@ -37,14 +37,23 @@ pub(crate) fn worker(common: &Common) -> u8 {
     match to_line(&last) {
         Ok(line) => put(&line),
         Err(error) => {
-            let message = format!("the answer cannot be told: {}", chain(&error));
-            let help = Some("have the bytes written to a file: `output` of the action".to_owned());
-            let (fault, problems) = (Fault::Usage, Vec::new());
-            say(&WorkerLine::Refused(Refusal { fault, message, help, problems }));
-            return exit::of_fault(Fault::Usage);
+            let (refusal, code) = shortened(last, code, &error);
+            say(&WorkerLine::Refused(refusal));
+            return code;
         }
     }
     code
+}
+
+/// Returns what is said in place of a last line that is too long.
+fn shortened(last: WorkerLine, code: u8, error: &LineError) -> (Refusal, u8) {
+    if let WorkerLine::Refused(refusal) = last {
+        return (Refusal { problems: Vec::new(), ..refusal }, code);
+    }
+    let message = format!("the answer cannot be told: {}", chain(error));
+    let help = Some("have the bytes written to a file: `output` of the action".to_owned());
+    let refusal = Refusal { fault: Fault::Usage, message, help, problems: Vec::new() };
+    (refusal, exit::of_fault(Fault::Usage))
 }
 
 fn carry_out(common: &Common) -> Result<Reply, Failure> {

@@ -62,6 +62,11 @@ impl From<ProbeCommandError> for Failure {
                 let help = format!("serve it anew: jig probe serve -b {place}");
                 Self::new(failure.fault, escape(chain(&error).as_bytes()).to_string()).help(help)
             }
+            ProbeCommandError::FlashCancelled { place, evidence } => failure.help(format!(
+                "before it is used, flash it again: jig flash -b {place} IMAGE; the output of the \
+                 program is in {}",
+                evidence.display()
+            )),
             ProbeCommandError::Flasher { evidence, .. } => {
                 failure.help(format!("its output is in {}", evidence.display()))
             }

@@ -16,7 +16,7 @@ use crate::protocol::LineControl;
 use crate::{ConsoleName, PlaceName};
 
 /// Version of the messages; part of each request.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Longest message in bytes, its line end included: a kilobyte of input is four of JSON.
 pub const MOST_LINE: usize = 64 << 10;

@@ -144,6 +144,7 @@ pub enum RecoveryEvent {
         /// The ladder as it stands here, bottom first.
         ladder: Vec<Rung>,
         /// How long it may take at most, in milliseconds.
+        #[serde(alias = "within_ms")]
         timeout_ms: u64,
     },
     /// A step is about to be taken.
@@ -185,5 +186,13 @@ mod tests {
             assert!(!step.meaning().is_empty());
         }
         assert!("".parse::<RecoveryStep>().is_err());
+    }
+
+    #[test]
+    fn logs_that_name_the_timeout_as_before_are_read() {
+        let new = r#"{"what":"began","cause":"probe_lost","ladder":[],"timeout_ms":7}"#;
+        let event: RecoveryEvent = serde_json::from_str(new).unwrap();
+        let old = new.replace("timeout_ms", "within_ms");
+        assert_eq!(serde_json::from_str::<RecoveryEvent>(&old).unwrap(), event);
     }
 }

@@ -17,10 +17,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Ending, SpawnError};
 
-/// Lines that may wait to be taken; more are dropped, the oldest stay.
+/// Lines that may wait to be taken. More are dropped, except the last line of all.
 const WAITING: usize = 1024;
 
 /// What to start.
@@ -113,9 +114,11 @@ impl Watch {
         }
         let mut said = BufReader::new(said);
         let mut line = Vec::new();
+        let mut held = None;
         while let Ok(true) = read_line(&mut said, &mut line, self.most_line) {
             // A caller that does not listen any more holds up nothing.
-            let _ = self.event.try_send(DetachedEvent::Line(std::mem::take(&mut line)));
+            let sent = self.event.try_send(DetachedEvent::Line(std::mem::take(&mut line)));
+            held = sent.err().map(TrySendError::into_inner);
         }
         let _ = waitid(Id::Pid(self.pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
         let mut reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +129,10 @@ impl Watch {
             let signal = status.signal().and_then(|number| Signal::try_from(number).ok());
             signal.map_or_else(|| Ending::Exited(status.code().unwrap_or(-1)), Ending::Signalled)
         });
-        let _ = self.event.blocking_send(DetachedEvent::Ended(ending));
+        // The last line says what came of all before it.
+        for event in held.into_iter().chain([DetachedEvent::Ended(ending)]) {
+            let _ = self.event.blocking_send(event);
+        }
     }
 }
 
@@ -173,6 +179,20 @@ mod tests {
         let mut process = cat(&[b'x'; 4096], 1024);
         let heard = all(&mut process).await;
         assert!(matches!(heard.as_slice(), [DetachedEvent::Ended(_)]), "{}", heard.len());
+    }
+
+    #[tokio::test]
+    async fn last_line_arrives_although_lines_before_it_were_dropped() {
+        let lines: String = (0..3 * WAITING).map(|number| format!("{number}\n")).collect();
+        let mut process = cat(lines.as_bytes(), 100);
+        // Nothing is taken until all is said.
+        while !*process.reaped.lock().unwrap() {
+            tokio::task::yield_now().await;
+        }
+        let heard = all(&mut process).await;
+        let last = DetachedEvent::Line(format!("{}", 3 * WAITING - 1).into_bytes());
+        assert_eq!(heard.len(), WAITING + 2);
+        assert_eq!(heard[WAITING..], [last, DetachedEvent::Ended(Ending::Exited(0))]);
     }
 
     #[tokio::test]

@@ -23,11 +23,13 @@ pub(super) struct Board {
 
 impl Board {
     /// Opens the rig, and reads how to get at the board: by arguments, else by the environment.
-    /// The environment means the probe on the desk, never an emulated board.
+    /// The environment means the probe on the desk: never an emulated board, and no place that the
+    /// rig file describes without a probe.
     pub(super) fn of(common: &Common, at: &ProbeTarget) -> Result<Self, Failure> {
         let lab = open_lab(common)?;
         let (place, _) = lab.catalogue().place(&at.target.board)?;
-        let real = !place.is_emulated();
+        let described = place.flasher.is_some() || place.reset.is_some() || place.power.is_some();
+        let real = !place.is_emulated() && (place.has_probe() || !described);
         let lookup = |name: &str| std::env::var(name).ok().filter(|_| real);
         let (selector, named) =
             options_from_env(lookup).map_err(|error| Failure::of(error.fault(), &error))?;

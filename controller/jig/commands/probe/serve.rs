@@ -54,8 +54,10 @@ impl EventSink for ServeEvents {
                     "description": description,
                 }));
             }
-            CommandEvent::ProbeServed { selector, chip, .. } => {
+            CommandEvent::ProbeServed { selector, chip, description, .. } => {
                 screen.out(&selector);
+                // A chip that Jig describes itself has a name that probe-rs does not know.
+                let chip = chip.filter(|_| description.is_none());
                 let chip = chip.as_deref().unwrap_or("CHIP");
                 screen.say(&format!("probe-rs info --probe {selector} --chip {chip}"));
                 screen.say("Ctrl-C ends");

@@ -71,7 +71,9 @@ impl Requests {
             Ok(Ok(None)) | Err(_) => return,
             Ok(Err(error)) => {
                 let words = jig_model::chain(&error);
-                let answer = CaptureAnswer::Refused(format!("this is no request: {words}"));
+                let answer = CaptureAnswer::Refused(format!(
+                    "this is no request: {words}; is jig serve of another version? restart it"
+                ));
                 let _ = caller.answer(&answer, None).await;
                 return;
             }

@@ -60,6 +60,9 @@ pub(super) async fn resume(port: &Port) -> Done {
 
 pub(super) async fn step(port: &Port, count: u32) -> Done {
     for _ in 0..count {
+        if port.cancel.is_cancelled() {
+            return Err(ProbeCommandError::Cancelled(port.place.clone()));
+        }
         port.done(port.handle.step().await)?;
     }
     Ok((port.core().await?, Leave::Halted))

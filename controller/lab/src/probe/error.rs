@@ -80,6 +80,14 @@ pub enum ProbeCommandError {
         /// The folder with its output.
         evidence: PathBuf,
     },
+    /// The caller cancelled the program that flashes the board.
+    #[error("cancelled while {place} was flashed")]
+    FlashCancelled {
+        /// The place.
+        place: PlaceName,
+        /// The folder with the output of the program.
+        evidence: PathBuf,
+    },
     /// A part of the place is missing from its binding.
     #[error("place {0} was bound without the part for this")]
     NotBound(PlaceName),
@@ -161,7 +169,7 @@ pub enum ProbeCommandError {
     #[error("{0} has no flash that could be erased")]
     NoFlash(PlaceName),
     /// More memory is asked for than one command reads.
-    #[error("more than 64 MiB cannot be read at once")]
+    #[error("more than 64 MiB, or behind the last address, cannot be read at once")]
     TooMuch,
     /// The core has no such register.
     #[error("{chip} has no register {name:?}")]
@@ -225,7 +233,7 @@ impl ProbeCommandError {
             },
             Self::Rtt(RttError::Memory(error)) => error.fault(),
             Self::Missing(_) => Fault::Profile,
-            Self::Waiting(_) | Self::Cancelled(_) => Fault::Cancelled,
+            Self::Waiting(_) | Self::Cancelled(_) | Self::FlashCancelled { .. } => Fault::Cancelled,
             Self::NotKept(_)
             | Self::NotEmulated { .. }
             | Self::Unreadable { .. }

@@ -21,6 +21,7 @@ mod sink;
 mod snapshot;
 mod target;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use jig_model::command::{DebugAction, DebugCommand, EventSink, Reply};
@@ -47,10 +48,15 @@ impl Lab {
     ) -> Result<Reply, ProbeCommandError> {
         let DebugCommand { place, probe, action } = command;
         let target = Target::of(&self.catalogue, &place, probe)?;
-        // What the caller named is looked at before any hardware is.
+        // The image of a backtrace and sizes are checked before the board is touched.
         let symbols = match &action {
             DebugAction::Backtrace { image } => image.as_deref().map(symbols_of).transpose()?,
-            DebugAction::ReadMemory { length, .. } if *length > memory::MOST => {
+            DebugAction::ReadMemory { address, length, .. }
+                if *length > memory::MOST || address.checked_add(*length).is_none() =>
+            {
+                return Err(ProbeCommandError::TooMuch);
+            }
+            DebugAction::Dump { memory, .. } if too_much(memory) => {
                 return Err(ProbeCommandError::TooMuch);
             }
             _ => None,
@@ -64,6 +70,12 @@ impl Lab {
         let done = done.await;
         port.close(done).await
     }
+}
+
+/// Tells whether ranges hold more bytes than one command reads.
+fn too_much(ranges: &[Range<u64>]) -> bool {
+    let lengths = ranges.iter().map(|range| range.end.saturating_sub(range.start));
+    lengths.fold(0, u64::saturating_add) > memory::MOST
 }
 
 /// Says what must outlive an action for it to make sense.

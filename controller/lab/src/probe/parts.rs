@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::command::{
-    BoardResetCommand, DeployReply, EventSink, FlashImageCommand, Reply, ResetMethod, ResetReply,
+    BoardResetCommand, DeployReply, EventSink, FlashImageCommand, ProbeAccess, Reply, ResetMethod,
+    ResetReply,
 };
 use jig_model::profile::Deploy;
 use jig_model::protocol::{BindContext, DriverFactory as _, NoLedger, Protocols};
@@ -31,14 +32,22 @@ pub(super) fn flashed_by_program(
         return Ok(false);
     }
     match profile.deploy_at(place) {
-        Some(Deploy::Command(_)) if command.preserve.is_empty() && command.start => Ok(true),
+        Some(Deploy::Command(_)) if !wants_probe(command) => Ok(true),
         Some(Deploy::Command(_)) => {
-            place.needs(Needed::Probe, profile, "`flash` with --preserve or --no-reset")?;
+            place.needs(Needed::Probe, profile, "`flash` with an option of a probe")?;
             Ok(false)
         }
         Some(Deploy::EmulatorLoader | Deploy::ImageSet | Deploy::Probe) => Ok(false),
         None => place.needs(Needed::Flasher, profile, "`flash`").map(|()| false),
     }
+}
+
+/// Tells whether a command says something that only a debug probe can do.
+fn wants_probe(command: &FlashImageCommand) -> bool {
+    let FlashImageCommand { place: _, probe, image: _, verify, start, preserve, skip_equal } =
+        command;
+    let plain = ProbeAccess { wait_ms: probe.wait_ms, ..ProbeAccess::default() };
+    *probe != plain || !verify || !start || !preserve.is_empty() || !skip_equal
 }
 
 /// Returns what resets the board, if not a debug probe.
@@ -86,7 +95,10 @@ impl Lab {
         };
         let deployed = tokio::select! {
             deployed = flasher.deploy(&image) => deployed,
-            () = cancel.cancelled() => return Err(ProbeCommandError::Cancelled(place)),
+            () = cancel.cancelled() => {
+                let evidence = evidence.keep();
+                return Err(ProbeCommandError::FlashCancelled { place, evidence });
+            }
         };
         let report = deployed.map_err(|error| {
             // What the program said stays for whoever asks why.
@@ -116,14 +128,14 @@ impl Lab {
         Ok(Reply::Reset(ResetReply { place: target.place.name.clone(), method }))
     }
 
-    /// Takes the place and those that may lose their power with it.
+    /// Takes the place, and those that may lose their power with it if its power is switched.
     async fn hold_parts(
         &self,
         target: &Target<'_>,
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<Vec<PlaceLock>, ProbeCommandError> {
-        if target.place.power.is_none() {
+        if target.place.reset_part() != Some(ResetPart::Power) {
             return Ok(vec![target.lock(events, cancel).await?]);
         }
         let switch = self.switch_of(&target.place)?;

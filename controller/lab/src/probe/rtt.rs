@@ -22,6 +22,9 @@ const APPEARS_WITHIN: Duration = Duration::from_secs(10);
 /// delay, and a hundredth of what a probe can do.
 const REST: Duration = Duration::from_millis(2);
 
+/// Most bytes in one event: a line of a worker holds them in hexadecimal.
+const PIECE: usize = 16 << 10;
+
 /// How much input is kept ready: more than the ring of a target takes at once.
 const STRIDE: usize = 4 << 10;
 
@@ -140,8 +143,11 @@ async fn converse(
                     });
                 }
             }
-            None if !got.is_empty() => port.events.event(CommandEvent::RttBytes { bytes: got }),
-            None => {}
+            None => {
+                for bytes in got.chunks(PIECE) {
+                    port.events.event(CommandEvent::RttBytes { bytes: bytes.to_vec() });
+                }
+            }
         }
         while to_send.len() < STRIDE
             && let Ok(bytes) = input.try_recv()

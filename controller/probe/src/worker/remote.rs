@@ -134,7 +134,7 @@ impl Server {
         let mut flags = MsgFlags::MSG_DONTWAIT;
         loop {
             match recv(fd, into, flags) {
-                Err(Errno::EAGAIN) if Instant::now() < spin_until => std::hint::spin_loop(),
+                Err(Errno::EAGAIN) if Instant::now() < spin_until => std::thread::yield_now(),
                 Err(Errno::EAGAIN) => flags = MsgFlags::empty(),
                 Err(Errno::EINTR) => {}
                 other => return Ok(other?),

@@ -133,7 +133,7 @@ impl Stream {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if Instant::now() < spin_until {
-                        std::hint::spin_loop();
+                        std::thread::yield_now();
                     } else if !self.ready(PollFlags::POLLIN, deadline)? {
                         return Ok(false);
                     }

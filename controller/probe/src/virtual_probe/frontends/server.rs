@@ -161,7 +161,7 @@ fn attend<B: Bus>(
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 if Instant::now() < spin_until {
-                    std::hint::spin_loop();
+                    std::thread::yield_now();
                 } else if !ready(client.as_fd(), PollFlags::POLLIN, stopped)? {
                     // What it reads before the end; alone, the end would not end its waiting.
                     let _ = client.write(&NO_FRAME);
