@@ -106,7 +106,7 @@ impl Flood {
                 if writeln!(target, "{number:08}").is_err() {
                     return (number, target);
                 }
-                // As fast as a transport at 230400 baud, or its target would count as storming.
+                // As fast as a line at 230400 baud, or its target would count as storming.
                 thread::sleep(Duration::from_micros(400));
             }
             unreachable!()
@@ -338,7 +338,7 @@ fn the_rig_file_may_change_and_be_broken_and_there_is_one_keeper() {
     let len = manager.recv(&mut said).unwrap();
     assert_eq!(&said[..len], b"READY=1");
     service.state("one", "captured");
-    workshop.run(["serve"]).says(75, &["the consoles are kept by jig", "serve (pid "]);
+    workshop.run(["serve"]).says(75, &["the consoles are captured by jig", "serve (pid "]);
 
     workshop.write("rig.toml", rig(&[("one", &link), ("two", &late)]));
     service.state("two", "waiting");
@@ -409,7 +409,9 @@ fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_transport_and_one_may_se
         Started::of(&mut command)
     };
     // Nobody keeps it, and nothing was kept.
-    workshop.run(["console", "-b", "bench", "--send-break"]).says(2, &["nobody keeps uart0"]);
+    workshop
+        .run(["console", "-b", "bench", "--send-break"])
+        .says(2, &["no process captures uart0"]);
     let nothing = workshop.run(["console", "-b", "bench", "--listen-only", "--since", "1h"]);
     nothing.says(0, &[]);
     assert_eq!(nothing.out(), "");

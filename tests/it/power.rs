@@ -574,7 +574,7 @@ fn a_sense_sees_what_the_device_only_claims() {
     let off = lab.power(&["-b", "a", "off"]);
     off.says(0, &[]);
     assert_eq!(off.out(), "a: off (outlet 3 of pdu, sensed by outlet seen of eye)\n");
-    // The transports of two outlets were swapped: the device does as told, and the board stays off.
+    // The wires of two outlets were swapped: the device does as told, and the board stays off.
     let words =
         "outlet 3 of pdu was switched on, but outlet seen of eye sees the contrary after 5s";
     lab.power(&["-b", "a", "on"]).says(75, &[words]);

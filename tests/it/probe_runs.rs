@@ -286,7 +286,7 @@ fn what_goes_wrong_behind_a_selector_is_named() {
     for (fixture, code, words) in [
         ("lockup", 1, ["cause: lockup", "lock-up after HardFault: undefined instruction 0xde00"]),
         ("self-reset", 1, ["cause: unexpected_reset", "the target reset itself"]),
-        // Its console is a transport that nobody has connected here.
+        // Its console is a serial line that nothing is connected to here.
         (
             "fault-bus",
             1,

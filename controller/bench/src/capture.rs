@@ -22,7 +22,7 @@ const ROUNDS: usize = 3;
 const CONSOLES: usize = 16;
 /// Readers of each that read once and never again, beside one that reads all.
 const STUCK: usize = 9;
-/// Bytes a second of each: a transport at 3 Mbaud, ten bits a byte.
+/// Bytes a second of each: a serial line at 3 Mbaud, ten bits a byte.
 const RATE: u64 = 300_000;
 /// Bytes of each: five seconds of printing.
 const EACH: u64 = 5 * RATE;

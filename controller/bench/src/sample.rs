@@ -111,9 +111,9 @@ mod tests {
 
     #[test]
     fn each_goal_is_missed_by_a_little() {
-        let timeout = Goal::Within { factor: 1.1, plus: 30.0 };
-        assert_eq!(row(&[100.0], &[140.0], timeout).met(), Some(true));
-        assert_eq!(row(&[100.0], &[140.1], timeout).met(), Some(false));
+        let within = Goal::Within { factor: 1.1, plus: 30.0 };
+        assert_eq!(row(&[100.0], &[140.0], within).met(), Some(true));
+        assert_eq!(row(&[100.0], &[140.1], within).met(), Some(false));
         let share = Goal::Share { least: 0.8 };
         assert_eq!(row(&[100.0], &[80.0], share).met(), Some(true));
         assert_eq!(row(&[100.0], &[79.9], share).met(), Some(false));

@@ -141,7 +141,7 @@ impl Typed {
     }
 }
 
-/// RetryPolicy what was typed into what is sent; tells whether the user wants to end.
+/// Converts what was typed into what is sent; tells whether the user wants to end.
 fn translate(bytes: Vec<u8>, raw: bool, terminal: bool, line_end: &[u8]) -> (Vec<u8>, bool) {
     if raw {
         let end = bytes.iter().position(|&b| terminal && b == ESCAPE);

@@ -1,4 +1,4 @@
-//! `jig recover`: proves that a place works, or recoveries it.
+//! `jig recover`: proves that a place works, or recovers it.
 
 use std::sync::Arc;
 use std::time::Duration;

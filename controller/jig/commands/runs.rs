@@ -55,7 +55,7 @@ pub(crate) fn runs(
     }
 }
 
-/// RetryPolicy an error of the store into a failure.
+/// Converts an error of the store into a failure.
 fn failed(error: &StoreError) -> Failure {
     Failure::new(error.fault(), chain(error))
 }

@@ -31,7 +31,7 @@ pub enum InjectError {
         #[source]
         source: io::Error,
     },
-    /// The place has not the transport that it strikes.
+    /// The place lacks the transport that it strikes.
     #[error("{fault}: console {console} of place {place} is {}", transport(*found))]
     NoTransport {
         /// The fault, as it was written.
@@ -58,7 +58,7 @@ impl Faults {
     /// Prepares them, if there are any.
     ///
     /// # Errors
-    /// A file that a fault takes cannot be read, or the place has not the transport that it
+    /// A file that a fault takes cannot be read, or the place lacks the transport that it
     /// strikes.
     pub(crate) fn of(
         inject: Vec<Injection>,

@@ -29,7 +29,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct DriverError {
-    /// The cause a run ends with if nobody recoveries this.
+    /// The cause a run ends with if no recovery helps.
     pub cause: Cause,
     /// Fits "failed to {message}"-free lines: lower case, says what was awaited and how long.
     pub message: String,
@@ -378,7 +378,7 @@ pub trait PartFactory: Sync {
     fn join(&self, context: &BindContext, built: Protocols) -> Result<Protocols, DriverError>;
 }
 
-/// RetryPolicy a place into protocols.
+/// Converts a place into protocols.
 pub trait DriverFactory: Sync {
     /// Binds a place. Touches nothing yet: the first protocol call does.
     ///

@@ -1,7 +1,7 @@
 //! A stranger: uses a board behind a selector as any program does that knows published
 //! probe-rs and nothing else.
 //!
-//! It must import nothing of this workspace: what it proves is that the transport, not the code,
+//! It must import nothing of this workspace: what it proves is that the protocol, not the code,
 //! carries everything. Tests of the repository start it with the selector of an emulated
 //! board; it works unchanged on a real one.
 //!

@@ -210,12 +210,12 @@ fn or_nearest(names: &[String]) -> String {
 }
 
 impl ProbeError {
-    /// Returns the cause a run ends with if nobody recoveries this, for a deployment.
+    /// Returns the cause a run ends with if no recovery helps, for a deployment.
     pub fn cause(&self) -> Cause {
         self.cause_during(Cause::DeployFailed)
     }
 
-    /// Returns the cause a run ends with if nobody recoveries this: that of the error itself, or
+    /// Returns the cause a run ends with if no recovery helps: that of the error itself, or
     /// of what was tried where the error has none.
     pub fn cause_during(&self, tried: Cause) -> Cause {
         match self {

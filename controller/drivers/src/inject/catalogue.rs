@@ -171,7 +171,7 @@ faults! {
         Console, Running at SOON, Takes::Nothing, "";
     OverrunConsole = "overrun-console", "bytes are lost, and the port has counted them",
         Console, Running at START, Takes::Bytes(64), "bytes";
-    DropBytes = "drop-bytes", "bytes are lost, and nobody has noticed",
+    DropBytes = "drop-bytes", "bytes are lost without a record",
         Console, Running at START, Takes::Bytes(64), "bytes", untraced;
     CorruptBytes = "corrupt-bytes", "bits of bytes are flipped",
         Console, Running at START, Takes::Bytes(16), "bytes", untraced;

@@ -36,7 +36,7 @@ impl ModbusOutlets {
         outlet.parse().map_err(none)
     }
 
-    /// Judges an answer: an error of the transport, an exception of the device, or a value.
+    /// Judges an answer: an error of the connection, an exception of the device, or a value.
     fn judge<T>(
         &self,
         answer: Result<Result<T, tokio_modbus::ExceptionCode>, Error>,

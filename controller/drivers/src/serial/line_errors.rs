@@ -1,4 +1,4 @@
-//! What a port's driver has counted against a transport, told as event of the transport.
+//! What a port's driver has counted, told as transport events.
 //!
 //! # Design
 //! The counters are read when the port is opened, and then whenever it has been read empty:

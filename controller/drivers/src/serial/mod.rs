@@ -10,8 +10,8 @@
 //! *Ports of this host are `tokio-serial`'s* (`open_tty.rs` says what is done beside it, and
 //! why); breaks and modem lines go by a copy of the descriptor on another thread (`line.rs`).
 //!
-//! *A transport that is kept* by another process is asked for there each time it is opened
-//! ([`capture service`]); where nobody keeps it the port is opened.
+//! *A transport that the capture service has* is borrowed there each time it is opened
+//! ([`capture_service`]); else the port is opened.
 //!
 //! *Overruns and garbled characters* are told where somebody counts them: an RFC 2217 server
 //! reports overruns, the driver of a tty has counters ([`line_errors`]). A pseudo-terminal has

@@ -16,8 +16,8 @@
 //!   and a byte that a console has lost cannot be judged.
 //! - *`TIOCEXCL` is set again after the crate has closed its end*, which lifts it for all who
 //!   hold the open file. A process that a port was passed on to keeps it to itself. So a
-//!   borrowed port (`capture service/transport.rs`) is no stream of the crate: its end would open the
-//!   lender's port to others.
+//!   borrowed port (`capture_service/transport.rs`) is no stream of the crate: its end would
+//!   open the lender's port to others.
 //! - *A read asks the system first.* The crate believes a remembered "nothing there"; a transport
 //!   must not, because "nothing there" decides where the output of one boot ends.
 //! - *Nothing is flushed.* The crate's `poll_flush` waits on the event loop's own thread until

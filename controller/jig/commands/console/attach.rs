@@ -62,7 +62,8 @@ impl Attach<'_> {
                     return Ok(None);
                 }
                 if !asked.listen_only {
-                    let words = format!("nobody keeps {} of place {}", self.console, self.place);
+                    let words =
+                        format!("no process captures {} of place {}", self.console, self.place);
                     return Err(Failure::new(Fault::Usage, words).help(self.instead()));
                 }
                 return self.talk(None).await.map(Some);
@@ -87,13 +88,13 @@ impl Attach<'_> {
                 self.place
             );
         }
-        "start `jig serve`; with --listen-only what was kept is shown all the same".to_owned()
+        "start `jig serve`; with --listen-only what was captured is shown all the same".to_owned()
     }
 
     /// Asks where the console stands; nothing where nobody keeps it.
     async fn state(&self) -> Result<Option<CaptureState>, Failure> {
-        let seat = self.catalogue.capture_client(self.place);
-        let all = match timeout(ANSWER, status(&seat)).await {
+        let client = self.catalogue.capture_client(self.place);
+        let all = match timeout(ANSWER, status(&client)).await {
             Ok(all) => all.map_err(|error| refused(&error))?,
             Err(_) => {
                 let words = format!("jig serve did not answer within {} s", ANSWER.as_secs());
@@ -118,15 +119,14 @@ impl Attach<'_> {
             self.screen.say(&format!("{by} has the transport; what is typed goes nowhere"));
             return Ok(None);
         }
-        let seat = self.catalogue.capture_client(self.place);
-        match writer(&seat, self.console, asked.take).await {
+        let client = self.catalogue.capture_client(self.place);
+        match writer(&client, self.console, asked.take).await {
             Ok(writer) => Ok(writer),
             Err(error) => {
                 let failure = refused(&error);
                 Err(match error {
-                    CaptureServiceError::Refused(_) => {
-                        failure.help("look on with --listen-only, or take input with --take")
-                    }
+                    CaptureServiceError::Refused(_) => failure
+                        .help("listen with --listen-only, or take the right to send with --take"),
                     _ => failure,
                 })
             }
@@ -324,7 +324,7 @@ impl<'a> View<'a> {
                 (_, Source::Run(run, attempt)) => {
                     screen.say(&format!("[from here in attempt {attempt} of run {run}]"));
                 }
-                (Some(Source::Run(..)), Source::Captured(_)) => screen.say("[from here kept]"),
+                (Some(Source::Run(..)), Source::Captured(_)) => screen.say("[from here captured]"),
                 (_, Source::Captured(_)) => {}
             }
         }

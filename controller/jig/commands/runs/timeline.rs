@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use jig_rig::console::{IndexHealth, LogReader, Record, RecordKind, escape};
 
-/// Longest pause within a line: 100 ms is a hundred times that of a transport at 9600 baud and
+/// Longest pause within a line: 100 ms is a hundred times that of a line at 9600 baud and
 /// less than a person needs to answer a prompt.
 const PAUSE_NS: u64 = 100_000_000;
 

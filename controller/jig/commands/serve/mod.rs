@@ -110,7 +110,7 @@ async fn keep(
         screen.out_json(&json!({"event": "ready", "at": at, "socket": socket, "consoles": count}));
     } else {
         let logs = escape(places.root().display().to_string().as_bytes());
-        screen.out(&format!("keeping {count} consoles; their logs are in {logs}"));
+        screen.out(&format!("capturing {count} consoles; their logs are in {logs}"));
         screen.say(match count {
             0 => "no place of the rig file has a transport of its own; Ctrl-C ends",
             _ => "Ctrl-C ends",
@@ -266,6 +266,8 @@ pub(super) fn state_words(state: &CaptureState) -> String {
         CaptureState::Lent { by } => format!("lent to {by}"),
         CaptureState::Released { by } => format!("closed for {by}"),
         CaptureState::Gone { why } => format!("gone until the next SIGHUP: {why}"),
-        CaptureState::Unwritten { why } => format!("not kept, its log cannot be written: {why}"),
+        CaptureState::Unwritten { why } => {
+            format!("not captured, its log cannot be written: {why}")
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::{Problem, Problems};
 
-/// Most problems of one document that are kept: more than anyone recoveries in one go, and
+/// Most problems of one document that are kept: more than anyone corrects in one go, and
 /// few enough that a hostile document costs little to report on.
 const MAX_FINDINGS: usize = 100;
 

@@ -17,7 +17,7 @@ pub struct Located<T> {
 }
 
 impl<T> Located<T> {
-    /// RetryPolicy the value into another one at the same place.
+    /// Converts the value into another one at the same place.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Located<U> {
         Located { value: f(self.value), span: self.span }
     }

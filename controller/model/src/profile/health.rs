@@ -14,7 +14,7 @@ use crate::rig_file::Place;
 pub enum CheckKind {
     /// The emulator starts and answers, or the debug port says what it is.
     Board,
-    /// What the place's console transports end at is there, and nobody else has it.
+    /// The other ends of the place's console transports are there and unused.
     Console,
     /// What the place is reached at over a network answers.
     Network,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Limits;
 
 /// A test report is some kilobytes. An emulated UART prints 0.3 to 0.6 MB/s when firmware
-/// prints without end, so a flood is known after a few seconds, and a real transport at 115200
+/// prints without end, so a flood is known after a few seconds, and a serial line at 115200
 /// baud would need three minutes for as much.
 const STORM_BYTES: u64 = 2 << 20;
 

@@ -85,7 +85,7 @@ toml_table! {
         name: ConsoleName = required,
         /// What carries it.
         kind: ConsoleKind = required,
-        /// Bits per second on real transports; 115200 if missing.
+        /// Bits per second on a real serial line; 115200 if missing.
         baud: u32 = optional,
         /// The number of an RTT console's channel; 0 if missing.
         channel: u32 = optional,

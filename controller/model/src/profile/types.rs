@@ -96,7 +96,7 @@ pub struct ConsoleSpec {
     pub name: ConsoleName,
     /// What carries it.
     pub kind: ConsoleKind,
-    /// Bits per second on real transports; 0 where there is no transport.
+    /// Bits per second on a real serial line; 0 where there is none.
     pub baud: u32,
     /// The number of its RTT channel, both up and down; 0 where it has none.
     pub channel: u32,

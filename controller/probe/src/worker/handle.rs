@@ -18,7 +18,7 @@ use super::options::{AttachOptions, Attached};
 use super::selector::{Address, Selector};
 use super::semihost::Semihosted;
 use super::source::{ProbeSource, Resolved};
-use super::target_memory::BenchMemory;
+use super::target_memory::SessionMemory;
 use crate::fault_watch::windows;
 use crate::{
     CoreSnapshot, CoreState, EraseReport, EraseScope, FlashProgress, FlashReport, FlashRequest,
@@ -311,7 +311,7 @@ impl ProbeHandle {
     ) -> Result<T, RttError> {
         let shared = Arc::clone(&self.shared);
         self.call("use RTT", move |open_session| {
-            Ok(job(&mut BenchMemory { open_session, pulse: &shared.pulse }))
+            Ok(job(&mut SessionMemory { open_session, pulse: &shared.pulse }))
         })
         .await?
     }

@@ -11,7 +11,7 @@ use probe_rs::{
 
 use super::core::STEP;
 use super::open_session::{OpenSession, Pulse};
-use super::target_memory::BenchMemory;
+use super::target_memory::SessionMemory;
 use super::translate;
 use crate::ProbeError;
 use crate::semihosting::{Answer, SYS_CLOSE, SYS_OPEN, SYS_READ, SYS_WRITE, answer};
@@ -57,7 +57,7 @@ impl OpenSession {
                 Stands::Runs if done.calls > 0 && last.elapsed() < NEXT => continue,
                 Stands::Runs | Stands::Elsewhere => break,
             };
-            let memory = &mut BenchMemory { open_session: self, pulse };
+            let memory = &mut SessionMemory { open_session: self, pulse };
             match answer(operation, parameter, memory, &mut done.text)? {
                 Answer::Exit(code) => done.exit = Some(code),
                 Answer::Value(value) => {

@@ -4,12 +4,12 @@ use super::open_session::{OpenSession, Pulse};
 use crate::{MemoryWidth, ProbeError, TargetMemory};
 
 /// The target's memory, as a session reaches it.
-pub(super) struct BenchMemory<'b> {
+pub(super) struct SessionMemory<'b> {
     pub(super) open_session: &'b mut OpenSession,
     pub(super) pulse: &'b Pulse,
 }
 
-impl TargetMemory for BenchMemory<'_> {
+impl TargetMemory for SessionMemory<'_> {
     fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), ProbeError> {
         let bytes = self.open_session.read(MemoryWidth::Any, address, into.len(), self.pulse)?;
         into.copy_from_slice(&bytes);

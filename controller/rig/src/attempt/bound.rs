@@ -91,7 +91,7 @@ impl Bound {
             _ => Ok(()),
         };
         if self.board.facts().on() {
-            // Nobody has looked what is still in the transports.
+            // What is still in the transports was not read yet.
             self.board.drained().await;
         }
         drop(self.protocols);

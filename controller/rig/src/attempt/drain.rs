@@ -17,7 +17,7 @@ use crate::judge::{ByteRange, Incident, IncidentKind};
 const QUIET: Duration = Duration::from_millis(50);
 
 /// A handler that goes on printing is read no longer than this: a register dump and a
-/// backtrace of 4 KiB take 0.4 s on a real transport at 115200 baud.
+/// backtrace of 4 KiB take 0.4 s on a serial line at 115200 baud.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long one health check may take; each has its own, shorter limit.

@@ -33,7 +33,7 @@ use crate::judge::{ByteRange, Finding, Heard, Identity, Observation, ReadBack, j
 use crate::store::RunDir;
 use crate::workflow::{
     self, ActionDone, ActionExecutor, ActionFailure, CancelToken, Cast, PlanGenerator, PlanPlanner,
-    RejectUpdates, RetryPolicy, State, WorkflowRecord,
+    RejectUpdates, StageRetry, State, WorkflowRecord,
 };
 
 /// Everything an attempt needs.
@@ -208,7 +208,7 @@ async fn make(
         board.emit(RunEvent::Note { text: format!("the power was not taken: {error}") });
     }
     if board.facts().on() {
-        // Nobody has looked what is still in the transports.
+        // What is still in the transports was not read yet.
         board.drained().await;
     }
     let made = Made {
@@ -303,7 +303,7 @@ async fn follow_plan(
         observer: &mut observer,
         clock: &Timestamp::now,
         cancel: request.cancel.clone(),
-        retry: RetryPolicy::default(),
+        retry: StageRetry::default(),
     };
     workflow::run(request.plan, cast).await
 }

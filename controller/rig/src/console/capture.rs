@@ -272,7 +272,7 @@ impl ConsoleActor {
                         self.queue.push(Entry::Bytes(self.clock.stamp(), bytes));
                     }
                     self.hear(event);
-                    // A transport that has nothing but event must not keep the runtime's thread.
+                    // A transport that has nothing but events must not keep the runtime's thread.
                     told = true;
                     break;
                 }

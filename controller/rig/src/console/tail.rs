@@ -55,7 +55,7 @@ pub struct LogTail {
     /// Offset of the next byte.
     at: u64,
     /// Where the record ends whose bytes are being read, and its time.
-    timeout: Option<(u64, Stamp)>,
+    record_end: Option<(u64, Stamp)>,
     /// What follows fits nothing before it.
     torn: bool,
 }
@@ -84,7 +84,7 @@ impl LogTail {
             Ok(()) => {}
         }
         let (ahead, paths) = (VecDeque::new(), paths.clone());
-        Ok(Some(Self { paths, raw, index, read: 0, ahead, at: 0, timeout: None, torn: false }))
+        Ok(Some(Self { paths, raw, index, read: 0, ahead, at: 0, record_end: None, torn: false }))
     }
 
     /// Passes over what happened before a moment on the wall clock, in nanoseconds.
@@ -109,7 +109,7 @@ impl LogTail {
     /// # Errors
     /// A file cannot be read.
     pub fn read_on(&mut self) -> Result<Option<TailItem>, LogError> {
-        if let Some((end, stamp)) = self.timeout {
+        if let Some((end, stamp)) = self.record_end {
             return self.piece(end, stamp);
         }
         let Some(record) = self.peek()? else { return Ok(None) };
@@ -165,7 +165,7 @@ impl LogTail {
 
     /// Reads a piece of a record's bytes.
     fn piece(&mut self, end: u64, stamp: Stamp) -> Result<Option<TailItem>, LogError> {
-        self.timeout = Some((end, stamp));
+        self.record_end = Some((end, stamp));
         let room = (end - self.at).min(PIECE);
         let mut bytes = vec![0; usize::try_from(room).unwrap_or(0)];
         let count = match self.raw.read_at(&mut bytes, self.at) {
@@ -181,7 +181,7 @@ impl LogTail {
         let offset = self.at;
         self.at += count as u64;
         if self.at == end {
-            self.timeout = None;
+            self.record_end = None;
         }
         Ok(Some(TailItem::Bytes { stamp, offset, bytes }))
     }

@@ -21,7 +21,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// RetryPolicy the range into evidence.
+    /// Converts the range into evidence.
     pub fn evidence(&self) -> Evidence {
         Evidence {
             file: self.file.clone(),

@@ -102,8 +102,6 @@ impl Grammar for Libtest {
     }
 }
 
-impl Libtest {}
-
 /// Reads `running 3 tests`.
 fn head(text: &str) -> Option<u64> {
     let (count, rest) = leading_number(text.strip_prefix("running ")?)?;

@@ -122,7 +122,7 @@ impl LineSplitter {
     }
 }
 
-/// Removes terminal control sequences and the garbage an idle transport leaves in front.
+/// Removes terminal control sequences and the garbage an idle line leaves in front.
 pub(super) fn plain(bytes: &[u8]) -> Cow<'_, [u8]> {
     // Power-on and baud switches of a UART show up as NUL and 0xFF bytes.
     let dirt = bytes.iter().take_while(|&&b| b == 0 || b == 0xff).count();

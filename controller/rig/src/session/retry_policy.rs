@@ -4,9 +4,9 @@
 //! An attempt shows one of three things.
 //!
 //! - **Something was seen**: a pass, a failed case, a fault. It counts.
-//! - **The rig failed**: the attempt is none of the test's. The rig is recovered and the test has
-//!   its turn again, once per recovery. What the attempt showed counts for nothing, for better or
-//!   worse: a failure that was seen is never made a pass by a recovery.
+//! - **The rig failed**: the attempt is none of the test's. The rig is recovered and the test is
+//!   attempted again, once per recovery. What the attempt showed counts for nothing, for better
+//!   or worse: a failure that was seen is never made a pass by a recovery.
 //! - **Something was not seen**: silence, no end, a reset; nor does a console show an exit code,
 //!   or tell a flood from noise. The known-good image says whether the rig works *now*; whether it
 //!   worked *then* only the test itself can say, so it is made again. What is missing twice, with
@@ -111,26 +111,26 @@ pub(super) enum Next {
     Control,
     /// The rig is recovered.
     Recover,
-    /// The test is made again, and the last attempt does not count.
+    /// The test is attempted again, and the last attempt does not count.
     Again,
-    /// The turn is over.
+    /// The test is not attempted again.
     Done,
 }
 
-/// Where a turn stands.
+/// What the attempts of a test amount to so far, and what is done next.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
-    /// What the last attempt amounts to by now; at the end, the turn.
+    /// What the last attempt amounts to by now; at the end, what all of them do.
     pub(super) verdict: Verdict,
     pub(super) next: Next,
 }
 
-/// What is known of the turns of a run.
+/// What is known of the attempts of a run.
 #[derive(Debug)]
 pub(super) struct RetryPolicy {
     /// How many more times the rig may be recovered.
     max_recoveries: u32,
-    /// Whether a test is made again for what was not seen.
+    /// Whether a test is attempted again for what was not seen.
     looks_again: bool,
     /// This run has asked for what was not seen already.
     asked: bool,
@@ -140,9 +140,9 @@ pub(super) struct RetryPolicy {
     unmasked: bool,
     /// A known-good image has passed since, or at all.
     vouched: bool,
-    /// The attempt of this turn in which something was not seen.
+    /// What the attempt showed in which something was not seen, if this test had one.
     first: Option<Verdict>,
-    /// What was recovered in this turn.
+    /// The recoveries between the attempts of this test.
     recovers: Vec<Note>,
 }
 
@@ -162,7 +162,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Begins a turn of the test.
+    /// Begins the first attempt of a test, or of a repetition of it.
     pub(super) fn begin(&mut self) {
         self.first = None;
         self.recovers.clear();

@@ -163,7 +163,7 @@ async fn take(rung: &Rung, end: Instant, dut_recovery: &mut dyn StepActions) -> 
         Err(_) => return Taken { asked: false, proof: no(&StepError::Overdue { step }) },
     };
     if step == RecoveryStep::OutOfService {
-        // The end of the ladder: it hides the fault and recoveries nothing.
+        // The end of the ladder: it hides the fault and recovers nothing.
         let detail = done.to_string();
         return Taken { asked: false, proof: Proof { ok: false, detail } };
     }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::session::ladder::{Means, ladder};
 
-    /// A rig that one step recoveries, of which some fail or hang.
+    /// A rig that one step recovers, of which some fail or hang.
     #[derive(Default)]
     struct Patient {
         recovered_by: Option<RecoveryStep>,

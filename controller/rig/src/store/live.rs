@@ -234,7 +234,7 @@ impl LiveRun {
     }
 }
 
-/// RetryPolicy an error into "take another id" where it only says that the directory was lost
+/// Converts an error into "take another id" where it only says that the directory was lost
 /// to a rival; a full disk is a full disk all the same.
 fn tolerate_loss(error: StoreError) -> Result<Option<LiveRun>, StoreError> {
     match error {

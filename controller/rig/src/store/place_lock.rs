@@ -87,7 +87,7 @@ pub enum PlaceLockError {
         holder: Option<Box<Holder>>,
     },
     /// Another process keeps the consoles.
-    #[error("the consoles are kept by {}", by(holder.as_deref()))]
+    #[error("the consoles are captured by {}", by(holder.as_deref()))]
     Kept {
         /// Who keeps them, if that could be told.
         holder: Option<Box<Holder>>,

@@ -23,7 +23,7 @@ pub use location::{Depth, Position};
 pub use machine::{Machine, Refused};
 pub use planning::{
     ContextUpdate, Decision, Effect, Generator, Observation, Planner, PlannerError,
-    PlanningResponse, Proposal, RetryPolicy, TransitionAdvice, UpdateDecider,
+    PlanningResponse, Proposal, StageRetry, TransitionAdvice, UpdateDecider,
 };
 pub use record::{
     Current, Fsm, Goals, Location, Move, Progress, RefusedMove, RefusedReason, Track,

@@ -1,7 +1,7 @@
 //! The protocols of whoever judges goals, yields actions, and answers proposals.
 //!
-//! Owns the shapes of question and answer, which also a program beyond a transport can speak.
-//! Refuses to trust an answer: what it leads to is decided by the machine's table.
+//! Owns the shapes of question and answer, which a program at the other end of a connection can
+//! speak, too. Refuses to trust an answer: what it leads to is decided by the machine's table.
 
 use std::time::Duration;
 
@@ -192,14 +192,14 @@ pub trait UpdateDecider: Send {
 
 /// How often, and after which pauses, a planner or generator that failed is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetryPolicy {
+pub struct StageRetry {
     /// How often it is asked; at least once.
     pub tries: u32,
     /// The pause after the first failure; each further one is twice as long.
     pub pause: Duration,
 }
 
-impl Default for RetryPolicy {
+impl Default for StageRetry {
     /// Three tries, a second and two apart: enough for a service that restarts, and little
     /// beside the time-out of a plan.
     fn default() -> Self {
@@ -207,7 +207,7 @@ impl Default for RetryPolicy {
     }
 }
 
-impl RetryPolicy {
+impl StageRetry {
     /// Returns the pause after a try, counted from 0, or nothing after the last one.
     pub fn pause_after(&self, tried: u32) -> Option<Duration> {
         let again = tried.saturating_add(1) < self.tries;

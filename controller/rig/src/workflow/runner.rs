@@ -23,7 +23,7 @@ use super::cancel::CancelToken;
 use super::executor::{ActionExecutor, ActionFailure};
 use super::location::{Depth, Position};
 use super::machine::Machine;
-use super::planning::{Effect, Generator, Planner, PlannerError, RetryPolicy, UpdateDecider};
+use super::planning::{Effect, Generator, Planner, PlannerError, StageRetry, UpdateDecider};
 use super::proposals::Proposals;
 use super::record::WorkflowRecord;
 use super::state::{Event, Owner, State};
@@ -50,7 +50,7 @@ pub struct Cast<'a> {
     /// Asks to stop.
     pub cancel: CancelToken,
     /// How a planner or generator that fails is asked again.
-    pub retry: RetryPolicy,
+    pub retry: StageRetry,
 }
 
 /// How a workflow ended.

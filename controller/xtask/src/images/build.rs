@@ -1,4 +1,4 @@
-//! RetryPolicy a recipe and downloaded packages into the files an emulator boots.
+//! Converts a recipe and downloaded packages into the files an emulator boots.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -57,7 +57,7 @@ pub(super) fn failed(client: &CaptureClient, answer: CaptureAnswer) -> CaptureSe
     match answer {
         CaptureAnswer::Refused(why) => CaptureServiceError::Refused(why),
         CaptureAnswer::NotCaptured => CaptureServiceError::Refused(format!(
-            "it keeps no such console of place {}",
+            "it captures no such console of place {}",
             client.place
         )),
         CaptureAnswer::Transport(_) | CaptureAnswer::Done | CaptureAnswer::Status(_) => {

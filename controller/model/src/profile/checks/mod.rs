@@ -1,7 +1,7 @@
 //! What must hold in a profile beyond the types of its values: a list of named checks.
 //!
 //! Each check looks at the whole profile as it was written, reports what it finds, and
-//! recoveries nothing. A value that was already refused is missing here and skipped.
+//! repairs nothing. A value that was already refused is missing here and skipped.
 
 mod board;
 mod debug;

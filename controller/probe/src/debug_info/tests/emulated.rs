@@ -1,4 +1,4 @@
-//! Real cores to look at: an emulator with a firmware, and a debugger's transport to it.
+//! Real cores to look at: an emulator with a firmware, and a debugger's connection to it.
 //!
 //! The emulator is a managed child: it dies with its owner and with the test process.
 

@@ -39,7 +39,7 @@ fn the_walk_goes_through_two_exceptions_and_two_stacks() {
     core.run_to(address_of(&elf, "hard_fault"));
     let mut snapshot = core.snapshot();
 
-    // The emulator's transport does not tell the process stack pointer: without it, the walk ends
+    // The emulator's gdb stub does not tell the process stack pointer: without it, the walk ends
     // at the handler and says so.
     let short = backtrace(&snapshot, Some(&symbols));
     assert_eq!(short.frames.last().unwrap().function.as_deref(), Some("pend_sv"));

@@ -61,7 +61,7 @@ fn every_flipped_byte_and_every_cut_is_noticed() {
     }
     std::fs::write(file.path(), [&good[..], b"x"].concat()).unwrap();
     assert!(matches!(file.load(board), Err(FlashFileError::Damaged { .. })));
-    // A file that is refused is left alone, and a reset recoveries it.
+    // A file that is refused is left alone, and a reset recovers it.
     assert!(file.path().exists());
     file.reset(lock).unwrap();
     assert_eq!(file.load(board).unwrap(), None);

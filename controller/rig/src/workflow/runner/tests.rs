@@ -193,7 +193,7 @@ impl<'a> Stage<'a> {
             observer: &mut observer,
             clock: &|| Timestamp::UNIX_EPOCH,
             cancel: self.cancel.clone(),
-            retry: RetryPolicy::default(),
+            retry: StageRetry::default(),
         };
         let outcome = run(&self.plan, cast).await;
         let took = begun.elapsed();
