@@ -226,7 +226,7 @@ fn what_cannot_be_done_says_what_can() {
     let b = ["-b", "microbit"];
     let run = |args: &[&str]| workshop.run(args.iter().chain(&b));
     for verb in ["halt", "go", "step", "regs", "bt"] {
-        run(&[verb]).says(2, &["nobody keeps it running", "jig probe serve -b microbit"]);
+        run(&[verb]).says(2, &["no process keeps it running", "jig probe serve -b microbit"]);
     }
     run(&["dump", "-o", "x"]).says(2, &["jig probe serve -b microbit"]);
     run(&["mem", "write", "0x20000000", "1"]).says(2, &["jig probe serve -b microbit"]);

@@ -27,10 +27,10 @@ pub(crate) struct ProbeOptions {
     /// Chip, if not the one of the board's profile [env: PROBE_RS_CHIP]
     #[arg(long, value_name = "NAME")]
     pub(crate) chip: Option<String>,
-    /// Speed of the debug link [env: PROBE_RS_SPEED]
+    /// Speed of the debug wire [env: PROBE_RS_SPEED]
     #[arg(long, value_name = "KHZ")]
     pub(crate) speed: Option<u32>,
-    /// Protocol of the debug link [env: PROBE_RS_PROTOCOL]
+    /// Protocol of the debug wire [env: PROBE_RS_PROTOCOL]
     #[arg(long, value_enum)]
     pub(crate) protocol: Option<WireProtocol>,
     /// Attach while the chip is held in reset [env: PROBE_RS_CONNECT_UNDER_RESET]

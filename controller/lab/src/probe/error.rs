@@ -47,7 +47,7 @@ pub enum ProbeCommandError {
         error: FlashFileError,
     },
     /// The command needs a board that outlives it.
-    #[error("{0} is emulated, and nobody keeps it running")]
+    #[error("{0} is emulated, and no process keeps it running")]
     NotKept(PlaceName),
     /// Only an emulated board can be served.
     #[error("{place} is a real board{}", behind(.selector.as_deref()))]

@@ -25,10 +25,10 @@ pub struct ProbeAccess {
     /// The chip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chip: Option<String>,
-    /// Speed of the debug link in kHz.
+    /// Speed of the debug wire in kHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed_khz: Option<u32>,
-    /// Protocol of the debug link.
+    /// Protocol of the debug wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<WireProtocol>,
     /// Attaches while the chip is held in reset.

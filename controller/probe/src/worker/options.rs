@@ -25,9 +25,9 @@ pub struct AttachOptions {
     pub chip: Option<String>,
     /// A description of chips that are not built in: the text of a probe-rs target file.
     pub chip_description: Option<String>,
-    /// Speed of the debug link in kHz; without it the probe's own choice.
+    /// Speed of the debug wire in kHz; without it the probe's own choice.
     pub speed_khz: Option<u32>,
-    /// Protocol of the debug link; without it the probe's own choice.
+    /// Protocol of the debug wire; without it the probe's own choice.
     pub protocol: Option<Protocol>,
     /// What is done to the running program.
     pub mode: AttachMode,
@@ -70,7 +70,7 @@ pub enum AttachMode {
     Auto,
 }
 
-/// Protocol of the debug link between probe and target.
+/// Protocol of the debug wire between probe and target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {

@@ -17,7 +17,7 @@ use crate::virtual_probe::bus::{Bus, BusError};
 /// Bit of the reset pin among the pins of a probe.
 const NRESET: u32 = 1 << 7;
 
-/// Speed of a transport that is none, in kHz.
+/// Speed of a debug wire that does not exist, in kHz.
 const SPEED: u32 = 10_000;
 
 /// What the target is fed with, as far as anybody asks.
