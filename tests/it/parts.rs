@@ -228,8 +228,14 @@ fn a_board_without_probe_is_flashed_and_reset_by_its_other_parts() {
     let told = flashed.json().unwrap();
     assert_eq!((&told["place"], &told["chip"]), (&"bare".into(), &Value::Null), "{flashed}");
     assert!(told["method"].as_str().unwrap().ends_with("flash"), "{flashed}");
-    let words = "place bare has no debug probe: `flash` with --preserve or --no-reset needs one";
-    workshop.run(["flash", "-b", "bare", &image, "--no-reset"]).says(3, &[words]);
+    let words = "place bare has no debug probe: `flash` with an option of a probe needs one";
+    for option in ["--no-reset", "--no-verify", "--all", "--under-reset"] {
+        workshop.run(["flash", "-b", "bare", &image, option]).says(3, &[words]);
+    }
+    // A probe of the environment is that of another board.
+    let mut flash = workshop.jig(["flash", "-b", "bare", &image]);
+    let flashed = flash.env("PROBE_RS_PROBE", "0d28:0204").output().unwrap();
+    assert!(flashed.status.success(), "{flashed:?}");
     let reset = workshop.run(["--json", "reset", "-b", "bare"]);
     reset.says(0, &[]);
     assert_eq!(reset.json().unwrap()["method"], "power");

@@ -70,7 +70,9 @@ impl From<ProbeCommandError> for Failure {
             ProbeCommandError::Flasher { evidence, .. } => {
                 failure.help(format!("its output is in {}", evidence.display()))
             }
-            ProbeCommandError::Waiting(_)
+            ProbeCommandError::NoAddress(_)
+            | ProbeCommandError::NoMemory
+            | ProbeCommandError::Waiting(_)
             | ProbeCommandError::Cancelled(_)
             | ProbeCommandError::FlashFile { reading: false, .. }
             | ProbeCommandError::Folder(_)

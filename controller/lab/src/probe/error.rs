@@ -168,6 +168,12 @@ pub enum ProbeCommandError {
     /// The board has no flash.
     #[error("{0} has no flash that could be erased")]
     NoFlash(PlaceName),
+    /// A text with a colon is neither an address to listen on nor a path.
+    #[error("{0:?} is neither IP:PORT nor a path")]
+    NoAddress(String),
+    /// None of the memory that was named can be read.
+    #[error("none of the memory that was named can be read")]
+    NoMemory,
     /// More memory is asked for than one command reads.
     #[error("more than 64 MiB, or behind the last address, cannot be read at once")]
     TooMuch,
@@ -244,7 +250,9 @@ impl ProbeCommandError {
             | Self::NoFlash(_)
             | Self::TooMuch
             | Self::NoRegister { .. }
-            | Self::NotLoopback => Fault::Usage,
+            | Self::NotLoopback
+            | Self::NoAddress(_)
+            | Self::NoMemory => Fault::Usage,
             Self::Rtt(RttError::Corrupted { .. } | RttError::NoChannel { .. }) | Self::NoRtt => {
                 Fault::Target
             }

@@ -46,8 +46,12 @@ pub(super) fn flashed_by_program(
 fn wants_probe(command: &FlashImageCommand) -> bool {
     let FlashImageCommand { place: _, probe, image: _, verify, start, preserve, skip_equal } =
         command;
-    let plain = ProbeAccess { wait_ms: probe.wait_ms, ..ProbeAccess::default() };
-    *probe != plain || !verify || !start || !preserve.is_empty() || !skip_equal
+    names_probe(probe) || !verify || !start || !preserve.is_empty() || !skip_equal
+}
+
+/// Tells whether an access says anything of a debug probe.
+fn names_probe(access: &ProbeAccess) -> bool {
+    *access != ProbeAccess { wait_ms: access.wait_ms, ..ProbeAccess::default() }
 }
 
 /// Returns what resets the board, if not a debug probe.
@@ -61,6 +65,11 @@ pub(super) fn reset_by_part(
     }
     if command.halt {
         return place.needs(Needed::Probe, profile, "`reset --halt`").map(|()| None);
+    }
+    if names_probe(&command.probe) {
+        return place
+            .needs(Needed::Probe, profile, "`reset` with an option of a probe")
+            .map(|()| None);
     }
     place.needs(Needed::Reset, profile, "`reset`")?;
     Ok(place.reset_part().as_ref().and_then(method))
@@ -122,7 +131,14 @@ impl Lab {
         let evidence = tempfile::tempdir().map_err(ProbeCommandError::Folder)?;
         let mut parts = self.bind_parts(target, evidence.path().to_owned())?;
         match &mut parts.reset {
-            Some(reset) => reset.reset().await.map_err(ProbeCommandError::Driver)?,
+            Some(reset) => tokio::select! {
+                biased;
+                done = reset.reset() => done.map_err(ProbeCommandError::Driver)?,
+                // A line or an outlet is not left half-way.
+                () = cancel.cancelled(), if method == ResetMethod::Command => {
+                    return Err(ProbeCommandError::Cancelled(target.place.name.clone()));
+                }
+            },
             None => return Err(ProbeCommandError::NotBound(target.place.name.clone())),
         }
         Ok(Reply::Reset(ResetReply { place: target.place.name.clone(), method }))

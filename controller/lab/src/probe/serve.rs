@@ -114,6 +114,9 @@ async fn start(
         Some(text) => match text.parse::<SocketAddr>() {
             Ok(address) if address.ip().is_loopback() => ServeAt::Loopback(address.port()),
             Ok(_) => return Err(ProbeCommandError::NotLoopback),
+            Err(_) if text.contains(':') && !text.contains('/') => {
+                return Err(ProbeCommandError::NoAddress(text.to_owned()));
+            }
             Err(_) => ServeAt::Unix(text.into()),
         },
     };

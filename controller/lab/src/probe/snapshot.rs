@@ -21,6 +21,9 @@ pub(super) async fn backtrace(port: &Port, symbols: Option<Symbols>) -> Done {
 pub(super) async fn dump(port: &Port, output: PathBuf, memory: Vec<Range<u64>>) -> Done {
     let memory = if memory.is_empty() { port.ram() } else { memory };
     let (snapshot, leave) = look(port, Some(memory)).await?;
+    if snapshot.memory.iter().all(|range| range.bytes.is_empty()) {
+        return Err(ProbeCommandError::NoMemory);
+    }
     let written = File::create(&output)
         .and_then(|file| CoreDump::write(&snapshot, &mut BufWriter::new(file)));
     if let Err(source) = written {
