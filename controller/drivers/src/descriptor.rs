@@ -1,4 +1,4 @@
-//! Non-blocking reads and writes of a descriptor, for whoever has one as a transport.
+//! Non-blocking reads and writes of a descriptor, for transports that are one.
 //!
 //! # Design
 //! An event-driven runtime remembers that a descriptor had nothing, and believes it until

@@ -1,4 +1,4 @@
-//! The other ends of console transports: there, usable, and nobody else's.
+//! Checks that the other ends of console transports are present, usable and not in use elsewhere.
 
 use std::ffi::OsStr;
 use std::fs;

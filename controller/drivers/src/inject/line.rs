@@ -66,7 +66,7 @@ impl Line {
         state.wake();
     }
 
-    /// Looks at the transport; whoever reads or writes is woken when it changes.
+    /// Looks at the transport; a pending read or write is woken when it changes.
     pub(super) fn look(&self, waker: &Waker, writes: bool) -> Condition {
         let mut state = self.state();
         let slot = if writes { &mut state.writer } else { &mut state.reader };

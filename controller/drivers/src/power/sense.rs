@@ -74,7 +74,7 @@ impl PowerSense for OutletSense {
 /// server on the network holds bytes back.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// How long a transport is waited for: whoever had it may still be letting go of it.
+/// Time limit for a transport: its previous user may still be closing it.
 const OPENING: Duration = Duration::from_secs(2);
 
 /// Pause between two tries to open one.
