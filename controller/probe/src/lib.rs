@@ -22,6 +22,7 @@ mod rig;
 mod rtt;
 mod semihosting;
 mod snapshot;
+mod swd_only;
 mod target_description;
 mod thumb;
 mod virtual_probe;

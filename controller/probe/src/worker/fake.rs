@@ -13,19 +13,15 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use probe_rs::CoreStatus;
-use probe_rs::architecture::arm::sequences::ArmDebugSequence;
-use probe_rs::architecture::arm::{
-    ArmCommunicationInterface, ArmDebugInterface, ArmError, DapError, DapProbe, RawDapAccess,
-    RegisterAddress,
-};
+use probe_rs::architecture::arm::{ArmError, DapError, DapProbe, RawDapAccess, RegisterAddress};
 use probe_rs::config::TargetSelector;
-use probe_rs::probe::{DebugProbe, DebugProbeError, Probe, ProbeCreationError, WireProtocol};
+use probe_rs::probe::{DebugProbe, DebugProbeError, Probe, ProbeCreationError};
 
 use super::fake_flash::{FakeFlash, Ram};
 use super::leash::Cut;
 use super::source::{OpenProbe, Opener};
 use crate::ProbeSource;
+use crate::swd_only::{swd_only_dap_access, swd_only_debug_probe};
 
 /// What goes wrong, and when.
 #[derive(Debug, Default)]
@@ -197,6 +193,8 @@ impl FakeProbe {
 }
 
 impl RawDapAccess for FakeProbe {
+    swd_only_dap_access!();
+
     fn raw_read_register(&mut self, register: RegisterAddress) -> Result<u32, ArmError> {
         self.transfer(register)?;
         if !register.is_ap() {
@@ -263,10 +261,6 @@ impl RawDapAccess for FakeProbe {
         Ok(())
     }
 
-    fn jtag_sequence(&mut self, _: u8, _: bool, _: u64) -> Result<(), DebugProbeError> {
-        Ok(())
-    }
-
     fn swj_sequence(&mut self, _: u8, _: u64) -> Result<(), DebugProbeError> {
         Ok(())
     }
@@ -283,19 +277,13 @@ impl RawDapAccess for FakeProbe {
         }
         Ok(!0)
     }
-
-    fn into_probe(self: Box<Self>) -> Box<dyn DebugProbe> {
-        self
-    }
-
-    fn core_status_notification(&mut self, _: CoreStatus) -> Result<(), DebugProbeError> {
-        Ok(())
-    }
 }
 
 impl DapProbe for FakeProbe {}
 
 impl DebugProbe for FakeProbe {
+    swd_only_debug_probe!();
+
     fn get_name(&self) -> &str {
         "fake"
     }
@@ -308,14 +296,6 @@ impl DebugProbe for FakeProbe {
         Ok(speed)
     }
 
-    fn attach(&mut self) -> Result<(), DebugProbeError> {
-        Ok(())
-    }
-
-    fn detach(&mut self) -> Result<(), probe_rs::Error> {
-        Ok(())
-    }
-
     fn target_reset(&mut self) -> Result<(), DebugProbeError> {
         Ok(())
     }
@@ -326,36 +306,6 @@ impl DebugProbe for FakeProbe {
 
     fn target_reset_deassert(&mut self) -> Result<(), DebugProbeError> {
         Ok(())
-    }
-
-    fn select_protocol(&mut self, protocol: WireProtocol) -> Result<(), DebugProbeError> {
-        match protocol {
-            WireProtocol::Swd => Ok(()),
-            other => Err(DebugProbeError::UnsupportedProtocol(other)),
-        }
-    }
-
-    fn active_protocol(&self) -> Option<WireProtocol> {
-        Some(WireProtocol::Swd)
-    }
-
-    fn into_probe(self: Box<Self>) -> Box<dyn DebugProbe> {
-        self
-    }
-
-    fn has_arm_interface(&self) -> bool {
-        true
-    }
-
-    fn try_as_dap_probe(&mut self) -> Option<&mut dyn DapProbe> {
-        Some(self)
-    }
-
-    fn try_get_arm_debug_interface<'probe>(
-        self: Box<Self>,
-        sequence: Arc<dyn ArmDebugSequence>,
-    ) -> Result<Box<dyn ArmDebugInterface + 'probe>, (Box<dyn DebugProbe>, ArmError)> {
-        Ok(ArmCommunicationInterface::create(self, sequence, false))
     }
 }
 

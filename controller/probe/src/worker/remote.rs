@@ -24,17 +24,13 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, socket,
 };
-use probe_rs::CoreStatus;
-use probe_rs::architecture::arm::sequences::ArmDebugSequence;
-use probe_rs::architecture::arm::{
-    ArmCommunicationInterface, ArmDebugInterface, ArmError, DapError, DapProbe, RawDapAccess,
-    RegisterAddress,
-};
-use probe_rs::probe::{DebugProbe, DebugProbeError, Probe, WireProtocol};
+use probe_rs::architecture::arm::{ArmError, DapError, DapProbe, RawDapAccess, RegisterAddress};
+use probe_rs::probe::{DebugProbe, DebugProbeError, Probe};
 
 use super::leash::{Cut, Leash};
 use super::selector::Address;
 use crate::glasgow::{IDENTIFIER, RDBUFF, ROOT, SWD, cobs, root, swd};
+use crate::swd_only::{swd_only_dap_access, swd_only_debug_probe};
 
 /// How long it may take to reach a server. It is on this machine or in this lab.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -357,6 +353,8 @@ fn lost(error: RemoteError) -> ArmError {
 }
 
 impl RawDapAccess for RemoteProbe {
+    swd_only_dap_access!();
+
     fn raw_read_register(&mut self, address: RegisterAddress) -> Result<u32, ArmError> {
         if address.is_ap() {
             let mut value = [0];
@@ -399,10 +397,6 @@ impl RawDapAccess for RemoteProbe {
         self.exchange(0).map(drop)
     }
 
-    fn jtag_sequence(&mut self, _cycles: u8, _tms: bool, _tdi: u64) -> Result<(), DebugProbeError> {
-        Err(DebugProbeError::CommandNotSupportedByProbe { command_name: "jtag_sequence" })
-    }
-
     fn swj_sequence(&mut self, bit_len: u8, bits: u64) -> Result<(), DebugProbeError> {
         /// Most bits of one command.
         const MOST: u8 = 31;
@@ -426,19 +420,13 @@ impl RawDapAccess for RemoteProbe {
         // The pins cannot be read back.
         Ok(u32::MAX)
     }
-
-    fn into_probe(self: Box<Self>) -> Box<dyn DebugProbe> {
-        self
-    }
-
-    fn core_status_notification(&mut self, _status: CoreStatus) -> Result<(), DebugProbeError> {
-        Ok(())
-    }
 }
 
 impl DapProbe for RemoteProbe {}
 
 impl DebugProbe for RemoteProbe {
+    swd_only_debug_probe!();
+
     fn get_name(&self) -> &str {
         "remote probe"
     }
@@ -455,14 +443,6 @@ impl DebugProbe for RemoteProbe {
         Ok(self.speed_khz())
     }
 
-    fn attach(&mut self) -> Result<(), DebugProbeError> {
-        Ok(())
-    }
-
-    fn detach(&mut self) -> Result<(), probe_rs::Error> {
-        Ok(())
-    }
-
     fn target_reset(&mut self) -> Result<(), DebugProbeError> {
         Err(DebugProbeError::CommandNotSupportedByProbe { command_name: "target_reset" })
     }
@@ -473,36 +453,6 @@ impl DebugProbe for RemoteProbe {
 
     fn target_reset_deassert(&mut self) -> Result<(), DebugProbeError> {
         self.drive_reset(root::CLEAR_RESET)
-    }
-
-    fn select_protocol(&mut self, protocol: WireProtocol) -> Result<(), DebugProbeError> {
-        match protocol {
-            WireProtocol::Swd => Ok(()),
-            other => Err(DebugProbeError::UnsupportedProtocol(other)),
-        }
-    }
-
-    fn active_protocol(&self) -> Option<WireProtocol> {
-        Some(WireProtocol::Swd)
-    }
-
-    fn has_arm_interface(&self) -> bool {
-        true
-    }
-
-    fn try_as_dap_probe(&mut self) -> Option<&mut dyn DapProbe> {
-        Some(self)
-    }
-
-    fn try_get_arm_debug_interface<'probe>(
-        self: Box<Self>,
-        sequence: Arc<dyn ArmDebugSequence>,
-    ) -> Result<Box<dyn ArmDebugInterface + 'probe>, (Box<dyn DebugProbe>, ArmError)> {
-        Ok(ArmCommunicationInterface::create(self, sequence, false))
-    }
-
-    fn into_probe(self: Box<Self>) -> Box<dyn DebugProbe> {
-        self
     }
 }
 

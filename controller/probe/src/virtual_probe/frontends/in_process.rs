@@ -1,16 +1,11 @@
 //! The frontend towards probe-rs in this process: its own traits for probes of debug ports.
 
 use std::fmt;
-use std::sync::Arc;
 
-use probe_rs::CoreStatus;
-use probe_rs::architecture::arm::sequences::ArmDebugSequence;
-use probe_rs::architecture::arm::{
-    ArmCommunicationInterface, ArmDebugInterface, ArmError, DapError, DapProbe, RawDapAccess,
-    RegisterAddress,
-};
-use probe_rs::probe::{DebugProbe, DebugProbeError, Probe, WireProtocol};
+use probe_rs::architecture::arm::{ArmError, DapError, DapProbe, RawDapAccess, RegisterAddress};
+use probe_rs::probe::{DebugProbe, DebugProbeError, Probe};
 
+use crate::swd_only::{swd_only_dap_access, swd_only_debug_probe};
 use crate::virtual_probe::adi::DebugPort;
 use crate::virtual_probe::bus::{Bus, BusError};
 
@@ -63,6 +58,8 @@ fn offset(address: RegisterAddress) -> u8 {
 const RDBUFF: u8 = 0xc;
 
 impl<B: Bus + Send + 'static> RawDapAccess for VirtualProbe<B> {
+    swd_only_dap_access!();
+
     fn raw_read_register(&mut self, address: RegisterAddress) -> Result<u32, ArmError> {
         if address.is_ap() {
             return self.port.read_ap(offset(address)).map_err(arm);
@@ -107,10 +104,6 @@ impl<B: Bus + Send + 'static> RawDapAccess for VirtualProbe<B> {
         values.iter().try_for_each(|value| self.raw_write_register(address, *value))
     }
 
-    fn jtag_sequence(&mut self, _cycles: u8, _tms: bool, _tdi: u64) -> Result<(), DebugProbeError> {
-        Err(DebugProbeError::CommandNotSupportedByProbe { command_name: "jtag_sequence" })
-    }
-
     fn swj_sequence(&mut self, _bit_len: u8, _bits: u64) -> Result<(), DebugProbeError> {
         // Line resets and protocol switches: there is no line.
         Ok(())
@@ -122,19 +115,13 @@ impl<B: Bus + Send + 'static> RawDapAccess for VirtualProbe<B> {
         }
         Ok(if self.port.bus().reset_level() { NRESET } else { 0 })
     }
-
-    fn into_probe(self: Box<Self>) -> Box<dyn DebugProbe> {
-        self
-    }
-
-    fn core_status_notification(&mut self, _status: CoreStatus) -> Result<(), DebugProbeError> {
-        Ok(())
-    }
 }
 
 impl<B: Bus + Send + 'static> DapProbe for VirtualProbe<B> {}
 
 impl<B: Bus + Send + 'static> DebugProbe for VirtualProbe<B> {
+    swd_only_debug_probe!();
+
     fn get_name(&self) -> &str {
         &self.name
     }
@@ -146,14 +133,6 @@ impl<B: Bus + Send + 'static> DebugProbe for VirtualProbe<B> {
     fn set_speed(&mut self, speed_khz: u32) -> Result<u32, DebugProbeError> {
         self.speed = speed_khz;
         Ok(speed_khz)
-    }
-
-    fn attach(&mut self) -> Result<(), DebugProbeError> {
-        Ok(())
-    }
-
-    fn detach(&mut self) -> Result<(), probe_rs::Error> {
-        Ok(())
     }
 
     fn target_reset(&mut self) -> Result<(), DebugProbeError> {
@@ -169,37 +148,7 @@ impl<B: Bus + Send + 'static> DebugProbe for VirtualProbe<B> {
         self.port.bus().drive_reset(true).map_err(probe)
     }
 
-    fn select_protocol(&mut self, protocol: WireProtocol) -> Result<(), DebugProbeError> {
-        match protocol {
-            WireProtocol::Swd => Ok(()),
-            other => Err(DebugProbeError::UnsupportedProtocol(other)),
-        }
-    }
-
-    fn active_protocol(&self) -> Option<WireProtocol> {
-        Some(WireProtocol::Swd)
-    }
-
-    fn has_arm_interface(&self) -> bool {
-        true
-    }
-
-    fn try_as_dap_probe(&mut self) -> Option<&mut dyn DapProbe> {
-        Some(self)
-    }
-
-    fn try_get_arm_debug_interface<'probe>(
-        self: Box<Self>,
-        sequence: Arc<dyn ArmDebugSequence>,
-    ) -> Result<Box<dyn ArmDebugInterface + 'probe>, (Box<dyn DebugProbe>, ArmError)> {
-        Ok(ArmCommunicationInterface::create(self, sequence, false))
-    }
-
     fn get_target_voltage(&mut self) -> Result<Option<f32>, DebugProbeError> {
         Ok(Some(VOLTS))
-    }
-
-    fn into_probe(self: Box<Self>) -> Box<dyn DebugProbe> {
-        self
     }
 }
