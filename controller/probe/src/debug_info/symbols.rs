@@ -145,11 +145,11 @@ impl Symbols {
         limits.extend(tables.unreadable().map(str::to_owned));
         let lines = match lines {
             Ok((lines, lacks)) => {
-                limits.extend(lacks);
+                limits.extend(lacks.map(|lacks| format!("some of the image's {lacks}")));
                 Some(lines)
             }
             Err(limit) => {
-                limits.push(limit);
+                limits.push(limit.to_string());
                 None
             }
         };
@@ -321,11 +321,27 @@ fn constant_memory(file: &object::File<'_>, mut budget: usize) -> Vec<MemoryRang
         .collect()
 }
 
+/// What of an image's debug information could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("debug information is unreadable ({0}): no source lines")]
+struct BrokenDwarf(gimli::Error);
+
+/// Says why an image has no source lines.
+#[derive(Debug, thiserror::Error)]
+enum NoLines {
+    #[error("the image has no debug information: no source lines")]
+    Absent,
+    #[error("the image's {0}")]
+    Unreadable(BrokenDwarf),
+    #[error("the image's debug information nests more than {MAX_NESTING} deep: ignored")]
+    Nested,
+}
+
 /// Reads the lines of an image, and says what they lack; or why there are none.
 fn read_lines(
     section: &mut impl FnMut(&str) -> Arc<[u8]>,
     code_at_zero: bool,
-) -> Result<(addr2line::Context<Reader>, Option<String>), String> {
+) -> Result<(addr2line::Context<Reader>, Option<BrokenDwarf>), NoLines> {
     let sections = gimli::DwarfSections::load(|id: SectionId| {
         let bytes = Bytes::new(section(id.name()), LittleEndian);
         Ok::<_, std::convert::Infallible>((id, bytes))
@@ -333,14 +349,10 @@ fn read_lines(
     let Ok(sections) = sections;
     let plain = sections.borrow(|(_, bytes)| Reader::new(bytes.clone(), Tombstones::none()));
     let Survey { units, broken } = survey(&plain)?;
-    let unreadable = |error| format!("debug information is unreadable ({error}): no source lines");
+    let broken = broken.map(BrokenDwarf);
     if units.is_empty() {
-        return Err(match broken {
-            Some(error) => format!("the image's {}", unreadable(error)),
-            None => "the image has no debug information: no source lines".to_owned(),
-        });
+        return Err(broken.map_or(NoLines::Absent, NoLines::Unreadable));
     }
-    let lacks = broken.map(|error| format!("some of the image's {}", unreadable(error)));
     let dwarf = if code_at_zero {
         plain
     } else {
@@ -348,8 +360,8 @@ fn read_lines(
         sections.borrow(|(id, bytes)| Reader::new(bytes.clone(), Tombstones::of(*id, &units)))
     };
     match addr2line::Context::from_dwarf(dwarf) {
-        Ok(context) => Ok((context, lacks)),
-        Err(error) => Err(format!("the image's {}", unreadable(error))),
+        Ok(context) => Ok((context, broken)),
+        Err(error) => Err(NoLines::Unreadable(BrokenDwarf(error))),
     }
 }
 
@@ -363,7 +375,7 @@ struct Survey {
 
 /// Walks all entries once without recursion. What cannot be read ends the walk of its unit:
 /// the reader below us stops there too.
-fn survey(dwarf: &gimli::Dwarf<Reader>) -> Result<Survey, String> {
+fn survey(dwarf: &gimli::Dwarf<Reader>) -> Result<Survey, NoLines> {
     let mut units = Vec::new();
     let mut broken = None;
     let mut headers = dwarf.units();
@@ -393,9 +405,7 @@ fn survey(dwarf: &gimli::Dwarf<Reader>) -> Result<Survey, String> {
         let mut first = true;
         while !entries.is_empty() {
             if entries.next_depth() > MAX_NESTING {
-                return Err(format!(
-                    "the image's debug information nests more than {MAX_NESTING} deep: ignored"
-                ));
+                return Err(NoLines::Nested);
             }
             let start = entries.next_offset();
             match entries.read_abbreviation() {

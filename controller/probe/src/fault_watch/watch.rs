@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use super::capture::{capture, fault_handlers};
 use crate::post_mortem::Since;
-use crate::{CoreDump, CoreSnapshot, Symbols, Why, explain, parse_register_dump};
+use crate::{CoreDump, CoreSnapshot, Symbols, SymbolsError, Why, explain, parse_register_dump};
 
 /// How often the thread looks whether somebody asks, while the machine runs.
 const LOOK: Duration = Duration::from_millis(50);
@@ -302,7 +302,7 @@ pub(crate) fn told(snapshot: &CoreSnapshot, why: Why, request: &PostMortemReques
     let symbols = request.image.as_deref().map(symbols_of);
     let (symbols, trouble) = match symbols {
         Some(Ok(symbols)) => (Some(symbols), None),
-        Some(Err(words)) => (None, Some(words)),
+        Some(Err(error)) => (None, Some(error.to_string())),
         None => (None, None),
     };
     let mut post_mortem = explain(snapshot, symbols.as_ref(), why);
@@ -316,7 +316,15 @@ pub(crate) fn told(snapshot: &CoreSnapshot, why: Why, request: &PostMortemReques
     post_mortem
 }
 
-fn symbols_of(image: &Path) -> Result<Symbols, String> {
-    let bytes = fs::read(image).map_err(|error| format!("the image cannot be read: {error}"))?;
-    Symbols::load(&bytes).map_err(|error| format!("no symbols: {error}"))
+/// Says why an image explains nothing.
+#[derive(Debug, thiserror::Error)]
+enum NoSymbols {
+    #[error("the image cannot be read: {0}")]
+    Unreadable(#[from] std::io::Error),
+    #[error("no symbols: {0}")]
+    Unusable(#[from] SymbolsError),
+}
+
+fn symbols_of(image: &Path) -> Result<Symbols, NoSymbols> {
+    Ok(Symbols::load(&fs::read(image)?)?)
 }
