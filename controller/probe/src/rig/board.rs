@@ -1,5 +1,6 @@
 //! The owner of one board behind a probe.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +32,8 @@ const LOOK: Duration = Duration::from_millis(25);
 /// How soon it is looked at again while its program calls its host and waits for the answer.
 const SOON: Duration = Duration::from_millis(1);
 
-/// How much of each memory is looked through for rings whose address nobody knows: data lies
-/// at its start, and megabytes of a slow probe would keep it from everything else for seconds.
+/// How much of each memory is cleared, and looked through for rings whose address nobody knows:
+/// data lies at its start, and megabytes of a slow probe would take seconds.
 const SEARCHED: u64 = 256 << 10;
 
 /// How many faults of a boot the core is stopped at; later ones run through undisturbed.
@@ -186,10 +187,16 @@ impl Owner {
     /// Resets the board, tells that it has power, and lets it run.
     async fn boot(&mut self, handle: &ProbeHandle, attached: &Attached) -> Result<(), DriverError> {
         let told = |error| failed(error, Cause::PowerFailed, "let the board run");
-        if !self.backing.forgets() {
+        let mut blank = self.backing.forgets();
+        if !blank {
             stop(handle).await.map_err(told)?;
+            // A program that somebody else put into RAM is left alone.
+            if self.image.is_some() {
+                clear(handle, self.data_memory(attached)).await.map_err(told)?;
+                blank = true;
+            }
         }
-        self.ready(handle, attached, self.backing.forgets()).await.map_err(told)?;
+        self.ready(handle, attached, blank).await.map_err(told)?;
         self.consoles.attach(&self.sink);
         self.backing.show_on(&self.sink);
         handle.run().await.map_err(told)
@@ -202,10 +209,7 @@ impl Owner {
         attached: &Attached,
         blank: bool,
     ) -> Result<(), ProbeError> {
-        let mut ram = without(&self.backing.ram(attached), self.image.as_ref());
-        for range in &mut ram {
-            range.end = range.end.min(range.start.saturating_add(SEARCHED));
-        }
+        let ram = self.data_memory(attached);
         let known = self.image.as_ref().and_then(|image| image.control_block);
         if !blank {
             wipe(handle, known, ram.clone()).await?;
@@ -218,6 +222,15 @@ impl Owner {
         handle.state().await?;
         self.consoles.begin(known, ram);
         Ok(())
+    }
+
+    /// Lists the memory that a boot may have left something in, up to the limit for each.
+    fn data_memory(&self, attached: &Attached) -> Vec<Range<u64>> {
+        let mut ram = without(&self.backing.ram(attached), self.image.as_ref());
+        for range in &mut ram {
+            range.end = range.end.min(range.start.saturating_add(SEARCHED));
+        }
+        ram
     }
 
     async fn off(&mut self) {
@@ -541,11 +554,26 @@ async fn stop(handle: &ProbeHandle) -> Result<(), ProbeError> {
 /// Bytes that are looked at for a control block whose address is known: more than its head.
 const BLOCK_ID: u64 = 32;
 
+/// Clears memory as a power cut does. A probe only resets, and RAM survives a reset: what a program
+/// keeps there across resets would differ from one attempt to the next.
+pub(super) async fn clear(handle: &ProbeHandle, ram: Vec<Range<u64>>) -> Result<(), ProbeError> {
+    for range in ram {
+        let len = usize::try_from(range.end - range.start).unwrap_or(0);
+        match handle.write(range.start, vec![0; len]).await {
+            Err(ProbeError::BusFault { address, .. }) => {
+                tracing::debug!(address, "RAM cannot be cleared");
+            }
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
 /// Wipes control blocks of an earlier boot: where one is known to be, else wherever one is.
 async fn wipe(
     handle: &ProbeHandle,
     known: Option<u64>,
-    ram: Vec<std::ops::Range<u64>>,
+    ram: Vec<Range<u64>>,
 ) -> Result<(), ProbeError> {
     let places: Vec<_> = match known {
         // Nowhere, if the image loads it there.

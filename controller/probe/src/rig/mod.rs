@@ -1,7 +1,7 @@
 //! Boards behind a debug probe as a rig drives them: power, reset, deployment, consoles.
 //!
-//! A real board and an emulated one are the same type here ([`board`]); what differs is the
-//! [`backing`] they is backed by. Refuses policy: it knows no plan and no verdict.
+//! A real board and an emulated one are the same type here ([`board`]); they differ in their
+//! [`backing`]. Refuses policy: it knows no plan and no verdict.
 //!
 //! # Design
 //! *One owner.* A task holds the session and does one thing at a time: what it is asked for,
@@ -10,7 +10,9 @@
 //! *Power of a board whose power nobody switches.* `on` attaches, resets and lets the core
 //! run; `off` halts it, so that nothing of the program runs, and keeps the session aside
 //! ([`parked`]) for the next `on`, because to close a session lets the core run. RAM
-//! therefore survives such a power cycle. Where the profile deploys by a program of its own,
+//! survives that, so `on` clears it (256 KiB of each memory) behind an image of this run: else a
+//! program that counts its boots there would do something else in the second attempt. Where the
+//! profile deploys by a program of its own,
 //! that program needs the probe: then `off` lets go of it, and the core runs on unwatched.
 //!
 //! *Faults are caught on their way.* The core halts at the entry of HardFault, is copied and

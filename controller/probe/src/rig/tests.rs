@@ -13,11 +13,11 @@ use jig_model::{Cause, ConsoleName};
 use tokio::sync::mpsc;
 
 use super::backing::{Backing, RealBacking};
-use super::board::Owner;
+use super::board::{Owner, clear};
 use super::consoles::Consoles;
 use super::handle::{BoardHandle, Order};
-use crate::AttachOptions;
 use crate::worker::fake::{Fake, Script};
+use crate::{AttachOptions, ProbeHandle};
 
 const PROFILE: &str = r#"
 version = 1
@@ -101,6 +101,20 @@ async fn a_run_is_told_that_the_first_attach_failed() {
         let ends: Vec<_> = ends.cloned().collect();
         assert_eq!(ends, [power(PowerState::On), power(PowerState::Off)], "{events:?}");
     }
+}
+
+#[tokio::test]
+async fn memory_is_cleared_where_there_is_some() {
+    let fake = Fake::new(Script::default());
+    let (probe, _) = ProbeHandle::attach(fake.source(), AttachOptions::default()).await.unwrap();
+    probe.write(0x2000_0000, vec![7; 64]).await.unwrap();
+    // The bus refuses the second range.
+    let ranges = [0x2000_0010..0x2000_0020, 0x6000_0000..0x6000_0010, 0x2000_0030..0x2000_0034];
+    clear(&probe, ranges.into()).await.unwrap();
+    let left = probe.read(0x2000_0000, 64).await.unwrap();
+    let cleared = |at: usize| (0x10..0x20).contains(&at) || (0x30..0x34).contains(&at);
+    let wanted: Vec<u8> = (0..64).map(|at| if cleared(at) { 0 } else { 7 }).collect();
+    assert_eq!(left, wanted);
 }
 
 #[tokio::test]
