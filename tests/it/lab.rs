@@ -6,7 +6,7 @@ use jig_lab::{CatalogueError, CommandError, Lab, LabConfig, ProbeCommandError};
 use jig_model::VerdictKind;
 use jig_model::command::{
     BoardResetCommand, Command, CommandEvent, CoreReply, DebugAction, DebugCommand, EventSink,
-    FlashImageCommand, ProbeAccess, Reply, ServeProbeCommand,
+    FlashBy, FlashImageCommand, ProbeAccess, Reply, ResetBy, ServeProbeCommand,
 };
 use jig_model::debug::{CoreState, HaltReason, MemoryWidth};
 use jig_model::image::{ImageFormat, Payload};
@@ -119,10 +119,7 @@ async fn a_program_flashes_and_debugs_an_emulated_board() {
         place: place(),
         probe: access(),
         image: image.clone(),
-        verify: true,
-        start: true,
-        preserve: Vec::new(),
-        skip_equal: true,
+        by: FlashBy::Usual,
     });
     let Reply::Flashed(flashed) = ask(flash).await.unwrap() else { panic!() };
     assert!(flashed.report.verified && flashed.report.bytes >= first.bytes.len() as u64);
@@ -156,7 +153,8 @@ async fn a_program_flashes_and_debugs_an_emulated_board() {
     let read = DebugAction::ReadMemory { address, length, width, output: None };
     let Reply::MemoryRead(read) = ask(debug(read)).await.unwrap() else { panic!() };
     assert_eq!((read.address, read.bytes), (address, first.bytes));
-    let reset = Command::Reset(BoardResetCommand { place: place(), probe: access(), halt: false });
+    let reset =
+        Command::Reset(BoardResetCommand { place: place(), probe: access(), by: ResetBy::Usual });
     let Reply::Core(reset) = ask(reset).await.unwrap() else { panic!() };
     assert!(!matches!(reset.core, CoreState::Halted { .. }), "{reset:?}");
     stop.cancel();

@@ -228,6 +228,8 @@ fn a_board_without_probe_is_flashed_and_reset_by_its_other_parts() {
     let told = flashed.json().unwrap();
     assert_eq!((&told["place"], &told["chip"]), (&"bare".into(), &Value::Null), "{flashed}");
     assert!(told["method"].as_str().unwrap().ends_with("flash"), "{flashed}");
+    let words = format!("flashing by {}", program.display());
+    workshop.run(["flash", "-b", "bare", &image]).says(0, &[&words]);
     let words = "place bare has no debug probe: `flash` with an option of a probe needs one";
     for option in ["--no-reset", "--no-verify", "--all", "--under-reset"] {
         workshop.run(["flash", "-b", "bare", &image, option]).says(3, &[words]);

@@ -91,6 +91,15 @@ fn gdb_sees_the_same_registers_and_memory() {
 }
 
 #[test]
+fn gdb_is_served_to_other_machines_only_if_that_is_asked_for() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let gdb = Gdb::start(&workshop, "microbit", &["--listen", "0.0.0.0:0", "--allow-remote"]);
+    assert!(gdb.address.starts_with("0.0.0.0:"), "{}", gdb.address);
+    gdb.stop();
+}
+
+#[test]
 fn gdb_writes_what_verbs_read() {
     let _slot = Slot::take();
     let workshop = Workshop::new();

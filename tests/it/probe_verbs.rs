@@ -1,6 +1,8 @@
 //! The verbs that flash and debug, on boards whose flash is emulated, is RAM, or is a ROM to
 //! the emulator: once on a board that lives as long as a verb, once on one that is served.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -65,6 +67,16 @@ fn flash_outlives_the_verb() {
 }
 
 #[test]
+fn an_image_may_have_any_name() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let name = workshop.path("").join(OsStr::from_bytes(b"app-\xff.elf"));
+    std::fs::copy(elf("microbit", "unity-pass"), &name).unwrap();
+    let args = ["flash", "-b", "microbit"].map(OsString::from);
+    workshop.run(args.into_iter().chain([name.into()])).says(0, &[]);
+}
+
+#[test]
 fn a_verb_runs_to_a_breakpoint_by_itself() {
     let _slot = Slot::take();
     for Bench { board, .. } in BENCHES {
@@ -112,6 +124,44 @@ fn erased_is_blank() {
 }
 
 #[test]
+fn a_lock_up_before_a_breakpoint_is_explained() {
+    let _slot = Slot::take();
+    for Bench { board, .. } in BENCHES {
+        let workshop = Workshop::new();
+        let image = elf(board, "lockup");
+        workshop.run(["flash", "-b", board, &image]).says(0, &[]);
+        let bp = ["bp", "-b", board, "nmi_handler", "--image", &image, "--timeout", "60s"];
+        let ran = workshop.run(["--json"].iter().chain(&bp));
+        ran.says(1, &[]);
+        let told = ran.json().unwrap();
+        assert_eq!(told["outcome"], "locked_up", "{told}");
+        assert_eq!(told["core"]["state"], "locked_up", "{told}");
+        assert_eq!(told["found"]["kind"], "lock-up", "{told}");
+        let ran = workshop.run(bp);
+        ran.says(1, &["was not reached: the core locked up"]);
+        assert!(
+            ran.out().contains("lock-up: undefined instruction 0xde00 in on_fault (main.c:"),
+            "{ran}"
+        );
+    }
+}
+
+#[test]
+fn a_served_core_that_locked_up_is_explained() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let image = elf("microbit", "lockup");
+    let served = Served::start(&workshop, "microbit", &["--image", &image]);
+    until("the core locks up", || {
+        (served.json(&["bt"], &["--elf", &image])["kind"] == "lock-up").then_some(())
+    });
+    let trace = served.json(&["bt"], &["--elf", &image]);
+    let words = "lock-up: undefined instruction 0xde00 in on_fault (main.c:";
+    assert!(trace["summary"].as_str().unwrap().starts_with(words), "{trace}");
+    served.stop().says(0, &[]);
+}
+
+#[test]
 fn a_served_board_is_debugged() {
     let _slot = Slot::take();
     for Bench { board, program, chip } in BENCHES {
@@ -146,7 +196,16 @@ fn a_served_board_is_debugged() {
         let read = served.json(&["mem", "read"], &[FREE, "8"]);
         assert_eq!(bytes_of(&read), [1, 2, 3, 0, 0xef, 0xbe, 0xad, 0xde]);
         let nowhere = served.verb(&["mem", "read"], &["0x60000000", "4"]);
-        nowhere.says(1, &["refused to read 0x60000000"]);
+        nowhere.says(2, &["refused to read 0x60000000", "jig profile show"]);
+        let nowhere = served.verb(&["mem", "write"], &["0x60000000", "1"]);
+        nowhere.says(2, &["refused to write 0x60000000", "jig profile show"]);
+        for verb in [["mem", "read"], ["mem", "write"]] {
+            served.verb(&verb, &["0x100000000", "4"]).says(2, &["32 bits"]);
+        }
+        for address in ["0x201", "0x100000000"] {
+            let words = format!("no hardware breakpoint at {address}");
+            served.verb(&["bp"], &[address]).says(2, &[&words]);
+        }
         let wide = served.verb(&["mem", "write"], &[FREE, "256", "--width", "8"]);
         wide.says(2, &["0x100 has more than 8 bits", "--width"]);
 
@@ -165,6 +224,16 @@ fn a_served_board_is_debugged() {
         offline.says(0, &[]);
         assert_eq!(offline.json().unwrap()["summary"], trace["summary"]);
         served.verb(&["bt"], &["--elf", &image]).says(0, &[]);
+        let hole = ["-o", &core, "--memory", "0x20000000+1K", "--memory", "0x60000000+2K"];
+        let dumped = workshop.run(["--json", "dump", "-b", board].iter().chain(&hole));
+        dumped.says(4, &[]);
+        let dumped = dumped.json().unwrap();
+        assert_eq!(dumped["memory"], 1024, "{dumped}");
+        let unreadable = json!([{ "start": 0x6000_0000, "end": 0x6000_0800 }]);
+        assert_eq!(dumped["unreadable"], unreadable, "{dumped}");
+        let words = "2048 B could not be read: 0x60000000..0x60000800";
+        served.verb(&["dump"], &hole).says(4, &[words]);
+        served.verb(&["dump"], &[&hole[..2], &hole[4..]].concat()).says(2, &["can be read"]);
         let no_core = workshop.run(["bt", "--core", &image]);
         assert_eq!(no_core.code(), 2, "{no_core}");
 
@@ -232,6 +301,11 @@ fn what_cannot_be_done_says_what_can() {
     run(&["mem", "write", "0x20000000", "1"]).says(2, &["jig probe serve -b microbit"]);
     let portless = workshop.run(["mem", "read", "-b", "riscv32-virt", "0", "4"]);
     portless.says(3, &["[emulation.debug]", "jig run"]);
+    for verb in ["halt", "regs", "bt"] {
+        let portless = workshop.run([verb, "-b", "riscv32-virt"]);
+        portless.says(3, &["board riscv32-virt has no [emulation.debug]", "jig run"]);
+        assert!(!portless.err().contains("probe serve"), "{portless}");
+    }
     let image = elf("riscv32-virt", "silent");
     workshop.run(["flash", "-b", "riscv32-virt", &image]).says(3, &["[emulation.debug]"]);
     let chip = run(&["mem", "read", "0", "4", "--chip", "nrf51822_xxa"]);
@@ -244,6 +318,15 @@ fn what_cannot_be_done_says_what_can() {
     run(&["mem", "read", "zero", "4"]).says(2, &["no number such as 4096 or 0x1000"]);
     run(&["mem", "read", "0", "0"]).says(2, &["nothing to read"]);
     run(&["mem", "read", "0", "65M"]).says(2, &["more than 64 MiB"]);
+    run(&["bp", "0x20000000"]).says(2, &["no hardware breakpoint at 0x20000000"]);
+    let exposed = run(&["gdb", "--listen", "0.0.0.0:0"]);
+    exposed.says(2, &["would control the board", "no password", "--allow-remote", "ssh -L"]);
+    run(&["gdb", "--listen", "192.0.2.1:0", "--allow-remote"]).says(2, &["192.0.2.1:0"]);
+    for bad in ["board.probe", "localhost:3333", "3333"] {
+        let ran = run(&["probe", "serve", "--listen", bad]);
+        ran.says(2, &["neither `unix:PATH`, a path with a slash"]);
+    }
+    run(&["probe", "serve", "--listen", "0.0.0.0:0"]).says(2, &["only served to this machine"]);
     run(&["erase", "--range", "4..4"]).says(2, &["holds no address"]);
     let silent = ["rtt", "-b", "microbit", "--channel", "7", "--timeout", "30s"];
     run(&["flash", &elf("microbit", "rtt-echo")]).says(0, &[]);

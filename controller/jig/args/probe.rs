@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use jig_model::command::ListenAt;
 
 use super::low::{Target, duration};
 
@@ -60,7 +61,7 @@ pub(crate) struct FlashArgs {
     pub(crate) at: ProbeTarget,
     /// Image: ELF, Intel HEX, or raw bytes as FILE@ADDRESS
     #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) image: String,
+    pub(crate) image: PathBuf,
     /// Read back and compare; the default
     #[arg(long, overrides_with = "no_verify")]
     pub(crate) verify: bool,
@@ -240,9 +241,13 @@ pub(crate) struct DumpArgs {
 pub(crate) struct GdbArgs {
     #[command(flatten)]
     pub(crate) at: ProbeTarget,
-    /// Where to listen; port 0 takes a free one
+    /// Where to listen, IP:PORT; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: std::net::SocketAddr,
+    /// Allow an address that other machines reach: whoever connects controls the board, without a
+    /// password
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
     /// Reset first and stand still before the first instruction
     #[arg(long)]
     pub(crate) reset: bool,
@@ -255,13 +260,13 @@ pub(crate) enum ProbeCommand {
     Serve {
         #[command(flatten)]
         target: Target,
-        /// Where to listen: a path for a unix socket, or ADDRESS:PORT; a path of its own if
-        /// not said
+        /// Where to listen: unix:PATH or a path with a slash, or an address of this machine such
+        /// as 127.0.0.1:PORT; a path of its own if not said
         #[arg(long, value_name = "WHERE")]
-        listen: Option<String>,
+        listen: Option<ListenAt>,
         /// Flash this image first
         #[arg(long, value_hint = ValueHint::FilePath)]
-        image: Option<String>,
+        image: Option<PathBuf>,
         /// Wait this long for somebody else who uses the board
         #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
         wait: Duration,

@@ -29,9 +29,11 @@ impl From<ProbeCommandError> for Failure {
             }
             ProbeCommandError::NotEmulated { .. } => failure
                 .help("any probe-rs tool can use it as it is; `jig probes` lists what there is"),
-            ProbeCommandError::VirtualBoard(VirtualBoardError::NotDescribed { .. }) => {
-                failure.help("no debug port is emulated for it; `jig run` loads its images")
-            }
+            ProbeCommandError::VirtualBoard(VirtualBoardError::NotDescribed { .. }) => failure
+                .help(
+                    "`jig run` and `jig test` load its images without a debug port; one is \
+                     emulated for a Cortex-M whose profile has [emulation.debug]",
+                ),
             ProbeCommandError::NoNames { .. } => {
                 failure.help("give the ELF file that was built, with -g")
             }
@@ -55,6 +57,13 @@ impl From<ProbeCommandError> for Failure {
             ProbeCommandError::NoRegister { known, .. } => {
                 failure.help(format!("it has: {}", known.join(", ")))
             }
+            ProbeCommandError::NoSuchMemory { board, .. } => {
+                failure.help(format!("see where it has memory: jig profile show {board}"))
+            }
+            ProbeCommandError::Exposed(_) => failure.help(
+                "listen on 127.0.0.1:PORT and forward it with ssh -L, or allow it with \
+                 --allow-remote",
+            ),
             ProbeCommandError::NotLoopback => {
                 failure.help("listen on 127.0.0.1:PORT, and forward it with ssh -L")
             }
@@ -70,8 +79,7 @@ impl From<ProbeCommandError> for Failure {
             ProbeCommandError::Flasher { evidence, .. } => {
                 failure.help(format!("its output is in {}", evidence.display()))
             }
-            ProbeCommandError::NoAddress(_)
-            | ProbeCommandError::NoMemory
+            ProbeCommandError::NoMemory
             | ProbeCommandError::Waiting(_)
             | ProbeCommandError::Cancelled(_)
             | ProbeCommandError::FlashFile { reading: false, .. }
@@ -117,6 +125,10 @@ fn help(error: &ProbeError, place: &PlaceName) -> Option<String> {
             "plug the probe in again, then look with `jig probes`".to_owned()
         }
         ProbeError::NotHalted => format!("stop it first: jig halt -b {place}"),
+        ProbeError::NoBreakpointAt { .. } => {
+            "name an even address of code; comparators of an ARMv6-M core end at 0x20000000"
+                .to_owned()
+        }
         ProbeError::UnknownRegister { .. } => format!("see all of them: jig regs -b {place}"),
         ProbeError::VerifyFailed { .. } | ProbeError::FlashFailed { .. } => {
             format!("erase it all and try again: jig erase -b {place}")

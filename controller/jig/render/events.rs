@@ -35,6 +35,7 @@ impl EventSink for Screen {
             }
             // The verbs that have these show them.
             CommandEvent::Flashing { .. }
+            | CommandEvent::Deploying { .. }
             | CommandEvent::RttChannels { .. }
             | CommandEvent::RttBytes { .. }
             | CommandEvent::RttLine { .. }

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use jig_model::byte_size;
 use jig_probe::{FlashPhase, FlashProgress, FlashReport};
 
+use super::one_line;
 use super::progress::Progress;
 use super::screen::Screen;
 
@@ -29,6 +30,18 @@ impl FlashView {
     /// Takes the line away.
     pub(crate) fn clear(&self) {
         self.line.clear();
+    }
+
+    /// Shows how far a program is.
+    pub(crate) fn deploying(&self, program: &str, percent: Option<u8>) {
+        let program = one_line(program);
+        match percent {
+            Some(percent) => self.line.set(&format!("{program} flashes {percent:3} %")),
+            None => self.line.set(&format!("{program} flashes")),
+        }
+        if self.plain && percent.is_none() {
+            eprintln!("flashing by {program}");
+        }
     }
 
     /// Shows how far it is.

@@ -17,10 +17,11 @@ pub use ask::{
     RecoverExtent, RecoverySteps, RunCommand, RunOptions, TestCommand,
 };
 pub use debug::{
-    BacktraceReply, BoardResetCommand, BreakpointReply, CodeLocation, CoreReply, DebugAction,
-    DebugCommand, DeployReply, DumpReply, EndedReply, EraseCommand, EraseReply, FlashImageCommand,
-    FlashReply, MemoryReadReply, MemoryWrittenReply, ProbeAccess, RegistersReply, ResetMethod,
-    ResetReply, ServeProbeCommand,
+    BacktraceReply, BoardResetCommand, BreakpointOutcome, BreakpointReply, CodeLocation, CoreReply,
+    DebugAction, DebugCommand, DeployReply, DumpReply, EndedReply, EraseCommand, EraseReply,
+    FlashBy, FlashImageCommand, FlashReply, ListenAt, MemoryReadReply, MemoryWrittenReply,
+    NotListenAt, ProbeAccess, ProbeFlash, RegistersReply, ResetBy, ResetMethod, ResetReply,
+    ServeProbeCommand,
 };
 pub use event::{CommandEvent, EventSink, RttChannelInfo, SweptRun};
 pub use line::{LineError, MOST_LINE, VERSION, WorkerLine, to_line};

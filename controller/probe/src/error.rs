@@ -157,6 +157,12 @@ pub enum ProbeError {
         /// How many there are.
         count: u32,
     },
+    /// The core can have no hardware breakpoint at the address.
+    #[error("the core can have no hardware breakpoint at {address:#x}")]
+    NoBreakpointAt {
+        /// The address.
+        address: u64,
+    },
     /// An option, a variable or a selector has a value that means nothing.
     #[error("{name} is {value:?}, not {wanted}")]
     BadOption {
@@ -235,6 +241,7 @@ impl ProbeError {
             | Self::CoreTimeout { .. }
             | Self::UnknownRegister { .. }
             | Self::NoBreakpointLeft { .. }
+            | Self::NoBreakpointAt { .. }
             | Self::BadOption { .. }
             | Self::PreserveOverlaps { .. }
             | Self::Failed { .. } => tried,
@@ -250,7 +257,8 @@ impl ProbeError {
             | Self::PreserveOverlaps { .. }
             | Self::UnknownRegister { .. }
             | Self::NotHalted
-            | Self::NoBreakpointLeft { .. } => Fault::Usage,
+            | Self::NoBreakpointLeft { .. }
+            | Self::NoBreakpointAt { .. } => Fault::Usage,
             Self::BusFault { .. } => Fault::Target,
             Self::Cancelled { .. } => Fault::Cancelled,
             Self::NotFound { .. }

@@ -17,6 +17,7 @@ mod gdb;
 mod glasgow;
 mod listing;
 mod post_mortem;
+mod ranges;
 mod register_dump;
 mod rig;
 mod rtt;
@@ -42,6 +43,7 @@ pub use jig_model::debug::{
 pub use jig_model::image::{Payload, Segment};
 pub use listing::{ProbeInfo, list_probes};
 pub use post_mortem::{Why, explain};
+pub use ranges::SnapshotCoverage;
 pub use register_dump::parse_register_dump;
 pub use rig::{EmulatedProbeFactory, ProbeFactory};
 pub use rtt::{

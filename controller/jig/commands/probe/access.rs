@@ -54,6 +54,11 @@ impl Board {
         Ok(Self { lab, place: place.name, probe })
     }
 
+    /// Tells whether anything is said of a debug probe.
+    pub(super) fn names_probe(&self) -> bool {
+        self.probe != ProbeAccess { wait_ms: self.probe.wait_ms, ..ProbeAccess::default() }
+    }
+
     /// Makes the command of an action.
     pub(super) fn command(&self, action: DebugAction) -> Command {
         let (place, probe) = (self.place.clone(), self.probe.clone());

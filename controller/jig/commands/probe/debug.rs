@@ -1,5 +1,6 @@
 //! `jig bt`, `jig dump` and `jig gdb`.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,28 +60,42 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Saves registers and memory. A running core is stopped for it.
 ///
-/// JSON: `{"place","core","memory","registers"}`.
+/// Ends with the code of missing evidence if some of the memory could not be read.
+///
+/// JSON: `{"place","core","memory","unreadable","registers"}`: bytes that were read, and ranges
+/// `{"start","end"}` that could not be; no `unreadable` if there are none.
 pub(crate) fn dump(common: &Common, screen: &Screen, args: DumpArgs) -> Result<u8, Failure> {
     let DumpArgs { at, output, memory } = args;
     let reply = debug(common, &at, DebugAction::Dump { output, memory }, quiet(screen))?;
     let Reply::Dumped(reply) = reply else { return Err(unexpected()) };
+    let complete = reply.unreadable.is_empty();
     if screen.json() {
         screen.out_json(&reply);
     } else {
         let (size, path) = (byte_size(reply.memory), reply.core.display());
         screen.out(&format!("{size} of memory and the registers to {path}"));
+        if !complete {
+            screen.insist(&unreadable_words(&reply.unreadable));
+        }
         screen.say(&format!("look into it: jig bt --core {path} --elf APP.elf"));
     }
-    Ok(exit::PASS)
+    Ok(if complete { exit::PASS } else { exit::INCONCLUSIVE })
+}
+
+fn unreadable_words(ranges: &[Range<u64>]) -> String {
+    let size = byte_size(ranges.iter().map(|range| range.end - range.start).sum());
+    let ranges: Vec<_> =
+        ranges.iter().map(|range| format!("{:#x}..{:#x}", range.start, range.end)).collect();
+    format!("{size} could not be read: {}", ranges.join(", "))
 }
 
 /// Offers a board to GDB until interrupted.
 ///
 /// JSON: `{"place","address"}` as soon as it listens.
 pub(crate) fn gdb(common: &Common, screen: &Screen, args: GdbArgs) -> Result<u8, Failure> {
-    let GdbArgs { at, listen, reset } = args;
+    let GdbArgs { at, listen, allow_remote, reset } = args;
     let events = Arc::new(GdbEvents(screen.clone()));
-    match debug(common, &at, DebugAction::Gdb { listen, reset }, events)? {
+    match debug(common, &at, DebugAction::Gdb { listen, allow_remote, reset }, events)? {
         Reply::Ended(_) => Ok(exit::PASS),
         _ => Err(unexpected()),
     }
@@ -106,7 +121,7 @@ impl EventSink for GdbEvents {
     }
 }
 
-fn show(screen: &Screen, found: &PostMortem) {
+pub(super) fn show(screen: &Screen, found: &PostMortem) {
     if screen.json() {
         return screen.out_json(found);
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jig_model::command::{
-    Command, CommandEvent, DeployReply, EraseCommand, EventSink, FlashImageCommand, FlashReply,
-    Reply,
+    Command, CommandEvent, DeployReply, EraseCommand, EventSink, FlashBy, FlashImageCommand,
+    FlashReply, ProbeFlash, Reply,
 };
 use jig_model::{byte_size, exit};
 use serde_json::json;
@@ -21,16 +21,15 @@ use crate::render::{FlashView, Progress, Screen, flash_line, one_line};
 /// method is its name, the report that of a deployment, and what a probe would tell is null.
 pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result<u8, Failure> {
     let FlashArgs { at, image, no_verify, no_reset, preserve, all, .. } = args;
-    let Board { lab, place, probe } = Board::of(common, &at)?;
-    let command = Command::Flash(FlashImageCommand {
-        place,
-        probe,
-        image: image.into(),
-        verify: !no_verify,
-        start: !no_reset,
-        preserve,
-        skip_equal: !all,
-    });
+    let board = Board::of(common, &at)?;
+    let how = ProbeFlash { verify: !no_verify, start: !no_reset, preserve, skip_equal: !all };
+    // What only a probe can do chooses the probe.
+    let by = match board.names_probe() || how != ProbeFlash::default() {
+        true => FlashBy::Probe(how),
+        false => FlashBy::Usual,
+    };
+    let Board { lab, place, probe } = board;
+    let command = Command::Flash(FlashImageCommand { place, probe, image, by });
     let view = Arc::new(FlashEvents { screen: screen.clone(), view: FlashView::new(screen) });
     let events = Arc::clone(&view);
     let reply = execute(&lab, command, events);
@@ -85,6 +84,7 @@ impl EventSink for FlashEvents {
     fn event(&self, event: CommandEvent) {
         match event {
             CommandEvent::Flashing { progress } => self.view.show(progress),
+            CommandEvent::Deploying { program, percent } => self.view.deploying(&program, percent),
             other => self.screen.event(other),
         }
     }

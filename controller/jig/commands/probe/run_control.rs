@@ -1,13 +1,14 @@
 //! `jig reset`, `halt`, `resume`, `step` and `bp`.
 
 use jig_model::command::{
-    BoardResetCommand, BreakpointReply, CodeLocation, Command, CoreReply, DebugAction, Reply,
-    ResetMethod,
+    BoardResetCommand, BreakpointOutcome, BreakpointReply, CodeLocation, Command, CoreReply,
+    DebugAction, Reply, ResetBy, ResetMethod,
 };
 use jig_model::debug::{CoreState, HaltReason};
 use jig_model::{Fault, exit};
 
 use super::access::{Board, debug, quiet};
+use super::debug::show;
 use crate::args::{BpArgs, Common, ProbeTarget, ResetArgs, StepArgs, ms, number};
 use crate::commands::execute::{execute, unexpected};
 use crate::failure::Failure;
@@ -16,8 +17,14 @@ use crate::render::{Screen, one_line};
 /// Resets a board. JSON: the state of its core; `{"place","method"}` where another part than a debug
 /// probe resets it.
 pub(crate) fn reset(common: &Common, screen: &Screen, args: ResetArgs) -> Result<u8, Failure> {
-    let Board { lab, place, probe } = Board::of(common, &args.at)?;
-    let command = Command::Reset(BoardResetCommand { place, probe, halt: args.halt });
+    let board = Board::of(common, &args.at)?;
+    // What only a probe can do chooses the probe.
+    let by = match args.halt || board.names_probe() {
+        true => ResetBy::Probe { halt: args.halt },
+        false => ResetBy::Usual,
+    };
+    let Board { lab, place, probe } = board;
+    let command = Command::Reset(BoardResetCommand { place, probe, by });
     let reply = execute(&lab, command, quiet(screen))?;
     let Reply::Reset(reset) = reply else { return told(screen, reply) };
     if screen.json() {
@@ -53,8 +60,10 @@ pub(crate) fn step(common: &Common, screen: &Screen, args: StepArgs) -> Result<u
     told(screen, debug(common, &args.at, action, quiet(screen))?)
 }
 
-/// Runs to a breakpoint. Ends with the code of a failed target if it was not reached. JSON: the
-/// state of the core.
+/// Runs to a breakpoint. Ends with the code of a failed target if it was not reached.
+///
+/// JSON: `{"place","chip","address","outcome","core"}`; `outcome` is `hit`, `timed_out`, `stopped`
+/// or `locked_up`. The last two come with `found`, the post-mortem of `jig bt`.
 pub(crate) fn breakpoint(common: &Common, screen: &Screen, args: BpArgs) -> Result<u8, Failure> {
     let BpArgs { at, location, image, reset, timeout } = args;
     let location = match (number(&location), image) {
@@ -67,16 +76,30 @@ pub(crate) fn breakpoint(common: &Common, screen: &Screen, args: BpArgs) -> Resu
     };
     let action = DebugAction::Breakpoint { at: location, reset, timeout_ms: ms(timeout) };
     let reply = debug(common, &at, action, quiet(screen))?;
-    let Reply::Breakpoint(BreakpointReply { place, chip, address, hit, core }) = reply else {
-        return Err(unexpected());
-    };
+    let Reply::Breakpoint(reply) = reply else { return Err(unexpected()) };
+    if screen.json() {
+        screen.out_json(&reply);
+        return Ok(match reply.outcome {
+            BreakpointOutcome::Hit => exit::PASS,
+            _ => exit::of_fault(Fault::Target),
+        });
+    }
+    let BreakpointReply { place, chip, address, outcome, core, found } = reply;
     let help = format!("see where it is instead: jig bt -b {place}");
     tell_core(screen, &CoreReply { place, chip, core });
-    if !hit {
-        let words = format!("{address:#010x} was not reached in {timeout:?}");
-        return Err(Failure::new(Fault::Target, words).help(help));
+    if let Some(found) = &found {
+        show(screen, found);
     }
-    Ok(exit::PASS)
+    let words = match outcome {
+        BreakpointOutcome::Hit => return Ok(exit::PASS),
+        BreakpointOutcome::TimedOut => {
+            let words = format!("{address:#010x} was not reached in {timeout:?}");
+            return Err(Failure::new(Fault::Target, words).help(help));
+        }
+        BreakpointOutcome::Stopped => "stopped elsewhere",
+        BreakpointOutcome::LockedUp => "locked up",
+    };
+    Err(Failure::new(Fault::Target, format!("{address:#010x} was not reached: the core {words}")))
 }
 
 fn told(screen: &Screen, reply: Reply) -> Result<u8, Failure> {

@@ -26,7 +26,7 @@ pub(crate) fn probe(
     let command = Command::ServeProbe(ServeProbeCommand {
         place: target.board,
         listen,
-        image: image.map(Into::into),
+        image,
         wait_ms: ms(wait),
     });
     let events = Arc::new(ServeEvents { screen: screen.clone(), escapers: Mutex::default() });

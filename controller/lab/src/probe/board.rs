@@ -7,7 +7,9 @@ use jig_model::PlaceName;
 use jig_model::command::{EventSink, ProbeAccess};
 use jig_model::profile::BoardProfile;
 use jig_model::rig_file::{Needed, ProbePart, WireProtocol};
-use jig_probe::{AttachMode, AttachOptions, ChipDescription, ProbeSource, Protocol};
+use jig_probe::{
+    AttachMode, AttachOptions, ChipDescription, ProbeSource, Protocol, VirtualBoardError,
+};
 use jig_rig::store::{PlaceLock, Places};
 use jig_rig::workflow::CancelToken;
 
@@ -76,6 +78,10 @@ impl HeldBoard {
                 place.needs(Needed::Probe, profile, &format!("`{verb}`"))?;
                 if let Some(selector) = selector_of(&places, &place.name)? {
                     return Ok(served(selector));
+                }
+                if profile.emulation.as_ref().is_none_or(|emulation| emulation.debug.is_none()) {
+                    let board = profile.id.to_string();
+                    return Err(VirtualBoardError::NotDescribed { board }.into());
                 }
                 if lasting == Lasting::Board {
                     return Err(ProbeCommandError::NotKept(place.name.clone()));

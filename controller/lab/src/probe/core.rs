@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::command::{BoardResetCommand, BreakpointReply, CodeLocation, EventSink, Reply};
+use jig_model::command::{
+    BoardResetCommand, BreakpointOutcome, BreakpointReply, CodeLocation, EventSink, Reply, ResetBy,
+};
 use jig_model::debug::{CoreState, HaltReason};
 use jig_probe::{Leave, ResetInto};
 use jig_rig::workflow::CancelToken;
@@ -13,6 +15,7 @@ use super::ProbeCommandError;
 use super::board::Lasting;
 use super::parts::reset_by_part;
 use super::port::{Done, Port, symbols_of};
+use super::snapshot::explained;
 use super::target::Target;
 use crate::Lab;
 
@@ -27,11 +30,12 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
-        let target = Target::of(&self.catalogue, &command.place, command.probe.clone())?;
-        if let Some(method) = reset_by_part(&target, &command)? {
+        let BoardResetCommand { place, probe, by } = command;
+        let target = Target::of(&self.catalogue, &place, probe)?;
+        if let Some(method) = reset_by_part(&target, by)? {
             return self.reset_by(method, &target, &*events, &cancel).await;
         }
-        let halt = command.halt;
+        let halt = by == ResetBy::Probe { halt: true };
         let lasting = if halt { Lasting::Board } else { Lasting::Flash };
         let port = self.open_port(&target, "reset", lasting, events, cancel).await?;
         let done = async {
@@ -74,11 +78,13 @@ pub(super) async fn breakpoint(
     reset: bool,
     timeout_ms: u64,
 ) -> Done {
-    let address = match at {
-        CodeLocation::Address(address) => address,
-        CodeLocation::Function { name, image } => symbols_of(&image)?
-            .address_of(&name)
-            .ok_or(ProbeCommandError::NoFunction { image, name })?,
+    let (address, symbols) = match at {
+        CodeLocation::Address(address) => (address, None),
+        CodeLocation::Function { name, image } => {
+            let symbols = symbols_of(&image)?;
+            let address = symbols.address_of(&name);
+            (address.ok_or(ProbeCommandError::NoFunction { image, name })?, Some(symbols))
+        }
     };
     if reset {
         port.done(port.handle.reset(ResetInto::Halt).await)?;
@@ -88,30 +94,36 @@ pub(super) async fn breakpoint(
         port.done(port.handle.run().await)?;
     }
     let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-    let hit = loop {
+    let outcome = loop {
         match port.state().await? {
             CoreState::Halted { reason: HaltReason::Breakpoint, pc } if pc == address => {
-                break true;
+                break BreakpointOutcome::Hit;
             }
-            CoreState::Halted { .. } | CoreState::LockedUp => break false,
-            CoreState::Running | CoreState::Sleeping
-                if Instant::now() >= deadline || port.cancel.is_cancelled() =>
-            {
-                break false;
+            CoreState::Halted { .. } => break BreakpointOutcome::Stopped,
+            CoreState::LockedUp => break BreakpointOutcome::LockedUp,
+            CoreState::Running | CoreState::Sleeping if port.cancel.is_cancelled() => {
+                port.done(port.handle.clear_breakpoint(address).await)?;
+                return Err(ProbeCommandError::Cancelled(port.place.clone()));
+            }
+            CoreState::Running | CoreState::Sleeping if Instant::now() >= deadline => {
+                break BreakpointOutcome::TimedOut;
             }
             CoreState::Running | CoreState::Sleeping => sleep(LOOK).await,
         }
     };
     port.done(port.handle.clear_breakpoint(address).await)?;
     let core = port.state().await?;
-    if !hit && port.cancel.is_cancelled() {
-        return Err(ProbeCommandError::Cancelled(port.place.clone()));
-    }
+    let found = match outcome {
+        BreakpointOutcome::Hit | BreakpointOutcome::TimedOut => None,
+        BreakpointOutcome::Stopped | BreakpointOutcome::LockedUp => {
+            Some(explained(port, symbols).await?.0)
+        }
+    };
     let leave = match core {
         CoreState::Halted { .. } => Leave::Halted,
         CoreState::Running | CoreState::Sleeping | CoreState::LockedUp => Leave::Running,
     };
     let (place, chip) = (port.place.clone(), port.attached.chip.clone());
-    let reply = BreakpointReply { place, chip, address, hit, core };
+    let reply = BreakpointReply { place, chip, address, outcome, core, found };
     Ok((Reply::Breakpoint(reply), leave))
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jig_model::image::ImageError;
 use jig_model::protocol::DriverError;
 use jig_model::rig_file::MissingPart;
-use jig_model::{Fault, PlaceName, chain};
+use jig_model::{BoardId, Fault, PlaceName, chain};
 use jig_probe::{
     DefmtError, GdbServerError, ProbeError, RttError, SymbolsError, VirtualBoardError,
 };
@@ -168,9 +168,14 @@ pub enum ProbeCommandError {
     /// The board has no flash.
     #[error("{0} has no flash that could be erased")]
     NoFlash(PlaceName),
-    /// A text with a colon is neither an address to listen on nor a path.
-    #[error("{0:?} is neither IP:PORT nor a path")]
-    NoAddress(String),
+    /// Nothing answers at an address that the caller named.
+    #[error("{}", chain(error))]
+    NoSuchMemory {
+        /// The board.
+        board: BoardId,
+        /// What the probe said.
+        error: ProbeError,
+    },
     /// None of the memory that was named can be read.
     #[error("none of the memory that was named can be read")]
     NoMemory,
@@ -196,6 +201,9 @@ pub enum ProbeCommandError {
         #[source]
         source: GdbServerError,
     },
+    /// GDB's protocol gives full control of a board, and knows no password.
+    #[error("whoever reaches {0} would control the board: the protocol of gdb has no password")]
+    Exposed(SocketAddr),
     /// A debug port gives full control of a board, and its protocol knows no password.
     #[error("a debug port is only served to this machine")]
     NotLoopback,
@@ -238,6 +246,12 @@ impl ProbeCommandError {
                 | VirtualBoardError::Serve { .. } => Fault::Lab,
             },
             Self::Rtt(RttError::Memory(error)) => error.fault(),
+            // An address that this machine does not have.
+            Self::Listen { source: GdbServerError::Listen { source, .. }, .. }
+                if source.kind() == io::ErrorKind::AddrNotAvailable =>
+            {
+                Fault::Usage
+            }
             Self::Missing(_) => Fault::Profile,
             Self::Waiting(_) | Self::Cancelled(_) | Self::FlashCancelled { .. } => Fault::Cancelled,
             Self::NotKept(_)
@@ -251,7 +265,8 @@ impl ProbeCommandError {
             | Self::TooMuch
             | Self::NoRegister { .. }
             | Self::NotLoopback
-            | Self::NoAddress(_)
+            | Self::Exposed(_)
+            | Self::NoSuchMemory { .. }
             | Self::NoMemory => Fault::Usage,
             Self::Rtt(RttError::Corrupted { .. } | RttError::NoChannel { .. }) | Self::NoRtt => {
                 Fault::Target

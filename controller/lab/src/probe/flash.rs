@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use jig_model::command::{
-    CommandEvent, EraseCommand, EraseReply, EventSink, FlashImageCommand, FlashReply, Reply,
+    CommandEvent, EraseCommand, EraseReply, EventSink, FlashBy, FlashImageCommand, FlashReply,
+    ProbeFlash, Reply,
 };
 use jig_probe::{Cancel, EraseScope, FlashRequest, Leave, MemoryKind, MemoryRegion, ResetInto};
 use jig_rig::workflow::CancelToken;
@@ -23,11 +24,15 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
-        let target = Target::of(&self.catalogue, &command.place, command.probe.clone())?;
-        if flashed_by_program(&target, &command)? {
-            return self.flash_by_program(&target, &command.image, &*events, &cancel).await;
+        let FlashImageCommand { place, probe, image, by } = command;
+        let target = Target::of(&self.catalogue, &place, probe)?;
+        if flashed_by_program(&target, &by)? {
+            return self.flash_by_program(&target, &image, events, &cancel).await;
         }
-        let FlashImageCommand { image, verify, start, preserve, skip_equal, .. } = command;
+        let ProbeFlash { verify, start, preserve, skip_equal } = match by {
+            FlashBy::Usual => ProbeFlash::default(),
+            FlashBy::Probe(how) => how,
+        };
         let port = self.open_port(&target, "flash", Lasting::Flash, events, cancel).await?;
         let done = async {
             port.ready().await?;

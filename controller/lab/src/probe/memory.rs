@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use jig_model::command::{MemoryReadReply, MemoryWrittenReply, Reply};
 use jig_model::debug::{CoreState, MemoryWidth};
-use jig_probe::Leave;
+use jig_probe::{Leave, ProbeError};
 
 use super::ProbeCommandError;
 use super::port::{Done, Port};
@@ -23,7 +23,7 @@ pub(super) async fn read(
     let leave = as_it_is(port).await?;
     let (address, length) = (range.start, range.end - range.start);
     let len = usize::try_from(length).unwrap_or(usize::MAX);
-    let mut bytes = port.done(port.handle.read_as(width, address, len).await)?;
+    let mut bytes = accessed(port, port.handle.read_as(width, address, len).await)?;
     if let Some(path) = output {
         fs::write(&path, std::mem::take(&mut bytes))
             .map_err(|source| ProbeCommandError::Unwritable { path, source })?;
@@ -35,9 +35,19 @@ pub(super) async fn read(
 pub(super) async fn write(port: &Port, address: u64, bytes: Vec<u8>, width: MemoryWidth) -> Done {
     let leave = as_it_is(port).await?;
     let written = bytes.len() as u64;
-    port.done(port.handle.write_as(width, address, bytes).await)?;
+    accessed(port, port.handle.write_as(width, address, bytes).await)?;
     let reply = MemoryWrittenReply { place: port.place.clone(), address, written };
     Ok((Reply::MemoryWritten(reply), leave))
+}
+
+/// Names the place in what a probe says of addresses that the caller chose.
+fn accessed<T>(port: &Port, done: Result<T, ProbeError>) -> Result<T, ProbeCommandError> {
+    match done {
+        Err(error @ ProbeError::BusFault { .. }) => {
+            Err(ProbeCommandError::NoSuchMemory { board: port.board.clone(), error })
+        }
+        done => port.done(done),
+    }
 }
 
 async fn as_it_is(port: &Port) -> Result<Leave, ProbeCommandError> {

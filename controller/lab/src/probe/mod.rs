@@ -59,6 +59,9 @@ impl Lab {
             DebugAction::Dump { memory, .. } if too_much(memory) => {
                 return Err(ProbeCommandError::TooMuch);
             }
+            DebugAction::Gdb { listen, allow_remote: false, .. } if !listen.ip().is_loopback() => {
+                return Err(ProbeCommandError::Exposed(*listen));
+            }
             _ => None,
         };
         let lasting = lasting(&action);
@@ -121,6 +124,6 @@ async fn carry_out(
             let wish = rtt::RttWish { image, channel, reset, timeout_ms };
             rtt::rtt(port, wish, input).await
         }
-        DebugAction::Gdb { listen, reset } => gdb::gdb(port, listen, reset).await,
+        DebugAction::Gdb { listen, reset, .. } => gdb::gdb(port, listen, reset).await,
     }
 }

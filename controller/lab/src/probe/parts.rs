@@ -1,19 +1,24 @@
 //! Flashing and resetting a board by other parts than a debug probe: a program, a line, an
 //! outlet, the power.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_model::ConsoleName;
 use jig_model::command::{
-    BoardResetCommand, DeployReply, EventSink, FlashImageCommand, ProbeAccess, Reply, ResetMethod,
-    ResetReply,
+    CommandEvent, DeployReply, EventSink, FlashBy, Reply, ResetBy, ResetMethod, ResetReply,
 };
+use jig_model::event::BoardEvent;
 use jig_model::profile::Deploy;
-use jig_model::protocol::{BindContext, DriverFactory as _, NoLedger, Protocols};
+use jig_model::protocol::{
+    BindContext, BoardSink, BoxFuture, DriverFactory as _, NoLedger, Protocols, SharedSink,
+    Transport,
+};
 use jig_model::rig_file::{MissingPart, Needed, ResetPart};
 use jig_rig::store::PlaceLock;
 use jig_rig::workflow::CancelToken;
+use tempfile::TempDir;
 
 use super::ProbeCommandError;
 use super::port::image_of;
@@ -21,58 +26,48 @@ use super::sink::ConsoleSink;
 use super::target::Target;
 use crate::{BindError, Lab};
 
-/// Tells whether a program puts the image on the board, and not a debug probe: where the place or
-/// its profile names one, and the caller asks for nothing that only a probe can do.
-pub(super) fn flashed_by_program(
-    target: &Target<'_>,
-    command: &FlashImageCommand,
-) -> Result<bool, MissingPart> {
-    let Target { place, profile, access, .. } = target;
-    if access.selector.is_some() || place.is_emulated() {
-        return Ok(false);
-    }
-    match profile.deploy_at(place) {
-        Some(Deploy::Command(_)) if !wants_probe(command) => Ok(true),
-        Some(Deploy::Command(_)) => {
-            place.needs(Needed::Probe, profile, "`flash` with an option of a probe")?;
+/// Tells whether a program puts the image on the board, and not a debug probe.
+pub(super) fn flashed_by_program(target: &Target<'_>, by: &FlashBy) -> Result<bool, MissingPart> {
+    let Target { place, profile, .. } = target;
+    match by {
+        _ if place.is_emulated() => Ok(false),
+        FlashBy::Probe(_) => {
+            needs_probe(target, "`flash` with an option of a probe")?;
             Ok(false)
         }
-        Some(Deploy::EmulatorLoader | Deploy::ImageSet | Deploy::Probe) => Ok(false),
-        None => place.needs(Needed::Flasher, profile, "`flash`").map(|()| false),
+        FlashBy::Usual => {
+            place.needs(Needed::Flasher, profile, "`flash`")?;
+            Ok(matches!(profile.deploy_at(place), Some(Deploy::Command(_))))
+        }
     }
-}
-
-/// Tells whether a command says something that only a debug probe can do.
-fn wants_probe(command: &FlashImageCommand) -> bool {
-    let FlashImageCommand { place: _, probe, image: _, verify, start, preserve, skip_equal } =
-        command;
-    names_probe(probe) || !verify || !start || !preserve.is_empty() || !skip_equal
-}
-
-/// Tells whether an access says anything of a debug probe.
-fn names_probe(access: &ProbeAccess) -> bool {
-    *access != ProbeAccess { wait_ms: access.wait_ms, ..ProbeAccess::default() }
 }
 
 /// Returns what resets the board, if not a debug probe.
 pub(super) fn reset_by_part(
     target: &Target<'_>,
-    command: &BoardResetCommand,
+    by: ResetBy,
 ) -> Result<Option<ResetMethod>, MissingPart> {
-    let Target { place, profile, access, .. } = target;
-    if access.selector.is_some() || place.is_emulated() {
-        return Ok(None);
+    let Target { place, profile, .. } = target;
+    match by {
+        _ if place.is_emulated() => Ok(None),
+        ResetBy::Probe { halt } => {
+            let what = if halt { "`reset --halt`" } else { "`reset` with an option of a probe" };
+            needs_probe(target, what)?;
+            Ok(None)
+        }
+        ResetBy::Usual => {
+            place.needs(Needed::Reset, profile, "`reset`")?;
+            Ok(place.reset_part().as_ref().and_then(method))
+        }
     }
-    if command.halt {
-        return place.needs(Needed::Probe, profile, "`reset --halt`").map(|()| None);
+}
+
+/// Checks that there is a probe: that of the place, or one that the caller names.
+fn needs_probe(target: &Target<'_>, what: &str) -> Result<(), MissingPart> {
+    match target.access.selector {
+        Some(_) => Ok(()),
+        None => target.place.needs(Needed::Probe, &target.profile, what),
     }
-    if names_probe(&command.probe) {
-        return place
-            .needs(Needed::Probe, profile, "`reset` with an option of a probe")
-            .map(|()| None);
-    }
-    place.needs(Needed::Reset, profile, "`reset`")?;
-    Ok(place.reset_part().as_ref().and_then(method))
 }
 
 fn method(part: &ResetPart) -> Option<ResetMethod> {
@@ -85,23 +80,68 @@ fn method(part: &ResetPart) -> Option<ResetMethod> {
     }
 }
 
+/// The parts of a place that this process holds. The drivers end before the place is given up.
+struct BoundParts {
+    parts: Protocols,
+    evidence: TempDir,
+    _held: Vec<PlaceLock>,
+}
+
+/// Tells how far a program that flashes is, and throws away what the consoles print.
+#[derive(Clone)]
+struct FlasherSink {
+    program: String,
+    events: Arc<dyn EventSink>,
+    consoles: ConsoleSink,
+}
+
+impl FlasherSink {
+    fn tell(&self, percent: Option<u8>) {
+        let program = self.program.clone();
+        self.events.event(CommandEvent::Deploying { program, percent });
+    }
+}
+
+impl BoardSink for FlasherSink {
+    fn attach(&self, console: &ConsoleName, transport: Box<dyn Transport>) {
+        self.consoles.attach(console, transport);
+    }
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        self.consoles.drained()
+    }
+
+    fn event(&self, event: BoardEvent) {
+        match event {
+            BoardEvent::Deploying { percent } => self.tell(Some(percent)),
+            other => self.consoles.event(other),
+        }
+    }
+}
+
 impl Lab {
     /// Flashes a board by its program, and boots the image where the place has a reset.
     pub(super) async fn flash_by_program(
         &self,
         target: &Target<'_>,
         image: &Path,
-        events: &dyn EventSink,
+        events: Arc<dyn EventSink>,
         cancel: &CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
         let (image, _) = image_of(image, &target.profile)?;
-        let _held = self.hold_parts(target, events, cancel).await?;
-        let evidence = tempfile::tempdir().map_err(ProbeCommandError::Folder)?;
-        let mut parts = self.bind_parts(target, evidence.path().to_owned())?;
+        let program = match target.profile.deploy_at(&target.place) {
+            Some(Deploy::Command(command)) => command.argv.first().cloned().unwrap_or_default(),
+            _ => String::new(),
+        };
+        let consoles = ConsoleSink::new(None);
+        let told = FlasherSink { program, events: Arc::clone(&events), consoles };
+        let BoundParts { _held, evidence, mut parts } =
+            self.hold_and_bind(target, Arc::new(told.clone()), &*events, cancel).await?;
         let place = target.place.name.clone();
         let Some(flasher) = &mut parts.flasher else {
             return Err(ProbeCommandError::NotBound(place));
         };
+        told.tell(None);
         let deployed = tokio::select! {
             deployed = flasher.deploy(&image) => deployed,
             () = cancel.cancelled() => {
@@ -127,10 +167,9 @@ impl Lab {
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
-        let _held = self.hold_parts(target, events, cancel).await?;
-        let evidence = tempfile::tempdir().map_err(ProbeCommandError::Folder)?;
-        let mut parts = self.bind_parts(target, evidence.path().to_owned())?;
-        match &mut parts.reset {
+        let sink = Arc::new(ConsoleSink::new(None));
+        let mut bound = self.hold_and_bind(target, sink, events, cancel).await?;
+        match &mut bound.parts.reset {
             Some(reset) => tokio::select! {
                 biased;
                 done = reset.reset() => done.map_err(ProbeCommandError::Driver)?,
@@ -142,6 +181,28 @@ impl Lab {
             None => return Err(ProbeCommandError::NotBound(target.place.name.clone())),
         }
         Ok(Reply::Reset(ResetReply { place: target.place.name.clone(), method }))
+    }
+
+    /// Takes the place and binds all its parts; what its consoles print is thrown away.
+    async fn hold_and_bind(
+        &self,
+        target: &Target<'_>,
+        sink: SharedSink,
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+    ) -> Result<BoundParts, ProbeCommandError> {
+        let held = self.hold_parts(target, events, cancel).await?;
+        let evidence = tempfile::tempdir().map_err(ProbeCommandError::Folder)?;
+        let context = BindContext {
+            profile: Arc::clone(&target.profile),
+            place: Arc::new(target.place.clone()),
+            sink,
+            evidence: evidence.path().to_owned(),
+            images: target.catalogue.images_dir(),
+            ledger: Arc::new(NoLedger),
+        };
+        let parts = self.parts().bind(context).map_err(BindError::from)?;
+        Ok(BoundParts { parts, evidence, _held: held })
     }
 
     /// Takes the place, and those that may lose their power with it if its power is switched.
@@ -162,21 +223,33 @@ impl Lab {
             () = cancel.cancelled() => Err(ProbeCommandError::Waiting(target.place.name.clone())),
         }
     }
+}
 
-    /// Binds all parts of a place; what its consoles print is thrown away.
-    fn bind_parts(
-        &self,
-        target: &Target<'_>,
-        evidence: PathBuf,
-    ) -> Result<Protocols, ProbeCommandError> {
-        let context = BindContext {
-            profile: Arc::clone(&target.profile),
-            place: Arc::new(target.place.clone()),
-            sink: Arc::new(ConsoleSink::new(None)),
-            evidence,
-            images: target.catalogue.images_dir(),
-            ledger: Arc::new(NoLedger),
-        };
-        Ok(self.parts().bind(context).map_err(BindError::from)?)
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<CommandEvent>>);
+
+    impl EventSink for Told {
+        fn event(&self, event: CommandEvent) {
+            self.0.lock().unwrap().push(event);
+        }
+    }
+
+    #[test]
+    fn the_caller_is_told_how_far_a_program_is() {
+        let told = Arc::new(Told::default());
+        let events = Arc::clone(&told) as Arc<dyn EventSink>;
+        let program = "esptool".to_owned();
+        let sink =
+            FlasherSink { program: program.clone(), events, consoles: ConsoleSink::new(None) };
+        sink.event(BoardEvent::Deploying { percent: 40 });
+        sink.event(BoardEvent::TargetExit { code: 0 });
+        let wanted = [CommandEvent::Deploying { program, percent: Some(40) }];
+        assert_eq!(*told.0.lock().unwrap(), wanted);
     }
 }

@@ -5,12 +5,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use jig_model::Fault;
-use jig_model::PlaceName;
 use jig_model::command::{CommandEvent, CoreReply, EventSink, Reply};
 use jig_model::debug::CoreState;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
+use jig_model::{BoardId, Fault, PlaceName};
 use jig_probe::{Attached, Cancel, Leave, MemoryKind, ProbeError, ProbeHandle, ResetInto, Symbols};
 use jig_rig::workflow::CancelToken;
 
@@ -24,6 +23,7 @@ pub(super) struct Port {
     pub(super) handle: ProbeHandle,
     pub(super) attached: Attached,
     pub(super) place: PlaceName,
+    pub(super) board: BoardId,
     pub(super) held: HeldBoard,
     pub(super) events: Arc<dyn EventSink>,
     pub(super) cancel: CancelToken,
@@ -64,8 +64,8 @@ impl Lab {
             method: attached.method,
             failures: attached.failures.clone(),
         });
-        let place = target.place.name.clone();
-        Ok(Port { handle, attached, place, held, events, cancel })
+        let (place, board) = (target.place.name.clone(), target.profile.id.clone());
+        Ok(Port { handle, attached, place, board, held, events, cancel })
     }
 
     /// Says why a board's debug port was not attached to. One without power is not the probe's

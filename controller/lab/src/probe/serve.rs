@@ -1,12 +1,11 @@
 //! Serving the debug port of an emulated board to any probe-rs tool.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use jig_model::chain;
 use jig_model::command::{
-    CommandEvent, EndedReply, EventSink, ProbeAccess, Reply, ServeProbeCommand,
+    CommandEvent, EndedReply, EventSink, ListenAt, ProbeAccess, Reply, ServeProbeCommand,
 };
 use jig_probe::{
     AttachOptions, Cancel, ChipDescription, FlashRequest, Leave, ProbeError, ProbeHandle,
@@ -88,7 +87,7 @@ impl Lab {
 async fn start(
     target: &Target<'_>,
     board: &LocalBoard,
-    listen: Option<String>,
+    listen: Option<ListenAt>,
     image: Option<PathBuf>,
 ) -> Result<(ServerHandle, ProbeHandle), ProbeCommandError> {
     let payload = image.map(|image| image_of(&image, &target.profile)).transpose()?;
@@ -111,14 +110,11 @@ async fn start(
             let _ = std::fs::remove_file(&path);
             ServeAt::Unix(path)
         }
-        Some(text) => match text.parse::<SocketAddr>() {
-            Ok(address) if address.ip().is_loopback() => ServeAt::Loopback(address.port()),
-            Ok(_) => return Err(ProbeCommandError::NotLoopback),
-            Err(_) if text.contains(':') && !text.contains('/') => {
-                return Err(ProbeCommandError::NoAddress(text.to_owned()));
-            }
-            Err(_) => ServeAt::Unix(text.into()),
-        },
+        Some(ListenAt::Unix(path)) => ServeAt::Unix(path),
+        Some(ListenAt::Tcp(address)) if address.ip().is_loopback() => {
+            ServeAt::Loopback(address.port())
+        }
+        Some(ListenAt::Tcp(_)) => return Err(ProbeCommandError::NotLoopback),
     };
     Ok((board.board.serve(at)?, handle))
 }

@@ -7,21 +7,35 @@ use std::path::PathBuf;
 
 use jig_model::command::{BacktraceReply, DumpReply, Reply};
 use jig_model::debug::CoreState;
-use jig_probe::{CoreDump, CoreSnapshot, Leave, Symbols, Why, explain};
+use jig_model::post_mortem::PostMortem;
+use jig_probe::{CoreDump, CoreSnapshot, Leave, SnapshotCoverage, Symbols, Why, explain};
 
 use super::ProbeCommandError;
 use super::port::{Done, Port};
 
 pub(super) async fn backtrace(port: &Port, symbols: Option<Symbols>) -> Done {
-    let (snapshot, leave) = look(port, None).await?;
-    let found = explain(&snapshot, symbols.as_ref(), Why::Fault);
+    let (found, leave) = explained(port, symbols).await?;
     Ok((Reply::Backtrace(BacktraceReply { place: port.place.clone(), found }), leave))
+}
+
+/// Explains where a core stands, and leaves it as it was.
+pub(super) async fn explained(
+    port: &Port,
+    symbols: Option<Symbols>,
+) -> Result<(PostMortem, Leave), ProbeCommandError> {
+    let why = match port.state().await? {
+        CoreState::LockedUp => Why::LockUp,
+        CoreState::Running | CoreState::Sleeping | CoreState::Halted { .. } => Why::Fault,
+    };
+    let (snapshot, leave) = look(port, None).await?;
+    Ok((explain(&snapshot, symbols.as_ref(), why), leave))
 }
 
 pub(super) async fn dump(port: &Port, output: PathBuf, memory: Vec<Range<u64>>) -> Done {
     let memory = if memory.is_empty() { port.ram() } else { memory };
-    let (snapshot, leave) = look(port, Some(memory)).await?;
-    if snapshot.memory.iter().all(|range| range.bytes.is_empty()) {
+    let (snapshot, leave) = look(port, Some(memory.clone())).await?;
+    let SnapshotCoverage { read, unreadable } = SnapshotCoverage::of(&snapshot, &memory);
+    if read == 0 {
         return Err(ProbeCommandError::NoMemory);
     }
     let written = File::create(&output)
@@ -32,7 +46,8 @@ pub(super) async fn dump(port: &Port, output: PathBuf, memory: Vec<Range<u64>>) 
     let reply = DumpReply {
         place: port.place.clone(),
         core: output,
-        memory: snapshot.memory.iter().map(|range| range.bytes.len() as u64).sum(),
+        memory: read,
+        unreadable,
         registers: snapshot.registers.len(),
     };
     Ok((Reply::Dumped(reply), leave))
@@ -45,8 +60,9 @@ async fn look(
     memory: Option<Vec<Range<u64>>>,
 ) -> Result<(CoreSnapshot, Leave), ProbeCommandError> {
     let runs = match port.state().await? {
-        CoreState::Running | CoreState::Sleeping => true,
-        CoreState::Halted { .. } | CoreState::LockedUp => false,
+        // A core that locked up answers only while it is halted.
+        CoreState::Running | CoreState::Sleeping | CoreState::LockedUp => true,
+        CoreState::Halted { .. } => false,
     };
     if runs {
         port.done(port.handle.halt().await)?;

@@ -6,6 +6,7 @@
 use core::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -50,16 +51,43 @@ pub struct FlashImageCommand {
     pub probe: ProbeAccess,
     /// The image, as `FILE` or `FILE.bin@ADDRESS`.
     pub image: PathBuf,
-    /// Whether all of it is read back and compared.
+    /// What puts it there.
+    #[serde(default)]
+    pub by: FlashBy,
+}
+
+/// What puts an image on a board.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum FlashBy {
+    /// What the place or its profile has for it; if that is a debug probe, with the default
+    /// [`ProbeFlash`].
+    #[default]
+    Usual,
+    /// A debug probe.
+    Probe(ProbeFlash),
+}
+
+/// How a debug probe flashes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProbeFlash {
+    /// Whether all of the image is read back and compared.
     pub verify: bool,
     /// Whether the image is started by a reset; the core stands before its first instruction
     /// otherwise.
     pub start: bool,
     /// Addresses that keep what they hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preserve: Vec<Range<u64>>,
     /// Whether sectors that hold the right bytes already are left alone.
     pub skip_equal: bool,
+}
+
+impl Default for ProbeFlash {
+    fn default() -> Self {
+        Self { verify: true, start: true, preserve: Vec::new(), skip_equal: true }
+    }
 }
 
 /// Erases a board's flash.
@@ -85,9 +113,23 @@ pub struct BoardResetCommand {
     /// How to get at its chip.
     #[serde(default)]
     pub probe: ProbeAccess,
-    /// Leaves the core before its first instruction.
+    /// What resets it.
     #[serde(default)]
-    pub halt: bool,
+    pub by: ResetBy,
+}
+
+/// What resets a board.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ResetBy {
+    /// What the place has for it.
+    #[default]
+    Usual,
+    /// A debug probe.
+    Probe {
+        /// Leaves the core before its first instruction.
+        halt: bool,
+    },
 }
 
 /// Debugs a board through its debug port.
@@ -198,6 +240,10 @@ pub enum DebugAction {
     Gdb {
         /// Where to listen; port 0 takes a free one.
         listen: SocketAddr,
+        /// Allows an address that other machines reach. Whoever connects controls the board: the
+        /// protocol of GDB has no password.
+        #[serde(default)]
+        allow_remote: bool,
         /// Resets first and leaves the core before its first instruction.
         #[serde(default)]
         reset: bool,
@@ -244,16 +290,47 @@ pub enum CodeLocation {
 pub struct ServeProbeCommand {
     /// The place.
     pub place: PlaceName,
-    /// Where to listen: a path for a Unix socket, or `127.0.0.1:PORT`; a path in the state folder
-    /// if not said.
+    /// Where to listen; a Unix socket in the state folder if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listen: Option<String>,
+    pub listen: Option<ListenAt>,
     /// The image to flash first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<PathBuf>,
     /// How long to wait for another process that uses the board, in milliseconds.
     #[serde(default)]
     pub wait_ms: u64,
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ListenAt {
+    /// A socket in the file system.
+    Unix(PathBuf),
+    /// An address of this machine; port 0 takes a free one.
+    Tcp(SocketAddr),
+}
+
+/// A text names no place to listen at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is neither `unix:PATH`, a path with a slash such as `./board.probe`, nor an address \
+     such as `127.0.0.1:3333`"
+)]
+pub struct NotListenAt(String);
+
+impl FromStr for ListenAt {
+    type Err = NotListenAt;
+
+    /// Reads `unix:PATH`, a path with a slash, or `IP:PORT`.
+    fn from_str(text: &str) -> Result<Self, NotListenAt> {
+        let path = text.strip_prefix("unix:").or_else(|| text.contains('/').then_some(text));
+        match path {
+            Some("") => Err(NotListenAt(text.to_owned())),
+            Some(path) => Ok(Self::Unix(path.into())),
+            None => text.parse().map(Self::Tcp).map_err(|_| NotListenAt(text.to_owned())),
+        }
+    }
 }
 
 /// What a debug probe has put on a board.
@@ -375,10 +452,27 @@ pub struct BreakpointReply {
     pub chip: String,
     /// Its address.
     pub address: u64,
-    /// Whether the core reached it in time.
-    pub hit: bool,
+    /// What ended the wait for it.
+    pub outcome: BreakpointOutcome,
     /// The state of the core now.
     pub core: CoreState,
+    /// Where the core stands instead and why, if it came to a stop elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<PostMortem>,
+}
+
+/// What ended the wait for a breakpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakpointOutcome {
+    /// The core stands at it.
+    Hit,
+    /// The time is over, and the core runs.
+    TimedOut,
+    /// The core stopped elsewhere, such as at a breakpoint of its program.
+    Stopped,
+    /// The core locked up.
+    LockedUp,
 }
 
 /// Where a core stands.
@@ -399,8 +493,11 @@ pub struct DumpReply {
     pub place: PlaceName,
     /// The file.
     pub core: PathBuf,
-    /// How many bytes of memory it has.
+    /// How many of the bytes asked for it has.
     pub memory: u64,
+    /// The addresses asked for that could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<Range<u64>>,
     /// How many registers it has.
     pub registers: usize,
 }

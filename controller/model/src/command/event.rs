@@ -63,6 +63,14 @@ pub enum CommandEvent {
         /// How far.
         progress: FlashProgress,
     },
+    /// A program flashes the board.
+    Deploying {
+        /// The program; may hold any text.
+        program: String,
+        /// How much of it is done, in percent; nothing before the program says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        percent: Option<u8>,
+    },
     /// The target has these RTT channels.
     RttChannels {
         /// From the target.

@@ -105,23 +105,39 @@ fn probe_commands() -> Vec<Command> {
         DebugAction::Backtrace { image: image() },
         DebugAction::Dump { output: "a.core".into(), memory: vec![0..4, 8..16] },
         DebugAction::Rtt { image: None, channel: 1, reset: true, timeout_ms: Some(7) },
-        DebugAction::Gdb { listen: ([127, 0, 0, 1], 0).into(), reset: true },
+        DebugAction::Gdb { listen: ([127, 0, 0, 1], 0).into(), allow_remote: true, reset: true },
     ];
     let mut commands = vec![
         Command::Flash(FlashImageCommand {
             place: place(),
             probe: probe.clone(),
             image: "app.elf".into(),
-            verify: true,
-            start: false,
-            preserve: vec![0x100..0x200, 0x400..0x500],
-            skip_equal: true,
+            by: FlashBy::Probe(ProbeFlash {
+                start: false,
+                preserve: vec![0x100..0x200, 0x400..0x500],
+                ..ProbeFlash::default()
+            }),
+        }),
+        Command::Flash(FlashImageCommand {
+            place: place(),
+            probe: ProbeAccess::default(),
+            image: "app.elf".into(),
+            by: FlashBy::Usual,
         }),
         Command::Erase(EraseCommand { place: place(), probe: probe.clone(), range: Some(0..4) }),
-        Command::Reset(BoardResetCommand { place: place(), probe: probe.clone(), halt: true }),
+        Command::Reset(BoardResetCommand {
+            place: place(),
+            probe: probe.clone(),
+            by: ResetBy::Probe { halt: true },
+        }),
+        Command::Reset(BoardResetCommand {
+            place: place(),
+            probe: probe.clone(),
+            by: ResetBy::Usual,
+        }),
         Command::ServeProbe(ServeProbeCommand {
             place: place(),
-            listen: Some("127.0.0.1:0".to_owned()),
+            listen: Some(ListenAt::Tcp(([127, 0, 0, 1], 0).into())),
             image: image(),
             wait_ms: 1,
         }),
@@ -143,6 +159,8 @@ fn probe_events() -> Vec<CommandEvent> {
             failures: vec!["no answer".to_owned()],
         },
         CommandEvent::Flashing { progress },
+        CommandEvent::Deploying { program: "esptool".to_owned(), percent: None },
+        CommandEvent::Deploying { program: "esptool".to_owned(), percent: Some(100) },
         CommandEvent::RttChannels { up: vec![channel()], down: Vec::new() },
         CommandEvent::RttBytes { bytes: vec![0, 0x1b, 0xff] },
         CommandEvent::RttLine { line: "INFO ready".to_owned() },
@@ -217,14 +235,16 @@ fn probe_replies() -> Vec<Reply> {
             place: place(),
             chip: chip(),
             address: 4,
-            hit: false,
+            outcome: BreakpointOutcome::Stopped,
             core,
+            found: Some(found.clone()),
         }),
         Reply::Backtrace(BacktraceReply { place: place(), found }),
         Reply::Dumped(DumpReply {
             place: place(),
             core: "a.core".into(),
             memory: 4096,
+            unreadable: vec![0..4, 8..16],
             registers: 17,
         }),
         Reply::Ended(EndedReply { place: place() }),
@@ -383,6 +403,30 @@ fn registers_and_memory_travel_as_hexadecimal_digits() {
             "{line}"
         );
     }
+}
+
+#[test]
+fn a_path_to_listen_at_is_told_from_an_address() {
+    let read = |text: &str| text.parse::<ListenAt>();
+    let unix = |path: &str| Ok(ListenAt::Unix(path.into()));
+    assert_eq!(read("/run/a:b.probe"), unix("/run/a:b.probe"));
+    assert_eq!(read("./board.probe"), unix("./board.probe"));
+    assert_eq!(read("unix:board.probe"), unix("board.probe"));
+    assert_eq!(read("127.0.0.1:0"), Ok(ListenAt::Tcp(([127, 0, 0, 1], 0).into())));
+    assert!(matches!(read("[::1]:3333"), Ok(ListenAt::Tcp(address)) if address.port() == 3333));
+    for bad in ["", "unix:", "board.probe", "3333", "127.0.0.1", "localhost:3333", ":1"] {
+        assert!(read(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_usual_part_of_a_place_is_the_default() {
+    let flash = r#"{"version":1,"say":{"command":"flash","place":"a","image":"b"}}"#;
+    let flash = Command::from_line(flash.as_bytes()).unwrap();
+    assert!(matches!(flash, Command::Flash(FlashImageCommand { by: FlashBy::Usual, .. })));
+    let reset = r#"{"version":1,"say":{"command":"reset","place":"a"}}"#;
+    let reset = Command::from_line(reset.as_bytes()).unwrap();
+    assert!(matches!(reset, Command::Reset(BoardResetCommand { by: ResetBy::Usual, .. })));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use probe_rs::{
 
 use super::open_session::{OpenSession, Pulse};
 use super::translate;
+use crate::ranges::merged;
 use crate::{
     CoreKind, CoreSnapshot, CoreState, HaltReason, MemoryRange, MemoryWidth, ProbeError,
     RegisterValue, ResetInto,
@@ -160,6 +161,7 @@ impl OpenSession {
     ) -> Result<Vec<u8>, ProbeError> {
         check_alignment(width, address, len)?;
         let mut core = self.core()?;
+        check_reach(&core, address, len)?;
         let mut bytes = Vec::new();
         while bytes.len() < len {
             let count = CHUNK.min(len - bytes.len());
@@ -190,6 +192,7 @@ impl OpenSession {
     ) -> Result<(), ProbeError> {
         check_alignment(width, address, bytes.len())?;
         let mut core = self.core()?;
+        check_reach(&core, address, bytes.len())?;
         let mut here = address;
         for chunk in bytes.chunks(CHUNK) {
             write_as(&mut core, width, here, chunk)
@@ -204,7 +207,11 @@ impl OpenSession {
     /// Sets a hardware breakpoint.
     pub(crate) fn set_breakpoint(&mut self, address: u64) -> Result<(), ProbeError> {
         let mut core = self.core()?;
-        let failed = |error| translate::failed("setting a breakpoint", error);
+        let kind = kind_of(core.core_type());
+        if kind.is_some_and(|kind| !may_break_at(kind, address)) {
+            return Err(ProbeError::NoBreakpointAt { address });
+        }
+        let failed = |error| translate::breakpoint(address, error);
         // A comparator forgets nothing when breakpoints are off, so look before asking.
         let units = CoreInterface::hw_breakpoints(&mut core).map_err(failed)?;
         let taken = |unit: &Option<u64>| unit.is_some_and(|at| at != address);
@@ -243,6 +250,12 @@ impl OpenSession {
             let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
             match self.read(MemoryWidth::Any, range.start, len, pulse) {
                 Ok(bytes) => memory.push(MemoryRange { start: range.start, bytes }),
+                // What lies before the refused address is kept.
+                Err(ProbeError::BusFault { address, .. }) if address > range.start => {
+                    let len = usize::try_from(address - range.start).unwrap_or(usize::MAX);
+                    let bytes = self.read(MemoryWidth::Any, range.start, len, pulse)?;
+                    memory.push(MemoryRange { start: range.start, bytes });
+                }
                 Err(ProbeError::BusFault { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -427,6 +440,29 @@ fn first_refused(core: &mut Core<'_>, width: MemoryWidth, address: u64, len: usi
     start
 }
 
+/// Tells whether a core can have a hardware breakpoint at an address.
+fn may_break_at(kind: CoreKind, address: u64) -> bool {
+    let reach = match kind {
+        // Comparators have no more bits: ARMv6-M manual C1.8.4.
+        CoreKind::Armv6m => 0x2000_0000,
+        CoreKind::Armv7m | CoreKind::Armv8m | CoreKind::Riscv32 => 1 << 32,
+    };
+    address.is_multiple_of(2) && address < reach
+}
+
+/// Checks that a core of 32 bits has the addresses.
+fn check_reach(core: &Core<'_>, address: u64, len: usize) -> Result<(), ProbeError> {
+    let last = address.saturating_add((len as u64).saturating_sub(1));
+    if kind_of(core.core_type()).is_some() && last > u64::from(u32::MAX) {
+        return Err(ProbeError::BadOption {
+            name: "the memory range".to_owned(),
+            value: format!("{address:#x}, {len} bytes"),
+            wanted: "within the 32 bits of the core's addresses",
+        });
+    }
+    Ok(())
+}
+
 fn check_alignment(width: MemoryWidth, address: u64, len: usize) -> Result<(), ProbeError> {
     let unit = match width {
         MemoryWidth::Any | MemoryWidth::Byte => 1,
@@ -444,35 +480,24 @@ fn check_alignment(width: MemoryWidth, address: u64, len: usize) -> Result<(), P
     Ok(())
 }
 
-/// Sorts ranges and joins those that touch.
-pub(crate) fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
-    let mut ranges: Vec<Range<u64>> = ranges.filter(|range| range.start < range.end).collect();
-    ranges.sort_by_key(|range| range.start);
-    let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => merged.push(range),
-        }
-    }
-    merged
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranges_that_touch_become_one() {
-        let ranges = [8..9, 0..4, 4..6, 2..3, 7..7];
-        assert_eq!(merged(ranges.into_iter()), [0..6, 8..9]);
-    }
 
     #[test]
     fn registers_stand_in_the_order_of_debuggers() {
         let mut names = ["pc", "r7", "sp", "r0", "r12", "msp", "xpsr", "s1"];
         names.sort_by_key(|name| rank(name));
         assert_eq!(names, ["r0", "r7", "r12", "sp", "pc", "xpsr", "msp", "s1"]);
+    }
+
+    #[test]
+    fn breakpoints_are_at_instructions_that_a_comparator_reaches() {
+        assert!(may_break_at(CoreKind::Armv6m, 0x1fff_fffe));
+        assert!(!may_break_at(CoreKind::Armv6m, 0x2000_0000));
+        assert!(may_break_at(CoreKind::Armv7m, 0x2000_0000));
+        assert!(!may_break_at(CoreKind::Armv7m, 0x0800_0001));
+        assert!(!may_break_at(CoreKind::Armv8m, 1 << 32));
     }
 
     #[test]

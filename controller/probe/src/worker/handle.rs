@@ -265,7 +265,7 @@ impl ProbeHandle {
     /// Sets a hardware breakpoint; one that is set already stays.
     ///
     /// # Errors
-    /// [`ProbeError::NoBreakpointLeft`].
+    /// [`ProbeError::NoBreakpointLeft`], [`ProbeError::NoBreakpointAt`].
     pub async fn set_breakpoint(&self, address: u64) -> Result<(), ProbeError> {
         self.call("set a breakpoint", move |open_session| open_session.set_breakpoint(address))
             .await
@@ -278,7 +278,7 @@ impl ProbeHandle {
     }
 
     /// Reads registers, the given memory and the fault status registers of a halted core. A
-    /// range that the bus refuses is left out.
+    /// range that the bus refuses is kept up to the first address that it refuses.
     ///
     /// # Errors
     /// [`ProbeError::NotHalted`].

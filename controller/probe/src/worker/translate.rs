@@ -68,6 +68,15 @@ pub(crate) fn failed(during: &str, error: impl StdError + Send + Sync + 'static)
     ProbeError::Failed { what: format!("{during} failed"), source: Box::new(error) }
 }
 
+/// Translates the failure to set a breakpoint.
+pub(crate) fn breakpoint(address: u64, error: Error) -> ProbeError {
+    let unsupported = |error: &ArmError| matches!(error, ArmError::UnsupportedBreakpointAddress(_));
+    match find::<ArmError>(&error, unsupported) {
+        Some(_) => ProbeError::NoBreakpointAt { address },
+        None => failed("setting a breakpoint", error),
+    }
+}
+
 /// Translates the failure of something the core was told to do within a time.
 pub(crate) fn core(what: &'static str, timeout: Duration, error: Error) -> ProbeError {
     if timed_out(&error) { ProbeError::CoreTimeout { what, timeout } } else { failed(what, error) }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use jig_model::image::Segment;
 
 use super::memory_map::{Area, AreaKind, Flash, MemoryMap};
-use crate::worker::core::merged;
+use crate::ranges::merged;
 use crate::{Payload, ProbeError};
 
 /// How much flash one run of the loader erases and programs; more where a block is larger.
