@@ -15,12 +15,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::BoardEvent;
 use crate::image::{DeployReport, Image};
 use crate::post_mortem::PostMortem;
 use crate::profile::BoardProfile;
 use crate::rig_file::Place;
 use crate::{Cause, ConsoleName};
+
+mod board_event;
+
+pub use board_event::{BoardEvent, PowerState};
 
 /// A boxed future that can move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -52,16 +55,6 @@ impl DriverError {
         self.source = Some(source.into());
         self
     }
-}
-
-/// Says whether a board has power.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PowerState {
-    /// Powered.
-    On,
-    /// Not powered.
-    Off,
 }
 
 /// Switches a board's power.

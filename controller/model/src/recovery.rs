@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Cause;
+use crate::document::Choice;
 
 macro_rules! steps {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal, $budget:literal;)+) => {
@@ -17,10 +18,6 @@ macro_rules! steps {
         impl RecoveryStep {
             /// Lists every step, in the order in which they are taken.
             pub const ALL: &'static [RecoveryStep] = &[$(RecoveryStep::$variant,)+];
-
-            /// Lists every step with its text form.
-            pub(crate) const NAMED: &'static [(&'static str, RecoveryStep)] =
-                &[$(($text, RecoveryStep::$variant),)+];
 
             /// Returns the stable text form.
             pub fn as_str(self) -> &'static str {
@@ -37,6 +34,12 @@ macro_rules! steps {
             pub fn budget(self) -> Duration {
                 match self { $(RecoveryStep::$variant => Duration::from_secs($budget),)+ }
             }
+        }
+
+        impl Choice for RecoveryStep {
+            const WHAT: &'static str = "step of the recovery ladder";
+            const CHOICES: &'static [(&'static str, Self)] =
+                &[$(($text, RecoveryStep::$variant),)+];
         }
     };
 }

@@ -10,9 +10,6 @@ use super::quantity::{parse_duration, parse_size};
 use super::value::FromToml;
 use super::{ByteSize, Located, Node};
 use crate::pattern::Pattern;
-use crate::profile::{Arch, ConsoleKind, DebugCore, DeployMethod, FlashModel, MemoryKind};
-use crate::recovery::RecoveryStep;
-use crate::rig_file::{EmulatorDeploy, WireProtocol};
 use crate::{ActionName, BoardId, ConsoleName, DeviceName, PlaceName};
 
 const BAD_VALUE: &str = "document::bad-value";
@@ -196,69 +193,6 @@ impl<T: Choice> FromToml for T {
         }
         found.map(|(_, choice)| *choice)
     }
-}
-
-impl Choice for Arch {
-    const WHAT: &'static str = "processor family";
-    const CHOICES: &'static [(&'static str, Self)] = &[
-        ("arm", Self::Arm),
-        ("aarch64", Self::Aarch64),
-        ("riscv32", Self::Riscv32),
-        ("riscv64", Self::Riscv64),
-    ];
-}
-
-impl Choice for MemoryKind {
-    const WHAT: &'static str = "kind of memory";
-    const CHOICES: &'static [(&'static str, Self)] = &[("flash", Self::Flash), ("ram", Self::Ram)];
-}
-
-impl Choice for ConsoleKind {
-    const WHAT: &'static str = "kind of console";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("uart", Self::Uart), ("semihosting", Self::Semihosting), ("rtt", Self::Rtt)];
-}
-
-impl Choice for RecoveryStep {
-    const WHAT: &'static str = "step of the recovery ladder";
-    const CHOICES: &'static [(&'static str, Self)] = RecoveryStep::NAMED;
-}
-
-impl Choice for DeployMethod {
-    const WHAT: &'static str = "way to deploy";
-    const CHOICES: &'static [(&'static str, Self)] = &[
-        ("probe", Self::Probe),
-        ("emulator-loader", Self::EmulatorLoader),
-        ("image-set", Self::ImageSet),
-        ("command", Self::Command),
-    ];
-}
-
-impl Choice for EmulatorDeploy {
-    const WHAT: &'static str = "way to deploy to an emulated board";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("probe", Self::Probe), ("loader", Self::Loader)];
-}
-
-impl Choice for WireProtocol {
-    const WHAT: &'static str = "protocol of a debug probe";
-    const CHOICES: &'static [(&'static str, Self)] = &[("swd", Self::Swd), ("jtag", Self::Jtag)];
-}
-
-impl Choice for DebugCore {
-    const WHAT: &'static str = "processor core";
-    const CHOICES: &'static [(&'static str, Self)] = &[
-        ("armv6m", Self::Armv6m),
-        ("armv7m", Self::Armv7m),
-        ("armv7em", Self::Armv7em),
-        ("armv7em-fpu", Self::Armv7emFpu),
-    ];
-}
-
-impl Choice for FlashModel {
-    const WHAT: &'static str = "flash model";
-    const CHOICES: &'static [(&'static str, Self)] =
-        &[("modelled", Self::Modelled), ("plain", Self::Plain), ("ram", Self::Ram)];
 }
 
 /// A value that was refused is `None` here instead of missing, for checks that must tell

@@ -1,11 +1,11 @@
 //! An image that was checked against the board it is for.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
-use super::elf::{Elf, MAGIC};
-use super::{BinAddress, ImageError, ImageSource, Payload, hex};
+use super::elf::Elf;
+use super::{ImageError, ImageFormat, ImageSource, Payload, hex};
 use crate::profile::BoardProfile;
 
 /// An image that has been read and found to fit its board.
@@ -29,64 +29,8 @@ pub struct Image {
     pub payload_spans: Vec<(u64, u64)>,
     /// GNU build id in lower-case hex, if the image carries one; only ELF can.
     pub build_id: Option<String>,
-    /// Whether the image promises to print its build id (see [`ANNOUNCE_SECTION`]).
+    /// Whether the image promises to print its build id (see [`ANNOUNCE_SECTION`](super::ANNOUNCE_SECTION)).
     pub announces: bool,
-}
-
-/// An ELF section of this name says: this firmware prints `jig-build-id: HEX` at every boot.
-pub const ANNOUNCE_SECTION: &str = ".jig.announce";
-
-/// How an image's file is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ImageFormat {
-    /// ELF: its program headers say where its bytes belong.
-    Elf,
-    /// Intel HEX: each line says where its bytes belong.
-    IntelHex,
-    /// Bytes and nothing else.
-    Binary {
-        /// Where the first one belongs.
-        address: BinAddress,
-    },
-}
-
-impl ImageFormat {
-    /// Tells the format of a file: ELF by its first bytes, Intel HEX by its first character
-    /// or its name, and a raw binary by the address that somebody gave.
-    ///
-    /// # Errors
-    /// None of them, or an address for a file that has its own.
-    pub fn detect(
-        name: &str,
-        bytes: &[u8],
-        address: Option<BinAddress>,
-    ) -> Result<Self, ImageError> {
-        let extension = Path::new(name).extension().unwrap_or_default().to_ascii_lowercase();
-        let called_hex = ["hex", "ihex", "ihx"].iter().any(|&hex| extension == hex);
-        let taken = |format| ImageError::AddressNotTaken { format };
-        match address {
-            Some(_) if bytes.starts_with(MAGIC) => Err(taken("an ELF file")),
-            Some(_) if called_hex => Err(taken("Intel HEX")),
-            Some(address) => Ok(Self::Binary { address }),
-            None if bytes.starts_with(MAGIC) => Ok(Self::Elf),
-            None if bytes.trim_ascii_start().starts_with(b":") => Ok(Self::IntelHex),
-            None if called_hex && !bytes.is_empty() => Ok(Self::IntelHex),
-            None => {
-                let file = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
-                let head = bytes.iter().copied().take(4).collect();
-                Err(ImageError::UnknownFormat { name: file.into_owned(), head })
-            }
-        }
-    }
-
-    /// Returns the ending that programs know the format by.
-    pub fn extension(self) -> &'static str {
-        match self {
-            Self::Elf => "elf",
-            Self::IntelHex => "hex",
-            Self::Binary { .. } => "bin",
-        }
-    }
 }
 
 impl Image {
@@ -171,6 +115,8 @@ fn fits(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::profile::FaultSets;
 

@@ -3,8 +3,11 @@
 use object::read::elf::{FileHeader, ProgramHeader as _};
 use object::{Architecture, Object as _, ObjectSection as _};
 
-use super::payload::{Origin, Piece};
-use super::{ANNOUNCE_SECTION, ImageError, hex};
+use super::piece::{Origin, Piece};
+use super::{ImageError, hex};
+
+/// An ELF section of this name says: this firmware prints `jig-build-id: HEX` at every boot.
+pub const ANNOUNCE_SECTION: &str = ".jig.announce";
 
 /// The first bytes of every ELF file.
 pub(super) const MAGIC: &[u8] = b"\x7fELF";

@@ -2,8 +2,6 @@
 
 use crate::profile::Arch;
 
-use super::HexProblem;
-
 /// Says why an image cannot be read, or cannot run on a board.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
@@ -110,4 +108,66 @@ fn beginning(head: &[u8]) -> String {
     } else {
         format!("it starts with \"{}\"", head.escape_ascii())
     }
+}
+
+/// Says what is wrong with a line of an Intel HEX file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HexProblem {
+    /// Not a record at all.
+    #[error("a record begins with `:`")]
+    NoColon,
+    /// Something that is no hex digit.
+    #[error("{0:?} is no hex digit")]
+    NoDigit(char),
+    /// Half a byte at the end.
+    #[error("the record ends within a byte")]
+    HalfByte,
+    /// Too short to be a record.
+    #[error("the record is cut short")]
+    TooShort,
+    /// The count of bytes does not match the bytes.
+    #[error("the record announces {announced} bytes of data and holds {found}")]
+    WrongLength {
+        /// What its first byte says.
+        announced: u8,
+        /// What there is.
+        found: usize,
+    },
+    /// The bytes do not add up.
+    #[error("bad checksum: it is {found:#04x} and should be {wanted:#04x}")]
+    BadChecksum {
+        /// What the line says.
+        found: u8,
+        /// What its bytes amount to.
+        wanted: u8,
+    },
+    /// A kind of record that does not exist.
+    #[error("there is no record type {0:#04x}")]
+    UnknownType(u8),
+    /// A record whose kind has another length.
+    #[error("a record of type {kind:#04x} has {wanted} bytes of data, not {found}")]
+    LengthOfType {
+        /// Its type.
+        kind: u8,
+        /// How many it must have.
+        wanted: usize,
+        /// How many it has.
+        found: usize,
+    },
+    /// Data that runs out of the 64 KiB its address can count; loaders disagree on whether
+    /// it then wraps around.
+    #[error("the data at offset {offset:#06x} runs over the end of its 64 KiB")]
+    OverEdge {
+        /// Offset of its first byte.
+        offset: u16,
+    },
+    /// Text after the record that ends the file.
+    #[error("there is more after the end record of line {end}")]
+    AfterEnd {
+        /// Where the end record stands.
+        end: u64,
+    },
+    /// The file stops without saying so: it may have been cut.
+    #[error("the file ends without an end record (:00000001FF): it may be cut")]
+    ReportIncomplete,
 }

@@ -10,14 +10,17 @@
 mod checked;
 mod elf;
 mod error;
+mod format;
 mod intel_hex;
 mod payload;
+mod piece;
 mod raw_binary;
 mod report;
 
-pub use checked::{ANNOUNCE_SECTION, Image, ImageFormat};
-pub use error::ImageError;
-pub use intel_hex::HexProblem;
+pub use checked::Image;
+pub use elf::ANNOUNCE_SECTION;
+pub use error::{HexProblem, ImageError};
+pub use format::ImageFormat;
 pub use payload::{Payload, Segment};
 pub use raw_binary::{BinAddress, ImageSource};
 pub use report::DeployReport;

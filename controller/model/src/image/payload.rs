@@ -1,10 +1,8 @@
 //! Bytes with an address each: what every image amounts to.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use sha2::{Digest, Sha256};
 
+use super::piece::{Origin, Piece};
 use super::{BinAddress, ImageError, ImageFormat, elf, hex, intel_hex};
 
 /// Bytes and where they belong.
@@ -83,47 +81,6 @@ impl Payload {
             digest.update(&segment.bytes);
         }
         hex(&digest.finalize())
-    }
-}
-
-/// Where a piece stands in its file.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Origin {
-    /// A program header, counted from 0 as `readelf` does.
-    Segment(usize),
-    /// Lines of a text.
-    Lines(u64, u64),
-    /// All of it.
-    File,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Segment(number) => write!(f, "segment {number}"),
-            Self::Lines(first, last) if first == last => write!(f, "line {first}"),
-            Self::Lines(first, last) => write!(f, "lines {first} to {last}"),
-            Self::File => f.write_str("the file"),
-        }
-    }
-}
-
-/// Bytes of a file that belong somewhere, in any order and perhaps on top of each other.
-pub(super) struct Piece<'a> {
-    pub(super) origin: Origin,
-    pub(super) start: u64,
-    pub(super) bytes: Cow<'a, [u8]>,
-}
-
-impl Piece<'_> {
-    fn end(&self) -> Result<u64, ImageError> {
-        let end = self.start.checked_add(self.bytes.len() as u64);
-        end.ok_or(ImageError::BeyondEnd { start: self.start })
-    }
-
-    fn shown(&self) -> String {
-        let end = self.start.saturating_add(self.bytes.len() as u64);
-        format!("{} ({:#x}..{end:#x})", self.origin, self.start)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::action::defaults;
-use super::lower::MAX_WAIT;
+use super::check::MAX_WAIT;
 use super::types::{Action, ActionKind, Behavior, Plan, PowerOp, Requirements, Stage, Step};
 use crate::ActionName;
 use crate::pattern::Pattern;

@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::lower::MAX_WAIT;
 use crate::ActionName;
 use crate::document::{Findings, Located};
+
+/// Longest wait a plan may hold: a day is longer than any soak test that one verdict
+/// should hang on.
+pub const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Names that were given on one level.
 #[derive(Debug, Default)]

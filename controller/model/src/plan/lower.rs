@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::action;
-use super::check::{Names, nothing_to_do, wait_ends};
+use super::check::{MAX_WAIT, Names, nothing_to_do, wait_ends};
 use super::raw::{RawAction, RawBehavior, RawMarkers, RawPlan, RawRequires, RawStage, RawStep};
 use super::types::{
     Action, ActionKind, Behavior, Markers, Plan, PowerOp, Requirements, Stage, Step,
@@ -17,10 +17,6 @@ use crate::{ActionName, ConsoleName, Problems};
 
 /// Version of the plan language that is read.
 pub(super) const VERSION: u32 = 1;
-
-/// Longest wait a plan may hold: a day is longer than any soak test that one verdict
-/// should hang on.
-pub const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Most attempts of a step: a thousand tries measure how flaky a thing is; more only
 /// keep a board busy.

@@ -13,7 +13,8 @@ mod update;
 
 pub use action::defaults;
 pub use built_in::{console_plan, default_plan};
-pub use lower::{MAX_ATTEMPTS, MAX_WAIT};
+pub use check::MAX_WAIT;
+pub use lower::MAX_ATTEMPTS;
 pub use types::{
     Action, ActionKind, Assertion, Behavior, Markers, Plan, PowerOp, Requirements, Stage, Step,
 };

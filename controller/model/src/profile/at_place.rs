@@ -1,6 +1,6 @@
-//! A board as it is at a place: which of its consoles can be reached there.
+//! A board as it is at a place: the consoles that can be reached there, and the checks that apply.
 
-use super::{BoardProfile, ConsoleKind, ConsoleSpec, Deploy};
+use super::{BoardProfile, CheckKind, ConsoleKind, ConsoleSpec, Deploy, HealthSpec};
 use crate::ConsoleName;
 use crate::rig_file::Place;
 
@@ -46,6 +46,31 @@ fn free_name(consoles: &[ConsoleSpec]) -> ConsoleName {
     let mut free = names.filter(|name| consoles.iter().all(|c| c.name.as_str() != name));
     // One more name than there are consoles: one is free.
     ConsoleName::made(free.next().unwrap_or_else(|| "rtt".to_owned()))
+}
+
+impl CheckKind {
+    /// Tells whether a place has what the check looks at. Transports, addresses and outlets are
+    /// optional: without them, their checks find nothing to look at and pass.
+    pub fn fits(self, place: &Place) -> bool {
+        match self {
+            Self::Console | Self::Network | Self::Power => !place.is_emulated(),
+            Self::Board => place.is_emulated() || place.has_probe(),
+            Self::Disk | Self::Memory | Self::Handles | Self::Clock => true,
+        }
+    }
+}
+
+impl HealthSpec {
+    /// Returns the checks of a place, in the order in which they are run: the cheap ones come
+    /// first, and what an ill host would make fail comes last.
+    pub fn checks_at(&self, place: &Place) -> Vec<CheckKind> {
+        use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Network, Power};
+        let order = [Clock, Disk, Memory, Handles, Power, Console, Network, Board];
+        let wanted = |kind: &CheckKind| {
+            self.checks.as_ref().is_none_or(|chosen| chosen.contains(kind)) && kind.fits(place)
+        };
+        order.into_iter().filter(wanted).collect()
+    }
 }
 
 #[cfg(test)]

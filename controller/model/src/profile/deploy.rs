@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::placeholder::PlaceholderError;
+use crate::document::Choice;
 use crate::pattern::Pattern;
 
 /// Names the ways to deploy.
@@ -24,6 +25,16 @@ pub enum DeployMethod {
     ImageSet,
     /// A program of its own writes the flash.
     Command,
+}
+
+impl Choice for DeployMethod {
+    const WHAT: &'static str = "way to deploy";
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("probe", Self::Probe),
+        ("emulator-loader", Self::EmulatorLoader),
+        ("image-set", Self::ImageSet),
+        ("command", Self::Command),
+    ];
 }
 
 impl DeployMethod {

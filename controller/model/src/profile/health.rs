@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::document::Choice;
-use crate::rig_file::Place;
 
 /// Names the checks that a place can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,16 +55,6 @@ impl CheckKind {
             Self::Clock => "clock",
         }
     }
-
-    /// Tells whether a place has what the check looks at. Transports, addresses and outlets are
-    /// optional: where there are none these find nothing to check.
-    pub fn fits(self, place: &Place) -> bool {
-        match self {
-            Self::Console | Self::Network | Self::Power => !place.is_emulated(),
-            Self::Board => place.is_emulated() || place.has_probe(),
-            Self::Disk | Self::Memory | Self::Handles | Self::Clock => true,
-        }
-    }
 }
 
 impl std::fmt::Display for CheckKind {
@@ -103,19 +92,6 @@ pub struct HealthSpec {
     pub free_handles: u64,
     /// How far the host's clock may be from where it should be.
     pub clock_skew: Duration,
-}
-
-impl HealthSpec {
-    /// Returns the checks of a place, in the order in which they are run: the cheap ones come
-    /// first, and what an ill host would make fail comes last.
-    pub fn checks_at(&self, place: &Place) -> Vec<CheckKind> {
-        use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Network, Power};
-        let order = [Clock, Disk, Memory, Handles, Power, Console, Network, Board];
-        let wanted = |kind: &CheckKind| {
-            self.checks.as_ref().is_none_or(|chosen| chosen.contains(kind)) && kind.fits(place)
-        };
-        order.into_iter().filter(wanted).collect()
-    }
 }
 
 impl HealthSpec {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Deploy, HealthSpec};
+use crate::document::Choice;
 use crate::pattern::Pattern;
 use crate::recovery::Recovery;
 use crate::{BoardId, Cause, ConsoleName};
@@ -23,6 +24,16 @@ pub enum Arch {
     Riscv32,
     /// 64-bit RISC-V.
     Riscv64,
+}
+
+impl Choice for Arch {
+    const WHAT: &'static str = "processor family";
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("arm", Self::Arm),
+        ("aarch64", Self::Aarch64),
+        ("riscv32", Self::Riscv32),
+        ("riscv64", Self::Riscv64),
+    ];
 }
 
 impl Arch {
@@ -64,6 +75,11 @@ pub enum MemoryKind {
     Ram,
 }
 
+impl Choice for MemoryKind {
+    const WHAT: &'static str = "kind of memory";
+    const CHOICES: &'static [(&'static str, Self)] = &[("flash", Self::Flash), ("ram", Self::Ram)];
+}
+
 /// One region of a board's memory that an image may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryRegion {
@@ -87,6 +103,12 @@ pub enum ConsoleKind {
     Semihosting,
     /// A channel of RTT: rings in the target's RAM that a debug probe empties and fills.
     Rtt,
+}
+
+impl Choice for ConsoleKind {
+    const WHAT: &'static str = "kind of console";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("uart", Self::Uart), ("semihosting", Self::Semihosting), ("rtt", Self::Rtt)];
 }
 
 /// One console of a board.
@@ -153,6 +175,16 @@ pub enum DebugCore {
     Armv7emFpu,
 }
 
+impl Choice for DebugCore {
+    const WHAT: &'static str = "processor core";
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("armv6m", Self::Armv6m),
+        ("armv7m", Self::Armv7m),
+        ("armv7em", Self::Armv7em),
+        ("armv7em-fpu", Self::Armv7emFpu),
+    ];
+}
+
 /// Says what the emulator has where a chip has its program memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -164,6 +196,12 @@ pub enum FlashModel {
     /// RAM, on the real board too; something else fills it at power-on. The probe keeps it
     /// without power.
     Ram,
+}
+
+impl Choice for FlashModel {
+    const WHAT: &'static str = "flash model";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("modelled", Self::Modelled), ("plain", Self::Plain), ("ram", Self::Ram)];
 }
 
 /// What a debug probe finds on an emulated board.

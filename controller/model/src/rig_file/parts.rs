@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::Choice;
 use crate::power::PlacePower;
 use crate::profile::FlashCommand;
 use crate::{ConsoleName, PlaceName};
@@ -28,6 +29,12 @@ pub enum EmulatorDeploy {
     Probe,
     /// By the emulator itself when it starts.
     Loader,
+}
+
+impl Choice for EmulatorDeploy {
+    const WHAT: &'static str = "way to deploy to an emulated board";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("probe", Self::Probe), ("loader", Self::Loader)];
 }
 
 /// A debug probe with a real board on it.
@@ -141,6 +148,11 @@ pub enum WireProtocol {
     Swd,
     /// Four wires, IEEE 1149.1.
     Jtag,
+}
+
+impl Choice for WireProtocol {
+    const WHAT: &'static str = "protocol of a debug probe";
+    const CHOICES: &'static [(&'static str, Self)] = &[("swd", Self::Swd), ("jtag", Self::Jtag)];
 }
 
 /// What resets the board of a place, where the place says so.
