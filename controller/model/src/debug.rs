@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::Choice;
+
 /// What a core does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -70,6 +72,21 @@ mod hex_number {
             .and_then(|digits| u128::from_str_radix(digits, 16).ok())
             .ok_or_else(|| D::Error::custom("expected hexadecimal digits behind 0x"))
     }
+}
+
+/// Protocol between a debug probe and its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireProtocol {
+    /// Serial Wire Debug, on two wires.
+    Swd,
+    /// JTAG (IEEE 1149.1), on four wires.
+    Jtag,
+}
+
+impl Choice for WireProtocol {
+    const WHAT: &'static str = "protocol of a debug probe";
+    const CHOICES: &'static [(&'static str, Self)] = &[("swd", Self::Swd), ("jtag", Self::Jtag)];
 }
 
 /// The way an attempt takes.

@@ -55,5 +55,5 @@ pub use virtual_probe::{
 };
 pub use worker::{
     AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, MemoryRegion, Opener,
-    ProbeHandle, ProbeSource, Protocol, options_from_env,
+    ProbeHandle, ProbeSource, options_from_env,
 };

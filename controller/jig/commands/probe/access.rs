@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jig_lab::Lab;
 use jig_model::PlaceName;
 use jig_model::command::{Command, DebugAction, DebugCommand, EventSink, ProbeAccess, Reply};
-use jig_model::rig_file::WireProtocol;
-use jig_probe::{AttachMode, Protocol, options_from_env};
+use jig_model::debug::WireProtocol;
+use jig_probe::{AttachMode, options_from_env};
 
 use crate::args::{self, Common, ProbeTarget, ms};
 use crate::commands::execute::execute;
@@ -38,15 +38,11 @@ impl Board {
             args::WireProtocol::Swd => WireProtocol::Swd,
             args::WireProtocol::Jtag => WireProtocol::Jtag,
         });
-        let of_environment = named.protocol.map(|protocol| match protocol {
-            Protocol::Swd => WireProtocol::Swd,
-            Protocol::Jtag => WireProtocol::Jtag,
-        });
         let probe = ProbeAccess {
             selector: said.probe.clone().or(selector),
             chip: said.chip.clone().or(named.chip),
             speed_khz: said.speed.or(named.speed_khz),
-            protocol: of_arguments.or(of_environment),
+            protocol: of_arguments.or(named.protocol),
             under_reset: said.under_reset || named.mode == AttachMode::UnderReset,
             allow_unlock: said.allow_unlock || named.allow_unlock,
             wait_ms: ms(said.wait),

@@ -6,10 +6,8 @@ use std::time::Duration;
 use jig_model::PlaceName;
 use jig_model::command::{EventSink, ProbeAccess};
 use jig_model::profile::BoardProfile;
-use jig_model::rig_file::{Needed, ProbePart, WireProtocol};
-use jig_probe::{
-    AttachMode, AttachOptions, ChipDescription, ProbeSource, Protocol, VirtualBoardError,
-};
+use jig_model::rig_file::{Needed, ProbePart};
+use jig_probe::{AttachMode, AttachOptions, ChipDescription, ProbeSource, VirtualBoardError};
 use jig_rig::store::{PlaceLock, Places};
 use jig_rig::workflow::CancelToken;
 
@@ -117,14 +115,10 @@ impl HeldBoard {
 
     /// Returns how to attach: as the caller says, else as the place does.
     pub(super) fn options(&self, access: &ProbeAccess, profile: &BoardProfile) -> AttachOptions {
-        let protocol = access.protocol.or(self.bound.protocol).map(|protocol| match protocol {
-            WireProtocol::Swd => Protocol::Swd,
-            WireProtocol::Jtag => Protocol::Jtag,
-        });
         let mut options = AttachOptions {
             chip: access.chip.clone(),
             speed_khz: access.speed_khz.or(self.bound.speed_khz),
-            protocol,
+            protocol: access.protocol.or(self.bound.protocol),
             allow_unlock: access.allow_unlock,
             wait: Duration::from_millis(access.wait_ms),
             ..AttachOptions::default()

@@ -11,10 +11,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::PlaceName;
-use crate::debug::{CoreState, EraseReport, FlashReport, MemoryWidth, RegisterValue};
+use crate::debug::{CoreState, EraseReport, FlashReport, MemoryWidth, RegisterValue, WireProtocol};
 use crate::image::DeployReport;
 use crate::post_mortem::PostMortem;
-use crate::rig_file::WireProtocol;
 
 /// How to get at a chip. Each part wins over what the place and its profile say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

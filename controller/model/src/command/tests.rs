@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::debug::{
     AttachMethod, CoreState, EraseReport, FlashPhase, FlashProgress, FlashReport, HaltReason,
-    MemoryWidth, RegisterValue,
+    MemoryWidth, RegisterValue, WireProtocol,
 };
 use crate::image::DeployReport;
 use crate::pattern::Pattern;
@@ -15,7 +15,6 @@ use crate::post_mortem::{PostMortem, StackFrame};
 use crate::power::{Confirmation, PlaceSense};
 use crate::protocol::{CheckReport, PowerState};
 use crate::recovery::{RecoveryStep, Rung};
-use crate::rig_file::WireProtocol;
 use crate::{Cause, Fault, LocatedProblem, PlaceName, RunEvent, Verdict};
 
 fn place() -> PlaceName {

@@ -25,7 +25,7 @@ mod types;
 pub use lower::RigText;
 pub use parts::{
     CaptureClient, ConsoleTransport, EmulatorDeploy, EmulatorPart, Endpoint, FlasherPart,
-    ProbePart, ResetCommand, ResetLine, ResetPart, WireProtocol,
+    ProbePart, ResetCommand, ResetLine, ResetPart,
 };
 pub use place::{MissingPart, Needed};
 pub use types::{Canary, CaptureLimits, Hub, Network, Place, Rig, RunStorage, UnknownPlace};

@@ -5,8 +5,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use crate::debug::WireProtocol;
 use crate::document::Choice;
 use crate::power::PlacePower;
 use crate::profile::FlashCommand;
@@ -138,21 +139,6 @@ impl ProbePart {
     pub fn is_served(&self) -> bool {
         self.serial().is_some_and(|at| at.starts_with("unix:") || at.starts_with("tcp:"))
     }
-}
-
-/// Protocol of a debug wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WireProtocol {
-    /// Two wires, Arm's own.
-    Swd,
-    /// Four wires, IEEE 1149.1.
-    Jtag,
-}
-
-impl Choice for WireProtocol {
-    const WHAT: &'static str = "protocol of a debug probe";
-    const CHOICES: &'static [(&'static str, Self)] = &[("swd", Self::Swd), ("jtag", Self::Jtag)];
 }
 
 /// What resets the board of a place, where the place says so.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::power::{RawPlacePower, RawPower};
 use super::raw_parts::{RawFlasher, RawReset};
+use crate::debug::WireProtocol;
 use crate::document::{ByteSize, Located};
 use crate::pattern::Pattern;
-use crate::rig_file::{EmulatorDeploy, WireProtocol};
+use crate::rig_file::EmulatorDeploy;
 use crate::toml_table;
 use crate::{BoardId, ConsoleName, DeviceName, PlaceName};
 

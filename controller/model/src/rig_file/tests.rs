@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::debug::WireProtocol;
 use crate::profile::tests::{assert_sound, shipped};
 
 fn parse(files: &[(&str, &str)]) -> Result<Rig, Vec<crate::Problems>> {

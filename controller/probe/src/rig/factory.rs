@@ -11,7 +11,7 @@ use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, Flasher, HealthCheck, PartFactory, Protocols,
 };
-use jig_model::rig_file::{ProbePart, WireProtocol};
+use jig_model::rig_file::ProbePart;
 use tokio::sync::mpsc;
 
 use super::backing::{Backing, EmulatedBacking, RealBacking, data_memory};
@@ -19,7 +19,7 @@ use super::board::Owner;
 use super::consoles::Consoles;
 use super::handle::{BoardHandle, Order};
 use super::sink::EmulatorSink;
-use crate::{AttachMode, AttachOptions, ChipDescription, ProbeSource, Protocol};
+use crate::{AttachMode, AttachOptions, ChipDescription, ProbeSource};
 
 /// Adds the debug probe of a real board: power, reset, flasher, debug port.
 ///
@@ -127,10 +127,7 @@ fn options(
         chip,
         chip_description,
         speed_khz: probe.speed_khz,
-        protocol: probe.protocol.map(|protocol| match protocol {
-            WireProtocol::Swd => Protocol::Swd,
-            WireProtocol::Jtag => Protocol::Jtag,
-        }),
+        protocol: probe.protocol,
         mode: if probe.under_reset { AttachMode::UnderReset } else { AttachMode::Auto },
         ..AttachOptions::default()
     }

@@ -4,15 +4,15 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use jig_model::chain;
-use jig_model::debug::AttachMethod;
+use jig_model::debug::{AttachMethod, WireProtocol};
 use probe_rs::config::{MemoryRegion as Region, Registry, TargetSelector};
-use probe_rs::probe::{Probe, WireProtocol};
+use probe_rs::probe::{Probe, WireProtocol as ProbeRsProtocol};
 use probe_rs::{Error, Permissions, Session, Target};
 
 use super::core::{RESET, kind_of};
 use super::leash::Leash;
 use super::open_session::{OpenSession, Pulse};
-use super::options::{AttachOptions, Attached, MemoryKind, MemoryRegion, Protocol, ladder};
+use super::options::{AttachOptions, Attached, MemoryKind, MemoryRegion, ladder};
 use super::source::Resolved;
 use super::translate;
 use crate::ProbeError;
@@ -131,8 +131,8 @@ fn open(
     let mut probe = source.open(leash)?;
     if let Some(protocol) = options.protocol {
         let protocol = match protocol {
-            Protocol::Swd => WireProtocol::Swd,
-            Protocol::Jtag => WireProtocol::Jtag,
+            WireProtocol::Swd => ProbeRsProtocol::Swd,
+            WireProtocol::Jtag => ProbeRsProtocol::Jtag,
         };
         probe
             .select_protocol(protocol)

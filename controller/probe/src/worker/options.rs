@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use jig_model::debug::AttachMethod;
+use jig_model::debug::{AttachMethod, WireProtocol};
 use serde::{Deserialize, Serialize};
 
 use crate::{CoreKind, ProbeError};
@@ -28,7 +28,7 @@ pub struct AttachOptions {
     /// Speed of the debug wire in kHz; without it the probe's own choice.
     pub speed_khz: Option<u32>,
     /// Protocol of the debug wire; without it the probe's own choice.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<WireProtocol>,
     /// What is done to the running program.
     pub mode: AttachMode,
     /// How often it is tried in all; at least once.
@@ -68,16 +68,6 @@ pub enum AttachMode {
     /// It goes on running if that works, else it is reset: a target that sleeps or has its
     /// debug pins in other use answers only then.
     Auto,
-}
-
-/// Protocol of the debug wire between probe and target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Protocol {
-    /// Serial wire debug.
-    Swd,
-    /// JTAG.
-    Jtag,
 }
 
 /// Returns the ways that are tried, in order.
@@ -153,8 +143,8 @@ pub fn options_from_env(
     }
     if let Some(text) = given("PROBE_RS_PROTOCOL") {
         options.protocol = Some(match text.to_ascii_lowercase().as_str() {
-            "swd" => Protocol::Swd,
-            "jtag" => Protocol::Jtag,
+            "swd" => WireProtocol::Swd,
+            "jtag" => WireProtocol::Jtag,
             _ => return Err(bad("PROBE_RS_PROTOCOL", &text, "swd or jtag")),
         });
     }
@@ -214,7 +204,7 @@ mod tests {
         assert_eq!(selector.as_deref(), Some("20b7:9db1:unix:/tmp/a"));
         assert_eq!(options.chip.as_deref(), Some("nRF51822_xxAA"));
         assert_eq!(options.speed_khz, Some(4000));
-        assert_eq!(options.protocol, Some(Protocol::Swd));
+        assert_eq!(options.protocol, Some(WireProtocol::Swd));
         assert_eq!(options.mode, AttachMode::UnderReset);
         assert!(options.allow_unlock);
         let (_, off) = read(&[("PROBE_RS_CONNECT_UNDER_RESET", "0")]).unwrap();
