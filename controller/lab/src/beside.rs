@@ -14,7 +14,7 @@ use jig_rig::store::{PlaceLock, PlaceLockError};
 use crate::bind::PlaceParts;
 use crate::hold::claim;
 use crate::power::OutletInRun;
-use crate::{Lab, RunError, health_policy};
+use crate::{CatalogueError, Lab, health_policy};
 
 /// A place with its parts, and the outlet that a run switches.
 pub(crate) struct BoundPlace {
@@ -22,7 +22,7 @@ pub(crate) struct BoundPlace {
     pub(crate) profile: Arc<BoardProfile>,
     pub(crate) parts: PlaceParts,
     pub(crate) outlet: Option<OutletInRun>,
-    canary: Option<Canary>,
+    pub(crate) canary: Option<Canary>,
 }
 
 impl BoundPlace {
@@ -40,7 +40,7 @@ impl BoundPlace {
 
 impl Lab {
     /// Binds a place for a run.
-    pub(crate) fn bind(&self, name: &PlaceName) -> Result<BoundPlace, RunError> {
+    pub(crate) fn bind(&self, name: &PlaceName) -> Result<BoundPlace, CatalogueError> {
         let (place, profile) = self.catalogue.place(name)?;
         let (canary, outlet) = (self.catalogue.canary(&place), self.outlet_in_run(name));
         Ok(BoundPlace { place: Arc::new(place), profile, parts: self.parts(), outlet, canary })
@@ -48,7 +48,7 @@ impl Lab {
 
     /// Finds the places that can stand in for one: the same board, on which as much can be done
     /// and seen.
-    pub(crate) fn spares(&self, here: &BoundPlace) -> Result<Vec<BoundPlace>, RunError> {
+    pub(crate) fn spares(&self, here: &BoundPlace) -> Result<Vec<BoundPlace>, CatalogueError> {
         let (place, board) = (&here.place, &here.profile);
         let others = self.catalogue.rig.places.iter().filter(|other| {
             other.name != place.name && other.board == place.board && stands_in(other, place, board)

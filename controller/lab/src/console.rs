@@ -17,6 +17,7 @@ use jig_rig::workflow::CancelToken;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
+use crate::beside::BoundPlace;
 use crate::execute::Forward;
 use crate::{CommandError, Lab};
 
@@ -32,12 +33,9 @@ impl Lab {
         let ConsoleCommand { place, image, console, quiet_ms } = command;
         let plan = console_plan(image.is_some());
         // Who talks to a board sees what becomes of it, so the rig is not recovered meanwhile.
-        let request = SessionRequest {
-            max_recoveries: Some(0),
-            canary: None,
-            ..self.request(&place, plan, image)?
-        };
-        let board = &request.profile;
+        let request = SessionRequest { plan, image, repeat: 1, max_recoveries: Some(0) };
+        let here = BoundPlace { canary: None, ..self.bind(&place)? };
+        let board = &here.profile;
         let wanted = console.unwrap_or_else(|| board.primary_console().clone());
         let mut known = board.consoles.iter().map(|console| console.name.clone());
         if !known.any(|name| name == wanted) {
@@ -60,7 +58,7 @@ impl Lab {
         };
         let ended = tokio::select! {
             biased;
-            ended = self.run(request, Vec::new(), observer, &*events, cancel) => ended?,
+            ended = self.run(here, request, Vec::new(), observer, &*events, cancel) => ended?,
             never = sent => match never {},
         };
         Ok(Reply::Run(ended))

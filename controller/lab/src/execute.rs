@@ -1,5 +1,6 @@
 //! The one door to the rig: a command in, events meanwhile, a reply out.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,15 +107,13 @@ impl Lab {
             Command::Run(RunCommand { place, image, until, timeout_ms, options }) => {
                 let timeout = Duration::from_millis(timeout_ms);
                 let plan = default_plan(image.is_some(), until, timeout);
-                let request = self.request(&place, plan, image)?;
-                self.run_with(request, options, events, cancel).await?
+                self.run_with(&place, plan, image, options, events, cancel).await?
             }
             Command::Test(TestCommand { place, plan, image, options }) => {
                 let PlanText { origin, text } = plan;
                 let plan = Plan::parse(&origin, &text)
                     .map_err(|problems| CommandError::Plan(Box::new(problems)))?;
-                let request = self.request(&place, plan, image)?;
-                self.run_with(request, options, events, cancel).await?
+                self.run_with(&place, plan, image, options, events, cancel).await?
             }
             Command::Console(console) => self.converse(console, input, events, cancel).await?,
             Command::Recover(RecoverCommand { place, extent }) => {
@@ -144,32 +143,22 @@ impl Lab {
 
     async fn run_with(
         &self,
-        request: SessionRequest,
+        place: &PlaceName,
+        plan: Plan,
+        image: Option<PathBuf>,
         options: RunOptions,
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
-        let RunOptions { repeat, recoveries, inject } = options;
+        let RunOptions { repeat, recoveries: max_recoveries, inject } = options;
+        let here = self.bind(place)?;
         let parse = |text: String| {
             text.parse::<Injection>().map_err(|error| CommandError::NoFault { text, error })
         };
         let inject = inject.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
-        let request = SessionRequest { repeat, max_recoveries: recoveries, ..request };
+        let request = SessionRequest { plan, image, repeat, max_recoveries };
         let observer = Arc::new(Forward(Arc::clone(&events)));
-        Ok(Reply::Run(self.run(request, inject, observer, &*events, cancel).await?))
-    }
-
-    /// Asks for one attempt of a plan at a place.
-    pub(crate) fn request(
-        &self,
-        place: &PlaceName,
-        plan: Plan,
-        image: Option<std::path::PathBuf>,
-    ) -> Result<SessionRequest, CatalogueError> {
-        let (place, profile) = self.catalogue.place(place)?;
-        let canary = self.catalogue.canary(&place);
-        let place = Arc::new(place);
-        Ok(SessionRequest { place, profile, plan, image, repeat: 1, max_recoveries: None, canary })
+        Ok(Reply::Run(self.run(here, request, inject, observer, &*events, cancel).await?))
     }
 }
 

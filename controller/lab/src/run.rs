@@ -12,7 +12,7 @@ use jig_model::{Fault, PlaceName, RunId, chain};
 use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::report::RunReport;
 use jig_rig::session::{
-    Extent, Observer, RecoverRequest, RunEnvironment, SessionError, SessionRequest, recovery_rungs,
+    DutSpec, Extent, Observer, RunEnvironment, SessionError, SessionRequest, recovery_rungs,
 };
 use jig_rig::store::{
     PlaceLock, PlaceLockError, Places, RunRecord, RunStore, StoreError, Swept, SweptOutcome,
@@ -98,21 +98,22 @@ struct Setting {
 }
 
 impl Lab {
-    /// Makes a run.
+    /// Makes a run at a place.
     ///
     /// # Errors
     /// There was no run. What went wrong in one is in its verdict.
     pub(crate) async fn run(
         &self,
+        here: BoundPlace,
         request: SessionRequest,
         inject: Vec<Injection>,
         observer: Arc<dyn Observer>,
         events: &dyn EventSink,
         cancel: CancelToken,
     ) -> Result<RunReply, RunError> {
-        let setting = Setting { here: self.bind(&request.place.name)?, inject, recovers: false };
-        self.in_environment(setting, events, cancel, async |environment, cancel| {
-            jig_rig::session::run(request, environment, observer, cancel).await
+        let setting = Setting { here, inject, recovers: false };
+        self.in_environment(setting, events, cancel, async |spec, environment, cancel| {
+            jig_rig::session::run(spec, request, environment, observer, cancel).await
         })
         .await
     }
@@ -130,16 +131,9 @@ impl Lab {
         events: &dyn EventSink,
         cancel: CancelToken,
     ) -> Result<RunReply, RunError> {
-        let here = self.bind(place)?;
-        let request = RecoverRequest {
-            canary: self.catalogue.canary(&here.place),
-            place: Arc::clone(&here.place),
-            profile: Arc::clone(&here.profile),
-            extent,
-        };
-        let setting = Setting { here, inject: Vec::new(), recovers: true };
-        self.in_environment(setting, events, cancel, async |environment, cancel| {
-            jig_rig::session::recover(request, environment, observer, cancel).await
+        let setting = Setting { here: self.bind(place)?, inject: Vec::new(), recovers: true };
+        self.in_environment(setting, events, cancel, async |spec, environment, cancel| {
+            jig_rig::session::recover(spec, extent, environment, observer, cancel).await
         })
         .await
     }
@@ -163,7 +157,11 @@ impl Lab {
         setting: Setting,
         events: &dyn EventSink,
         cancel: CancelToken,
-        work: impl AsyncFnOnce(&RunEnvironment<'_>, CancelToken) -> Result<RunRecord, SessionError>,
+        work: impl AsyncFnOnce(
+            DutSpec<'_>,
+            &RunEnvironment<'_>,
+            CancelToken,
+        ) -> Result<RunRecord, SessionError>,
     ) -> Result<RunReply, RunError> {
         let Setting { mut here, inject, recovers } = setting;
         let health = self.health_of(&here.place);
@@ -195,8 +193,6 @@ impl Lab {
         }
         let environment = RunEnvironment {
             store: &store,
-            factory,
-            outlet: here.outlet.as_ref().map(|outlet| outlet.takes),
             spare: &spare,
             lab: &lab,
             places: Some(&places),
@@ -206,7 +202,7 @@ impl Lab {
             version: env!("CARGO_PKG_VERSION"),
             clock: faults.as_ref().map(Faults::clock),
         };
-        let running = work(&environment, cancel);
+        let running = work(here.dut_spec(factory), &environment, cancel);
         let record = match &faults {
             Some(faults) => faults.beside(running).await,
             None => running.await,

@@ -23,16 +23,11 @@ pub trait Observer: Send + Sync {
     fn console(&self, console: &ConsoleName, handle: &ConsoleHandle);
 }
 
-/// What runs happen on.
+/// What a run may use beside its own place.
 #[derive(Clone)]
 pub struct RunEnvironment<'a> {
     /// Where runs are kept.
     pub store: &'a RunStore,
-    /// Binds the place.
-    pub factory: &'a dyn DriverFactory,
-    /// How long something of the lab may take to cycle the place's power, if anything switches
-    /// it.
-    pub outlet: Option<Duration>,
     /// Other places with the same kind of board, to fail over to.
     pub spare: &'a [DutSpec<'a>],
     /// The rest of the lab.

@@ -46,5 +46,5 @@ pub use environment::{
 pub use images::{ImagesError, UnreadableImage};
 #[cfg(test)]
 pub(crate) use known_good::canary_plan;
-pub use recover::{Extent, RecoverRequest, recover, recovery_rungs};
+pub use recover::{Extent, recover, recovery_rungs};
 pub use run_driver::{SessionError, SessionRequest, run};

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::profile::BoardProfile;
 use jig_model::recovery::{RecoveryStep, Rung};
-use jig_model::rig_file::{Canary, Place};
 use jig_model::{Cause, Note, Verdict};
 use tracing::Instrument as _;
 
@@ -20,18 +18,6 @@ use crate::workflow::CancelToken;
 
 /// Name under which a recovery is recorded in place of a plan.
 const PLAN: &str = "recover";
-
-/// Which place to recover, and how.
-pub struct RecoverRequest {
-    /// The place.
-    pub place: Arc<Place>,
-    /// Its board.
-    pub profile: Arc<BoardProfile>,
-    /// The place's known-good image, where somebody declares one; its path resolved.
-    pub canary: Option<Canary>,
-    /// How far to go.
-    pub extent: Extent,
-}
 
 /// How far a recovery goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,16 +49,14 @@ pub fn recovery_rungs(
 /// # Errors
 /// The recovery could not be recorded. Whether it helped is in the verdict.
 pub async fn recover(
-    request: RecoverRequest,
+    spec: DutSpec<'_>,
+    extent: Extent,
     environment: &RunEnvironment<'_>,
     observer: Arc<dyn Observer>,
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
-    let RecoverRequest { place, profile, canary, extent } = request;
     // It is this place that is to work again.
     let environment = &RunEnvironment { spare: &[], ..environment.clone() };
-    let (factory, outlet) = (environment.factory, environment.outlet);
-    let spec = DutSpec { place, profile, factory, outlet, canary };
     let new = NewRun {
         jig_version: environment.version.to_owned(),
         place: Some(spec.place.name.clone()),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jig_model::image::Image;
 use jig_model::plan::{ActionKind, Plan};
 use jig_model::profile::{BoardProfile, DeployMethod};
-use jig_model::rig_file::{Canary, MissingPart, Needed, Place};
+use jig_model::rig_file::{MissingPart, Needed};
 use jig_model::{Cause, ConsoleName, Fault, Note, Purpose, RunEvent, Verdict, VerdictKind};
 use tracing::Instrument as _;
 
@@ -26,13 +26,9 @@ use crate::report::combine;
 use crate::store::{ImageRecord, LiveRun, NewRun, PlanRecord, RunRecord, StoreError, SystemClock};
 use crate::workflow::CancelToken;
 
-/// What to run, and where.
+/// What to run.
 pub struct SessionRequest {
-    /// The place.
-    pub place: Arc<Place>,
-    /// Its board.
-    pub profile: Arc<BoardProfile>,
-    /// What to do.
+    /// The plan.
     pub plan: Plan,
     /// The command line's image.
     pub image: Option<PathBuf>,
@@ -40,8 +36,6 @@ pub struct SessionRequest {
     pub repeat: u32,
     /// How often the rig may be recovered on the way; as the profile says if nothing.
     pub max_recoveries: Option<u32>,
-    /// The place's known-good image, where somebody declares one; its path resolved.
-    pub canary: Option<Canary>,
 }
 
 /// Says why a run could not be made.
@@ -79,7 +73,7 @@ impl SessionError {
     }
 }
 
-/// Makes a run.
+/// Makes a run on a place.
 ///
 /// An attempt that the rig spoiled is made again once the rig is recovered. If it cannot be
 /// recovered, that ends the run: what the attempt would have shown is not known.
@@ -88,40 +82,35 @@ impl SessionError {
 /// The request is wrong, or the run could not be recorded. What went wrong in the run
 /// itself is in its verdict.
 pub async fn run(
+    spec: DutSpec<'_>,
     request: SessionRequest,
     environment: &RunEnvironment<'_>,
     observer: Arc<dyn Observer>,
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
-    check_requirements(&request)?;
-    check_parts(&request)?;
-    let (plan, profile, place) = (&request.plan, &request.profile, &request.place);
-    let max_recoveries = request.max_recoveries.unwrap_or(profile.recovery.max_recoveries);
-    let look = Preflight::begin(environment.lab, &place.name, max_recoveries > 0);
-    let given = request.image.as_deref();
-    let read = retried(|| images::read(plan, given, profile, place)).await?;
+    let SessionRequest { plan, image, repeat, max_recoveries } = request;
+    check_requirements(&plan, &spec.profile)?;
+    check_parts(&plan, &spec)?;
+    let max_recoveries = max_recoveries.unwrap_or(spec.profile.recovery.max_recoveries);
+    let look = Preflight::begin(environment.lab, &spec.place.name, max_recoveries > 0);
+    let given = image.as_deref();
+    let read = retried(|| images::read(&plan, given, &spec.profile, &spec.place)).await?;
     let clock = environment.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
     let live = retried(|| {
-        environment.store.begin(new_run(&request, &read, environment), Arc::clone(&clock))
+        let new = new_run(&plan, &spec, &read, environment.version);
+        environment.store.begin(new, Arc::clone(&clock))
     })
     .await?;
     observer.began(live.id(), live.dir().path());
     let span = tracing::info_span!("run", trace = %live.id());
     let images = keep(read, &live).await?;
-    let spec = DutSpec {
-        place: Arc::clone(place),
-        profile: Arc::clone(profile),
-        factory: environment.factory,
-        outlet: environment.outlet,
-        canary: request.canary.clone(),
-    };
     let mut driver = RunDriver {
         dut: Dut::new(environment, spec, live, observer, cancel),
-        plan,
+        plan: &plan,
         images: &images,
         retries: RetryPolicy::new(max_recoveries),
     };
-    let (mut verdict, before) = driver.drive(look, request.repeat).instrument(span).await?;
+    let (mut verdict, before) = driver.drive(look, repeat).instrument(span).await?;
     let Dut { spec, events, recorder, mut live, .. } = driver.dut;
     events.own_up(&mut verdict);
     verdict.notes.splice(0..0, before);
@@ -269,24 +258,17 @@ async fn durable(logs: Vec<Syncing>) -> Option<Verdict> {
     Some(Verdict::of(Cause::StorageFailed, summary))
 }
 
-fn new_run(
-    request: &SessionRequest,
-    read: &ReadImages,
-    environment: &RunEnvironment<'_>,
-) -> NewRun {
+fn new_run(plan: &Plan, spec: &DutSpec<'_>, read: &ReadImages, version: &str) -> NewRun {
     let images = read.values().map(|read| ImageRecord {
         path: read.image.name.clone(),
         sha256: read.image.sha256.clone(),
         build_id: read.image.build_id.clone(),
     });
     NewRun {
-        jig_version: environment.version.to_owned(),
-        place: Some(request.place.name.clone()),
-        board: Some(request.profile.id.clone()),
-        plan: Some(PlanRecord {
-            name: request.plan.name.to_string(),
-            origin: request.plan.origin.clone(),
-        }),
+        jig_version: version.to_owned(),
+        place: Some(spec.place.name.clone()),
+        board: Some(spec.profile.id.clone()),
+        plan: Some(PlanRecord { name: plan.name.to_string(), origin: plan.origin.clone() }),
         images: images.collect(),
         host: BTreeMap::new(),
     }
@@ -308,8 +290,8 @@ async fn keep(read: ReadImages, live: &LiveRun) -> Result<Images, SessionError> 
 }
 
 /// Checks that the place has the parts that the plan's actions are done with.
-fn check_parts(request: &SessionRequest) -> Result<(), MissingPart> {
-    let (place, plan, board) = (&request.place, &request.plan, &request.profile);
+fn check_parts(plan: &Plan, spec: &DutSpec<'_>) -> Result<(), MissingPart> {
+    let (place, board) = (&spec.place, &spec.profile);
     let by = format!("plan {}", plan.name);
     place.needs(Needed::Console, board, &by)?;
     let steps = plan.stages.iter().flat_map(|stage| &stage.steps);
@@ -326,8 +308,8 @@ fn check_parts(request: &SessionRequest) -> Result<(), MissingPart> {
     Ok(())
 }
 
-fn check_requirements(request: &SessionRequest) -> Result<(), SessionError> {
-    let (board, needs) = (&request.profile, &request.plan.requires);
+fn check_requirements(plan: &Plan, board: &BoardProfile) -> Result<(), SessionError> {
+    let needs = &plan.requires;
     let mut missing = Vec::new();
     if !needs.boards.is_empty() && !needs.boards.contains(&board.id) {
         let wanted: Vec<_> = needs.boards.iter().map(ToString::to_string).collect();
@@ -356,7 +338,7 @@ fn check_requirements(request: &SessionRequest) -> Result<(), SessionError> {
     }
     Err(SessionError::Unfit {
         board: board.id.to_string(),
-        plan: request.plan.name.to_string(),
+        plan: plan.name.to_string(),
         missing: missing.join("; "),
     })
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use jig_model::protocol::{Host, ProcessLedger};
 use jig_model::{Cause, ConsoleName, RunEvent, RunId, VerdictKind};
 
-use super::{NoLabServices, Observer, RunEnvironment, SessionError, SessionRequest, run};
+use super::{DutSpec, NoLabServices, Observer, RunEnvironment, SessionError, SessionRequest, run};
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
 use crate::store::{RunRecord, RunStore};
@@ -40,21 +40,18 @@ async fn made(
     let mut board = fake::Bench::new(boots);
     // A board that boots by itself needs no image file.
     board.profile.push_str(SET);
-    let request = SessionRequest {
+    let spec = DutSpec {
         place: Arc::new(fake::emulated()),
         profile: board.profile(),
-        plan: parse(text),
-        image: None,
-        repeat,
-        max_recoveries: None,
+        factory: &board,
+        outlet: None,
         canary: None,
     };
+    let request = SessionRequest { plan: parse(text), image: None, repeat, max_recoveries: None };
     let store = RunStore::new(root.path());
     let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
     let environment = RunEnvironment {
         store: &store,
-        factory: &board,
-        outlet: None,
         spare: &[],
         lab: &NoLabServices,
         places: None,
@@ -64,7 +61,8 @@ async fn made(
         version: "1",
         clock: None,
     };
-    run(request, &environment, Arc::new(Spoiler(Mutex::new(spoil))), CancelToken::new()).await
+    let spoiler = Arc::new(Spoiler(Mutex::new(spoil)));
+    run(spec, request, &environment, spoiler, CancelToken::new()).await
 }
 
 const WAIT: &str = "{ power = 'cycle' }, { wait_for_results = true }";

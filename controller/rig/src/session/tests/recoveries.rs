@@ -16,8 +16,8 @@ use jig_model::rig_file::{Place, ProbePart};
 use jig_model::{Cause, ConsoleName, PlaceName, Purpose, RunEvent, RunId, VerdictKind};
 
 use super::super::{
-    ClaimError, DutSpec, Extent, HubError, LabServices, Observer, RecoverRequest, RunEnvironment,
-    SessionRequest, StartChecks, recover, run,
+    ClaimError, DutSpec, Extent, HubError, LabServices, Observer, RunEnvironment, SessionRequest,
+    StartChecks, recover, run,
 };
 use crate::attempt::fake::{self, Beat, GREEN, RED, parse, plan, print};
 use crate::console::ConsoleHandle;
@@ -179,18 +179,18 @@ impl Case {
 
     pub(super) async fn made(self) -> RunRecord {
         let cancel = self.cancel.clone();
-        self.with(|request, environment, seen| {
-            Box::pin(async move { run(request, environment, seen, cancel).await.unwrap() })
+        let (repeat, max_recoveries) = (self.repeat, Some(self.max_recoveries));
+        let request = SessionRequest { plan: test_plan(), image: None, repeat, max_recoveries };
+        self.with(|spec, environment, seen| {
+            Box::pin(async move { run(spec, request, environment, seen, cancel).await.unwrap() })
         })
         .await
     }
 
     async fn recovered(self, extent: Extent) -> RunRecord {
-        self.with(|request, environment, seen| {
+        self.with(|spec, environment, seen| {
             Box::pin(async move {
-                let SessionRequest { place, profile, canary, .. } = request;
-                let request = RecoverRequest { place, profile, canary, extent };
-                recover(request, environment, seen, CancelToken::new()).await.unwrap()
+                recover(spec, extent, environment, seen, CancelToken::new()).await.unwrap()
             })
         })
         .await
@@ -199,7 +199,7 @@ impl Case {
     async fn with(
         self,
         work: impl for<'b> FnOnce(
-            SessionRequest,
+            DutSpec<'b>,
             &'b RunEnvironment<'b>,
             Arc<dyn Observer>,
         ) -> std::pin::Pin<Box<dyn Future<Output = RunRecord> + 'b>>,
@@ -232,25 +232,21 @@ impl Case {
             canary: None,
         };
         let spares = if self.spare.is_empty() { vec![] } else { vec![spare] };
-        let request = SessionRequest {
+        let spec = DutSpec {
             place: Arc::new(self.place),
             profile,
-            plan: test_plan(),
-            image: None,
-            repeat: self.repeat,
-            max_recoveries: Some(self.max_recoveries),
+            factory: &here,
+            outlet: self.outlet,
             canary: None,
         };
         let store = RunStore::new(root.path());
         let health_store = HealthStore::open(&HealthStore::path_in(root.path())).unwrap();
         for event in &self.before {
-            health_store.note(&request.place.name, jiff::Timestamp::UNIX_EPOCH, event).unwrap();
+            health_store.note(&spec.place.name, jiff::Timestamp::UNIX_EPOCH, event).unwrap();
         }
         let host = |_: Arc<dyn ProcessLedger>| Box::new(fake::Bench::new(vec![])) as Box<dyn Host>;
         let environment = RunEnvironment {
             store: &store,
-            factory: &here,
-            outlet: self.outlet,
             spare: &spares,
             lab: &self.lab,
             places: Some(&places),
@@ -260,7 +256,7 @@ impl Case {
             version: "1",
             clock: None,
         };
-        let record = work(request, &environment, self.seen).await;
+        let record = work(spec, &environment, self.seen).await;
         *self.health.lock().unwrap() = Some(health_store.of(&"fake".parse().unwrap()).unwrap());
         let left = here.binds.lock().unwrap().len() + there.binds.lock().unwrap().len();
         assert_eq!(left, 0, "the place was taken up less often than scripted");
