@@ -16,7 +16,7 @@ use jig_model::rig_file::Place;
 use jig_model::{Cause, PlaceName, Purpose, RunEvent, Verdict};
 
 use super::environment::{DutSpec, Observer, RunEnvironment};
-use super::ledger::{RunClock, RunEvents, RunLedger};
+use super::events::{RunClock, RunEvents};
 use super::recorder::HealthRecorder;
 use super::storage_retry::retried;
 use crate::attempt::{
@@ -125,7 +125,7 @@ impl<'a> Dut<'a> {
         self.displaced = purpose == Purpose::Canary;
         let attempt = self.number;
         // What could not be written between attempts is no attempt's.
-        drop(self.events.lost());
+        drop(self.events.take_unwritten());
         self.events.emit(RunEvent::AttemptStarted { attempt, purpose });
         let began = Instant::now();
         let evidence = self.evidence();
@@ -164,7 +164,7 @@ impl<'a> Dut<'a> {
             consoles: BTreeMap::new(),
             syncing: Vec::new(),
         });
-        if let Some(error) = self.events.lost() {
+        if let Some(error) = self.events.take_unwritten() {
             let notes = std::mem::take(&mut end.verdict.notes);
             end.verdict =
                 Verdict { notes, ..Verdict::of(Cause::StorageFailed, jig_model::chain(&error)) };
@@ -226,7 +226,7 @@ impl<'a> Dut<'a> {
     }
 
     fn ledger(&self) -> Arc<dyn ProcessLedger> {
-        Arc::new(RunLedger::new(self.live.children()))
+        Arc::clone(self.live.children()) as Arc<dyn ProcessLedger>
     }
 
     fn clock(&self) -> RunClock {

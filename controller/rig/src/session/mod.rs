@@ -23,10 +23,10 @@
 
 mod dut;
 mod environment;
+mod events;
 mod images;
 mod known_good;
 mod ladder;
-mod ledger;
 mod preflight;
 mod recorder;
 mod recover;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jig_model::recovery::RecoveryStep;
 use jig_model::{Cause, PlaceName, RunId, Verdict};
 
-use super::ledger::RunEvents;
+use super::events::RunEvents;
 use super::run_ladder::LadderOutcome;
 use crate::health::{HealthEvent, HealthStore, PlaceHealth};
 

@@ -112,7 +112,7 @@ pub async fn run(
     };
     let (mut verdict, before) = driver.drive(look, repeat).instrument(span).await?;
     let Dut { spec, events, recorder, mut live, .. } = driver.dut;
-    events.own_up(&mut verdict);
+    events.note_injected(&mut verdict);
     verdict.notes.splice(0..0, before);
     // The end is written once; that it can be is waited for before.
     drop(retried(|| live.update(|_| {})).await);

@@ -4,9 +4,11 @@
 //! An entry can only be written after the spawn, when the pid is known. The moment in
 //! between is covered by the parent-death signal of whoever spawns, not by this file.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use jig_model::protocol::ProcessLedger;
 use serde::{Deserialize, Serialize};
 
 use super::jsonl::{Format, Line, LineLog, Lines};
@@ -36,8 +38,14 @@ enum Entry {
 
 /// Records the processes a run starts and ends.
 pub struct ChildLedger {
-    log: Mutex<LineLog>,
+    children: Mutex<Children>,
     boot_id: Option<String>,
+}
+
+struct Children {
+    log: LineLog,
+    /// Start times by pid. A process that has ended no longer tells its own.
+    ticks: BTreeMap<u32, u64>,
 }
 
 impl ChildLedger {
@@ -47,32 +55,48 @@ impl ChildLedger {
     /// Says why the file cannot be written.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let log = LineLog::create(path, FORMAT)?;
-        Ok(Self { log: Mutex::new(log), boot_id: process::boot_id() })
+        let children = Mutex::new(Children { log, ticks: BTreeMap::new() });
+        Ok(Self { children, boot_id: process::boot_id() })
     }
 
-    /// Records a process that was just spawned; [`super::start_ticks`] tells its ticks.
-    ///
-    /// # Errors
-    /// Says why it cannot be written; the caller should then end the process.
-    pub fn add(&self, pid: u32, start_ticks: u64, what: &str) -> Result<(), StoreError> {
-        let boot_id = self.boot_id.clone();
-        self.append(&Entry::Add(Child { pid, start_ticks, boot_id, what: what.to_owned() }))
+    /// Records a process that was just spawned, with its start time.
+    pub(super) fn add(&self, pid: u32, start_ticks: u64, what: &str) -> Result<(), StoreError> {
+        let (boot_id, what) = (self.boot_id.clone(), what.to_owned());
+        let mut children = self.children();
+        children.ticks.insert(pid, start_ticks);
+        children.log.append(&Entry::Add(Child { pid, start_ticks, boot_id, what }))
     }
 
-    /// Records that a process was reaped.
-    ///
-    /// # Errors
-    /// Says why it cannot be written; harmless, because its start time is checked later.
-    pub fn remove(&self, pid: u32, start_ticks: u64) -> Result<(), StoreError> {
-        self.append(&Entry::Remove { pid, start_ticks })
-    }
-
-    fn append(&self, entry: &Entry) -> Result<(), StoreError> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).append(entry)
+    /// Records that a process was reaped, if it was recorded before.
+    pub(super) fn remove(&self, pid: u32) -> Result<(), StoreError> {
+        let mut children = self.children();
+        let Some(start_ticks) = children.ticks.remove(&pid) else { return Ok(()) };
+        children.log.append(&Entry::Remove { pid, start_ticks })
     }
 
     pub(super) fn moved_to(&self, path: &Path) {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).moved_to(path.to_owned());
+        self.children().log.moved_to(path.to_owned());
+    }
+
+    fn children(&self) -> MutexGuard<'_, Children> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProcessLedger for ChildLedger {
+    fn started(&self, pid: i32, what: &str) {
+        let Ok(pid) = u32::try_from(pid) else { return };
+        let Some(ticks) = process::start_ticks(pid) else { return };
+        // The parent-death signal still covers a child that could not be recorded.
+        if let Err(error) = self.add(pid, ticks, what) {
+            tracing::warn!(%error, pid, "child process not recorded");
+        }
+    }
+
+    fn ended(&self, pid: i32) {
+        let Ok(pid) = u32::try_from(pid) else { return };
+        // Without the entry, a later sweep finds that the start time no longer fits.
+        let _ = self.remove(pid);
     }
 }
 

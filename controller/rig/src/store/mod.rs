@@ -60,7 +60,6 @@ pub use flash_file::{FlashFile, FlashFileError};
 pub use known_good::{KnownFormat, KnownGood, Passed};
 pub use live::{LiveRun, NewRun};
 pub use place_lock::{CaptureLock, Holder, PlaceLock, PlaceLockError, Places};
-pub use process::start_ticks;
 pub use prune::{Pruned, Retention};
 pub use record::{
     AttemptRecord, BootRecord, ImageRecord, PlanRecord, RunRecord, RunState, SweepRecord,

@@ -33,7 +33,7 @@ fn stat(pid: u32) -> Option<Stat> {
 
 /// Returns when a process began, in clock ticks since the machine started; none when it
 /// is gone. Together with the pid and the boot it names one process for ever.
-pub fn start_ticks(pid: u32) -> Option<u64> {
+pub(super) fn start_ticks(pid: u32) -> Option<u64> {
     stat(pid).map(|stat| stat.start_ticks)
 }
 

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jig_model::protocol::ProcessLedger as _;
+
 use super::*;
 
 const FOLDER: &str = "JIG_TEST_VICTIM_RUNS";
@@ -57,7 +59,7 @@ fn makes_a_run_with_a_child() {
     let run = RunStore::new(folder).begin(new_run(), Arc::new(SystemClock::new())).unwrap();
     let mut command = Command::new("/bin/sleep");
     let mut child = command.arg("600").stdin(Stdio::null()).process_group(0).spawn().unwrap();
-    run.children().add(child.id(), start_ticks(child.id()).unwrap(), "emulator").unwrap();
+    run.children().started(i32::try_from(child.id()).unwrap(), "emulator");
     while run.events().append(&note("still here")).is_ok() {}
     // Only if the test is gone and took the folder with it.
     child.kill().unwrap();

@@ -5,11 +5,18 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child as Process, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jig_model::protocol::ProcessLedger as _;
+
 use super::*;
+use crate::store::process::start_ticks;
 
 /// Starts a process that would outlive any test, as the leader of its own group.
 fn sleeper() -> Process {
     Command::new("/bin/sleep").arg("600").stdin(Stdio::null()).process_group(0).spawn().unwrap()
+}
+
+fn pid(process: &Process) -> i32 {
+    i32::try_from(process.id()).unwrap()
 }
 
 #[test]
@@ -18,12 +25,11 @@ fn exactly_the_recorded_process_is_killed() {
     let (mut ours, mut stranger, mut reaped) = (sleeper(), sleeper(), sleeper());
     let run = begin(&store, "2026-11-21T22:15:30Z");
     let id = run.id().clone();
-    let ticks = |process: &Process| start_ticks(process.id()).unwrap();
-    run.children().add(ours.id(), ticks(&ours), "emulator").unwrap();
+    run.children().started(pid(&ours), "emulator");
     // The same pid with another start time: it was given to somebody else since.
-    run.children().add(stranger.id(), ticks(&stranger) - 1, "old tool").unwrap();
-    run.children().add(reaped.id(), ticks(&reaped), "tool").unwrap();
-    run.children().remove(reaped.id(), ticks(&reaped)).unwrap();
+    run.children().add(stranger.id(), start_ticks(stranger.id()).unwrap() - 1, "old tool").unwrap();
+    run.children().started(pid(&reaped), "tool");
+    run.children().ended(pid(&reaped));
 
     assert!(store.sweep(now()).unwrap().is_empty(), "a live run is not touched");
     assert!(ours.try_wait().unwrap().is_none());
@@ -49,7 +55,7 @@ fn a_process_of_another_boot_is_a_stranger() {
     let (_folder, store) = store();
     let mut stranger = sleeper();
     let run = begin(&store, "2026-11-21T22:15:30Z");
-    run.children().add(stranger.id(), start_ticks(stranger.id()).unwrap(), "tool").unwrap();
+    run.children().started(pid(&stranger), "tool");
     let path = run.dir().children_path();
     let boot = crate::store::process::boot_id().unwrap();
     let text = fs::read_to_string(&path).unwrap();

@@ -104,7 +104,7 @@ fn a_ledger_cut_anywhere_names_no_stranger() {
     let run = begin(&store, "2026-11-21T22:15:30Z");
     run.children().add(1_234_567, 89, "emulator").unwrap();
     run.children().add(7_654_321, 98, "tool").unwrap();
-    run.children().remove(1_234_567, 89).unwrap();
+    run.children().remove(1_234_567).unwrap();
     let path = run.dir().children_path();
     let whole = fs::read(&path).unwrap();
     let last = crate::store::children::recorded(&path).unwrap();
