@@ -25,7 +25,9 @@ use jig_model::capture_service::{CaptureState, CaptureStatus};
 use jig_model::exit::CANCELLED;
 use jig_model::protocol::{BoxFuture, Transport};
 use jig_model::{ConsoleName, Fault, PlaceName, exit};
-use jig_rig::capture_service::{Applied, CaptureService, CaptureSpec, IdleRounds, OpenTransport};
+use jig_rig::capture_service::{
+    Applied, CaptureService, CaptureSpec, IdleRounds, OpenTransport, OpenTransportError,
+};
 use jig_rig::console::{Stamp, escape};
 use jig_rig::workflow::CancelToken;
 use serde_json::json;
@@ -231,13 +233,18 @@ fn specs(catalogue: &Catalogue) -> Vec<CaptureSpec> {
 struct Ports;
 
 impl OpenTransport for Ports {
-    fn open(&self, spec: &CaptureSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>> {
+    fn open(
+        &self,
+        spec: &CaptureSpec,
+    ) -> BoxFuture<'static, Result<Box<dyn Transport>, OpenTransportError>> {
         let baud = spec.transport.baud.unwrap_or(spec.baud);
         let port = SerialPort::new(spec.transport.end.clone(), baud);
         let port = port.ready_by(spec.transport.ready.clone());
         Box::pin(async {
             let opened = ReconnectingTransport::open_now(port, ANSWER, EVER).await;
-            opened.map(|transport| Box::new(transport) as _).map_err(|error| chain(&error))
+            opened
+                .map(|transport| Box::new(transport) as _)
+                .map_err(|error| OpenTransportError(error.into()))
         })
     }
 }

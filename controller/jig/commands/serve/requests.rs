@@ -10,9 +10,9 @@ use jig_model::capture_service::{
     WriterEvent, WriterOrder,
 };
 use jig_model::rig_file::Endpoint;
-use jig_model::{ConsoleName, PlaceName};
+use jig_model::{ConsoleName, PlaceName, chain};
 use jig_rig::capture_service::{
-    CaptureHandle, CaptureService, IdleRounds, InputWriter, Loan, Refusal,
+    CaptureError, CaptureHandle, CaptureService, IdleRounds, InputWriter, Loan,
 };
 use tokio::time::timeout;
 
@@ -140,8 +140,8 @@ impl Requests {
     }
 }
 
-fn refused(refusal: &Refusal) -> CaptureAnswer {
-    CaptureAnswer::Refused(refusal.to_string())
+fn refused(refusal: &CaptureError) -> CaptureAnswer {
+    CaptureAnswer::Refused(chain(refusal))
 }
 
 async fn lend(mut caller: Caller, kept: &CaptureHandle, by: String) {
@@ -207,7 +207,7 @@ async fn carry_out(
     tokio::select! {
         done = done => Some(match done {
             Ok(()) => WriterEvent::Done,
-            Err(refusal) => WriterEvent::Failed(refusal.to_string()),
+            Err(refusal) => WriterEvent::Failed(chain(&refusal)),
         }),
         by = writer.taken() => Some(WriterEvent::Taken(by)),
         // A client sends its next order after this answer, so here it has disconnected.

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jig_model::capture_service::{CaptureState, CaptureStatus};
+use jig_model::chain;
 use jig_model::protocol::Transport;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::files::LogFolder;
-use super::orders::{CaptureSpec, LoanRequest, OpenTransport, Order, ReleaseRequest};
+use super::orders::{CaptureError, CaptureSpec, LoanRequest, OpenTransport, Order, ReleaseRequest};
 use super::relay::GivenBack;
-use crate::console::{Clock, Console, ConsoleHandle, GapReason, LogState, TransportEnd};
+use crate::console::{Clock, Console, ConsoleHandle, GapReason, LogError, LogState, TransportEnd};
+use crate::store::StoreError;
 
 /// Pause before a port or file that could not be opened is tried again. A try costs one system
 /// call, so a freed port is picked up within a second.
@@ -24,12 +26,21 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) type Tell = Arc<dyn Fn(&CaptureStatus) + Send + Sync>;
 
 /// The log that is being written.
-pub(super) struct Log {
+pub(super) struct CurrentLog {
     pub(super) console: Console,
     pub(super) number: u64,
     began: Instant,
     /// Number of transports attached to this log so far.
     transports: u32,
+}
+
+/// Reason why the next file of the log cannot be started.
+#[derive(Debug, thiserror::Error)]
+enum NextFileError {
+    #[error(transparent)]
+    Folder(#[from] StoreError),
+    #[error(transparent)]
+    Log(#[from] LogError),
 }
 
 /// Holder of the right to send.
@@ -54,7 +65,7 @@ pub(super) struct ConsoleCapture {
     pub(super) changed: Option<CaptureSpec>,
     pub(super) again: bool,
     pub(super) stopping: bool,
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<CurrentLog>,
     /// Whether bytes may be missing before the next transport.
     pub(super) missed: bool,
     pub(super) writer: Option<CurrentWriter>,
@@ -136,8 +147,8 @@ impl ConsoleCapture {
                 order = self.inbox.recv() => self.take_in(order, None),
                 opened = opening_now => match opened {
                     Ok(transport) => return Some(transport),
-                    Err(why) => {
-                        self.show(CaptureState::Waiting { why });
+                    Err(error) => {
+                        self.show(CaptureState::Waiting { why: chain(&error) });
                         let (opener, spec) = (Arc::clone(&self.opener), self.spec.clone());
                         opening = Some(Box::pin(async move {
                             sleep(RETRY).await;
@@ -221,7 +232,7 @@ impl ConsoleCapture {
             let gone = self.status.borrow().state.clone();
             if let CaptureState::Gone { why } = gone {
                 for ask in self.lends.drain(..) {
-                    let _ = ask.reply.send(Err(super::Refusal::Away(why.clone())));
+                    let _ = ask.reply.send(Err(CaptureError::Away(why.clone())));
                 }
             }
             let order = self.inbox.recv().await;
@@ -237,9 +248,9 @@ impl ConsoleCapture {
             }
             match self.begin() {
                 Ok(log) => self.log = Some(log),
-                Err(why) => {
+                Err(error) => {
                     self.missed = true;
-                    self.show(CaptureState::Unwritten { why });
+                    self.show(CaptureState::Unwritten { why: chain(&error) });
                     tokio::select! {
                         () = sleep(RETRY) => {}
                         order = self.inbox.recv() => self.take_in(order, None),
@@ -253,14 +264,13 @@ impl ConsoleCapture {
     }
 
     /// Starts the next file and removes the files that exceed the limits.
-    fn begin(&self) -> Result<Log, String> {
-        let file = self.folder.next().map_err(|error| jig_model::chain(&error))?;
-        let console = Console::start(&file.paths, Arc::clone(&self.clock));
-        let console = console.map_err(|error| jig_model::chain(&error))?;
+    fn begin(&self) -> Result<CurrentLog, NextFileError> {
+        let file = self.folder.next()?;
+        let console = Console::start(&file.paths, Arc::clone(&self.clock))?;
         for number in self.folder.prune(&self.spec.limits, SystemTime::now()) {
             tracing::info!(place = %self.spec.place, number, "an old console log was removed");
         }
-        Ok(Log { console, number: file.number, began: Instant::now(), transports: 0 })
+        Ok(CurrentLog { console, number: file.number, began: Instant::now(), transports: 0 })
     }
 
     /// Continues in a new file. Returns the transport, or none if the old file stays in use.
@@ -268,8 +278,8 @@ impl ConsoleCapture {
         self.fresh_at = Some(Instant::now() + RETRY);
         let log = match self.begin() {
             Ok(log) => log,
-            Err(why) => {
-                self.show(CaptureState::Unwritten { why });
+            Err(error) => {
+                self.show(CaptureState::Unwritten { why: chain(&error) });
                 return None;
             }
         };

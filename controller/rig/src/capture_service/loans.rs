@@ -5,7 +5,7 @@ use jig_model::protocol::Handing;
 use tokio::sync::oneshot;
 
 use super::console_capture::{ConsoleCapture, CurrentWriter};
-use super::orders::{Input, InputWriter, Loan, LoanRequest, Order, Refusal, WriterRequest};
+use super::orders::{CaptureError, Input, InputWriter, Loan, LoanRequest, Order, WriterRequest};
 use super::relay::{GivenBack, Relay};
 use crate::console::ConsoleHandle;
 
@@ -15,7 +15,6 @@ const MOST_WAITING: usize = 64;
 impl ConsoleCapture {
     /// Accepts an order. `handle` belongs to the transport that is being captured, if any.
     pub(super) fn take_in(&mut self, order: Option<Order>, handle: Option<&ConsoleHandle>) {
-        let crowded = || Refusal::Failed("too many wait for this transport".to_owned());
         match order {
             // The last handle was dropped.
             None | Some(Order::Stop) => self.stopping = true,
@@ -23,17 +22,17 @@ impl ConsoleCapture {
             Some(Order::Change(spec)) => self.changed = Some(*spec),
             Some(Order::Lend(ask)) => match self.lends.len() < MOST_WAITING {
                 true => self.lends.push_back(ask),
-                false => drop(ask.reply.send(Err(crowded()))),
+                false => drop(ask.reply.send(Err(CaptureError::Crowded))),
             },
             Some(Order::Release(ask)) => match self.releases.len() < MOST_WAITING {
                 true => self.releases.push_back(ask),
-                false => drop(ask.reply.send(Err(crowded()))),
+                false => drop(ask.reply.send(Err(CaptureError::Crowded))),
             },
             Some(Order::InputWriter(ask)) => self.give_writer(ask, handle),
             Some(Order::Input { writer, input, mut reply }) => {
                 let mine = self.writer.as_ref().is_some_and(|holder| holder.id == writer);
                 let Some(handle) = handle.filter(|_| mine).cloned() else {
-                    let _ = reply.send(Err(self.refusal("input")));
+                    let _ = reply.send(Err(self.refusal()));
                     return;
                 };
                 self.writes.spawn(async move {
@@ -48,33 +47,32 @@ impl ConsoleCapture {
                         // The caller is gone; bytes that were not accepted are not sent.
                         () = reply.closed() => return,
                     };
-                    let failed = |error| Refusal::Failed(jig_model::chain(&error));
-                    let _ = reply.send(done.map_err(failed));
+                    let _ = reply.send(done.map_err(CaptureError::Input));
                 });
             }
         }
     }
 
     /// Returns why input is refused now.
-    fn refusal(&self, what: &str) -> Refusal {
-        let what = what.to_owned();
+    fn refusal(&self) -> CaptureError {
+        let what = "input";
         match (&self.status.borrow().state, &self.writer) {
             (CaptureState::Lent { by } | CaptureState::Released { by }, _) => {
-                Refusal::Taken { what: "the transport".to_owned(), by: by.clone() }
+                CaptureError::Taken { what: "the transport", by: by.clone() }
             }
             (CaptureState::Captured, Some(writer)) => {
-                Refusal::Taken { what, by: writer.by.clone() }
+                CaptureError::Taken { what, by: writer.by.clone() }
             }
             (CaptureState::Captured, None) => {
-                Refusal::Taken { what, by: "no user any more".to_owned() }
+                CaptureError::Taken { what, by: "no user any more".to_owned() }
             }
             (
                 CaptureState::Waiting { why }
                 | CaptureState::Away { why }
                 | CaptureState::Gone { why },
                 _,
-            ) => Refusal::Away(why.clone()),
-            (CaptureState::Unwritten { why }, _) => Refusal::Failed(why.clone()),
+            ) => CaptureError::Away(why.clone()),
+            (CaptureState::Unwritten { why }, _) => CaptureError::Unwritten(why.clone()),
         }
     }
 
@@ -82,7 +80,7 @@ impl ConsoleCapture {
         let free = self.writer.as_ref().is_none_or(|writer| writer.taken.is_closed());
         let there = handle.is_some() && self.status.borrow().state == CaptureState::Captured;
         let Some(orders) = self.orders.upgrade().filter(|_| there && (free || ask.take)) else {
-            let _ = ask.reply.send(Err(self.refusal("input")));
+            let _ = ask.reply.send(Err(self.refusal()));
             return;
         };
         self.drop_writer(&ask.by);
@@ -118,8 +116,6 @@ impl ConsoleCapture {
             return None;
         };
         let file = self.log.as_ref().map_or(0, |log| log.number);
-        let failed =
-            |error: std::io::Error| Refusal::Failed(format!("lend the transport: {error}"));
         match transport.handing() {
             Ok(Handing::Away) => {
                 // It tells why as soon as it is read again.
@@ -138,7 +134,7 @@ impl ConsoleCapture {
                 let (mut relay, end) = match Relay::begin(transport) {
                     Ok(begun) => begun,
                     Err((transport, error)) => {
-                        let _ = ask.reply.send(Err(failed(error)));
+                        let _ = ask.reply.send(Err(CaptureError::Lend(error)));
                         return Some(GivenBack::whole(transport));
                     }
                 };
@@ -150,7 +146,7 @@ impl ConsoleCapture {
                 Some(relay.end(read).await)
             }
             Err(error) => {
-                let _ = ask.reply.send(Err(failed(error)));
+                let _ = ask.reply.send(Err(CaptureError::Lend(error)));
                 Some(GivenBack::whole(transport))
             }
         }

@@ -37,6 +37,8 @@ mod tests;
 
 pub use files::{LogFile, LogFolder};
 pub use idle::{IdleCheck, IdleRounds};
-pub use orders::{CaptureHandle, CaptureSpec, InputWriter, Loan, OpenTransport, Refusal};
+pub use orders::{
+    CaptureError, CaptureHandle, CaptureSpec, InputWriter, Loan, OpenTransport, OpenTransportError,
+};
 pub use scroll::{Scroll, ScrollError, ScrollItem, Source};
 pub use service::{Applied, CaptureObserver, CaptureService};

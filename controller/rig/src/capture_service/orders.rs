@@ -1,5 +1,6 @@
 //! Requests to a captured console, and their replies.
 
+use std::io;
 use std::os::fd::OwnedFd;
 
 use jig_model::capture_service::CaptureStatus;
@@ -7,6 +8,8 @@ use jig_model::protocol::{BoxFuture, LineControl, Transport};
 use jig_model::rig_file::{CaptureLimits, ConsoleTransport};
 use jig_model::{ConsoleName, PlaceName};
 use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::console::ConsoleError;
 
 /// Capacity of a console's request queue; further callers wait for room.
 pub(super) const ORDERS: usize = 64;
@@ -18,8 +21,16 @@ pub trait OpenTransport: Send + Sync {
     ///
     /// # Errors
     /// The transport cannot be opened now; the caller retries after a pause.
-    fn open(&self, spec: &CaptureSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>>;
+    fn open(
+        &self,
+        spec: &CaptureSpec,
+    ) -> BoxFuture<'static, Result<Box<dyn Transport>, OpenTransportError>>;
 }
+
+/// Reason why a transport cannot be opened now, as its driver states it.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct OpenTransportError(pub Box<dyn std::error::Error + Send + Sync>);
 
 /// A console to capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,22 +46,31 @@ pub struct CaptureSpec {
 }
 
 /// Reason why a request was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
     /// The transport or its input is in use.
     #[error("{what} is in use by {by}")]
     Taken {
         /// The transport, or its input.
-        what: String,
+        what: &'static str,
         /// Name of the user.
         by: String,
     },
     /// The other end of the transport is absent.
     #[error("the transport is not there: {0}")]
     Away(String),
-    /// The transport failed or does not support the request.
+    /// The log cannot be written, so nothing may be sent.
     #[error("{0}")]
-    Failed(String),
+    Unwritten(String),
+    /// The queue for the transport is full.
+    #[error("too many wait for this transport")]
+    Crowded,
+    /// The transport could not be handed to a borrower.
+    #[error("lend the transport")]
+    Lend(#[source] io::Error),
+    /// The transport failed or does not support the request.
+    #[error(transparent)]
+    Input(#[from] ConsoleError),
     /// The capture service is shutting down.
     #[error("the capture service is shutting down")]
     Ending,
@@ -73,14 +93,14 @@ pub struct Loan {
 /// Request for a loan.
 pub(super) struct LoanRequest {
     pub(super) by: String,
-    pub(super) reply: oneshot::Sender<Result<Loan, Refusal>>,
+    pub(super) reply: oneshot::Sender<Result<Loan, CaptureError>>,
 }
 
 /// Request to close a transport for another program.
 pub(super) struct ReleaseRequest {
     pub(super) by: String,
     /// Answered when the transport is closed.
-    pub(super) reply: oneshot::Sender<Result<(), Refusal>>,
+    pub(super) reply: oneshot::Sender<Result<(), CaptureError>>,
     /// Resolves when the transport may be opened again.
     pub(super) until: oneshot::Receiver<()>,
 }
@@ -88,7 +108,7 @@ pub(super) struct ReleaseRequest {
 pub(super) struct WriterRequest {
     pub(super) by: String,
     pub(super) take: bool,
-    pub(super) reply: oneshot::Sender<Result<InputWriter, Refusal>>,
+    pub(super) reply: oneshot::Sender<Result<InputWriter, CaptureError>>,
 }
 
 pub(super) enum Input {
@@ -103,7 +123,7 @@ pub(super) enum Order {
     Input {
         writer: u64,
         input: Input,
-        reply: oneshot::Sender<Result<(), Refusal>>,
+        reply: oneshot::Sender<Result<(), CaptureError>>,
     },
     /// Changes the transport, the speed or the limits.
     Change(Box<CaptureSpec>),
@@ -126,7 +146,7 @@ impl InputWriter {
     ///
     /// # Errors
     /// Some bytes were not sent.
-    pub fn send(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<(), Refusal>> {
+    pub fn send(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<(), CaptureError>> {
         self.input(Input::Send(bytes))
     }
 
@@ -134,16 +154,16 @@ impl InputWriter {
     ///
     /// # Errors
     /// The line was not changed.
-    pub fn control(&self, what: LineControl) -> BoxFuture<'static, Result<(), Refusal>> {
+    pub fn control(&self, what: LineControl) -> BoxFuture<'static, Result<(), CaptureError>> {
         self.input(Input::Line(what))
     }
 
-    fn input(&self, input: Input) -> BoxFuture<'static, Result<(), Refusal>> {
+    fn input(&self, input: Input) -> BoxFuture<'static, Result<(), CaptureError>> {
         let (reply, answer) = oneshot::channel();
         let (orders, order) = (self.orders.clone(), Order::Input { writer: self.id, input, reply });
         Box::pin(async move {
-            orders.send(order).await.map_err(|_| Refusal::Ending)?;
-            answer.await.map_err(|_| Refusal::Ending)?
+            orders.send(order).await.map_err(|_| CaptureError::Ending)?;
+            answer.await.map_err(|_| CaptureError::Ending)?
         })
     }
 
@@ -168,10 +188,10 @@ impl CaptureHandle {
     ///
     /// # Errors
     /// The transport cannot be lent, or the capture service is shutting down.
-    pub async fn lend(&self, by: String) -> Result<Loan, Refusal> {
+    pub async fn lend(&self, by: String) -> Result<Loan, CaptureError> {
         let (reply, answer) = oneshot::channel();
         self.order(Order::Lend(LoanRequest { by, reply })).await?;
-        answer.await.map_err(|_| Refusal::Ending)?
+        answer.await.map_err(|_| CaptureError::Ending)?
     }
 
     /// Closes the transport until the returned sender is dropped, so that another program can open
@@ -179,10 +199,10 @@ impl CaptureHandle {
     ///
     /// # Errors
     /// The capture service is shutting down.
-    pub async fn release_port(&self, by: String) -> Result<oneshot::Sender<()>, Refusal> {
+    pub async fn release_port(&self, by: String) -> Result<oneshot::Sender<()>, CaptureError> {
         let ((reply, answer), (held, until)) = (oneshot::channel(), oneshot::channel());
         self.order(Order::Release(ReleaseRequest { by, reply, until })).await?;
-        answer.await.map_err(|_| Refusal::Ending)??;
+        answer.await.map_err(|_| CaptureError::Ending)??;
         Ok(held)
     }
 
@@ -191,10 +211,10 @@ impl CaptureHandle {
     ///
     /// # Errors
     /// Another user has it and `take` is false, or the transport is absent.
-    pub async fn writer(&self, by: String, take: bool) -> Result<InputWriter, Refusal> {
+    pub async fn writer(&self, by: String, take: bool) -> Result<InputWriter, CaptureError> {
         let (reply, answer) = oneshot::channel();
         self.order(Order::InputWriter(WriterRequest { by, take, reply })).await?;
-        answer.await.map_err(|_| Refusal::Ending)?
+        answer.await.map_err(|_| CaptureError::Ending)?
     }
 
     /// Returns the console's status, to read or to wait on.
@@ -207,7 +227,7 @@ impl CaptureHandle {
         self.status.borrow().console.clone()
     }
 
-    pub(super) async fn order(&self, order: Order) -> Result<(), Refusal> {
-        self.orders.send(order).await.map_err(|_| Refusal::Ending)
+    pub(super) async fn order(&self, order: Order) -> Result<(), CaptureError> {
+        self.orders.send(order).await.map_err(|_| CaptureError::Ending)
     }
 }

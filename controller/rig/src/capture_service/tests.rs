@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jig_model::capture_service::{CaptureState, CaptureStatus};
+use jig_model::chain;
 use jig_model::protocol::{BoxFuture, Transport, TransportEvent};
 use jig_model::rig_file::{CaptureLimits, ConsoleTransport, Endpoint};
 
 use super::{
-    CaptureHandle, CaptureObserver, CaptureService, CaptureSpec, LogFolder, OpenTransport, Refusal,
+    CaptureError, CaptureHandle, CaptureObserver, CaptureService, CaptureSpec, LogFolder,
+    OpenTransport, OpenTransportError,
 };
 use crate::console::test_transport::Target;
 use crate::console::{GapReason, LogReader, RecordKind, Stamp};
@@ -31,10 +33,14 @@ impl Shelf {
 }
 
 impl OpenTransport for Shelf {
-    fn open(&self, _spec: &CaptureSpec) -> BoxFuture<'static, Result<Box<dyn Transport>, String>> {
+    fn open(
+        &self,
+        _spec: &CaptureSpec,
+    ) -> BoxFuture<'static, Result<Box<dyn Transport>, OpenTransportError>> {
         let next = self.0.lock().unwrap().pop_front();
         Box::pin(async {
-            next.map(|transport| Box::new(transport) as _).ok_or("no such port".to_owned())
+            next.map(|transport| Box::new(transport) as _)
+                .ok_or_else(|| OpenTransportError("no such port".into()))
         })
     }
 }
@@ -224,7 +230,7 @@ async fn a_transport_that_is_away_is_lent_when_it_is_back() {
     let handle = bench.uart();
     let lend = tokio::spawn(async move { handle.lend("a run".to_owned()).await });
     let refused = bench.uart().writer("a person".to_owned(), true).await.unwrap_err();
-    assert_eq!(refused, Refusal::Away("unplugged".to_owned()));
+    assert!(matches!(refused, CaptureError::Away(why) if why == "unplugged"));
     target.change(|line| line.event.push_back(TransportEvent::Back));
     let lent = lend.await.unwrap().unwrap();
     // A loss while it is lent ends the borrower's transport; the capture service hears of it.
@@ -286,7 +292,7 @@ async fn there_is_one_pen_and_whoever_loses_it_is_told() {
     assert!(writer.send(b"late".to_vec()).await.is_err());
     other.send(b"two ".to_vec()).await.unwrap();
     let refused = other.control(jig_model::protocol::LineControl::Break).await.unwrap_err();
-    assert!(refused.to_string().contains("no line to control"), "{refused}");
+    assert!(chain(&refused).contains("no line to control"), "{refused}");
     drop(other);
     let mut third = kept.writer("carl".to_owned(), false).await.unwrap();
     third.send(b"three".to_vec()).await.unwrap();
