@@ -30,20 +30,20 @@ use crate::workflow::CancelToken;
 /// Images by the name the plan gives them; `None` is the command line's.
 pub(super) type Images = BTreeMap<Option<PathBuf>, Image>;
 
-/// What is attempted.
+/// What one attempt runs, and why.
 pub(super) struct Trial<'t> {
     pub(super) purpose: Purpose,
     pub(super) plan: &'t Plan,
     pub(super) images: &'t Images,
-    /// Whether it is attempted again if garbage on a console spoils it: then nobody waits for
-    /// what may come behind the garbage.
+    /// Whether it is attempted again if garbage on a console spoils it; its waits then end at the
+    /// garbage.
     pub(super) again: bool,
 }
 
-/// What an attempt amounts to.
+/// Result of an attempt.
 pub(super) struct Attempted {
     pub(super) verdict: Verdict,
-    /// If its transport is to be believed, where the verdict says that it is not.
+    /// The verdict if its transport is trusted, where `verdict` says that it is not.
     pub(super) believed: Option<Verdict>,
     pub(super) duration_ms: u64,
 }
@@ -51,20 +51,20 @@ pub(super) struct Attempted {
 /// A board during a run.
 pub(super) struct Dut<'a> {
     pub(super) environment: &'a RunEnvironment<'a>,
-    /// What it is; another place after a fail-over.
+    /// The place it runs on; another one after a fail-over.
     pub(super) spec: DutSpec<'a>,
     pub(super) live: LiveRun,
     pub(super) events: Arc<RunEvents>,
     pub(super) cancel: CancelToken,
-    /// Where the health of the place is noted.
+    /// Records the health of the place.
     pub(super) recorder: HealthRecorder<'a>,
-    /// Logs that are whole but may not be durable yet.
+    /// Logs that are complete but may not be durable yet.
     pub(super) syncing: Vec<Syncing>,
     /// Whether the known-good image was the last that ran.
     pub(super) displaced: bool,
     patterns: Arc<RunPatterns>,
-    /// Attempts so far, known-good images and bindings without a plan included: logs are
-    /// numbered by it.
+    /// Number of attempts so far, with those of known-good images and bindings without a plan.
+    /// Names the logs.
     number: u32,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Dut<'a> {
         self.number += 1;
         self.displaced = purpose == Purpose::Canary;
         let attempt = self.number;
-        // What could not be written between attempts is no attempt's.
+        // An event that could not be written between two attempts belongs to neither.
         drop(self.events.take_unwritten());
         self.events.emit(RunEvent::AttemptStarted { attempt, purpose });
         let began = Instant::now();
@@ -188,7 +188,7 @@ impl<'a> Dut<'a> {
         Ok(Attempted { verdict, believed: end.believed, duration_ms })
     }
 
-    /// Changes what the last test attempt amounts to, now that more is known.
+    /// Replaces the verdict of the last test attempt, now that more is known.
     pub(super) async fn amend(
         &mut self,
         verdict: &Verdict,

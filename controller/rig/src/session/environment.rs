@@ -1,4 +1,4 @@
-//! What a run happens on: its place, the lab around it, and who is told.
+//! What a run is given: its place, the lab around it, and an observer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::console::ConsoleHandle;
 use crate::health::{HealthState, HealthStore};
 use crate::store::{Clock, PlaceLockError, Places, RunStore};
 
-/// Is told what happens in a run, as it happens. Must not block.
+/// Receives what happens in a run, as it happens. Must not block.
 pub trait Observer: Send + Sync {
     /// The run has a directory now.
     fn began(&self, run: &jig_model::RunId, dir: &Path);
@@ -55,9 +55,9 @@ pub struct DutSpec<'a> {
     pub profile: Arc<BoardProfile>,
     /// Binds it.
     pub factory: &'a dyn DriverFactory,
-    /// How long something of the lab may take to cycle its power, if anything switches it.
+    /// Longest time that its power device may take for a power cycle, if it has one.
     pub outlet: Option<Duration>,
-    /// The image that is known to work there, where somebody says so; its path resolved.
+    /// The known-good image that the place declares; its path resolved.
     pub canary: Option<Canary>,
 }
 
@@ -65,10 +65,10 @@ pub struct DutSpec<'a> {
 /// or a device that the run is about to use.
 #[derive(Default)]
 pub struct StartChecks {
-    /// Without these the place is not well, but a run may work.
+    /// Checks whose failure makes the place unhealthy, though a run may still work.
     pub should: Vec<Box<dyn HealthCheck>>,
-    /// Without these no run works. Asked only where one of the others fails: each of these is
-    /// implied by one of them.
+    /// Checks without which no run works. They are made only if a check in `should` fails, because
+    /// each of them is implied by one there.
     pub must: Vec<Box<dyn HealthCheck>>,
 }
 
@@ -84,17 +84,17 @@ pub enum ClaimError {
     /// The place, or its board, cannot be read.
     #[error(transparent)]
     Unknown(LabError),
-    /// It is known to be no better than the place to be left.
+    /// The place is known to be unhealthy itself.
     #[error("place {place} is {state}: {why}")]
     Unfit {
         /// The place.
         place: PlaceName,
         /// Its health.
         state: HealthState,
-        /// What is known against it; may hold any text.
+        /// Why it is unhealthy; may hold any text.
         why: String,
     },
-    /// Another process uses it, or a place that loses its power with it.
+    /// Another process uses the place, or one that loses its power with it.
     #[error(transparent)]
     Held(#[from] PlaceLockError),
 }
@@ -102,7 +102,7 @@ pub enum ClaimError {
 /// Says why the power of a hub was not cycled.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
-    /// Nothing switches it.
+    /// The hub has no power device.
     #[error("nothing switches the hub of {0}")]
     NotSwitched(PlaceName),
     /// Another process uses a board on it.
@@ -110,7 +110,7 @@ pub enum HubError {
     InUse {
         /// The hub.
         hub: String,
-        /// Who uses which place.
+        /// Which process uses which place.
         #[source]
         held: PlaceLockError,
     },
@@ -124,18 +124,17 @@ pub trait LabServices: Sync {
     /// Takes another place for this run, for as long as the lab value lives.
     ///
     /// # Errors
-    /// Says who has it.
+    /// Names the process that uses the place.
     fn claim<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<(), ClaimError>>;
     /// Returns how long it may take to cycle the power of a place's hub, if it can be.
     fn hub_timeout(&self, place: &PlaceName) -> Option<Duration>;
-    /// Takes the power of the hub that a place hangs on and gives it back, if nobody else is
-    /// disturbed by it; says what was done.
+    /// Cycles the power of the hub of a place, if no other place on the hub is in use; returns what
+    /// was done.
     ///
     /// # Errors
-    /// Says who would be disturbed, or what the device said.
+    /// Names the place that is in use, or says what the device reported.
     fn cycle_hub<'a>(&'a self, place: &'a PlaceName) -> BoxFuture<'a, Result<String, HubError>>;
-    /// Returns the checks of what a place stands on: the machine that Jig runs on, its transports,
-    /// its switch.
+    /// Returns the checks of what a place depends on: this host, its transports, its power device.
     fn host_checks(&self, place: &PlaceName) -> Vec<Box<dyn HealthCheck>>;
     /// Returns the checks at the start of a run on a place.
     fn start_checks(&self, _place: &PlaceName) -> StartChecks {

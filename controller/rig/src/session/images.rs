@@ -60,7 +60,7 @@ pub enum ImagesError {
 }
 
 impl ImagesError {
-    /// Says who is to blame: whoever named the image, unless this machine could not read it.
+    /// Says who is to blame: the user who named the image, or the host if it cannot read files.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unreadable(error) if error.is_the_hosts() => Fault::Lab,
@@ -92,7 +92,7 @@ pub struct UnreadableImage {
 }
 
 impl UnreadableImage {
-    /// Tells whether it would be read if this machine were well.
+    /// Tells whether the host is to blame: no file handles, no memory, a disk error.
     fn is_the_hosts(&self) -> bool {
         lacks(&self.source) || self.source.raw_os_error() == Some(Errno::EIO as i32)
     }
@@ -118,8 +118,8 @@ pub(super) fn read(
     board: &BoardProfile,
     place: &Place,
 ) -> Result<ReadImages, ImagesError> {
-    // The flash of a real board keeps what somebody has put there; an emulated one is blank at
-    // the start of each run.
+    // The flash of a real board keeps the image of an earlier run; that of an emulated board is
+    // blank at the start of each run.
     let boots_alone = !place.is_emulated() || board.deploy_at(place) == Some(Deploy::ImageSet);
     let takes_images = !board.memory.is_empty();
     let name = || board.id.to_string();

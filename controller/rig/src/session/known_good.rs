@@ -1,9 +1,9 @@
-//! The known-good image: what of a run can become one, and how it is run.
+//! The known-good image of a place: which image becomes it, and how it is run.
 //!
 //! # Design
 //! An emulated place has the last quick image that passed there. A real place has only the one
 //! that it declares, because the flash of a board belongs to its user. An image that fails after
-//! every recovery, while every check passes, is no longer believed.
+//! every recovery, while every check passes, is no longer used.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use super::storage_retry::retried;
 use crate::attempt::EventSink as _;
 use crate::store::{KnownFormat, KnownGood, Passed, StoreError};
 
-/// Longest a run may have taken for its image to become the canary: who waits for the rig to
-/// be proven waits that long each time.
+/// Longest run whose image becomes the known-good image: each proof of the rig takes as long.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// A canary has ten times as long as it took when it passed: on a busy host it is slower.
+/// Time-out of a known-good image, as a multiple of the time that it took when it passed: a busy
+/// host is slower.
 const TIMEOUT: u32 = 10;
 const LEAST: Duration = Duration::from_secs(5);
 const MOST: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ pub(crate) fn canary_plan(known: &KnownGood) -> Plan {
     declared_plan(until, took.saturating_mul(TIMEOUT))
 }
 
-/// Returns the plan by which a declared canary is run.
+/// Returns the plan by which a declared known-good image is run.
 fn declared_plan(until: Option<Pattern>, timeout: Duration) -> Plan {
     default_plan(true, until, timeout.clamp(LEAST, MOST))
 }
@@ -88,16 +88,16 @@ pub(super) fn deploy_plan(plan: &Plan) -> Option<Plan> {
     (!only.stages.is_empty()).then_some(only)
 }
 
-/// What a known-good image says of a rig.
+/// Result of running the known-good image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Control {
-    /// There is none, or it may not be used here.
+    /// The place has none, or it may not be used here.
     None,
-    /// The image of this name ran as it should: the rig works.
+    /// The image of this name passed: the rig works.
     Passed(String),
-    /// It did not: the rig does not work.
+    /// The image failed: the rig does not work.
     Failed(KnownGoodFailure),
-    /// Somebody asked to stop.
+    /// The run was cancelled.
     Cancelled,
 }
 
@@ -128,8 +128,8 @@ impl Dut<'_> {
         })
     }
 
-    /// Returns the known-good image and how to run it. A real board gets only an image that
-    /// its place declares: what a run leaves in its flash is what its user put there.
+    /// Returns the known-good image and the plan that runs it. A real board gets only an image
+    /// that its place declares, because its flash belongs to its user.
     async fn canary(&self) -> Result<Option<(Plan, Image)>, StoreError> {
         let (plan, read, name) = if let Some(canary) = &self.spec.canary {
             let Ok(read) = images::read_one(&canary.image, &self.spec.profile) else {
@@ -161,7 +161,7 @@ impl Dut<'_> {
         Ok(Some((plan, Image { path, ..image })))
     }
 
-    /// Keeps what has passed as the place's known-good image, if it can be one.
+    /// Keeps the image of a passed test as the known-good image of the place, if it can be one.
     pub(super) fn remember(&self, plan: &Plan, images: &Images, took_ms: u64) {
         let Some(places) = self.environment.places else { return };
         let (Some(until), [image]) = (repeatable(plan), &images.values().collect::<Vec<_>>()[..])
@@ -184,8 +184,7 @@ impl Dut<'_> {
         }
     }
 
-    /// Notes by how many doubts more the known-good image is believed less; nothing if it is
-    /// believed again.
+    /// Adds to the doubts about the kept known-good image; `None` clears them.
     pub(super) fn doubt(&self, more: Option<u32>) {
         let Some(places) = self.environment.places.filter(|_| self.spec.canary.is_none()) else {
             return;

@@ -1,4 +1,4 @@
-//! The ladder as it stands at one place. Pure.
+//! The recovery ladder of one place: which steps it has, and why it lacks the others. Pure.
 
 use std::time::Duration;
 
@@ -8,25 +8,23 @@ use jig_model::recovery::{Recovery, RecoveryStep, Rung};
 /// What a place can be recovered with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Means {
-    /// Its board is emulated: made anew at each start, with nothing left of the one before.
+    /// Its board is emulated: each start makes a new board.
     pub(super) emulated: bool,
-    /// A debug probe hangs on its board.
+    /// Its board has a debug probe.
     pub(super) probe: bool,
     /// Something resets its board without taking its power.
     pub(super) resets: bool,
-    /// How long what switches the board's power may take for a power cycle, if anything
-    /// switches it.
+    /// Longest time that its power device may take for a power cycle, if it has one.
     pub(super) outlet: Option<Duration>,
     /// The board may be given a known-good image.
     pub(super) known_good: bool,
-    /// The same of the hub it hangs on.
+    /// Longest time that a power cycle of its hub may take, if the hub can be switched.
     pub(super) hub: Option<Duration>,
     /// Other places with the same kind of board.
     pub(super) equivalents: Vec<PlaceName>,
 }
 
-/// Returns the ladder of a kind of board as it stands at a place: every step of it, and of
-/// those that are not taken, why.
+/// Returns every step of a profile's ladder, and for each step that the place skips, why.
 pub(super) fn ladder(recovery: &Recovery, means: &Means) -> Vec<Rung> {
     let rung = |step: &RecoveryStep| Rung {
         step: *step,

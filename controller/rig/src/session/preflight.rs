@@ -1,14 +1,18 @@
-//! A look at the rig before a test: what cannot work costs no time-out and blames no firmware.
+//! Preflight: checks of the rig before a test, so that a broken rig costs no time-out and is not
+//! blamed on the firmware.
 //!
 //! # Design
-//! *The look is beside what a start does anyway*: reading images, making the run's folder. So it
-//! opens no port and switches no outlet; the run's own first command tells of these as soon.
+//! *The checks run while the images are read and the run directory is made*, so they cost no time.
+//! They open no port and switch no outlet: the first command of the run reports those failures just
+//! as early.
 //!
-//! *A place that is not well is asked itself*, as after a recovery: its emulator is tried, its
-//! debug port read. One that is well is not, because that costs more than a short test; nor is
-//! one that may not be recovered, because there the test itself names what is wrong.
+//! *The board of an unhealthy place is checked, too*, as after a recovery: its emulator is started,
+//! its debug port read. The board of a healthy place is not, because that costs more than a short
+//! test. Nor is it where recovery is not allowed, because there the test itself shows what is
+//! wrong.
 //!
-//! *What passes is not noted.* The end of the run tells the same, and would count twice.
+//! *Passed checks are not recorded in the health store.* The end of the run is, and they would
+//! count twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,15 +29,15 @@ use super::steps::{Steps, verdict_of};
 use crate::attempt::EventSink as _;
 use crate::health::{HealthEvent, HealthState, examine};
 
-/// How long one check may take: all of them read a few files of the kernel's.
+/// Time-out of one check. Each reads a few files of the kernel.
 const EACH: Duration = Duration::from_secs(5);
 
-/// How long what a run cannot do without is waited for: as long as for what it must write.
+/// How long preflight waits for the checks in `must` to pass: as long as a run waits for a disk.
 ///
-/// The scripted checks of the tests do not change their mind.
+/// Zero in unit tests, whose checks always give the same answer.
 const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
 
-/// Pause between two looks.
+/// Pause before checks are made again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A check that failed.
@@ -48,22 +52,22 @@ impl Failed {
     }
 }
 
-/// What the look found wrong.
+/// The checks that failed.
 #[derive(Default)]
 struct Findings {
     must: Vec<Failed>,
     should: Vec<Failed>,
 }
 
-/// A look under way; ends when dropped.
+/// Checks under way; dropping it ends them.
 pub(super) struct Preflight {
     looking: JoinSet<Findings>,
-    /// Whether the rig may be recovered. Once: what breaks again, breaks under the test.
+    /// Whether the rig may be recovered, once. If it breaks again, the test shows it.
     recovers: bool,
 }
 
 impl Preflight {
-    /// Begins to look at what the place of a run stands on. Call within a tokio runtime.
+    /// Starts the checks of the place of a run. Call within a tokio runtime.
     pub(super) fn begin(lab: &dyn LabServices, place: &PlaceName, recovers: bool) -> Self {
         let mut looking = JoinSet::new();
         let checks = lab.start_checks(place);
@@ -73,14 +77,15 @@ impl Preflight {
         Self { looking, recovers }
     }
 
-    /// Returns what was found. A look that could not be made has found nothing.
+    /// Returns the checks that failed; none if they could not be made.
     async fn findings(mut self) -> Findings {
         let looked = self.looking.join_next().await.and_then(Result::ok);
         looked.unwrap_or_default()
     }
 }
 
-/// Looks at what should be; where that is not so, at what must be, until that is so.
+/// Makes the checks in `should`. If one fails, makes those in `must` until they pass or the time is
+/// over.
 async fn look(checks: StartChecks) -> Findings {
     let StartChecks { mut should, mut must } = checks;
     let mut should = failed(&mut should).await;
@@ -93,7 +98,7 @@ async fn look(checks: StartChecks) -> Findings {
         sleep(PAUSE).await;
         must_not = failed(&mut must).await;
     }
-    // The same shortage is told once.
+    // The same failure is reported once.
     should.retain(|one| must_not.iter().all(|other| other.report.check != one.report.check));
     Findings { must: must_not, should }
 }
@@ -105,19 +110,19 @@ async fn failed(checks: &mut [Box<dyn HealthCheck>]) -> Vec<Failed> {
     failed.map(|(cause, report)| Failed { cause, report }).collect()
 }
 
-/// Whether the test can be begun.
+/// Result of preflight.
 #[derive(Default)]
 pub(super) struct Ready {
-    /// What the run's verdict has to tell of the look.
+    /// Notes for the verdict of the run.
     pub(super) notes: Vec<Note>,
-    /// What the run amounts to, if it cannot be begun.
+    /// Verdict of the run, if the test cannot be begun.
     pub(super) unfit: Option<Verdict>,
     /// Whether a known-good image has passed.
     pub(super) vouched: bool,
 }
 
 impl Preflight {
-    /// Waits for the look's end, and recovers the rig if the test cannot be begun as it is.
+    /// Waits for the end of the checks, and recovers the rig if the test cannot be begun as it is.
     pub(super) async fn end(self, dut: &mut Dut<'_>) -> Ready {
         let (cancel, recovers) = (dut.cancel.clone(), self.recovers);
         let findings = tokio::select! {
@@ -125,7 +130,7 @@ impl Preflight {
             () = cancel.cancelled() => return Ready::default(),
             findings = self.findings() => findings,
         };
-        // Asked before what follows is noted: what was just seen needs no second look.
+        // Read before the failed checks are recorded: they alone are no reason to check the board.
         let ill = recovers && dut.health().is_some_and(|now| now.state != HealthState::Healthy);
         let reports: Vec<CheckReport> =
             findings.must.iter().chain(&findings.should).map(|one| one.report.clone()).collect();
@@ -154,7 +159,7 @@ impl Preflight {
     }
 }
 
-/// Asks the board itself; says what is wrong with it.
+/// Checks the board itself.
 async fn ask(dut: &mut Dut<'_>) -> Result<(), StepError> {
     let (cancel, place) = (dut.cancel.clone(), Arc::clone(&dut.spec.place));
     let mut steps = Steps::new(dut, false);
@@ -169,7 +174,7 @@ async fn ask(dut: &mut Dut<'_>) -> Result<(), StepError> {
     verdict_of(&reports).map(drop)
 }
 
-/// Recovers a rig that no test can be begun on.
+/// Recovers a rig on which no test can be begun.
 async fn prepare(dut: &mut Dut<'_>, cause: Cause, words: String, mut ready: Ready) -> Ready {
     let outcome = dut.recover(cause).await;
     ready.vouched = outcome.vouched;

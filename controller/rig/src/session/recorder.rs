@@ -1,6 +1,6 @@
-//! What a run tells of the health of its place.
+//! Records in the health store what a run shows of its place.
 //!
-//! The store is a convenience: whatever is wrong with it is logged, and the run goes on.
+//! An error of the store is logged and never ends the run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ use super::events::RunEvents;
 use super::run_ladder::LadderOutcome;
 use crate::health::{HealthEvent, HealthStore, PlaceHealth};
 
-/// Notes what a run shows.
+/// Records health events of a run.
 #[derive(Clone)]
 pub(super) struct HealthRecorder<'a> {
     store: Option<&'a HealthStore>,
     run: RunId,
-    /// Set once the store could not be had: each further try would make the run wait as long.
+    /// Set after the first failed write, because each further one would delay the run as long.
     given_up: Arc<AtomicBool>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> HealthRecorder<'a> {
         Self { store, run, given_up: Arc::default() }
     }
 
-    /// Notes an event; returns how the place is now, if the store can tell.
+    /// Records an event; returns the health of the place now, if the store works.
     pub(super) fn note(&self, place: &PlaceName, event: &HealthEvent) -> Option<PlaceHealth> {
         let store = self.store.filter(|_| !self.given_up.load(Ordering::Relaxed))?;
         let noted = store.note(place, Timestamp::now(), event);
@@ -39,13 +39,13 @@ impl<'a> HealthRecorder<'a> {
             .ok()
     }
 
-    /// Notes how the known-good image ran.
+    /// Records the result of the known-good image.
     pub(super) fn canary(&self, place: &PlaceName, passed: bool, detail: &str) {
         let (run, detail) = (self.run.clone(), detail.to_owned());
         self.note(place, &HealthEvent::Canary { run, passed, detail });
     }
 
-    /// Notes what a ladder of the ladder came to.
+    /// Records the result of a recovery ladder.
     pub(super) fn ladder_ended(&self, place: &PlaceName, cause: Cause, outcome: &LadderOutcome) {
         if outcome.cancelled {
             return;
@@ -60,12 +60,12 @@ impl<'a> HealthRecorder<'a> {
         self.note(place, &event);
     }
 
-    /// Notes that nobody knows the state of a place any more.
+    /// Records that a place is out of service.
     pub(super) fn quarantine(&self, place: &PlaceName, why: &str) {
         self.note(place, &HealthEvent::Quarantined { why: why.to_owned() });
     }
 
-    /// Notes how the run ended.
+    /// Records the end of the run.
     pub(super) fn ended(
         &self,
         place: &PlaceName,
@@ -98,7 +98,7 @@ mod tests {
         let place: PlaceName = "a".parse().unwrap();
         let recorder = HealthRecorder::new(Some(&store), "20260101-000000-0000".parse().unwrap());
         let event = HealthEvent::Quarantined { why: "x".to_owned() };
-        // Somebody breaks the store, and restores it.
+        // The store is broken, then restored.
         let spoil = |sql: &str| {
             let file = rusqlite::Connection::open(&path).unwrap();
             file.execute_batch(sql).unwrap();

@@ -1,4 +1,4 @@
-//! Recovering a place without a test: `jig recover`, and whoever keeps a rig.
+//! Recovery of a place without a test: `jig recover` and the daemon.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ const PLAN: &str = "recover";
 /// How far a recovery goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// The place is only asked whether it works.
+    /// The place is only checked.
     Ask,
-    /// It is recovered if it does not prove to work.
+    /// The place is recovered unless it is proven to work.
     Recover,
     /// Its ladder is run from this step, whether it works or not.
     From(RecoveryStep),
@@ -55,7 +55,7 @@ pub async fn recover(
     observer: Arc<dyn Observer>,
     cancel: CancelToken,
 ) -> Result<RunRecord, SessionError> {
-    // It is this place that is to work again.
+    // A move to another place would recover nothing here.
     let environment = &RunEnvironment { spare: &[], ..environment.clone() };
     let new = NewRun {
         jig_version: environment.version.to_owned(),
@@ -76,7 +76,7 @@ pub async fn recover(
     let mut dut = Dut::new(environment, spec, live, observer, cancel);
     let verdict = recover_place(&mut dut, &rungs, timeout, extent).instrument(span).await;
     for log in std::mem::take(&mut dut.syncing) {
-        // What a recovery printed explains it; that it survives a power cut is not needed.
+        // An error is ignored: the logs of a recovery need not survive a power cut.
         let _ = log.done().await;
     }
     Ok(dut.live.finish(verdict)?)
@@ -111,7 +111,7 @@ async fn recover_place(
     Verdict { notes: found.into_iter().chain(verdict.notes).collect(), ..verdict }
 }
 
-/// Asks for a proof; nothing if somebody asked to stop meanwhile.
+/// Asks for a proof; returns none if the recovery is cancelled meanwhile.
 async fn prove(dut: &mut Dut<'_>) -> Option<Proof> {
     let cancel = dut.cancel.clone();
     let mut steps = Steps::new(dut, true);
@@ -122,7 +122,7 @@ async fn prove(dut: &mut Dut<'_>) -> Option<Proof> {
     }
 }
 
-/// Proves it again as often as the place's record asks for, so that it is in service at the end.
+/// Repeats the proof as often as the health of the place requires to be in service again.
 async fn confirmed(dut: &mut Dut<'_>, words: String) -> Verdict {
     for _ in 0..MOST_PROOFS {
         if dut.health().is_none_or(|health| health.passes_needed == 0) {
@@ -140,7 +140,7 @@ async fn confirmed(dut: &mut Dut<'_>, words: String) -> Verdict {
     Verdict::of(Cause::ExpectationsMet, words)
 }
 
-/// More proofs in a row than any policy asks for.
+/// Limit on proofs in a row, above that of every health policy.
 const MOST_PROOFS: u32 = 20;
 
 fn cancelled() -> Verdict {

@@ -1,30 +1,30 @@
 //! What a run does after each attempt, each known-good image and each recovery. Pure.
 //!
 //! # Design
-//! An attempt shows one of three things.
+//! An attempt has one of three results.
 //!
-//! - **Something was seen**: a pass, a failed case, a fault. It counts.
-//! - **The rig failed**: the attempt is none of the test's. The rig is recovered and the test is
-//!   attempted again, once per recovery. What the attempt showed counts for nothing, for better
-//!   or worse: a failure that was seen is never made a pass by a recovery.
-//! - **Something was not seen**: silence, no end, a reset; nor does a console show an exit code,
-//!   or tell a flood from noise. The known-good image says whether the rig works *now*; whether it
-//!   worked *then* only the test itself can say, so it is made again. What is missing twice, with
-//!   a good rig in between, is the target's. What is there the second time was lost on the way, or
-//!   comes only now and then: neither is proven, so neither is said, and it never becomes a pass.
-//!   A run asks so once; after that it knows.
+//! - **An observed result**: a pass, a failed case, a fault. It counts.
+//! - **A rig failure**: the attempt does not count, whatever it showed. The rig is recovered and
+//!   the test is attempted again, once per recovery. A recovery never turns an observed failure
+//!   into a pass.
+//! - **A missing result**: silence, no end of the report, a reset. An exit code and a flood count
+//!   as missing, too, because no console output confirms them. The known-good image shows whether
+//!   the rig works now, but not whether it worked during the attempt, so the test is attempted
+//!   again. A result that is missing twice, with a working rig in between, is reported as a failure
+//!   of the firmware. A result that appears only on the retry is reported as `unconfirmed`, never
+//!   as a pass. A run retries once for a missing result.
 //!
-//! Two things are particular. An attempt without the build id that its image announces may have run
-//! another image, so it is no attempt of this one, and the next stands for itself. And garbage on a
-//! transport makes an attempt the rig's, until it comes again on a rig that a known-good image has
-//! vouched for: a transport does not go bad in the same test twice.
+//! There are two exceptions. An attempt without the build id that its image announces may have run
+//! another image, so it does not count, and the next attempt decides alone. Garbage on a transport
+//! makes an attempt a rig failure, until it returns on a rig on which the known-good image has
+//! passed: then the firmware prints it.
 
 use jig_model::{Cause, Note, Verdict, VerdictKind};
 
 use super::known_good::Control;
 use super::run_ladder::LadderOutcome;
 
-/// What is suspected before a verdict is believed.
+/// What a verdict may be due to, before it is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Suspicion {
     /// Neither: the evidence names the cause, or no recovery helps.
@@ -36,14 +36,13 @@ enum Suspicion {
     Either,
 }
 
-/// Says whom a verdict makes suspect.
+/// Returns what a verdict may be due to.
 ///
-/// What the firmware is seen to do wrong is its own: a report with a failed case, a fault.
-/// What is not seen proves nothing by itself: silence and resets look the same
-/// behind a loose cable and a weak supply.
+/// An observed failure, such as a failed case or a fault, is due to the firmware. A missing result
+/// proves nothing by itself: a loose cable and a weak supply cause silence and resets, too.
 fn suspicion(verdict: &Verdict) -> Suspicion {
     match verdict.cause {
-        // What several attempts amount to is looked into already.
+        // A verdict on several attempts was examined when they were made.
         Cause::Passed | Cause::ExpectationsMet | Cause::Flaky | Cause::Unconfirmed => {
             Suspicion::Neither
         }
@@ -58,8 +57,8 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::AssertFailed
         | Cause::HostCommandFailed => Suspicion::Neither,
 
-        // An exit code is the word of the process that runs a board, and noise has no end
-        // either.
+        // An exit code comes from the emulator process, and line noise can be a flood: no console
+        // output confirms either.
         Cause::GuestExit
         | Cause::TargetAborted
         | Cause::OutputFlood
@@ -94,7 +93,7 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::PowerMismatch
         | Cause::StorageFailed => Suspicion::Rig,
 
-        // Only a person changes these: what is soldered, what is locked, what is not installed.
+        // Only a person can change these: the chip, its protection, the installed programs.
         Cause::ChipProtected
         | Cause::WrongChip
         | Cause::EmulatorMissing
@@ -117,10 +116,10 @@ pub(super) enum Next {
     Done,
 }
 
-/// What the attempts of a test amount to so far, and what is done next.
+/// The verdict on the attempts of a test so far, and what is done next.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
-    /// What the last attempt amounts to by now; at the end, what all of them do.
+    /// The verdict on the last attempt; at the end, the verdict on all attempts.
     pub(super) verdict: Verdict,
     pub(super) next: Next,
 }
@@ -130,9 +129,9 @@ pub(super) struct Step {
 pub(super) struct RetryPolicy {
     /// How many more times the rig may be recovered.
     max_recoveries: u32,
-    /// Whether a test is attempted again for what was not seen.
+    /// Whether a test is attempted again for a missing result.
     looks_again: bool,
-    /// This run has asked for what was not seen already.
+    /// This run has retried for a missing result already.
     asked: bool,
     /// There was garbage on a transport already.
     garbled: bool,
@@ -140,15 +139,15 @@ pub(super) struct RetryPolicy {
     unmasked: bool,
     /// A known-good image has passed since, or at all.
     vouched: bool,
-    /// What the attempt showed in which something was not seen, if this test had one.
+    /// The verdict of the attempt with a missing result, if this test had one.
     first: Option<Verdict>,
     /// The recoveries between the attempts of this test.
     recovers: Vec<Note>,
 }
 
 impl RetryPolicy {
-    /// Begins a run in which the rig may be recovered this often; never means that whoever asked
-    /// wants one attempt, and what it shows.
+    /// Begins a run in which the rig may be recovered this often. Zero means a single attempt,
+    /// whose verdict stands.
     pub(super) fn new(max_recoveries: u32) -> Self {
         Self {
             max_recoveries,
@@ -168,13 +167,13 @@ impl RetryPolicy {
         self.recovers.clear();
     }
 
-    /// Takes in that a known-good image has passed, here or as the proof of a recovery.
+    /// Records that a known-good image has passed, here or as the proof of a recovery.
     pub(super) fn vouch(&mut self) {
         self.vouched = true;
     }
 
-    /// Takes in an attempt. `believed` is what it amounts to if its transport is to be believed,
-    /// where the verdict says that it is not.
+    /// Decides after an attempt. `believed` is its verdict if the transport is trusted, where
+    /// `verdict` says that it is not.
     pub(super) fn attempted(&mut self, verdict: Verdict, believed: Option<Verdict>) -> Step {
         let verdict = match believed {
             Some(believed) if std::mem::replace(&mut self.garbled, true) && self.vouched => {
@@ -189,7 +188,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Tells whether an attempt that garbage spoils is made again, whatever it shows.
+    /// Tells whether an attempt with garbage on a transport is retried, whatever it shows.
     pub(super) fn makes_garbled_again(&self) -> bool {
         self.max_recoveries > 0 && !self.garbled
     }
@@ -199,7 +198,7 @@ impl RetryPolicy {
         matches!(control, Control::Failed(_)) && self.unmasked && self.vouched
     }
 
-    /// Takes in what the known-good image said, after an attempt that amounts to `verdict`.
+    /// Decides after the known-good image, which followed an attempt with this verdict.
     pub(super) fn controlled(&mut self, verdict: Verdict, control: Control) -> Step {
         let contradicts = self.contradicts_itself(&control);
         match control {
@@ -220,7 +219,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Takes in what a recovery came to, after an attempt that amounts to `verdict`.
+    /// Decides after a recovery, which followed an attempt with this verdict.
     pub(super) fn recovered(&mut self, verdict: Verdict, outcome: &LadderOutcome) -> Step {
         self.vouched |= outcome.vouched;
         match outcome.recovered_by {
@@ -251,10 +250,11 @@ impl RetryPolicy {
         }
     }
 
-    /// Something was not seen, and nothing says that it was the rig.
+    /// A result is missing, and nothing shows that the rig caused it.
     fn missed(&mut self, verdict: Verdict) -> Step {
         if let Some(first) = self.first.take() {
-            // The stronger of both: a target that printed, and stopped, over one that is silent.
+            // The verdict that shows more stands: a target that printed and stopped, over a silent
+            // one.
             let weaker = first.kind == VerdictKind::Fail && verdict.kind != VerdictKind::Fail;
             let (mut told, other) = if weaker { (first, verdict) } else { (verdict, first) };
             told.notes.extend(other.notes);
@@ -268,7 +268,7 @@ impl RetryPolicy {
         Step { verdict, next: Next::Again }
     }
 
-    /// Something was seen.
+    /// A result was observed.
     fn seen(&mut self, verdict: Verdict) -> Step {
         let verdict = match self.first.take() {
             Some(first) if verdict.kind == VerdictKind::Pass => together(first, verdict),
@@ -288,7 +288,7 @@ fn noted(mut verdict: Verdict, note: Note) -> Verdict {
     verdict
 }
 
-/// Says what an attempt that lacked something and one that passed amount to.
+/// Combines an attempt with a missing result and a retry that passed.
 fn together(first: Verdict, mut passed: Verdict) -> Verdict {
     if first.cause == Cause::IdentityMissing {
         passed.notes.insert(0, Note::NotIdentified);
@@ -302,12 +302,12 @@ fn together(first: Verdict, mut passed: Verdict) -> Verdict {
     Verdict { evidence, tests, notes, ..Verdict::of(Cause::Unconfirmed, summary) }
 }
 
-/// Says that nobody waited to learn whose it was, and what the test had shown.
+/// Returns the verdict of a run that was cancelled before the known-good image had decided.
 fn undecided(shown: Verdict) -> Verdict {
     instead(shown, Cause::Cancelled, "somebody asked to stop before it was known whose it was")
 }
 
-/// Says that it was the rig, and what the test had shown.
+/// Returns the verdict that blames the rig, with what the test had shown as a note.
 fn the_rigs(shown: Verdict, words: String) -> Verdict {
     instead(shown, Cause::RigUnhealthy, words)
 }
@@ -332,11 +332,12 @@ mod tests {
     /// What happens next in a script.
     #[derive(Debug, Clone)]
     enum Scene {
-        /// The test is made.
+        /// The test is attempted.
         Test(Cause),
-        /// The test is made on a transport with garbage; this is what it would show without.
+        /// The test is attempted on a transport with garbage; this is its cause without the
+        /// garbage.
         Garbled(Cause),
-        /// The known-good image is asked.
+        /// The known-good image is run.
         Says(Control),
         /// The rig is recovered, by a known-good image's proof or without one.
         Recover { recovered: bool, vouched: bool },
@@ -369,7 +370,7 @@ mod tests {
         }
     }
 
-    /// Plays one turn out of a script that must fit; returns what it amounts to.
+    /// Plays one test out of a script that must fit; returns its verdict.
     fn turn(retries: &mut RetryPolicy, script: &mut impl Iterator<Item = Scene>) -> Verdict {
         retries.begin();
         let mut step = Step { verdict: Verdict::of(Cause::NoResults, ""), next: Next::Again };
@@ -406,14 +407,14 @@ mod tests {
         let none = || Says(Control::None);
         let given_up = Scene::Recover { recovered: false, vouched: false };
         for (script, wanted) in [
-            // What is seen counts.
+            // Observed results count.
             (vec![Test(Passed)], Passed),
             (vec![Test(TestFailed)], TestFailed),
-            // What the rig spoiled counts for nothing.
+            // An attempt with a rig failure does not count.
             (vec![Test(EmulatorKilled), RECOVERED, Test(Passed)], Passed),
             (vec![Test(EmulatorKilled), RECOVERED, Test(TestFailed)], TestFailed),
             (vec![Test(EmulatorKilled), given_up], EmulatorKilled),
-            // What is missing twice is the target's; the stronger finding is told.
+            // A result that is missing twice is a failure; the verdict that shows more stands.
             (vec![Test(Hang), good(), Test(Hang), good()], Hang),
             (vec![Test(Hang), good(), Test(NoOutput), good()], Hang),
             (vec![Test(NoOutput), good(), Test(Hang), good()], Hang),
@@ -421,17 +422,17 @@ mod tests {
                 vec![Test(ReportIncomplete), none(), Test(ReportIncomplete), none()],
                 ReportIncomplete,
             ),
-            // What comes the second time is unproven; what is seen to fail is not.
+            // A pass on the retry is unconfirmed; an observed failure stands.
             (vec![Test(Hang), good(), Test(Passed)], Unconfirmed),
             (vec![Test(UnexpectedReset), good(), Test(Passed)], Unconfirmed),
             (vec![Test(PlanMismatch), good(), Test(TestFailed)], TestFailed),
             (vec![Test(IdentityMissing), good(), Test(Passed)], Passed),
-            // A recovery in between proves nothing of what was missing before.
+            // A recovery in between does not explain a result that was missing before it.
             (vec![Test(Hang), good(), Test(EmulatorKilled), RECOVERED, Test(Passed)], Unconfirmed),
-            // The known-good image speaks against the rig, until it contradicts itself.
+            // A failing known-good image blames the rig, until it contradicts itself.
             (vec![Test(Hang), bad(), RECOVERED, Test(Passed)], Passed),
             (vec![Test(Hang), bad(), RECOVERED, Test(Hang), bad(), Test(Hang), bad()], Hang),
-            // Garbage is the transport's, until it comes again on a good one.
+            // Garbage blames the transport, until it returns on a good one.
             (vec![Garbled(Hang), RECOVERED, Test(Passed)], Passed),
             (vec![Garbled(TestFailed), RECOVERED, Garbled(TestFailed)], TestFailed),
             (vec![Garbled(Hang), RECOVERED, Garbled(Hang), good(), Garbled(Hang), good()], Hang),
@@ -456,7 +457,7 @@ mod tests {
             [Test(Cause::Hang), good(), Test(Cause::Passed)].as_slice(),
             &[Test(Cause::Passed)],
             &[Test(Cause::Hang), good()],
-            // The rig is still looked at.
+            // The known-good image still runs.
             &[Test(Cause::Hang), bad(), RECOVERED, Test(Cause::Passed)],
         ]
         .concat()
@@ -490,7 +491,7 @@ mod tests {
                 Some(Fault::Lab) => assert_ne!(found, Suspicion::Either, "{cause}"),
                 Some(other) => panic!("{cause} is blamed on {other:?}"),
             }
-            // What proves nothing is always looked into.
+            // An inconclusive verdict is never accepted at once.
             if cause.verdict() == VerdictKind::Inconclusive && cause != Cause::Unconfirmed {
                 assert_ne!(found, Suspicion::Neither, "{cause}");
             }
@@ -498,9 +499,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a test shows and whatever the rig does, a turn ends; it passes only if its
-        /// last attempt did and nothing was missing in an earlier one that may be the target's;
-        /// and what was seen to fail is never turned into anything better.
+        /// Whatever a test shows and whatever the rig does, its attempts end. It passes only if the
+        /// last attempt passed and no earlier one had a missing result; an observed failure is
+        /// never turned into anything better.
         #[test]
         fn no_turn_is_endless_or_better_than_its_attempts(
             shown in proptest::collection::vec((0..Cause::ALL.len(), any::<bool>()), 16),

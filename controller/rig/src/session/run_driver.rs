@@ -75,8 +75,8 @@ impl SessionError {
 
 /// Makes a run on a place.
 ///
-/// An attempt that the rig spoiled is made again once the rig is recovered. If it cannot be
-/// recovered, that ends the run: what the attempt would have shown is not known.
+/// An attempt that fails because of the rig is retried after the rig is recovered. A rig that
+/// cannot be recovered ends the run, because nothing is known of the test.
 ///
 /// # Errors
 /// The request is wrong, or the run could not be recorded. What went wrong in the run
@@ -114,7 +114,7 @@ pub async fn run(
     let Dut { spec, events, recorder, mut live, .. } = driver.dut;
     events.note_injected(&mut verdict);
     verdict.notes.splice(0..0, before);
-    // The end is written once; that it can be is waited for before.
+    // `finish` writes once and does not retry, so wait here until the record can be written.
     drop(retried(|| live.update(|_| {})).await);
     let record = live.finish(verdict)?;
     if let Some(verdict) = &record.verdict {
@@ -124,7 +124,7 @@ pub async fn run(
     Ok(record)
 }
 
-/// A run being made.
+/// A run in progress.
 struct RunDriver<'a> {
     dut: Dut<'a>,
     plan: &'a Plan,
@@ -134,8 +134,8 @@ struct RunDriver<'a> {
 }
 
 impl RunDriver<'_> {
-    /// Makes all attempts that count, at least one of them; returns what they amount to, and
-    /// what is to be told of the time before.
+    /// Makes all attempts that count, at least one; returns their verdict and the notes of
+    /// preflight.
     async fn drive(
         &mut self,
         look: Preflight,
@@ -152,7 +152,7 @@ impl RunDriver<'_> {
             let verdict = self.run_test().await?;
             let kind = verdict.kind;
             verdicts.push(verdict);
-            // The logs of the attempt before were synced while this one ran.
+            // The logs of the previous attempt were synced while this one ran.
             let logs = std::mem::take(&mut self.dut.syncing);
             let lost = durable(std::mem::replace(&mut syncing, logs)).await;
             if let Some(error) = lost {
@@ -171,7 +171,7 @@ impl RunDriver<'_> {
         Ok((verdict, notes))
     }
 
-    /// Makes the test's next attempt that counts; returns what it amounts to.
+    /// Attempts the test until an attempt counts; returns its verdict.
     async fn run_test(&mut self) -> Result<Verdict, StoreError> {
         self.retries.begin();
         let mut step = self.test().await?;
@@ -215,8 +215,8 @@ impl RunDriver<'_> {
 
     /// Recovers the rig.
     async fn recovery(&mut self, cause: Cause) -> LadderOutcome {
-        // Nothing can be proven where nothing can be written. If that stays so, the proof says
-        // it; and what the spoiled attempt could not write counts for nothing.
+        // A proof needs a writable record. If it stays unwritable the proof fails; what the failed
+        // attempt could not write does not matter.
         self.dut.writable().await;
         for log in std::mem::take(&mut self.dut.syncing) {
             drop(log.done().await);
@@ -224,8 +224,8 @@ impl RunDriver<'_> {
         self.dut.recover(cause).await
     }
 
-    /// Puts the run's own image back on a board that keeps what was put on it last; says what
-    /// became of it if the known-good image had taken its place.
+    /// Puts the image of the test back on a board that keeps its flash, if the known-good image ran
+    /// last; returns a note on whether that worked.
     async fn put_back(&mut self) -> Result<Option<Note>, StoreError> {
         let deploy = self.dut.spec.profile.deploy_at(&self.dut.spec.place);
         let keeps = deploy.is_some_and(|deploy| match deploy.method() {
@@ -245,12 +245,12 @@ impl RunDriver<'_> {
     }
 }
 
-/// Waits until an attempt's logs survive a power cut; returns what it means if they do not.
+/// Waits until the logs of an attempt are on disk; returns a verdict if that fails.
 async fn durable(logs: Vec<Syncing>) -> Option<Verdict> {
     let mut failed = None;
     for log in logs {
         let state = log.done().await;
-        // An earlier error is in the attempt's own verdict, and again here: it is the same.
+        // An error that the verdict of the attempt already reports is returned again.
         failed = failed.or(state.error);
     }
     let error = failed?;
@@ -274,12 +274,12 @@ fn new_run(plan: &Plan, spec: &DutSpec<'_>, read: &ReadImages, version: &str) ->
     }
 }
 
-/// Copies the images into the run: what runs are the bytes that were checked and hashed,
-/// even if a build replaces the file a moment later.
+/// Copies the images into the run, so that the bytes that run are those that were checked and
+/// hashed, even if a build replaces the file a moment later.
 async fn keep(read: ReadImages, live: &LiveRun) -> Result<Images, SessionError> {
     let mut kept = BTreeMap::new();
     for (number, (name, read)) in read.into_iter().enumerate() {
-        // Flashers and emulators tell formats by the ending of the name.
+        // Flashers and emulators tell the format by the extension.
         let file = format!("image-{}.{}", number + 1, read.image.format.extension());
         let path = live.dir().artefact_path(&file);
         let write = || std::fs::write(&path, &read.bytes);
@@ -289,7 +289,7 @@ async fn keep(read: ReadImages, live: &LiveRun) -> Result<Images, SessionError> 
     Ok(kept)
 }
 
-/// Checks that the place has the parts that the plan's actions are done with.
+/// Checks that the place has the parts that the actions of the plan need.
 fn check_parts(plan: &Plan, spec: &DutSpec<'_>) -> Result<(), MissingPart> {
     let (place, board) = (&spec.place, &spec.profile);
     let by = format!("plan {}", plan.name);

@@ -11,10 +11,10 @@ use super::ladder::millis;
 use super::step_outcome::{StepDone, StepError};
 use crate::workflow::CancelToken;
 
-/// What a rig said when it was asked whether it works.
+/// Answer of a rig to the question whether it works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Proof {
-    /// Whether it does.
+    /// Whether it works.
     pub(super) ok: bool,
     /// What proves it, or what is still wrong; may quote devices.
     pub(super) detail: String,
@@ -22,17 +22,17 @@ pub(super) struct Proof {
 
 /// Takes the steps and asks for the proofs.
 ///
-/// Both futures are dropped when their time is over or somebody asks to stop; a step must
-/// leave nothing half done that its repetition would not put right.
+/// Both futures are dropped when their time is over or the run is cancelled; a step that is
+/// repeated must complete what a dropped one left half done.
 pub(super) trait StepActions: Send {
     /// Takes a step; says what was done, or why it failed.
     fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<StepDone, StepError>>;
     /// Proves that the rig works after it.
     fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof>;
-    /// Says after what pause a step is taken again whose proof failed, where it may help the
-    /// next time. `spent` is how long it was taken and asked for so far.
+    /// Returns the pause after which a step whose proof failed is taken again, if it may help then.
+    /// `spent` is the time that the step and its proofs have taken so far.
     fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration>;
-    /// Records what happens, before it happens.
+    /// Records an event of the ladder.
     fn tell(&mut self, event: RecoveryEvent);
 }
 
@@ -47,15 +47,15 @@ pub(super) struct LadderOutcome {
     pub(super) took: Duration,
     /// Whether the known-good image passed meanwhile, here or as a step.
     pub(super) vouched: bool,
-    /// Whether somebody asked to stop.
+    /// Whether the run was cancelled.
     pub(super) cancelled: bool,
 }
 
-/// How long a proof may take, within the time of the whole ladder: a canary on a slow board.
+/// Longest time for a proof, within that of the whole ladder: a known-good image on a slow board.
 const PROOF: Duration = Duration::from_secs(90);
 
-/// Returns how long a ladder takes at most: each step and its proof, or the time that a ladder
-/// is given.
+/// Returns how long a ladder takes at most: the sum of its steps and proofs, or the time-out of the
+/// ladder if that is less.
 pub(super) fn ladder_timeout(rungs: &[Rung], timeout: Duration) -> Duration {
     let taken = rungs.iter().filter(|rung| rung.skip.is_none());
     let longest = taken.map(|rung| {
@@ -65,8 +65,8 @@ pub(super) fn ladder_timeout(rungs: &[Rung], timeout: Duration) -> Duration {
     longest.fold(Duration::ZERO, Duration::saturating_add).min(timeout)
 }
 
-/// Runs until a step is proven to have recovered, the ladder or the time is at its end, or
-/// somebody asks to stop.
+/// Takes steps until one is proven to have recovered the rig, the ladder or the time is over, or
+/// the run is cancelled.
 pub(super) async fn run_ladder(
     cause: Cause,
     rungs: &[Rung],
@@ -110,7 +110,7 @@ pub(super) async fn run_ladder(
             took_ms: millis(since.elapsed()),
         });
         if asked || !found {
-            // What the rig says of itself tells more than that a step could not be taken.
+            // The answer of the rig explains more than the error of a step.
             detail = proof.detail;
             found |= asked;
         }
@@ -124,7 +124,7 @@ pub(super) async fn run_ladder(
         next = match pause {
             None => rungs.next().map(|rung| (rung, Instant::now())),
             Some(pause) => {
-                // Who asks to stop meanwhile is heard when the step is taken.
+                // A cancellation during the pause takes effect at the next step.
                 tokio::select! {
                     () = cancel.cancelled() => {}
                     () = sleep_until(end.min(Instant::now() + pause)) => {}
@@ -163,7 +163,7 @@ async fn take(rung: &Rung, end: Instant, dut_recovery: &mut dyn StepActions) -> 
         Err(_) => return Taken { asked: false, proof: no(&StepError::Overdue { step }) },
     };
     if step == RecoveryStep::OutOfService {
-        // The end of the ladder: it hides the fault and recovers nothing.
+        // Out of service recovers nothing, so it needs no proof.
         let detail = done.to_string();
         return Taken { asked: false, proof: Proof { ok: false, detail } };
     }

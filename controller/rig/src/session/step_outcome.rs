@@ -23,7 +23,7 @@ pub(super) enum StepDone {
     AttachedUnderReset,
     /// The known-good image of this name runs.
     Reflashed(String),
-    /// The power was away, for this long where that was asked for.
+    /// The power was off, for this long if the step sets the time.
     PowerCycled(Option<Duration>),
     /// How the power of the hub was cycled and confirmed.
     HubCycled(String),
@@ -69,7 +69,7 @@ pub(super) struct KnownGoodFailure {
 /// Says why a step failed, or why the rig does not prove that it works.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StepError {
-    /// It was asked often enough: each time costs its whole time-out.
+    /// The power device did not answer several times in a row; each time costs its whole time-out.
     #[error("skipped: what switches the board's power did not answer {0} times")]
     PowerSilent(u32),
     #[error("this place has no power control")]

@@ -22,22 +22,22 @@ use crate::store::StoreError;
 /// How long one check may take; each has its own, shorter limit.
 const CHECK: Duration = Duration::from_secs(20);
 
-/// How long a board may take to be there again. The scripted boards of the tests have no time.
+/// How long a board may take to come back. Zero in unit tests, whose boards are scripted.
 const BACK: Duration = if cfg!(test) { Duration::ZERO } else { ENUMERATION };
 
-/// How long a host may take until an emulator starts again: whoever has none installed waits
-/// as long to be told.
+/// How long a host may take until an emulator starts again. A host without the emulator waits as
+/// long before the error.
 const HOST: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 3 });
 
-/// Pause between two looks for them.
+/// Pause between two checks for either.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Takes the steps for a run.
 pub(super) struct Steps<'d, 'a> {
     dut: &'d mut Dut<'a>,
-    /// Whether what checks say is noted: within a ladder only its outcome counts.
+    /// Whether checks are recorded in the health store. Within a ladder only its outcome is.
     recorded: bool,
-    /// How often what switches the board's power has not answered, since it last had time.
+    /// How often the power device has not answered since the last pause.
     unanswered: u32,
     /// Whether the known-good image has passed.
     vouched: bool,
@@ -49,7 +49,8 @@ impl<'d, 'a> Steps<'d, 'a> {
     }
 }
 
-/// A device that did not answer so often is asked no more: each time costs its whole time-out.
+/// A power device that did not answer this often is not asked again: each time costs its whole
+/// time-out.
 const SILENT: u32 = 2;
 
 impl StepActions for Steps<'_, '_> {
@@ -67,8 +68,8 @@ impl StepActions for Steps<'_, '_> {
     }
 
     fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {
-        // Only waiting helps the more, the longer it lasts: whatever ends emulators, or keeps a
-        // device away, may be over a moment later.
+        // Only `wait` may help when repeated: what ends emulators or keeps a device away may be
+        // over a moment later.
         let goes_on = step == RecoveryStep::Wait && spent < self.wait_timeout();
         goes_on.then(|| (spent / 2).clamp(LOOK / 2, LOOK * 4))
     }
@@ -81,7 +82,7 @@ impl StepActions for Steps<'_, '_> {
 impl Steps<'_, '_> {
     async fn take(&mut self, step: RecoveryStep) -> Result<StepDone, StepError> {
         match step {
-            // The power of another place is another device's, maybe.
+            // The other place may have another power device.
             RecoveryStep::FailOver => self.unanswered = 0,
             RecoveryStep::Reset
             | RecoveryStep::AttachUnderReset
@@ -95,8 +96,7 @@ impl Steps<'_, '_> {
             | RecoveryStep::OutOfService => {}
         }
         match step {
-            // What holds the place between attempts is nothing: each attempt and each proof
-            // takes it up anew.
+            // Nothing is open between attempts: each attempt and each proof binds the place anew.
             RecoveryStep::Reopen => Ok(StepDone::Reopened),
             RecoveryStep::RestartEmulator => Ok(StepDone::EmulatorRestarted),
             RecoveryStep::Reset => self.reset().await,
@@ -129,12 +129,12 @@ impl Steps<'_, '_> {
         }
     }
 
-    /// Refuses to ask what switches the board's power once more, if it did not answer before.
+    /// Fails if the power device has not answered several times before.
     fn power_answers(&self) -> Result<(), StepError> {
         if self.unanswered < SILENT { Ok(()) } else { Err(StepError::PowerSilent(SILENT)) }
     }
 
-    /// Counts a failure of what switches the board's power.
+    /// Counts a failure of the power device.
     fn power_failed(&mut self, error: DriverError) -> StepError {
         if error.cause == Cause::PowerUnreachable {
             self.unanswered += 1;
@@ -142,7 +142,7 @@ impl Steps<'_, '_> {
         error.into()
     }
 
-    /// Asks the board itself. One that hangs on an outlet answers only with power.
+    /// Checks the board itself. A board behind an outlet is powered first.
     pub(super) async fn examined(
         &mut self,
         place: &Arc<Place>,
@@ -168,7 +168,7 @@ impl Steps<'_, '_> {
         let place = Arc::clone(&self.dut.spec.place);
         let mut bound = self.dut.bind(&place)?;
         let done = async {
-            // A board is reset by whoever holds it, so it is taken up first.
+            // A driver can reset only a board that it has powered.
             let on = powered(&mut bound.protocols.power)?.on().await;
             on.map_err(|error| self.power_failed(error))?;
             match &mut bound.protocols.reset {
@@ -207,18 +207,18 @@ impl Steps<'_, '_> {
         Ok(StepDone::PowerCycled(off_time))
     }
 
-    /// Returns how long it is waited for what passes by itself.
+    /// Returns how long the step `wait` lasts.
     fn wait_timeout(&self) -> Duration {
         if self.dut.spec.place.is_emulated() { HOST } else { BACK }
     }
 
-    /// Waits until what the place stands on is well and its board answers again, if that comes at
-    /// all: the proof that follows tells.
+    /// Waits until the checks of the host and of the board pass, or the time is over: the proof
+    /// that follows decides.
     async fn comes_back(&mut self) {
         let place = Arc::clone(&self.dut.spec.place);
         let until = Instant::now() + self.wait_timeout();
         while Instant::now() < until {
-            // What was silent has time now, and may answer again.
+            // After a pause the power device may answer again.
             self.unanswered = 0;
             let mut host = self.dut.environment.lab.host_checks(self.dut.place());
             if verdict_of(&examine(&mut host, CHECK).await).is_ok()
@@ -256,7 +256,8 @@ impl Steps<'_, '_> {
         Ok(control)
     }
 
-    /// Asks host, place and known-good image whether the rig works; says what proves it.
+    /// Checks the host and the place and runs the known-good image; returns what proves that the
+    /// rig works.
     async fn ask(&mut self) -> Result<String, StepError> {
         self.power_answers()?;
         let mut reports =
@@ -291,8 +292,7 @@ fn powered(power: &mut Option<Box<dyn Power>>) -> Result<&mut Box<dyn Power>, St
     power.as_mut().ok_or(StepError::NoPower)
 }
 
-/// Says which checks passed, if there are any, or which was the first that did not; what each
-/// said is an event.
+/// Returns the names of the checks if all passed and there are any, or the first that failed.
 pub(super) fn verdict_of(reports: &[CheckReport]) -> Result<Option<String>, StepError> {
     if let Some(bad) = reports.iter().find(|report| !report.ok) {
         return Err(StepError::Check(bad.clone()));
@@ -302,14 +302,14 @@ pub(super) fn verdict_of(reports: &[CheckReport]) -> Result<Option<String>, Step
 }
 
 impl Dut<'_> {
-    /// Recovers the rig after a failure, as far as its ladder goes.
+    /// Recovers the rig after a failure by the whole ladder.
     pub(super) async fn recover(&mut self, cause: Cause) -> LadderOutcome {
         let (spare, lab) = (self.environment.spare, self.environment.lab);
         let (rungs, timeout) = rungs(&self.spec, spare, lab, None);
         self.run_ladder(cause, &rungs, timeout).await
     }
 
-    /// Runs a ladder and notes what it came to.
+    /// Runs a ladder and records its result.
     pub(super) async fn run_ladder(
         &mut self,
         cause: Cause,
@@ -320,7 +320,7 @@ impl Dut<'_> {
         let mut steps = Steps::new(self, false);
         let mut outcome = run_ladder(cause, rungs, timeout, &mut steps, &cancel).await;
         outcome.vouched = steps.vouched;
-        // A place that the run had to leave was not recovered.
+        // A place that the run had to leave counts as not recovered.
         let recovered_by = outcome.recovered_by.filter(|_| *self.place() == place);
         let here = LadderOutcome { recovered_by, ..outcome.clone() };
         self.recorder.ladder_ended(&place, cause, &here);

@@ -1,7 +1,7 @@
-//! Waiting for the host: room on a disk, a free handle.
+//! Retries of writes while the host has no disk space or no free file handle.
 //!
-//! Both come back by themselves, when somebody else on the machine is done. A run that gave up
-//! at once would cost its test the turn, so what a run must write is tried again for a while.
+//! Both shortages end when another process on the host is done. A run that gave up at once would
+//! lose its test for that, so its writes are retried for a while.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::time::{Instant, sleep};
 
 use crate::store::StoreError;
 
-/// How long is waited: a log that is rotated, a build that ends. Who has to free the disk by
-/// hand takes longer than anybody wants to wait.
+/// How long writes are retried: enough for a log rotation or the end of a build. A disk that has to
+/// be cleared by hand takes longer than a run may wait.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause between two tries, each of which takes a fraction of a millisecond.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An error that may be over if the same is tried again.
+/// An error that a retry may overcome.
 pub(super) trait Passing {
     /// Tells whether it may pass.
     fn may_pass(&self) -> bool;
@@ -28,7 +28,7 @@ impl Passing for StoreError {
     }
 }
 
-/// Does something until it works, or fails in a way that does not pass, or for too long.
+/// Repeats work until it succeeds, fails for good, or the time is over.
 pub(super) async fn retried<T, E: Passing + std::fmt::Display>(
     mut work: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
