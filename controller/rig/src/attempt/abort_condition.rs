@@ -1,9 +1,9 @@
 //! Abort conditions: when a wait ends early because the board is gone or the target has failed.
 //!
-//! # Design
-//! Only the wait ends; what was observed is judged as if it had lasted. A console that is closed
-//! ends every wait. A console that is quiet behind lost bytes ends it, because such an attempt
-//! cannot pass. One that is quiet behind garbage ends it once; the next attempt has its whole time.
+//! # Design Only the wait ends early; the judge sees the same observation as after the full time. A
+//! closed console ends every wait. A console that is quiet after lost bytes ends it, because such
+//! an attempt cannot pass. A console that is quiet after garbage ends it in the first attempt only;
+//! the retry has its full time.
 
 use std::future::pending;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Where resets cannot be seen, the profile's boot banner and limit decide.
 const LOOP_RESETS: usize = 3;
 
-/// Returns when something happened that no wait can outlive.
+/// Returns when something has happened that makes every wait pointless.
 pub(super) async fn abort_condition(board: &Board) -> ActionFailure {
     let mut changes = board.changes();
     let mut linger = None;
@@ -51,13 +51,12 @@ pub(super) async fn abort_condition(board: &Board) -> ActionFailure {
     }
 }
 
-/// How long a console has to be quiet behind a gap or garbage before nothing more is expected
-/// of it. A target that takes longer between two lines is made to print them again by the next
-/// attempt.
+/// How long a console has to be quiet after a gap or garbage before nothing more is expected of it.
+/// A target that pauses longer between two lines prints them again in the next attempt.
 pub(super) const QUIET: Duration = Duration::from_secs(2);
 
-/// Returns when a console has been quiet for a while behind what no pass can come of: bytes that
-/// are lost, or nothing but garbage in an attempt that is made again for it.
+/// Returns when a console has been quiet for a while after lost bytes, or after garbage in an
+/// attempt that is retried because of it.
 pub(super) async fn quiet_in_vain(
     board: &Board,
     console: &ConsoleName,
@@ -74,7 +73,7 @@ pub(super) async fn quiet_in_vain(
         let quiet = async {
             if gap || garbled { sleep_until(Instant::now() + QUIET).await } else { pending().await }
         };
-        // Errors mean that the capture or its watcher is over, which others tell.
+        // Errors mean that the capture or its watcher has ended, which is reported elsewhere.
         tokio::select! {
             changed = state.changed() => if changed.is_err() { pending().await },
             changed = progress.changed() => if changed.is_err() { pending().await },
@@ -83,10 +82,10 @@ pub(super) async fn quiet_in_vain(
     }
 }
 
-/// Returns what has happened already that no wait can outlive.
+/// Returns what has happened already that makes every wait pointless.
 pub(super) fn found(board: &Board) -> Option<ActionFailure> {
     let facts = board.facts();
-    // A loss first, whoever was quicker to notice: it forbids that anything is tried again.
+    // A loss comes first in any order of reports: after it nothing is tried again.
     let losses = facts.incidents.iter().filter(|i| matches!(i.kind, IncidentKind::Lost(_)));
     losses.chain(&facts.incidents).find_map(fatal)
 }
@@ -111,7 +110,7 @@ fn fatal(incident: &Incident) -> Option<ActionFailure> {
         IncidentKind::Aborted => Cause::TargetAborted,
         IncidentKind::GuestPanic => Cause::GuestPanic,
         IncidentKind::Watchdog => Cause::WatchdogReset,
-        // An exit may be the good end of a report; the action that waits for it decides.
+        // An exit may end a report as it should; the action that waits for the report decides.
         IncidentKind::Reset | IncidentKind::Exit(_) => return None,
     };
     Some(ActionFailure {
@@ -121,7 +120,7 @@ fn fatal(incident: &Incident) -> Option<ActionFailure> {
     })
 }
 
-/// Records what repeated or single resets amount to, so that the judge sees it.
+/// Records a single reset or a boot loop for the judge.
 fn on_resets(board: &Board, cause: Cause) -> ActionFailure {
     let facts = board.facts();
     let resets: Vec<_> = facts.incidents.iter().filter(|i| is_reset(i)).cloned().collect();

@@ -1,8 +1,8 @@
-//! Does what a plan's actions say.
+//! Carries out the actions of a plan.
 //!
-//! A wait ends as soon as it is pointless: with the board lost or the target crashed
-//! nobody has to sit out a time-out. Switching power, resetting and deploying are never
-//! cut short, because half of them done is a state nobody knows.
+//! A wait ends as soon as it is pointless, for example when the board is lost or the target has
+//! crashed. Switching power, resetting and deploying are never cut short, because that would leave
+//! the board in an unknown state.
 
 mod boot;
 mod console;
@@ -46,7 +46,7 @@ pub(super) struct Actions<'a> {
     pub(super) deployed: Option<DeployReport>,
     /// What earlier waits have consumed, per console, and in which boot.
     pub(super) cursors: BTreeMap<ConsoleName, (usize, Follower)>,
-    /// The boot in which a report was last heard, and how many of that boot.
+    /// The boot of the last complete report, and the number of reports of that boot so far.
     pub(super) heard: (usize, u32),
     /// Host commands so far; numbers their artefacts.
     pub(super) commands: u32,
@@ -59,7 +59,7 @@ fn by_driver(error: &DriverError) -> ActionFailure {
 }
 
 impl Actions<'_> {
-    /// Does one action; returns what was seen, in a few words.
+    /// Carries out one action; returns what was observed, in a few words.
     pub(super) async fn perform(&mut self, action: &Action) -> Result<String, ActionFailure> {
         let timeout = action.timeout;
         self.settled = false;
@@ -96,7 +96,7 @@ impl Actions<'_> {
 }
 
 fn compile(patterns: &[Pattern]) -> Result<PatternSet, ActionFailure> {
-    // The plan was checked; only a set that is too large as a whole can fail here.
+    // The plan was checked, so only a set that is too large as a whole can fail here.
     PatternSet::new(patterns)
         .map_err(|error| ActionFailure::new(Cause::AssertFailed, chain(&error)))
 }

@@ -32,7 +32,7 @@ pub(super) struct Line {
 /// What the results console's watcher has seen so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Bytes of the log that were looked at.
+    /// Number of bytes of the log that the watcher has read.
     pub(super) processed: u64,
     /// Boots that were begun.
     pub(super) boots: usize,
@@ -42,14 +42,14 @@ pub(super) struct Progress {
     pub(super) reports: u32,
     /// Whether a report has begun in this boot.
     pub(super) reporting: bool,
-    /// Whether what came last in this boot is garbage, and no text has followed.
+    /// Whether the last output of this boot is garbage without text after it.
     pub(super) garbled: bool,
 }
 
-/// Takes reports; everybody may ask what is known and wait for a change.
+/// Collects reports; any task may read the facts and wait for a change.
 pub(super) struct Board {
     pub(super) lines: BTreeMap<ConsoleName, Line>,
-    /// What an action means that names no console.
+    /// Console of an action that names none.
     pub(super) primary: ConsoleName,
     /// Where results are read.
     pub(super) results: ConsoleName,
@@ -69,12 +69,12 @@ impl Board {
         Self { lines, primary, results, again, facts: watch::Sender::default(), events }
     }
 
-    /// Returns what is known; nothing is reported while the answer is held.
+    /// Returns the facts; reports block while the guard is held.
     pub(super) fn facts(&self) -> watch::Ref<'_, Facts> {
         self.facts.borrow()
     }
 
-    /// Takes in an event that nobody waits for.
+    /// Adds an event without waking waiting tasks.
     pub(super) fn report(&self, event: Observed) {
         self.facts.send_if_modified(|facts| {
             facts.fold(event);
@@ -82,12 +82,12 @@ impl Board {
         });
     }
 
-    /// Takes in an event and wakes whoever waits.
+    /// Adds an event and wakes waiting tasks.
     pub(super) fn alert(&self, event: Observed) {
         self.facts.send_modify(|facts| facts.fold(event));
     }
 
-    /// Follows what is known, as far as somebody waits for it.
+    /// Returns a receiver of changed facts.
     pub(super) fn changes(&self) -> watch::Receiver<Facts> {
         self.facts.subscribe()
     }
@@ -100,12 +100,12 @@ impl Board {
         self.facts().boots.len()
     }
 
-    /// Reports something unasked.
+    /// Reports an incident.
     pub(super) fn incident(&self, kind: IncidentKind, range: ByteRange) {
         self.alert(Observed::Incident(Incident { kind, range }));
     }
 
-    /// Marks that what follows on every console belongs to a boot that was asked for.
+    /// Marks that the next output of every console belongs to a new boot of the plan.
     fn begin_boot(&self) {
         let starts = self.lines.iter().map(|(name, line)| {
             let len = line.handle.state().borrow().len;
@@ -123,7 +123,7 @@ impl Board {
         self.emit(RunEvent::Boot { boot, offset });
     }
 
-    /// Points at where the primary console stands now.
+    /// Returns the current end of the primary console as an empty range.
     fn here(&self, text: String) -> ByteRange {
         let Some(line) = self.lines.get(&self.primary) else { return ByteRange::default() };
         let at = line.handle.state().borrow().len;
@@ -156,7 +156,7 @@ impl BoardSink for Board {
             BoardEvent::Injected { fault, detail } => {
                 self.emit(RunEvent::Injected { fault, detail });
             }
-            // A busy host makes thousands of them; what they amount to is in the verdict.
+            // A busy host causes thousands of them; the verdict holds their sum.
             BoardEvent::Stood { stopped: false, .. } => {}
             event => self.emit(RunEvent::Board(event)),
         }

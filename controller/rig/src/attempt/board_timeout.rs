@@ -1,13 +1,12 @@
-//! How long to wait for a target: as long as was asked for, of the time that it had.
+//! Time-outs that count only the time in which the board could run.
 //!
-//! Owns what time counts. Time in which the rig gave the board none, or in which Jig itself stood
-//! still and could neither read nor be told, does not: a time-out that ran out then would blame
-//! the firmware for it. What is added is bounded, and a wait that needed all of it proves nothing.
+//! Owns what time counts. Time in which the emulator was stopped or starved, or in which Jig itself
+//! was stopped, does not count: otherwise the firmware would be blamed for it. The extension of a
+//! wait is bounded, and a wait that used all of it is a rig failure.
 //!
-//! # Design
-//! The clock of a target continues while its emulator is stopped, so a failure in such an attempt
-//! is retried; a pass stands. Starvation alone puts no failure in doubt: a busy host would blame
-//! itself for every bug.
+//! # Design The clock of a target continues while its emulator is stopped, so a failure in such an
+//! attempt is retried; a pass stands. Starvation alone is no reason for a retry: on a busy host
+//! every failure would be retried.
 
 use std::time::Duration;
 
@@ -18,20 +17,20 @@ use super::board::Board;
 use super::facts::Observed;
 use crate::workflow::ActionFailure;
 
-/// How often Jig feels its own pulse.
+/// Period of the timer by which Jig notices that it was stopped.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// A beat that is later than this was held up: timers and a busy executor are late by a few
-/// milliseconds.
+/// A tick later than this means that Jig was stopped: timers and a busy executor are late by a few
+/// milliseconds only.
 const LATE: Duration = Duration::from_millis(50);
 
-/// Most that is added to a wait, as a multiple of it: a board that had less than a fifth of the
-/// time cannot be waited for.
+/// Longest extension of a wait, as a multiple of it: a board that runs for less than a fifth of the
+/// time is not worth waiting for.
 const MOST: u32 = 4;
-/// However short the wait is, a stop of some seconds may be made up for.
+/// Longest extension of a short wait: enough for a stop of some seconds.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// Feels Jig's own pulse, for as long as it is polled, and reports it.
+/// Reports the time in which Jig was stopped, for as long as the future is polled.
 pub(super) async fn pulse(board: &Board) -> std::convert::Infallible {
     loop {
         let due = Instant::now() + BEAT;
@@ -47,9 +46,9 @@ pub(super) async fn pulse(board: &Board) -> std::convert::Infallible {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BoardTimeout {
     timeout: Duration,
-    /// When it is over, if no time is lost.
+    /// Its deadline, if no time is lost.
     until: Instant,
-    /// What had been lost when it began.
+    /// Time that had been lost when it began.
     lost: (Duration, Duration),
 }
 
@@ -65,7 +64,7 @@ impl BoardTimeout {
         Self::new(board, timeout.min(left))
     }
 
-    /// Returns when it is over, by what is known now.
+    /// Returns its deadline, by the lost time known now.
     pub(super) fn until(&self, board: &Board) -> Instant {
         self.until + self.lost(board).min(self.most())
     }
@@ -82,8 +81,8 @@ impl BoardTimeout {
         }
     }
 
-    /// Says what it means that nothing came: the board's failure, or, where it had not its
-    /// time however long was waited, the rig's.
+    /// Returns the failure of a wait that is over: of the board, or of the rig if the board had too
+    /// little time even with the extension.
     pub(super) fn judged(&self, board: &Board, failure: ActionFailure) -> ActionFailure {
         let lost = self.lost(board);
         if lost < self.most() {
@@ -98,7 +97,7 @@ impl BoardTimeout {
         ActionFailure { cause: Cause::RigUnhealthy, detail, ..failure }
     }
 
-    /// The board's and Jig's lost time are mostly the same, so they do not add up.
+    /// The lost times of the board and of Jig mostly overlap, so they are not added.
     fn lost(&self, board: &Board) -> Duration {
         let (stood, late) = board.facts().time_lost();
         let stood = stood.saturating_sub(self.lost.0);
@@ -178,7 +177,7 @@ mod tests {
         assert!(felt.is_err() && board.facts().time_lost().1.is_zero());
         let freeze = async {
             tokio::task::yield_now().await;
-            // Nobody is polled meanwhile.
+            // No task is polled meanwhile.
             advance(SECOND * 20).await;
         };
         tokio::select! {
@@ -189,7 +188,7 @@ mod tests {
         let late = board.facts().time_lost().1;
         assert!(late > SECOND * 19 && late < SECOND * 21, "{late:?}");
         assert_eq!(board.facts().standstill().latest, late);
-        // The board's own loss of the same time is no further one.
+        // The same time lost by the board does not count twice.
         stand(&board, SECOND * 9);
         assert_eq!(board_timeout.lost(&board), late);
     }

@@ -1,4 +1,4 @@
-//! A place bound without a plan: to ask it how it is, and to recover it.
+//! A place bound without a plan: for its checks and its recovery.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::store::RunDir;
 
 /// Everything a binding needs.
 pub struct BindRequest<'a> {
-    /// Number under which the consoles are captured; no attempt of the run has it.
+    /// Number in the names of the console logs, unique in the run.
     pub number: u32,
     /// The board.
     pub profile: &'a Arc<BoardProfile>,
@@ -41,7 +41,7 @@ pub struct BindRequest<'a> {
     pub ledger: Arc<dyn ProcessLedger>,
 }
 
-/// A bound place. What its board prints is captured as in an attempt.
+/// A bound place. Its consoles are captured as in an attempt.
 pub struct Bound {
     /// What the place offers.
     pub protocols: Protocols,
@@ -75,10 +75,10 @@ impl Bound {
         Ok(Self { protocols, board, consoles, dir: dir.clone(), number })
     }
 
-    /// Takes the board's power, lets go of the place and ends the logs.
+    /// Switches the board off, releases the place and ends the logs.
     ///
     /// # Errors
-    /// The power could not be taken; everything else is done all the same.
+    /// The board could not be switched off; everything else is done all the same.
     pub async fn end(mut self) -> Result<Vec<Syncing>, DriverError> {
         let off = match &mut self.protocols.power {
             Some(power) if self.board.facts().on() => {
@@ -91,7 +91,7 @@ impl Bound {
             _ => Ok(()),
         };
         if self.board.facts().on() {
-            // What is still in the transports was not read yet.
+            // The transports may still hold bytes.
             self.board.drained().await;
         }
         drop(self.protocols);

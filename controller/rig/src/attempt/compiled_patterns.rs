@@ -1,8 +1,8 @@
-//! What the attempts of a run look for, compiled once for all of them.
+//! The search patterns of a run, compiled once for all its attempts.
 //!
-//! Ten fault signatures take some 20 ms to compile, as long as an emulator takes to start.
-//! So the first watcher that needs them has them compiled on a thread of its own, while
-//! the board boots into its log; nothing is lost meanwhile, only looked at later.
+//! Ten fault signatures take some 20 ms to compile, as long as an emulator takes to start. So the
+//! first watcher that needs them has them compiled on a thread of its own while the board boots. No
+//! output is lost meanwhile, because watchers read the log.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::error::AttemptError;
 use super::identity::IdentityScanner;
 use crate::console::{PatternSetError, Recogniser};
 
-/// Looks out for what a board's profile names. Attempts of one run share it.
+/// The search patterns of a board profile. Attempts of one run share them.
 #[derive(Debug)]
 pub struct RunPatterns {
     profile: Arc<BoardProfile>,

@@ -1,4 +1,4 @@
-//! The captured consoles of a board, and what their logs amount to at the end.
+//! The captured consoles of a board, and the summary of their logs at the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::console::{
 use crate::judge::{ByteRange, Gap, Incident, IncidentKind};
 use crate::store::RunDir;
 
-/// Most gaps, and most places with garbled characters, of one console that a run is told of: a
-/// bad transport has thousands, and all of them stand in the console's index.
+/// Most gaps, and most places with garbled characters, of one console that become events: a bad
+/// transport has thousands, and the index of the console lists all of them.
 const MOST_TOLD: usize = 32;
 
 /// The captured consoles of the board.
@@ -24,14 +24,14 @@ pub(crate) struct Consoles {
     pub(crate) primary: ConsoleName,
 }
 
-/// What the consoles' logs amount to.
+/// Summary of the console logs.
 #[derive(Default)]
 pub(crate) struct Closed {
     pub(crate) lengths: BTreeMap<ConsoleName, u64>,
     pub(crate) gaps: Vec<Gap>,
-    /// Where characters came with errors: the console, and the offset behind them.
+    /// Where characters came with errors: the console, and the offset after them.
     pub(crate) garbled: Vec<(ConsoleName, ByteRange)>,
-    /// Of all these, what the run is told.
+    /// The events for the run.
     pub(crate) events: Vec<RunEvent>,
     pub(crate) incidents: Vec<Incident>,
     pub(crate) syncing: Vec<Syncing>,
@@ -67,7 +67,7 @@ impl Consoles {
         lines.collect()
     }
 
-    /// Ends the logs and says what they amount to.
+    /// Ends the logs and returns their summary.
     pub(crate) async fn close(self, dir: &RunDir, attempt: u32) -> Closed {
         let mut closed = Closed::default();
         for (name, console) in self.running {

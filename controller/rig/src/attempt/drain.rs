@@ -1,4 +1,4 @@
-//! What is still learned after a plan has failed and before the board loses its power.
+//! The drain: reading on after a plan has failed, before the board is switched off.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -26,8 +26,8 @@ const HEALTH: Duration = Duration::from_secs(10);
 /// Longest line of a fault that a verdict quotes.
 const LINE: usize = 200;
 
-/// Lets a fault handler finish what it prints: the crash is explained by what follows the
-/// banner.
+/// Waits until a fault handler has finished printing: the output after the banner explains the
+/// crash.
 pub(super) async fn drain(board: &Board) {
     let faulted = board.facts().incidents.iter().any(is_fault);
     let Some(line) = board.lines.get(&board.primary).filter(|_| faulted) else { return };
@@ -41,8 +41,8 @@ fn is_fault(incident: &Incident) -> bool {
     matches!(incident.kind, IncidentKind::Recognised(Cause::FaultBanner | Cause::GuestPanic))
 }
 
-/// Asks the rig before the target is blamed: a wait that ran out on a machine that somebody
-/// stopped says nothing about the firmware.
+/// Runs the health checks before the target is blamed: a wait that ran out on a stopped machine
+/// says nothing about the firmware.
 pub(super) async fn check_health(board: &Arc<Board>, checks: &mut [Box<dyn HealthCheck>]) {
     if !board.facts().on() {
         return;
@@ -58,8 +58,8 @@ pub(super) async fn check_health(board: &Arc<Board>, checks: &mut [Box<dyn Healt
     }
 }
 
-/// Extends what was recognised to the whole line, which had not arrived yet when its
-/// beginning decided.
+/// Extends a recognised fault to its whole line, of which only the beginning had arrived when it
+/// was recognised.
 pub(super) fn complete_lines(incidents: &mut [Incident], run: &Path) {
     for incident in incidents.iter_mut().filter(|incident| is_fault(incident)) {
         let range = &mut incident.range;

@@ -1,6 +1,6 @@
-//! What is known of a board in one attempt: a state, and the events that change it. Pure.
+//! The facts known of a board in one attempt, and the events that change them. Pure.
 //!
-//! Owns what each event changes. Refuses to know who reports it and who waits for it.
+//! Owns what each event changes. Refuses to know which task reports it and which waits for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use jig_model::{ConsoleName, Note};
 
 use crate::judge::{Incident, IncidentKind, Standstill};
 
-/// A boot that was asked for: where its output begins on each console.
+/// A boot that the plan started: where its output begins on each console.
 pub(super) type Boot = BTreeMap<ConsoleName, u64>;
 
 /// An event of an attempt, as a driver, a watcher or an action reports it.
@@ -21,9 +21,9 @@ pub(super) enum Observed {
     Switching(bool),
     /// The driver says whether the board has power.
     Power(PowerState),
-    /// A boot that was asked for begins.
+    /// A boot that the plan started begins.
     Boot(Boot),
-    /// Something happened unasked.
+    /// An incident: an event that the plan did not cause.
     Incident(Incident),
     /// A console showed something in a boot, counted from 1.
     Shown { boot: usize, incident: Incident },
@@ -37,15 +37,15 @@ pub(super) enum Observed {
     Forwarded { port: String, address: String },
     /// SHA-256 of what the board was found to hold of its image.
     ReadBack(Option<String>),
-    /// The rig had to do something beside.
+    /// The rig had to do something extra.
     Note(Note),
     /// The board could not run for a while, though it had power.
     Stood { time: Duration, stopped: bool },
-    /// Jig itself stood still for a while.
+    /// Jig itself was stopped for a while.
     Late(Duration),
 }
 
-/// What the events so far amount to.
+/// The facts after all events so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
     pub(super) boots: Vec<Boot>,
@@ -61,31 +61,31 @@ pub(super) struct Facts {
     pub(super) exit: Option<i32>,
     /// SHA-256 of what the board was found to hold of the image that was put on it last.
     pub(super) read_back: Option<String>,
-    /// What the rig had to do beside.
+    /// What the rig had to do extra.
     pub(super) notes: Vec<Note>,
     /// A behaviour was started again, and no boot has begun since.
     restarted: bool,
-    /// What boots up to this one still show belongs to a try that is over.
+    /// Output of boots up to this one belongs to a start of a behaviour that is over.
     forgiven: Option<usize>,
     /// For how long the board could not run, though it had power.
     stood: Duration,
-    /// For how much of that somebody had stopped what runs it.
+    /// For how much of that its emulator was stopped.
     stopped: Duration,
-    /// For how long Jig itself stood still, and the longest of it at once.
+    /// For how long Jig itself was stopped, in all and at most at once.
     late: Duration,
     latest: Duration,
 }
 
 impl Facts {
-    /// Takes in one event.
+    /// Applies one event.
     pub(super) fn fold(&mut self, event: Observed) {
         match event {
             Observed::Switching(switching) => self.switching = switching,
             Observed::Power(state) => self.power = Some(state),
             Observed::Boot(boot) => {
                 if std::mem::take(&mut self.restarted) {
-                    // A crashing target prints on until its power is taken, and its output is
-                    // looked at a little later still.
+                    // A crashing target prints until it is switched off, and the watchers read
+                    // that output a little later.
                     self.forget();
                     self.forgiven = Some(self.boots.len());
                 }
@@ -126,7 +126,7 @@ impl Facts {
         }
     }
 
-    /// Forgets what the target did; what the rig did stays true.
+    /// Forgets incidents of the target; those of the rig stay.
     fn forget(&mut self) {
         self.incidents.retain(|incident| matches!(incident.kind, IncidentKind::Lost(_)));
     }
@@ -136,14 +136,14 @@ impl Facts {
         self.power == Some(PowerState::On)
     }
 
-    /// Returns what a command to the power is held against: how many boots there were, and
+    /// Returns what shows later whether a power command had an effect: the number of boots, and
     /// whether the board has power.
     pub(super) fn powered(&self) -> (usize, bool) {
         (self.boots.len(), self.on())
     }
 
-    /// Tells whether the board did what its power was told, as far as its driver knows. What
-    /// switches the power may believe itself, and be another board's.
+    /// Tells whether a power command had an effect on the board, as far as its driver knows. The
+    /// power device may report success and belong to another board.
     pub(super) fn obeyed(&self, op: PowerOp, before: (usize, bool)) -> bool {
         let (boots, on) = self.powered();
         match op {
@@ -153,12 +153,12 @@ impl Facts {
         }
     }
 
-    /// Returns for how long the board could not run, and for how long Jig could not, so far.
+    /// Returns for how long the board, and for how long Jig, could not run so far.
     pub(super) fn time_lost(&self) -> (Duration, Duration) {
         (self.stood, self.late)
     }
 
-    /// Returns the time that stood still in a way that upsets what a target measures.
+    /// Returns the stops that a target counts as elapsed time.
     pub(super) fn standstill(&self) -> Standstill {
         Standstill { stopped: self.stopped, latest: self.latest }
     }

@@ -1,30 +1,29 @@
-//! Finds bytes on a console that no text holds. Pure.
+//! Finds garbage: console output that is not valid UTF-8. Pure.
 //!
-//! A target that prints text prints UTF-8, of which ASCII is a part. A port that listens at a
-//! wrong speed, or a bad cable, soon gives bytes that are none.
+//! Firmware prints UTF-8, which includes ASCII. A port at a wrong speed, or a bad cable, soon gives
+//! invalid bytes.
 //!
-//! # Design
-//! Garbage puts in doubt what is missing, not what was read: a hang, an open report or a missing
-//! build id proves nothing then, and the test is attempted again. If garbage returns after a
-//! known-good image has passed, the target prints it, and the verdict stands.
+//! # Design Garbage makes missing results doubtful, but not observed ones: a hang, an unfinished
+//! report or a missing build id proves nothing then, and the test is attempted again. If garbage
+//! returns after a known-good image has passed, the target prints it, and the verdict stands.
 
-/// A line that floats while a chip starts may give a byte or two: that is no bad transport.
+/// Fewest invalid bytes that are garbage: a line that floats while a chip starts gives one or two.
 pub(super) const GLITCH: u64 = 4;
 
-/// Most bytes that are pointed at.
+/// Longest range of garbage that is reported.
 const SHOWN: u64 = 32;
 
-/// Longest beginning of a character that is cut by the end of a chunk.
+/// Longest beginning of a character that the end of a chunk can cut.
 const CUT: usize = 3;
 
-/// So many bytes that are no plain text, and none behind them, are garbage that goes on.
+/// So many bytes of other than plain text, without text after them, are garbage that goes on.
 const GOES_ON: u64 = 8;
 
-/// So many characters of plain text in a row are text again: noise gives them by chance once in
-/// some thousand bytes.
+/// So many characters of plain text in a row end the garbage: noise contains them by chance once
+/// in some thousand bytes.
 const TEXT: u64 = 8;
 
-/// Looks at one boot's output, however it is cut.
+/// Searches the output of one boot, however it is cut into chunks.
 #[derive(Debug, Clone)]
 pub(super) struct GarbageScanner {
     /// Where the boot's output begins.
@@ -44,17 +43,17 @@ impl GarbageScanner {
         Self { start, cut: Vec::new(), found: None, noise: 0, text: 0 }
     }
 
-    /// Returns the first such range: first byte, and one past the last that is shown.
+    /// Returns the first range of garbage: its first byte, and one past the last that is reported.
     pub(super) fn found(&self) -> Option<(u64, u64)> {
         self.found
     }
 
-    /// Tells whether garbage is what came last, and no text behind it.
+    /// Tells whether the last output is garbage without text after it.
     pub(super) fn goes_on(&self) -> bool {
         self.noise >= GOES_ON
     }
 
-    /// Looks at the bytes from an offset of the log.
+    /// Searches the bytes from an offset of the log.
     pub(super) fn feed(&mut self, offset: u64, bytes: &[u8]) {
         if self.found.is_some() {
             return self.follow(bytes);
@@ -84,7 +83,7 @@ impl GarbageScanner {
         }
     }
 
-    /// Looks at what comes behind the first garbage.
+    /// Searches the output after the first garbage.
     fn follow(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n') {

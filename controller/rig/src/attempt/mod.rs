@@ -3,17 +3,17 @@
 //! Owns the board's consoles for the attempt, watches them while actions run, and hands
 //! what was observed to the judge. Refuses to know what implements the protocols.
 //!
-//! # Design
-//! Three parties share one [`board::Board`] and only report to it; [`facts::Facts::fold`] is the one
-//! place where a report changes what is known. The driver reports events and transports into it, a [`watcher::Watcher`] per console reads
-//! the log (faults, boot loops, floods, results, build id), and the [`actions::Actions`]
-//! do what the plan says and stop waiting as soon as the facts say it is pointless.
+//! # Design Three parties share one [`board::Board`] and only report to it; only
+//! [`facts::Facts::fold`] changes the facts. The driver reports events and transports, a
+//! [`watcher::Watcher`] per console reads the log (faults, boot loops, floods, results, build id),
+//! and the [`actions::Actions`] carry out the plan and stop waiting as soon as the facts make it
+//! pointless.
 //!
-//! *Incidents belong to the attempt, results to the last boot that was asked for.* Output of an
+//! *Incidents belong to the attempt, results to the last boot that the plan started.* Output of an
 //! earlier boot can fail a run and never pass it.
 //!
-//! *Tests own the time.* Their clock advances to the next deadline when no task is left to do, and
-//! stands still while a log's disk thread works (`console::Clock::under_way`).
+//! *Unit tests run on a virtual clock.* It advances to the next deadline when no task is ready, and
+//! stops while the disk thread of a log works (`console::Clock::under_way`).
 
 mod abort_condition;
 mod actions;

@@ -1,4 +1,4 @@
-//! Runs a plan once and judges what was seen.
+//! Runs a plan once and judges what was observed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,20 +68,20 @@ pub struct AttemptRequest<'a> {
     pub ledger: Arc<dyn ProcessLedger>,
     /// Asks to stop.
     pub cancel: CancelToken,
-    /// Whether the test is made again if garbage on a console spoils this attempt: then nobody
-    /// waits for what may come behind it.
+    /// Whether the test is attempted again if garbage on a console spoils this attempt; its waits
+    /// then end at the garbage.
     pub again: bool,
-    /// Is told of each console when it is captured, before the board has power.
+    /// Called with each console when its capture begins, before the board has power.
     pub opened: &'a (dyn Fn(&ConsoleName, &ConsoleHandle) + Sync),
 }
 
 /// How an attempt ended.
 #[derive(Debug)]
 pub struct AttemptEnd {
-    /// What it amounts to.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What it amounts to if the transport is to be believed, where the verdict says that it is not:
-    /// a rig that was recovered in between shows whose the garbage is.
+    /// The verdict if the transport is trusted, where `verdict` says that it is not. It counts if
+    /// the garbage returns on a recovered rig.
     pub believed: Option<Verdict>,
     /// The workflow's record, if it got that far.
     pub workflow: Option<WorkflowRecord>,
@@ -89,7 +89,7 @@ pub struct AttemptEnd {
     pub boots: Vec<u64>,
     /// Length of each console's log.
     pub consoles: BTreeMap<ConsoleName, u64>,
-    /// The logs, which are whole but not yet durable.
+    /// The logs, which are complete but not yet durable.
     pub syncing: Vec<Syncing>,
 }
 
@@ -98,7 +98,7 @@ pub struct AttemptEnd {
 /// The board is off when this returns, whatever happened.
 ///
 /// # Errors
-/// The attempt could not even be watched; what the board or target did is in the verdict.
+/// The attempt could not be set up or read. A failure of the board or target is in the verdict.
 pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptError> {
     let consoles = Consoles::start(&request.profile, request.dir, request.attempt, &request.clock)
         .map_err(AttemptError::Log)?;
@@ -135,21 +135,21 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     })
 }
 
-/// What became of the plan.
+/// How the plan ended.
 struct Made {
-    /// Somebody asked to stop.
+    /// The run was cancelled.
     cancelled: bool,
-    /// What failed, the taking of the power included.
+    /// What failed, switching off included.
     failure: Option<ActionFailure>,
     /// How often a behaviour was started again.
     restarts: u32,
-    /// What was put on the board.
+    /// The image that was put on the board.
     deployed: Option<DeployReport>,
-    /// What the debug port found behind a failure.
+    /// What the debug port found after a failure.
     post_mortem: Option<Finding>,
 }
 
-/// Does what the plan says, learns what is to be learnt behind a failure, and takes the power.
+/// Runs the plan, drains and examines the board after a failure, and switches it off.
 async fn make(
     request: &AttemptRequest<'_>,
     board: &Arc<Board>,
@@ -177,14 +177,14 @@ async fn make(
         heard: 0,
     };
     let outcome = tokio::select! {
-        // First, so that a wait that is over knows of the time that was lost.
+        // Polled first, so that a wait that is over knows of the lost time.
         biased;
         never = pulse(board) => match never {},
         outcome = follow_plan(request, &mut performer) => outcome,
     };
     let Performer { mut actions, .. } = performer;
     if outcome.state == State::WorkflowCompleted {
-        // What it finds is an incident, which the judge sees.
+        // Its findings are incidents, which the judge sees.
         drop(actions.settle().await);
     }
     if outcome.failure.is_some() {
@@ -204,15 +204,15 @@ async fn make(
     let post_mortem = examination.explain(board, debug, image, outcome.failure.as_ref()).await;
     let off = power_off(&mut actions).await;
     if let (Some(_), Err(error)) = (&outcome.failure, &off) {
-        // The verdict has another reason; whoever uses the board next must know all the same.
+        // The verdict has another cause, but the next user of the board has to know this, too.
         board.emit(RunEvent::Note { text: format!("the power was not taken: {error}") });
     }
     if board.facts().on() {
-        // What is still in the transports was not read yet.
+        // The transports may still hold bytes.
         board.drained().await;
     }
     let made = Made {
-        // Before its first stage a workflow has no way into the state of that name.
+        // Before its first stage a workflow cannot enter its cancelled state.
         cancelled: outcome.state == State::Cancelled
             || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
         failure: outcome.failure.or(off.err()),
@@ -223,7 +223,7 @@ async fn make(
     (made, outcome.record)
 }
 
-/// Joins all that was seen, done and found for the judge.
+/// Builds the observation for the judge.
 fn observe(
     request: &AttemptRequest<'_>,
     results_wanted: bool,
@@ -269,7 +269,7 @@ fn observe(
                 .map(|(found, image)| ReadBack { found, deployed: image.payload_sha256.clone() }),
             deployed: deployed.and_then(|report| report.build_id),
             announces: image.is_some_and(|image| image.announces),
-            // The firmware may announce itself elsewhere than where its tests report.
+            // The firmware may print its build id on another console than its results.
             printed: seen.printed.or_else(|| others.into_iter().find_map(|other| other.printed)),
         },
         post_mortem,
@@ -326,11 +326,11 @@ async fn power_off(actions: &mut Actions<'_>) -> Result<(), ActionFailure> {
     }
 }
 
-/// Does the plan's actions, and notices when a behaviour is started again.
+/// Carries out the actions of the plan, and notices when a behaviour is started again.
 struct Performer<'a> {
     actions: Actions<'a>,
     failed: bool,
-    /// Path of the behaviour under way, and how many reports were heard before it.
+    /// Path of the current behaviour, and the number of complete reports before it.
     behavior: String,
     heard: usize,
 }
@@ -358,7 +358,7 @@ impl ActionExecutor for Performer<'_> {
     }
 }
 
-/// How results are to be read, as the plan's waits say.
+/// Returns how results are read, according to the waits of the plan.
 struct ResultsReading {
     wanted: bool,
     console: Option<ConsoleName>,

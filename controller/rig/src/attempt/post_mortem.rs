@@ -1,12 +1,12 @@
-//! What a debug port tells of a target that has gone wrong, before its power is taken.
+//! The post-mortem: what a debug port finds of a failed target before it is switched off.
 //!
-//! What it finds is part of what was observed, and judged with the rest. A debug port that
-//! fails, hangs or knows nothing leaves a note, and the run ends as without it.
+//! Its finding is part of the observation that the judge sees. A debug port that fails, hangs or
+//! finds nothing leaves a note, and the run ends as without it.
 //!
-//! # Design
-//! A core that stands in a fault has failed, whether a console reports it or not. The finding
-//! decides (`core_fault`, `lockup`) where the consoles prove nothing, and explains where they do. A
-//! fault that the firmware has left, with its status registers cleared, proves nothing.
+//! # Design A core that is halted in a fault has failed, whether a console reports it or not. The
+//! finding decides (`core_fault`, `lockup`) where the consoles prove nothing, and explains the
+//! failure where they do. A fault that the firmware has left, with its status registers cleared,
+//! proves nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,19 +27,19 @@ use crate::workflow::{ActionFailure, CancelToken};
 /// takes time is the core dump: 1 MiB of RAM at the 100 KiB/s of a slow probe are ten
 /// seconds.
 ///
-/// The scripted debug port of the tests answers at once or never.
+/// Shorter in unit tests, whose scripted debug port answers at once or never.
 const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 20_000 });
 
 /// Longest summary, sentence and name in characters, and most frames, sentences and
-/// registers: more than people read, and all of it is written by whoever built the image.
+/// registers: more than people read, and all of it comes from the image, which is not trusted.
 const MAX_SUMMARY: usize = 512;
 const MAX_NAME: usize = 256;
 const MAX_FRAMES: usize = 128;
 const MAX_LINES: usize = 64;
 const MAX_REGISTERS: usize = 256;
 
-/// Says why it is worth asking the debug port, if it is: the target has faulted, was reset
-/// or stands still, and neither the rig nor somebody's wish to stop is the reason.
+/// Returns the cause that makes a post-mortem worthwhile, if there is one: the target has faulted,
+/// was reset or hangs, and neither the rig nor a cancellation is the reason.
 fn why(incidents: &[Incident], failure: Option<&ActionFailure>) -> Option<Cause> {
     let lost = incidents.iter().any(|incident| matches!(incident.kind, IncidentKind::Lost(_)));
     let failed = failure.map(|failure| failure.cause);
@@ -60,8 +60,8 @@ fn why(incidents: &[Incident], failure: Option<&ActionFailure>) -> Option<Cause>
         IncidentKind::Exit(code) if code != 0 => Some(Cause::GuestExit),
         IncidentKind::Exit(_) | IncidentKind::Lost(_) | IncidentKind::Recognised(_) => None,
     });
-    // What was waited for in vain may be what a target that hangs cannot print. A failed
-    // assertion or host command says nothing of where the target stands.
+    // A wait that ran out may mean that the target hangs. A failed assertion or host command says
+    // nothing of the state of the target.
     let silent = failed.filter(|cause| {
         matches!(
             cause,
@@ -161,15 +161,15 @@ impl Examination<'_> {
         let (summary, proves) = (report.summary.clone(), report.proves);
         let json = serde_json::to_vec_pretty(&report).map_err(PostMortemError::Encode)?;
         let written = std::fs::write(&path, &json);
-        // What was learned is in the event even where the disk took no file.
+        // The event holds the finding even if the file cannot be written.
         board.emit(RunEvent::PostMortem { artefact: file.clone(), report });
         written.map_err(|source| PostMortemError::Write { path, source })?;
         let range = ByteRange { file, start: 0, end: json.len() as u64, text: summary };
         Ok(Finding { proves, range })
     }
 
-    /// Cuts what names out of an image's debug information may have blown up, and makes
-    /// the core dump's path relative to the run.
+    /// Shortens names from the debug information of the image, and makes the path of the core dump
+    /// relative to the run.
     fn bounded(&self, mut told: PostMortem) -> PostMortem {
         told.summary = cut(&told.summary, MAX_SUMMARY);
         told.kind = cut(&told.kind, MAX_NAME);
@@ -190,7 +190,7 @@ impl Examination<'_> {
         told.registers.truncate(MAX_REGISTERS);
         told.registers.iter_mut().for_each(|(name, _)| *name = cut(name, MAX_NAME));
         told.core = told.core.filter(|core| core.is_file()).and_then(|core| {
-            // A driver that leaves it elsewhere would leave it to be forgotten.
+            // A core dump outside of the run directory is not listed.
             self.dir.relative(&core).map(PathBuf::from)
         });
         told

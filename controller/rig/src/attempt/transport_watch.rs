@@ -6,23 +6,23 @@ use tokio::time::Instant;
 use super::board::REASON;
 use crate::console::{LogState, TransportEnd};
 
-/// What was told already, and since when a transport has been missing.
+/// What was reported already, and since when a transport has been missing.
 #[derive(Debug, Default)]
 pub(super) struct TransportWatch {
     storage: bool,
     broken: bool,
-    /// The transport, by its number, whose loss was told.
+    /// Number of the transport whose loss was reported.
     lost: Option<u32>,
     ended: Option<Instant>,
-    /// The transport's other end was told to be away.
+    /// Whether the other end of the transport was reported away.
     away: bool,
-    /// How many of its losses were noticed.
+    /// How many of its losses were reported.
     losses: u32,
 }
 
 impl TransportWatch {
-    /// Tells of another end that has gone for now or is back, once each, even if it was back
-    /// before anybody looked.
+    /// Reports once each that the other end is away, and that it is back, even if it was back
+    /// before the first look.
     pub(super) fn away(&mut self, state: &LogState) -> Vec<String> {
         let mut told = Vec::new();
         let lost = state.losses > std::mem::replace(&mut self.losses, state.losses);
@@ -36,10 +36,10 @@ impl TransportWatch {
         told
     }
 
-    /// Looks at the state of a log; returns what has failed, once each.
+    /// Checks the state of a log; returns each failure once.
     ///
-    /// `powered` says that the driver believes the board to be on: then a transport that ends
-    /// without a word of the driver is lost.
+    /// `powered` means that the board is on according to the driver. A transport that ends then
+    /// without an event of the driver is lost.
     pub(super) fn look(
         &mut self,
         state: &LogState,
@@ -99,13 +99,13 @@ mod tests {
         assert_eq!(watch.look(&state, false, now), None);
         assert_eq!(watch.look(&state, true, now), None);
         let later = now + REASON;
-        // Power that went in between starts the time anew.
+        // A power-off in between restarts the time.
         assert_eq!(watch.look(&state, false, later), None);
         assert_eq!(watch.look(&state, true, later), None);
         let told = watch.look(&state, true, later + REASON).map(|(cause, _)| cause);
         assert_eq!(told, Some(Cause::ConsoleLost));
         assert_eq!(watch.look(&state, true, later + REASON), None);
-        // A transport that broke is told even where the next one is attached already.
+        // A broken transport is reported even if the next one is attached already.
         state = LogState { transports: 2, ended: None, broken: Some("x".into()), ..state };
         assert!(watch.look(&state, false, now).is_some());
         assert_eq!(watch.look(&state, false, now), None);

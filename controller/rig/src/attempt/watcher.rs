@@ -1,4 +1,4 @@
-//! Reads one console's log while an attempt runs, and says what it means.
+//! The watcher of one console: reads its log during an attempt and reports what it finds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,19 +23,19 @@ use crate::results::{ResultEvent, ResultParser};
 /// Bytes read at once. One console chunk is at most as long.
 const STRIDE: usize = 64 << 10;
 
-/// How often silence is looked for: a tenth of the shortest limit a profile may set.
+/// How often silence is checked: a tenth of the shortest limit a profile may set.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What a watcher knows at the end.
+/// Result of a watcher.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Where the last boot's output begins, and where the log ends.
     pub(super) output: (u64, u64),
     /// What was reported in the last boot.
     pub(super) report: TestReport,
-    /// Each boot before that the plan got its report in: which, where, and the report.
+    /// Earlier boots in which the plan got its report: the number, the output, and the report.
     pub(super) earlier: Vec<(usize, (u64, u64), TestReport)>,
-    /// The first bytes of the last boot that no text holds.
+    /// The first garbage of the last boot.
     pub(super) garbage: Option<ByteRange>,
     /// The build id that the last boot printed.
     pub(super) printed: Option<PrintedId>,
@@ -115,7 +115,7 @@ impl Watcher {
         })
     }
 
-    /// Watches until told to stop, then looks at what is left.
+    /// Watches until told to stop, then reads the rest.
     pub(super) async fn run(
         mut self,
         mut stop: oneshot::Receiver<()>,
@@ -136,7 +136,7 @@ impl Watcher {
                     continue;
                 };
                 self.look(offset, &buf[..len])?;
-                // A flooding target keeps the log ahead of us; others must get their turn.
+                // The log of a flooding target always has more bytes, so yield to other tasks.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -146,7 +146,7 @@ impl Watcher {
                 break;
             }
             tokio::select! {
-                // Sent or dropped: either way nobody waits for more.
+                // Sent or dropped: both mean stop.
                 _ = &mut stop => stopping = true,
                 changed = state.changed() => stopping = changed.is_err(),
                 _ = changes.changed() => {}
@@ -185,7 +185,7 @@ impl Watcher {
         facts.boots.get(self.begun)?.get(&self.console).copied()
     }
 
-    /// Looks at bytes of the log, boot by boot.
+    /// Reads bytes of the log, boot by boot.
     fn look(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
         let (mut at, mut rest) = (offset, bytes);
         while !rest.is_empty() {
@@ -206,7 +206,7 @@ impl Watcher {
         self.garbage.feed(offset, bytes);
         let mut fed = 0;
         for recognition in &recognitions {
-            // What stands before the fault may be results; the line it cuts is none.
+            // Lines before the fault may be results; the line that it cuts is none.
             let until = (recognition.start.max(offset) - offset) as usize;
             self.feed_results(&bytes[fed..until.max(fed)]);
             fed = until.max(fed);
@@ -274,9 +274,9 @@ impl Watcher {
         self.board.alert(Observed::Shown { boot: self.begun, incident });
     }
 
-    /// Silence is told, not judged: only a wait that runs out makes something of it.
+    /// Reports silence. It fails nothing by itself, only a wait that runs out does.
     fn listen_for_silence(&mut self) {
-        // Only the console that somebody waits on; the others are silent by nature.
+        // Only on a console that the plan waits on: others may be silent for good.
         if self.results.is_none() {
             return;
         }
@@ -288,7 +288,7 @@ impl Watcher {
         }
     }
 
-    /// Tells at once where the log or the transport failed: no wait can outlive that.
+    /// Reports at once a log or transport that failed: it ends every wait.
     fn mind_transport(&mut self, state: &LogState) {
         let powered = {
             let facts = self.board.facts();

@@ -13,24 +13,24 @@ use super::error::AttemptError;
 use super::watcher::{Reading, Seen, Watcher};
 use crate::judge::{ByteRange, IncidentKind};
 
-/// A watcher a console, at work.
+/// The running watchers, one for each console.
 pub(super) struct Watching {
-    /// Each ends with what it has seen, and whether that is where the plan looks for results.
+    /// Each returns its result, and whether its console is the one with the test results.
     watchers: JoinSet<Result<(bool, Seen), AttemptError>>,
     stops: Vec<oneshot::Sender<()>>,
 }
 
-/// What was seen on all consoles.
+/// Results of the watchers of all consoles.
 #[derive(Default)]
 pub(super) struct Sights {
-    /// On the console where the plan looks for results.
+    /// Of the console with the test results.
     pub(super) results: Seen,
     pub(super) others: Vec<Seen>,
 }
 
 impl Watching {
-    /// Begins to watch; results are read as the plan says. Also returns how far each watcher
-    /// is, which ends when the watcher ends.
+    /// Starts the watchers; results are read as the plan says. Also returns the progress of each
+    /// watcher, a channel that closes when the watcher ends.
     pub(super) fn start(
         board: &Arc<Board>,
         patterns: &Arc<RunPatterns>,
@@ -54,7 +54,7 @@ impl Watching {
                 };
                 let read: Result<Seen, AttemptError> = read.await;
                 if let Err(error) = &read {
-                    // Nobody reads on: whoever waits for what is printed would wait in vain.
+                    // Without this watcher, waits for output would run into their time-outs.
                     let range = ByteRange { text: chain(error), ..ByteRange::default() };
                     board.incident(IncidentKind::Lost(error.cause()), range);
                 }
@@ -64,7 +64,7 @@ impl Watching {
         (watching, watched)
     }
 
-    /// Has the watchers look at what is left, and end.
+    /// Lets the watchers read the rest, and ends them.
     pub(super) async fn end(mut self) -> Result<Sights, AttemptError> {
         drop(self.stops);
         let mut sights = Sights::default();

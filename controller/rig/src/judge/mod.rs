@@ -1,4 +1,4 @@
-//! The verdict: a pure function over what was observed.
+//! The verdict: a pure function of the observation.
 //!
 //! Owns the order in which causes decide. Refuses to look at anything but the observation:
 //! no clock, no file, no board. An agent or a plan cannot report a result, only the

@@ -1,4 +1,4 @@
-//! Everything a verdict may rest on, collected during one attempt.
+//! The observation: everything that a verdict may be based on, collected during one attempt.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl ByteRange {
     }
 }
 
-/// Something that happened to the board or on its console, unasked.
+/// An event of the board or its console that the plan did not cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incident {
     /// What.
@@ -41,7 +41,7 @@ pub struct Incident {
     pub range: ByteRange,
 }
 
-/// Names what can happen unasked.
+/// Kinds of incidents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IncidentKind {
     /// The rig lost the board.
@@ -89,11 +89,11 @@ pub struct Identity {
     pub announces: bool,
     /// The id that this boot printed, if any.
     pub printed: Option<PrintedId>,
-    /// What the board was found to hold after the deployment, if it was read back.
+    /// Result of reading the board back after the deployment, if that was done.
     pub read_back: Option<ReadBack>,
 }
 
-/// What a board was found to hold, beside what was put there.
+/// What was read back from a board, and what was deployed to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadBack {
     /// SHA-256 of what was read, in lower-case hex.
@@ -111,26 +111,26 @@ pub struct Heard {
     pub report: TestReport,
 }
 
-/// Everything observed in one attempt; all of it belongs to the last boot that was asked
-/// for, except `earlier`, and `incidents` and `gaps`, which count over the whole attempt.
+/// Everything observed in one attempt. All of it belongs to the last boot that the plan started,
+/// except `earlier`, and `incidents` and `gaps`, which belong to the whole attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// Somebody asked to stop.
+    /// The run was cancelled.
     pub cancelled: bool,
     /// The results console's output of the last boot.
     pub output: ByteRange,
-    /// The first bytes of that output that no text holds, or the first place behind characters
-    /// that came with errors, if there are any.
+    /// The first garbage of that output, or the first place after characters that came with errors,
+    /// if there is any.
     pub garbage: Option<ByteRange>,
     /// Whether another console printed in the last boot.
     pub printed_elsewhere: bool,
     /// What was reported there.
     pub report: TestReport,
-    /// Reports of boots before, in order: a later boot does not undo them.
+    /// Reports of earlier boots, in order: a later boot does not undo them.
     pub earlier: Vec<Heard>,
     /// Whether the plan waits for results at all.
     pub results_wanted: bool,
-    /// What happened unasked, in order.
+    /// Incidents, in order.
     pub incidents: Vec<Incident>,
     /// Where bytes are missing.
     pub gaps: Vec<Gap>,
@@ -142,28 +142,28 @@ pub struct Observation {
     pub identity: Identity,
     /// What the debug port found at the end, if it was asked and found something.
     pub post_mortem: Option<Finding>,
-    /// The time that stood still.
+    /// Stops of the emulator and of Jig.
     pub standstill: Standstill,
-    /// What the rig had to do beside; decides nothing.
+    /// What the rig had to do extra; decides nothing.
     pub notes: Vec<Note>,
 }
 
-/// Time that passed for everybody but the board. A target's clock runs on meanwhile, so its
-/// watchdog and its own time-outs may fail it.
+/// Time in which the board was stopped. The clock of a target continues meanwhile, so its watchdog
+/// and its own time-outs may fail it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Standstill {
-    /// For how long what runs the board was stopped, all in all.
+    /// For how long the emulator was stopped, in all.
     pub stopped: Duration,
-    /// For how long Jig stood still at most at once: what stopped it may have stopped the board.
+    /// The longest stop of Jig itself, which may have stopped the board, too.
     pub latest: Duration,
 }
 
-/// What a debug port found out about a target that had gone wrong.
+/// What a debug port found out about a failed target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The cause that the core's own state proves, if it proves one.
     pub proves: Option<Cause>,
-    /// The file that holds all of it, with the one-line story as text.
+    /// The file with the whole finding; its text is the summary in one line.
     pub range: ByteRange,
 }
 

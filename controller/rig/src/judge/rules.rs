@@ -10,11 +10,10 @@ use super::observation::{Identity, Incident, IncidentKind, Observation, Standsti
 
 type Rule = fn(&Observation) -> Option<Verdict>;
 
-/// The first rule that speaks decides.
+/// The first rule that applies decides.
 ///
-/// The order is the product's first two promises: what the rig did comes before what the
-/// target did, what went wrong before what went right, and a pass is what is left when
-/// nothing is missing.
+/// The order keeps two promises: rig failures come before failures of the target, so that no rig
+/// failure is blamed on the firmware; and a pass comes last, so that nothing may be missing.
 const RULES: &[(&str, Rule)] = &[
     ("cancelled", cancelled),
     ("rig-lost-board", rig_lost_board),
@@ -45,8 +44,8 @@ const RULES: &[(&str, Rule)] = &[
 
 /// Judges one attempt.
 ///
-/// Each awaited report of an earlier boot must hold up like the last one: a proven failure
-/// in any of them decides, else the last boot, else what an earlier one leaves open.
+/// Each awaited report of an earlier boot is judged like the last one. A proven failure in any of
+/// them decides; else the last boot, unless it passes and an earlier one is inconclusive.
 pub fn judge(seen: &Observation) -> Verdict {
     let mut verdict = judge_boots(seen);
     if let Some(doubt) = garbled(seen, &verdict) {
@@ -70,7 +69,7 @@ fn judge_boots(seen: &Observation) -> Verdict {
             output: heard.output.clone(),
             report: heard.report.clone(),
             earlier: Vec::new(),
-            // These speak of the last boot alone.
+            // These belong to the last boot alone.
             failure: None,
             identity: Identity::default(),
             post_mortem: None,
@@ -132,8 +131,8 @@ fn cancelled(seen: &Observation) -> Option<Verdict> {
     seen.cancelled.then(|| Verdict::of(Cause::Cancelled, "somebody asked to stop"))
 }
 
-/// Of several losses the one that explains the others decides, in whatever order they
-/// were noticed: a board that is gone takes its transports along, never the other way round.
+/// Of several losses the one that explains the others decides, in whatever order they were
+/// reported: a lost board ends its transports, but not the other way round.
 fn rig_lost_board(seen: &Observation) -> Option<Verdict> {
     let losses = seen.incidents.iter().filter_map(|incident| match incident.kind {
         IncidentKind::Lost(cause) => Some((incident, cause)),
@@ -153,8 +152,8 @@ fn rig_action(seen: &Observation) -> Option<Verdict> {
     lab.then(|| verdict(failure.cause, failure.detail.clone(), failure.evidence.clone()))
 }
 
-/// Holds what the board was found to hold against what was put there, byte by byte so to
-/// speak: a build id proves less, and few images print one.
+/// Compares the bytes read back from the board with those that were deployed: a build id proves
+/// less, and few images print one.
 fn wrong_content(seen: &Observation) -> Option<Verdict> {
     let read_back = seen.identity.read_back.as_ref()?;
     (read_back.found != read_back.deployed).then(|| {
@@ -188,7 +187,7 @@ fn crash(seen: &Observation) -> Option<Verdict> {
         }
         _ => None,
     });
-    // The first in a log. Consoles are looked at side by side, so not the first noticed.
+    // The first in a log, not the first reported: consoles are read concurrently.
     let first = recognised.min_by_key(|(i, _)| (&i.range.file, i.range.start));
     if let Some((incident, cause)) = first {
         let summary = format!("{}: {}", cause_text(cause), incident.range.text.trim());
@@ -218,7 +217,7 @@ fn watchdog(seen: &Observation) -> Option<Verdict> {
 }
 
 fn boot_loop_or_flood(seen: &Observation) -> Option<Verdict> {
-    // Booting over and over may be what prints that much, never the other way round.
+    // A boot loop may cause a flood, but not the other way round.
     [Cause::BootLoop, Cause::OutputFlood].into_iter().find_map(|cause| {
         let found = incident(seen, |kind| *kind == IncidentKind::Recognised(cause))?;
         Some(by_incident(found, cause, found.range.text.clone()))
@@ -231,7 +230,7 @@ fn unasked_reset(seen: &Observation) -> Option<Verdict> {
     };
     let first = incident(seen, wanted)?;
     let count = |kind| seen.incidents.iter().filter(|incident| incident.kind == kind).count();
-    // What a wait made of resets, or a console showed of them, are no further ones.
+    // Resets that a wait or a console has reported already do not count again.
     let recognised = count(IncidentKind::Recognised(Cause::UnexpectedReset));
     let count = count(IncidentKind::Reset).max(recognised);
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
@@ -247,7 +246,7 @@ fn cases(
 }
 
 fn case_evidence(seen: &Observation, status: CaseStatus) -> Vec<Evidence> {
-    // A reader opens the first few; a thousand pointers help nobody.
+    // A reader opens the first few only.
     let listed = cases(seen, status).take(10).map(|case| Evidence {
         file: seen.output.file.clone(),
         start: case.start,
@@ -261,9 +260,9 @@ fn executed(report: &TestReport) -> usize {
     report.cases.len() - report.count(CaseStatus::Unfinished)
 }
 
-/// Asks who reports before it is believed: an image that promises to print its build id, and a
-/// boot that reports tests without it, are not the same as far as anybody knows. What was read
-/// back from the board settles it, and so does a fault of the boot itself, which comes before.
+/// Checks the build id before results count: if an image promises to print its build id and a boot
+/// reports tests without it, another image may have run. A successful read-back proves the image,
+/// too. Faults of the boot come before this rule.
 fn unidentified_report(seen: &Observation) -> Option<Verdict> {
     let reports = !seen.report.cases.is_empty() && seen.identity.read_back.is_none();
     if reports { identity_missing(seen) } else { None }
@@ -295,8 +294,8 @@ fn bad_exit(seen: &Observation) -> Option<Verdict> {
     })
 }
 
-/// A core that stands in a fault has failed, whether or not a console says so. What consoles
-/// tell, and what a target ended by, comes before: it names the failure more closely.
+/// A core that is halted in a fault has failed, whether or not a console reports it. Faults on a
+/// console, and the way in which a target ended, come before: they name the failure more closely.
 fn core_fault(seen: &Observation) -> Option<Verdict> {
     let finding = seen.post_mortem.as_ref()?;
     let proven =
@@ -326,7 +325,7 @@ fn failed_action(seen: &Observation) -> Option<Verdict> {
     Some(decided)
 }
 
-/// What was not seen may be what was lost; what was seen to go wrong stands.
+/// A missing result may have been lost in a gap; an observed failure stands.
 fn bytes_lost(seen: &Observation) -> Option<Verdict> {
     let missed = |cause| matches!(cause, Cause::Hang | Cause::ExpectMissed | Cause::GoalMissed);
     if seen.failure.as_ref().is_some_and(|failure| !missed(failure.cause)) {
@@ -338,8 +337,8 @@ fn bytes_lost(seen: &Observation) -> Option<Verdict> {
     Some(verdict(Cause::OutputLost, summary, vec![gap.range.evidence()]))
 }
 
-/// What did not come, or came in pieces, may have been lost where garbage came: then nothing
-/// is proven against the target. What was read to go wrong stands, and so does a pass.
+/// A missing or incomplete result may have been lost in garbage, so it proves nothing against the
+/// target. An observed failure stands, and so does a pass.
 fn garbled(seen: &Observation, found: &Verdict) -> Option<Verdict> {
     let missed = matches!(
         found.cause,
@@ -364,14 +363,14 @@ fn garbled(seen: &Observation, found: &Verdict) -> Option<Verdict> {
     Some(Verdict { tests: found.tests.clone(), ..doubt })
 }
 
-/// How long what runs a board may be stopped before its target's failures are in doubt: less
-/// is what tools do that look at a process.
+/// Longest stop of an emulator that puts no failure in doubt: tools that inspect a process stop it
+/// for less.
 const STOPPED: Duration = Duration::from_millis(250);
-/// How late Jig may be before it is clear that more than a busy host held it up.
+/// Longest stop of Jig itself that a busy host explains.
 const FROZEN: Duration = Duration::from_secs(2);
 
-/// A target's clock runs on while it stands, so a failure then may be the stop's: it is tried
-/// again. A pass in spite of it is one.
+/// The clock of a target continues while it is stopped, so the stop may have caused a failure, and
+/// the test is attempted again. A pass stands.
 fn stood_still(seen: &Observation, found: &Verdict) -> Option<Verdict> {
     let Standstill { stopped, latest } = seen.standstill;
     let (cause, what, time) = if stopped >= STOPPED {

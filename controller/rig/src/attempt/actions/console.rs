@@ -91,7 +91,7 @@ impl Actions<'_> {
         Err(if timed_out { board_timeout.judged(&board, failure) } else { failure })
     }
 
-    /// Waits until the driver has said why the board went off, so that the judge knows.
+    /// Waits until the driver has reported why the board went off, so that the judge knows.
     async fn board_is_off(board: &Board) {
         let mut changes = board.changes();
         let off = async {
@@ -105,7 +105,7 @@ impl Actions<'_> {
                 }
             }
         };
-        // Without word of the driver the transport's end stands for itself.
+        // Without a report of the driver, the end of the transport is the cause.
         let _ = timeout(REASON, off).await;
     }
 
@@ -216,7 +216,7 @@ impl Actions<'_> {
         name.unwrap_or(&self.board.primary).clone()
     }
 
-    /// Returns the reader of a console, behind what earlier waits of this boot consumed.
+    /// Returns the reader of a console, after the output that earlier waits of this boot consumed.
     pub(super) fn cursor(&mut self, console: &ConsoleName) -> Result<&mut Follower, ActionFailure> {
         let storage = |error: crate::console::FollowError| {
             ActionFailure::new(Cause::StorageFailed, chain(&error))

@@ -12,10 +12,10 @@ use crate::attempt::abort_condition::ended;
 use crate::attempt::facts::Observed;
 use crate::workflow::ActionFailure;
 
-/// How a probe's deployment calls itself: in a run it always reads back what it has written.
+/// Method name of a deployment by probe, which always reads back what it has written in a run.
 const BY_PROBE: &str = "probe";
 
-/// Says that a command was taken and that nothing came of it.
+/// Returns the failure of a power command that was accepted and had no effect.
 pub(in crate::attempt) fn lied(op: PowerOp) -> ActionFailure {
     let detail = match op {
         PowerOp::Off => "the power was switched off, it is said, but the board runs on",
@@ -65,7 +65,7 @@ impl Actions<'_> {
         };
         match tokio::time::timeout(timeout, reset.reset()).await {
             Ok(Ok(())) => Ok("reset".to_owned()),
-            // A target that is gone cannot be reset, and that is not the rig's doing.
+            // A target that has ended cannot be reset, and the rig is not to blame.
             Ok(Err(error)) => Err(ended(&self.board).unwrap_or_else(|| by_driver(&error))),
             Err(_) => {
                 let detail = format!("the board could not be reset within {timeout:?}");
@@ -93,7 +93,7 @@ impl Actions<'_> {
             Ok(Ok(report)) => {
                 self.board.emit(RunEvent::Deployed(report.clone()));
                 if report.method == BY_PROBE && report.read_back_sha256.is_none() {
-                    // The old image may still be there, and nothing later need tell.
+                    // The old image may still be there, and no later step would show it.
                     let detail = "the probe says that the image is on the board, but has not \
                                   read it back";
                     return Err(ActionFailure::new(Cause::DeployFailed, detail));

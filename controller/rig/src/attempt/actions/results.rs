@@ -1,4 +1,4 @@
-//! Reports: waiting for one, and watching what comes right behind it.
+//! Test reports: waiting for one, and watching the output right after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ enum ReportEnd {
     Marker,
     Exit(i32),
     Overdue,
-    /// It can no longer pass, and has nothing more to say that would fail it.
+    /// The report cannot pass any more, and nothing more is expected that would fail it.
     InVain,
 }
 
@@ -49,14 +49,14 @@ async fn report_end(
     }
 }
 
-/// Says that the watcher of a console broke off: it tells itself why, a moment later.
+/// Returns the failure of a wait whose watcher has ended; the watcher reports the cause itself.
 fn unread() -> ActionFailure {
     ActionFailure::new(Cause::StorageFailed, "the reader of the console's log has ended")
 }
 
 impl Actions<'_> {
     /// Waits for the end of a report. Results that follow it while the target is watched
-    /// mean that it was not the end: the wait goes on, whoever looks and when.
+    /// mean that it was not the end: the wait goes on, independent of timing.
     pub(super) async fn wait_for_results(
         &mut self,
         timeout: Duration,
@@ -64,7 +64,7 @@ impl Actions<'_> {
         let board = Arc::clone(&self.board);
         let boots = board.boots();
         let board_timeout = BoardTimeout::new(&board, timeout);
-        // A report that an earlier wait of this boot has heard is not what this one is for.
+        // A report that an earlier wait of this boot has consumed does not count again.
         let old = if self.heard.0 == boots { self.heard.1 } else { 0 };
         loop {
             match report_end(&board, self.progress(), (boots, old), &board_timeout).await? {
@@ -83,7 +83,7 @@ impl Actions<'_> {
             self.settled = false;
             tokio::select! {
                 biased;
-                // One that is repeated for ever comes to no end either.
+                // A report that is repeated without end never ends the wait.
                 Ok(_) = goes_on => if board_timeout.is_over(&board) {
                     return Err(board_timeout.judged(&board, self.hang(timeout)));
                 },
@@ -100,14 +100,14 @@ impl Actions<'_> {
         self.watched[&self.board.results].clone()
     }
 
-    /// Remembers that the plan was served a report in this boot: it counts.
+    /// Records that the plan has got a report in this boot, so that it counts.
     fn hear(&mut self) {
         let Progress { boots, reports, .. } = *self.progress().borrow();
         self.heard = (boots, reports);
         self.board.report(Observed::Heard { boot: boots });
     }
 
-    /// Watches the target a little longer: a fault often comes right behind the last "OK".
+    /// Watches the target a little longer: a fault often comes right after the last "OK".
     pub(in crate::attempt) async fn settle(&mut self) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
         if std::mem::replace(&mut self.settled, true) {
@@ -124,15 +124,15 @@ impl Actions<'_> {
         }
     }
 
-    /// Waits until the watchers have read all that the ended target printed; fails by what
-    /// they found in it.
+    /// Waits until the watchers have read all output of the ended target; fails with what they
+    /// found in it.
     async fn looked_at_everything(&mut self) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
         let looked = async {
             for (name, line) in &board.lines {
                 let Some(progress) = self.watched.get_mut(name) else { continue };
                 let len = line.handle.state().borrow().len;
-                // An error means that the watcher has ended, which it says itself.
+                // An error means that the watcher has ended, which it reports itself.
                 drop(progress.wait_for(|p| p.processed >= len).await);
             }
         };
