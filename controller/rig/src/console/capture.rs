@@ -1,14 +1,14 @@
 //! The actor that owns a console's transport.
 //!
 //! # Design
-//! One task holds the transport, so reads and writes need no lock and nobody else can steal
-//! bytes. It takes all that is available at one wake-up as one chunk, stamps it, and hands
-//! it to a disk thread. It waits for storage only when 16 MiB are queued: some emulated
-//! machines freeze whole while nobody reads, and real ports overrun. Beyond that it stops
-//! reading, because losing bytes silently would be worse than holding the target up. A
-//! storage *error* is different: the transport is drained on, its bytes are counted as lost.
+//! One task owns the transport, so reads and writes need no lock and no other reader can take
+//! bytes. It takes all bytes available at one wake-up as one chunk, stamps it, and hands it to a
+//! disk thread. It stops reading only when 16 MiB are queued for the disk, because some emulated
+//! machines freeze while their output is not read, and real ports overrun. Beyond that limit it
+//! stops, because lost bytes would be worse than a delayed target. After a storage *error* it reads
+//! on, and counts the bytes as lost.
 //!
-//! **Refused here:** opening devices, and deciding when a board boots; who knows says so
+//! **Refused here:** opening devices, and deciding when a board boots; the callers do both
 //! ([`ConsoleHandle::attach`], [`ConsoleHandle::boundary`]).
 
 use std::future::{Future, poll_fn};
@@ -28,13 +28,13 @@ use super::handle::{CONTROLS, ConsoleError, ConsoleHandle, Control, WRITES, Writ
 use super::log::{GapReason, LogError, LogPaths, LogWriter};
 use super::queue::{CHUNK, Entry, Queue, TransportEnd};
 
-/// How much a drain reads at most: more than any kernel holds for a transport, so only a target
-/// that keeps printing meets it.
+/// Most bytes that a drain reads: more than any kernel buffers for a transport, so only a target
+/// that keeps printing reaches it.
 const DRAIN_LIMIT: usize = 64 << 20;
 
-/// How much is still read of a transport that is given back: what was there when it was asked for,
-/// as far as kernels hold that much (a tty 4 to 64 KiB, a socket some 6 MiB at its largest).
-/// The next owner reads on, so a flood is no reason to wait longer.
+/// Most bytes that are still read from a transport that is given back: what a kernel can have
+/// buffered at that moment (a tty 4 to 64 KiB, a socket some 6 MiB at most). The next owner reads
+/// on, so a flood is no reason to wait longer.
 const RELEASE_LIMIT: usize = 8 << 20;
 
 /// A running capture. Dropping it stops the capture in the background as
@@ -71,7 +71,7 @@ impl Console {
                 let (queue, clock) = (Arc::clone(&queue), Arc::clone(&clock));
                 move || {
                     disk::run(&queue, log, clock.as_ref(), &state_out);
-                    // Whoever waits for the end learns of it while the queue is still held.
+                    // Wakes waiting tasks before the guard of the queue is dropped.
                     drop(state_out);
                     drop(queue);
                 }
@@ -101,24 +101,24 @@ impl Console {
         &self.handle
     }
 
-    /// Captures what the transport still holds, lets go of it, and syncs the log.
+    /// Captures what the transport still holds, closes it, and syncs the log.
     ///
-    /// Returns what the log amounts to, storage error included.
+    /// Returns the final state of the log, with any storage error.
     pub async fn close(self) -> LogState {
         self.end().await.1.done().await
     }
 
-    /// Captures what the transport still holds and lets go of it. The log is whole then, and is
-    /// made durable in the background: a disk takes some 10 ms for each of its two files.
+    /// Captures what the transport still holds and closes it. The log is complete then, and is
+    /// synced in the background: a disk takes some 10 ms for each of its two files.
     ///
-    /// Returns what the log amounts to before that.
+    /// Returns the state of the log before that.
     pub async fn end(mut self) -> (LogState, Syncing) {
         drop(self.stop.take());
         if (&mut self.task).await.is_err() {
             tracing::error!("console capture ended early");
         }
         let mut state = self.handle.state.clone();
-        // An error means that the thread is gone without a last word.
+        // An error means that the thread has ended without a last state.
         if state.wait_for(|s| s.closed).await.is_err() {
             tracing::error!("console disk thread ended early");
         }
@@ -135,7 +135,7 @@ pub struct Syncing {
 }
 
 impl Syncing {
-    /// Waits until the log survives a power cut, or has failed to, which its error says.
+    /// Waits until the log is on disk, or that has failed, which the state reports.
     pub async fn done(mut self) -> LogState {
         // The disk thread drops its end of the state as the last thing it does.
         while self.state.changed().await.is_ok() {}
@@ -177,7 +177,7 @@ impl ConsoleActor {
             // A flood must not keep the runtime's thread.
             tokio::task::yield_now().await;
         }
-        // What was asked before the stop is still done, in order.
+        // Requests from before the stop are still carried out, in order.
         while let Ok(control) = self.controls.try_recv() {
             self.obey(control).await;
         }
@@ -225,7 +225,7 @@ impl ConsoleActor {
                 if transport.is_some() {
                     self.queue.push(Entry::Ended(self.clock.stamp(), TransportEnd::Closed));
                 }
-                // Whoever asked may have gone; the transport then ends here.
+                // If the caller is gone, the transport is closed here.
                 let _ = given.send(transport);
             }
             Control::Line(what, begun) => {
@@ -355,7 +355,7 @@ impl ConsoleActor {
         if write.at > 0 {
             self.queue.push(Entry::Sent(self.clock.stamp(), write.at as u64));
         }
-        // Who asked may have gone; that is no failure.
+        // The caller may be gone; that is no failure.
         let _ = write.done.send(outcome);
     }
 }

@@ -5,7 +5,7 @@
 pub struct Stamp {
     /// Nanoseconds on the monotonic clock, since an origin the clock's owner chose.
     pub mono_ns: u64,
-    /// Nanoseconds since the Unix epoch; may jump when somebody sets the clock.
+    /// Nanoseconds since the Unix epoch; jumps when the clock is set.
     pub wall_ns: i64,
 }
 
@@ -17,11 +17,11 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns the moment of the call.
     fn stamp(&self) -> Stamp;
 
-    /// Is told that bytes are on their way to the disk, until the guard is dropped: then
-    /// they are in the log, and whoever waits for them was woken.
+    /// Called when bytes are on their way to the disk. Dropping the guard means that they are in
+    /// the log, and that tasks waiting for them were woken.
     ///
-    /// A thread of its own carries them, and an ordinary clock goes on meanwhile. One that
-    /// leaps as soon as a runtime has nothing to do, as in tests, must stand still.
+    /// The disk thread is no task, so a virtual clock, which advances when no task is ready, must
+    /// stop meanwhile. A real clock ignores the call.
     fn under_way(&self) -> Option<UnderWay> {
         None
     }

@@ -1,4 +1,4 @@
-//! The thread that puts a console's chunks on disk and says how far it is.
+//! The thread that writes the chunks of a console to disk and publishes its progress.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::clock::Clock;
 use super::log::{GapReason, LogWriter, RecordKind};
 use super::queue::{Entry, Queue, TransportEnd};
 
-/// What is known of a log at a moment. Everything it speaks of is on disk.
+/// State of a log. Everything it counts is on disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogState {
     /// Committed bytes.
@@ -21,14 +21,14 @@ pub struct LogState {
     pub attached: bool,
     /// How the last transport ended, if none is attached.
     pub ended: Option<TransportEnd>,
-    /// How the first transport that broke did. It stays, so that nobody can look too late.
+    /// Error of the first transport that broke. Kept after the next one is attached, so that a late
+    /// reader still sees it.
     pub broken: Option<Arc<str>>,
-    /// What took the transport's other end away that has not come back, in the driver's words.
+    /// Why the other end of the transport is away now, in the words of the driver.
     pub away: Option<Arc<str>>,
-    /// What took it away last, and how often that has happened: these stay, because it may be
-    /// back before anybody looks.
+    /// Why the other end was away last; kept after its return, so that a late reader still sees it.
     pub loss: Option<Arc<str>>,
-    /// See `loss`.
+    /// How often the other end was away.
     pub losses: u32,
     /// Characters so far that came with a wrong stop or parity bit.
     pub garbled: u64,
@@ -40,7 +40,7 @@ pub struct LogState {
     pub gaps: u32,
     /// Bytes known to be lost.
     pub lost: u64,
-    /// Why the log cannot be written any more; then it stays as it is.
+    /// Why the log cannot be written any more; it does not grow then.
     pub error: Option<Arc<str>>,
     /// Nothing will follow: capture is over. An error may still come, from the last sync.
     pub closed: bool,
@@ -60,7 +60,7 @@ pub(super) fn run(
     }
     let lost = state.borrow().lost;
     if state.borrow().error.is_some() {
-        // The index may still take it; if not, the state has said it.
+        // The index may still be writable; if not, the published state holds the error.
         let gap = RecordKind::Gap { lost: Some(lost), reason: GapReason::Storage };
         let _ = log.last_words(clock.stamp(), gap);
     }
@@ -69,7 +69,7 @@ pub(super) fn run(
         s.attached = false;
         s.closed = true;
     });
-    // After the word that all is captured: nobody who judges has to wait for the disk.
+    // After the final state is published, so that the judge need not wait for the disk.
     if whole && let Err(error) = log.sync() {
         fail(state, &error);
     }
@@ -104,7 +104,7 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
     }
     let len = log.len();
     if let Entry::Ack(done) = entry {
-        // Who asked may have gone; that is no failure.
+        // The caller may be gone; that is no failure.
         let _ = done.send(len);
         return;
     }

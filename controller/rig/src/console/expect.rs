@@ -18,13 +18,13 @@ use super::search::{Matched, locate};
 
 /// Bytes of the last output that an error quotes: about three lines.
 const QUOTE: u64 = 200;
-/// Bytes looked at between two looks at the clock.
+/// Bytes searched between two checks of the clock.
 const STRIDE: usize = 64 << 10;
 
 /// Says why awaited text was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum ExpectError {
-    /// The time was over.
+    /// The time-out passed.
     #[error("waited {} for {}; {}", seconds(*.after), any_of(.awaited), output(*.printed, .last_bytes))]
     TimedOut {
         /// What was awaited.
@@ -173,7 +173,7 @@ pub async fn expect(
                     matched,
                 });
             }
-            // Reads are ready at once while a target floods; others must get their turn.
+            // Reads are always ready while a target floods, so yield to other tasks.
             (None, Beyond::Bytes) => tokio::task::yield_now().await,
             (None, Beyond::Ended(end)) => {
                 return Err(ExpectError::Ended {

@@ -1,7 +1,7 @@
 //! A reader of a growing log, with a cursor of its own.
 //!
-//! Reads come from the page cache by position, so followers share nothing with the transport
-//! or each other but the published length: a slow one loses nothing and stalls nobody.
+//! Reads come from the page cache by position, so followers share only the published length with
+//! the transport and each other: a slow one loses no bytes and delays no other.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::disk::LogState;
 use super::queue::TransportEnd;
 
-/// What a follower saw.
+/// Result of waiting for a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Follow {
     /// Bytes are in the buffer.
@@ -150,7 +150,7 @@ impl Follower {
             }
         }
         if filled < room && filled == 0 {
-            // Somebody cut the file; without this a reader would spin on what is not there.
+            // The file was truncated; without this check a reader would retry without end.
             let source = io::ErrorKind::UnexpectedEof.into();
             return Err(FollowError::Read { path: self.path.to_path_buf(), source });
         }

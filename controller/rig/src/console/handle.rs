@@ -1,4 +1,4 @@
-//! What others hold of a console: a way to ask its actor, and to open readers.
+//! The handle to a console: requests to its actor, and readers of its log.
 
 use std::io;
 use std::path::Path;
@@ -12,9 +12,9 @@ use super::disk::LogState;
 use super::follow::{FollowError, Follower};
 use super::log::GapReason;
 
-/// Requests that may wait; each is answered within one turn of the actor.
+/// Capacity of the request queue; the actor answers each within one pass of its loop.
 pub(super) const CONTROLS: usize = 64;
-/// Writes that may wait; a target reads slowly, so callers wait with it.
+/// Capacity of the write queue; a target reads slowly, so callers wait for room.
 pub(super) const WRITES: usize = 16;
 
 /// Says why a console did not do as asked.
@@ -68,8 +68,8 @@ impl ConsoleHandle {
         self.resume(transport, Vec::new(), None)
     }
 
-    /// Hands over a transport of which somebody has read `first`, and heard `event` behind it, but
-    /// kept neither.
+    /// Hands over a transport from which `first` and then `event` have been read already; both are
+    /// captured before its next bytes.
     ///
     /// # Errors
     /// As for [`attach`](Self::attach).
@@ -91,7 +91,7 @@ impl ConsoleHandle {
     /// Captures what is in the transport now and gives the transport back, if one is attached; the
     /// capture goes on without it. A write under way is broken off.
     ///
-    /// Not cancel-safe: a transport that nobody waits for any more is closed.
+    /// Not cancel-safe: if the future is dropped the transport is closed.
     ///
     /// # Errors
     /// Fails where the console is closed.
@@ -105,7 +105,7 @@ impl ConsoleHandle {
     /// Fails where no transport is attached, or the transport cannot.
     pub async fn line(&self, what: LineControl) -> Result<(), ConsoleError> {
         let begun = self.ask(|begun| Control::Line(what, begun)).await;
-        // An answer that is not given means that there is no transport to ask.
+        // A missing answer means that no transport is attached.
         let begun = begun.map_err(|_| ConsoleError::Detached)?;
         begun.await.map_err(ConsoleError::Transport)
     }

@@ -2,8 +2,8 @@
 //!
 //! Bytes flow one way: a [`Console`] reads its transport and hands chunks to a disk thread,
 //! which appends them to a log (`NAME.raw` and `NAME.idx`) and then publishes how long the
-//! log is. Everybody else ([`Follower`], [`expect`], recognisers, renderers) reads the log
-//! with a cursor of their own, so nobody can lose bytes for another or stall the transport.
+//! log is. All readers ([`Follower`], [`expect`], recognisers, renderers) read the log with a
+//! cursor of their own, so a slow one loses no bytes and cannot stall the transport.
 //!
 //! **Refused here:** knowing what a transport is made of, opening devices, printing, and
 //! deciding what output means for a verdict.

@@ -106,7 +106,7 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends an entry; never blocks. Room is the producer's to wait for.
+    /// Appends an entry; never blocks. The producer waits for room first.
     pub(super) fn push(&self, entry: Entry) {
         let mut inner = self.lock();
         self.begin_work(&mut inner);

@@ -1,4 +1,4 @@
-//! Recognises trouble in a console's output: faults, boot loops, floods, silence.
+//! Recognises faults, boot loops, floods and silence in the output of a console.
 //!
 //! Pure: bytes and times come from the caller, recognitions go back. The outcome does not
 //! depend on how the bytes were cut. What a recognition means for a verdict is decided
@@ -38,7 +38,7 @@ pub struct Recognition {
     pub text: String,
 }
 
-/// Recognises trouble in one attempt's output of one console.
+/// Recognises failures in the output of one console in one attempt.
 ///
 /// Compiling takes milliseconds; clone a fresh one for each attempt.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ pub struct Recogniser {
     boots_seen: u32,
     loop_told: bool,
     flood_told: bool,
-    /// When the board last gave a sign of life, and whether its silence was told since.
+    /// When the board last printed or booted, and whether its silence was reported since.
     alive_at: Option<Duration>,
     silence_told: bool,
 }
@@ -66,7 +66,7 @@ struct Signature {
     /// `None` for the boot banner.
     cause: Option<Cause>,
     told: u32,
-    /// Told on the current line already.
+    /// Reported on the current line already.
     muted: bool,
     /// Offset behind its last match; the next one must not overlap it.
     matched_to: u64,
@@ -114,7 +114,7 @@ impl Recogniser {
         })
     }
 
-    /// Says that somebody asked for a boot, whose output begins at an offset of the log.
+    /// Begins a new boot of the plan, whose output starts at an offset of the log.
     pub fn expect_boot(&mut self, offset: u64, now: Duration) {
         self.boots_asked = self.boots_asked.saturating_add(1);
         self.boot_start = offset;
@@ -167,7 +167,7 @@ impl Recogniser {
         found
     }
 
-    /// Tells once that the board has been silent for as long as the profile allows.
+    /// Reports once that the board has been silent for as long as the profile allows.
     ///
     /// Only the caller knows whether anything is being waited for.
     pub fn check_silence(&mut self, now: Duration) -> Option<Recognition> {

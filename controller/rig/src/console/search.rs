@@ -35,8 +35,8 @@ pub struct Matched {
 /// Finds the matches of any of the patterns within a range of the log, each behind the
 /// one before, but at most `limit` of them.
 ///
-/// The range's end counts as the end of the text, so `$` matches there. Gives other tasks
-/// their turn; the follower's cursor plays no part.
+/// The end of the range counts as the end of the text, so `$` matches there. Yields to other tasks;
+/// does not use the cursor of the follower.
 ///
 /// # Errors
 /// Fails where the log cannot be read.

@@ -227,7 +227,7 @@ mod tests {
         let seen = all(&mut tail);
         assert_eq!((seen[0].0, seen.len()), (2, 3));
         assert_eq!([&seen[1].1[..], &seen[2].1].concat(), big);
-        // Somebody who comes later and wants only the end.
+        // A reader that starts later and wants only the end.
         let mut late = LogTail::open(&paths).unwrap().unwrap();
         late.skip_before(stamp(3).wall_ns).unwrap();
         log.append(stamp(4), b"four").unwrap();

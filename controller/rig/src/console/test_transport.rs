@@ -55,7 +55,7 @@ impl Target {
         self.change(|line| line.output.extend(bytes));
     }
 
-    /// Changes what is in the transport, and lets everybody look who waits for it.
+    /// Changes the content of the transport, and wakes the tasks that wait for it.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
         let mut line = self.0.lock().unwrap();
         let result = change(&mut line);
@@ -68,7 +68,7 @@ impl Target {
         self.0.lock().unwrap().input.clone()
     }
 
-    /// Returns how much output nobody has read yet.
+    /// Returns the number of output bytes that were not read yet.
     pub(crate) fn left(&self) -> usize {
         self.0.lock().unwrap().output.len()
     }

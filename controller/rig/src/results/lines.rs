@@ -103,8 +103,8 @@ impl LineSplitter {
         self.at
     }
 
-    /// Forgets the unfinished line, and what follows of it up to the next line end: behind
-    /// a gap or a fault banner nobody can tell whether that is the start of a line.
+    /// Drops the unfinished line and its rest up to the next line end: after a gap or a fault
+    /// banner it is unknown whether the next byte begins a line.
     pub(super) fn interrupt(&mut self) {
         self.pending.clear();
         self.cut = false;
@@ -172,7 +172,7 @@ fn sequence_len(bytes: &[u8]) -> usize {
 
 /// Removes one log prefix: a time stamp, a level, a level with a module.
 ///
-/// Only well-known shapes go, so that prose never turns into a result.
+/// Only well-known forms are removed, so that prose is never taken for a result.
 pub(super) fn without_prefix(text: &str) -> Option<&str> {
     let body = text.trim_ascii_start();
     let rest = match body.bytes().next()? {

@@ -327,7 +327,7 @@ impl Record {
         self.remark(format!("the report was cut at offset {at}"));
     }
 
-    /// A line that nobody may trust would have been a result.
+    /// A line that cannot be trusted would have been a result.
     pub(super) fn distrust(&mut self, span: Span) {
         self.remark(format!("overlong result line at {} ignored", span.start));
     }

@@ -143,7 +143,7 @@ fn prose_between_results_changes_nothing() {
         let (mut a, mut b) = (read(transcript), read(&noisy));
         for case in a.cases.iter_mut().chain(&mut b.cases) {
             (case.start, case.end) = (0, 0);
-            // What stands below a failed assertion is its message, whoever printed it.
+            // The lines below a failed assertion are its message.
             case.message = None;
         }
         assert_eq!(a, b, "{name}");
