@@ -63,7 +63,7 @@ fn a_program_that_lies_fails_or_says_too_much_is_the_labs_fault() {
         lab.power(&["-b", "a", "off"]).says(75, &[words]);
     }
     fs::remove_file(lab.workshop.path("pdu")).unwrap();
-    lab.power(&["-b", "a", "off"]).says(75, &["there is no such program"]);
+    lab.power(&["-b", "a", "off"]).says(75, &["start ./pdu: there is no such file"]);
 
     let lab = Lab::new(&format!("timeout = \"100ms\"\n{PROGRAM}"), &[("a", "3")]);
     program(&lab, "#!/bin/sh\nsleep 600\n");

@@ -94,6 +94,7 @@ fn command(program: &str, path: &OsStr) -> Seen {
     });
     match found {
         Some(at) => Ok(format!("{} is there", at.display())),
+        None if program.contains('/') => Err(format!("there is no program at {program}")),
         None => Err(format!("there is no program {program} in PATH")),
     }
 }

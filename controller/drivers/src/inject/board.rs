@@ -13,9 +13,9 @@ use jig_model::rig_file::{Endpoint, Place};
 
 use super::flasher::InjectedFlasher;
 use super::injector::Injector;
+use super::ledger::WatchedLedger;
 use super::line::Line;
 use super::power::InjectedPower;
-use super::processes::WatchedLedger;
 use super::transport::FaultyTransport;
 
 /// Offers the boards of another driver, which fail when they are asked to.

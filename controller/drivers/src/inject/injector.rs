@@ -393,16 +393,7 @@ impl Injector {
     async fn stall(&self, time: Duration) {
         let Staller { program, mut args } = self.shared.staller.clone();
         args.push(OsString::from(format!("{}ms", time.as_millis())));
-        let request = SpawnRequest {
-            program,
-            args,
-            cwd: None,
-            stdin: None,
-            stdout: None,
-            stderr: None,
-            inherit: Vec::new(),
-            what: "staller".to_owned(),
-        };
+        let request = SpawnRequest::silent(program, args, "staller");
         match ManagedProcess::spawn(request, Arc::new(NoLedger)).await {
             Ok(mut process) => drop(process.ended().await),
             Err(error) => tracing::warn!(%error, "this process could not be stopped"),

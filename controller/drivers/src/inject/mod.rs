@@ -12,6 +12,7 @@ mod flasher;
 mod grammar;
 mod host;
 mod injector;
+mod ledger;
 mod line;
 mod mangle;
 mod port_reader;

@@ -39,16 +39,7 @@ impl PortRead {
     pub(super) async fn begin(self) -> Option<ManagedProcess> {
         let PortReader { program, mut args } = self.port_reader;
         args.push(self.tty.into());
-        let request = SpawnRequest {
-            program,
-            args,
-            cwd: None,
-            stdin: None,
-            stdout: None,
-            stderr: None,
-            inherit: Vec::new(),
-            what: "port reader".to_owned(),
-        };
+        let request = SpawnRequest::silent(program, args, "port reader");
         let begun = ManagedProcess::spawn(request, Arc::new(NoLedger)).await;
         begun.inspect_err(|error| tracing::warn!(%error, "no program reads the tty")).ok()
     }

@@ -59,11 +59,7 @@ impl DetachedProcess {
     /// There is no such program, or the system refuses.
     pub fn start(request: DetachedRequest) -> Result<Self, SpawnError> {
         let DetachedRequest { program, args, input, most_line } = request;
-        let shown = program.to_string_lossy().into_owned();
-        let refused = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => SpawnError::NotFound { program: shown.clone() },
-            _ => SpawnError::Refused { program: shown.clone(), source },
-        };
+        let refused = |source| SpawnError::of(&program, None, source);
         let (said, output) = io::pipe().map_err(refused)?;
         let mut command = Command::new(&program);
         command.args(&args).process_group(0).stdin(Stdio::piped()).stdout(output);

@@ -11,7 +11,7 @@
 //! hit a process that got the number later.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -51,6 +51,15 @@ pub struct SpawnRequest {
     pub what: String,
 }
 
+impl SpawnRequest {
+    /// Starts a program without input, output or a directory of its own.
+    pub(crate) fn silent(program: OsString, args: Vec<OsString>, what: &str) -> Self {
+        let what = what.to_owned();
+        let (cwd, stdin, stdout, stderr, inherit) = (None, None, None, None, Vec::new());
+        Self { program, args, cwd, stdin, stdout, stderr, inherit, what }
+    }
+}
+
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -63,10 +72,24 @@ pub enum Ending {
 /// Says why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// There is no such program.
+    /// There is no program of this name.
     #[error("start {program}: there is no such program in PATH (try: jig doctor)")]
     NotFound {
         /// The program.
+        program: String,
+    },
+    /// There is nothing at the program's path.
+    #[error("start {program}: there is no such file")]
+    NoFile {
+        /// The path.
+        program: String,
+    },
+    /// The program is a file, but what runs it is missing.
+    #[error(
+        "start {program}: its interpreter is missing (see its first line; try: file {program})"
+    )]
+    NoInterpreter {
+        /// The path.
         program: String,
     },
     /// The system refused.
@@ -81,11 +104,28 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
+    /// Says why the system did not start a program; `cwd` is where it was to start.
+    pub(super) fn of(program: &OsStr, cwd: Option<&Path>, source: io::Error) -> Self {
+        let path = cwd.unwrap_or(Path::new("")).join(program);
+        let is_path = program.as_encoded_bytes().contains(&b'/');
+        let program = program.to_string_lossy().into_owned();
+        // A folder to start in that is missing gives the same error.
+        match source.kind() {
+            io::ErrorKind::NotFound if cwd.is_some_and(|cwd| !cwd.is_dir()) => {
+                Self::Refused { program, source }
+            }
+            io::ErrorKind::NotFound if !is_path => Self::NotFound { program },
+            io::ErrorKind::NotFound if path.exists() => Self::NoInterpreter { program },
+            io::ErrorKind::NotFound => Self::NoFile { program },
+            _ => Self::Refused { program, source },
+        }
+    }
+
     /// Returns the cause of a failed start: `missing` where the program does not exist, which no
     /// recovery changes, and else `refused`.
     pub(crate) fn cause(&self, missing: Cause, refused: Cause) -> Cause {
         match self {
-            Self::NotFound { .. } => missing,
+            Self::NotFound { .. } | Self::NoFile { .. } | Self::NoInterpreter { .. } => missing,
             Self::Refused { .. } => refused,
         }
     }
@@ -111,10 +151,10 @@ impl ManagedProcess {
         request: SpawnRequest,
         ledger: Arc<dyn ProcessLedger>,
     ) -> Result<Self, SpawnError> {
-        let program = request.program.to_string_lossy().into_owned();
+        let (program, cwd) = (request.program.clone(), request.cwd.clone());
         let (started_tx, started) = oneshot::channel();
         let warden = Warden { request, ledger };
-        let refused = |source| SpawnError::Refused { program: program.clone(), source };
+        let refused = |source| SpawnError::of(&program, cwd.as_deref(), source);
         std::thread::Builder::new()
             .name("jig-warden".to_owned())
             .stack_size(WARDEN_STACK)
@@ -122,9 +162,6 @@ impl ManagedProcess {
             .map_err(refused)?;
         match started.await {
             Ok(Ok(process)) => Ok(process),
-            Ok(Err(source)) if source.kind() == io::ErrorKind::NotFound => {
-                Err(SpawnError::NotFound { program })
-            }
             Ok(Err(source)) => Err(refused(source)),
             Err(_) => Err(refused(io::Error::other("its warden thread ended"))),
         }
@@ -327,9 +364,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_program_is_named() {
-        let error =
-            ManagedProcess::spawn(request("no-such-program-x", &[]), Arc::new(NoLedger)).await;
-        assert!(matches!(error, Err(SpawnError::NotFound { .. })));
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#!/nowhere/sh\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&script, mode).unwrap();
+        let spawn = async |program: &str, cwd: Option<&Path>| {
+            let request = SpawnRequest { cwd: cwd.map(Path::to_owned), ..request(program, &[]) };
+            let spawned = ManagedProcess::spawn(request, Arc::new(NoLedger)).await;
+            spawned.err().unwrap().to_string()
+        };
+        assert!(spawn("no-such-program-x", None).await.contains("no such program in PATH"));
+        let said = spawn("/nowhere/flash", None).await;
+        assert_eq!(said, "start /nowhere/flash: there is no such file");
+        assert!(spawn(script.to_str().unwrap(), None).await.contains("interpreter is missing"));
+        assert!(spawn("./script", Some(folder.path())).await.contains("interpreter is missing"));
+        assert!(spawn("./other", Some(folder.path())).await.contains("there is no such file"));
+        // A missing folder is not blamed on the program.
+        assert_eq!(spawn("sh", Some(Path::new("/nowhere"))).await, "start sh");
     }
 
     #[tokio::test]

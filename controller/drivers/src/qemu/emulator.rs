@@ -21,8 +21,9 @@ use super::command_line::loads;
 use super::debug::{ChannelPairs, DebugChannels, NearEnds};
 use super::ending::{Facts, classify};
 use super::instance::{ANSWER, Instance};
-use super::machine::{AtLaunch, Launched, Machine, Ready, Watcher};
+use super::machine::Machine;
 use super::monitor::{Arrival, MachineEvent, MonitorError};
+use super::order::{AtLaunch, Launched, Order, Ready, Reply, Watcher};
 use super::read_back::read_back;
 use super::trial::trial;
 use crate::process::{Ending, Stillness, StillnessWatch};
@@ -72,24 +73,6 @@ impl QemuFactory {
         Ok((protocols, machine))
     }
 }
-
-/// What the owner is asked for.
-pub(super) enum Order {
-    On(Reply<()>),
-    Off(Reply<()>),
-    Status(Reply<PowerState>),
-    Reset(Reply<()>),
-    Deploy(Image, Reply<()>),
-    Check(oneshot::Sender<CheckReport>),
-    /// Launches anew, halted, with debug channels.
-    LaunchHalted(AtLaunch, Reply<DebugChannels>),
-    /// Shows each launch that runs at once to somebody before it runs.
-    Watch(Watcher, Reply<()>),
-    /// How the last launch ended by itself; asked by somebody who saw a channel close.
-    HowEnded(Reply<Option<BoardEvent>>),
-}
-
-pub(super) type Reply<T> = oneshot::Sender<Result<T, DriverError>>;
 
 #[derive(Clone)]
 struct EmulatorHandle {

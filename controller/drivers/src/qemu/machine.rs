@@ -6,39 +6,7 @@ use jig_model::protocol::DriverError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::debug::DebugChannels;
-use super::emulator::{Order, Reply};
-
-/// What a machine holds when it is launched for a debugger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtLaunch {
-    /// Nothing. A board to be flashed needs this: what the emulator's loader brought is
-    /// loaded again at each reset and would undo the flashing.
-    Blank,
-    /// The deployed image, if there is one.
-    Deployed,
-}
-
-/// A machine with its image that was launched and stands halted until its watcher is ready.
-pub struct Launched {
-    /// Its debug channels.
-    pub channels: DebugChannels,
-    /// Lets it run.
-    pub ready: Ready,
-}
-
-/// Takes in a launch.
-pub type Watcher = Box<dyn FnMut(Launched) + Send>;
-
-/// Lets a machine run, when it is dropped at the latest.
-pub struct Ready(pub(super) oneshot::Sender<()>);
-
-impl Ready {
-    /// Lets the machine run.
-    pub fn start(self) {
-        // The owner waits for it; if it does not any more the machine runs already.
-        let _ = self.0.send(());
-    }
-}
+use super::order::{AtLaunch, Order, Reply, Watcher};
 
 /// Speaks to the owner of one board's emulator from a plain thread.
 ///

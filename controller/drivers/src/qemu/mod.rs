@@ -23,10 +23,12 @@ mod ending;
 mod instance;
 mod machine;
 mod monitor;
+mod order;
 mod read_back;
 #[cfg(test)]
 mod tests;
 mod trial;
 
 pub use emulator::QemuFactory;
-pub use machine::{AtLaunch, Launched, Machine, Ready, Watcher};
+pub use machine::Machine;
+pub use order::{AtLaunch, Launched, Ready, Watcher};

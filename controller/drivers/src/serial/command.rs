@@ -27,7 +27,7 @@ use nix::unistd::pipe2;
 use tokio::io::Interest;
 use tokio::time::{Sleep, sleep, timeout};
 
-use super::port::SerialError;
+use super::error::SerialError;
 use crate::descriptor::Descriptor;
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
 

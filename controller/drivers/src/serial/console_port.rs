@@ -295,7 +295,10 @@ mod tests {
         drop(transport);
         port.end();
         let error = port.open(nobody()).await.unwrap_err();
-        assert_eq!((error.cause, &*error.message), (Cause::ConsoleLost, "connect console uart0"));
+        assert_eq!(
+            (error.cause, &*error.to_string()),
+            (Cause::ConsoleLost, "connect console uart0")
+        );
         let chain = jig_model::chain(&error);
         assert!(chain.contains(&format!("{path} was not there within 100ms")), "{chain}");
     }

@@ -21,6 +21,7 @@
 pub mod capture_service;
 mod command;
 mod console_port;
+mod error;
 mod holder;
 mod line;
 mod line_errors;
@@ -42,11 +43,12 @@ mod tty;
 mod tty_ioctl;
 
 pub(crate) use command::PROGRAM;
+pub use error::SerialError;
 pub(crate) use holder::{holder_pid, named, openers};
 pub(crate) use open_tty::OpenTty;
 pub use open_tty::TtyError;
 pub use part::ConsolesFactory;
-pub use port::{SerialError, SerialPort, TakenOver};
+pub use port::{SerialPort, TakenOver};
 pub use ports::UNDER_WAY;
 pub use reconnecting::ReconnectingTransport;
 pub use tty::TtyTransport;

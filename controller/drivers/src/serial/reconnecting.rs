@@ -16,7 +16,8 @@ use jig_model::chain;
 use jig_model::protocol::{BoxFuture, Handing, LineControl, Transport, TransportEvent};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::port::{SerialError, SerialPort};
+use super::error::SerialError;
+use super::port::SerialPort;
 
 /// How long to wait between two tries, at first and at most: a replugged adapter is back
 /// within a second, and a try costs next to nothing.

@@ -11,9 +11,10 @@ use jig_model::protocol::{BoxFuture, LineControl, Transport, TransportEvent};
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
+use super::error::SerialError;
+use super::is_close;
 use super::socket::SocketTransport;
 use super::telnet::{Said, Telnet, control, end_of_break, escape, hello, set_up};
-use super::{SerialError, is_close};
 
 /// How much is read or written at once.
 const CHUNK: usize = 16 << 10;
