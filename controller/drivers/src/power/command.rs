@@ -5,24 +5,23 @@ use std::sync::Arc;
 use jig_model::power::CommandPower;
 use jig_model::protocol::{BoxFuture, ProcessLedger};
 
+use super::context::{OpenOutlets, PowerContext};
 use super::template::{Fill, fill, plain};
 use super::templated::{Caller, Templated};
-use super::{PowerError, program};
+use super::{Outlets, PowerError, program};
 
 /// Runs a program. Its exit code 0 means that it was done.
-pub(super) struct Program {
+struct Program {
     name: String,
     ledger: Arc<dyn ProcessLedger>,
 }
 
-/// Makes a device of a program.
-pub(super) fn command_outlets(
-    about: CommandPower,
-    ledger: Arc<dyn ProcessLedger>,
-) -> Result<Templated<Program>, PowerError> {
-    let name = about.set.first().cloned().unwrap_or_default();
-    let program = Program { name, ledger };
-    Templated::new(program, (about.set, about.status), about.words, &about.says)
+impl OpenOutlets for CommandPower {
+    fn open(self, context: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        let name = self.set.first().cloned().unwrap_or_default();
+        let program = Program { name, ledger: Arc::clone(&context.ledger) };
+        Ok(Box::new(Templated::new(program, (self.set, self.status), self.words, &self.says)?))
+    }
 }
 
 impl Caller for Program {

@@ -4,27 +4,29 @@ use jig_model::power::{HttpCall, HttpPower};
 use jig_model::protocol::BoxFuture;
 use regex::bytes::Regex;
 
+use super::context::{OpenOutlets, PowerContext};
 use super::error::quote;
 use super::judge::compile;
 use super::template::{Fill, fill, json, percent};
 use super::templated::{Caller, Templated};
 use super::web::{Call, Web};
-use super::{PowerError, Secret};
+use super::{Outlets, PowerError, Secret};
 
 /// Sends requests.
-pub(super) struct Requests {
+struct Requests {
     web: Web,
     /// An answer that means that it was not done, although the device calls it a success.
     refusal: Option<Regex>,
 }
 
-/// Makes a device of a web interface.
-pub(super) fn http_outlets(about: HttpPower) -> Result<Templated<Requests>, PowerError> {
-    let password = about.password.as_ref().map(Secret::read).transpose()?;
-    let web = Web::new(about.url, &about.tls, about.auth, about.user.as_deref(), password)?;
-    let refusal = about.refusal.as_ref().map(compile).transpose()?;
-    let requests = Requests { web, refusal };
-    Templated::new(requests, (about.set, about.status), about.words, &about.says)
+impl OpenOutlets for HttpPower {
+    fn open(self, _: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        let password = self.password.as_ref().map(Secret::read).transpose()?;
+        let web = Web::new(self.url, &self.tls, self.auth, self.user.as_deref(), password)?;
+        let refusal = self.refusal.as_ref().map(compile).transpose()?;
+        let requests = Requests { web, refusal };
+        Ok(Box::new(Templated::new(requests, (self.set, self.status), self.words, &self.says)?))
+    }
 }
 
 impl Caller for Requests {

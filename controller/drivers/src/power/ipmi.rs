@@ -13,24 +13,25 @@ use jig_model::power::IpmiPower;
 use jig_model::protocol::{BoxFuture, PowerState, ProcessLedger};
 use nix::fcntl::OFlag;
 
+use super::context::{OpenOutlets, PowerContext};
 use super::error::word;
 use super::{Outlets, PowerError, Secret, program};
 
 /// Switches the chassis behind a controller.
-pub(super) struct IpmiOutlets {
+struct IpmiOutlets {
     about: IpmiPower,
     password: Secret,
     ledger: Arc<dyn ProcessLedger>,
 }
 
-impl IpmiOutlets {
-    pub(super) fn new(
-        about: IpmiPower,
-        ledger: Arc<dyn ProcessLedger>,
-    ) -> Result<Self, PowerError> {
-        Ok(Self { password: Secret::read(&about.password)?, about, ledger })
+impl OpenOutlets for IpmiPower {
+    fn open(self, context: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        let (password, ledger) = (Secret::read(&self.password)?, Arc::clone(&context.ledger));
+        Ok(Box::new(IpmiOutlets { about: self, password, ledger }))
     }
+}
 
+impl IpmiOutlets {
     async fn power(&self, word: &str) -> Result<Vec<u8>, PowerError> {
         let pipe = self.password_pipe().map_err(|error| PowerError::unusable("a pipe", error))?;
         let IpmiPower { host, port, user, cipher_suite, .. } = &self.about;

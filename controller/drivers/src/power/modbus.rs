@@ -11,11 +11,18 @@ use tokio::net::TcpStream;
 use tokio_modbus::client::{Context, Reader as _, Writer as _, rtu, tcp};
 use tokio_modbus::{Error, Slave};
 
+use super::context::{OpenOutlets, PowerContext};
 use super::line::Line;
 use super::{Outlets, PowerError};
 
 /// Switches coils.
-pub(super) struct ModbusOutlets(pub(super) ModbusPower);
+struct ModbusOutlets(ModbusPower);
+
+impl OpenOutlets for ModbusPower {
+    fn open(self, _: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        Ok(Box::new(ModbusOutlets(self)))
+    }
+}
 
 impl ModbusOutlets {
     async fn connect(&self) -> Result<Context, PowerError> {

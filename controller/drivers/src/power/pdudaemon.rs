@@ -7,21 +7,22 @@
 use jig_model::power::{HttpAuth, PduDaemonPower};
 use jig_model::protocol::{BoxFuture, PowerState};
 
+use super::context::{OpenOutlets, PowerContext};
 use super::error::word;
 use super::template::percent;
 use super::web::{Call, Web};
 use super::{Outlets, PowerError};
 
 /// Switches by a daemon.
-pub(super) struct PduDaemonOutlets {
+struct PduDaemonOutlets {
     hostname: String,
     web: Web,
 }
 
-impl PduDaemonOutlets {
-    pub(super) fn new(about: PduDaemonPower) -> Result<Self, PowerError> {
-        let web = Web::new(about.url, &about.tls, HttpAuth::None, None, None)?;
-        Ok(Self { hostname: about.hostname, web })
+impl OpenOutlets for PduDaemonPower {
+    fn open(self, _: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        let web = Web::new(self.url, &self.tls, HttpAuth::None, None, None)?;
+        Ok(Box::new(PduDaemonOutlets { hostname: self.hostname, web }))
     }
 }
 

@@ -14,6 +14,7 @@ use jig_model::power::{RelayPower, RelayProtocol};
 use jig_model::protocol::{BoxFuture, PowerState};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::context::{OpenOutlets, PowerContext};
 use super::error::word;
 use super::line::Line;
 use super::{Outlets, PowerError};
@@ -22,7 +23,13 @@ use super::{Outlets, PowerError};
 const MAX_ANSWER: usize = 256;
 
 /// Switches relays.
-pub(super) struct RelayOutlets(pub(super) RelayPower);
+struct RelayOutlets(RelayPower);
+
+impl OpenOutlets for RelayPower {
+    fn open(self, _: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        Ok(Box::new(RelayOutlets(self)))
+    }
+}
 
 impl RelayOutlets {
     fn broken(&self, source: io::Error) -> PowerError {

@@ -16,9 +16,9 @@ use jig_model::protocol::{BoxFuture, DriverError, PowerSense, PowerState, Transp
 use jig_model::rig_file::Place;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::open::find;
+use super::open::{find, open};
 use super::outlet_power::named;
-use super::{Device, PowerContext, PowerError, open};
+use super::{Device, PowerContext, PowerError};
 use crate::serial::SerialPort;
 
 /// Makes the power sense that a place has. `debug_port` is the board's own, if it has one.

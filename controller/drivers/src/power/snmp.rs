@@ -15,6 +15,7 @@ use snmp2::{AsyncSession, Error, Oid, Value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::context::{OpenOutlets, PowerContext};
 use super::template::{Fill, fill, plain};
 use super::{Outlets, PowerError, Secret};
 
@@ -29,7 +30,7 @@ const TRIES: u32 = 4;
 const COMMUNITY: &str = "private";
 
 /// Switches by objects.
-pub(super) struct SnmpOutlets {
+struct SnmpOutlets {
     about: SnmpPower,
     identity: Identity,
 }
@@ -48,9 +49,9 @@ enum Ask {
     Get,
 }
 
-impl SnmpOutlets {
-    pub(super) fn new(about: SnmpPower) -> Result<Self, PowerError> {
-        let identity = match &about.security {
+impl OpenOutlets for SnmpPower {
+    fn open(self, _: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        let identity = match &self.security {
             SnmpSecurity::Community { first, community } => Identity::Community {
                 first: *first,
                 community: community.as_ref().map(Secret::read).transpose()?,
@@ -67,9 +68,11 @@ impl SnmpOutlets {
                 Identity::User(Box::new(user(name, auth, privacy)))
             }
         };
-        Ok(Self { about, identity })
+        Ok(Box::new(SnmpOutlets { about: self, identity }))
     }
+}
 
+impl SnmpOutlets {
     async fn talk(&self, object: &str, outlet: &str, ask: Ask) -> Result<i64, PowerError> {
         let values = Fill { outlet, state: "", user: None, password: None };
         let object = fill(object, &values, plain)?;

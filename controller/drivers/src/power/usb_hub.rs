@@ -11,20 +11,23 @@ use jig_model::power::UsbHubPower;
 use jig_model::protocol::{BoxFuture, PowerState};
 use tokio::fs;
 
+use super::context::{OpenOutlets, PowerContext};
 use super::{Outlets, PowerError};
 use crate::discover::hub_interface;
 
 /// Switches ports.
-pub(super) struct UsbHubOutlets {
+struct UsbHubOutlets {
     hub: String,
     sysfs: PathBuf,
 }
 
-impl UsbHubOutlets {
-    pub(super) fn new(about: UsbHubPower, sysfs: PathBuf) -> Self {
-        Self { hub: about.hub, sysfs }
+impl OpenOutlets for UsbHubPower {
+    fn open(self, context: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        Ok(Box::new(UsbHubOutlets { hub: self.hub, sysfs: context.sysfs.clone() }))
     }
+}
 
+impl UsbHubOutlets {
     /// Returns the attribute of a port.
     fn attribute(&self, port: &str) -> PathBuf {
         let devices = self.sysfs.join("bus/usb/devices");
@@ -94,7 +97,7 @@ mod tests {
     use super::*;
 
     fn hub(sysfs: &std::path::Path, hub: &str) -> UsbHubOutlets {
-        UsbHubOutlets::new(UsbHubPower { hub: hub.to_owned() }, sysfs.to_owned())
+        UsbHubOutlets { hub: hub.to_owned(), sysfs: sysfs.to_owned() }
     }
 
     #[tokio::test]

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use jig_lab::{Catalogue, health_policy};
-use jig_model::power::PowerDriver;
 use jig_rig::health::HealthStore;
 
 use super::programs::{find, fix};
@@ -23,23 +22,7 @@ pub(super) fn look(catalogue: &Catalogue) -> Vec<Finding> {
 fn power_programs(catalogue: &Catalogue) -> Vec<Finding> {
     let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for device in &catalogue.rig.power {
-        let programs = match &device.driver {
-            PowerDriver::Ipmi(_) => vec!["ipmitool"],
-            PowerDriver::Command(command) => {
-                let status = command.status.as_ref().and_then(|argv| argv.first());
-                command.set.first().into_iter().chain(status).map(String::as_str).collect()
-            }
-            PowerDriver::Http(_)
-            | PowerDriver::PduDaemon(_)
-            | PowerDriver::Relay(_)
-            | PowerDriver::Modbus(_)
-            | PowerDriver::Snmp(_)
-            | PowerDriver::Redfish(_)
-            | PowerDriver::Gpio(_)
-            | PowerDriver::UsbHub(_)
-            | PowerDriver::Manual(_) => Vec::new(),
-        };
-        for program in programs {
+        for program in device.driver.programs() {
             let devices = users.entry(program).or_default();
             if !devices.contains(&device.name.as_str()) {
                 devices.push(device.name.as_str());

@@ -91,7 +91,7 @@ fn every_kind_of_device_is_read() {
     let rig = parse(&[("rig.toml", &every_kind())]).unwrap_or_else(|p| panic!("{}", p[0]));
     assert_eq!((rig.power.len(), rig.places.len()), (16, 16));
     let kinds: std::collections::BTreeSet<_> = rig.power.iter().map(|d| d.driver.kind()).collect();
-    assert_eq!(kinds.len(), 11, "{kinds:?}");
+    assert_eq!(kinds, PowerDriver::KINDS.iter().copied().collect());
     for device in &rig.power {
         assert_eq!(device.off_time, Duration::from_secs(2));
         // What kind() says is the key in the file.
@@ -114,6 +114,14 @@ fn every_kind_of_device_is_read() {
     let PowerDriver::Modbus(tcp) = driver(&rig, "modbus") else { panic!() };
     assert_eq!(tcp.link, ModbusLink::Tcp("10.0.0.1:502".to_owned()));
     assert_eq!(rig.place("rtu").unwrap().power.as_ref().unwrap().outlet, "7");
+}
+
+#[test]
+fn the_guide_has_a_row_for_every_kind() {
+    let guide = include_str!("../../../guide/power.md");
+    for kind in PowerDriver::KINDS {
+        assert!(guide.contains(&format!("\n| `{kind}` ")), "guide/power.md lacks {kind}");
+    }
 }
 
 #[test]

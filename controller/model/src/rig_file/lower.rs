@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::power::{Devices, RawPower};
+use super::power::Devices;
 use super::raw::{RawCanary, RawEmulator, RawHub, RawPlace, RawProbe, RawRig, RawRuns};
 use super::{
     Canary, CaptureLimits, EmulatorPart, Hub, Network, Place, ProbePart, Rig, RunStorage, capture,
     checks, console_transports, flasher, power, reset,
 };
 use crate::document::{Findings, Located, document_schema, open};
-use crate::power::PowerDevice;
+use crate::power::{PowerDevice, RawPower, SECRET};
 use crate::profile::BoardProfile;
 use crate::{DeviceName, PlaceName, Problems};
 
@@ -109,7 +109,7 @@ fn all_devices(files: &[RigText<'_>]) -> Devices {
 /// Blanks out secrets that somebody has written into the file: what is reported is shown,
 /// logged and pasted.
 fn without_secrets(mut problems: Problems) -> Problems {
-    for problem in problems.list.iter().filter(|problem| problem.check == power::SECRET) {
+    for problem in problems.list.iter().filter(|problem| problem.check == SECRET) {
         let Some(span) = problem.span.clone() else { continue };
         if let Some(secret) = problems.source.get(span.clone()) {
             let blank: String =

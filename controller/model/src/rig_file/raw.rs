@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::power::{RawPlacePower, RawPower};
+use super::power::RawPlacePower;
 use super::raw_parts::{RawFlasher, RawReset};
 use crate::debug::WireProtocol;
 use crate::document::{ByteSize, Located};
 use crate::pattern::Pattern;
+use crate::power::RawPower;
 use crate::rig_file::EmulatorDeploy;
 use crate::toml_table;
 use crate::{BoardId, ConsoleName, DeviceName, PlaceName};

@@ -10,13 +10,10 @@ pub(super) use checks::{
     check_device, check_hub_outlet, check_outlet, check_reset_outlet, sense_word,
 };
 pub(super) use lower::{lower_device, lower_outlet, lower_reset_outlet};
-pub(super) use raw::{RawPlacePower, RawPower, SenseWord};
+pub(super) use raw::{RawPlacePower, SenseWord};
 
 use crate::DeviceName;
-use crate::power::OutletRule;
-
-/// The check that refuses a secret; whoever reports it blanks it out.
-pub(super) const SECRET: &str = "rig::secret";
+use crate::power::{OutletRule, RawPower};
 
 /// The power devices of all files, and how they call their outlets, where that is known.
 pub(super) type Devices = BTreeMap<DeviceName, Option<OutletRule>>;
