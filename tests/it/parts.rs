@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -12,6 +13,7 @@ use crate::capture_service::CaptureService;
 use crate::fixtures::set_in_profile;
 use crate::manifest::{elf, entries};
 use crate::power_lab::{Simulator, Web, free_address, until_listens};
+use crate::power_transport::serial;
 use crate::workshop::{Ran, Slot, Started, Workshop, until};
 
 /// Writes a rig file of places of that kind, each with what is said of it.
@@ -312,6 +314,47 @@ fn an_outlet_at_the_reset_pin_boots_a_board() {
     let reset = "reset = { device = \"pdu\", outlet = \"0\", off_time = \"1ms\" }";
     bare.describe(&format!("{reset}\n{}", bare.console()));
     bare.boots_instead_of("boot-loop");
+}
+
+#[test]
+fn a_relay_on_a_serial_port_powers_a_board_for_a_run() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    let board = Board::new(&workshop, "one");
+    let parts = console_and_outlet(&workshop, &board, 2);
+    let (mut bytes, heard) = (Vec::new(), Arc::new(Mutex::new(Vec::new())));
+    let (relay, frames) = (board.clone(), Arc::clone(&heard));
+    let (port, _held) = serial(move |some| {
+        bytes.extend_from_slice(some);
+        while let Some((&frame, rest)) = bytes.split_first_chunk::<4>() {
+            bytes = rest.to_vec();
+            match frame[2] {
+                0 => relay.off(),
+                _ => relay.on(),
+            }
+            frames.lock().unwrap().push(frame);
+        }
+        Vec::new()
+    });
+    let device = format!(
+        "[[power]]\nname = \"pdu\"\nmin_interval = \"0ms\"\noff_time = \"1ms\"\n\
+         [power.relay]\nport = \"{}\"\nprotocol = \"lcus\"\n",
+        port.display()
+    );
+    rig(&workshop, &device, &[("bare", &parts)]);
+    board.flash(&elf(KIND, "boot-loop"));
+    board.on();
+    board.flash(&elf(KIND, "unity-pass"));
+    workshop.run(["run", "-b", "bare"]).says(0, &[]);
+    let log = log(&workshop).unwrap();
+    assert!(log.starts_with("jig-fixture unity-pass"), "{log}");
+    let (off, on) = ([0xa0, 2, 0, 0xa2], [0xa0, 2, 1, 0xa3]);
+    // A relay hears the last command a moment after it was sent.
+    let frames = until("the last frame", || {
+        let heard = heard.lock().unwrap();
+        (heard.last() == Some(&off)).then(|| heard.clone())
+    });
+    assert_eq!(frames, [off, on, off], "cut, boot, and off behind the run");
 }
 
 #[test]

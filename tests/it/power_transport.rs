@@ -34,7 +34,7 @@ fn pty() -> Pty {
 
 /// A serial port whose other end is a function: it gets bytes and returns what to answer.
 /// The thread ends when the port is closed for good.
-fn serial(mut answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> (PathBuf, File) {
+pub(crate) fn serial(mut answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> (PathBuf, File) {
     let Pty { path, mut device, held } = pty();
     thread::spawn(move || {
         let mut bytes = [0; 256];

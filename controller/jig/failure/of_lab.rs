@@ -190,6 +190,7 @@ impl From<SwitchError> for Failure {
                 | PowerError::Unreachable { .. }
                 | PowerError::Refused { .. }
                 | PowerError::Garbage { .. }
+                | PowerError::Person(_)
                 | PowerError::Busy { .. }
                 | PowerError::Unusable { .. } => failure.help(format!(
                     "see what is switched how: jig power --explain {}; device {} is declared in {}",

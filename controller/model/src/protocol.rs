@@ -4,6 +4,8 @@
 //! emulator implements all of them, so an emulated board is a board. All are dyn-safe
 //! and name no async runtime.
 
+use std::error::Error;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,31 +31,52 @@ pub use board_event::{BoardEvent, PowerState};
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Says that a driver could not do as asked, and which cause that makes.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
+///
+/// It prints as the driver's own error does, and has the same sources.
+#[derive(Debug)]
 pub struct DriverError {
     /// The cause a run ends with if no recovery helps.
     pub cause: Cause,
-    /// Fits "failed to {message}"-free lines: lower case, says what was awaited and how long.
-    pub message: String,
-    /// What lies below.
+    /// The driver's own error, which holds the facts.
+    pub error: Box<dyn Error + Send + Sync>,
+}
+
+/// What was tried, and why it failed: the error of a driver without a type of its own for it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Failed {
+    message: String,
     #[source]
-    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Box<dyn Error + Send + Sync>,
 }
 
 impl DriverError {
-    /// Builds an error without a deeper source.
+    /// Gives a driver's own error the cause that it makes.
+    pub fn of(cause: Cause, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { cause, error: error.into() }
+    }
+
+    /// Builds an error of words: lower case, what was awaited and how long.
     pub fn new(cause: Cause, message: impl Into<String>) -> Self {
-        Self { cause, message: message.into(), source: None }
+        Self::of(cause, message.into())
     }
 
     /// Adds what lies below.
-    pub fn with_source(
-        mut self,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
-        self.source = Some(source.into());
-        self
+    pub fn with_source(self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let failed = Failed { message: self.error.to_string(), source: source.into() };
+        Self::of(self.cause, failed)
+    }
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for DriverError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
     }
 }
 

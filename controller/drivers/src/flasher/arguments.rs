@@ -23,13 +23,17 @@ impl Fill {
 
 /// Says which placeholder nobody can fill.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unfilled {
+pub enum Unfilled {
+    /// The place has no serial number for `{serial}`.
     #[error("the flasher needs {{serial}}, but the place's selector names no serial number")]
     Serial,
+    /// The place has no port for `{port}`.
     #[error("the flasher needs {{port}}, but the place names no serial port")]
     Port,
+    /// The image has no start for `{address}`.
     #[error("the flasher needs {{address}}, but the image loads no byte")]
     Address,
+    /// There is no such placeholder.
     #[error("{0:?} of the profile is no flasher's argument")]
     Unknown(String),
 }

@@ -14,13 +14,13 @@ use jig_model::protocol::{
     BindContext, BoxFuture, DriverError, Flasher, PartFactory, ProcessLedger, Protocols, SharedSink,
 };
 use jig_model::rig_file::{CaptureClient, Place};
-use jig_model::{Cause, chain};
 use nix::fcntl::OFlag;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
 use super::arguments::{Fill, arguments};
+use super::error::{FlasherError, LastWords};
 use super::output::{Judge, Output};
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
 use crate::serial::capture_service::release_port;
@@ -86,20 +86,19 @@ impl CommandFlasher {
         self.command.argv.first().map_or("", String::as_str)
     }
 
-    async fn flash(&mut self, image: &Image) -> Result<DeployReport, DriverError> {
+    async fn flash(&mut self, image: &Image) -> Result<DeployReport, FlasherError> {
         let began = Instant::now();
-        let failed = |message: String| DriverError::new(Cause::DeployFailed, message);
-        let args = arguments(&self.command.argv, image, &self.fill)
-            .map_err(|error| failed(error.to_string()))?;
-        let judge = Judge::of(&self.command).map_err(|error| failed(chain(&error)))?;
+        let args = arguments(&self.command.argv, image, &self.fill)?;
+        let judge = Judge::of(&self.command)?;
         self.runs += 1;
-        let path = self.evidence.join(format!("flasher-{}.log", self.runs));
-        let log = open_log(&path).map_err(|error| unwritten(&path, error))?;
-        let mut output = Output::new(judge, log);
+        let log = format!("flasher-{}.log", self.runs);
+        let path = self.evidence.join(&log);
+        let unwritten = |source| FlasherError::Log { path: path.clone(), source };
+        let mut output = Output::new(judge, open_log(&path).map_err(unwritten)?);
         let _closed = match &self.kept {
-            Some((client, port)) => release_port(client, port).await.map_err(|error| {
-                DriverError::new(Cause::DeployFailed, format!("get {port} for {}", self.program()))
-                    .with_source(error)
+            Some((client, port)) => release_port(client, port).await.map_err(|source| {
+                let (port, program) = (port.clone(), self.program().to_owned());
+                FlasherError::Port { port, program, source }
             })?,
             None => None,
         };
@@ -111,20 +110,14 @@ impl CommandFlasher {
                 self.sink.event(BoardEvent::Deploying { percent });
             }
         };
-        let followed = timeout(self.command.timeout, async {
-            let ending = follow(&mut process, &mut pipe, &mut output, &mut progress).await?;
-            Ok::<Ending, io::Error>(ending)
-        });
-        let followed = followed.await;
+        let followed = follow(&mut process, &mut pipe, &mut output, &mut progress);
+        let followed = timeout(self.command.timeout, followed).await;
         if !matches!(followed, Ok(Ok(_))) {
             process.stop(GRACE).await;
         }
-        output.end(&mut progress).map_err(|error| unwritten(&path, error))?;
-        let ending = match followed {
-            Ok(ending) => Some(ending.map_err(|error| unwritten(&path, error))?),
-            Err(_) => None,
-        };
-        self.judge(ending, &output, &path).map_err(failed)?;
+        output.end(&mut progress).map_err(unwritten)?;
+        let ending = followed.ok().transpose().map_err(unwritten)?;
+        self.judge(ending, &output, log)?;
         Ok(DeployReport {
             method: self.program().to_owned(),
             image: image.name.clone(),
@@ -140,11 +133,8 @@ impl CommandFlasher {
     async fn start(
         &self,
         args: Vec<std::ffi::OsString>,
-    ) -> Result<(ManagedProcess, Receiver), DriverError> {
-        let failed = |error: io::Error| {
-            DriverError::new(Cause::DeployFailed, format!("start {}", self.program()))
-                .with_source(error)
-        };
+    ) -> Result<(ManagedProcess, Receiver), FlasherError> {
+        let failed = |source| FlasherError::Pipe { program: self.program().to_owned(), source };
         let (near, far) = pipe().map_err(failed)?;
         let far = File::from(far);
         let mut args = args.into_iter();
@@ -160,41 +150,31 @@ impl CommandFlasher {
         };
         tracing::debug!(program = self.program(), args = ?request.args, "flashing");
         let near = Receiver::from_owned_fd(near).map_err(failed)?;
-        let process =
-            ManagedProcess::spawn(request, Arc::clone(&self.ledger)).await.map_err(|error| {
-                let cause = error.cause(Cause::HostCommandMissing, Cause::DeployFailed);
-                DriverError::new(cause, chain(&error))
-            })?;
+        let process = ManagedProcess::spawn(request, Arc::clone(&self.ledger)).await?;
         Ok((process, near))
     }
 
     /// Says why a flasher that has ended did not flash, if so. No ending means that its time
     /// was over.
-    fn judge(&self, ending: Option<Ending>, output: &Output, log: &Path) -> Result<(), String> {
-        let program = self.program();
-        let words = || {
-            let name = log.file_name().unwrap_or_default().to_string_lossy();
-            format!("{}; all of it is in {name}", output.last_words())
-        };
-        match ending {
-            None => {
-                let limit = self.command.timeout;
-                Err(format!("{program} took longer than {limit:?}; {}", words()))
-            }
-            Some(Ending::Signalled(signal)) => {
-                Err(format!("{program} was ended by {signal}; {}", words()))
-            }
+    fn judge(
+        &self,
+        ending: Option<Ending>,
+        output: &Output,
+        log: String,
+    ) -> Result<(), FlasherError> {
+        let program = self.program().to_owned();
+        let said = LastWords { words: output.last_words(), log };
+        Err(match ending {
+            None => FlasherError::TimedOut { program, timeout: self.command.timeout, said },
+            Some(Ending::Signalled(signal)) => FlasherError::Signalled { program, signal, said },
             Some(Ending::Exited(code)) if !self.command.success_codes.contains(&code) => {
-                Err(format!("{program} ended with code {code}; {}", words()))
+                FlasherError::Exited { program, code, said }
             }
-            Some(Ending::Exited(code)) => match &output.failure {
-                None => Ok(()),
-                Some((line, pattern)) => Err(format!(
-                    "{program} ended with code {code}, but said {line:?}, which means failure \
-                     (`{pattern}`)"
-                )),
+            Some(Ending::Exited(code)) => match output.failure.clone() {
+                None => return Ok(()),
+                Some((line, pattern)) => FlasherError::Said { program, code, line, pattern },
             },
-        }
+        })
     }
 }
 
@@ -203,7 +183,7 @@ impl Flasher for CommandFlasher {
         &'a mut self,
         image: &'a Image,
     ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
-        Box::pin(self.flash(image))
+        Box::pin(async { Ok(self.flash(image).await?) })
     }
 }
 
@@ -249,9 +229,4 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 fn open_log(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).open(path)
-}
-
-fn unwritten(path: &Path, error: io::Error) -> DriverError {
-    let message = format!("keep the flasher's output in {}", path.display());
-    DriverError::new(Cause::StorageFailed, message).with_source(error)
 }

@@ -7,8 +7,12 @@
 
 mod arguments;
 mod command;
+mod error;
 mod output;
 #[cfg(test)]
 mod tests;
 
+pub use arguments::Unfilled;
 pub use command::{CommandFlasher, CommandFlasherFactory};
+pub use error::{FlasherError, LastWords};
+pub use output::BadPattern;

@@ -24,7 +24,7 @@ const MAX_QUOTE: usize = 200;
 /// Says that a pattern of the profile cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the flasher's pattern `{pattern}` cannot be used")]
-pub(super) struct BadPattern {
+pub struct BadPattern {
     pattern: String,
     #[source]
     source: regex::Error,

@@ -7,6 +7,7 @@ use jig_model::Cause;
 use jig_model::protocol::{DriverError, PowerState};
 
 use super::SecretError;
+use super::human::{AskError, PERSON};
 use crate::process::SpawnError;
 
 /// Says why a power device could not do as asked. Always the lab's fault.
@@ -75,6 +76,9 @@ pub enum PowerError {
         /// How long.
         timeout: Duration,
     },
+    /// A person did not switch it.
+    #[error("{PERSON} refused")]
+    Person(#[from] AskError),
     /// A secret cannot be had.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -102,6 +106,7 @@ impl PowerError {
             Self::Mismatch { .. } | Self::Contradicted { .. } => Cause::PowerMismatch,
             Self::Refused { .. }
             | Self::Garbage { .. }
+            | Self::Person(_)
             | Self::Secret(_)
             | Self::Program(_)
             | Self::Unusable { .. } => Cause::PowerFailed,
@@ -127,7 +132,7 @@ impl PowerError {
 
 impl From<PowerError> for DriverError {
     fn from(error: PowerError) -> Self {
-        DriverError::new(error.cause(), jig_model::chain(&error))
+        Self::of(error.cause(), error)
     }
 }
 

@@ -19,13 +19,14 @@ use jig_model::power::GpioPower;
 use jig_model::protocol::{BoxFuture, PowerState};
 use tokio::task::spawn_blocking;
 
+use super::context::{OpenOutlets, PowerContext};
 use super::{Outlets, PowerError};
 
 /// Errors of a chip, whatever made them.
 type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 /// Lines of a chip. The level is the logical one: `true` is active.
-pub(super) trait Chip: Send + Sync {
+trait Chip: Send + Sync {
     /// Finds a line by its number or its name; nothing if there is none.
     fn find(&self, line: &str) -> Result<Option<u32>, Trouble>;
     /// Makes a line an output of this level, and holds it.
@@ -35,23 +36,26 @@ pub(super) trait Chip: Send + Sync {
 }
 
 /// Switches lines.
-pub(super) struct GpioOutlets {
+struct GpioOutlets {
     what: String,
     chip: Arc<dyn Chip>,
 }
 
+impl OpenOutlets for GpioPower {
+    fn open(self, _: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        Ok(Box::new(GpioOutlets::new(self)))
+    }
+}
+
 impl GpioOutlets {
-    pub(super) fn new(about: &GpioPower) -> Self {
-        let kernel = KernelChip {
-            path: about.chip.clone(),
-            active_low: about.active_low,
-            held: Mutex::new(BTreeMap::new()),
-        };
-        Self { what: format!("GPIO chip {}", about.chip.display()), chip: Arc::new(kernel) }
+    fn new(GpioPower { chip: path, active_low }: GpioPower) -> Self {
+        let what = format!("GPIO chip {}", path.display());
+        let chip = KernelChip { path, active_low, held: Mutex::new(BTreeMap::new()) };
+        Self { what, chip: Arc::new(chip) }
     }
 
     #[cfg(test)]
-    pub(super) fn on(chip: Arc<dyn Chip>) -> Self {
+    fn on(chip: Arc<dyn Chip>) -> Self {
         Self { what: "GPIO chip".to_owned(), chip }
     }
 
@@ -154,6 +158,15 @@ impl Chip for KernelChip {
 
 #[cfg(test)]
 mod tests {
+    use jig_model::ConsoleName;
+    use jig_model::event::BoardEvent;
+    use jig_model::profile::{BoardProfile, FaultSets};
+    use jig_model::protocol::{
+        BindContext, BoardSink, NoLedger, PartFactory as _, Protocols, Transport,
+    };
+    use jig_model::rig_file::{Rig, RigText};
+
+    use super::super::{NoHuman, OutletFactory};
     use super::*;
 
     /// A chip of three lines; line 2 is broken and stays low.
@@ -191,10 +204,80 @@ mod tests {
         assert!(matches!(gpio.read("gone").await, Err(PowerError::Unusable { .. })));
     }
 
+    /// Notes the levels of line 1 when the rig is told of something.
+    #[derive(Default)]
+    struct Told(Arc<Fake>, Mutex<Vec<String>>);
+
+    impl BoardSink for Told {
+        fn attach(&self, _: &ConsoleName, _: Box<dyn Transport>) {}
+        fn drained(&self) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn event(&self, event: BoardEvent) {
+            let what = match event {
+                BoardEvent::Power { state } => format!("{state:?}"),
+                BoardEvent::Reset { .. } => "reset".to_owned(),
+                other => format!("{other:?}"),
+            };
+            let level = self.0.0.lock().unwrap()[1];
+            self.1.lock().unwrap().push(format!("{what} at {level}"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_at_the_reset_pin_resets_and_boots_the_board_of_a_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = "version = 1\nid = \"b\"\ntitle = \"B\"\narch = \"arm\"\n\
+                       console = [{ name = \"uart0\", kind = \"uart\" }]\n";
+        let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
+        let profile = BoardProfile::parse("b.toml", profile, &sets);
+        let profile = profile.unwrap_or_else(|problems| panic!("{problems}"));
+        let rig = "version = 1\n[[power]]\nname = \"io\"\n[power.gpio]\n\
+                   chip = \"/dev/no-such-gpiochip\"\n[[place]]\nname = \"p\"\nboard = \"b\"\n\
+                   reset = { device = \"io\", outlet = \"RELAY\" }\n[[place.console]]\n\
+                   name = \"uart0\"\ntty = \"/dev/ttyS0\"\n";
+        let text = RigText { origin: "rig.toml", text: rig };
+        let rig = Rig::parse([text], std::slice::from_ref(&profile))
+            .unwrap_or_else(|p| panic!("{}", p[0]));
+        let chip = Arc::new(Fake::default());
+        let seam = Arc::clone(&chip);
+        let devices = PowerContext {
+            locks: folder.path().to_owned(),
+            ledger: Arc::new(NoLedger),
+            human: Arc::new(NoHuman),
+            sysfs: folder.path().to_owned(),
+            between: Some(Arc::new(move |opened| {
+                assert_eq!(opened.what(), "GPIO chip /dev/no-such-gpiochip");
+                Box::new(GpioOutlets::on(Arc::clone(&seam) as Arc<dyn Chip>))
+            })),
+        };
+        let told = Arc::new(Told(Arc::clone(&chip), Mutex::default()));
+        let context = BindContext {
+            profile: Arc::new(profile),
+            place: Arc::new(rig.places[0].clone()),
+            sink: Arc::clone(&told) as _,
+            evidence: folder.path().to_owned(),
+            images: folder.path().to_owned(),
+            ledger: Arc::new(NoLedger),
+        };
+        let factory = OutletFactory { devices: &rig.power, context: devices };
+        let parts = factory.join(&context, Protocols::default()).unwrap();
+        let (mut power, mut reset) = (parts.power.unwrap(), parts.reset.unwrap());
+        let level = || chip.0.lock().unwrap()[1];
+        power.on().await.unwrap();
+        assert!(level(), "it is let go");
+        reset.reset().await.unwrap();
+        assert!(level(), "it is let go again");
+        power.off().await.unwrap();
+        assert!(!level(), "it is held");
+        // The rig was told of each boot while the board was held.
+        assert_eq!(*told.1.lock().unwrap(), ["On at false", "reset at false", "Off at false"]);
+    }
+
     #[tokio::test]
     async fn a_chip_that_is_not_there_is_named() {
         let about = GpioPower { chip: "/dev/no-such-gpiochip".into(), active_low: false };
-        let error = GpioOutlets::new(&about).set("1", PowerState::On).await.unwrap_err();
+        let error = GpioOutlets::new(about).set("1", PowerState::On).await.unwrap_err();
         assert!(error.to_string().contains("no-such-gpiochip"), "{error}");
     }
 }

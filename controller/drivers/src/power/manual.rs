@@ -5,24 +5,26 @@ use std::sync::Arc;
 use jig_model::power::ManualPower;
 use jig_model::protocol::{BoxFuture, PowerState};
 
+use super::context::{OpenOutlets, PowerContext};
 use super::error::word;
-use super::{AskHuman, Outlets, PowerError};
+use super::human::{AskHuman, PERSON};
+use super::{Outlets, PowerError};
 
 /// Asks a person. How long they may take is the device's time-out.
-pub(super) struct ManualOutlets {
+struct ManualOutlets {
     about: ManualPower,
     human: Arc<dyn AskHuman>,
 }
 
-impl ManualOutlets {
-    pub(super) fn new(about: ManualPower, human: Arc<dyn AskHuman>) -> Self {
-        Self { about, human }
+impl OpenOutlets for ManualPower {
+    fn open(self, context: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        Ok(Box::new(ManualOutlets { about: self, human: Arc::clone(&context.human) }))
     }
 }
 
 impl Outlets for ManualOutlets {
     fn what(&self) -> String {
-        "the person at the terminal".to_owned()
+        PERSON.to_owned()
     }
 
     fn set<'a>(
@@ -33,8 +35,7 @@ impl Outlets for ManualOutlets {
         let hint = self.about.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
         Box::pin(async move {
             let question = format!("switch {outlet}{hint} {}", word(state));
-            let done = self.human.ask(&question).await;
-            done.map_err(|why| PowerError::refused(self.what(), why))
+            Ok(self.human.ask(&question).await?)
         })
     }
 

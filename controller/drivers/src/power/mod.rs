@@ -10,6 +10,10 @@
 //! interval between them, in this process and against all others of this user. [`OutletPower`]
 //! makes the protocol of a board out of an outlet.
 //!
+//! *A new kind* is declared in `jig_model::power`, whose `# Design` says how. Here it gets a file
+//! that implements `OpenOutlets` for its description and [`Outlets`] for its driver, and one line in
+//! `open.rs`, which the compiler demands.
+//!
 //! *No command is believed.* What can be read back is read back, until it is so or the
 //! device's time to settle is over; a device that goes on claiming the old state has lied.
 //!
@@ -18,10 +22,12 @@
 
 mod binding;
 mod command;
+mod context;
 mod device;
 mod error;
 mod gpio;
 mod http;
+mod human;
 mod ipmi;
 mod judge;
 mod line;
@@ -31,6 +37,7 @@ mod open;
 mod outlet_power;
 mod outlets;
 mod pdudaemon;
+mod place;
 mod program;
 mod redfish;
 mod relay;
@@ -43,11 +50,14 @@ mod usb_hub;
 mod web;
 
 pub use binding::OutletFactory;
+pub use context::{Between, PowerContext};
 pub use device::Device;
 pub use error::PowerError;
-pub use open::{AskHuman, Between, NoHuman, PowerContext, open, open_outlet, open_sensed};
+pub use human::{AskError, AskHuman, NoHuman};
+pub use open::open;
 pub use outlet_power::{OutletPower, Verified};
 pub use outlets::Outlets;
+pub use place::{open_outlet, open_sensed};
 pub(crate) use program::run as run_program;
 pub use secret::{Secret, SecretError};
 

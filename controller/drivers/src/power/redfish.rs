@@ -9,11 +9,12 @@ use jig_model::power::{HttpAuth, HttpMethod, RedfishPower};
 use jig_model::protocol::{BoxFuture, PowerState};
 use serde_json::{Value, json};
 
+use super::context::{OpenOutlets, PowerContext};
 use super::web::{Call, Web};
 use super::{Outlets, PowerError, Secret};
 
 /// Switches by actions of resources.
-pub(super) struct RedfishOutlets(Web);
+struct RedfishOutlets(Web);
 
 /// What to post where.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,13 +23,16 @@ struct Action {
     body: String,
 }
 
-impl RedfishOutlets {
-    pub(super) fn new(about: &RedfishPower) -> Result<Self, PowerError> {
-        let password = about.password.as_ref().map(Secret::read).transpose()?;
-        let user = about.user.as_deref();
-        Web::new(about.url.clone(), &about.tls, HttpAuth::Basic, user, password).map(Self)
+impl OpenOutlets for RedfishPower {
+    fn open(self, _: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
+        let password = self.password.as_ref().map(Secret::read).transpose()?;
+        let user = self.user.as_deref();
+        let web = Web::new(self.url, &self.tls, HttpAuth::Basic, user, password)?;
+        Ok(Box::new(RedfishOutlets(web)))
     }
+}
 
+impl RedfishOutlets {
     async fn resource(&self, outlet: &str) -> Result<Value, PowerError> {
         let path = match outlet.starts_with('/') {
             true => outlet.to_owned(),
@@ -50,8 +54,19 @@ impl RedfishOutlets {
     }
 }
 
-/// Chooses how a resource is switched; says why not where it cannot be.
-fn action(resource: &Value, state: PowerState) -> Result<Action, String> {
+/// Says why a resource cannot be switched.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum NoAction {
+    #[error("it can neither be reset nor switched")]
+    Missing,
+    #[error("its action has no target here")]
+    Elsewhere,
+    #[error("it allows no {0}")]
+    NotAllowed(&'static str),
+}
+
+/// Chooses how a resource is switched.
+fn action(resource: &Value, state: PowerState) -> Result<Action, NoAction> {
     let actions = resource.get("Actions");
     let find = |name: &str| actions.and_then(|actions| actions.get(name));
     let target = |action: &Value| {
@@ -59,7 +74,7 @@ fn action(resource: &Value, state: PowerState) -> Result<Action, String> {
         // What leads elsewhere would get the password.
         match target.starts_with('/') && !target.starts_with("//") {
             true => Ok(target.to_owned()),
-            false => Err("its action has no target here".to_owned()),
+            false => Err(NoAction::Elsewhere),
         }
     };
     if let Some(control) = find("#Outlet.PowerControl") {
@@ -68,8 +83,8 @@ fn action(resource: &Value, state: PowerState) -> Result<Action, String> {
         return Ok(Action { target: target(control)?, body });
     }
     let reset = find("#ComputerSystem.Reset").or_else(|| find("#Chassis.Reset"));
-    let reset = reset.ok_or("it can neither be reset nor switched")?;
-    let wanted: &[&str] = match state {
+    let reset = reset.ok_or(NoAction::Missing)?;
+    let wanted: &[&'static str] = match state {
         PowerState::On => &["On", "ForceOn"],
         // To shut down is to ask the software; power off is a power cut.
         PowerState::Off => &["ForceOff"],
@@ -78,7 +93,7 @@ fn action(resource: &Value, state: PowerState) -> Result<Action, String> {
     let may = |word: &&&str| {
         allowed.is_none_or(|list| list.iter().any(|value| value.as_str() == Some(**word)))
     };
-    let word = wanted.iter().find(may).ok_or_else(|| format!("it allows no {}", wanted[0]))?;
+    let word = wanted.iter().find(may).ok_or(NoAction::NotAllowed(wanted[0]))?;
     Ok(Action { target: target(reset)?, body: json!({ "ResetType": word }).to_string() })
 }
 
@@ -98,8 +113,10 @@ impl Outlets for RedfishOutlets {
             if self.state(&resource)? == state {
                 return Ok(());
             }
-            let Action { target, body } = action(&resource, state)
-                .map_err(|why| PowerError::refused(format!("{outlet} of {}", self.what()), why))?;
+            let refused = |why: NoAction| {
+                PowerError::refused(format!("{outlet} of {}", self.what()), why.to_string())
+            };
+            let Action { target, body } = action(&resource, state).map_err(refused)?;
             let call = Call { method: HttpMethod::Post, path: target, body: Some(body) };
             self.0.ask(call).await.map(drop)
         })
@@ -130,21 +147,22 @@ mod tests {
     fn the_action_is_what_the_resource_offers() {
         let target = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
         let of = |allowed: &[&str], state| action(&system(target, allowed), state);
-        let body = |action: Result<Action, String>| action.map(|action| action.body);
+        let body = |action: Result<Action, NoAction>| action.map(|action| action.body);
         let all = ["On", "ForceOff", "GracefulShutdown"];
         assert_eq!(body(of(&all, PowerState::Off)), Ok(r#"{"ResetType":"ForceOff"}"#.to_owned()));
         assert_eq!(body(of(&["ForceOn"], PowerState::On)), Ok(r#"{"ResetType":"ForceOn"}"#.into()));
-        assert!(of(&["GracefulShutdown"], PowerState::Off).is_err());
+        assert_eq!(of(&["Sleep"], PowerState::Off), Err(NoAction::NotAllowed("ForceOff")));
         let outlet = json!({ "Actions": { "#Outlet.PowerControl": { "target": "/x" } } });
         let wanted = Action { target: "/x".into(), body: r#"{"PowerState":"Off"}"#.into() };
         assert_eq!(action(&outlet, PowerState::Off), Ok(wanted));
-        assert!(action(&json!({}), PowerState::On).is_err());
+        assert_eq!(action(&json!({}), PowerState::On), Err(NoAction::Missing));
     }
 
     #[test]
     fn no_target_leads_elsewhere() {
         for target in ["http://evil/x", "//evil/x", ""] {
-            assert!(action(&system(target, &["On"]), PowerState::On).is_err(), "{target}");
+            let action = action(&system(target, &["On"]), PowerState::On);
+            assert_eq!(action, Err(NoAction::Elsewhere), "{target}");
         }
     }
 }

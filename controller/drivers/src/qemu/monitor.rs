@@ -31,7 +31,7 @@ pub(super) enum MonitorError {
         /// The command.
         command: &'static str,
         /// Its own words.
-        reason: String,
+        reason: QmpError,
     },
     /// It cannot be understood or reached.
     #[error("the monitor cannot be used")]
@@ -57,7 +57,7 @@ pub(super) enum Arrival {
     /// An event.
     Event(MachineEvent),
     /// The answer to a command by its id.
-    Answer { id: u64, result: Result<Value, String> },
+    Answer { id: u64, result: Result<Value, QmpError> },
 }
 
 /// Longest message: an answer to what Jig asks has a few hundred bytes, and the longest
@@ -80,14 +80,16 @@ struct RawMessage {
     id: Option<u64>,
     #[serde(rename = "return")]
     answer: Option<Value>,
-    error: Option<RawError>,
+    error: Option<QmpError>,
     event: Option<String>,
     #[serde(default)]
     data: Value,
 }
 
-#[derive(Deserialize)]
-struct RawError {
+/// The emulator's own words for why it does not do as asked.
+#[derive(Debug, Deserialize, thiserror::Error)]
+#[error("{desc}")]
+pub(super) struct QmpError {
     desc: String,
 }
 
@@ -242,7 +244,7 @@ impl Monitor {
 fn understand(message: RawMessage) -> Option<Arrival> {
     let RawMessage { id, answer, error, event, data } = message;
     if let (Some(id), Some(error)) = (id, error) {
-        return Some(Arrival::Answer { id, result: Err(error.desc) });
+        return Some(Arrival::Answer { id, result: Err(error) });
     }
     if let (Some(id), Some(answer)) = (id, answer) {
         return Some(Arrival::Answer { id, result: Ok(answer) });

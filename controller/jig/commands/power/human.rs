@@ -1,8 +1,8 @@
 //! Asking the person at the terminal to switch something.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
-use jig_drivers::power::AskHuman;
+use jig_drivers::power::{AskError, AskHuman};
 use jig_model::protocol::BoxFuture;
 use tokio::task::spawn_blocking;
 
@@ -15,12 +15,10 @@ const MAX_ANSWER: u64 = 256;
 pub(crate) struct Terminal;
 
 impl AskHuman for Terminal {
-    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<(), String>> {
+    fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<(), AskError>> {
         Box::pin(async move {
             if !std::io::stdin().is_terminal() {
-                return Err("a person must switch it, and there is no terminal to ask on \
-                            (run this on one, or give the place another power device)"
-                    .to_owned());
+                return Err(AskError::NoTerminal);
             }
             let question = format!("{} - press enter when it is done ", one_line(question));
             {
@@ -34,13 +32,11 @@ impl AskHuman for Terminal {
                 std::io::stdin().lock().take(MAX_ANSWER).read_line(&mut line).map(|_| line)
             });
             match answer.await {
-                Ok(Ok(line)) if line.is_empty() => {
-                    Err("the terminal was closed instead of an answer".to_owned())
-                }
+                Ok(Ok(line)) if line.is_empty() => Err(AskError::Closed),
                 Ok(Ok(line)) if line.trim().is_empty() => Ok(()),
-                Ok(Ok(_)) => Err("the answer was not just the enter key: taken as no".to_owned()),
-                Ok(Err(error)) => Err(format!("the terminal cannot be read: {error}")),
-                Err(error) => Err(format!("the terminal cannot be read: {error}")),
+                Ok(Ok(_)) => Err(AskError::Declined),
+                Ok(Err(error)) => Err(AskError::Unreadable(error)),
+                Err(error) => Err(AskError::Unreadable(io::Error::other(error))),
             }
         })
     }

@@ -205,7 +205,7 @@ async fn make(
     let off = power_off(&mut actions).await;
     if let (Some(_), Err(error)) = (&outcome.failure, &off) {
         // The verdict has another cause, but the next user of the board has to know this, too.
-        board.emit(RunEvent::Note { text: format!("the power was not taken: {error}") });
+        board.emit(RunEvent::Note { text: format!("the power was not taken: {}", chain(error)) });
     }
     if board.facts().on() {
         // The transports may still hold bytes.
