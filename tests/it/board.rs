@@ -6,12 +6,12 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use crate::power_lab::{Asked, Web};
-use crate::workshop::Workshop;
+use crate::workshop::{Workshop, tied};
 
 /// The kind of all these boards.
 pub(crate) const KIND: &str = "lm3s6965evb";
@@ -197,8 +197,8 @@ impl Board {
             return;
         }
         let serial = format!("unix:{}", self.0.uart.display());
-        let started = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--", "qemu-system-arm", "-machine", KIND])
+        let started = tied("qemu-system-arm")
+            .args(["-machine", KIND])
             .args(["-nic", "user,restrict=on,model=stellaris", "-display", "none"])
             .args(["-monitor", "none", "-semihosting", "-serial", &serial])
             .args(["-kernel", image.trim()])

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use jig_rig::console::{IndexHealth, LogPaths, LogReader, RecordKind};
 
 use crate::manifest::elf;
-use crate::workshop::{DEADLINE, Slot, Started, Workshop, until};
+use crate::workshop::{DEADLINE, Slot, Started, Workshop, tied, until};
 
 /// Runs an image in a bare emulator until it has printed its last line, and as much as jig
 /// saw of it: a last line may come more than once.
@@ -18,7 +18,7 @@ fn bare(
     (last, logged): (&[u8], usize),
 ) -> Vec<u8> {
     let file = workshop.path("bare.raw");
-    let mut command = Command::new(emulator[0]);
+    let mut command = tied(emulator[0]);
     command.args(&emulator[1..]).args(["-display", "none", "-nodefaults", "-monitor", "none"]);
     command.args(["-semihosting-config", "enable=on,target=native"]);
     command.arg("-serial").arg(format!("file:{}", file.display())).args(["-kernel", image]);

@@ -12,7 +12,7 @@ use jig_rig::store::{RunRecord, RunState};
 use serde_json::Value;
 
 use crate::manifest::elf;
-use crate::workshop::{DEADLINE, Slot, Started, Workshop, until};
+use crate::workshop::{DEADLINE, Slot, Started, Workshop, tied, until};
 
 const NAMESPACES: [&str; 3] = ["--user", "--map-root-user", "--mount"];
 
@@ -47,7 +47,10 @@ fn on_small_disk(workshop: &Workshop, copy: &Path, jig: &Command, said: &Path) -
     fs::create_dir_all(&runs).unwrap();
     fs::create_dir_all(copy).unwrap();
     let mut command = Command::new("unshare");
-    command.args(NAMESPACES).args(["sh", "-c", SHELL, "sh"]).arg(runs).arg(copy);
+    // Within the namespaces: a process that enters them is not killed with its parent any more.
+    let shell = tied("sh");
+    command.args(NAMESPACES).arg(shell.get_program()).args(shell.get_args());
+    command.args(["-c", SHELL, "sh"]).arg(runs).arg(copy);
     command.arg(jig.get_program()).args(jig.get_args()).env_clear();
     command.envs(jig.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(workshop.path("."));

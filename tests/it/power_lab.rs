@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -96,13 +96,12 @@ pub(crate) struct Simulator {
 }
 
 impl Simulator {
-    /// Starts a program. `setpriv` lets the kernel kill it when the thread of the test ends,
-    /// whatever ends it.
+    /// Starts a program.
     pub(crate) fn start(program: &str, args: &[&str], folder: &Path) -> Self {
         let log = fs::File::create(folder.join(format!("{}.log", program.replace('/', "_"))));
         let log = log.unwrap();
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", program]).args(args).current_dir(folder);
+        let mut command = crate::workshop::tied(program);
+        command.args(args).current_dir(folder);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let started = Started::of(&mut command);
         Self { _started: started }

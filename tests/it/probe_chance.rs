@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use jig_model::image::{ImageFormat, Payload};
 
@@ -15,7 +15,7 @@ use crate::dice::Dice;
 use crate::manifest::elf;
 use crate::probe_gdb::Gdb;
 use crate::served::{Served, bytes_of};
-use crate::workshop::{Slot, Workshop, ran};
+use crate::workshop::{Slot, Workshop, ran, tied};
 
 /// Accesses a board.
 const ACCESSES: usize = 400;
@@ -271,7 +271,7 @@ fn agree(core: Core) {
     model.command("detach");
     let script = workshop.write("accesses.gdb", &model.script);
     let gdb = Gdb::start(&workshop, board, &[]);
-    let mut command = Command::new("gdb-multiarch");
+    let mut command = tied("gdb-multiarch");
     command.args(["-batch", "-nx", "-ex", "set confirm off", "-ex", "set remotetimeout 60"]);
     command.args(["-ex", &format!("target remote {}", gdb.address)]);
     command.arg("-x").arg(script).arg(&image).stdin(Stdio::null());

@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::dice::Dice;
 use crate::manifest::elf;
 use crate::served::{Served, bytes_of};
 use crate::stranger::example;
-use crate::workshop::{Slot, Started, Workshop, until};
+use crate::workshop::{Slot, Started, Workshop, tied, until};
 
 /// How often one client flashes through one server.
 const CYCLES: usize = 200;
@@ -85,7 +85,7 @@ struct Client {
 
 impl Client {
     fn start(selector: &str, images: &[std::path::PathBuf]) -> Self {
-        let mut command = Command::new(example("tireless"));
+        let mut command = tied(example("tireless"));
         command.args([selector, "nRF51822_xxAA", "0x8000"]).args(images);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Started::of(&mut command);

@@ -1,6 +1,6 @@
 //! A witness who knows nothing of Jig: GDB sees through `jig gdb` what Jig's verbs see.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use jig_model::{Cause, Fault};
 use jig_probe::{AttachOptions, ProbeError, ProbeHandle, ProbeSource};
@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::manifest::elf;
 use crate::served::{Served, bytes_of, first_line};
-use crate::workshop::{Ran, Slot, Started, Workshop, ran};
+use crate::workshop::{Ran, Slot, Started, Workshop, ran, tied};
 
 /// A GDB server; killed when dropped.
 pub(crate) struct Gdb {
@@ -33,7 +33,7 @@ impl Gdb {
     /// Lets GDB connect and execute commands.
     #[track_caller]
     fn executes(&self, commands: &[&str]) -> Ran {
-        let mut gdb = Command::new("gdb-multiarch");
+        let mut gdb = tied("gdb-multiarch");
         gdb.args(["-batch", "-nx", "-ex", "set confirm off", "-ex", "set remotetimeout 60"]);
         gdb.args(["-ex", &format!("target remote {}", self.address)]);
         gdb.args(commands.iter().flat_map(|command| ["-ex", command]));

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::thread;
 
 use nix::fcntl::OFlag;
@@ -15,7 +15,7 @@ use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 
 use crate::manifest::elf;
 use crate::served::first_line;
-use crate::workshop::{Slot, Started, Workshop, until};
+use crate::workshop::{Slot, Started, Workshop, tied, until};
 
 /// A board that another process serves, and a rig that has it with a transport of some kind.
 pub(crate) struct Bench {
@@ -139,7 +139,7 @@ fn a_port_that_comes_late_and_goes_for_a_while_leaves_a_gap_and_no_pass() {
 fn who_has_taken_a_port_is_named() {
     let (_far, near, path) = terminal();
     let bench = Bench::new(|_| tty(&path));
-    let mut command = Command::new("flock");
+    let mut command = tied("flock");
     command.args(["--no-fork".as_ref(), path.as_os_str(), "sleep".as_ref(), "300".as_ref()]);
     let mut port_reader = Started::of(&mut command);
     until("the lock", || {

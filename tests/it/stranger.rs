@@ -1,13 +1,13 @@
 //! A program that knows probe-rs and nothing of Jig, on boards that Jig emulates.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use jig_probe::Symbols;
 
 use crate::manifest::elf;
 use crate::served::{Served, bytes_of};
-use crate::workshop::{Slot, Workshop, ran};
+use crate::workshop::{Slot, Workshop, ran, tied};
 
 /// Returns an example. Cargo builds those of all packages with `cargo test --workspace`,
 /// beside the folder that this test lies in.
@@ -36,7 +36,7 @@ fn a_stranger_uses_an_emulated_board() {
         let symbols = Symbols::load(&std::fs::read(&image).unwrap()).unwrap();
         let function = |name: &str| symbols.address_of(name).unwrap() & !1;
         let (start, breakpoint) = (function("reset_handler"), function("uart_put"));
-        let mut command = Command::new(example("stranger"));
+        let mut command = tied(example("stranger"));
         command.args([&served.selector, about["chip"].as_str().unwrap(), &image, "20002000"]);
         command.arg(format!("{breakpoint:x}")).args(description).stdin(Stdio::null());
         let told = ran(&mut command).unwrap();

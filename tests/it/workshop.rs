@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ impl Workshop {
 
     /// Prepares a call of the program.
     pub(crate) fn jig<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_jig"));
+        let mut command = tied(env!("CARGO_BIN_EXE_jig"));
         let home = self.dir.path().join("home");
         command.env_clear().env("HOME", &home).current_dir(self.dir.path().join("work"));
         for name in ["CACHE", "CONFIG", "DATA", "STATE"] {
@@ -181,6 +181,22 @@ fn end_of(bytes: &[u8]) -> String {
     bytes.get(from..).unwrap_or_default().escape_ascii().to_string().replace("\\n", "\n")
 }
 
+/// Prepares a call of a program that the kernel kills when the calling thread ends, which is at the
+/// latest when the test binary is killed. The process id is that of the program.
+pub(crate) fn tied(name: impl AsRef<OsStr>) -> Command {
+    // Found here: a test may give the program no PATH, or another one.
+    static SETPRIV: LazyLock<PathBuf> = LazyLock::new(|| {
+        let path = std::env::var_os("PATH").unwrap();
+        let mut all = std::env::split_paths(&path).map(|folder| folder.join("setpriv"));
+        all.find(|file| file.exists()).expect("setpriv in PATH")
+    });
+    let mut command = Command::new(&*SETPRIV);
+    command.args(DIES_WITH_US).arg(name);
+    command
+}
+
+const DIES_WITH_US: [&str; 3] = ["--pdeathsig", "KILL", "--"];
+
 /// Runs a command to its end, with nothing to read and all it says kept.
 pub(crate) fn ran(command: &mut Command) -> Result<Ran, String> {
     let line = line_of(command);
@@ -190,8 +206,12 @@ pub(crate) fn ran(command: &mut Command) -> Result<Ran, String> {
 }
 
 fn line_of(command: &Command) -> String {
-    let args: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
-    format!("jig {}", args.join(" "))
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+    match words.get(1..4) {
+        Some(wrapper) if wrapper == DIES_WITH_US => words[4..].join(" "),
+        _ => words.join(" "),
+    }
 }
 
 /// Waits for a child's end and takes in what it says; kills it at the deadline.
@@ -302,4 +322,28 @@ impl Drop for Slot {
         *FREE.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         FREE.1.notify_one();
     }
+}
+
+/// Set for the copy of the test binary that the test kills.
+const COPY: &str = "JIG_TEST_COPY";
+
+#[test]
+fn programs_die_with_the_test_binary() {
+    if std::env::var_os(COPY).is_some() {
+        let workshop = Workshop::new();
+        let _service = Started::of(workshop.jig(["--json", "serve"]).stdout(Stdio::piped()));
+        loop {
+            thread::park();
+        }
+    }
+    let workshop = Workshop::new();
+    let mut copy = tied(std::env::current_exe().unwrap());
+    copy.args(["--exact", "workshop::programs_die_with_the_test_binary"]).env(COPY, "1");
+    // The folders of the copy lie in those of this test: its processes are found by their path.
+    copy.env("TMPDIR", workshop.path(".")).stdout(Stdio::null()).stderr(Stdio::null());
+    let copy = Started::of(&mut copy);
+    until("a service of the copy", || (!workshop.processes().is_empty()).then_some(()));
+    copy.signal(Signal::SIGKILL);
+    assert_eq!(copy.finish().code(), 128 + 9);
+    workshop.nothing_lives(Duration::from_secs(30)).unwrap();
 }
