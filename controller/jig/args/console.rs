@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use jig_model::ConsoleName;
 
-use super::low::{Target, duration};
+use super::common::{Target, duration};
 
 /// Arguments of `jig console`.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use jig_model::PlaceName;
 use jig_model::recovery::RecoveryStep;
 
-use super::low::Target;
+use super::common::Target;
 
 const HEALTH_HELP: &str = "\
 Exit codes:

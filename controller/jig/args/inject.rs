@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use jig_drivers::inject::Injection;
 
-use super::low::duration;
+use super::common::duration;
 
 /// Faults of a run.
 #[derive(Debug, Args)]

@@ -1,23 +1,22 @@
 //! What users type. Parsing only: nothing here touches the system.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use jig_lab::LabConfig;
-use jig_model::pattern::Pattern;
-use jig_model::{BoardId, PlaceName};
+use jig_model::BoardId;
 
+use super::common::{Common, duration, size};
 use super::console::ConsoleArgs;
 use super::health::{DiscoverArgs, HealthArgs, RecoverArgs};
-use super::inject::{FaultArgs, InjectArgs};
+use super::inject::InjectArgs;
 use super::power::PowerArgs;
 use super::probe::{
     BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
     RegsArgs, ResetArgs, RttArgs, StepArgs,
 };
+use super::run::{RunArgs, TestArgs};
 
 /// Runs firmware on real and emulated boards and says what happened, with evidence.
 #[derive(Debug, Parser)]
@@ -38,67 +37,6 @@ Exit codes:
                                  130  cancelled
 
 Start here: jig doctor, jig boards, jig run -b BOARD app.elf";
-
-/// Options every command knows.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Common {
-    /// Rig file that says what this lab has
-    #[arg(long, global = true, value_name = "FILE", env = "JIG_RIG", value_hint = ValueHint::FilePath)]
-    pub(crate) rig: Option<PathBuf>,
-    /// Folder of the runs
-    #[arg(long, global = true, value_name = "DIR", env = "JIG_RUNS", value_hint = ValueHint::DirPath)]
-    pub(crate) runs: Option<PathBuf>,
-    /// Further folder of board profiles; wins over built-in ones
-    #[arg(long, global = true, value_name = "DIR", env = "JIG_BOARDS", value_hint = ValueHint::DirPath)]
-    pub(crate) boards: Option<PathBuf>,
-    /// Print JSON on standard output instead of text
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Print only what was asked for: no progress, no console output
-    #[arg(short, long, global = true)]
-    pub(crate) quiet: bool,
-    /// Log more (-v what happens, -vv how, -vvv everything); RUST_LOG wins
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    pub(crate) verbose: u8,
-    /// Form of the log on standard error
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "JIG_LOG_FORMAT")]
-    pub(crate) log_format: LogFormat,
-}
-
-impl Common {
-    /// Says where the rig is described and its runs are kept.
-    pub(crate) fn lab(&self) -> LabConfig {
-        LabConfig {
-            rig: self.rig.clone(),
-            boards: self.boards.clone(),
-            runs: self.runs.clone(),
-            ..LabConfig::default()
-        }
-    }
-
-    /// Returns the options that let another `jig` see the same rig.
-    pub(crate) fn again(&self) -> Vec<OsString> {
-        let named = [("--rig", &self.rig), ("--runs", &self.runs), ("--boards", &self.boards)];
-        let mut args: Vec<OsString> = Vec::new();
-        for (option, path) in named {
-            args.extend(path.iter().flat_map(|path| [option.into(), path.clone().into()]));
-        }
-        args.extend(std::iter::repeat_n("-v".into(), self.verbose.into()));
-        if self.log_format == LogFormat::Json {
-            args.extend(["--log-format".into(), "json".into()]);
-        }
-        args
-    }
-}
-
-/// Form of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// For people
-    Text,
-    /// One JSON object a line
-    Json,
-}
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -197,102 +135,6 @@ pub(crate) struct ServeArgs {
     pub(crate) check_every: Option<Duration>,
 }
 
-/// Which board to use.
-#[derive(Debug, Args)]
-pub(crate) struct Target {
-    /// Place or board (see: jig boards)
-    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD")]
-    pub(crate) board: PlaceName,
-}
-
-/// Arguments of `jig run`.
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    #[command(flatten)]
-    pub(crate) target: Target,
-    /// Image to run: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image
-    /// set
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) image: Option<PathBuf>,
-    /// Pass as soon as the console shows this; no test results are needed then
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) until: Option<Pattern>,
-    /// Give up after this long (10s, 2m, 500ms)
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    pub(crate) timeout: Duration,
-    #[command(flatten)]
-    pub(crate) reports: ReportArgs,
-    #[command(flatten)]
-    pub(crate) faults: FaultArgs,
-}
-
-/// Arguments of `jig test`.
-#[derive(Debug, Args)]
-pub(crate) struct TestArgs {
-    #[command(flatten)]
-    pub(crate) target: Target,
-    /// The plan
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) plan: PathBuf,
-    /// Image that the plan's `deploy = true` puts on the board
-    #[arg(long, value_hint = ValueHint::FilePath)]
-    pub(crate) image: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) reports: ReportArgs,
-    #[command(flatten)]
-    pub(crate) faults: FaultArgs,
-}
-
-/// What to make of a run.
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// Write a report: junit=FILE, json=FILE, tap=FILE, github=FILE; `-` is standard output
-    #[arg(long, value_name = "FORMAT=FILE")]
-    pub(crate) report: Vec<ReportRequest>,
-    /// Run this many times: tells flaky from failing
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) repeat: u32,
-    /// Most recoveries of the rig, each with a retry [default: profile's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
-    pub(crate) max_recoveries: Option<u32>,
-    /// Compare with an earlier JSON report: tells regressions from known failures
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) baseline: Option<PathBuf>,
-}
-
-/// A report to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ReportRequest {
-    pub(crate) format: ReportFormat,
-    pub(crate) path: PathBuf,
-}
-
-/// Forms of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
-    /// JUnit XML
-    Junit,
-    /// The verdict as JSON
-    Json,
-    /// TAP 14
-    Tap,
-    /// Markdown for a CI step summary
-    Github,
-}
-
-impl std::str::FromStr for ReportRequest {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (format, path) = text
-            .split_once('=')
-            .filter(|(_, path)| !path.is_empty())
-            .ok_or("expected FORMAT=FILE, such as junit=report.xml")?;
-        let format = ReportFormat::from_str(format, false)
-            .map_err(|_| format!("unknown format {format:?}: use junit, json, tap or github"))?;
-        Ok(Self { format, path: path.into() })
-    }
-}
-
 /// What to do with profiles.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
@@ -385,14 +227,6 @@ pub(crate) enum MachineFormat {
     Json,
 }
 
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    jig_model::document::parse_duration(text).map_err(|error| error.to_string())
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    jig_model::document::parse_size(text).map(|size| size.0).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -401,12 +235,5 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn report_requests_say_what_is_wrong() {
-        assert!("junit=a.xml".parse::<ReportRequest>().is_ok());
-        assert!("junit".parse::<ReportRequest>().unwrap_err().contains("FORMAT=FILE"));
-        assert!("xml=a".parse::<ReportRequest>().unwrap_err().contains("junit, json"));
     }
 }

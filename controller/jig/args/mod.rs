@@ -1,17 +1,21 @@
 //! The command line: parsed here ([`low`]), given meaning in [`crate::commands`].
 
 mod command;
+mod common;
 mod console;
 mod health;
 mod inject;
 mod low;
 mod power;
 mod probe;
+mod run;
 
 pub(crate) use command::ms;
+pub(crate) use common::{Common, LogFormat, Target};
 pub(crate) use console::*;
 pub(crate) use health::*;
 pub(crate) use inject::*;
 pub(crate) use low::*;
 pub(crate) use power::*;
 pub(crate) use probe::*;
+pub(crate) use run::*;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jig_model::{PlaceName, command};
 
-use super::low::duration;
+use super::common::duration;
 
 /// Arguments of `jig power`.
 #[derive(Debug, Args)]

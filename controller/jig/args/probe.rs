@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use jig_model::command::ListenAt;
 
-use super::low::{Target, duration};
+use super::common::{Target, duration};
 
 /// Which board, and how to get at it.
 #[derive(Debug, Args)]

@@ -1,29 +1,13 @@
 //! The other side: firmware that is broken, on a rig that is well.
 
 use jig_model::{Cause, Fault};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::journal::Journal;
 use super::lab::Lab;
+use super::table::Broken;
 use super::trial::{Answer, answer, verdict};
 use xtask::failure::Failure;
-
-/// A broken firmware that was run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Broken {
-    pub(super) board: String,
-    pub(super) fixture: String,
-    pub(super) expected: Cause,
-    /// What it was judged as; none without a verdict.
-    pub(super) found: Option<Cause>,
-}
-
-impl Broken {
-    /// Tells whether the rig was blamed for it.
-    pub(super) fn blamed_on_rig(&self) -> bool {
-        self.found.is_none_or(|cause| cause.fault() != Some(Fault::Target))
-    }
-}
 
 /// An entry of the list of what was built, as far as it matters here.
 #[derive(Deserialize)]

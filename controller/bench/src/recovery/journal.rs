@@ -9,8 +9,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use super::dice::Dice;
-use super::firmware::Broken;
-use super::table::{Line, Table};
+use super::table::{Broken, Line, Table};
 use xtask::failure::Failure;
 
 /// What all that is in one journal has in common.

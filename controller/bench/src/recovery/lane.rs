@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::Dice;
+use super::dice::Dice;
 use super::faults::{self, Fault};
 use super::firmware;
 use super::journal::Journal;

@@ -26,7 +26,6 @@ use serde_json::json;
 
 use super::report;
 use super::setting::{RecoveryTarget, build, recovered};
-use dice::Dice;
 use journal::{Beginning, Journal};
 use lane::{Lane, Wanted};
 use table::Table;

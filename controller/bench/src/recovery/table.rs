@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use jig_model::Fault;
+use jig_model::{Cause, Fault};
 use serde::{Deserialize, Serialize};
 
-use super::firmware::Broken;
 use super::trial::Outcome;
 
 /// What became of a fault's trials at a place, or at all of them together.
@@ -124,6 +123,23 @@ fn quantile(values: &[f64], share: f64) -> Option<f64> {
     sorted.sort_by(f64::total_cmp);
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()
+}
+
+/// A broken firmware that was run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Broken {
+    pub(super) board: String,
+    pub(super) fixture: String,
+    pub(super) expected: Cause,
+    /// What it was judged as; none without a verdict.
+    pub(super) found: Option<Cause>,
+}
+
+impl Broken {
+    /// Tells whether the rig was blamed for it.
+    pub(super) fn blamed_on_rig(&self) -> bool {
+        self.found.is_none_or(|cause| cause.fault() != Some(Fault::Target))
+    }
 }
 
 /// All that was tried.
@@ -248,8 +264,6 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use jig_model::Cause;
-
     use super::*;
 
     #[test]

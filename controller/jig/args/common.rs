@@ -1,0 +1,86 @@
+//! Options and forms of values that several commands share.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+use jig_lab::LabConfig;
+use jig_model::PlaceName;
+
+/// Options every command knows.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// Rig file that says what this lab has
+    #[arg(long, global = true, value_name = "FILE", env = "JIG_RIG", value_hint = ValueHint::FilePath)]
+    pub(crate) rig: Option<PathBuf>,
+    /// Folder of the runs
+    #[arg(long, global = true, value_name = "DIR", env = "JIG_RUNS", value_hint = ValueHint::DirPath)]
+    pub(crate) runs: Option<PathBuf>,
+    /// Further folder of board profiles; wins over built-in ones
+    #[arg(long, global = true, value_name = "DIR", env = "JIG_BOARDS", value_hint = ValueHint::DirPath)]
+    pub(crate) boards: Option<PathBuf>,
+    /// Print JSON on standard output instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print only what was asked for: no progress, no console output
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Log more (-v what happens, -vv how, -vvv everything); RUST_LOG wins
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Form of the log on standard error
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "JIG_LOG_FORMAT")]
+    pub(crate) log_format: LogFormat,
+}
+
+impl Common {
+    /// Says where the rig is described and its runs are kept.
+    pub(crate) fn lab(&self) -> LabConfig {
+        LabConfig {
+            rig: self.rig.clone(),
+            boards: self.boards.clone(),
+            runs: self.runs.clone(),
+            ..LabConfig::default()
+        }
+    }
+
+    /// Returns the options that let another `jig` see the same rig.
+    pub(crate) fn again(&self) -> Vec<OsString> {
+        let named = [("--rig", &self.rig), ("--runs", &self.runs), ("--boards", &self.boards)];
+        let mut args: Vec<OsString> = Vec::new();
+        for (option, path) in named {
+            args.extend(path.iter().flat_map(|path| [option.into(), path.clone().into()]));
+        }
+        args.extend(std::iter::repeat_n("-v".into(), self.verbose.into()));
+        if self.log_format == LogFormat::Json {
+            args.extend(["--log-format".into(), "json".into()]);
+        }
+        args
+    }
+}
+
+/// Form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Which board to use.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// Place or board (see: jig boards)
+    #[arg(short, long, value_name = "NAME", env = "JIG_BOARD")]
+    pub(crate) board: PlaceName,
+}
+
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    jig_model::document::parse_duration(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    jig_model::document::parse_size(text).map(|size| size.0).map_err(|error| error.to_string())
+}

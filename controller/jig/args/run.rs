@@ -1,0 +1,110 @@
+//! What users type after `jig run` and `jig test`. Parsing only.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+use jig_model::pattern::Pattern;
+
+use super::common::{Target, duration};
+use super::inject::FaultArgs;
+
+/// Arguments of `jig run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Image to run: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image
+    /// set
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) image: Option<PathBuf>,
+    /// Pass as soon as the console shows this; no test results are needed then
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) until: Option<Pattern>,
+    /// Give up after this long (10s, 2m, 500ms)
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
+}
+
+/// Arguments of `jig test`.
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The plan
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) plan: PathBuf,
+    /// Image that the plan's `deploy = true` puts on the board
+    #[arg(long, value_hint = ValueHint::FilePath)]
+    pub(crate) image: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
+}
+
+/// What to make of a run.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Write a report: junit=FILE, json=FILE, tap=FILE, github=FILE; `-` is standard output
+    #[arg(long, value_name = "FORMAT=FILE")]
+    pub(crate) report: Vec<ReportRequest>,
+    /// Run this many times: tells flaky from failing
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) repeat: u32,
+    /// Most recoveries of the rig, each with a retry [default: profile's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub(crate) max_recoveries: Option<u32>,
+    /// Compare with an earlier JSON report: tells regressions from known failures
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) baseline: Option<PathBuf>,
+}
+
+/// A report to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReportRequest {
+    pub(crate) format: ReportFormat,
+    pub(crate) path: PathBuf,
+}
+
+/// Forms of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// JUnit XML
+    Junit,
+    /// The verdict as JSON
+    Json,
+    /// TAP 14
+    Tap,
+    /// Markdown for a CI step summary
+    Github,
+}
+
+impl std::str::FromStr for ReportRequest {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (format, path) = text
+            .split_once('=')
+            .filter(|(_, path)| !path.is_empty())
+            .ok_or("expected FORMAT=FILE, such as junit=report.xml")?;
+        let format = ReportFormat::from_str(format, false)
+            .map_err(|_| format!("unknown format {format:?}: use junit, json, tap or github"))?;
+        Ok(Self { format, path: path.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_requests_say_what_is_wrong() {
+        assert!("junit=a.xml".parse::<ReportRequest>().is_ok());
+        assert!("junit".parse::<ReportRequest>().unwrap_err().contains("FORMAT=FILE"));
+        assert!("xml=a".parse::<ReportRequest>().unwrap_err().contains("junit, json"));
+    }
+}
