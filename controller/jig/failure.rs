@@ -3,6 +3,7 @@
 mod of_lab;
 mod of_probe;
 
+use clap::error::ErrorKind;
 pub(crate) use jig_model::chain;
 use jig_model::rig_file::MissingPart;
 use jig_model::{Fault, Problems};
@@ -40,6 +41,17 @@ impl Failure {
         Self { problems, ..Self::new(Fault::Profile, format!("{count} problem{s} found")) }
     }
 
+    /// Builds a failure of arguments that were not understood.
+    pub(crate) fn arguments(error: &clap::Error) -> Self {
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return Self::new(Fault::Usage, "a subcommand is missing").help("jig --help");
+        }
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let (message, help) = text.split_once("\n\n").unwrap_or((text, "jig --help"));
+        Self::new(Fault::Usage, message).help(help.trim())
+    }
+
     /// Builds a failure of a part that a place lacks.
     pub(crate) fn missing(missing: MissingPart) -> Self {
         let words = missing.to_string();
@@ -55,5 +67,27 @@ impl Failure {
     /// Returns the exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         jig_model::exit::of_fault(self.fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn wrong_arguments_are_a_message_and_the_usage() {
+        let of = |line: &str| {
+            let error = Cli::try_parse_from(line.split_whitespace()).unwrap_err();
+            Failure::arguments(&error)
+        };
+        let failure = of("jig regs --sped 9");
+        assert_eq!(failure.fault, Fault::Usage);
+        assert!(failure.message.starts_with("unexpected argument '--sped'"), "{failure:?}");
+        assert!(failure.help.as_ref().unwrap().contains("Usage: jig regs"), "{failure:?}");
+        assert_eq!(of("jig").message, "a subcommand is missing");
+        assert_eq!(of("jig probe").message, "a subcommand is missing");
     }
 }

@@ -18,18 +18,13 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::args::{Cli, Command};
+use crate::failure::Failure;
 use crate::render::Screen;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are no errors to clap; their exit code is 0.
-            let _ = error.print();
-            let code =
-                if error.use_stderr() { jig_model::exit::USAGE } else { jig_model::exit::PASS };
-            return ExitCode::from(code);
-        }
+        Err(error) => return ExitCode::from(not_parsed(&error)),
     };
     let screen = Screen::new(&cli.common);
     let colour = std::io::stderr().is_terminal() && screen.colour();
@@ -58,7 +53,7 @@ fn main() -> ExitCode {
         Command::Gdb(args) => commands::probe::gdb(&cli.common, &screen, args),
         Command::Probe(command) => commands::probe::probe(&cli.common, &screen, command),
         Command::Serve(args) => commands::serve::serve(&cli.common, args),
-        Command::Worker => Ok(commands::worker::worker(&cli.common)),
+        Command::Worker => Ok(commands::worker::worker(&cli.common, &screen)),
         Command::Boards => commands::boards::boards(&cli.common, &screen),
         Command::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         Command::Plan(command) => commands::plan::plan(&screen, command),
@@ -72,7 +67,11 @@ fn main() -> ExitCode {
     // Output that was lost is no success, whatever the command came to; nor may it hide a
     // worse end.
     let outcome = match (outcome, screen.output_failure()) {
-        (Ok(jig_model::exit::PASS), Some(trouble)) => Err(trouble),
+        (Ok(jig_model::exit::PASS), Some(lost)) => Err(lost),
+        (Ok(code), Some(lost)) => {
+            screen.failure(&lost);
+            Ok(code)
+        }
         (outcome, _) => outcome,
     };
     match outcome {
@@ -82,4 +81,22 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Shows the help or version that was asked for, or what is wrong with the arguments; returns the
+/// exit code.
+fn not_parsed(error: &clap::Error) -> u8 {
+    // Help and version are no errors to clap; their exit code is 0.
+    if !error.use_stderr() {
+        let _ = error.print();
+        return jig_model::exit::PASS;
+    }
+    // The arguments were not understood, so `--json` is looked for among them as they were typed.
+    let mut typed = std::env::args_os().skip(1).take_while(|arg| arg != "--");
+    if typed.any(|arg| arg == "--json") {
+        println!("{}", render::failure_json(&Failure::arguments(error)));
+    } else {
+        let _ = error.print();
+    }
+    jig_model::exit::USAGE
 }

@@ -44,6 +44,24 @@ fn json_is_all_there_is_on_standard_output() {
 }
 
 #[test]
+fn json_is_one_document_for_wrong_arguments_and_a_lost_one_is_told() {
+    let workshop = Workshop::new();
+    for args in [&["--json", "run", "--sped", "9"][..], &["mem", "read", "--json"], &["--json"]] {
+        let ran = workshop.run(args);
+        let error = &ran.json().unwrap()["error"];
+        assert_eq!((&error["fault"], &error["exit_code"]), (&"usage".into(), &2.into()), "{ran}");
+        ran.says(2, &[]);
+        assert!(ran.stderr.is_empty(), "{ran}");
+    }
+    let unknown = workshop.run(["run", "--sped", "9", "--", "--json"]);
+    unknown.says(2, &["error: unexpected argument '--sped'"]);
+    assert!(unknown.stdout.is_empty(), "{unknown}");
+    let mut command = workshop.jig(["--json", "boards"]);
+    command.stdout(File::options().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped());
+    Started::of(&mut command).finish().says(75, &["could not write to standard output"]);
+}
+
+#[test]
 fn quiet_prints_nothing_but_what_was_asked_for() {
     let _slot = Slot::take();
     let workshop = Workshop::new();

@@ -148,7 +148,8 @@ async fn a_program_flashes_and_debugs_an_emulated_board() {
     let read = DebugAction::Registers { set: Vec::new(), read: vec!["pc".to_owned()] };
     let Reply::Registers(read) = ask(debug(read)).await.unwrap() else { panic!() };
     assert_eq!((read.registers[0].bits, read.registers[0].value), (32, pc.into()));
-    let (address, length) = (first.start, first.bytes.len() as u64);
+    let length = (first.bytes.len() as u64).try_into().unwrap();
+    let address = first.start;
     let width = MemoryWidth::Any;
     let read = DebugAction::ReadMemory { address, length, width, output: None };
     let Reply::MemoryRead(read) = ask(debug(read)).await.unwrap() else { panic!() };

@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use jig_model::Fault;
 use jig_model::command::{
-    Command, CommandEvent, DebugAction, DebugCommand, PlanText, ProbeAccess, Reply, RunCommand,
-    RunOptions, TestCommand, WorkerLine, to_line,
+    Command, CommandEvent, DebugAction, DebugCommand, PlanText, ProbeAccess, RecoverySteps, Reply,
+    RunCommand, RunOptions, TestCommand, WorkerLine, to_line,
 };
 use jig_model::debug::MemoryWidth;
 use jig_model::image::{ImageFormat, Payload};
@@ -78,7 +78,8 @@ fn a_worker_tells_events_and_ends_with_the_reply() {
 fn a_worker_refuses_what_it_does_not_understand() {
     let workshop = Workshop::new();
     for (line, words) in [
-        (r#"{"version":2,"say":{}}"#, "speaks version 2"),
+        (r#"{"version":2,"say":{}}"#, "is of version 2"),
+        (r#"{"version":0,"say":{}}"#, "is of version 0"),
         (r#"{"version":1,"say":{"command":"levitate"}}"#, "no command"),
         ("", "no command"),
     ] {
@@ -90,6 +91,19 @@ fn a_worker_refuses_what_it_does_not_understand() {
         assert!(refusal.message.contains(words), "{ran}");
     }
     assert!(workshop.run_dirs().is_empty());
+}
+
+#[test]
+fn a_worker_whose_reply_is_lost_does_not_pass() {
+    let workshop = Workshop::new();
+    let steps = RecoverySteps { place: "microbit".parse().unwrap(), from: None };
+    let line = to_line(&Command::RecoverySteps(steps)).unwrap();
+    let mut command = workshop.jig(["worker"]);
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    command.stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped());
+    let mut worker = Started::of(&mut command);
+    worker.child().stdin.take().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+    worker.finish().says(75, &["could not write to standard output"]);
 }
 
 #[test]
@@ -119,8 +133,9 @@ fn a_worker_debugs_a_board() {
     let workshop = Workshop::new();
     let image = elf("microbit", "unity-pass");
     workshop.run(["flash", "-b", "microbit", &image]).says(0, &[]);
+    let length = 4.try_into().unwrap();
     let read =
-        DebugAction::ReadMemory { address: 0, length: 4, width: MemoryWidth::Word, output: None };
+        DebugAction::ReadMemory { address: 0, length, width: MemoryWidth::Word, output: None };
     let line = to_line(&Command::Debug(DebugCommand {
         place: "microbit".parse().unwrap(),
         probe: ProbeAccess::default(),

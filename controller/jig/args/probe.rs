@@ -1,5 +1,6 @@
 //! What users type to flash and debug. Parsing only.
 
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -130,11 +131,11 @@ pub(crate) enum MemCommand {
         address: u64,
         /// How many bytes (K and M allowed)
         #[arg(value_parser = length)]
-        length: u64,
+        length: NonZeroU64,
         /// Width of an access; matters for peripherals
         #[arg(long, value_enum, default_value_t = Width::Auto)]
         width: Width,
-        /// Write the raw bytes to a file instead; `-` is standard output
+        /// Write the raw bytes to a file instead; `-` is standard output, without --json
         #[arg(short, long, value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
@@ -289,10 +290,10 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
 }
 
 /// Reads a length: a number, or one with K or M behind it.
-fn length(text: &str) -> Result<u64, String> {
+fn length(text: &str) -> Result<NonZeroU64, String> {
     number(text)
         .or_else(|_| jig_model::document::parse_size(text).map(|s| s.0).map_err(|e| e.to_string()))
-        .and_then(|len| if len == 0 { Err("nothing to read".to_owned()) } else { Ok(len) })
+        .and_then(|len| NonZeroU64::new(len).ok_or_else(|| "nothing to read".to_owned()))
 }
 
 /// Reads `START..END`, or `START+LENGTH`.
@@ -301,7 +302,7 @@ fn range(text: &str) -> Result<Range<u64>, String> {
         (number(start)?, number(end)?)
     } else if let Some((start, len)) = text.split_once('+') {
         let start = number(start)?;
-        (start, start.checked_add(length(len)?).ok_or("it ends beyond the last address")?)
+        (start, start.checked_add(length(len)?.get()).ok_or("it ends beyond the last address")?)
     } else {
         return Err("expected START..END or START+LENGTH, such as 0x1000..0x2000".to_owned());
     };

@@ -1,10 +1,12 @@
 //! `jig worker`: carries out one command for another program.
 //!
 //! The command is one line on standard input; standard output has a line for each event and,
-//! as the last one, the reply or the refusal ([`jig_model::command`]). A caller that goes away
-//! ends nothing: a line that cannot be written is dropped, and the command is brought to its end.
+//! as the last one, the reply or the refusal ([`jig_model::command`]). A line that cannot be
+//! written is dropped, and the command is brought to its end. If the reader has gone, the exit code
+//! stays that of the command; if the output was lost otherwise (a full disk), it is never that of a
+//! pass.
 
-use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::io::{self, BufRead as _, Read as _};
 use std::sync::Arc;
 
 use jig_lab::Lab;
@@ -16,10 +18,11 @@ use jig_model::{Fault, Problems, exit};
 use super::execute::execute;
 use crate::args::Common;
 use crate::failure::{Failure, chain};
+use crate::render::Screen;
 
 /// Carries out the command on standard input. Ends with the exit code of its run.
-pub(crate) fn worker(common: &Common) -> u8 {
-    let (last, code) = match carry_out(common) {
+pub(crate) fn worker(common: &Common, screen: &Screen) -> u8 {
+    let (last, code) = match carry_out(common, screen) {
         Ok(reply) => {
             let code = match &reply {
                 Reply::Run(ended) => ended.exit_code,
@@ -35,10 +38,10 @@ pub(crate) fn worker(common: &Common) -> u8 {
         }
     };
     match to_line(&last) {
-        Ok(line) => put(&line),
+        Ok(line) => screen.out(&line),
         Err(error) => {
             let (refusal, code) = shortened(last, code, &error);
-            say(&WorkerLine::Refused(refusal));
+            say(screen, &WorkerLine::Refused(refusal));
             return code;
         }
     }
@@ -56,7 +59,7 @@ fn shortened(last: WorkerLine, code: u8, error: &LineError) -> (Refusal, u8) {
     (refusal, exit::of_fault(Fault::Usage))
 }
 
-fn carry_out(common: &Common) -> Result<Reply, Failure> {
+fn carry_out(common: &Common, screen: &Screen) -> Result<Reply, Failure> {
     let most = u64::try_from(MOST_LINE).unwrap_or(u64::MAX).saturating_add(1);
     let mut line = Vec::new();
     let read = io::stdin().lock().take(most).read_until(b'\n', &mut line);
@@ -64,27 +67,21 @@ fn carry_out(common: &Common) -> Result<Reply, Failure> {
     let command = Command::from_line(line.trim_ascii_end()).map_err(|error| {
         Failure::new(Fault::Usage, format!("this is no command: {}", chain(&error)))
     })?;
-    execute(&Lab::open(&common.lab())?, command, Arc::new(Lines))
+    execute(&Lab::open(&common.lab())?, command, Arc::new(EventLines(screen.clone())))
 }
 
-/// Says events on standard output.
-struct Lines;
+/// Writes events on standard output.
+struct EventLines(Screen);
 
-impl EventSink for Lines {
+impl EventSink for EventLines {
     fn event(&self, event: CommandEvent) {
-        say(&WorkerLine::Event(event));
+        say(&self.0, &WorkerLine::Event(event));
     }
 }
 
-/// Writes a line at once; ignores a closed output.
-fn say(line: &WorkerLine) {
+fn say(screen: &Screen, line: &WorkerLine) {
     match to_line(line) {
-        Ok(line) => put(&line),
-        Err(error) => tracing::error!(error = chain(&error), "an event cannot be told"),
+        Ok(line) => screen.out(&line),
+        Err(error) => tracing::error!(error = chain(&error), "a line cannot be written"),
     }
-}
-
-fn put(line: &str) {
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -96,7 +96,7 @@ fn harmless_source(source: &str) -> String {
 
 /// Builds the JSON of a failure:
 /// `{"error":{"fault","message","help","exit_code","problems":[...]}}`.
-pub(super) fn failure_json(failure: &Failure) -> Value {
+pub(crate) fn failure_json(failure: &Failure) -> Value {
     let problems: Vec<_> = failure.problems.iter().flat_map(Problems::located).collect();
     json!({ "error": {
         "fault": fault_word(failure.fault),

@@ -17,7 +17,7 @@ mod screen;
 mod table;
 mod verdict;
 
-pub(crate) use diagnostics::one_line;
+pub(crate) use diagnostics::{failure_json, one_line};
 pub(crate) use evidence::quote;
 pub(crate) use flashing::{FlashView, flash_line};
 pub(crate) use live::LiveView;

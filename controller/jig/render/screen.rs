@@ -147,9 +147,10 @@ impl Screen {
         })
     }
 
-    /// Shows a failure: on standard error for people, with `--json` on standard output.
+    /// Shows a failure: on standard error for people, with `--json` on standard output unless that
+    /// is lost.
     pub(crate) fn failure(&self, failure: &Failure) {
-        if self.json {
+        if self.json && !self.closed() {
             return self.out_json(&diagnostics::failure_json(failure));
         }
         let look = Look { paint: self.err, unicode: self.unicode };

@@ -52,7 +52,7 @@ impl Lab {
         let symbols = match &action {
             DebugAction::Backtrace { image } => image.as_deref().map(symbols_of).transpose()?,
             DebugAction::ReadMemory { address, length, .. }
-                if *length > memory::MOST || address.checked_add(*length).is_none() =>
+                if length.get() > memory::MOST || address.checked_add(length.get()).is_none() =>
             {
                 return Err(ProbeCommandError::TooMuch);
             }
@@ -113,7 +113,7 @@ async fn carry_out(
         }
         DebugAction::Registers { set, read } => registers::registers(port, set, &read).await,
         DebugAction::ReadMemory { address, length, width, output } => {
-            memory::read(port, address..address.saturating_add(length), width, output).await
+            memory::read(port, address..address.saturating_add(length.get()), width, output).await
         }
         DebugAction::WriteMemory { address, bytes, width } => {
             memory::write(port, address, bytes, width).await

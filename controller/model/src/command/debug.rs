@@ -4,6 +4,7 @@
 //! hexadecimal digits, two for each.
 
 use core::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -173,7 +174,7 @@ pub enum DebugAction {
         /// First address.
         address: u64,
         /// How many bytes, 64 MiB at most.
-        length: u64,
+        length: NonZeroU64,
         /// Width of an access.
         #[serde(default)]
         width: MemoryWidth,

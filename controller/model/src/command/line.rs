@@ -51,9 +51,9 @@ pub enum LineError {
         /// Its length.
         len: usize,
     },
-    /// A newer program wrote it.
-    #[error("it speaks version {found}, this program up to {VERSION}")]
-    Newer {
+    /// A program of another version wrote it.
+    #[error("it is of version {found}, and this program reads only version {VERSION}")]
+    Version {
         /// Its version.
         found: u32,
     },
@@ -81,7 +81,7 @@ fn from_line<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
     }
     let LineVersion { version } = serde_json::from_slice(line).map_err(LineError::Malformed)?;
     if version != VERSION {
-        return Err(LineError::Newer { found: version });
+        return Err(LineError::Version { found: version });
     }
     let line: Line<T> = serde_json::from_slice(line).map_err(LineError::Malformed)?;
     Ok(line.say)

@@ -1,5 +1,6 @@
 //! Every command, event and answer survives its line, and nothing else is taken for one.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -90,7 +91,7 @@ fn probe_commands() -> Vec<Command> {
         },
         DebugAction::ReadMemory {
             address: u64::MAX,
-            length: 1,
+            length: NonZeroU64::MIN,
             width: MemoryWidth::Any,
             output: image(),
         },
@@ -360,10 +361,14 @@ fn everything_a_worker_says_survives_its_line() {
 
 #[test]
 fn a_line_of_another_version_is_refused_before_it_is_understood() {
-    let newer = br#"{"version":2,"say":{"command":"levitate"},"and":"more"}"#;
-    let error = Command::from_line(newer).unwrap_err();
-    assert!(matches!(error, LineError::Newer { found: 2 }), "{error}");
-    assert!(matches!(WorkerLine::from_line(newer), Err(LineError::Newer { found: 2 })));
+    for (other, says) in [(0, "it is of version 0, "), (2, "it is of version 2, ")] {
+        let line = format!(r#"{{"version":{other},"say":{{"command":"levitate"}},"and":"more"}}"#);
+        let error = Command::from_line(line.as_bytes()).unwrap_err();
+        assert!(matches!(error, LineError::Version { found } if found == other), "{error}");
+        assert!(error.to_string().starts_with(says), "{error}");
+        let error = WorkerLine::from_line(line.as_bytes()).unwrap_err();
+        assert!(matches!(error, LineError::Version { found } if found == other), "{error}");
+    }
 }
 
 #[test]
@@ -382,6 +387,11 @@ fn unknown_fields_and_commands_are_refused() {
             "{line}"
         );
     }
+    let read = r#"{"version":1,"say":{"command":"debug","place":"a","action":{"read_memory":
+        {"address":0,"length":1}}}}"#;
+    assert!(Command::from_line(read.as_bytes()).is_ok());
+    let nothing = read.replace(r#""length":1"#, r#""length":0"#);
+    assert!(matches!(Command::from_line(nothing.as_bytes()), Err(LineError::Malformed(_))));
     let long = vec![b' '; MOST_LINE + 1];
     assert!(matches!(Command::from_line(&long), Err(LineError::TooLong { .. })));
 }
