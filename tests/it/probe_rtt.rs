@@ -7,7 +7,7 @@ use std::thread;
 use nix::sys::signal::Signal;
 
 use crate::manifest::elf;
-use crate::served::Served;
+use crate::served::{Served, bytes_of};
 use crate::workshop::{Slot, Started, Workshop};
 
 /// How much is sent, and comes back.
@@ -97,6 +97,33 @@ fn defmt_is_decoded_and_a_broken_frame_is_a_gap() {
         assert!(error.contains("ERROR") && error.contains("cannot open config.bin"), "{said:?}");
         workshop.nothing_lives(crate::workshop::DEADLINE).unwrap();
     }
+}
+
+#[test]
+fn json_is_a_line_for_each_event() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    workshop.run(["flash", "-b", "microbit", &elf("microbit", "rtt-echo")]).says(0, &[]);
+    let mut command = workshop.jig(["--json", "rtt", "-b", "microbit", "--timeout", "5m"]);
+    let mut rtt = Started::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let out = std::io::BufReader::new(rtt.child().stdout.take().unwrap());
+    let mut lines = std::io::BufRead::lines(out).map_while(Result::ok);
+    let mut event = || {
+        let line = lines.next().expect("another event");
+        serde_json::from_str::<serde_json::Value>(&line).unwrap()
+    };
+    let channels = event();
+    assert_eq!(channels["kind"], "rtt_channels");
+    assert_eq!(channels["up"][0], serde_json::json!({"number": 0, "name": "echo", "size": 4096}));
+    let mut bytes = Vec::new();
+    while bytes.len() < READY.len() {
+        let piece = event();
+        assert_eq!(piece["kind"], "rtt_bytes", "{piece}");
+        bytes.extend(bytes_of(&piece));
+    }
+    assert_eq!(bytes, READY.as_bytes());
+    rtt.signal(Signal::SIGINT);
+    rtt.finish().says(0, &[]);
 }
 
 #[test]

@@ -60,6 +60,15 @@ fn flash_outlives_the_verb() {
         assert_eq!(bytes_of(&read), bytes, "{board}");
         let args = ["mem", "read", "-b", board, &address, &len, "-o", "-"];
         assert_eq!(workshop.run(args).stdout, bytes, "{board}");
+        let mut args = ["--json", "mem", "read", "-b", board, &address, &len, "-o", "bytes.bin"];
+        let kept = workshop.run(args);
+        kept.says(0, &[]);
+        let about = json!({"place": board, "address": program, "length": bytes.len(), "output": "bytes.bin"});
+        assert_eq!(kept.json().unwrap(), about);
+        assert_eq!(std::fs::read(workshop.path("bytes.bin")).unwrap(), bytes, "{board}");
+        args[8] = "-";
+        let both = workshop.run(args);
+        assert_eq!(both.json().unwrap()["error"]["fault"], "usage", "{both}");
         let shown = workshop.run(["mem", "read", "-b", board, &address, "4"]).out();
         assert!(shown.starts_with(&format!("{program:08x}: ")), "{shown}");
         workshop.nothing_lives(Duration::ZERO).unwrap();

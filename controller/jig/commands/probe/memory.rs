@@ -15,12 +15,17 @@ use crate::render::{Screen, hex_dump};
 
 /// Reads and writes memory.
 ///
-/// JSON of a read: `{"place","address","bytes":HEX}`; of a write `{"place","address","written"}`.
+/// JSON of a read: `{"place","address","bytes":HEX}`, or `{"place","address","length","output"}`
+/// where a file gets the bytes; of a write `{"place","address","written"}`.
 pub(crate) fn memory(common: &Common, screen: &Screen, command: MemCommand) -> Result<u8, Failure> {
     match command {
         MemCommand::Read { at, address, length, width, output } => {
             let width = access(width, MemoryWidth::Any);
             let stdout = output.as_deref() == Some(Path::new("-"));
+            if stdout && screen.json() {
+                let words = "--output - and --json both write to standard output";
+                return Err(Failure::new(Fault::Usage, words).help("leave one of them out"));
+            }
             let file = output.filter(|_| !stdout);
             let output = file.clone();
             let action = DebugAction::ReadMemory { address, length, width, output };
@@ -28,6 +33,12 @@ pub(crate) fn memory(common: &Common, screen: &Screen, command: MemCommand) -> R
                 return Err(unexpected());
             };
             match file {
+                Some(path) if screen.json() => screen.out_json(&json!({
+                    "place": read.place,
+                    "address": address,
+                    "length": read.length,
+                    "output": path.display().to_string(),
+                })),
                 Some(path) => {
                     screen.say(&format!("{} to {}", byte_size(read.length), path.display()));
                 }

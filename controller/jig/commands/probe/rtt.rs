@@ -16,6 +16,10 @@ use crate::failure::Failure;
 use crate::render::Screen;
 
 /// Shows a channel, and sends what is typed to it.
+///
+/// JSON: a line for each event: `{"kind":"rtt_channels","up","down"}`, then
+/// `{"kind":"rtt_bytes","bytes":HEX}`; of defmt `{"kind":"rtt_line","line"}`, and
+/// `{"kind":"rtt_broken","bytes":COUNT}` for bytes that are no frame.
 pub(crate) fn rtt(common: &Common, screen: &Screen, args: RttArgs) -> Result<u8, Failure> {
     let RttArgs { at, image, channel, reset, timeout } = args;
     let board = Board::of(common, &at)?;
@@ -32,7 +36,7 @@ pub(crate) fn rtt(common: &Common, screen: &Screen, args: RttArgs) -> Result<u8,
     }
 }
 
-/// Shows what the target writes; ends the session when nobody reads it any more.
+/// Shows what the target writes; ends the session when its reader has gone.
 struct RttEvents {
     screen: Screen,
     escaper: Mutex<Escaper>,
@@ -43,6 +47,14 @@ impl EventSink for RttEvents {
     fn event(&self, event: CommandEvent) {
         let screen = &self.screen;
         match event {
+            event @ (CommandEvent::RttChannels { .. }
+            | CommandEvent::RttBytes { .. }
+            | CommandEvent::RttLine { .. }
+            | CommandEvent::RttBroken { .. })
+                if screen.json() =>
+            {
+                screen.out_json(&event);
+            }
             CommandEvent::RttChannels { up, down } => {
                 tell_channels(screen, "up", &up);
                 tell_channels(screen, "down", &down);
