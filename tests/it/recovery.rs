@@ -117,7 +117,10 @@ fn the_ladder_is_shown_before_it_is_run() {
         (&taken[0]["step"], &taken[1]["step"]),
         (&"restart-emulator".into(), &"wait".into())
     );
-    assert!(ladder["timeout_ms"].as_u64().unwrap() > 0);
+    let timeout = std::time::Duration::from_millis(ladder["timeout_ms"].as_u64().unwrap());
+    assert!(timeout > std::time::Duration::ZERO);
+    let shown = workshop.run(["recover", "-b", "microbit", "--dry-run"]).out();
+    assert!(shown.starts_with(&format!("recovery steps of microbit, timeout {timeout:?}:\n")));
     assert!(workshop.run_dirs().is_empty(), "nothing was touched");
     let unknown = workshop.run(["recover", "-b", "microbit", "--from", "kick"]);
     unknown.says(2, &["kick"]);

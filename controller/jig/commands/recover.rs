@@ -48,7 +48,7 @@ fn show_ladder(screen: &Screen, reply: &RecoveryStepsReply) {
         return screen.out_json(&ladder);
     }
     let timeout = Duration::from_millis(*timeout_ms);
-    screen.out(&format!("the ladder of {place}, run within {timeout:?}:"));
+    screen.out(&format!("recovery steps of {place}, timeout {timeout:?}:"));
     let mut table = Table::new(&["STEP", "BUDGET", "WHAT IT DOES"]);
     for rung in steps {
         let budget = format!("{:?}", Duration::from_millis(rung.budget_ms));
