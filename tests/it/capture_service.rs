@@ -5,17 +5,25 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{self, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use jig_lab::{AttachError, CommandError, Lab, LabConfig};
+use jig_model::command::{
+    AttachCommand, AttachInput, Command, CommandEvent, ConsoleLogEvent, ConsoleLogItem,
+    ConsoleLogSource, EventSink, InputLoss, LineControlCommand, Reply,
+};
+use jig_model::protocol::LineControl;
+use jig_rig::workflow::CancelToken;
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use crate::serial::{Bench, terminal, tty};
-use crate::workshop::{Ran, Started, Workshop, until};
+use crate::workshop::{Ran, Started, Workshop, tied, until};
 
 /// A capture service; killed when dropped.
 pub(crate) struct CaptureService {
@@ -28,7 +36,7 @@ impl CaptureService {
         Self::with(workshop, |_| ())
     }
 
-    pub(crate) fn with(workshop: &Workshop, more: impl FnOnce(&mut Command)) -> Self {
+    pub(crate) fn with(workshop: &Workshop, more: impl FnOnce(&mut process::Command)) -> Self {
         let mut command = workshop.jig(["--json", "serve"]);
         command.stdout(Stdio::piped());
         command.stderr(File::create(workshop.path("keeper.txt")).unwrap());
@@ -286,8 +294,8 @@ fn a_port_behind_a_server_is_lent_by_passing_its_bytes_on() {
              connector: serialdev,{device},115200n81,local\n"
         );
         let config = workshop.write("ser2net.yaml", config);
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "/usr/sbin/ser2net", "-n", "-c"]).arg(config);
+        let mut command = tied("/usr/sbin/ser2net");
+        command.args(["-n", "-c"]).arg(config);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         server = Some(Started::of(&mut command));
         format!("rfc2217 = \"{}\"", address.replace(',', ":"))
@@ -321,6 +329,94 @@ fn rig(places: &[(&str, &Path)]) -> String {
     };
     let places: String = places.iter().map(place).collect();
     format!("version = 1\n{places}")
+}
+
+/// Passes on each event.
+struct Told(mpsc::UnboundedSender<CommandEvent>);
+
+impl EventSink for Told {
+    fn event(&self, event: CommandEvent) {
+        let _ = self.0.send(event);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_attaches_to_a_captured_console() {
+    let workshop = Workshop::new();
+    let (mut far, _near, link) = named(&workshop, "port");
+    let rig_file = workshop.write("rig.toml", rig(&[("bench", &link)]));
+    let state = Some(workshop.path("../home/STATE/jig"));
+    let (rig_file, runs) = (Some(rig_file), Some(workshop.runs()));
+    let lab = Lab::open(&LabConfig { rig: rig_file, runs, state, ..LabConfig::default() }).unwrap();
+    let place = || "bench".parse().unwrap();
+    let attach = |input, follow| {
+        let (since_ms, quiet_ms) = (3_600_000, 0);
+        let (place, console) = (place(), None);
+        Command::Attach(AttachCommand { place, console, since_ms, follow, input, quiet_ms })
+    };
+    let (events, mut told) = mpsc::unbounded_channel();
+    let (events, stop) = (Arc::new(Told(events)), CancelToken::new());
+    let ask = |command| lab.execute(command, events.clone(), stop.clone());
+    let refused = ask(attach(AttachInput::Send, true)).await.unwrap_err();
+    let free = matches!(refused, CommandError::Attach(AttachError::NotCaptured { .. }));
+    assert!(free, "{refused}");
+    assert!(told.try_recv().is_err());
+
+    let service = CaptureService::start(&workshop);
+    service.state("bench", "captured");
+    far.write_all(b"hello\n").unwrap();
+    until("the first line", || (captured(&workshop, "bench") == 6).then_some(()));
+    let (keys, input) = mpsc::channel(1);
+    let (server, sink, cancel) = (lab.clone(), events.clone(), stop.clone());
+    let take = attach(AttachInput::Take, true);
+    let session =
+        tokio::spawn(async move { server.execute_with_input(take, input, sink, cancel).await });
+    let attached = told.recv().await.unwrap();
+    assert!(matches!(attached, CommandEvent::ConsoleAttached { sends: true, .. }), "{attached:?}");
+    let mut printed = Vec::new();
+    while printed.len() < 6 {
+        let event = told.recv().await.unwrap();
+        let CommandEvent::ConsoleLog(ConsoleLogEvent { source, item, .. }) = event else {
+            panic!("{event:?}")
+        };
+        assert_eq!(source, ConsoleLogSource::Captured { file: 1 });
+        if let ConsoleLogItem::Output { bytes } = item {
+            printed.extend(bytes);
+        }
+    }
+    assert_eq!(printed, b"hello\n");
+    keys.send(b"hi\n".to_vec()).await.unwrap();
+    let mut heard = [0; 3];
+    far.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"hi\n");
+
+    // Another user takes the right to send: the session is told, and reads on.
+    let line = LineControlCommand {
+        place: place(),
+        console: Some("uart0".parse().unwrap()),
+        controls: vec![LineControl::Break],
+        take: true,
+    };
+    assert!(matches!(ask(Command::LineControl(line)).await, Ok(Reply::Ended(_))));
+    let (mut lost, mut broke) = (false, false);
+    while !(lost && broke) {
+        match told.recv().await.unwrap() {
+            CommandEvent::InputLost { loss: InputLoss::Taken { .. } } => lost = true,
+            CommandEvent::LineControlled { done: LineControl::Break, .. } => broke = true,
+            other => panic!("{other:?}"),
+        }
+    }
+    far.write_all(b"more\n").unwrap();
+    let more = told.recv().await.unwrap();
+    assert!(matches!(more, CommandEvent::ConsoleLog(_)), "{more:?}");
+    drop(keys);
+    assert!(matches!(session.await.unwrap(), Ok(Reply::Ended(_))));
+    // What is logged is told without input and without a service.
+    service.stop().says(0, &[]);
+    assert!(matches!(ask(attach(AttachInput::None, false)).await, Ok(Reply::Ended(_))));
+    let follow = ask(attach(AttachInput::None, true));
+    stop.cancel();
+    assert!(matches!(follow.await, Ok(Reply::Ended(_))));
 }
 
 #[test]

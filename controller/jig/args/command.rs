@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use jig_drivers::inject::Injection;
-use jig_model::PlaceName;
 use jig_model::command::{
-    Command, PlanText, PowerAction, PowerCommand, RecoverCommand, RecoverExtent, RecoverySteps,
-    RunCommand, RunOptions, TestCommand,
+    AttachCommand, AttachInput, Command, ConsoleCommand, LineControlCommand, PlanText, PowerAction,
+    PowerCommand, RecoverCommand, RecoverExtent, RecoverySteps, RunCommand, RunOptions,
+    TestCommand,
 };
+use jig_model::protocol::LineControl;
+use jig_model::{ConsoleName, PlaceName};
 
-use super::{FaultArgs, PowerArgs, RecoverArgs, ReportArgs, RunArgs, TestArgs};
+use super::{
+    AttachArgs, ConsoleArgs, FaultArgs, PowerArgs, RecoverArgs, ReportArgs, RunArgs, Switch,
+    TestArgs,
+};
 
 /// Returns a time in milliseconds.
 pub(crate) fn ms(time: Duration) -> u64 {
@@ -46,6 +51,54 @@ impl TestArgs {
     }
 }
 
+/// How far back the output of a console begins, if not said.
+const BACK: Duration = Duration::from_secs(60);
+
+impl ConsoleArgs {
+    /// Returns the command that attaches to a console; none where an image is to be booted.
+    pub(crate) fn attach_command(&self, console: &ConsoleName, quiet: Duration) -> Option<Command> {
+        let AttachArgs { listen_only, since, follow, take, .. } = &self.attach;
+        let command = AttachCommand {
+            place: self.target.board.clone(),
+            console: Some(console.clone()),
+            since_ms: ms(since.unwrap_or(BACK)),
+            follow: !listen_only || *follow || since.is_none(),
+            input: match (listen_only, take) {
+                (true, _) => AttachInput::None,
+                (false, true) => AttachInput::Take,
+                (false, false) => AttachInput::Send,
+            },
+            quiet_ms: ms(quiet),
+        };
+        self.image.is_none().then_some(Command::Attach(command))
+    }
+
+    /// Returns the command that controls the serial line, if that is asked for.
+    pub(crate) fn line_command(&self, console: &ConsoleName) -> Option<Command> {
+        let asked = &self.attach;
+        let on = |switch: Switch| switch == Switch::On;
+        let controls = [
+            asked.dtr.map(|switch| LineControl::Dtr(on(switch))),
+            asked.rts.map(|switch| LineControl::Rts(on(switch))),
+            asked.send_break.then_some(LineControl::Break),
+        ];
+        let controls: Vec<_> = controls.into_iter().flatten().collect();
+        let (place, console) = (self.target.board.clone(), Some(console.clone()));
+        let command = LineControlCommand { place, console, take: asked.take, controls };
+        (!command.controls.is_empty()).then_some(Command::LineControl(command))
+    }
+
+    /// Returns the command that boots the board.
+    pub(crate) fn boot_command(&self, console: &ConsoleName, quiet: Duration) -> Command {
+        Command::Console(ConsoleCommand {
+            place: self.target.board.clone(),
+            image: self.image.clone(),
+            console: Some(console.clone()),
+            quiet_ms: ms(quiet),
+        })
+    }
+}
+
 impl RecoverArgs {
     /// Returns the command.
     pub(crate) fn command(&self) -> Command {
@@ -78,6 +131,8 @@ impl PowerArgs {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::Parser as _;
     use jig_model::command::to_line;
 
@@ -88,6 +143,12 @@ mod tests {
         let command = match Cli::parse_from(line.split_whitespace()).command {
             Typed::Run(args) => args.command(),
             Typed::Test(args) => args.command("version = 1\n".to_owned()),
+            Typed::Console(args) => {
+                let (console, quiet) = ("u".parse().unwrap(), Duration::from_secs(1));
+                let line = args.line_command(&console);
+                let attach = args.attach_command(&console, quiet);
+                line.or(attach).unwrap_or_else(|| args.boot_command(&console, quiet))
+            }
             Typed::Recover(args) => args.command(),
             Typed::Power(args) => args.command(args.place().unwrap().clone()),
             other => panic!("{other:?} is none of these"),
@@ -118,6 +179,22 @@ mod tests {
                 format!(
                     r#""command":"test","place":"a","plan":{{"origin":"plan.toml","text":"version = 1\n"}},{options}"#
                 ),
+            ),
+            (
+                "jig console -b a",
+                r#""command":"attach","place":"a","console":"u","since_ms":60000,"follow":true,"input":"send","quiet_ms":1000"#.to_owned(),
+            ),
+            (
+                "jig console -b a --listen-only --since 2s",
+                r#""command":"attach","place":"a","console":"u","since_ms":2000,"follow":false,"input":"none","quiet_ms":1000"#.to_owned(),
+            ),
+            (
+                "jig console -b a --take --send-break --rts off",
+                r#""command":"line_control","place":"a","console":"u","controls":[{"rts":false},"break"],"take":true"#.to_owned(),
+            ),
+            (
+                "jig console -b a --image app.elf",
+                r#""command":"console","place":"a","image":"app.elf","console":"u","quiet_ms":1000"#.to_owned(),
             ),
             ("jig recover -b a", r#""command":"recover","place":"a","extent":"recover""#.to_owned()),
             (

@@ -89,13 +89,8 @@ impl LineEnd {
 }
 
 impl AttachArgs {
-    /// Tells whether something is asked for that only a console has which is there already.
+    /// Tells whether an option is given that a console of a board booted for it does not have.
     pub(crate) fn wants_a_live_one(&self) -> bool {
-        self.listen_only || self.since.is_some() || self.follow || self.take || self.controls()
-    }
-
-    /// Tells whether the line is to be controlled.
-    pub(crate) fn controls(&self) -> bool {
-        self.send_break || self.dtr.is_some() || self.rts.is_some()
+        self.listen_only || self.since.is_some() || self.follow || self.take
     }
 }

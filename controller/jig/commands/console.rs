@@ -1,79 +1,77 @@
-//! `jig console`: boots a board and connects it to this terminal or pipe, or attaches to one
-//! whose console is kept ([`attach`]).
+//! `jig console`: connects this terminal or pipe to a console, which is captured, used by a run, or
+//! that of a board booted for it.
 
-mod attach;
+mod typed;
+mod view;
 
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_model::command::{Command, CommandEvent, ConsoleCommand, EventSink};
-use jig_model::{ConsoleName, Fault, VerdictKind, exit};
-use jig_rig::console::Escaper;
-use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
-use tokio::sync::mpsc;
+use jig_lab::{AttachError, CommandError, Lab};
+use jig_model::command::{CommandEvent, EventSink, InputLoss, Reply};
+use jig_model::protocol::LineControl;
+use jig_model::{ConsoleName, VerdictKind, exit};
+use jig_rig::console::escape;
+use jig_rig::workflow::CancelToken;
+use serde_json::json;
 
-use self::attach::Attach;
-use super::execute::{ended_run, until_signalled};
+use self::typed::TypedInput;
+use self::view::ConsoleView;
+use super::execute::{ended_run, execute, unexpected, until_signalled};
 use super::open_lab;
-use crate::args::{Common, ConsoleArgs, ms};
+use crate::args::{Common, ConsoleArgs};
 use crate::failure::Failure;
-use crate::render::{LogPrinter, LogViews, Screen, show_verdict};
+use crate::render::{Screen, show_verdict};
 
-/// Ends a raw session on a terminal: Ctrl-], as in telnet.
-const ESCAPE: u8 = 0x1d;
-
-/// After the end of the input the session ends when the target has run and been quiet for
+/// After the end of piped input the session ends when the target has run and been quiet for
 /// this long, so that `echo help | jig console ...` shows the answer.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Bytes moved at once.
-const STRIDE: usize = 16 << 10;
-
 /// Connects a console.
+///
+/// JSON of an attached console: a line for each entry of its logs, `{"at","file","offset","text"}`
+/// of the capture service and `{"at","run","attempt","offset","text"}` of a run; instead of the text
+/// `"gap","lost"` or `"garbled"`. JSON of a controlled line: `{"place","console","done"}`.
 pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Result<u8, Failure> {
     let lab = open_lab(common)?;
-    let (place, profile) = lab.catalogue().place(&args.target.board)?;
+    let (_, profile) = lab.catalogue().place(&args.target.board)?;
     let wanted = args.console.clone().unwrap_or_else(|| profile.primary_console().clone());
-    if !profile.consoles.iter().any(|c| c.name == wanted) {
-        let known: Vec<_> = profile.consoles.iter().map(|c| c.name.to_string()).collect();
-        let message = format!("board {} has no console {wanted}", profile.id);
-        return Err(
-            Failure::new(Fault::Usage, message).help(format!("it has: {}", known.join(", ")))
-        );
-    }
-    if args.image.is_none() {
-        let (place, console) = (&place.name, &wanted);
-        let at = Attach { screen, catalogue: lab.catalogue(), place, console, args: &args };
-        if let Some(code) = at.attach()? {
-            return Ok(code);
-        }
-    }
-    let line_end = args.line_end.bytes();
-    let terminal = args.raw.then(RawTerminal::enter).transpose()?.flatten();
-    if terminal.is_some() {
-        screen.say("connected; Ctrl-] ends\r");
-    } else if !args.raw && io::stdin().is_terminal() {
-        screen.say("connected; each line is sent when you press enter; Ctrl-D ends");
+    if let Some(command) = args.line_command(&wanted) {
+        return match execute(&lab, command, Arc::new(LineEvents(screen.clone())))? {
+            Reply::Ended(_) => Ok(exit::PASS),
+            _ => Err(unexpected()),
+        };
     }
     let quiet = if io::stdin().is_terminal() { Duration::ZERO } else { QUIET };
-    let command = Command::Console(ConsoleCommand {
-        place: place.name,
-        image: args.image,
-        console: Some(wanted.clone()),
-        quiet_ms: ms(quiet),
-    });
-    let view =
-        Arc::new(View { screen: screen.clone(), raw: args.raw, wanted, logs: LogViews::default() });
-    let typed = Typed { raw: args.raw, terminal: terminal.is_some(), line_end };
-    let (events, input) = (Arc::clone(&view), typed.read());
+    let typed = Arc::new(TypedInput::new(&args));
     let reply = until_signalled(async |cancel| {
-        Ok(lab.execute_with_input(command, input, events, cancel).await?)
+        let session = |end| Session::new(screen, &args, &wanted, &typed, end);
+        if let Some(command) = args.attach_command(&wanted, quiet) {
+            let events = Arc::new(session(cancel.clone()));
+            let ended = lab.execute_with_input(command, typed.receiver(), events, cancel.clone());
+            match ended.await {
+                Err(CommandError::Attach(AttachError::NotCaptured { .. }))
+                    if !args.attach.wants_a_live_one() => {}
+                ended => return Ok(ended?),
+            }
+        }
+        let (command, events) = (args.boot_command(&wanted, quiet), session(cancel.clone()));
+        let events = Arc::new(events);
+        let (shown, input) = (Arc::clone(&events), typed.receiver());
+        let ended = lab.execute_with_input(command, input, events, cancel).await;
+        shown.view.finish();
+        Ok(ended?)
     });
-    view.logs.finish();
-    drop(terminal);
-    let (_, record) = ended_run(&lab, screen, reply?)?;
+    typed.restore_terminal();
+    match reply? {
+        Reply::Ended(_) => Ok(exit::PASS),
+        reply => show_run(&lab, screen, reply),
+    }
+}
+
+fn show_run(lab: &Lab, screen: &Screen, reply: Reply) -> Result<u8, Failure> {
+    let (_, record) = ended_run(lab, screen, reply)?;
     match record.verdict.as_ref().map(|v| v.kind) {
         // Ending the session is how it should end.
         Some(VerdictKind::Cancelled | VerdictKind::Pass) | None => Ok(exit::PASS),
@@ -84,116 +82,96 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     }
 }
 
-/// Shows one console, and what happens beside the run.
-struct View {
+/// A console that is shown, and typed into.
+struct Session {
     screen: Screen,
-    raw: bool,
     wanted: ConsoleName,
-    logs: LogViews,
+    typed: Arc<TypedInput>,
+    view: ConsoleView,
+    cancel: CancelToken,
 }
 
-impl EventSink for View {
+impl Session {
+    fn new(
+        screen: &Screen,
+        args: &ConsoleArgs,
+        wanted: &ConsoleName,
+        typed: &Arc<TypedInput>,
+        cancel: CancelToken,
+    ) -> Self {
+        let (screen, wanted, typed) = (screen.clone(), wanted.clone(), Arc::clone(typed));
+        let view = ConsoleView::new(&screen, args.raw);
+        Self { screen, wanted, typed, view, cancel }
+    }
+
+    /// Begins to read what is typed.
+    fn begin(&self, state: &str) {
+        if let Err(error) = self.typed.begin(&self.screen, state) {
+            self.screen.insist(&format!("cannot set the terminal to raw mode: {error}"));
+            self.cancel.cancel();
+        }
+    }
+}
+
+impl EventSink for Session {
     fn event(&self, event: CommandEvent) {
         match event {
+            CommandEvent::ConsoleAttached { sends: true, .. } => self.begin("attached"),
+            CommandEvent::ConsoleLog(event) => {
+                self.view.show(event);
+                if self.screen.closed() {
+                    self.cancel.cancel();
+                }
+            }
+            CommandEvent::InputFailed { why } => {
+                let why = escape(why.as_bytes());
+                self.screen.insist(&format!("not all of it was sent: {why}"));
+            }
+            CommandEvent::InputLost { loss } => {
+                let words = match &loss {
+                    InputLoss::Lent { by } => format!("{by} has the transport"),
+                    InputLoss::Taken { by } => format!("{by} may send now"),
+                    InputLoss::ServiceEnded => "jig serve has ended".to_owned(),
+                    InputLoss::Failed { why } => why.clone(),
+                };
+                let words = format!("{}; what is typed goes nowhere", escape(words.as_bytes()));
+                if matches!(loss, InputLoss::Lent { .. }) {
+                    self.screen.say(&words);
+                } else {
+                    self.screen.insist(&words);
+                    self.typed.end_if_piped();
+                }
+            }
+            CommandEvent::RunBegan { .. } => {
+                self.begin("connected");
+                self.screen.event(event);
+            }
             CommandEvent::Console { console, log } if console == self.wanted => {
-                let escaper = (!self.raw).then(Escaper::default);
-                self.logs.show(&console, &log, Bytes(escaper));
+                self.view.follow(&console, &log);
             }
             other => self.screen.event(other),
         }
     }
 }
 
-/// Writes a log to standard output, escaped if there is an escaper.
-struct Bytes(Option<Escaper>);
+/// Shows what was done to a serial line.
+struct LineEvents(Screen);
 
-impl LogPrinter for Bytes {
-    fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        match &mut self.0 {
-            None => out.write_all(bytes)?,
-            Some(escaper) => out.write_all(escaper.escape(bytes).as_bytes())?,
+impl EventSink for LineEvents {
+    fn event(&self, event: CommandEvent) {
+        let Self(screen) = self;
+        match event {
+            CommandEvent::LineControlled { place, console, done } if screen.json() => {
+                screen.out_json(&json!({ "place": place, "console": console, "done": done }));
+            }
+            CommandEvent::LineControlled { done, .. } => screen.say(match done {
+                LineControl::Break => "a break was sent",
+                LineControl::Dtr(true) => "DTR is on",
+                LineControl::Dtr(false) => "DTR is off",
+                LineControl::Rts(true) => "RTS is on",
+                LineControl::Rts(false) => "RTS is off",
+            }),
+            other => screen.event(other),
         }
-        out.flush()
-    }
-}
-
-/// How what is typed is sent.
-#[derive(Clone, Copy)]
-struct Typed {
-    raw: bool,
-    terminal: bool,
-    line_end: &'static [u8],
-}
-
-impl Typed {
-    /// Reads standard input until it ends or the user does. A thread, because a blocking read
-    /// cannot be taken back; it ends with the process.
-    fn read(self) -> mpsc::Receiver<Vec<u8>> {
-        let (input, typed) = mpsc::channel(4);
-        std::thread::spawn(move || {
-            read_input(|bytes| {
-                let (bytes, end) = translate(bytes, self.raw, self.terminal, self.line_end);
-                input.blocking_send(bytes).is_ok() && !end
-            });
-        });
-        typed
-    }
-}
-
-/// Converts what was typed into what is sent; tells whether the user wants to end.
-fn translate(bytes: Vec<u8>, raw: bool, terminal: bool, line_end: &[u8]) -> (Vec<u8>, bool) {
-    if raw {
-        let end = bytes.iter().position(|&b| terminal && b == ESCAPE);
-        return (bytes[..end.unwrap_or(bytes.len())].to_vec(), end.is_some());
-    }
-    let mut sent = Vec::with_capacity(bytes.len());
-    for byte in bytes {
-        if byte == b'\n' {
-            sent.extend_from_slice(line_end);
-        } else {
-            sent.push(byte);
-        }
-    }
-    (sent, false)
-}
-
-/// Reads standard input until it ends, or what is read is not wanted any more.
-fn read_input(mut wanted: impl FnMut(Vec<u8>) -> bool) {
-    let mut stdin = io::stdin().lock();
-    let mut buf = vec![0; STRIDE];
-    loop {
-        match stdin.read(&mut buf) {
-            Ok(0) | Err(_) => return,
-            Ok(len) if wanted(buf[..len].to_vec()) => {}
-            Ok(_) => return,
-        }
-    }
-}
-
-/// A terminal in raw mode; restored when dropped.
-struct RawTerminal(Termios);
-
-impl RawTerminal {
-    /// Enters raw mode if standard input is a terminal.
-    fn enter() -> Result<Option<Self>, Failure> {
-        let stdin = io::stdin();
-        if !stdin.is_terminal() {
-            return Ok(None);
-        }
-        let failed = |error: nix::Error| {
-            Failure::new(Fault::Lab, format!("cannot set the terminal to raw mode: {error}"))
-        };
-        let before = tcgetattr(stdin.as_fd()).map_err(failed)?;
-        let mut raw = before.clone();
-        cfmakeraw(&mut raw);
-        tcsetattr(stdin.as_fd(), SetArg::TCSANOW, &raw).map_err(failed)?;
-        Ok(Some(Self(before)))
-    }
-}
-
-impl Drop for RawTerminal {
-    fn drop(&mut self) {
-        let _ = tcsetattr(io::stdin().as_fd(), SetArg::TCSANOW, &self.0);
     }
 }

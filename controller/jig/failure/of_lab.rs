@@ -1,8 +1,9 @@
 //! What to type next when the rig refused a command.
 
+use jig_drivers::serial::capture_service::CaptureServiceError;
 use jig_lab::{
-    BindError, CatalogueError, CheckError, ChecksError, CommandError, InjectError,
-    PowerCommandError, RunError, SwitchError,
+    AttachError, BindError, CatalogueError, CheckError, ChecksError, CommandError, InjectError,
+    NoConsole, PowerCommandError, RunError, SwitchError,
 };
 use jig_model::document::did_you_mean;
 use jig_model::{BoardId, ConsoleName, DeviceName, Fault, PlaceName};
@@ -151,14 +152,45 @@ impl From<CommandError> for Failure {
             CommandError::NoFault { error, .. } => {
                 failure.help(format!("{} (all faults: jig inject --list)", error.help))
             }
-            CommandError::NoConsole { known, .. } => {
-                let known: Vec<_> = known.iter().map(ConsoleName::as_str).collect();
-                failure.help(format!("it has: {}", known.join(", ")))
-            }
+            CommandError::NoConsole(error) => error.into(),
+            CommandError::Attach(error) => error.into(),
             CommandError::Run(error) => error.into(),
             CommandError::Power(error) => error.into(),
             CommandError::Check(error) => error.into(),
             CommandError::Probe(error) => error.into(),
+        }
+    }
+}
+
+impl From<NoConsole> for Failure {
+    fn from(error: NoConsole) -> Self {
+        let known: Vec<_> = error.known.iter().map(ConsoleName::as_str).collect();
+        Self::of(Fault::Usage, &error).help(format!("it has: {}", known.join(", ")))
+    }
+}
+
+impl From<AttachError> for Failure {
+    fn from(error: AttachError) -> Self {
+        let failure = Self::of(error.fault(), &error);
+        match error {
+            AttachError::Catalogue(error) => error.into(),
+            AttachError::NoConsole(error) => error.into(),
+            AttachError::NotCaptured { place, emulated: true, .. } => failure.help(format!(
+                "an emulated board prints only while something runs it: jig console -b {place} \
+                 --image APP.elf; with --listen-only what its runs printed is shown"
+            )),
+            AttachError::NotCaptured { .. } => failure.help(
+                "start `jig serve`; with --listen-only what was captured is shown all the same",
+            ),
+            AttachError::Unresponsive => failure.help("is it stopped? start it anew"),
+            AttachError::Input(CaptureServiceError::Refused(_)) => {
+                failure.help("listen with --listen-only, or take the right to send with --take")
+            }
+            AttachError::Service(_)
+            | AttachError::Input(_)
+            | AttachError::ServiceEnded
+            | AttachError::Line(_)
+            | AttachError::Log(_) => failure,
         }
     }
 }

@@ -42,7 +42,12 @@ impl EventSink for Screen {
             | CommandEvent::RttBroken { .. }
             | CommandEvent::GdbServed { .. }
             | CommandEvent::ProbeServed { .. }
-            | CommandEvent::ConsoleBytes { .. } => {}
+            | CommandEvent::ConsoleBytes { .. }
+            | CommandEvent::ConsoleAttached { .. }
+            | CommandEvent::ConsoleLog(_)
+            | CommandEvent::InputFailed { .. }
+            | CommandEvent::InputLost { .. }
+            | CommandEvent::LineControlled { .. } => {}
         }
     }
 }

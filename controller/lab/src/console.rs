@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::beside::BoundPlace;
+use crate::console_name::console_of;
 use crate::execute::Forward;
 use crate::{CommandError, Lab};
 
@@ -35,17 +36,7 @@ impl Lab {
         // Who talks to a board sees what becomes of it, so the rig is not recovered meanwhile.
         let request = SessionRequest { plan, image, repeat: 1, max_recoveries: Some(0) };
         let here = BoundPlace { canary: None, ..self.bind(&place)? };
-        let board = &here.profile;
-        let wanted = console.unwrap_or_else(|| board.primary_console().clone());
-        let mut known = board.consoles.iter().map(|console| console.name.clone());
-        if !known.any(|name| name == wanted) {
-            let known = board.consoles.iter().map(|console| console.name.clone()).collect();
-            return Err(CommandError::NoConsole {
-                board: board.id.clone(),
-                console: wanted,
-                known,
-            });
-        }
+        let wanted = console_of(&here.profile, console)?;
         let (handles, handle) = watch::channel(None);
         let (boots, booted) = watch::channel(false);
         let (forward, cancels) = (Forward(Arc::clone(&events)), cancel.clone());

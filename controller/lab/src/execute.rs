@@ -10,13 +10,16 @@ use jig_model::command::{
     RecoveryStepsReply, Reply, RunCommand, RunOptions, TestCommand,
 };
 use jig_model::plan::{Plan, default_plan};
-use jig_model::{BoardId, ConsoleName, Fault, PlaceName, Problems, RunEvent, RunId};
+use jig_model::{ConsoleName, Fault, PlaceName, Problems, RunEvent, RunId};
 use jig_rig::console::ConsoleHandle;
 use jig_rig::session::{Extent, Observer, SessionRequest};
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
 
-use crate::{CatalogueError, CheckError, Lab, PowerCommandError, ProbeCommandError, RunError};
+use crate::{
+    AttachError, CatalogueError, CheckError, Lab, NoConsole, PowerCommandError, ProbeCommandError,
+    RunError,
+};
 
 /// Says why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -36,15 +39,11 @@ pub enum CommandError {
         error: GrammarError,
     },
     /// The board has no such console.
-    #[error("board {board} has no console {console}")]
-    NoConsole {
-        /// The board.
-        board: BoardId,
-        /// The console.
-        console: ConsoleName,
-        /// Those that it has.
-        known: Vec<ConsoleName>,
-    },
+    #[error(transparent)]
+    NoConsole(#[from] NoConsole),
+    /// The command did not attach to a console, or was broken off.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
     /// There was no run.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -65,7 +64,8 @@ impl CommandError {
         match self {
             Self::Catalogue(error) => error.fault(),
             Self::Plan(_) => Fault::Profile,
-            Self::NoFault { .. } | Self::NoConsole { .. } => Fault::Usage,
+            Self::NoFault { .. } | Self::NoConsole(_) => Fault::Usage,
+            Self::Attach(error) => error.fault(),
             Self::Run(error) => error.fault(),
             Self::Power(error) => error.fault(),
             Self::Check(error) => error.fault(),
@@ -116,6 +116,8 @@ impl Lab {
                 self.run_with(&place, plan, image, options, events, cancel).await?
             }
             Command::Console(console) => self.converse(console, input, events, cancel).await?,
+            Command::Attach(attach) => self.attach(attach, input, &*events, &cancel).await?,
+            Command::LineControl(line) => self.control_line(line, &*events).await?,
             Command::Recover(RecoverCommand { place, extent }) => {
                 let extent = match extent {
                     RecoverExtent::Prove => Extent::Ask,

@@ -5,12 +5,14 @@
 //! no signal handler and no runtime of its own.** Every future runs on the caller's runtime and
 //! ends with the caller's [`CancelToken`](jig_rig::workflow::CancelToken).
 
+mod attach;
 mod beside;
 mod bind;
 mod catalogue;
 mod checks;
 mod config;
 mod console;
+mod console_name;
 mod execute;
 mod faults;
 mod health;
@@ -23,10 +25,12 @@ use std::sync::Arc;
 
 use jig_drivers::power::{AskHuman, NoHuman};
 
+pub use self::attach::AttachError;
 pub use self::bind::BindError;
 pub use self::catalogue::{Boards, Catalogue, CatalogueError, Source, Unreadable, read, rig_files};
 pub use self::checks::ChecksError;
 pub use self::config::LabConfig;
+pub use self::console_name::NoConsole;
 pub use self::execute::CommandError;
 pub use self::faults::InjectError;
 pub use self::health::{CheckError, health_policy};

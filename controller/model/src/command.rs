@@ -4,6 +4,7 @@
 //! milliseconds, and paths are those of the host that carries the command out.
 
 mod ask;
+mod attach;
 mod debug;
 mod event;
 mod hex_bytes;
@@ -15,6 +16,10 @@ mod tests;
 pub use ask::{
     CheckCommand, Command, ConsoleCommand, PlanText, PowerAction, PowerCommand, RecoverCommand,
     RecoverExtent, RecoverySteps, RunCommand, RunOptions, TestCommand,
+};
+pub use attach::{
+    AttachCommand, AttachInput, ConsoleLogEvent, ConsoleLogItem, ConsoleLogSource, InputLoss,
+    LineControlCommand,
 };
 pub use debug::{
     BacktraceReply, BoardResetCommand, BreakpointOutcome, BreakpointReply, CodeLocation, CoreReply,

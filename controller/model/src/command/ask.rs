@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoardResetCommand, DebugCommand, EraseCommand, FlashImageCommand, ServeProbeCommand};
+use super::{
+    AttachCommand, BoardResetCommand, DebugCommand, EraseCommand, FlashImageCommand,
+    LineControlCommand, ServeProbeCommand,
+};
 use crate::pattern::Pattern;
 use crate::recovery::RecoveryStep;
 use crate::{ConsoleName, PlaceName};
@@ -21,6 +24,11 @@ pub enum Command {
     /// Boots a board and passes bytes between its console and the caller until the input ends.
     /// Legal as [`Command::Run`].
     Console(ConsoleCommand),
+    /// Passes bytes between the caller and a console that is captured, or used by a run. Without
+    /// input legal at any time; with input while the console is captured.
+    Attach(AttachCommand),
+    /// Controls the serial line of a console. Legal while it is captured and not lent to a run.
+    LineControl(LineControlCommand),
     /// Proves that a place works, or takes recovery steps until it does. Legal at any place, also
     /// one that is out of service.
     Recover(RecoverCommand),
@@ -54,6 +62,8 @@ impl Command {
             Self::Run(run) => &run.place,
             Self::Test(test) => &test.place,
             Self::Console(console) => &console.place,
+            Self::Attach(attach) => &attach.place,
+            Self::LineControl(line) => &line.place,
             Self::Recover(recover) => &recover.place,
             Self::RecoverySteps(steps) => &steps.place,
             Self::Power(power) => &power.place,

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::{ConsoleLogEvent, InputLoss};
 use crate::debug::{AttachMethod, FlashProgress};
+use crate::protocol::LineControl;
 use crate::{ConsoleName, PlaceName, RunEvent, RunId};
 
 /// What happens while a command is carried out.
@@ -29,6 +31,34 @@ pub enum CommandEvent {
         console: ConsoleName,
         /// The file of its bytes.
         log: PathBuf,
+    },
+    /// The command is attached to a console: what its logs hold follows.
+    ConsoleAttached {
+        /// The console.
+        console: ConsoleName,
+        /// Whether input is sent.
+        sends: bool,
+    },
+    /// The next entry of the console's logs.
+    ConsoleLog(ConsoleLogEvent),
+    /// Not all of a piece of input was sent.
+    InputFailed {
+        /// Why; may hold any text.
+        why: String,
+    },
+    /// Input is not sent any more. Output follows all the same.
+    InputLost {
+        /// Why.
+        loss: InputLoss,
+    },
+    /// The serial line of a console was controlled.
+    LineControlled {
+        /// The place.
+        place: PlaceName,
+        /// The console.
+        console: ConsoleName,
+        /// What was done.
+        done: LineControl,
     },
     /// The command waits for a place.
     Waiting {

@@ -14,7 +14,7 @@ use crate::image::DeployReport;
 use crate::pattern::Pattern;
 use crate::post_mortem::{PostMortem, StackFrame};
 use crate::power::{Confirmation, PlaceSense};
-use crate::protocol::{CheckReport, PowerState};
+use crate::protocol::{CheckReport, LineControl, PowerState};
 use crate::recovery::{RecoveryStep, Rung};
 use crate::{Cause, Fault, LocatedProblem, PlaceName, RunEvent, Verdict};
 
@@ -45,6 +45,20 @@ fn commands() -> Vec<Command> {
             image,
             console: Some("uart0".parse().unwrap()),
             quiet_ms: 1000,
+        }),
+        Command::Attach(AttachCommand {
+            place: place(),
+            console: None,
+            since_ms: 60_000,
+            follow: true,
+            input: AttachInput::Take,
+            quiet_ms: 0,
+        }),
+        Command::LineControl(LineControlCommand {
+            place: place(),
+            console: Some("uart0".parse().unwrap()),
+            controls: vec![LineControl::Break, LineControl::Dtr(true), LineControl::Rts(false)],
+            take: true,
         }),
         Command::RecoverySteps(RecoverySteps { place: place(), from: Some(RecoveryStep::Reopen) }),
         Command::Check(CheckCommand { place: place(), wait_ms: Some(0) }),
@@ -176,6 +190,34 @@ fn probe_events() -> Vec<CommandEvent> {
     ]
 }
 
+fn attach_events() -> Vec<CommandEvent> {
+    let console = || "uart0".parse().unwrap();
+    let captured = || ConsoleLogSource::Captured { file: 3 };
+    let run = || ConsoleLogSource::Run { run: "r1".parse().unwrap(), attempt: 2 };
+    let log = |source, item| {
+        let at = "2024-05-06T07:08:09.123456789Z".parse().unwrap();
+        CommandEvent::ConsoleLog(ConsoleLogEvent { at, source, offset: 7, item })
+    };
+    let by = || "jig \u{1b}[31m".to_owned();
+    let lost = |loss| CommandEvent::InputLost { loss };
+    vec![
+        CommandEvent::ConsoleAttached { console: console(), sends: true },
+        log(captured(), ConsoleLogItem::Output { bytes: vec![0, 0xff] }),
+        log(run(), ConsoleLogItem::Gap { lost: None, reason: "transport".to_owned() }),
+        log(run(), ConsoleLogItem::Garbled { count: 1 }),
+        CommandEvent::InputFailed { why: by() },
+        lost(InputLoss::Lent { by: by() }),
+        lost(InputLoss::Taken { by: by() }),
+        lost(InputLoss::ServiceEnded),
+        lost(InputLoss::Failed { why: by() }),
+        CommandEvent::LineControlled {
+            place: place(),
+            console: console(),
+            done: LineControl::Dtr(false),
+        },
+    ]
+}
+
 fn probe_replies() -> Vec<Reply> {
     let chip = || "chip".to_owned();
     let core = CoreState::Halted { reason: HaltReason::Breakpoint, pc: 0x0800_0000 };
@@ -261,7 +303,7 @@ fn said() -> Vec<WorkerLine> {
         CommandEvent::Waiting { place: place(), holder: "jig \u{1b}[31m".to_owned() },
         CommandEvent::Disturbing { place: place(), holder: String::new() },
     ];
-    let events = events.into_iter().chain(probe_events());
+    let events = events.into_iter().chain(attach_events()).chain(probe_events());
     let mut said: Vec<_> = events.map(WorkerLine::Event).collect();
     let replies = [
         Reply::RecoverySteps(RecoveryStepsReply {

@@ -1,0 +1,115 @@
+//! Shows what a console prints.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use jig_model::ConsoleName;
+use jig_model::command::{ConsoleLogEvent, ConsoleLogItem, ConsoleLogSource};
+use jig_rig::console::{Escaper, escape};
+use serde_json::json;
+
+use crate::render::{LogPrinter, LogViews, Screen};
+
+/// What is shown of one console.
+pub(super) struct ConsoleView {
+    screen: Screen,
+    raw: bool,
+    /// The log of a board that this session has booted.
+    logs: LogViews,
+    shown: Mutex<Shown>,
+}
+
+/// What was shown last of a console whose log comes in events.
+#[derive(Default)]
+struct Shown {
+    escaper: Escaper,
+    source: Option<ConsoleLogSource>,
+}
+
+impl ConsoleView {
+    /// Shows nothing yet; raw output is not escaped.
+    pub(super) fn new(screen: &Screen, raw: bool) -> Self {
+        let (logs, shown) = (LogViews::default(), Mutex::default());
+        Self { screen: screen.clone(), raw, logs, shown }
+    }
+
+    /// Shows a log file while it grows.
+    pub(super) fn follow(&self, console: &ConsoleName, log: &Path) {
+        self.logs.show(console, log, Bytes((!self.raw).then(Escaper::default)));
+    }
+
+    /// Waits until the log files that have ended are shown.
+    pub(super) fn finish(&self) {
+        self.logs.finish();
+    }
+
+    /// Shows an entry of a log.
+    pub(super) fn show(&self, event: ConsoleLogEvent) {
+        let screen = &self.screen;
+        if screen.json() {
+            return screen.out_json(&json_line(&event));
+        }
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let ConsoleLogEvent { source, item, .. } = event;
+        if shown.source.as_ref() != Some(&source) {
+            let before = shown.source.replace(source.clone());
+            match (before, &source) {
+                (_, ConsoleLogSource::Run { run, attempt }) => {
+                    screen.say(&format!("[from here in attempt {attempt} of run {run}]"));
+                }
+                (Some(ConsoleLogSource::Run { .. }), ConsoleLogSource::Captured { .. }) => {
+                    screen.say("[from here captured]");
+                }
+                (_, ConsoleLogSource::Captured { .. }) => {}
+            }
+        }
+        match item {
+            ConsoleLogItem::Output { bytes } if self.raw => screen.out_bytes(&bytes),
+            ConsoleLogItem::Output { bytes } => {
+                screen.out_bytes(shown.escaper.escape(&bytes).as_bytes());
+            }
+            ConsoleLogItem::Gap { lost, reason } => {
+                let lost = lost.map_or_else(String::new, |lost| format!("{lost} "));
+                let reason = escape(reason.as_bytes());
+                screen.say(&format!("[{lost}bytes may be missing here: {reason}]"));
+            }
+            ConsoleLogItem::Garbled { count } => {
+                screen.say(&format!("[{count} of the characters before may be wrong]"));
+            }
+        }
+    }
+}
+
+fn json_line(event: &ConsoleLogEvent) -> serde_json::Value {
+    let ConsoleLogEvent { at, source, offset, item } = event;
+    let mut line = match item {
+        ConsoleLogItem::Output { bytes } => json!({ "text": String::from_utf8_lossy(bytes) }),
+        ConsoleLogItem::Gap { lost, reason } => json!({ "gap": reason, "lost": lost }),
+        ConsoleLogItem::Garbled { count } => json!({ "garbled": count }),
+    };
+    line["at"] = json!(at);
+    line["offset"] = json!(offset);
+    match source {
+        ConsoleLogSource::Captured { file } => line["file"] = json!(file),
+        ConsoleLogSource::Run { run, attempt } => {
+            line["run"] = json!(run);
+            line["attempt"] = json!(attempt);
+        }
+    }
+    line
+}
+
+/// Writes a log to standard output, escaped if there is an escaper.
+struct Bytes(Option<Escaper>);
+
+impl LogPrinter for Bytes {
+    fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match &mut self.0 {
+            None => out.write_all(bytes)?,
+            Some(escaper) => out.write_all(escaper.escape(bytes).as_bytes())?,
+        }
+        out.flush()
+    }
+}

@@ -1,0 +1,376 @@
+//! Attaches to a console that is there already: captured by `jig serve`, or used by a run.
+//!
+//! Output is read from the logs, so that any number of readers, however slow, disturb neither the
+//! transport nor each other. Input goes to the capture service, which has the transport.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use jig_drivers::serial::capture_service::{CaptureServiceError, WriterClient, status, writer};
+use jig_model::capture_service::{CaptureState, MOST_INPUT, WriterEvent, WriterOrder};
+use jig_model::command::{
+    AttachCommand, AttachInput, CommandEvent, ConsoleLogEvent, ConsoleLogItem, ConsoleLogSource,
+    EndedReply, EventSink, InputLoss, LineControlCommand, Reply,
+};
+use jig_model::{ConsoleName, Fault, PlaceName, chain};
+use jig_rig::capture_service::{LogFolder, Scroll, ScrollError, ScrollItem, Source};
+use jig_rig::console::{RecordKind, TailItem};
+use jig_rig::store::RunStore;
+use jig_rig::workflow::CancelToken;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::console_name::console_of;
+use crate::{CatalogueError, Lab, NoConsole};
+
+/// Interval at which the logs are read: an answer seems immediate below some 50 ms.
+const READ_INTERVAL: Duration = Duration::from_millis(20);
+
+/// New files and runs are looked for at each such multiple of [`READ_INTERVAL`].
+const READS_PER_SEARCH: u32 = 10;
+
+/// Most bytes that are told at once; input is looked at in between.
+const MOST_AT_ONCE: usize = 256 << 10;
+
+/// How long the capture service may take to tell its status.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Says why a command did not attach to a console, or was broken off.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The place or its board is not known.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The board has no such console.
+    #[error(transparent)]
+    NoConsole(#[from] NoConsole),
+    /// No process captures the console, so there is none that input could go to.
+    #[error("no process captures {console} of place {place}")]
+    NotCaptured {
+        /// The place.
+        place: PlaceName,
+        /// The console.
+        console: ConsoleName,
+        /// Whether the board is emulated, so that only a run has a console.
+        emulated: bool,
+    },
+    /// The capture service does not answer.
+    #[error("jig serve did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
+    Unresponsive,
+    /// The capture service cannot be talked to.
+    #[error(transparent)]
+    Service(#[from] CaptureServiceError),
+    /// The capture service does not grant the right to send.
+    #[error(transparent)]
+    Input(CaptureServiceError),
+    /// The capture service has ended before the line was controlled.
+    #[error("jig serve has ended meanwhile")]
+    ServiceEnded,
+    /// The serial line was not controlled, for this reason, which may hold any text.
+    #[error("the line was not controlled: {0}")]
+    Line(String),
+    /// A log cannot be read.
+    #[error(transparent)]
+    Log(#[from] ScrollError),
+}
+
+impl AttachError {
+    /// Says who is to blame.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Catalogue(error) => error.fault(),
+            Self::NoConsole(_) | Self::NotCaptured { .. } => Fault::Usage,
+            Self::Unresponsive
+            | Self::Service(_)
+            | Self::Input(_)
+            | Self::ServiceEnded
+            | Self::Line(_)
+            | Self::Log(_) => Fault::Lab,
+        }
+    }
+}
+
+/// A console of a place.
+struct PlaceConsole<'l> {
+    lab: &'l Lab,
+    place: PlaceName,
+    name: ConsoleName,
+    emulated: bool,
+}
+
+impl Lab {
+    /// Tells what a console prints and sends input to it, until the input ends or the caller
+    /// cancels.
+    pub(crate) async fn attach(
+        &self,
+        command: AttachCommand,
+        input: mpsc::Receiver<Vec<u8>>,
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+    ) -> Result<Reply, AttachError> {
+        let AttachCommand { place, console, since_ms, follow, input: wanted, quiet_ms } = command;
+        let console = self.place_console(place, console)?;
+        let (writer, loss) = match wanted {
+            AttachInput::None => (None, None),
+            AttachInput::Send => console.writer_unless_lent(false).await?,
+            AttachInput::Take => console.writer_unless_lent(true).await?,
+        };
+        let (attached, sends) = (console.name.clone(), writer.is_some());
+        events.event(CommandEvent::ConsoleAttached { console: attached, sends });
+        if let Some(loss) = loss {
+            events.event(CommandEvent::InputLost { loss });
+        }
+        let quiet = Duration::from_millis(quiet_ms);
+        let sender = Sender { writer, unsent: VecDeque::new(), busy: false };
+        let output = Output::new(&console, Duration::from_millis(since_ms));
+        let input = (wanted != AttachInput::None).then_some(input);
+        let session = Session { events, output, follow, input, sender, quiet };
+        tokio::select! {
+            ended = session.run() => ended?,
+            () = cancel.cancelled() => {}
+        }
+        Ok(Reply::Ended(EndedReply { place: console.place }))
+    }
+
+    /// Controls the serial line of a captured console.
+    pub(crate) async fn control_line(
+        &self,
+        command: LineControlCommand,
+        events: &dyn EventSink,
+    ) -> Result<Reply, AttachError> {
+        let LineControlCommand { place, console, controls, take } = command;
+        let console = self.place_console(place, console)?;
+        console.captured().await?;
+        let mut writer = console.writer(take).await?.ok_or(AttachError::ServiceEnded)?;
+        for done in controls {
+            writer.order(&WriterOrder::Line(done)).await?;
+            match writer.event().await? {
+                Some(WriterEvent::Done) => {}
+                Some(WriterEvent::Failed(why) | WriterEvent::Taken(why)) => {
+                    return Err(AttachError::Line(why));
+                }
+                None => return Err(AttachError::ServiceEnded),
+            }
+            let (place, console) = (console.place.clone(), console.name.clone());
+            events.event(CommandEvent::LineControlled { place, console, done });
+        }
+        Ok(Reply::Ended(EndedReply { place: console.place }))
+    }
+
+    fn place_console(
+        &self,
+        place: PlaceName,
+        console: Option<ConsoleName>,
+    ) -> Result<PlaceConsole<'_>, AttachError> {
+        let (place, board) = self.catalogue.place(&place)?;
+        let name = console_of(&board, console)?;
+        let emulated = place.is_emulated();
+        Ok(PlaceConsole { lab: self, place: place.name, name, emulated })
+    }
+}
+
+impl PlaceConsole<'_> {
+    /// Returns the state of a console that is captured.
+    async fn captured(&self) -> Result<CaptureState, AttachError> {
+        let client = self.lab.catalogue.capture_client(&self.place);
+        let all = timeout(ANSWER_TIMEOUT, status(&client)).await;
+        let mut all = all.map_err(|_| AttachError::Unresponsive)??.into_iter().flatten();
+        let ours = all.find(|at| at.place == self.place && at.console == self.name);
+        ours.map(|ours| ours.state).ok_or_else(|| AttachError::NotCaptured {
+            place: self.place.clone(),
+            console: self.name.clone(),
+            emulated: self.emulated,
+        })
+    }
+
+    async fn writer(&self, take: bool) -> Result<Option<WriterClient>, AttachError> {
+        let client = self.lab.catalogue.capture_client(&self.place);
+        writer(&client, &self.name, take).await.map_err(AttachError::Input)
+    }
+
+    /// Asks for the right to send, or says why there is none; a run keeps it.
+    async fn writer_unless_lent(
+        &self,
+        take: bool,
+    ) -> Result<(Option<WriterClient>, Option<InputLoss>), AttachError> {
+        if let CaptureState::Lent { by } = self.captured().await? {
+            return Ok((None, Some(InputLoss::Lent { by })));
+        }
+        let writer = self.writer(take).await?;
+        let loss = writer.is_none().then_some(InputLoss::ServiceEnded);
+        Ok((writer, loss))
+    }
+}
+
+/// A command that is attached.
+struct Session<'a> {
+    events: &'a dyn EventSink,
+    output: Output,
+    /// Whether later output is waited for.
+    follow: bool,
+    /// The input, until it has ended.
+    input: Option<mpsc::Receiver<Vec<u8>>>,
+    sender: Sender,
+    /// How long the console must have been quiet after the end of the input.
+    quiet: Duration,
+}
+
+impl Session<'_> {
+    async fn run(mut self) -> Result<(), AttachError> {
+        let mut reads = interval(READ_INTERVAL);
+        reads.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let takes_input = self.input.is_some();
+        loop {
+            if !self.output.tell(self.events)? && !self.follow {
+                return Ok(());
+            }
+            self.sender.send_next().await;
+            let over = takes_input && self.input.is_none() && self.sender.is_idle();
+            if over && self.output.last.elapsed() >= self.quiet {
+                return Ok(());
+            }
+            let more = self.sender.unsent.is_empty();
+            tokio::select! {
+                _ = reads.tick() => {}
+                bytes = received(&mut self.input), if more => match bytes {
+                    Some(bytes) => self.sender.push(&bytes),
+                    None => {
+                        self.input = None;
+                        // The answer to the last input is waited for.
+                        self.output.last = Instant::now();
+                    }
+                },
+                event = self.sender.event() => {
+                    if let Some(event) = event {
+                        self.events.event(event);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits for input; without any left, for ever.
+async fn received(input: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
+    match input {
+        Some(input) => input.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sends input to the capture service, piece by piece.
+struct Sender {
+    /// None without the right to send: input is then dropped.
+    writer: Option<WriterClient>,
+    unsent: VecDeque<Vec<u8>>,
+    /// A piece is on its way.
+    busy: bool,
+}
+
+impl Sender {
+    fn is_idle(&self) -> bool {
+        !self.busy && self.unsent.is_empty()
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        if self.writer.is_some() {
+            self.unsent.extend(bytes.chunks(MOST_INPUT).map(<[u8]>::to_vec));
+        }
+    }
+
+    async fn send_next(&mut self) {
+        if !self.busy
+            && let Some(writer) = &mut self.writer
+            && let Some(bytes) = self.unsent.pop_front()
+        {
+            // A connection that has failed is seen by the next event.
+            self.busy = writer.order(&WriterOrder::Send(bytes)).await.is_ok();
+        }
+    }
+
+    /// Waits for the answer to a piece, or the end of the right to send. Cancel-safe.
+    async fn event(&mut self) -> Option<CommandEvent> {
+        let event = match &mut self.writer {
+            Some(writer) => writer.event().await,
+            None => std::future::pending().await,
+        };
+        self.busy = false;
+        let loss = match event {
+            Ok(Some(WriterEvent::Done)) => return None,
+            Ok(Some(WriterEvent::Failed(why))) => return Some(CommandEvent::InputFailed { why }),
+            Ok(Some(WriterEvent::Taken(by))) => InputLoss::Taken { by },
+            Ok(None) => InputLoss::ServiceEnded,
+            Err(error) => InputLoss::Failed { why: chain(&error) },
+        };
+        self.writer = None;
+        self.unsent.clear();
+        Some(CommandEvent::InputLost { loss })
+    }
+}
+
+/// The logs of a console as events.
+struct Output {
+    scroll: Scroll,
+    reads: u32,
+    /// When the last entry was told, or the input ended.
+    last: Instant,
+}
+
+impl Output {
+    fn new(console: &PlaceConsole<'_>, since: Duration) -> Self {
+        let since = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
+        let since = jiff::Timestamp::now().as_nanosecond().saturating_sub(since).max(0);
+        let since = i64::try_from(since).unwrap_or(i64::MAX);
+        let catalogue = &console.lab.catalogue;
+        let folder = LogFolder::new(&catalogue.places(), &console.place, &console.name);
+        let runs = RunStore::new(catalogue.runs_dir());
+        let names = (console.place.clone(), console.name.clone());
+        Self { scroll: Scroll::new(folder, runs, names, since), reads: 0, last: Instant::now() }
+    }
+
+    /// Tells what has come; returns whether there was anything.
+    fn tell(&mut self, events: &dyn EventSink) -> Result<bool, ScrollError> {
+        if self.reads.is_multiple_of(READS_PER_SEARCH) {
+            self.scroll.look()?;
+        }
+        self.reads = self.reads.wrapping_add(1);
+        let items = self.scroll.read(MOST_AT_ONCE)?;
+        let any = !items.is_empty();
+        if any {
+            self.last = Instant::now();
+        }
+        for event in items.into_iter().filter_map(log_event) {
+            events.event(CommandEvent::ConsoleLog(event));
+        }
+        Ok(any)
+    }
+}
+
+/// Converts an entry of a log; none for one that is not about bytes.
+fn log_event(ScrollItem { source, item }: ScrollItem) -> Option<ConsoleLogEvent> {
+    let wall_ns = i128::from(item.stamp().wall_ns);
+    let (offset, item) = match item {
+        TailItem::Bytes { offset, bytes, .. } => (offset, ConsoleLogItem::Output { bytes }),
+        TailItem::Mark(record) => {
+            let item = match record.kind {
+                RecordKind::Gap { lost, reason } => {
+                    ConsoleLogItem::Gap { lost, reason: reason.as_str().to_owned() }
+                }
+                RecordKind::Garbled(count) => ConsoleLogItem::Garbled { count },
+                RecordKind::Bytes(_)
+                | RecordKind::Boot
+                | RecordKind::Attached
+                | RecordKind::Detached
+                | RecordKind::Sent(_) => return None,
+            };
+            (record.offset, item)
+        }
+    };
+    let source = match source {
+        Source::Captured(file) => ConsoleLogSource::Captured { file },
+        Source::Run(run, attempt) => ConsoleLogSource::Run { run, attempt },
+    };
+    // Each time that fits 64 bits of nanoseconds has a date.
+    let at = jiff::Timestamp::from_nanosecond(wall_ns).unwrap_or_default();
+    Some(ConsoleLogEvent { at, source, offset, item })
+}
