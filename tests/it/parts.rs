@@ -247,7 +247,21 @@ fn a_board_without_probe_is_flashed_and_reset_by_its_other_parts() {
     workshop.run(["reset", "-b", "bare", "--halt"]).says(3, &[words, "add `[place.probe]`"]);
     // A program that fails leaves its output.
     rig(&workshop, &device(&web), &[("bare", &flasher("/nowhere/x"))]);
-    workshop.run(["flash", "-b", "bare", &image]).says(75, &["ended with code 3", "its output is"]);
+    let failed = workshop.run(["flash", "-b", "bare", &image]);
+    failed.says(75, &["ended with code 3", "its output is in "]);
+    let told = failed.err();
+    let told = told.split_once("its output is in ").unwrap().1.lines().next().unwrap();
+    let evidence = std::path::PathBuf::from(told.trim());
+    let said = fs::read_to_string(evidence.join("flasher-1.log")).unwrap();
+    assert!(said.contains("/nowhere/x"), "{said}");
+    assert_eq!(fs::read_dir(&evidence).unwrap().count(), 1, "the log alone");
+    rig(
+        &workshop,
+        &device(&web),
+        &[("bare", &flasher(workshop.path("one.flash").to_str().unwrap()))],
+    );
+    workshop.run(["flash", "-b", "bare", &image]).says(0, &[]);
+    assert!(!evidence.exists(), "it goes with the next command at the place");
     let reset = format!("reset = {{ command = [\"true\"] }}\n{place}");
     rig(&workshop, &device(&web), &[("bare", &reset)]);
     let reset = workshop.run(["reset", "-b", "bare"]);
@@ -260,6 +274,36 @@ fn a_board_without_probe_is_flashed_and_reset_by_its_other_parts() {
     rig(&workshop, "", &[("mute", console)]);
     let words = "place mute has no reset: `reset` needs one";
     workshop.run(["reset", "-b", "mute"]).says(3, &[words, "reset = {"]);
+}
+
+#[test]
+fn what_a_killed_flash_left_running_ends_with_the_next_command_at_the_place() {
+    let bare = Bare::new();
+    let Bare { workshop, parts: place, .. } = &bare;
+    let text = "#!/bin/sh\nsleep 600 >/dev/null 2>&1 &\necho $! > new; mv new \"$1\"; wait\n";
+    let program = workshop.write("flash", text);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let pid = workshop.path("pid");
+    let (program, pid_file) = (program.display(), pid.display());
+    let flasher =
+        format!("flasher = {{ command = [\"{program}\", \"{pid_file}\", \"{{image}}\"] }}");
+    bare.describe(&format!("{flasher}\n{place}"));
+    let image = elf(KIND, "unity-pass");
+    let mut jig = workshop.jig(["flash", "-b", "bare", &image]);
+    let mut flash = Started::of(jig.stdout(Stdio::null()).stderr(Stdio::null()));
+    let child = until("a child of the flasher", || fs::read_to_string(&pid).ok());
+    let lives = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
+        !matches!(stat.rsplit(") ").next().and_then(|rest| rest.chars().next()), None | Some('Z'))
+    };
+    flash.child().kill().unwrap();
+    flash.child().wait().unwrap();
+    assert!(lives(), "the kernel ends the flasher, and not what it has started");
+    bare.describe(&format!("flasher = {{ command = [\"true\", \"{{image}}\"] }}\n{place}"));
+    workshop.run(["flash", "-b", "bare", &image]).says(0, &[]);
+    until("the end of that child", || (!lives()).then_some(()));
+    // Nothing is left in the folder for temporary files either.
+    assert_eq!(fs::read_dir(workshop.path("../tmp")).unwrap().count(), 0);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jig_model::Cause;
-use jig_model::protocol::ProcessLedger;
+use jig_model::protocol::{CHILD_MARK, ProcessLedger};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
@@ -256,7 +256,7 @@ impl Warden {
     fn run(self, started: oneshot::Sender<io::Result<ManagedProcess>>) {
         let Self { request, ledger } = self;
         let mut command = Command::new(&request.program);
-        command.args(&request.args).process_group(0);
+        command.args(&request.args).process_group(0).env(CHILD_MARK, "1");
         command.stdin(request.stdin.map_or_else(Stdio::null, Stdio::from));
         command.stdout(request.stdout.map_or_else(Stdio::null, Stdio::from));
         command.stderr(request.stderr.map_or_else(Stdio::null, Stdio::from));

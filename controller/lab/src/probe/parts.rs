@@ -12,13 +12,11 @@ use jig_model::command::{
 use jig_model::event::BoardEvent;
 use jig_model::profile::Deploy;
 use jig_model::protocol::{
-    BindContext, BoardSink, BoxFuture, DriverFactory as _, NoLedger, Protocols, SharedSink,
-    Transport,
+    BindContext, BoardSink, BoxFuture, DriverFactory as _, Protocols, SharedSink, Transport,
 };
 use jig_model::rig_file::{MissingPart, Needed, ResetPart};
-use jig_rig::store::PlaceLock;
+use jig_rig::store::{PlaceCommand, PlaceLock};
 use jig_rig::workflow::CancelToken;
-use tempfile::TempDir;
 
 use super::ProbeCommandError;
 use super::port::image_of;
@@ -83,7 +81,7 @@ fn method(part: &ResetPart) -> Option<ResetMethod> {
 /// The parts of a place that this process holds. The drivers end before the place is given up.
 struct BoundParts {
     parts: Protocols,
-    evidence: TempDir,
+    command: PlaceCommand,
     _held: Vec<PlaceLock>,
 }
 
@@ -135,7 +133,7 @@ impl Lab {
         };
         let consoles = ConsoleSink::new(None);
         let told = FlasherSink { program, events: Arc::clone(&events), consoles };
-        let BoundParts { _held, evidence, mut parts } =
+        let BoundParts { _held, command, mut parts } =
             self.hold_and_bind(target, Arc::new(told.clone()), &*events, cancel).await?;
         let place = target.place.name.clone();
         let Some(flasher) = &mut parts.flasher else {
@@ -145,13 +143,13 @@ impl Lab {
         let deployed = tokio::select! {
             deployed = flasher.deploy(&image) => deployed,
             () = cancel.cancelled() => {
-                let evidence = evidence.keep();
+                let evidence = command.keep();
                 return Err(ProbeCommandError::FlashCancelled { place, evidence });
             }
         };
         let report = deployed.map_err(|error| {
             // What the program said stays for whoever asks why.
-            ProbeCommandError::Flasher { error, evidence: evidence.keep() }
+            ProbeCommandError::Flasher { error, evidence: command.keep() }
         })?;
         if let Some(reset) = &mut parts.reset {
             reset.reset().await.map_err(ProbeCommandError::Driver)?;
@@ -192,17 +190,20 @@ impl Lab {
         cancel: &CancelToken,
     ) -> Result<BoundParts, ProbeCommandError> {
         let held = self.hold_parts(target, events, cancel).await?;
-        let evidence = tempfile::tempdir().map_err(ProbeCommandError::Folder)?;
+        let place = &target.place.name;
+        let lock = held.iter().find(|lock| lock.place() == place);
+        let lock = lock.ok_or_else(|| ProbeCommandError::NotBound(place.clone()))?;
+        let command = lock.begin_command()?;
         let context = BindContext {
             profile: Arc::clone(&target.profile),
             place: Arc::new(target.place.clone()),
             sink,
-            evidence: evidence.path().to_owned(),
+            evidence: command.folder().to_owned(),
             images: target.catalogue.images_dir(),
-            ledger: Arc::new(NoLedger),
+            ledger: command.children(),
         };
         let parts = self.parts().bind(context).map_err(BindError::from)?;
-        Ok(BoundParts { parts, evidence, _held: held })
+        Ok(BoundParts { parts, command, _held: held })
     }
 
     /// Takes the place, and those that may lose their power with it if its power is switched.

@@ -43,6 +43,7 @@ mod id;
 mod jsonl;
 mod known_good;
 mod live;
+mod place_command;
 mod place_lock;
 mod process;
 mod prune;
@@ -59,6 +60,7 @@ pub use events::{EventItem, EventLog, EventReader};
 pub use flash_file::{FlashFile, FlashFileError};
 pub use known_good::{KnownFormat, KnownGood, Passed};
 pub use live::{LiveRun, NewRun};
+pub use place_command::PlaceCommand;
 pub use place_lock::{CaptureLock, Holder, PlaceLock, PlaceLockError, Places};
 pub use prune::{Pruned, Retention};
 pub use record::{

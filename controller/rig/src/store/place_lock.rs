@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
 use super::StoreError;
+use super::place_command::{PlaceCommand, end_children};
 use super::process::{lives, start_ticks};
 
 /// Pause between two looks at a lock: short for people, and 20 looks a second cost nothing.
@@ -160,7 +161,11 @@ impl Places {
     /// Somebody holds it, or the folder cannot be written.
     pub fn try_lock(&self, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
         match self.try_hold(&self.path(place, "lock"))? {
-            Ok(held) => Ok(PlaceLock { place: place.clone(), held }),
+            Ok(held) => {
+                let lock = PlaceLock { place: place.clone(), held };
+                end_children(&lock.command_folder());
+                Ok(lock)
+            }
             Err(holder) => Err(PlaceLockError::Held { place: place.clone(), holder }),
         }
     }
@@ -258,6 +263,18 @@ impl PlaceLock {
     /// Returns the place.
     pub fn place(&self) -> &PlaceName {
         &self.place
+    }
+
+    /// Begins a command at the place, in the place's one folder for commands.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn begin_command(&self) -> Result<PlaceCommand, StoreError> {
+        PlaceCommand::begin(self.command_folder())
+    }
+
+    fn command_folder(&self) -> PathBuf {
+        self.held.path.with_extension("command")
     }
 
     /// Tells others by which selector they may use the probe that is served here.

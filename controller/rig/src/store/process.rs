@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use jig_model::protocol::CHILD_MARK;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -48,23 +49,49 @@ pub(super) fn lives(pid: u32, start_ticks: u64) -> bool {
     stat(pid).is_some_and(|stat| !stat.dead && stat.start_ticks == start_ticks)
 }
 
-/// Kills exactly this process, with its group if it leads one; tells whether it ran.
+/// Kills exactly this process, with its group if it leads one; tells whether any of it ran.
 ///
-/// Between the look and the kill the pid could be given to another process only if the
+/// A leader dies with its jig, and its group may outlive it. Between the look and the kill the pid could be given to another process only if the
 /// kernel went through all its pids in those microseconds.
 pub(super) fn kill_exactly(pid: u32, start_ticks: u64) -> Result<bool, Errno> {
     // 0 and 1 would mean "my group" and init; a damaged ledger must not reach them.
     let Ok(raw) = i32::try_from(pid) else { return Ok(false) };
-    let Some(found) = stat(pid) else { return Ok(false) };
-    if raw <= 1 || found.dead || found.start_ticks != start_ticks {
+    if raw <= 1 {
         return Ok(false);
     }
-    let whom = if found.group == raw { Pid::from_raw(-raw) } else { Pid::from_raw(raw) };
+    let whom = match stat(pid) {
+        Some(found) if found.start_ticks != start_ticks => return Ok(false),
+        Some(found) if !found.dead && found.group != raw => Pid::from_raw(raw),
+        Some(found) if !found.dead => Pid::from_raw(-raw),
+        Some(_) | None if outlived(raw, start_ticks) => Pid::from_raw(-raw),
+        Some(_) | None => return Ok(false),
+    };
     match kill(whom, Signal::SIGKILL) {
         Ok(()) => Ok(true),
         Err(Errno::ESRCH) => Ok(false),
         Err(errno) => Err(errno),
     }
+}
+
+/// Tells whether the group of a leader that has ended still has members. The kernel gives a
+/// group's number to no other process while one of them lives, and the mark tells them from a later
+/// group of that number.
+fn outlived(group: i32, start_ticks: u64) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.into_iter().any(|pid| {
+        let belongs = stat(pid).is_some_and(|stat| {
+            !stat.dead && stat.group == group && stat.start_ticks >= start_ticks
+        });
+        belongs && is_marked(pid)
+    })
+}
+
+/// Tells whether a process is, or descends from, a child of a jig.
+fn is_marked(pid: u32) -> bool {
+    let mark = format!("{CHILD_MARK}=").into_bytes();
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|&byte| byte == 0).any(|variable| variable.starts_with(&mark))
 }
 
 #[cfg(test)]

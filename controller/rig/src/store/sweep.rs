@@ -108,7 +108,7 @@ fn sweep_run(dir: &RunDir, now: Timestamp) -> Result<Option<SweepRecord>, StoreE
         let _ = fs::remove_file(&lock_path);
         return Ok(None);
     }
-    let killed = kill_children(dir, &mut remarks)?;
+    let killed = kill_children(&dir.children_path(), &mut remarks)?;
     for path in [dir.events_path(), dir.children_path()] {
         let bytes = jsonl::cut_torn_line(&path)?;
         if bytes > 0 {
@@ -146,10 +146,13 @@ fn told(error: &StoreError) -> String {
     text
 }
 
-fn kill_children(dir: &RunDir, remarks: &mut Vec<String>) -> Result<Vec<Child>, StoreError> {
+pub(super) fn kill_children(
+    path: &Path,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<Child>, StoreError> {
     let boot = process::boot_id();
     let mut killed = Vec::new();
-    for child in children::recorded(&dir.children_path())? {
+    for child in children::recorded(path)? {
         // Ticks count from the boot. A child of another boot is gone, and where the boot
         // is unknown on either side its ticks prove nothing.
         if child.boot_id.is_none() || child.boot_id != boot {

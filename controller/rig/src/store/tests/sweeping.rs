@@ -51,6 +51,40 @@ fn exactly_the_recorded_process_is_killed() {
 }
 
 #[test]
+fn the_group_of_a_leader_that_has_ended_is_killed_and_no_other() {
+    let (_folder, store) = store();
+    let run = begin(&store, "2026-11-21T22:15:30Z");
+    // Each leader ends at once, and its child lives on in its group.
+    let orphan = |mark: bool| {
+        let mut leader = Command::new("/bin/sh");
+        leader.args(["-c", "sleep 600 >/dev/null & echo $!"]).process_group(0).env_clear();
+        if mark {
+            leader.env(jig_model::protocol::CHILD_MARK, "1");
+        }
+        let mut leader = leader.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let ticks = start_ticks(leader.id()).unwrap();
+        run.children().add(leader.id(), ticks, "flasher").unwrap();
+        let said = std::io::read_to_string(leader.stdout.take().unwrap()).unwrap();
+        leader.wait().unwrap();
+        let pid: u32 = said.trim().parse().unwrap();
+        (pid, start_ticks(pid).unwrap())
+    };
+    let (ours, stranger) = (orphan(true), orphan(false));
+    drop(run);
+    assert_eq!(store.sweep(now()).unwrap().len(), 1);
+    let lives = |(pid, ticks)| crate::store::process::lives(pid, ticks);
+    // The kernel carries a kill out soon after it was sent.
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while lives(ours) && std::time::Instant::now() < end {
+        std::thread::yield_now();
+    }
+    assert!(!lives(ours), "it lives on");
+    assert!(lives(stranger), "it is nobody's child");
+    let pid = nix::unistd::Pid::from_raw(stranger.0.cast_signed());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+}
+
+#[test]
 fn a_process_of_another_boot_is_a_stranger() {
     let (_folder, store) = store();
     let mut stranger = sleeper();
