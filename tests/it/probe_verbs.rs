@@ -327,6 +327,11 @@ fn what_cannot_be_done_says_what_can() {
     run(&["mem", "read", "zero", "4"]).says(2, &["no number such as 4096 or 0x1000"]);
     run(&["mem", "read", "0", "0"]).says(2, &["nothing to read"]);
     run(&["mem", "read", "0", "65M"]).says(2, &["more than 64 MiB"]);
+    let words = "the protocol is \"JTAG\", not one that the probe speaks";
+    run(&["mem", "read", "0", "4", "--protocol", "jtag"]).says(2, &[words]);
+    for output in ["missing/x", "."] {
+        run(&["mem", "read", "0", "4", "-o", output]).says(2, &["could not write"]);
+    }
     run(&["bp", "0x20000000"]).says(2, &["no hardware breakpoint at 0x20000000"]);
     let exposed = run(&["gdb", "--listen", "0.0.0.0:0"]);
     exposed.says(2, &["would control the board", "no password", "--allow-remote", "ssh -L"]);

@@ -246,6 +246,18 @@ impl ProbeCommandError {
                 | VirtualBoardError::Serve { .. } => Fault::Lab,
             },
             Self::Rtt(RttError::Memory(error)) => error.fault(),
+            // A file that cannot be where the caller wants it.
+            Self::Unwritable { source, .. }
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::NotFound
+                        | io::ErrorKind::NotADirectory
+                        | io::ErrorKind::IsADirectory
+                        | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                Fault::Usage
+            }
             // An address that this machine does not have.
             Self::Listen { source: GdbServerError::Listen { source, .. }, .. }
                 if source.kind() == io::ErrorKind::AddrNotAvailable =>

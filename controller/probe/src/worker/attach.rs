@@ -6,7 +6,7 @@ use std::time::Duration;
 use jig_model::chain;
 use jig_model::debug::{AttachMethod, WireProtocol};
 use probe_rs::config::{MemoryRegion as Region, Registry, TargetSelector};
-use probe_rs::probe::{Probe, WireProtocol as ProbeRsProtocol};
+use probe_rs::probe::{DebugProbeError, Probe, WireProtocol as ProbeRsProtocol};
 use probe_rs::{Error, Permissions, Session, Target};
 
 use super::core::{RESET, kind_of};
@@ -134,9 +134,14 @@ fn open(
             WireProtocol::Swd => ProbeRsProtocol::Swd,
             WireProtocol::Jtag => ProbeRsProtocol::Jtag,
         };
-        probe
-            .select_protocol(protocol)
-            .map_err(|error| translate::failed("selecting the protocol", error))?;
+        probe.select_protocol(protocol).map_err(|error| match error {
+            DebugProbeError::UnsupportedProtocol(protocol) => ProbeError::BadOption {
+                name: "the protocol".to_owned(),
+                value: protocol.to_string(),
+                wanted: "one that the probe speaks",
+            },
+            error => translate::failed("selecting the protocol", error),
+        })?;
     }
     if let Some(speed) = options.speed_khz {
         probe.set_speed(speed).map_err(|error| translate::failed("setting the speed", error))?;

@@ -425,8 +425,9 @@ async fn registers_and_memory_hold_what_is_written() {
     assert!(matches!(unknown, ProbeError::UnknownRegister { .. }), "{unknown}");
     assert!(probe.write_register("r1", 1 << 40).await.is_err());
 
-    let snapshot =
-        probe.snapshot(vec![RAM..RAM + 16, 0..8, 0x6000_0000..0x6000_0004]).await.unwrap();
+    let end = RAM + 0x4000;
+    let wanted = vec![RAM..RAM + 16, 0..8, 0x6000_0000..0x6000_0004, end - 16..end + 16];
+    let snapshot = probe.snapshot(wanted).await.unwrap();
     let names: Vec<&str> = snapshot.registers.iter().map(|one| &*one.name).collect();
     assert_eq!(
         names[..17],
@@ -445,6 +446,7 @@ async fn registers_and_memory_hold_what_is_written() {
     assert_eq!(snapshot.read(0, 8).unwrap()[4..], 0xc1u32.to_le_bytes());
     assert!(snapshot.read(0xe000_ed00, 0x40).is_some());
     assert!(snapshot.read(0x6000_0000, 4).is_none());
+    assert!(snapshot.read(end - 16, 16).is_some() && snapshot.read(end, 1).is_none());
 
     let bytes = noise(70, 5001);
     probe.write(RAM + 0x101, bytes.clone()).await.unwrap();
