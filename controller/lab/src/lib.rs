@@ -35,7 +35,7 @@ pub use self::execute::CommandError;
 pub use self::faults::InjectError;
 pub use self::health::{CheckError, health_policy};
 pub use self::hold::hold;
-pub use self::power::{PowerCommandError, Switch, SwitchError, confirmation_words};
+pub use self::power::{PlaceSwitch, PowerCommandError, SwitchError, confirmation_words};
 pub use self::probe::{ProbeCommandError, ServedPlace, served_places};
 pub use self::run::RunError;
 

@@ -3,7 +3,7 @@
 //! The status registers do not tell whether a refused access read or wrote, and the smallest
 //! cores have none at all: the instruction tells, with the registers it used.
 
-use crate::debug_info::{Context, Interrupted, Memory, Symbols, exception_name, is_fault};
+use crate::debug_info::{Context, Interrupted, KnownMemory, Symbols, exception_name, is_fault};
 use crate::fault_status::{FaultStatus, cfsr, hfsr};
 use crate::thumb::{self, Instruction};
 
@@ -12,7 +12,7 @@ use crate::thumb::{self, Instruction};
 pub(crate) fn fault_at(
     context: &Context,
     status: &FaultStatus,
-    memory: Memory<'_>,
+    memory: KnownMemory<'_>,
     symbols: Option<&Symbols>,
 ) -> Option<String> {
     let site = Site::read(context, memory, symbols);
@@ -24,7 +24,7 @@ pub(crate) fn fault_at(
 }
 
 /// Says what it means that the registers of what was interrupted could not be saved.
-pub(crate) fn lost_frame(lost: &Interrupted, memory: Memory<'_>) -> String {
+pub(crate) fn lost_frame(lost: &Interrupted, memory: KnownMemory<'_>) -> String {
     // Below the lowest memory that is known above it: a stack that grew out of its memory.
     match memory.first_above(lost.at) {
         Some(above) if above - lost.at <= 64 * 1024 => {
@@ -64,7 +64,7 @@ struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    fn read(context: &'a Context, memory: Memory<'_>, symbols: Option<&Symbols>) -> Self {
+    fn read(context: &'a Context, memory: KnownMemory<'_>, symbols: Option<&Symbols>) -> Self {
         let first = memory.instruction(context.pc);
         let second = memory.instruction(context.pc.wrapping_add(2));
         let is_code = symbols.map_or(first.is_some(), |s| s.is_code(u64::from(context.pc)));

@@ -54,6 +54,6 @@ pub use virtual_probe::{
     ChipDescription, ServeAt, ServerHandle, VirtualBoard, VirtualBoardError, VirtualStats,
 };
 pub use worker::{
-    AttachMode, AttachOptions, Attached, Cancel, Leave, MemoryKind, MemoryRegion, Opener,
+    AttachMode, AttachOptions, Attached, Cancel, ChipMemoryKind, ChipRegion, Leave, Opener,
     ProbeHandle, ProbeSource, options_from_env,
 };

@@ -61,7 +61,7 @@ pub async fn list_probes() -> Result<Vec<ProbeInfo>, ProbeError> {
 }
 
 fn list() -> Vec<ProbeInfo> {
-    let bus = Bus::system();
+    let bus = UsbBus::system();
     let items = Lister::new().list_all_with_access();
     items
         .iter()
@@ -82,7 +82,7 @@ pub(crate) fn selector_of(info: &DebugProbeInfo) -> String {
 }
 
 /// Describes probes that one selector means, so that a person can tell which is which.
-pub(crate) fn told_apart(infos: &[DebugProbeInfo], bus: &Bus) -> Vec<String> {
+pub(crate) fn told_apart(infos: &[DebugProbeInfo], bus: &UsbBus) -> Vec<String> {
     let mut seen: Vec<String> = Vec::with_capacity(infos.len());
     let mut described = Vec::with_capacity(infos.len());
     for info in infos {
@@ -99,7 +99,7 @@ pub(crate) fn told_apart(infos: &[DebugProbeInfo], bus: &Bus) -> Vec<String> {
 }
 
 /// Returns who has a probe open, other than this process.
-pub(crate) fn holder_of(info: &DebugProbeInfo, bus: &Bus) -> Option<String> {
+pub(crate) fn holder_of(info: &DebugProbeInfo, bus: &UsbBus) -> Option<String> {
     let devices = bus.devices_of(info);
     let nodes: Vec<&Path> =
         devices.iter().flat_map(|device| &device.nodes).map(PathBuf::as_path).collect();
@@ -108,7 +108,7 @@ pub(crate) fn holder_of(info: &DebugProbeInfo, bus: &Bus) -> Option<String> {
 
 /// Returns who is served at a remote probe's address while we are kept waiting there.
 pub(crate) fn other_client(address: &Address) -> Option<String> {
-    let bus = Bus::system();
+    let bus = UsbBus::system();
     match address {
         Address::Unix(path) => {
             let table = fs::read_to_string(bus.proc.join("net/unix")).ok()?;
@@ -158,21 +158,21 @@ fn established_to(table: &str, port: u16) -> Vec<u64> {
 
 /// The files in which a machine tells about its bus and its processes.
 #[derive(Debug, Clone)]
-pub(crate) struct Bus {
+pub(crate) struct UsbBus {
     devices: PathBuf,
     proc: PathBuf,
 }
 
 /// A device on the bus.
 #[derive(Debug)]
-pub(crate) struct Device {
+pub(crate) struct UsbDevice {
     /// Where it is attached: bus and chain of ports.
     pub(crate) port: String,
     /// What is opened to talk to it.
     pub(crate) nodes: Vec<PathBuf>,
 }
 
-impl Bus {
+impl UsbBus {
     /// This machine's.
     pub(crate) fn system() -> Self {
         Self { devices: "/sys/bus/usb/devices".into(), proc: "/proc".into() }
@@ -185,7 +185,7 @@ impl Bus {
     }
 
     /// Finds the devices that look like a probe, in the order of their ports.
-    pub(crate) fn devices_of(&self, info: &DebugProbeInfo) -> Vec<Device> {
+    pub(crate) fn devices_of(&self, info: &DebugProbeInfo) -> Vec<UsbDevice> {
         let Ok(entries) = fs::read_dir(&self.devices) else { return Vec::new() };
         let mut found = Vec::new();
         for entry in entries.flatten() {
@@ -207,7 +207,7 @@ impl Bus {
                 nodes.push(PathBuf::from(format!("/dev/bus/usb/{bus:03}/{device:03}")));
             }
             nodes.extend(hid_nodes(&folder));
-            found.push(Device { port: entry.file_name().to_string_lossy().into_owned(), nodes });
+            found.push(UsbDevice { port: entry.file_name().to_string_lossy().into_owned(), nodes });
         }
         found.sort_by(|one, other| one.port.cmp(&other.port));
         found
@@ -274,8 +274,8 @@ mod tests {
 
     /// Builds the folders of a machine with two probes without serial numbers, the second of
     /// which another process holds by its HID node.
-    fn machine(folder: &Path) -> Bus {
-        let bus = Bus::at(folder.join("usb"), folder.join("proc"));
+    fn machine(folder: &Path) -> UsbBus {
+        let bus = UsbBus::at(folder.join("usb"), folder.join("proc"));
         for (port, number) in [("1-4.2", "7"), ("1-4.1", "12")] {
             let device = bus.devices.join(port);
             let hid = device.join(format!("{port}:1.3/0003:0D28:0204/hidraw/hidraw{number}"));
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_bus_has_no_probes() {
-        let bus = Bus::at("/nowhere/usb".into(), "/nowhere/proc".into());
+        let bus = UsbBus::at("/nowhere/usb".into(), "/nowhere/proc".into());
         assert!(bus.devices_of(&info(None)).is_empty());
         assert_eq!(holder_of(&info(None), &bus), None);
     }

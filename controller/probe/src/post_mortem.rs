@@ -3,7 +3,7 @@
 use jig_model::Cause;
 use jig_model::post_mortem::{PostMortem, StackFrame};
 
-use crate::debug_info::{Memory, Symbols, Unwound, exception_name, is_fault, unwind};
+use crate::debug_info::{KnownMemory, Symbols, Unwound, exception_name, is_fault, unwind};
 use crate::diagnosis::{exception_sentences, fault_at, in_fault_handler, lost_frame};
 use crate::fault_status::FaultStatus;
 use crate::{CoreKind, CoreSnapshot, RegisterValue};
@@ -32,7 +32,7 @@ pub enum Why {
 /// the story shorter, and `limits` says what was missing.
 pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> PostMortem {
     let unwound = unwind(snapshot, symbols);
-    let memory = Memory::new(snapshot, symbols);
+    let memory = KnownMemory::new(snapshot, symbols);
     let status = FaultStatus::read(snapshot);
     let innermost = unwound.innermost.as_ref();
     let arm = snapshot.kind != CoreKind::Riscv32;
@@ -141,7 +141,7 @@ pub(crate) fn exception_of(registers: &[RegisterValue]) -> Option<u32> {
 fn first_fault(
     unwound: &Unwound,
     status: &FaultStatus,
-    memory: Memory<'_>,
+    memory: KnownMemory<'_>,
     symbols: Option<&Symbols>,
 ) -> Option<(String, usize)> {
     let entry = unwound.interrupted.iter().find(|entry| is_fault(entry.number))?;

@@ -48,7 +48,7 @@ const STRIDE: u32 = 64;
 
 /// How a call is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum HostAnswer {
     /// The program goes on with this in its result register.
     Value(u32),
     /// The program has ended with this code.
@@ -64,32 +64,32 @@ pub(crate) fn answer(
     parameter: u32,
     memory: &mut dyn TargetMemory,
     text: &mut Vec<u8>,
-) -> Result<Answer, ProbeError> {
+) -> Result<HostAnswer, ProbeError> {
     let done = match operation {
-        SYS_WRITEC => bytes(memory, parameter, 1, text).map(|()| Answer::Value(0)),
-        SYS_WRITE0 => until_zero(memory, parameter, text).map(|()| Answer::Value(0)),
+        SYS_WRITEC => bytes(memory, parameter, 1, text).map(|()| HostAnswer::Value(0)),
+        SYS_WRITE0 => until_zero(memory, parameter, text).map(|()| HostAnswer::Value(0)),
         SYS_WRITE => write(memory, parameter, text),
         // Nothing was read of what was asked for: the end of the input.
-        SYS_READ => words::<3>(memory, parameter).map(|[_, _, len]| Answer::Value(len)),
+        SYS_READ => words::<3>(memory, parameter).map(|[_, _, len]| HostAnswer::Value(len)),
         SYS_OPEN => open(memory, parameter),
         SYS_CLOSE => words::<1>(memory, parameter)
-            .map(|[handle]| Answer::Value(if is_console(handle) { 0 } else { FAILED })),
+            .map(|[handle]| HostAnswer::Value(if is_console(handle) { 0 } else { FAILED })),
         SYS_ISTTY => words::<1>(memory, parameter)
-            .map(|[handle]| Answer::Value(u32::from(is_console(handle)))),
+            .map(|[handle]| HostAnswer::Value(u32::from(is_console(handle)))),
         SYS_ISERROR => words::<1>(memory, parameter)
-            .map(|[status]| Answer::Value(u32::from(status >> 31 == 1))),
-        SYS_EXIT => Ok(Answer::Exit(if parameter == APPLICATION_EXIT { 0 } else { ABNORMAL })),
+            .map(|[status]| HostAnswer::Value(u32::from(status >> 31 == 1))),
+        SYS_EXIT => Ok(HostAnswer::Exit(if parameter == APPLICATION_EXIT { 0 } else { ABNORMAL })),
         SYS_EXIT_EXTENDED => words::<2>(memory, parameter).map(|[reason, code]| {
-            Answer::Exit(if reason == APPLICATION_EXIT { code.cast_signed() } else { ABNORMAL })
+            HostAnswer::Exit(if reason == APPLICATION_EXIT { code.cast_signed() } else { ABNORMAL })
         }),
-        _ => Ok(Answer::Value(FAILED)),
+        _ => Ok(HostAnswer::Value(FAILED)),
     };
     match done {
         // An exit that cannot say its code is no good end.
         Err(ProbeError::BusFault { .. }) if operation == SYS_EXIT_EXTENDED => {
-            Ok(Answer::Exit(ABNORMAL))
+            Ok(HostAnswer::Exit(ABNORMAL))
         }
-        Err(ProbeError::BusFault { .. }) => Ok(Answer::Value(FAILED)),
+        Err(ProbeError::BusFault { .. }) => Ok(HostAnswer::Value(FAILED)),
         done => done,
     }
 }
@@ -152,27 +152,27 @@ fn write(
     memory: &mut dyn TargetMemory,
     parameter: u32,
     text: &mut Vec<u8>,
-) -> Result<Answer, ProbeError> {
+) -> Result<HostAnswer, ProbeError> {
     let [handle, at, len] = words(memory, parameter)?;
     if !matches!(handle, OUTPUT | ERRORS) {
-        return Ok(Answer::Value(len));
+        return Ok(HostAnswer::Value(len));
     }
     let taken = usize::try_from(len).unwrap_or(MOST).min(MOST);
     match bytes(memory, at, taken, text) {
-        Err(ProbeError::BusFault { .. }) => Ok(Answer::Value(len)),
-        written => written.map(|()| Answer::Value(len - taken as u32)),
+        Err(ProbeError::BusFault { .. }) => Ok(HostAnswer::Value(len)),
+        written => written.map(|()| HostAnswer::Value(len - taken as u32)),
     }
 }
 
-fn open(memory: &mut dyn TargetMemory, parameter: u32) -> Result<Answer, ProbeError> {
+fn open(memory: &mut dyn TargetMemory, parameter: u32) -> Result<HostAnswer, ProbeError> {
     let [at, mode, len] = words(memory, parameter)?;
     if len as usize != CONSOLE.len() {
-        return Ok(Answer::Value(FAILED));
+        return Ok(HostAnswer::Value(FAILED));
     }
     let mut name = Vec::new();
     bytes(memory, at, CONSOLE.len(), &mut name)?;
     // To read from it is its input, to write its output, to append to it its errors.
-    Ok(Answer::Value(match mode {
+    Ok(HostAnswer::Value(match mode {
         _ if name != CONSOLE => FAILED,
         0..=3 => INPUT,
         4..=7 => OUTPUT,
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    fn call(ram: &mut Ram, operation: u32, parameter: u32) -> (Answer, String) {
+    fn call(ram: &mut Ram, operation: u32, parameter: u32) -> (HostAnswer, String) {
         let mut text = Vec::new();
         let answer = answer(operation, parameter, ram, &mut text).unwrap();
         (answer, String::from_utf8_lossy(&text).into_owned())
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn text_is_taken_by_every_way_of_printing() {
-        use Answer::Value;
+        use HostAnswer::Value;
         let mut some = ram(0x101, b"hello\0x");
         assert_eq!(call(&mut some, SYS_WRITE0, AT + 0x101), (Value(0), "hello".to_owned()));
         assert_eq!(call(&mut some, SYS_WRITEC, AT + 0x102), (Value(0), "e".to_owned()));
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn texts_of_a_hostile_target_stay_bounded_and_inside_of_its_memory() {
-        use Answer::Value;
+        use HostAnswer::Value;
         let mut all = Ram(vec![b'x'; SIZE]);
         // No zero before the memory's end.
         assert_eq!(call(&mut all, SYS_WRITE0, AT + 1).1.len(), SIZE - 1);
@@ -256,7 +256,7 @@ mod tests {
                 let (answer, text) = call(&mut huge, operation, nowhere);
                 assert!(text.is_empty(), "{operation:#x}");
                 let exits = [SYS_EXIT, SYS_EXIT_EXTENDED].contains(&operation);
-                let wanted = if exits { Answer::Exit(1) } else { Value(FAILED) };
+                let wanted = if exits { HostAnswer::Exit(1) } else { Value(FAILED) };
                 assert_eq!(answer, wanted, "{operation:#x} {nowhere:#x}");
             }
         }
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_only_file_is_the_console() {
-        use Answer::Value;
+        use HostAnswer::Value;
         let opens = |name: &[u8], mode| {
             let mut some = ram(0x100, name);
             some.0[..12].copy_from_slice(&block(&[AT + 0x100, mode, name.len() as u32]));
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn exits_have_the_codes_of_the_emulators() {
-        use Answer::Exit;
+        use HostAnswer::Exit;
         assert_eq!(call(&mut ram(0, &[]), SYS_EXIT, APPLICATION_EXIT).0, Exit(0));
         assert_eq!(call(&mut ram(0, &[]), SYS_EXIT, 0x20024).0, Exit(1));
         for (reason, code, wanted) in

@@ -7,7 +7,7 @@ use crate::{CoreKind, RegisterValue};
 
 /// One register of a description.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Described {
+pub(crate) struct DescribedRegister {
     /// Its name, in gdb's and our words.
     pub(crate) name: String,
     /// Its number in the protocol.
@@ -18,8 +18,8 @@ pub(crate) struct Described {
 
 /// What gdb is told about a core: the registers in the order of their numbers, and the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Description {
-    pub(crate) registers: Vec<Described>,
+pub(crate) struct TargetDescription {
+    pub(crate) registers: Vec<DescribedRegister>,
     pub(crate) xml: String,
 }
 
@@ -58,7 +58,7 @@ const RISCV: [&str; 33] = [
 ];
 
 /// Describes a core of a kind, with those of the optional registers that `has` says it has.
-pub(crate) fn describe(kind: CoreKind, has: impl Fn(&str) -> bool) -> Description {
+pub(crate) fn describe(kind: CoreKind, has: impl Fn(&str) -> bool) -> TargetDescription {
     let mut text = Text::default();
     if kind == CoreKind::Riscv32 {
         text.open("org.gnu.gdb.riscv.cpu");
@@ -110,7 +110,7 @@ pub(crate) fn find<'a>(registers: &'a [RegisterValue], name: &str) -> Option<&'a
 
 #[derive(Default)]
 struct Text {
-    registers: Vec<Described>,
+    registers: Vec<DescribedRegister>,
     xml: String,
 }
 
@@ -131,17 +131,17 @@ impl Text {
             self.xml.push_str(&format!(" group=\"{group}\""));
         }
         self.xml.push_str("/>");
-        self.registers.push(Described { name: name.to_owned(), number, bits });
+        self.registers.push(DescribedRegister { name: name.to_owned(), number, bits });
     }
 
-    fn finish(self, architecture: &str) -> Description {
+    fn finish(self, architecture: &str) -> TargetDescription {
         let Self { mut registers, xml } = self;
         registers.sort_by_key(|register| register.number);
         let xml = format!(
             "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">\
              <target version=\"1.0\"><architecture>{architecture}</architecture>{xml}</target>"
         );
-        Description { registers, xml }
+        TargetDescription { registers, xml }
     }
 }
 

@@ -9,7 +9,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instruction {
     /// It reads or writes memory.
-    Access(Access),
+    Access(ThumbAccess),
     /// It is undefined for good.
     Undefined,
     /// It is a breakpoint with a number.
@@ -26,7 +26,7 @@ pub(crate) enum Instruction {
 
 /// A load or store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Access {
+pub(crate) struct ThumbAccess {
     /// Whether it writes.
     pub(crate) writes: bool,
     base: Base,
@@ -47,7 +47,7 @@ enum Offset {
     Register(u16, u32),
 }
 
-impl Access {
+impl ThumbAccess {
     /// Computes the address of the first byte, given the instruction's own address and a
     /// way to look up registers. Nothing if one of them is lost.
     pub(crate) fn address(&self, at: u32, register: impl Fn(u16) -> Option<u32>) -> Option<u32> {
@@ -73,7 +73,7 @@ pub(crate) fn decode(first: u16, second: u16) -> Instruction {
 }
 
 fn access(writes: bool, base: Base, offset: Offset) -> Instruction {
-    Instruction::Access(Access { writes, base, offset })
+    Instruction::Access(ThumbAccess { writes, base, offset })
 }
 
 fn decode_narrow(code: u16) -> Instruction {
@@ -172,7 +172,7 @@ fn decode_wide(first: u16, second: u16) -> Instruction {
 
 /// The call that a return address follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum ThumbCall {
     /// To an address that the instruction holds.
     Direct(u32),
     /// To the address in a register.
@@ -180,7 +180,7 @@ pub(crate) enum Call {
 }
 
 /// Finds the call that returns to `to`, given a way to read half-words of code.
-pub(crate) fn call_before(to: u32, code: impl Fn(u32) -> Option<u16>) -> Option<Call> {
+pub(crate) fn call_before(to: u32, code: impl Fn(u32) -> Option<u16>) -> Option<ThumbCall> {
     let to = to & !1;
     let second = code(to.wrapping_sub(2))?;
     if let Some(first) = code(to.wrapping_sub(4))
@@ -195,9 +195,9 @@ pub(crate) fn call_before(to: u32, code: impl Fn(u32) -> Option<u16>) -> Option<
             | u32::from(first & 0x3ff) << 12
             | u32::from(second & 0x7ff) << 1;
         let offset = (offset << 7) as i32 >> 7;
-        return Some(Call::Direct(to.wrapping_add_signed(offset)));
+        return Some(ThumbCall::Direct(to.wrapping_add_signed(offset)));
     }
-    (second & 0xff87 == 0x4780).then_some(Call::Indirect)
+    (second & 0xff87 == 0x4780).then_some(ThumbCall::Indirect)
 }
 
 #[cfg(test)]
@@ -264,8 +264,8 @@ mod tests {
         };
         // bl 0x40 at 0xf8, then blx r3 at 0xfc.
         let words: &[u16] = &[0xf7ff, 0xffa2, 0x4798];
-        assert_eq!(call_before(0xfd, code(words)), Some(Call::Direct(0x40)));
-        assert_eq!(call_before(0xff, code(words)), Some(Call::Indirect));
+        assert_eq!(call_before(0xfd, code(words)), Some(ThumbCall::Direct(0x40)));
+        assert_eq!(call_before(0xff, code(words)), Some(ThumbCall::Indirect));
         assert_eq!(call_before(0xf9, code(words)), None);
     }
 }

@@ -14,7 +14,7 @@ use jig_model::{Fault, PlaceName};
 use jig_rig::store::StoreError;
 use jig_rig::workflow::CancelToken;
 
-use super::{Switch, SwitchError};
+use super::{PlaceSwitch, SwitchError};
 use crate::hold::{hold, name};
 use crate::{CatalogueError, Lab};
 
@@ -92,7 +92,7 @@ impl Lab {
 
     async fn switch_power(
         &self,
-        switch: &Switch,
+        switch: &PlaceSwitch,
         command: &PowerCommand,
         events: &dyn EventSink,
     ) -> Result<PowerReply, SwitchError> {
@@ -132,7 +132,7 @@ impl Lab {
     fn explain_power(
         &self,
         place: &Place,
-        switch: Switch,
+        switch: PlaceSwitch,
     ) -> Result<PowerExplained, PowerCommandError> {
         let places = self.catalogue.places();
         let device = &switch.device;
@@ -182,14 +182,14 @@ impl Lab {
 }
 
 /// The state that was found or reached, and how it is known.
-type Found = (Option<PowerState>, Option<Confirmation>);
+type SwitchFound = (Option<PowerState>, Option<Confirmation>);
 
 /// Acts on an outlet; gives it back to be asked what sensed it.
 async fn act(
     mut power: OutletPower,
     action: PowerAction,
     off_time: Duration,
-) -> (OutletPower, Result<Found, PowerError>) {
+) -> (OutletPower, Result<SwitchFound, PowerError>) {
     let found = match action {
         PowerAction::Status | PowerAction::Explain => power.read().await.map(|read| (read, None)),
         PowerAction::Verify => power.verify().await.map(|found| known(&found)),
@@ -206,12 +206,12 @@ async fn act(
     (power, found)
 }
 
-fn reached(state: PowerState, how: Confirmation) -> Found {
+fn reached(state: PowerState, how: Confirmation) -> SwitchFound {
     (Some(state), Some(how))
 }
 
 /// Tells the state from what was found, and how it is known.
-fn known(found: &Verified) -> Found {
+fn known(found: &Verified) -> SwitchFound {
     let how = match (found.read, found.seen) {
         (_, Some(_)) => Some(Confirmation::Sensed),
         (Some(_), None) => Some(Confirmation::ReadBack),

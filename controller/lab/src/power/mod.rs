@@ -29,7 +29,7 @@ const SECOND_LOOK: Duration = Duration::from_secs(10);
 
 /// What switches a place.
 #[derive(Debug, Clone)]
-pub struct Switch {
+pub struct PlaceSwitch {
     /// The place.
     pub place: PlaceName,
     /// Its outlet.
@@ -40,7 +40,7 @@ pub struct Switch {
     pub shared_with: Vec<PlaceName>,
 }
 
-impl Switch {
+impl PlaceSwitch {
     /// Names the outlet: `outlet 3 of bench-pdu`.
     pub fn outlet(&self) -> String {
         self.power.words()
@@ -73,7 +73,7 @@ pub enum SwitchError {
     #[error("{}", jig_model::chain(error))]
     Power {
         /// What was switched.
-        switch: Box<Switch>,
+        switch: Box<PlaceSwitch>,
         /// What the device said.
         error: PowerError,
     },
@@ -84,7 +84,7 @@ pub enum SwitchError {
     )]
     Disturbs {
         /// What was to be switched.
-        switch: Box<Switch>,
+        switch: Box<PlaceSwitch>,
         /// The other place.
         place: PlaceName,
         /// Who has it.
@@ -119,13 +119,13 @@ impl Lab {
     ///
     /// # Errors
     /// The rig file does not say.
-    pub(crate) fn switch_of(&self, place: &Place) -> Result<Switch, SwitchError> {
+    pub(crate) fn switch_of(&self, place: &Place) -> Result<PlaceSwitch, SwitchError> {
         let rig = &self.catalogue.rig;
         let found = || {
             let power = place.power.clone()?;
             let device = rig.power_device(&power.device)?.clone();
             let shared_with = rig.blast_radius(place)?.also;
-            Some(Switch { place: place.name.clone(), power, device, shared_with })
+            Some(PlaceSwitch { place: place.name.clone(), power, device, shared_with })
         };
         found().ok_or_else(|| SwitchError::NotSwitched {
             place: place.name.clone(),
@@ -138,7 +138,7 @@ impl Lab {
     ///
     /// # Errors
     /// The device cannot be opened.
-    pub(crate) fn open_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
+    pub(crate) fn open_outlet(&self, switch: &PlaceSwitch) -> Result<OutletPower, SwitchError> {
         open_outlet(&switch.power, &self.catalogue.rig.power, &self.power_context())
             .map_err(|error| switch.failed(error))
     }
@@ -148,7 +148,10 @@ impl Lab {
     ///
     /// # Errors
     /// The device cannot be opened, or the board not be bound.
-    pub(crate) fn open_sensed_outlet(&self, switch: &Switch) -> Result<OutletPower, SwitchError> {
+    pub(crate) fn open_sensed_outlet(
+        &self,
+        switch: &PlaceSwitch,
+    ) -> Result<OutletPower, SwitchError> {
         let (place, profile) = self.catalogue.place(&switch.place)?;
         let who = place.second_sense(&switch.device.driver);
         let debug_port = match who {

@@ -6,7 +6,7 @@ use jig_model::PlaceName;
 use jig_model::command::{CommandEvent, EventSink};
 use jig_rig::store::{PlaceLock, PlaceLockError};
 
-use super::{Switch, SwitchError};
+use super::{PlaceSwitch, SwitchError};
 use crate::Lab;
 use crate::hold::{hold, name};
 
@@ -18,7 +18,7 @@ impl Lab {
     /// Another process has one of them.
     pub(crate) async fn hold_switched(
         &self,
-        switch: &Switch,
+        switch: &PlaceSwitch,
         wait: Duration,
         force: bool,
         events: &dyn EventSink,

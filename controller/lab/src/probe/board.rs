@@ -14,7 +14,7 @@ use jig_rig::workflow::CancelToken;
 use super::ProbeCommandError;
 use super::local::LocalBoard;
 use super::sink::ConsoleSink;
-use super::target::Target;
+use super::target::CommandTarget;
 
 /// What must outlive a command for it to make sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +44,13 @@ enum How {
 impl HeldBoard {
     /// Gets hold of the board of a place.
     pub(super) async fn hold(
-        target: &Target<'_>,
+        target: &CommandTarget<'_>,
         verb: &str,
         lasting: Lasting,
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<Self, ProbeCommandError> {
-        let Target { place, profile, access, .. } = target;
+        let CommandTarget { place, profile, access, .. } = target;
         let places = target.catalogue.places();
         let described = ChipDescription::of(profile);
         let served = |selector| Self {

@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep};
 use super::ProbeCommandError;
 use super::board::Lasting;
 use super::parts::reset_by_part;
-use super::port::{Done, Port, symbols_of};
+use super::port::{Port, PortDone, symbols_of};
 use super::snapshot::explained;
-use super::target::Target;
+use super::target::CommandTarget;
 use crate::Lab;
 
 /// How often a running core is asked whether it has reached a breakpoint.
@@ -31,7 +31,7 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
         let BoardResetCommand { place, probe, by } = command;
-        let target = Target::of(&self.catalogue, &place, probe)?;
+        let target = CommandTarget::of(&self.catalogue, &place, probe)?;
         if let Some(method) = reset_by_part(&target, by)? {
             return self.reset_by(method, &target, &*events, &cancel).await;
         }
@@ -52,17 +52,17 @@ impl Lab {
     }
 }
 
-pub(super) async fn halt(port: &Port) -> Done {
+pub(super) async fn halt(port: &Port) -> PortDone {
     port.done(port.handle.halt().await)?;
     Ok((port.core().await?, Leave::Halted))
 }
 
-pub(super) async fn resume(port: &Port) -> Done {
+pub(super) async fn resume(port: &Port) -> PortDone {
     port.done(port.handle.run().await)?;
     Ok((port.core().await?, Leave::Running))
 }
 
-pub(super) async fn step(port: &Port, count: u32) -> Done {
+pub(super) async fn step(port: &Port, count: u32) -> PortDone {
     for _ in 0..count {
         if port.cancel.is_cancelled() {
             return Err(ProbeCommandError::Cancelled(port.place.clone()));
@@ -77,7 +77,7 @@ pub(super) async fn breakpoint(
     at: CodeLocation,
     reset: bool,
     timeout_ms: u64,
-) -> Done {
+) -> PortDone {
     let (address, symbols) = match at {
         CodeLocation::Address(address) => (address, None),
         CodeLocation::Function { name, image } => {

@@ -6,14 +6,14 @@ use jig_model::command::{
     CommandEvent, EraseCommand, EraseReply, EventSink, FlashBy, FlashImageCommand, FlashReply,
     ProbeFlash, Reply,
 };
-use jig_probe::{Cancel, EraseScope, FlashRequest, Leave, MemoryKind, MemoryRegion, ResetInto};
+use jig_probe::{Cancel, ChipMemoryKind, ChipRegion, EraseScope, FlashRequest, Leave, ResetInto};
 use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
 use super::board::Lasting;
 use super::parts::flashed_by_program;
-use super::port::{Done, Port, image_of};
-use super::target::Target;
+use super::port::{Port, PortDone, image_of};
+use super::target::CommandTarget;
 use crate::Lab;
 
 impl Lab {
@@ -25,7 +25,7 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
         let FlashImageCommand { place, probe, image, by } = command;
-        let target = Target::of(&self.catalogue, &place, probe)?;
+        let target = CommandTarget::of(&self.catalogue, &place, probe)?;
         if flashed_by_program(&target, &by)? {
             return self.flash_by_program(&target, &image, events, &cancel).await;
         }
@@ -51,7 +51,7 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
         let EraseCommand { place, probe, range } = command;
-        let target = Target::of(&self.catalogue, &place, probe)?;
+        let target = CommandTarget::of(&self.catalogue, &place, probe)?;
         let lasting = if range.is_some() { Lasting::Flash } else { Lasting::Nothing };
         let port = self.open_port(&target, "erase", lasting, events, cancel).await?;
         let done = async {
@@ -63,7 +63,7 @@ impl Lab {
     }
 }
 
-async fn flash(port: &Port, request: FlashRequest, start: bool) -> Done {
+async fn flash(port: &Port, request: FlashRequest, start: bool) -> PortDone {
     let events = Arc::clone(&port.events);
     let told = move |progress| events.event(CommandEvent::Flashing { progress });
     let cancel = Cancel::default();
@@ -84,8 +84,8 @@ async fn flash(port: &Port, request: FlashRequest, start: bool) -> Done {
     Ok((Reply::Flashed(reply), leave))
 }
 
-async fn erase(port: &Port, scope: EraseScope) -> Done {
-    let is_flash = |region: &MemoryRegion| region.kind == MemoryKind::Flash;
+async fn erase(port: &Port, scope: EraseScope) -> PortDone {
+    let is_flash = |region: &ChipRegion| region.kind == ChipMemoryKind::Flash;
     let report = if port.attached.memory.iter().any(is_flash) {
         let cancel = Cancel::default();
         let report = port.flashing(port.handle.erase(scope, cancel.clone()), &cancel).await?;

@@ -6,9 +6,9 @@ use jig_model::command::{CommandEvent, EndedReply, Reply};
 use jig_probe::{GdbEndpoint, GdbServer, Leave, ProbeDebuggee, ResetInto};
 
 use super::ProbeCommandError;
-use super::port::{Done, Port};
+use super::port::{Port, PortDone};
 
-pub(super) async fn gdb(port: &Port, listen: SocketAddr, reset: bool) -> Done {
+pub(super) async fn gdb(port: &Port, listen: SocketAddr, reset: bool) -> PortDone {
     if reset {
         port.done(port.handle.reset(ResetInto::Halt).await)?;
     }

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use super::ProbeCommandError;
 use super::sink::ConsoleSink;
-use super::target::Target;
+use super::target::CommandTarget;
 use crate::BindError;
 
 /// An emulated board that lives in this process; its flash outlives it.
@@ -33,12 +33,12 @@ pub(super) struct LocalBoard {
 impl LocalBoard {
     /// Launches the board as it was left: its core stands, its flash is what it was.
     pub(super) async fn start(
-        target: &Target<'_>,
+        target: &CommandTarget<'_>,
         lock: PlaceLock,
         sink: ConsoleSink,
     ) -> Result<Self, ProbeCommandError> {
         let evidence = tempfile::tempdir().map_err(ProbeCommandError::Folder)?;
-        let Target { catalogue, place, profile, .. } = target;
+        let CommandTarget { catalogue, place, profile, .. } = target;
         let profile = &Arc::new(for_debuggers(profile));
         let context = BindContext {
             profile: Arc::clone(profile),

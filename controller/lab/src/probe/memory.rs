@@ -9,7 +9,7 @@ use jig_model::debug::{CoreState, MemoryWidth};
 use jig_probe::{Leave, ProbeError};
 
 use super::ProbeCommandError;
-use super::port::{Done, Port};
+use super::port::{Port, PortDone};
 
 /// Most bytes of one read: what a person or a file can want of a microcontroller.
 pub(super) const MOST: u64 = 64 << 20;
@@ -19,7 +19,7 @@ pub(super) async fn read(
     range: Range<u64>,
     width: MemoryWidth,
     output: Option<PathBuf>,
-) -> Done {
+) -> PortDone {
     let leave = as_it_is(port).await?;
     let (address, length) = (range.start, range.end - range.start);
     let len = usize::try_from(length).unwrap_or(usize::MAX);
@@ -32,7 +32,12 @@ pub(super) async fn read(
     Ok((Reply::MemoryRead(reply), leave))
 }
 
-pub(super) async fn write(port: &Port, address: u64, bytes: Vec<u8>, width: MemoryWidth) -> Done {
+pub(super) async fn write(
+    port: &Port,
+    address: u64,
+    bytes: Vec<u8>,
+    width: MemoryWidth,
+) -> PortDone {
     let leave = as_it_is(port).await?;
     let written = bytes.len() as u64;
     accessed(port, port.handle.write_as(width, address, bytes).await)?;

@@ -33,8 +33,8 @@ pub use self::error::ProbeCommandError;
 pub use self::listing::{ServedPlace, served_places};
 
 use self::board::Lasting;
-use self::port::{Done, Port, symbols_of};
-use self::target::Target;
+use self::port::{Port, PortDone, symbols_of};
+use self::target::CommandTarget;
 use crate::Lab;
 
 impl Lab {
@@ -47,7 +47,7 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
         let DebugCommand { place, probe, action } = command;
-        let target = Target::of(&self.catalogue, &place, probe)?;
+        let target = CommandTarget::of(&self.catalogue, &place, probe)?;
         // The image of a backtrace and sizes are checked before the board is touched.
         let symbols = match &action {
             DebugAction::Backtrace { image } => image.as_deref().map(symbols_of).transpose()?,
@@ -103,7 +103,7 @@ async fn carry_out(
     action: DebugAction,
     symbols: Option<Symbols>,
     input: mpsc::Receiver<Vec<u8>>,
-) -> Done {
+) -> PortDone {
     match action {
         DebugAction::Halt => core::halt(port).await,
         DebugAction::Resume => core::resume(port).await,

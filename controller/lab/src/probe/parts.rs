@@ -21,12 +21,15 @@ use jig_rig::workflow::CancelToken;
 use super::ProbeCommandError;
 use super::port::image_of;
 use super::sink::ConsoleSink;
-use super::target::Target;
+use super::target::CommandTarget;
 use crate::{BindError, Lab};
 
 /// Tells whether a program puts the image on the board, and not a debug probe.
-pub(super) fn flashed_by_program(target: &Target<'_>, by: &FlashBy) -> Result<bool, MissingPart> {
-    let Target { place, profile, .. } = target;
+pub(super) fn flashed_by_program(
+    target: &CommandTarget<'_>,
+    by: &FlashBy,
+) -> Result<bool, MissingPart> {
+    let CommandTarget { place, profile, .. } = target;
     match by {
         _ if place.is_emulated() => Ok(false),
         FlashBy::Probe(_) => {
@@ -42,10 +45,10 @@ pub(super) fn flashed_by_program(target: &Target<'_>, by: &FlashBy) -> Result<bo
 
 /// Returns what resets the board, if not a debug probe.
 pub(super) fn reset_by_part(
-    target: &Target<'_>,
+    target: &CommandTarget<'_>,
     by: ResetBy,
 ) -> Result<Option<ResetMethod>, MissingPart> {
-    let Target { place, profile, .. } = target;
+    let CommandTarget { place, profile, .. } = target;
     match by {
         _ if place.is_emulated() => Ok(None),
         ResetBy::Probe { halt } => {
@@ -61,7 +64,7 @@ pub(super) fn reset_by_part(
 }
 
 /// Checks that there is a probe: that of the place, or one that the caller names.
-fn needs_probe(target: &Target<'_>, what: &str) -> Result<(), MissingPart> {
+fn needs_probe(target: &CommandTarget<'_>, what: &str) -> Result<(), MissingPart> {
     match target.access.selector {
         Some(_) => Ok(()),
         None => target.place.needs(Needed::Probe, &target.profile, what),
@@ -121,7 +124,7 @@ impl Lab {
     /// Flashes a board by its program, and boots the image where the place has a reset.
     pub(super) async fn flash_by_program(
         &self,
-        target: &Target<'_>,
+        target: &CommandTarget<'_>,
         image: &Path,
         events: Arc<dyn EventSink>,
         cancel: &CancelToken,
@@ -161,7 +164,7 @@ impl Lab {
     pub(super) async fn reset_by(
         &self,
         method: ResetMethod,
-        target: &Target<'_>,
+        target: &CommandTarget<'_>,
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<Reply, ProbeCommandError> {
@@ -184,7 +187,7 @@ impl Lab {
     /// Takes the place and binds all its parts; what its consoles print is thrown away.
     async fn hold_and_bind(
         &self,
-        target: &Target<'_>,
+        target: &CommandTarget<'_>,
         sink: SharedSink,
         events: &dyn EventSink,
         cancel: &CancelToken,
@@ -209,7 +212,7 @@ impl Lab {
     /// Takes the place, and those that may lose their power with it if its power is switched.
     async fn hold_parts(
         &self,
-        target: &Target<'_>,
+        target: &CommandTarget<'_>,
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<Vec<PlaceLock>, ProbeCommandError> {

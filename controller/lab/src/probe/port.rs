@@ -10,12 +10,14 @@ use jig_model::debug::CoreState;
 use jig_model::image::{Image, ImageSource, Payload};
 use jig_model::profile::BoardProfile;
 use jig_model::{BoardId, Fault, PlaceName};
-use jig_probe::{Attached, Cancel, Leave, MemoryKind, ProbeError, ProbeHandle, ResetInto, Symbols};
+use jig_probe::{
+    Attached, Cancel, ChipMemoryKind, Leave, ProbeError, ProbeHandle, ResetInto, Symbols,
+};
 use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
 use super::board::{HeldBoard, Lasting};
-use super::target::{Target, read};
+use super::target::{CommandTarget, read};
 use crate::Lab;
 
 /// An attached board.
@@ -30,13 +32,13 @@ pub(super) struct Port {
 }
 
 /// What a command answers, and how it leaves the core.
-pub(super) type Done = Result<(Reply, Leave), ProbeCommandError>;
+pub(super) type PortDone = Result<(Reply, Leave), ProbeCommandError>;
 
 impl Lab {
     /// Opens a board's debug port. [`Port::close`] lets go of it.
     pub(super) async fn open_port(
         &self,
-        target: &Target<'_>,
+        target: &CommandTarget<'_>,
         verb: &str,
         lasting: Lasting,
         events: Arc<dyn EventSink>,
@@ -70,7 +72,11 @@ impl Lab {
 
     /// Says why a board's debug port was not attached to. One without power is not the probe's
     /// fault; only then is its outlet asked, for it may take seconds to answer.
-    async fn not_attached(&self, error: ProbeError, target: &Target<'_>) -> ProbeCommandError {
+    async fn not_attached(
+        &self,
+        error: ProbeError,
+        target: &CommandTarget<'_>,
+    ) -> ProbeCommandError {
         let place = target.place.name.clone();
         if error.fault() != Fault::Lab {
             return ProbeCommandError::Probe { place, error };
@@ -93,7 +99,7 @@ impl Port {
     }
 
     /// Lets go of the board, as the command says or as it is.
-    pub(super) async fn close(self, done: Done) -> Result<Reply, ProbeCommandError> {
+    pub(super) async fn close(self, done: PortDone) -> Result<Reply, ProbeCommandError> {
         let leave = match &done {
             Ok((_, leave)) => *leave,
             Err(_) => match self.handle.state().await {
@@ -129,7 +135,7 @@ impl Port {
 
     /// Returns the chip's RAM.
     pub(super) fn ram(&self) -> Vec<Range<u64>> {
-        let ram = self.attached.memory.iter().filter(|region| region.kind == MemoryKind::Ram);
+        let ram = self.attached.memory.iter().filter(|region| region.kind == ChipMemoryKind::Ram);
         ram.map(|region| region.start..region.end).collect()
     }
 

@@ -5,9 +5,9 @@ use jig_model::debug::{CoreState, RegisterValue};
 use jig_probe::Leave;
 
 use super::ProbeCommandError;
-use super::port::{Done, Port};
+use super::port::{Port, PortDone};
 
-pub(super) async fn registers(port: &Port, set: Vec<(String, u64)>, read: &[String]) -> Done {
+pub(super) async fn registers(port: &Port, set: Vec<(String, u64)>, read: &[String]) -> PortDone {
     let runs = matches!(port.state().await?, CoreState::Running | CoreState::Sleeping);
     if runs {
         port.done(port.handle.halt().await)?;

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ProbeCommandError;
-use super::port::{Done, Port};
+use super::port::{Port, PortDone};
 use super::target::read;
 
 /// How long a program may take to set its channels up.
@@ -36,7 +36,7 @@ pub(super) struct RttWish {
     pub(super) timeout_ms: Option<u64>,
 }
 
-pub(super) async fn rtt(port: &Port, wish: RttWish, input: mpsc::Receiver<Vec<u8>>) -> Done {
+pub(super) async fn rtt(port: &Port, wish: RttWish, input: mpsc::Receiver<Vec<u8>>) -> PortDone {
     let elf = wish.image.as_deref().map(read).transpose()?;
     let table = elf.as_deref().map(DefmtTable::load).transpose()?.flatten();
     let ram = port.ram();

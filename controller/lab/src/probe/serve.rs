@@ -17,7 +17,7 @@ use super::ProbeCommandError;
 use super::local::LocalBoard;
 use super::port::image_of;
 use super::sink::ConsoleSink;
-use super::target::Target;
+use super::target::CommandTarget;
 use crate::Lab;
 
 impl Lab {
@@ -30,7 +30,7 @@ impl Lab {
     ) -> Result<Reply, ProbeCommandError> {
         let ServeProbeCommand { place, listen, image, wait_ms } = command;
         let access = ProbeAccess { wait_ms, ..ProbeAccess::default() };
-        let target = Target::of(&self.catalogue, &place, access)?;
+        let target = CommandTarget::of(&self.catalogue, &place, access)?;
         if !target.place.is_emulated() {
             let selector = target.place.probe.map(|probe| probe.selector);
             return Err(ProbeCommandError::NotEmulated { place, selector });
@@ -85,7 +85,7 @@ impl Lab {
 
 /// Flashes the board, leaves it before its first instruction, and listens.
 async fn start(
-    target: &Target<'_>,
+    target: &CommandTarget<'_>,
     board: &LocalBoard,
     listen: Option<ListenAt>,
     image: Option<PathBuf>,

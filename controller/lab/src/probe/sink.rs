@@ -20,10 +20,10 @@ const STRIDE: usize = 16 << 10;
 pub(super) struct ConsoleSink {
     events: Option<Arc<dyn EventSink>>,
     lost: watch::Sender<Option<String>>,
-    lines: Arc<Mutex<Vec<Arc<Mutex<Line>>>>>,
+    lines: Arc<Mutex<Vec<Arc<Mutex<SinkConsole>>>>>,
 }
 
-struct Line {
+struct SinkConsole {
     console: ConsoleName,
     transport: Box<dyn Transport>,
     ended: bool,
@@ -48,7 +48,7 @@ impl ConsoleSink {
     }
 
     /// Takes what there is; ready when the transport has ended.
-    fn pump(&self, line: &Mutex<Line>, cx: &mut Context<'_>) -> Poll<()> {
+    fn pump(&self, line: &Mutex<SinkConsole>, cx: &mut Context<'_>) -> Poll<()> {
         let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buf = vec![0; STRIDE];
         loop {
@@ -71,7 +71,7 @@ impl ConsoleSink {
 
 impl BoardSink for ConsoleSink {
     fn attach(&self, console: &ConsoleName, transport: Box<dyn Transport>) {
-        let line = Line { console: console.clone(), transport, ended: false };
+        let line = SinkConsole { console: console.clone(), transport, ended: false };
         let line = Arc::new(Mutex::new(line));
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.retain(|line| !line.lock().unwrap_or_else(PoisonError::into_inner).ended);

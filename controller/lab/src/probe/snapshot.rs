@@ -11,9 +11,9 @@ use jig_model::post_mortem::PostMortem;
 use jig_probe::{CoreDump, CoreSnapshot, Leave, SnapshotCoverage, Symbols, Why, explain};
 
 use super::ProbeCommandError;
-use super::port::{Done, Port};
+use super::port::{Port, PortDone};
 
-pub(super) async fn backtrace(port: &Port, symbols: Option<Symbols>) -> Done {
+pub(super) async fn backtrace(port: &Port, symbols: Option<Symbols>) -> PortDone {
     let (found, leave) = explained(port, symbols).await?;
     Ok((Reply::Backtrace(BacktraceReply { place: port.place.clone(), found }), leave))
 }
@@ -31,7 +31,7 @@ pub(super) async fn explained(
     Ok((explain(&snapshot, symbols.as_ref(), why), leave))
 }
 
-pub(super) async fn dump(port: &Port, output: PathBuf, memory: Vec<Range<u64>>) -> Done {
+pub(super) async fn dump(port: &Port, output: PathBuf, memory: Vec<Range<u64>>) -> PortDone {
     let memory = if memory.is_empty() { port.ram() } else { memory };
     let (snapshot, leave) = look(port, Some(memory.clone())).await?;
     let SnapshotCoverage { read, unreadable } = SnapshotCoverage::of(&snapshot, &memory);

@@ -16,14 +16,14 @@ use crate::hold::hold;
 use crate::{Catalogue, CatalogueError};
 
 /// A place that a command is about, and how to get at it.
-pub(super) struct Target<'c> {
+pub(super) struct CommandTarget<'c> {
     pub(super) catalogue: &'c Catalogue,
     pub(super) place: Place,
     pub(super) profile: Arc<BoardProfile>,
     pub(super) access: ProbeAccess,
 }
 
-impl<'c> Target<'c> {
+impl<'c> CommandTarget<'c> {
     /// Looks a place up.
     pub(super) fn of(
         catalogue: &'c Catalogue,

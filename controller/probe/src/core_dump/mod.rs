@@ -88,7 +88,7 @@ impl CoreDump {
 
 /// What our own note holds, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
-struct Note {
+struct ElfNote {
     version: u32,
     kind: CoreKind,
     registers: Vec<RegisterValue>,

@@ -1,8 +1,8 @@
 //! From bytes to a snapshot. Every offset in the file is hostile.
 
 use super::{
-    ARM, CoreDumpError, ET_CORE, NOTE_OWNER, NOTE_TYPE, NT_PRSTATUS, Note, PT_LOAD, PT_NOTE, RISCV,
-    STATUS_REGISTERS, VERSION, status_names,
+    ARM, CoreDumpError, ET_CORE, ElfNote, NOTE_OWNER, NOTE_TYPE, NT_PRSTATUS, PT_LOAD, PT_NOTE,
+    RISCV, STATUS_REGISTERS, VERSION, status_names,
 };
 use crate::{CoreKind, CoreSnapshot, MemoryRange, RegisterValue};
 
@@ -77,7 +77,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CoreSnapshot, CoreDumpError> {
         if version > VERSION {
             return Err(CoreDumpError::Newer { version });
         }
-        let Note { kind, registers, .. } =
+        let ElfNote { kind, registers, .. } =
             serde_json::from_slice(&note).map_err(|_| malformed("its own note is unreadable"))?;
         return Ok(CoreSnapshot { kind, registers, memory });
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{
-    ARM, ARM_STATUS, ET_CORE, NOTE_OWNER, NOTE_TYPE, NT_GDB_TDESC, NT_PRSTATUS, Note, PT_LOAD,
+    ARM, ARM_STATUS, ET_CORE, ElfNote, NOTE_OWNER, NOTE_TYPE, NT_GDB_TDESC, NT_PRSTATUS, PT_LOAD,
     PT_NOTE, RISCV, RISCV_STATUS, STATUS_REGISTERS, VERSION, status_names,
 };
 use crate::target_description::{describe, find};
@@ -77,7 +77,8 @@ fn notes(snapshot: &CoreSnapshot) -> io::Result<Vec<u8>> {
     let mut description = describe(snapshot.kind, |_| false).xml.into_bytes();
     description.push(0);
 
-    let own = Note { version: VERSION, kind: snapshot.kind, registers: snapshot.registers.clone() };
+    let own =
+        ElfNote { version: VERSION, kind: snapshot.kind, registers: snapshot.registers.clone() };
     let own = serde_json::to_vec(&own).map_err(io::Error::other)?;
 
     let mut notes = Vec::new();

@@ -7,8 +7,8 @@ use gimli::{
     LittleEndian, Location, Register, RegisterRule, UnwindContext, UnwindSection, Value,
 };
 
-use super::context::{Context, Machine};
-use super::dead_code::Bytes;
+use super::context::{Context, CoreMachine};
+use super::dead_code::SectionBytes;
 use crate::CoreSnapshot;
 
 /// How many operations an expression may take; real ones take under twenty.
@@ -31,7 +31,7 @@ pub(super) enum CfiError {
 
 /// Where a function's entry is.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct UnwindEntry {
     start: u64,
     end: u64,
     offset: usize,
@@ -39,28 +39,28 @@ struct Entry {
 
 /// The tables of one image.
 pub(super) struct UnwindTables {
-    debug_frame: DebugFrame<Bytes>,
-    eh_frame: EhFrame<Bytes>,
+    debug_frame: DebugFrame<SectionBytes>,
+    eh_frame: EhFrame<SectionBytes>,
     /// Functions of each section, in ascending order.
-    debug_entries: Vec<Entry>,
-    eh_entries: Vec<Entry>,
+    debug_entries: Vec<UnwindEntry>,
+    eh_entries: Vec<UnwindEntry>,
     bases: BaseAddresses,
-    machine: Machine,
+    machine: CoreMachine,
     unreadable: Vec<String>,
 }
 
 impl UnwindTables {
     pub(super) fn new(
-        machine: Machine,
+        machine: CoreMachine,
         code_at_zero: bool,
         debug_frame: Arc<[u8]>,
         eh_frame: Arc<[u8]>,
         eh_frame_address: u64,
         text_address: u64,
     ) -> Self {
-        let mut debug_frame = DebugFrame::from(Bytes::new(debug_frame, LittleEndian));
+        let mut debug_frame = DebugFrame::from(SectionBytes::new(debug_frame, LittleEndian));
         debug_frame.set_address_size(4);
-        let mut eh_frame = EhFrame::from(Bytes::new(eh_frame, LittleEndian));
+        let mut eh_frame = EhFrame::from(SectionBytes::new(eh_frame, LittleEndian));
         eh_frame.set_address_size(4);
         let bases = BaseAddresses::default().set_eh_frame(eh_frame_address).set_text(text_address);
         let (debug_entries, debug_error) = index(&debug_frame, &bases, code_at_zero);
@@ -99,10 +99,10 @@ impl UnwindTables {
         self.caller_by(&self.eh_frame, entry, context, lookup, captured)
     }
 
-    fn caller_by<S: UnwindSection<Bytes>>(
+    fn caller_by<S: UnwindSection<SectionBytes>>(
         &self,
         section: &S,
-        entry: Entry,
+        entry: UnwindEntry,
         context: &Context,
         lookup: u64,
         captured: &CoreSnapshot,
@@ -176,15 +176,19 @@ impl UnwindTables {
         self.slot_by(&self.eh_frame, find(&self.eh_entries, function)?)
     }
 
-    fn read<S: UnwindSection<Bytes>>(
+    fn read<S: UnwindSection<SectionBytes>>(
         &self,
         section: &S,
-        entry: Entry,
-    ) -> Option<FrameDescriptionEntry<Bytes>> {
+        entry: UnwindEntry,
+    ) -> Option<FrameDescriptionEntry<SectionBytes>> {
         section.fde_from_offset(&self.bases, entry.offset.into(), S::cie_from_offset).ok()
     }
 
-    fn slot_by<S: UnwindSection<Bytes>>(&self, section: &S, entry: Entry) -> Option<u32> {
+    fn slot_by<S: UnwindSection<SectionBytes>>(
+        &self,
+        section: &S,
+        entry: UnwindEntry,
+    ) -> Option<u32> {
         let entry = self.read(section, entry)?;
         let mut scratch = UnwindContext::new();
         let mut rows = entry.rows(section, &self.bases, &mut scratch).ok()?;
@@ -201,26 +205,26 @@ impl UnwindTables {
     /// What a register holds that no rule speaks of: the calling convention decides.
     fn default(&self, context: &Context, number: u16) -> Option<u32> {
         let kept = match self.machine {
-            Machine::Arm => matches!(number, 4..=11 | 14),
-            Machine::Riscv => matches!(number, 0 | 1 | 3 | 4 | 8 | 9 | 18..=27),
+            CoreMachine::Arm => matches!(number, 4..=11 | 14),
+            CoreMachine::Riscv => matches!(number, 0 | 1 | 3 | 4 | 8 | 9 | 18..=27),
         };
         context.get(number).filter(|_| kept)
     }
 }
 
 /// Finds the innermost entry that speaks of an address.
-fn find(entries: &[Entry], address: u64) -> Option<Entry> {
+fn find(entries: &[UnwindEntry], address: u64) -> Option<UnwindEntry> {
     let after = entries.partition_point(|entry| entry.start <= address);
     entries[..after].last().copied().filter(|entry| address < entry.end)
 }
 
 /// Lists a section's functions. Those at 0 are the dropped ones, unless code begins there.
 /// What cannot be read ends the list: after it nobody knows where an entry begins.
-fn index<S: UnwindSection<Bytes>>(
+fn index<S: UnwindSection<SectionBytes>>(
     section: &S,
     bases: &BaseAddresses,
     code_at_zero: bool,
-) -> (Vec<Entry>, Option<gimli::Error>) {
+) -> (Vec<UnwindEntry>, Option<gimli::Error>) {
     let (mut found, mut broken) = (Vec::new(), None);
     let mut entries = section.entries(bases);
     loop {
@@ -243,7 +247,7 @@ fn index<S: UnwindSection<Bytes>>(
         let start = entry.initial_address();
         let end = start.saturating_add(entry.len());
         if start < end && (start != 0 || code_at_zero) {
-            found.push(Entry { start, end, offset: entry.offset() });
+            found.push(UnwindEntry { start, end, offset: entry.offset() });
         }
     }
     found.sort_by_key(|entry| entry.start);
@@ -265,7 +269,7 @@ struct Evaluator<'a> {
 impl Evaluator<'_> {
     fn evaluate(
         &self,
-        expression: gimli::Expression<Bytes>,
+        expression: gimli::Expression<SectionBytes>,
         initial: Option<u32>,
     ) -> Result<u32, CfiError> {
         let malformed = |_| CfiError::Malformed;

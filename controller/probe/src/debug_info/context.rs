@@ -7,7 +7,7 @@ const REGISTERS: usize = 32;
 
 /// Which registers and rules an image's code follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Machine {
+pub(super) enum CoreMachine {
     /// Thumb code of a Cortex-M.
     Arm,
     /// RISC-V with 32-bit registers.
@@ -22,28 +22,28 @@ pub(crate) struct Context {
     pub(crate) pc: u32,
     /// The program status register, where it is known: innermost and interrupted frames.
     pub(crate) xpsr: Option<u32>,
-    pub(super) machine: Machine,
+    pub(super) machine: CoreMachine,
 }
 
 impl Context {
     /// Takes the registers of a core as it stands. Nothing without a program counter.
     pub(crate) fn innermost(snapshot: &CoreSnapshot) -> Option<Self> {
         let machine = match snapshot.kind {
-            CoreKind::Armv6m | CoreKind::Armv7m | CoreKind::Armv8m => Machine::Arm,
-            CoreKind::Riscv32 => Machine::Riscv,
+            CoreKind::Armv6m | CoreKind::Armv7m | CoreKind::Armv8m => CoreMachine::Arm,
+            CoreKind::Riscv32 => CoreMachine::Riscv,
         };
         let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
         let mut values = [None; REGISTERS];
-        let count = if machine == Machine::Arm { 13 } else { REGISTERS };
+        let count = if machine == CoreMachine::Arm { 13 } else { REGISTERS };
         for (number, value) in values.iter_mut().enumerate().take(count) {
             *value = match machine {
-                Machine::Arm => word(&format!("r{number}")),
-                Machine::Riscv => word(RISCV_NAMES[number])
+                CoreMachine::Arm => word(&format!("r{number}")),
+                CoreMachine::Riscv => word(RISCV_NAMES[number])
                     .or_else(|| word(&format!("x{number}")))
                     .or_else(|| (number == 8).then(|| word("s0")).flatten()),
             };
         }
-        if machine == Machine::Arm {
+        if machine == CoreMachine::Arm {
             values[13] = word("sp").or_else(|| word("r13"));
             values[14] = word("lr").or_else(|| word("r14"));
         }
@@ -80,11 +80,11 @@ impl Context {
     }
 
     pub(super) fn sp_number(&self) -> u16 {
-        if self.machine == Machine::Arm { 13 } else { 2 }
+        if self.machine == CoreMachine::Arm { 13 } else { 2 }
     }
 
     pub(super) fn lr_number(&self) -> u16 {
-        if self.machine == Machine::Arm { 14 } else { 1 }
+        if self.machine == CoreMachine::Arm { 14 } else { 1 }
     }
 
     /// Returns the number of the exception that is handled, 0 for none.

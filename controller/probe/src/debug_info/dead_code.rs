@@ -10,10 +10,10 @@ use std::sync::Arc;
 use gimli::{EndianReader, LittleEndian, Relocate, RelocateReader, SectionId};
 
 /// Shared bytes.
-pub(super) type Bytes = EndianReader<LittleEndian, Arc<[u8]>>;
+pub(super) type SectionBytes = EndianReader<LittleEndian, Arc<[u8]>>;
 
 /// Reads DWARF without the dead.
-pub(super) type Reader = RelocateReader<Bytes, Tombstones>;
+pub(super) type SectionReader = RelocateReader<SectionBytes, Tombstones>;
 
 /// The tombstone of DWARF 6 for 32-bit addresses.
 const TOMBSTONE: u64 = 0xffff_ffff;

@@ -5,7 +5,7 @@
 //! behavior" and "Exception return behavior".
 
 use super::context::Context;
-use super::memory::Memory;
+use super::memory::KnownMemory;
 
 /// The mark at the foot of the frame that Armv8-M adds when secure code is interrupted by
 /// non-secure code; bit 0 tells about floating point.
@@ -52,7 +52,7 @@ pub(super) fn unstack(
     handler: &Context,
     exc_return: ExcReturn,
     at: u32,
-    memory: Memory<'_>,
+    memory: KnownMemory<'_>,
 ) -> Result<Context, u32> {
     let word = |address: u32| memory.word(address).ok_or(address);
     let mut context = handler.clone();
@@ -128,7 +128,7 @@ mod tests {
         };
         let handler = Context::innermost(&snapshot).unwrap();
         let exc_return = ExcReturn::of(exc_return).unwrap();
-        unstack(&handler, exc_return, STACK, Memory::new(&snapshot, None)).unwrap()
+        unstack(&handler, exc_return, STACK, KnownMemory::new(&snapshot, None)).unwrap()
     }
 
     #[test]

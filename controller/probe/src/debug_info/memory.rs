@@ -5,12 +5,12 @@ use crate::CoreSnapshot;
 
 /// Memory as it was captured, with the image's constants where it was not.
 #[derive(Clone, Copy)]
-pub(crate) struct Memory<'a> {
+pub(crate) struct KnownMemory<'a> {
     snapshot: &'a CoreSnapshot,
     symbols: Option<&'a Symbols>,
 }
 
-impl<'a> Memory<'a> {
+impl<'a> KnownMemory<'a> {
     pub(crate) fn new(snapshot: &'a CoreSnapshot, symbols: Option<&'a Symbols>) -> Self {
         Self { snapshot, symbols }
     }

@@ -23,5 +23,5 @@ pub use unwind::{Backtrace, backtrace};
 
 pub(crate) use context::Context;
 pub(crate) use exception::{exception_name, is_fault};
-pub(crate) use memory::Memory;
+pub(crate) use memory::KnownMemory;
 pub(crate) use unwind::{Interrupted, Unwound, unwind};

@@ -4,9 +4,9 @@
 
 use super::context::Context;
 use super::exception::{ExcReturn, unstack};
-use super::memory::Memory;
+use super::memory::KnownMemory;
 use super::symbols::Symbols;
-use crate::thumb::{self, Call, Instruction};
+use crate::thumb::{self, Instruction, ThumbCall};
 
 /// How many words of a stack are searched: stacks of small cores are some KiB.
 const MAX_WORDS: u32 = 16 * 1024;
@@ -23,7 +23,7 @@ const MAX_FUNCTION: u64 = 64 * 1024;
 pub(super) fn stacked_frame(
     handler: &Context,
     psp: Option<u32>,
-    memory: Memory<'_>,
+    memory: KnownMemory<'_>,
     symbols: &Symbols,
 ) -> Option<(u32, Context)> {
     let basic = ExcReturn::of(0xffff_fff9)?;
@@ -42,7 +42,7 @@ pub(super) fn stacked_frame(
 /// Finds an address in a register that a stack reached by growing out of its memory: just
 /// below memory that is known, and unknown itself. A fault handler that moved to another
 /// stack keeps the old pointer there.
-pub(super) fn overrun_stack(handler: &Context, memory: Memory<'_>) -> Option<u32> {
+pub(super) fn overrun_stack(handler: &Context, memory: KnownMemory<'_>) -> Option<u32> {
     (0..=12).filter_map(|number| handler.get(number)).find(|&at| {
         let above = memory.first_above(at);
         // What was to be saved is at most 107 bytes long; the frame it overran by may be more.
@@ -73,7 +73,7 @@ fn is_plausible(frame: &Context, symbols: &Symbols) -> bool {
 pub(super) fn call_on_stack(
     from: u32,
     machine_of: &Context,
-    memory: Memory<'_>,
+    memory: KnownMemory<'_>,
     symbols: &Symbols,
 ) -> Option<Context> {
     let first = memory.first_above(from)?.checked_next_multiple_of(4)?;
@@ -85,11 +85,13 @@ pub(super) fn call_on_stack(
         }
         let slot = match thumb::call_before(word, |at| memory.instruction(at)) {
             None => continue,
-            Some(Call::Indirect) => 4,
-            Some(Call::Direct(target)) => match symbols.tables().return_slot(u64::from(target)) {
-                Some(slot) => slot,
-                None => continue,
-            },
+            Some(ThumbCall::Indirect) => 4,
+            Some(ThumbCall::Direct(target)) => {
+                match symbols.tables().return_slot(u64::from(target)) {
+                    Some(slot) => slot,
+                    None => continue,
+                }
+            }
         };
         let mut caller = machine_of.clone();
         for number in 0..15 {
@@ -107,10 +109,11 @@ pub(super) fn call_on_stack(
 /// its caller's. Returns an address in it, and whether that is the very jump.
 pub(super) fn tail_caller(
     return_address: u32,
-    memory: Memory<'_>,
+    memory: KnownMemory<'_>,
     symbols: &Symbols,
 ) -> Option<(u32, bool)> {
-    let Call::Direct(target) = thumb::call_before(return_address, |at| memory.instruction(at))?
+    let ThumbCall::Direct(target) =
+        thumb::call_before(return_address, |at| memory.instruction(at))?
     else {
         return None;
     };

@@ -8,8 +8,8 @@ use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol a
 use jig_model::post_mortem::StackFrame;
 
 use super::cfi::UnwindTables;
-use super::context::Machine;
-use super::dead_code::{Bytes, Reader, Tombstones};
+use super::context::CoreMachine;
+use super::dead_code::{SectionBytes, SectionReader, Tombstones};
 use super::names::{readable, shorten};
 use crate::MemoryRange;
 
@@ -53,7 +53,7 @@ struct Function {
 
 /// A call at an address: a function, and the line that is executed in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CodePlace {
     /// Function, or nothing if no name is known.
     pub(super) function: Option<String>,
     /// Source file.
@@ -67,14 +67,14 @@ pub(super) struct Place {
 /// Owns copies of what it needs; addresses are those the code runs at. It can be sent to
 /// another thread, but not shared: line tables are parsed when they are first asked for.
 pub struct Symbols {
-    machine: Machine,
+    machine: CoreMachine,
     entry: u64,
     functions: Vec<Function>,
     /// Addresses that hold instructions.
     executable: Vec<std::ops::Range<u64>>,
     /// What memory holds that nobody writes: stands in for flash that was not captured.
     constant: Vec<MemoryRange>,
-    lines: Option<addr2line::Context<Reader>>,
+    lines: Option<addr2line::Context<SectionReader>>,
     tables: UnwindTables,
     limits: Vec<String>,
 }
@@ -102,8 +102,8 @@ impl Symbols {
         }
         let file = object::File::parse(elf).map_err(SymbolsError::NotElf)?;
         let machine = match file.architecture() {
-            object::Architecture::Arm if file.is_little_endian() => Machine::Arm,
-            object::Architecture::Riscv32 if file.is_little_endian() => Machine::Riscv,
+            object::Architecture::Arm if file.is_little_endian() => CoreMachine::Arm,
+            object::Architecture::Riscv32 if file.is_little_endian() => CoreMachine::Riscv,
             other => {
                 return Err(SymbolsError::WrongMachine {
                     machine: format!("{other:?}").to_lowercase(),
@@ -130,7 +130,7 @@ impl Symbols {
                 }
             }
         };
-        let thumb = if machine == Machine::Arm { !1 } else { !0 };
+        let thumb = if machine == CoreMachine::Arm { !1 } else { !0 };
         let functions = read_functions(&file, thumb);
         let code_at_zero = functions.first().is_some_and(|function| function.start == 0);
         let tables = UnwindTables::new(
@@ -175,7 +175,7 @@ impl Symbols {
         self.functions.iter().find(|function| function.name == name).map(|f| f.start)
     }
 
-    pub(super) fn machine(&self) -> Machine {
+    pub(super) fn machine(&self) -> CoreMachine {
         self.machine
     }
 
@@ -231,7 +231,7 @@ impl Symbols {
 
     /// Returns the calls the address lies in, innermost first: more than one where the
     /// compiler put functions into each other. At least one.
-    pub(super) fn places(&self, address: u64) -> Vec<Place> {
+    pub(super) fn places(&self, address: u64) -> Vec<CodePlace> {
         let mut places = self.lines.as_ref().map_or_else(Vec::new, |lines| {
             // No loader of split debug information: what is not in the image is not read.
             let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else {
@@ -244,7 +244,7 @@ impl Symbols {
                 let name = frame.function.as_ref();
                 let name = name.and_then(|name| Some(readable(&name.raw_name().ok()?)));
                 let (file, line) = frame.location.map_or((None, None), |l| (l.file, l.line));
-                places.push(Place {
+                places.push(CodePlace {
                     function: name,
                     file: file.map(shorten),
                     line: line.filter(|&line| line > 0),
@@ -257,9 +257,11 @@ impl Symbols {
             Some(outermost) => {
                 outermost.function = outermost.function.take().or(known.map(str::to_owned));
             }
-            None => {
-                places.push(Place { function: known.map(str::to_owned), file: None, line: None })
-            }
+            None => places.push(CodePlace {
+                function: known.map(str::to_owned),
+                file: None,
+                line: None,
+            }),
         }
         places
     }
@@ -341,13 +343,13 @@ enum NoLines {
 fn read_lines(
     section: &mut impl FnMut(&str) -> Arc<[u8]>,
     code_at_zero: bool,
-) -> Result<(addr2line::Context<Reader>, Option<BrokenDwarf>), NoLines> {
+) -> Result<(addr2line::Context<SectionReader>, Option<BrokenDwarf>), NoLines> {
     let sections = gimli::DwarfSections::load(|id: SectionId| {
-        let bytes = Bytes::new(section(id.name()), LittleEndian);
+        let bytes = SectionBytes::new(section(id.name()), LittleEndian);
         Ok::<_, std::convert::Infallible>((id, bytes))
     });
     let Ok(sections) = sections;
-    let plain = sections.borrow(|(_, bytes)| Reader::new(bytes.clone(), Tombstones::none()));
+    let plain = sections.borrow(|(_, bytes)| SectionReader::new(bytes.clone(), Tombstones::none()));
     let Survey { units, broken } = survey(&plain)?;
     let broken = broken.map(BrokenDwarf);
     if units.is_empty() {
@@ -357,7 +359,8 @@ fn read_lines(
         plain
     } else {
         let units = Arc::from(units);
-        sections.borrow(|(id, bytes)| Reader::new(bytes.clone(), Tombstones::of(*id, &units)))
+        sections
+            .borrow(|(id, bytes)| SectionReader::new(bytes.clone(), Tombstones::of(*id, &units)))
     };
     match addr2line::Context::from_dwarf(dwarf) {
         Ok(context) => Ok((context, broken)),
@@ -375,7 +378,7 @@ struct Survey {
 
 /// Walks all entries once without recursion. What cannot be read ends the walk of its unit:
 /// the reader below us stops there too.
-fn survey(dwarf: &gimli::Dwarf<Reader>) -> Result<Survey, NoLines> {
+fn survey(dwarf: &gimli::Dwarf<SectionReader>) -> Result<Survey, NoLines> {
     let mut units = Vec::new();
     let mut broken = None;
     let mut headers = dwarf.units();

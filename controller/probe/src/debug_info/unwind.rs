@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use jig_model::post_mortem::StackFrame;
 
 use super::cfi::CfiError;
-use super::context::{Context, Machine};
+use super::context::{Context, CoreMachine};
 use super::exception::{ExcReturn, exception_name, is_fault, is_fnc_return, unstack};
-use super::memory::Memory;
+use super::memory::KnownMemory;
 use super::search;
 use super::symbols::Symbols;
 use crate::CoreSnapshot;
@@ -81,7 +81,7 @@ pub(crate) fn unwind(snapshot: &CoreSnapshot, symbols: Option<&Symbols>) -> Unwo
     }
     let psp = snapshot.register("psp").and_then(|value| u32::try_from(value).ok());
     let mut walk = Walk {
-        memory: Memory::new(snapshot, symbols),
+        memory: KnownMemory::new(snapshot, symbols),
         symbols,
         psp,
         out: Unwound { frames: Vec::new(), limits, innermost: None, interrupted: Vec::new() },
@@ -99,7 +99,7 @@ pub(crate) fn unwind(snapshot: &CoreSnapshot, symbols: Option<&Symbols>) -> Unwo
 }
 
 /// What lies below a frame.
-enum Step {
+enum UnwindStep {
     /// Its caller: the program counter is a return address.
     Caller(Context),
     /// What it interrupted: the program counter is exact.
@@ -109,10 +109,10 @@ enum Step {
 }
 
 /// Why there is nothing below a frame: a sentence, or nothing where a chain ends in order.
-type End = Option<String>;
+type UnwindEnd = Option<String>;
 
 struct Walk<'a> {
-    memory: Memory<'a>,
+    memory: KnownMemory<'a>,
     symbols: Option<&'a Symbols>,
     psp: Option<u32>,
     out: Unwound,
@@ -122,7 +122,7 @@ impl Walk<'_> {
     fn run(&mut self, first: Context) {
         let handler = self.follow(first.clone(), true);
         // A handler is running, and the walk did not get below it.
-        if first.machine != Machine::Arm || first.exception() == 0 {
+        if first.machine != CoreMachine::Arm || first.exception() == 0 {
             return;
         }
         let Some(symbols) = self.symbols else { return };
@@ -172,9 +172,9 @@ impl Walk<'_> {
                 return context;
             }
             match self.step(&context, exact, lookup) {
-                Ok(Step::Caller(caller)) => (context, exact) = (caller, false),
-                Ok(Step::Interrupted(below)) => (context, exact) = (below, true),
-                Ok(Step::Last(caller)) => {
+                Ok(UnwindStep::Caller(caller)) => (context, exact) = (caller, false),
+                Ok(UnwindStep::Interrupted(below)) => (context, exact) = (below, true),
+                Ok(UnwindStep::Last(caller)) => {
                     self.push(caller.pc, u64::from(caller.pc.wrapping_sub(1)));
                     return caller;
                 }
@@ -207,7 +207,12 @@ impl Walk<'_> {
         }
     }
 
-    fn step(&mut self, context: &Context, exact: bool, lookup: u64) -> Result<Step, End> {
+    fn step(
+        &mut self,
+        context: &Context,
+        exact: bool,
+        lookup: u64,
+    ) -> Result<UnwindStep, UnwindEnd> {
         let Some(symbols) = self.symbols else {
             return self.by_link_register(context, exact, None);
         };
@@ -222,9 +227,9 @@ impl Walk<'_> {
     }
 
     /// Judges what the tables computed.
-    fn arrive(&mut self, context: &Context, mut caller: Context) -> Result<Step, End> {
+    fn arrive(&mut self, context: &Context, mut caller: Context) -> Result<UnwindStep, UnwindEnd> {
         let to = caller.pc;
-        if context.machine == Machine::Arm {
+        if context.machine == CoreMachine::Arm {
             if let Some(exc_return) = ExcReturn::of(to) {
                 return self.interrupted(&caller, exc_return);
             }
@@ -247,20 +252,20 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        if context.machine == Machine::Arm {
+        if context.machine == CoreMachine::Arm {
             caller.pc = to & !1;
         }
         // The call overwrote it.
         caller.set_lr(None);
-        Ok(Step::Caller(caller))
+        Ok(UnwindStep::Caller(caller))
     }
 
     /// Ends the walk at addresses that nobody returns to.
-    fn check_return_address(&self, to: u32) -> Result<(), End> {
+    fn check_return_address(&self, to: u32) -> Result<(), UnwindEnd> {
         if to == 0 || to == u32::MAX {
             return Err(None);
         }
-        let arm = self.out.innermost.as_ref().is_some_and(|c| c.machine == Machine::Arm);
+        let arm = self.out.innermost.as_ref().is_some_and(|c| c.machine == CoreMachine::Arm);
         if arm && to & 1 == 0 {
             return Err(Some(format!("the return address {to:#010x} is not one of Thumb code")));
         }
@@ -274,7 +279,11 @@ impl Walk<'_> {
     }
 
     /// Leaves a handler. `entry` holds the registers at its first instruction.
-    fn interrupted(&mut self, entry: &Context, exc_return: ExcReturn) -> Result<Step, End> {
+    fn interrupted(
+        &mut self,
+        entry: &Context,
+        exc_return: ExcReturn,
+    ) -> Result<UnwindStep, UnwindEnd> {
         if self.out.interrupted.len() >= MAX_EXCEPTIONS {
             return Err(Some(format!("more than {MAX_EXCEPTIONS} exceptions nest")));
         }
@@ -292,7 +301,7 @@ impl Walk<'_> {
         match unstack(entry, exc_return, at, self.memory) {
             Ok(below) => {
                 self.enter(number, Some(exc_return), at, Some(below.clone()));
-                Ok(Step::Interrupted(below))
+                Ok(UnwindStep::Interrupted(below))
             }
             Err(address) => {
                 self.enter(number, Some(exc_return), at, None);
@@ -320,12 +329,16 @@ impl Walk<'_> {
     }
 
     /// Takes the caller of something that is no code, so that nothing has been pushed since.
-    fn out_of_nowhere(&mut self, context: &Context, symbols: &Symbols) -> Result<Step, End> {
+    fn out_of_nowhere(
+        &mut self,
+        context: &Context,
+        symbols: &Symbols,
+    ) -> Result<UnwindStep, UnwindEnd> {
         let pc = context.pc;
         let Some(lr) = context.lr() else {
             return Err(Some(format!("{pc:#010x} is no code of the image")));
         };
-        if context.machine == Machine::Arm
+        if context.machine == CoreMachine::Arm
             && let Some(exc_return) = ExcReturn::of(lr)
         {
             return self.interrupted(context, exc_return);
@@ -335,7 +348,7 @@ impl Walk<'_> {
             "{pc:#010x} is no code of the image: its caller comes from the link register"
         ));
         let mut caller = context.clone();
-        if context.machine == Machine::Arm {
+        if context.machine == CoreMachine::Arm {
             caller.pc = lr & !1;
             if let Some((jump, exactly)) = search::tail_caller(lr, self.memory, symbols) {
                 self.push(jump, u64::from(jump));
@@ -355,7 +368,7 @@ impl Walk<'_> {
         }
         caller.set_lr(None);
         caller.xpsr = None;
-        Ok(Step::Caller(caller))
+        Ok(UnwindStep::Caller(caller))
     }
 
     /// Takes the caller from the link register, where that can still hold it.
@@ -364,11 +377,11 @@ impl Walk<'_> {
         context: &Context,
         exact: bool,
         reason: Option<(u64, CfiError)>,
-    ) -> Result<Step, End> {
+    ) -> Result<UnwindStep, UnwindEnd> {
         let because = reason.map(|(lookup, error)| self.explain(lookup, error));
         let lr = if exact { context.lr() } else { None };
         let Some(lr) = lr else { return Err(because) };
-        if context.machine == Machine::Arm
+        if context.machine == CoreMachine::Arm
             && let Some(exc_return) = ExcReturn::of(lr)
         {
             self.out.limits.extend(because);
@@ -377,12 +390,12 @@ impl Walk<'_> {
         self.out.limits.extend(because);
         self.check_return_address(lr)?;
         let mut caller = context.clone();
-        caller.pc = if context.machine == Machine::Arm { lr & !1 } else { lr };
+        caller.pc = if context.machine == CoreMachine::Arm { lr & !1 } else { lr };
         self.out.limits.push(
             "the outermost frame comes from the link register and may be an earlier call"
                 .to_owned(),
         );
-        Ok(Step::Last(caller))
+        Ok(UnwindStep::Last(caller))
     }
 
     fn explain(&self, lookup: u64, error: CfiError) -> String {

@@ -48,7 +48,7 @@ impl PartFactory for WatchedEmulator {
         let Some(spec) = spec else { return Ok(protocols) };
         let Some(power) = protocols.power.take() else { return Ok(protocols) };
         let (messages, inbox) = channel();
-        let watch = Watch { profile, spec, machine: machine.clone() };
+        let watch = FaultWatch { profile, spec, machine: machine.clone() };
         let started = thread::Builder::new()
             .name("jig-fault-watch".to_owned())
             .spawn(move || watch.run(&inbox));
@@ -100,11 +100,11 @@ impl Power for WatchedPower {
     }
 }
 
-type Answer = Result<Option<PostMortem>, DriverError>;
+type WatchAnswer = Result<Option<PostMortem>, DriverError>;
 
 enum Message {
     Launched(Box<Launched>),
-    Asked(PostMortemRequest, oneshot::Sender<Answer>),
+    Asked(PostMortemRequest, oneshot::Sender<WatchAnswer>),
 }
 
 struct WatchHandle {
@@ -112,7 +112,7 @@ struct WatchHandle {
 }
 
 impl DebugPort for WatchHandle {
-    fn post_mortem<'a>(&'a mut self, request: &'a PostMortemRequest) -> BoxFuture<'a, Answer> {
+    fn post_mortem<'a>(&'a mut self, request: &'a PostMortemRequest) -> BoxFuture<'a, WatchAnswer> {
         Box::pin(async {
             let gone = || DriverError::new(Cause::InternalError, "the fault watch has ended");
             let (reply, answer) = oneshot::channel();
@@ -124,7 +124,7 @@ impl DebugPort for WatchHandle {
 }
 
 /// The thread's own: it ends when the board's last handle is dropped.
-struct Watch {
+struct FaultWatch {
     profile: Arc<BoardProfile>,
     spec: DebugSpec,
     machine: Machine,
@@ -141,7 +141,7 @@ struct Launch {
     stops: u32,
 }
 
-impl Watch {
+impl FaultWatch {
     fn run(self, inbox: &Receiver<Message>) {
         let mut launch = None;
         loop {
@@ -226,7 +226,7 @@ impl Watch {
         channels.gdb.resume(after)
     }
 
-    fn answer(&self, launch: Option<&mut Launch>, request: &PostMortemRequest) -> Answer {
+    fn answer(&self, launch: Option<&mut Launch>, request: &PostMortemRequest) -> WatchAnswer {
         let Some(launch) = launch else { return Ok(None) };
         let broken = |error: ChannelError| {
             let message = "look into the emulated machine";

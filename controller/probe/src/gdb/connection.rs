@@ -8,14 +8,14 @@ use std::time::Duration;
 use gdbstub::conn::Connection;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::socket::{Listener, Stream};
+use super::socket::{GdbListener, GdbStream};
 
 /// How much is sent in one write.
 const CHUNK: usize = 16 * 1024;
 
 /// What comes next on a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextPacket {
     /// A byte of the client.
     Byte(u8),
     /// Nothing in the time given.
@@ -28,8 +28,8 @@ pub(super) enum Next {
 
 /// A connection. While it lasts, it turns other clients away.
 pub(super) struct GdbConnection<'a> {
-    stream: Stream,
-    listener: &'a Listener,
+    stream: GdbStream,
+    listener: &'a GdbListener,
     stop: &'a UnixStream,
     inbox: [u8; 4096],
     unread: std::ops::Range<usize>,
@@ -38,8 +38,8 @@ pub(super) struct GdbConnection<'a> {
 
 impl<'a> GdbConnection<'a> {
     pub(super) fn new(
-        stream: Stream,
-        listener: &'a Listener,
+        stream: GdbStream,
+        listener: &'a GdbListener,
         stop: &'a UnixStream,
     ) -> io::Result<Self> {
         stream.prepare()?;
@@ -47,9 +47,9 @@ impl<'a> GdbConnection<'a> {
     }
 
     /// Waits for a byte: for ever without a limit.
-    pub(super) fn next(&mut self, timeout: Option<Duration>) -> Next {
+    pub(super) fn next(&mut self, timeout: Option<Duration>) -> NextPacket {
         if let Some(at) = self.unread.next() {
-            return Next::Byte(self.inbox[at]);
+            return NextPacket::Byte(self.inbox[at]);
         }
         let timeout = match timeout {
             None => PollTimeout::NONE,
@@ -59,10 +59,10 @@ impl<'a> GdbConnection<'a> {
             let (client, other, stop) = match self.poll(timeout) {
                 Ok(ready) => ready,
                 Err(nix::errno::Errno::EINTR) => continue,
-                Err(_) => return Next::Closed,
+                Err(_) => return NextPacket::Closed,
             };
             if stop {
-                return Next::Stop;
+                return NextPacket::Stop;
             }
             // First, because a client that has left makes room for the one that comes.
             if client {
@@ -73,14 +73,14 @@ impl<'a> GdbConnection<'a> {
                 drop(self.listener.accept());
             }
             if timeout.is_some() {
-                return Next::Nothing;
+                return NextPacket::Nothing;
             }
         }
         match self.stream.read(&mut self.inbox) {
-            Ok(0) | Err(_) => Next::Closed,
+            Ok(0) | Err(_) => NextPacket::Closed,
             Ok(count) => {
                 self.unread = 1..count;
-                Next::Byte(self.inbox[0])
+                NextPacket::Byte(self.inbox[0])
             }
         }
     }

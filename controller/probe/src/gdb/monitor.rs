@@ -3,10 +3,10 @@
 use gdbstub::target::TargetError;
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, outputln};
 
-use super::target::{Board, told};
+use super::target::{GdbTarget, told};
 use crate::{ProbeError, RegisterValue, ResetInto};
 
-impl MonitorCmd for Board<'_> {
+impl MonitorCmd for GdbTarget<'_> {
     fn handle_monitor_cmd(
         &mut self,
         command: &[u8],

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tokio::runtime::Handle;
 
 use super::debuggee::Debuggee;
-use crate::worker::{Attached, MemoryKind, ProbeHandle};
+use crate::worker::{Attached, ChipMemoryKind, ProbeHandle};
 use crate::{CoreKind, CoreState, ProbeError, RegisterValue, ResetInto};
 
 /// Drives a board through its probe's worker, from the server's thread.
@@ -19,7 +19,7 @@ pub struct ProbeDebuggee {
 impl ProbeDebuggee {
     /// Shares a session; to be made within the runtime that the session belongs to.
     pub fn new(handle: ProbeHandle, attached: &Attached) -> Self {
-        let flash = attached.memory.iter().filter(|region| region.kind == MemoryKind::Flash);
+        let flash = attached.memory.iter().filter(|region| region.kind == ChipMemoryKind::Flash);
         Self {
             handle,
             runtime: Handle::current(),

@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::connection::GdbConnection;
 use super::debuggee::Debuggee;
 use super::session;
-use super::socket::{GdbEndpoint, Listener};
+use super::socket::{GdbEndpoint, GdbListener};
 
 /// Says why no server could be started.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ impl GdbServer {
         debuggee: Box<dyn Debuggee>,
     ) -> Result<Self, GdbServerError> {
         let refused = |source| GdbServerError::Listen { endpoint: endpoint.clone(), source };
-        let listener = Listener::bind(endpoint).map_err(refused)?;
+        let listener = GdbListener::bind(endpoint).map_err(refused)?;
         let endpoint = listener.endpoint().map_err(refused)?;
         let (stop, stopped) = UnixStream::pair().map_err(GdbServerError::Thread)?;
         let thread = std::thread::Builder::new()
@@ -83,7 +83,7 @@ impl Drop for GdbServer {
 }
 
 fn serve(
-    listener: &Listener,
+    listener: &GdbListener,
     stop: &UnixStream,
     mut debuggee: Box<dyn Debuggee>,
 ) -> Box<dyn Debuggee> {
@@ -105,7 +105,7 @@ fn serve(
         let Ok(stream) = listener.accept() else { continue };
         match GdbConnection::new(stream, listener, stop) {
             Ok(connection) => {
-                if session::serve(connection, debuggee.as_mut()) == session::End::Stop {
+                if session::serve(connection, debuggee.as_mut()) == session::GdbSessionEnd::Stop {
                     return debuggee;
                 }
             }

@@ -6,9 +6,9 @@ use gdbstub::common::Signal;
 use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::stub::{GdbStubBuilder, SingleThreadStopReason};
 
-use super::connection::{GdbConnection, Next};
+use super::connection::{GdbConnection, NextPacket};
 use super::debuggee::Debuggee;
-use super::target::Board;
+use super::target::GdbTarget;
 use crate::{CoreState, ProbeError};
 
 /// How often a running core is looked at: as often as a person notices, at the cost of some
@@ -21,7 +21,7 @@ const PACKET: usize = 16 * 1024;
 
 /// What ended a session.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum GdbSessionEnd {
     /// The client left, in order or not.
     Left,
     /// The server shall end.
@@ -30,21 +30,21 @@ pub(super) enum End {
 
 /// Serves a client, and leaves the core as it was: running or halted, without breakpoints of
 /// the client's.
-pub(super) fn serve(connection: GdbConnection<'_>, debuggee: &mut dyn Debuggee) -> End {
+pub(super) fn serve(connection: GdbConnection<'_>, debuggee: &mut dyn Debuggee) -> GdbSessionEnd {
     let was_running = match debuggee.state() {
         Ok(state) => matches!(state, CoreState::Running | CoreState::Sleeping),
         Err(error) => {
             tracing::warn!(%error, "a gdb client is turned away: the core does not answer");
-            return End::Left;
+            return GdbSessionEnd::Left;
         }
     };
     let board = if was_running { debuggee.halt() } else { Ok(()) };
-    let board = board.and_then(|()| Board::new(debuggee));
+    let board = board.and_then(|()| GdbTarget::new(debuggee));
     let mut board = match board {
         Ok(board) => board,
         Err(error) => {
             tracing::warn!(%error, "a gdb client is turned away: the core cannot be halted");
-            return End::Left;
+            return GdbSessionEnd::Left;
         }
     };
     let end = talk(connection, &mut board);
@@ -54,7 +54,7 @@ pub(super) fn serve(connection: GdbConnection<'_>, debuggee: &mut dyn Debuggee) 
     end
 }
 
-fn talk(connection: GdbConnection<'_>, board: &mut Board<'_>) -> End {
+fn talk(connection: GdbConnection<'_>, board: &mut GdbTarget<'_>) -> GdbSessionEnd {
     let stub = GdbStubBuilder::new(connection).packet_buffer_size(PACKET).build();
     let machine = match stub.map(|stub| stub.run_state_machine(board)) {
         Ok(Ok(machine)) => machine,
@@ -68,10 +68,10 @@ fn talk(connection: GdbConnection<'_>, board: &mut Board<'_>) -> End {
             GdbStubStateMachine::Idle(mut idle) => {
                 looks = 0;
                 match idle.borrow_conn().next(None) {
-                    Next::Byte(byte) => idle.incoming_data(board, byte),
-                    Next::Nothing => Ok(idle.into()),
-                    Next::Closed => return End::Left,
-                    Next::Stop => return End::Stop,
+                    NextPacket::Byte(byte) => idle.incoming_data(board, byte),
+                    NextPacket::Nothing => Ok(idle.into()),
+                    NextPacket::Closed => return GdbSessionEnd::Left,
+                    NextPacket::Stop => return GdbSessionEnd::Stop,
                 }
             }
             GdbStubStateMachine::Running(mut running) => {
@@ -82,8 +82,8 @@ fn talk(connection: GdbConnection<'_>, board: &mut Board<'_>) -> End {
                     false => LOOKS[usize::from(looks >= SOON)],
                 };
                 match running.borrow_conn().next(Some(wait)) {
-                    Next::Byte(byte) => running.incoming_data(board, byte),
-                    Next::Nothing => {
+                    NextPacket::Byte(byte) => running.incoming_data(board, byte),
+                    NextPacket::Nothing => {
                         looks += 1;
                         match stop_reason(board) {
                             Ok(Some(reason)) => running.report_stop(board, reason),
@@ -91,8 +91,8 @@ fn talk(connection: GdbConnection<'_>, board: &mut Board<'_>) -> End {
                             Err(error) => return left(&error),
                         }
                     }
-                    Next::Closed => return End::Left,
-                    Next::Stop => return End::Stop,
+                    NextPacket::Closed => return GdbSessionEnd::Left,
+                    NextPacket::Stop => return GdbSessionEnd::Stop,
                 }
             }
             GdbStubStateMachine::CtrlCInterrupt(interrupted) => {
@@ -102,7 +102,7 @@ fn talk(connection: GdbConnection<'_>, board: &mut Board<'_>) -> End {
                 let reason = SingleThreadStopReason::Signal(Signal::SIGINT);
                 interrupted.interrupt_handled(board, Some(reason))
             }
-            GdbStubStateMachine::Disconnected(_) => return End::Left,
+            GdbStubStateMachine::Disconnected(_) => return GdbSessionEnd::Left,
         };
         machine = match next {
             Ok(machine) => machine,
@@ -111,11 +111,13 @@ fn talk(connection: GdbConnection<'_>, board: &mut Board<'_>) -> End {
     }
 }
 
-fn stop_reason(board: &mut Board<'_>) -> Result<Option<SingleThreadStopReason<u32>>, ProbeError> {
+fn stop_reason(
+    board: &mut GdbTarget<'_>,
+) -> Result<Option<SingleThreadStopReason<u32>>, ProbeError> {
     Ok(board.stopped()?.map(SingleThreadStopReason::Signal))
 }
 
-fn left(error: &dyn std::error::Error) -> End {
+fn left(error: &dyn std::error::Error) -> GdbSessionEnd {
     tracing::info!(%error, "a gdb session broke");
-    End::Left
+    GdbSessionEnd::Left
 }

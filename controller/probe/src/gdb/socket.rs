@@ -31,12 +31,12 @@ impl std::fmt::Display for GdbEndpoint {
 
 /// A listening socket, of either kind.
 #[derive(Debug)]
-pub(super) enum Listener {
+pub(super) enum GdbListener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
-impl Listener {
+impl GdbListener {
     pub(super) fn bind(endpoint: &GdbEndpoint) -> io::Result<Self> {
         // A client that leaves between poll and accept must not block the thread.
         match endpoint {
@@ -60,15 +60,15 @@ impl Listener {
         }
     }
 
-    pub(super) fn accept(&self) -> io::Result<Stream> {
+    pub(super) fn accept(&self) -> io::Result<GdbStream> {
         match self {
-            Self::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
-            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Self::Tcp(listener) => listener.accept().map(|(stream, _)| GdbStream::Tcp(stream)),
+            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| GdbStream::Unix(stream)),
         }
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for GdbListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(listener) => listener.as_fd(),
@@ -77,7 +77,7 @@ impl AsFd for Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for GdbListener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
             // Somebody else may have removed it; there is nobody to tell.
@@ -88,12 +88,12 @@ impl Drop for Listener {
 
 /// A client's socket.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum GdbStream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Stream {
+impl GdbStream {
     pub(super) fn prepare(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => {
@@ -123,7 +123,7 @@ impl Stream {
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for GdbStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),

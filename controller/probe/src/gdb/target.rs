@@ -24,13 +24,13 @@ use gdbstub::target::{Target, TargetError, TargetResult};
 
 use super::arch::{AnyKind, Core, Number, RegisterFile};
 use super::debuggee::Debuggee;
-use crate::target_description::{Described, Description, describe, find};
+use crate::target_description::{DescribedRegister, TargetDescription, describe, find};
 use crate::{CoreState, HaltReason, ProbeError, RegisterValue};
 
 /// A debuggee during one session.
-pub(super) struct Board<'a> {
+pub(super) struct GdbTarget<'a> {
     pub(super) debuggee: &'a mut dyn Debuggee,
-    description: Description,
+    description: TargetDescription,
     memory_map: String,
     breakpoints: BTreeSet<u64>,
     /// Registers since the core last stopped.
@@ -39,7 +39,7 @@ pub(super) struct Board<'a> {
     stopped: Option<Signal>,
 }
 
-impl<'a> Board<'a> {
+impl<'a> GdbTarget<'a> {
     /// Looks at a halted core.
     pub(super) fn new(debuggee: &'a mut dyn Debuggee) -> Result<Self, ProbeError> {
         // A core that locked up or sleeps may not tell its registers; it is described as the
@@ -125,7 +125,7 @@ impl<'a> Board<'a> {
         Ok(self.registers.insert(known))
     }
 
-    fn value(&mut self, described: &Described) -> Result<Option<u128>, ProbeError> {
+    fn value(&mut self, described: &DescribedRegister) -> Result<Option<u128>, ProbeError> {
         let registers = self.registers()?;
         let get = |name: &str| find(registers, name).map(|register| register.value);
         Ok(get(&described.name).or_else(|| {
@@ -134,7 +134,7 @@ impl<'a> Board<'a> {
         }))
     }
 
-    fn set(&mut self, described: &Described, bytes: &[u8]) -> TargetResult<(), Self> {
+    fn set(&mut self, described: &DescribedRegister, bytes: &[u8]) -> TargetResult<(), Self> {
         if bytes.len() != usize::from(described.bits / 8) {
             return Err(TargetError::NonFatal);
         }
@@ -245,7 +245,7 @@ fn part(text: &str, offset: u64, length: usize, buffer: &mut [u8]) -> usize {
     len
 }
 
-impl Target for Board<'_> {
+impl Target for GdbTarget<'_> {
     type Arch = Core;
     type Error = ProbeError;
 
@@ -272,7 +272,7 @@ impl Target for Board<'_> {
     }
 }
 
-impl SingleThreadBase for Board<'_> {
+impl SingleThreadBase for GdbTarget<'_> {
     fn read_registers(&mut self, file: &mut RegisterFile) -> TargetResult<(), Self> {
         file.bytes.clear();
         for described in self.description.registers.clone() {
@@ -326,7 +326,7 @@ impl SingleThreadBase for Board<'_> {
     }
 }
 
-impl SingleRegisterAccess<()> for Board<'_> {
+impl SingleRegisterAccess<()> for GdbTarget<'_> {
     fn read_register(
         &mut self,
         _thread: (),
@@ -352,14 +352,14 @@ impl SingleRegisterAccess<()> for Board<'_> {
     }
 }
 
-impl Board<'_> {
-    fn described(&self, number: Number) -> TargetResult<Described, Self> {
+impl GdbTarget<'_> {
+    fn described(&self, number: Number) -> TargetResult<DescribedRegister, Self> {
         let found = self.description.registers.iter().find(|r| r.number == number.0);
         found.cloned().ok_or(TargetError::NonFatal)
     }
 }
 
-impl SingleThreadResume for Board<'_> {
+impl SingleThreadResume for GdbTarget<'_> {
     fn resume(&mut self, _signal: Option<Signal>) -> Result<(), ProbeError> {
         let resumed = self.debuggee.resume();
         self.moved(resumed, None)
@@ -370,14 +370,14 @@ impl SingleThreadResume for Board<'_> {
     }
 }
 
-impl SingleThreadSingleStep for Board<'_> {
+impl SingleThreadSingleStep for GdbTarget<'_> {
     fn step(&mut self, _signal: Option<Signal>) -> Result<(), ProbeError> {
         let stepped = self.debuggee.step();
         self.moved(stepped, Some(Signal::SIGTRAP))
     }
 }
 
-impl Breakpoints for Board<'_> {
+impl Breakpoints for GdbTarget<'_> {
     fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
         Some(self)
     }
@@ -389,7 +389,7 @@ impl Breakpoints for Board<'_> {
 
 /// Breakpoints that a client wants as instructions are hardware ones too: nothing of the
 /// program is changed, and nothing is left behind if the client vanishes.
-impl SwBreakpoint for Board<'_> {
+impl SwBreakpoint for GdbTarget<'_> {
     fn add_sw_breakpoint(&mut self, address: u32, kind: AnyKind) -> TargetResult<bool, Self> {
         self.add_hw_breakpoint(address, kind)
     }
@@ -399,7 +399,7 @@ impl SwBreakpoint for Board<'_> {
     }
 }
 
-impl HwBreakpoint for Board<'_> {
+impl HwBreakpoint for GdbTarget<'_> {
     fn add_hw_breakpoint(&mut self, address: u32, _kind: AnyKind) -> TargetResult<bool, Self> {
         let address = u64::from(address);
         if !self.breakpoints.contains(&address) {
@@ -419,7 +419,7 @@ impl HwBreakpoint for Board<'_> {
     }
 }
 
-impl MemoryMap for Board<'_> {
+impl MemoryMap for GdbTarget<'_> {
     fn memory_map_xml(
         &self,
         offset: u64,
@@ -430,7 +430,7 @@ impl MemoryMap for Board<'_> {
     }
 }
 
-impl TargetDescriptionXmlOverride for Board<'_> {
+impl TargetDescriptionXmlOverride for GdbTarget<'_> {
     fn target_description_xml(
         &self,
         annex: &[u8],

@@ -14,8 +14,8 @@ use super::look::{identify, is_cortex_m};
 use super::parked::{self, Parked};
 use super::sink::EmulatorSink;
 use crate::{
-    AttachOptions, Attached, CoreState, Leave, MemoryKind, MemoryRange, ProbeError, ProbeHandle,
-    ProbeSource, VirtualBoard, VirtualBoardError,
+    AttachOptions, Attached, ChipMemoryKind, CoreState, Leave, MemoryRange, ProbeError,
+    ProbeHandle, ProbeSource, VirtualBoard, VirtualBoardError,
 };
 
 /// What a board is backed by.
@@ -148,7 +148,8 @@ impl Backing {
         match self {
             Self::Real(RealBacking { ram: Some(ram), .. }) => ram.clone(),
             Self::Real(_) => {
-                let ram = attached.memory.iter().filter(|region| region.kind == MemoryKind::Ram);
+                let ram =
+                    attached.memory.iter().filter(|region| region.kind == ChipMemoryKind::Ram);
                 ram.map(|region| region.start..region.end).collect()
             }
             Self::Emulated(backing) => data_memory(&backing.profile),

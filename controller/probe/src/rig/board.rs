@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::backing::{Backing, failed};
-use super::consoles::Consoles;
+use super::consoles::ProbeConsoles;
 use super::deployed::{Deployed, without};
-use super::handle::{Order, Reply};
+use super::handle::{BoardOrder, OrderReply};
 use super::look::{catch_faults, identify, is_cortex_m, look, stands_at_fault};
-use super::progress::Progress;
+use super::progress::DeployProgress;
 use crate::fault_watch::{stands_where_it_failed, told};
 use crate::post_mortem::Since;
 use crate::{
@@ -39,10 +39,10 @@ const SEARCHED: u64 = 256 << 10;
 /// How many faults of a boot the core is stopped at; later ones run through undisturbed.
 const MOST_FAULTS: u32 = 3;
 
-pub(super) struct Owner {
+pub(super) struct BoardOwner {
     backing: Backing,
     sink: SharedSink,
-    consoles: Consoles,
+    consoles: ProbeConsoles,
     image: Option<Deployed>,
     live: Option<Live>,
     /// A session whose core stands, until the board is switched on or off.
@@ -66,8 +66,8 @@ struct Live {
     gone: bool,
 }
 
-enum Wake {
-    Order(Option<Order>),
+enum OwnerWake {
+    Order(Option<BoardOrder>),
     Pump,
     Look,
 }
@@ -79,36 +79,36 @@ async fn at(when: Option<Instant>) {
     }
 }
 
-impl Owner {
-    pub(super) fn new(backing: Backing, sink: SharedSink, consoles: Consoles) -> Self {
+impl BoardOwner {
+    pub(super) fn new(backing: Backing, sink: SharedSink, consoles: ProbeConsoles) -> Self {
         Self { backing, sink, consoles, image: None, live: None, standing: None }
     }
 
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<BoardOrder>) {
         let bell = self.consoles.bell();
         loop {
             let wake = match self.live.as_ref().filter(|live| !live.gone) {
-                None => Wake::Order(inbox.recv().await),
+                None => OwnerWake::Order(inbox.recv().await),
                 Some(live) => {
                     let (look_at, due) = (live.look_at, self.consoles.due());
                     tokio::select! {
                         // Nothing below takes long, so nothing above can starve it.
                         biased;
-                        order = inbox.recv() => Wake::Order(order),
-                        () = at(look_at) => Wake::Look,
-                        () = at(due) => Wake::Pump,
-                        () = bell.notified(), if due.is_some() => Wake::Pump,
+                        order = inbox.recv() => OwnerWake::Order(order),
+                        () = at(look_at) => OwnerWake::Look,
+                        () = at(due) => OwnerWake::Pump,
+                        () = bell.notified(), if due.is_some() => OwnerWake::Pump,
                     }
                 }
             };
             let done = match wake {
-                Wake::Order(Some(order)) => {
+                OwnerWake::Order(Some(order)) => {
                     self.obey(order).await;
                     Ok(())
                 }
-                Wake::Order(None) => break,
-                Wake::Pump => self.pump().await,
-                Wake::Look => self.look().await,
+                OwnerWake::Order(None) => break,
+                OwnerWake::Pump => self.pump().await,
+                OwnerWake::Look => self.look().await,
             };
             if let Err(error) = done {
                 self.lose(error).await;
@@ -117,24 +117,26 @@ impl Owner {
         self.off().await;
     }
 
-    async fn obey(&mut self, order: Order) {
+    async fn obey(&mut self, order: BoardOrder) {
         // A caller that has gone away needs no answer, so failed replies are nothing.
         match order {
-            Order::Quiesce(reply) => drop(reply.send(self.quiesce().await)),
-            Order::On(reply) => drop(reply.send(self.on().await)),
-            Order::Off(reply) => {
+            BoardOrder::Quiesce(reply) => drop(reply.send(self.quiesce().await)),
+            BoardOrder::On(reply) => drop(reply.send(self.on().await)),
+            BoardOrder::Off(reply) => {
                 self.off().await;
                 drop(reply.send(Ok(())));
             }
-            Order::Status(reply) => drop(reply.send(Ok(self.state()))),
-            Order::Reset(reply) => drop(reply.send(self.reset().await)),
-            Order::Deploy(image, mut reply) => {
+            BoardOrder::Status(reply) => drop(reply.send(Ok(self.state()))),
+            BoardOrder::Reset(reply) => drop(reply.send(self.reset().await)),
+            BoardOrder::Deploy(image, mut reply) => {
                 let done = self.deploy(&image, &mut reply).await;
                 drop(reply.send(done));
             }
-            Order::Deployed(image, reply) => drop(reply.send(self.learn(&image).await.map(drop))),
-            Order::Check(reply) => drop(reply.send(self.check().await)),
-            Order::Explain(request, reply) => drop(reply.send(self.explain(request).await)),
+            BoardOrder::Deployed(image, reply) => {
+                drop(reply.send(self.learn(&image).await.map(drop)))
+            }
+            BoardOrder::Check(reply) => drop(reply.send(self.check().await)),
+            BoardOrder::Explain(request, reply) => drop(reply.send(self.explain(request).await)),
         }
     }
 
@@ -303,7 +305,7 @@ impl Owner {
     async fn deploy(
         &mut self,
         image: &Image,
-        reply: &mut Reply<DeployReport>,
+        reply: &mut OrderReply<DeployReport>,
     ) -> Result<DeployReport, DriverError> {
         let began = Instant::now();
         self.off().await;
@@ -312,7 +314,7 @@ impl Owner {
         let request =
             FlashRequest { payload, verify: true, preserve: Vec::new(), skip_equal: true };
         let cancel = Cancel::default();
-        let mut progress = Progress::new(Arc::clone(&self.sink));
+        let mut progress = DeployProgress::new(Arc::clone(&self.sink));
         let flashed = async {
             stop(&handle).await?;
             let mut flashing =

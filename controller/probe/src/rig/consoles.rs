@@ -33,8 +33,8 @@ const LONG_SCAN: Duration = Duration::from_millis(500);
 const DEFMT: &str = "defmt";
 
 /// All consoles of a board that its probe's owner serves.
-pub(super) struct Consoles {
-    lines: Vec<Line>,
+pub(super) struct ProbeConsoles {
+    lines: Vec<RttConsole>,
     hosted: Option<Hosted>,
     /// How long bytes of the board's serial ports may be under way, if its place has some.
     under_way: Duration,
@@ -53,7 +53,7 @@ struct Hosted {
     near: Option<NearEnd>,
 }
 
-struct Line {
+struct RttConsole {
     name: ConsoleName,
     channel: usize,
     near: Option<NearEnd>,
@@ -97,7 +97,7 @@ struct Moved {
     deaf: Option<String>,
 }
 
-impl Consoles {
+impl ProbeConsoles {
     /// Takes the RTT consoles of a board; of a real one also semihosting, which an emulator
     /// serves itself. `under_way` is how long bytes of serial ports beside it may be under way.
     pub(super) fn new(
@@ -109,7 +109,7 @@ impl Consoles {
         let of_kind = |kind| profile.consoles.iter().filter(move |console| console.kind == kind);
         let hosted = of_kind(ConsoleKind::Semihosting).next().filter(|_| real);
         let lines = profile.consoles.iter().filter(|console| console.kind == ConsoleKind::Rtt);
-        let lines = lines.map(|console| Line {
+        let lines = lines.map(|console| RttConsole {
             name: console.name.clone(),
             channel: console.channel as usize,
             near: None,

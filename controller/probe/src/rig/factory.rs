@@ -15,9 +15,9 @@ use jig_model::rig_file::ProbePart;
 use tokio::sync::mpsc;
 
 use super::backing::{Backing, EmulatedBacking, RealBacking, data_memory};
-use super::board::Owner;
-use super::consoles::Consoles;
-use super::handle::{BoardHandle, Order};
+use super::board::BoardOwner;
+use super::consoles::ProbeConsoles;
+use super::handle::{BoardHandle, BoardOrder};
 use super::sink::EmulatorSink;
 use crate::{AttachMode, AttachOptions, ChipDescription, ProbeSource};
 
@@ -96,9 +96,9 @@ impl PartFactory for EmulatedProbeFactory {
 fn start(backing: Backing, context: &BindContext, silent: Cause) -> BoardHandle {
     let under_way = if context.place.consoles.is_empty() { Duration::ZERO } else { UNDER_WAY };
     let (real, evidence) = (context.place.has_probe(), context.evidence.clone());
-    let consoles = Consoles::new(&context.profile, real, evidence, under_way);
+    let consoles = ProbeConsoles::new(&context.profile, real, evidence, under_way);
     let (orders, inbox) = mpsc::channel(4);
-    tokio::spawn(Owner::new(backing, Arc::clone(&context.sink), consoles).run(inbox));
+    tokio::spawn(BoardOwner::new(backing, Arc::clone(&context.sink), consoles).run(inbox));
     BoardHandle { orders, silent }
 }
 
@@ -145,10 +145,10 @@ impl Flasher for AfterLettingGo {
         image: &'a Image,
     ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
         Box::pin(async {
-            self.handle.ask(Order::Off).await?;
+            self.handle.ask(BoardOrder::Off).await?;
             let report = self.program.deploy(image).await?;
             let image = image.clone();
-            self.handle.ask(|reply| Order::Deployed(image, reply)).await?;
+            self.handle.ask(|reply| BoardOrder::Deployed(image, reply)).await?;
             Ok(report)
         })
     }

@@ -12,25 +12,25 @@ use tokio::sync::{mpsc, oneshot};
 const CHECK: &str = "probe-answers";
 
 /// What the owner is asked for.
-pub(super) enum Order {
-    Quiesce(Reply<()>),
-    On(Reply<()>),
-    Off(Reply<()>),
-    Status(Reply<PowerState>),
-    Reset(Reply<()>),
-    Deploy(Image, Reply<DeployReport>),
+pub(super) enum BoardOrder {
+    Quiesce(OrderReply<()>),
+    On(OrderReply<()>),
+    Off(OrderReply<()>),
+    Status(OrderReply<PowerState>),
+    Reset(OrderReply<()>),
+    Deploy(Image, OrderReply<DeployReport>),
     /// Somebody else has put an image on the board.
-    Deployed(Image, Reply<()>),
-    Check(Reply<String>),
-    Explain(PostMortemRequest, Reply<Option<PostMortem>>),
+    Deployed(Image, OrderReply<()>),
+    Check(OrderReply<String>),
+    Explain(PostMortemRequest, OrderReply<Option<PostMortem>>),
 }
 
-pub(super) type Reply<T> = oneshot::Sender<Result<T, DriverError>>;
+pub(super) type OrderReply<T> = oneshot::Sender<Result<T, DriverError>>;
 
 /// Speaks for the board.
 #[derive(Clone)]
 pub(super) struct BoardHandle {
-    pub(super) orders: mpsc::Sender<Order>,
+    pub(super) orders: mpsc::Sender<BoardOrder>,
     /// The cause a run ends with when the board does not answer.
     pub(super) silent: Cause,
 }
@@ -38,7 +38,7 @@ pub(super) struct BoardHandle {
 impl BoardHandle {
     pub(super) async fn ask<T>(
         &self,
-        order: impl FnOnce(Reply<T>) -> Order,
+        order: impl FnOnce(OrderReply<T>) -> BoardOrder,
     ) -> Result<T, DriverError> {
         let gone = || DriverError::new(Cause::InternalError, "the board's owner has ended");
         let (reply, answer) = oneshot::channel();
@@ -49,22 +49,22 @@ impl BoardHandle {
 
 impl Power for BoardHandle {
     fn quiesce(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::Quiesce))
+        Box::pin(self.ask(BoardOrder::Quiesce))
     }
     fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::On))
+        Box::pin(self.ask(BoardOrder::On))
     }
     fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::Off))
+        Box::pin(self.ask(BoardOrder::Off))
     }
     fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
-        Box::pin(self.ask(Order::Status))
+        Box::pin(self.ask(BoardOrder::Status))
     }
 }
 
 impl Reset for BoardHandle {
     fn reset(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::Reset))
+        Box::pin(self.ask(BoardOrder::Reset))
     }
 }
 
@@ -74,7 +74,7 @@ impl Flasher for BoardHandle {
         image: &'a Image,
     ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
         let image = image.clone();
-        Box::pin(self.ask(|reply| Order::Deploy(image, reply)))
+        Box::pin(self.ask(|reply| BoardOrder::Deploy(image, reply)))
     }
 }
 
@@ -84,7 +84,7 @@ impl DebugPort for BoardHandle {
         request: &'a PostMortemRequest,
     ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>> {
         let request = request.clone();
-        Box::pin(self.ask(|reply| Order::Explain(request, reply)))
+        Box::pin(self.ask(|reply| BoardOrder::Explain(request, reply)))
     }
 }
 
@@ -97,7 +97,7 @@ impl PowerSense for BoardHandle {
     /// a probe that is not there tells nothing: it may hang on the same outlet.
     fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>> {
         Box::pin(async {
-            match self.ask(Order::Check).await {
+            match self.ask(BoardOrder::Check).await {
                 Ok(_) => Ok(Some(PowerState::On)),
                 Err(error) if error.cause == Cause::TargetUnresponsive => Ok(Some(PowerState::Off)),
                 Err(error) => {
@@ -124,7 +124,7 @@ impl HealthCheck for BoardHandle {
 
     fn check(&mut self) -> BoxFuture<'_, CheckReport> {
         Box::pin(async {
-            let (ok, detail) = match self.ask(Order::Check).await {
+            let (ok, detail) = match self.ask(BoardOrder::Check).await {
                 Ok(detail) => (true, detail),
                 Err(error) => (false, chain(&error)),
             };

@@ -19,7 +19,7 @@ const HARD_FAULT: u128 = 3;
 
 /// What a look found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct CoreLook {
     pub(super) locked_up: bool,
     pub(super) was_reset: bool,
     pub(super) halted: bool,
@@ -31,17 +31,17 @@ pub(super) fn is_cortex_m(attached: &Attached) -> bool {
 }
 
 /// Looks once, at the cost of one read on Cortex-M.
-pub(super) async fn look(handle: &ProbeHandle, cortex_m: bool) -> Result<Seen, ProbeError> {
+pub(super) async fn look(handle: &ProbeHandle, cortex_m: bool) -> Result<CoreLook, ProbeError> {
     if cortex_m {
         let status = word(handle, DHCSR).await?;
-        return Ok(Seen {
+        return Ok(CoreLook {
             locked_up: status & S_LOCKUP != 0,
             was_reset: status & S_RESET_ST != 0,
             halted: status & S_HALT != 0,
         });
     }
     let state = handle.state().await?;
-    Ok(Seen {
+    Ok(CoreLook {
         locked_up: state == CoreState::LockedUp,
         was_reset: false,
         halted: matches!(state, CoreState::Halted { .. }),

@@ -6,7 +6,7 @@ use jig_model::protocol::SharedSink;
 use crate::{FlashPhase, FlashProgress};
 
 /// Makes percentages of the phases of a deployment.
-pub(super) struct Progress {
+pub(super) struct DeployProgress {
     sink: SharedSink,
     told: Option<u8>,
 }
@@ -14,7 +14,7 @@ pub(super) struct Progress {
 /// Steps in which progress is told: a record holds twenty of them for a deployment.
 const STEP: u8 = 5;
 
-impl Progress {
+impl DeployProgress {
     pub(super) fn new(sink: SharedSink) -> Self {
         Self { sink, told: None }
     }

@@ -13,11 +13,11 @@ use jig_model::protocol::{BoardSink, BoxFuture, PowerState, SharedSink, Transpor
 /// Stands between an emulator and a rig.
 pub(super) struct EmulatorSink {
     rig: SharedSink,
-    state: Mutex<State>,
+    state: Mutex<EmulatorState>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct EmulatorState {
     /// The rig was told that the board has power.
     on: bool,
     /// The machine has ended since it was launched.
@@ -29,13 +29,13 @@ impl EmulatorSink {
         Self { rig, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EmulatorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Expects a launch.
     pub(super) fn launches(&self) {
-        *self.state() = State::default();
+        *self.state() = EmulatorState::default();
     }
 
     /// Tells the rig that the board has power.

@@ -13,9 +13,9 @@ use jig_model::{Cause, ConsoleName};
 use tokio::sync::mpsc;
 
 use super::backing::{Backing, RealBacking};
-use super::board::{Owner, clear};
-use super::consoles::Consoles;
-use super::handle::{BoardHandle, Order};
+use super::board::{BoardOwner, clear};
+use super::consoles::ProbeConsoles;
+use super::handle::{BoardHandle, BoardOrder};
 use crate::worker::fake::{Fake, Script};
 use crate::{AttachOptions, ProbeHandle};
 
@@ -59,9 +59,9 @@ fn board(fake: &Arc<Fake>, sink: SharedSink) -> (BoardHandle, tempfile::TempDir)
         is_served: false,
     };
     let evidence = folder.path().to_owned();
-    let consoles = Consoles::new(&profile(), false, evidence, Duration::ZERO);
+    let consoles = ProbeConsoles::new(&profile(), false, evidence, Duration::ZERO);
     let (orders, inbox) = mpsc::channel(4);
-    tokio::spawn(Owner::new(Backing::Real(backing), sink, consoles).run(inbox));
+    tokio::spawn(BoardOwner::new(Backing::Real(backing), sink, consoles).run(inbox));
     (BoardHandle { orders, silent: Cause::ProbeLost }, folder)
 }
 
@@ -71,8 +71,8 @@ async fn a_run_is_told_that_the_first_attach_failed() {
         let fake = Fake::new(Script { deaf, ..Script::default() });
         let heard = Arc::new(Heard::default());
         let (board, _folder) = board(&fake, Arc::clone(&heard) as _);
-        board.ask(Order::On).await.unwrap();
-        board.ask(Order::Off).await.unwrap();
+        board.ask(BoardOrder::On).await.unwrap();
+        board.ask(BoardOrder::Off).await.unwrap();
         let events = heard.0.lock().unwrap().clone();
         let told: Vec<_> = events
             .iter()
@@ -127,14 +127,14 @@ async fn a_board_that_is_off_says_what_its_core_is_and_is_let_go() {
         // Each look opens the probe anew: it was not kept.
         assert_eq!(fake.opened.load(Ordering::SeqCst), opened);
     }
-    assert_eq!(board.ask(Order::Status).await.unwrap(), PowerState::Off);
+    assert_eq!(board.ask(BoardOrder::Status).await.unwrap(), PowerState::Off);
     // One that is on is asked by the session it has.
-    board.ask(Order::On).await.unwrap();
+    board.ask(BoardOrder::On).await.unwrap();
     let opened = fake.opened.load(Ordering::SeqCst);
     let report = board.check().await;
     assert!(report.ok && report.detail.starts_with("the core"), "{report:?}");
     assert_eq!(fake.opened.load(Ordering::SeqCst), opened);
-    board.ask(Order::Off).await.unwrap();
+    board.ask(BoardOrder::Off).await.unwrap();
 }
 
 #[tokio::test]

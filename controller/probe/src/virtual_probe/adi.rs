@@ -50,7 +50,7 @@ const CSW_INCREMENT: u32 = 0b11 << 4;
 pub(crate) const MAX_BLOCK: usize = 4096;
 
 /// The two ports and the bus behind them.
-pub(crate) struct DebugPort<B> {
+pub(crate) struct AdiPort<B> {
     bus: B,
     identity: PortIdentity,
     select: u32,
@@ -60,7 +60,7 @@ pub(crate) struct DebugPort<B> {
     sticky: bool,
 }
 
-impl<B: Bus> DebugPort<B> {
+impl<B: Bus> AdiPort<B> {
     pub(crate) fn new(bus: B, identity: PortIdentity) -> Self {
         Self { bus, identity, select: 0, control: 0, csw: CSW_RESET, tar: 0, sticky: false }
     }

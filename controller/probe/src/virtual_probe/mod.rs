@@ -28,8 +28,8 @@ use probe_rs::config::TargetSelector;
 use probe_rs::probe::Probe;
 
 use crate::MemoryRange;
-use adi::DebugPort;
-use board::Board;
+use adi::AdiPort;
+use board::EmulatedBoard;
 use bus::{Access, Bus, BusError};
 pub use error::VirtualBoardError;
 use error::failed;
@@ -75,7 +75,7 @@ impl VirtualBoard {
         let Some((emulation, spec)) = emulation.and_then(|e| Some((e, e.debug.as_ref()?))) else {
             return Err(VirtualBoardError::NotDescribed { board: profile.id.to_string() });
         };
-        let board = Board::start(machine, spec, emulation.semihosting)?;
+        let board = EmulatedBoard::start(machine, spec, emulation.semihosting)?;
         let about = About::of(profile, spec);
         let shared = SharedBoard(Arc::new(Mutex::new(board)));
         Ok(Self { shared, about: Arc::new(about) })
@@ -139,18 +139,18 @@ impl VirtualBoard {
         target::selector(&self.about)
     }
 
-    fn debug_port(&self) -> DebugPort<SharedBoard> {
+    fn debug_port(&self) -> AdiPort<SharedBoard> {
         let identity = self.shared.lock().port_identity();
-        DebugPort::new(self.shared.clone(), identity)
+        AdiPort::new(self.shared.clone(), identity)
     }
 }
 
 /// A board that several ports share.
 #[derive(Clone)]
-struct SharedBoard(Arc<Mutex<Board>>);
+struct SharedBoard(Arc<Mutex<EmulatedBoard>>);
 
 impl SharedBoard {
-    fn lock(&self) -> MutexGuard<'_, Board> {
+    fn lock(&self) -> MutexGuard<'_, EmulatedBoard> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

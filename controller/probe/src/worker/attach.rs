@@ -11,8 +11,8 @@ use probe_rs::{Error, Permissions, Session, Target};
 
 use super::core::{RESET, kind_of};
 use super::leash::Leash;
-use super::open_session::{OpenSession, Pulse};
-use super::options::{AttachOptions, Attached, MemoryKind, MemoryRegion, ladder};
+use super::open_session::{OpenSession, WorkerPulse};
+use super::options::{AttachOptions, Attached, ChipMemoryKind, ChipRegion, ladder};
 use super::source::Resolved;
 use super::translate;
 use crate::ProbeError;
@@ -29,7 +29,7 @@ pub(crate) fn attach(
     source: &mut Resolved,
     options: &AttachOptions,
     leash: &Leash,
-    pulse: &Pulse,
+    pulse: &WorkerPulse,
 ) -> Result<(OpenSession, Attached), ProbeError> {
     let described;
     let registry = match &options.chip_description {
@@ -173,11 +173,11 @@ fn by(
     }
 }
 
-fn region(region: &Region) -> MemoryRegion {
+fn region(region: &Region) -> ChipRegion {
     let (name, range, kind) = match region {
-        Region::Nvm(nvm) => (&nvm.name, &nvm.range, MemoryKind::Flash),
-        Region::Ram(ram) => (&ram.name, &ram.range, MemoryKind::Ram),
-        Region::Generic(other) => (&other.name, &other.range, MemoryKind::Other),
+        Region::Nvm(nvm) => (&nvm.name, &nvm.range, ChipMemoryKind::Flash),
+        Region::Ram(ram) => (&ram.name, &ram.range, ChipMemoryKind::Ram),
+        Region::Generic(other) => (&other.name, &other.range, ChipMemoryKind::Other),
     };
-    MemoryRegion { name: name.clone(), start: range.start, end: range.end, kind }
+    ChipRegion { name: name.clone(), start: range.start, end: range.end, kind }
 }

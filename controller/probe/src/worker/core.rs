@@ -8,7 +8,7 @@ use probe_rs::{
     HaltReason as Reason, MemoryInterface, RegisterId, RegisterRole, RegisterValue as Value,
 };
 
-use super::open_session::{OpenSession, Pulse};
+use super::open_session::{OpenSession, WorkerPulse};
 use super::translate;
 use crate::ranges::merged;
 use crate::{
@@ -157,7 +157,7 @@ impl OpenSession {
         width: MemoryWidth,
         address: u64,
         len: usize,
-        pulse: &Pulse,
+        pulse: &WorkerPulse,
     ) -> Result<Vec<u8>, ProbeError> {
         check_alignment(width, address, len)?;
         let mut core = self.core()?;
@@ -188,7 +188,7 @@ impl OpenSession {
         width: MemoryWidth,
         address: u64,
         bytes: &[u8],
-        pulse: &Pulse,
+        pulse: &WorkerPulse,
     ) -> Result<(), ProbeError> {
         check_alignment(width, address, bytes.len())?;
         let mut core = self.core()?;
@@ -233,7 +233,7 @@ impl OpenSession {
     pub(crate) fn snapshot(
         &mut self,
         wanted: &[Range<u64>],
-        pulse: &Pulse,
+        pulse: &WorkerPulse,
     ) -> Result<CoreSnapshot, ProbeError> {
         let mut core = self.halted_core()?;
         let Some(kind) = kind_of(core.core_type()) else {

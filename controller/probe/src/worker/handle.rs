@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use super::attach::attach;
-use super::flash::{self, Cancel, Interest, Stop};
+use super::flash::{self, Cancel, FlashStop, Interest};
 use super::leash::Leash;
-use super::open_session::{Flow, Job, OpenSession, Pulse, Shared, serve};
+use super::open_session::{Flow, OpenSession, WorkerJob, WorkerPulse, WorkerShared, serve};
 use super::options::{AttachOptions, Attached};
 use super::selector::{Address, Selector};
 use super::semihost::Semihosted;
@@ -45,8 +45,8 @@ pub enum Leave {
 /// at the next batch of sectors.
 #[derive(Clone)]
 pub struct ProbeHandle {
-    requests: mpsc::Sender<Job>,
-    shared: Arc<Shared>,
+    requests: mpsc::Sender<WorkerJob>,
+    shared: Arc<WorkerShared>,
     deadline: Duration,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
@@ -73,13 +73,13 @@ impl ProbeHandle {
             Resolved::Selector(Selector::Remote(address)) => Some(address.clone()),
             _ => None,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkerShared {
             name: name.clone(),
-            pulse: Pulse::new(),
+            pulse: WorkerPulse::new(),
             lost: false.into(),
             leash: Leash::default(),
         });
-        let (requests, received) = mpsc::channel::<Job>();
+        let (requests, received) = mpsc::channel::<WorkerJob>();
         let (answer, answered) = oneshot::channel();
         let (deadline, wait) = (options.deadline, options.wait);
         let (worker, mut source) = (Arc::clone(&shared), source);
@@ -149,7 +149,7 @@ impl ProbeHandle {
         cancel: Cancel,
     ) -> Result<FlashReport, ProbeError> {
         let shared = Arc::clone(&self.shared);
-        let stop = Stop { asked: cancel, abandoned: Cancel::default() };
+        let stop = FlashStop { asked: cancel, abandoned: Cancel::default() };
         let _interest = Interest(stop.abandoned.clone());
         self.call("flash", move |open_session| {
             flash::flash(open_session, &request, Box::new(progress), &stop, &shared.pulse)
@@ -169,7 +169,7 @@ impl ProbeHandle {
         cancel: Cancel,
     ) -> Result<EraseReport, ProbeError> {
         let shared = Arc::clone(&self.shared);
-        let stop = Stop { asked: cancel, abandoned: Cancel::default() };
+        let stop = FlashStop { asked: cancel, abandoned: Cancel::default() };
         let _interest = Interest(stop.abandoned.clone());
         self.call("erase", move |open_session| {
             flash::erase(open_session, &scope, &stop, &shared.pulse)
@@ -379,7 +379,7 @@ impl ProbeHandle {
             return Err(ProbeError::Gone);
         }
         let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |open_session| {
+        let job: WorkerJob = Box::new(move |open_session| {
             let (result, flow) = catch_unwind(AssertUnwindSafe(|| job(open_session)))
                 .unwrap_or_else(|panic| (Err(panicked(during, &*panic)), Flow::Break));
             // Whoever asked may have lost interest.

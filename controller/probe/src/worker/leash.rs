@@ -13,10 +13,10 @@ pub(crate) trait Cut: fmt::Debug + Send + Sync {
 /// Holds what cuts off the probe that is open now. Shared by the worker, which opens probes,
 /// and the watchdog, which may have to end one.
 #[derive(Debug, Default)]
-pub(crate) struct Leash(Mutex<Held>);
+pub(crate) struct Leash(Mutex<LeashState>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct LeashState {
     cutter: Option<Arc<dyn Cut>>,
     cut: bool,
 }

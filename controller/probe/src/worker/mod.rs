@@ -44,7 +44,7 @@ mod translate;
 pub use flash::Cancel;
 pub use handle::{Leave, ProbeHandle};
 pub use options::{
-    AttachMode, AttachOptions, Attached, MemoryKind, MemoryRegion, options_from_env,
+    AttachMode, AttachOptions, Attached, ChipMemoryKind, ChipRegion, options_from_env,
 };
 pub(crate) use selector::Address;
 pub(crate) use source::OpenProbe;

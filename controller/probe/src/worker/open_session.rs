@@ -12,7 +12,7 @@ use super::translate;
 use crate::ProbeError;
 
 /// What a request does, on the worker's thread. It answers by itself; `Break` ends the thread.
-pub(crate) type Job = Box<dyn FnOnce(&mut Option<OpenSession>) -> Flow + Send>;
+pub(crate) type WorkerJob = Box<dyn FnOnce(&mut Option<OpenSession>) -> Flow + Send>;
 
 /// What comes after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +25,12 @@ pub(crate) enum Flow {
 
 /// When the worker last showed that it is alive.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct WorkerPulse {
     since: Instant,
     millis: AtomicU64,
 }
 
-impl Pulse {
+impl WorkerPulse {
     pub(crate) fn new() -> Self {
         Self { since: Instant::now(), millis: AtomicU64::new(0) }
     }
@@ -55,15 +55,15 @@ impl Pulse {
 
 /// What worker and handles share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct WorkerShared {
     pub(crate) name: String,
-    pub(crate) pulse: Pulse,
+    pub(crate) pulse: WorkerPulse,
     /// Set when the worker is given up, or has ended.
     pub(crate) lost: AtomicBool,
     pub(crate) leash: Leash,
 }
 
-impl Shared {
+impl WorkerShared {
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
     }
@@ -110,8 +110,8 @@ impl OpenSession {
 /// Serves requests until nobody can send any, or one of them ends the session.
 pub(crate) fn serve(
     open_session: OpenSession,
-    requests: &mpsc::Receiver<Job>,
-    shared: &Arc<Shared>,
+    requests: &mpsc::Receiver<WorkerJob>,
+    shared: &Arc<WorkerShared>,
 ) {
     let mut open_session = Some(open_session);
     while let Ok(job) = requests.recv() {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn silence_that_was_told_before_is_no_lack_of_life() {
-        let pulse = Pulse::new();
+        let pulse = WorkerPulse::new();
         pulse.beat_ahead(Duration::from_secs(3600));
         assert!(pulse.last() > Instant::now() + Duration::from_secs(1800));
         pulse.beat();

@@ -98,12 +98,12 @@ pub struct Attached {
     /// What each attempt that failed said, in order.
     pub failures: Vec<String>,
     /// The chip's memory.
-    pub memory: Vec<MemoryRegion>,
+    pub memory: Vec<ChipRegion>,
 }
 
 /// A part of a chip's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemoryRegion {
+pub struct ChipRegion {
     /// Its name, if it has one.
     pub name: Option<String>,
     /// First address.
@@ -111,13 +111,13 @@ pub struct MemoryRegion {
     /// One past the last.
     pub end: u64,
     /// What it is.
-    pub kind: MemoryKind,
+    pub kind: ChipMemoryKind,
 }
 
 /// What a part of memory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum MemoryKind {
+pub enum ChipMemoryKind {
     /// Non-volatile: needs a flash algorithm to be written.
     Flash,
     /// Volatile.

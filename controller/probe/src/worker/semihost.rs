@@ -10,11 +10,11 @@ use probe_rs::{
 };
 
 use super::core::STEP;
-use super::open_session::{OpenSession, Pulse};
+use super::open_session::{OpenSession, WorkerPulse};
 use super::target_memory::SessionMemory;
 use super::translate;
 use crate::ProbeError;
-use crate::semihosting::{Answer, SYS_CLOSE, SYS_OPEN, SYS_READ, SYS_WRITE, answer};
+use crate::semihosting::{HostAnswer, SYS_CLOSE, SYS_OPEN, SYS_READ, SYS_WRITE, answer};
 
 /// How long the next call is waited for behind one that was answered: programs print in
 /// several calls.
@@ -46,7 +46,7 @@ pub(crate) struct Semihosted {
 impl OpenSession {
     /// Answers the calls that a core stands at, if it does; else nothing happens. The core
     /// runs on behind each but the last one of a program.
-    pub(crate) fn semihost(&mut self, pulse: &Pulse) -> Result<Semihosted, ProbeError> {
+    pub(crate) fn semihost(&mut self, pulse: &WorkerPulse) -> Result<Semihosted, ProbeError> {
         let mut done = Semihosted::default();
         let began = Instant::now();
         let mut last = began;
@@ -59,8 +59,8 @@ impl OpenSession {
             };
             let memory = &mut SessionMemory { open_session: self, pulse };
             match answer(operation, parameter, memory, &mut done.text)? {
-                Answer::Exit(code) => done.exit = Some(code),
-                Answer::Value(value) => {
+                HostAnswer::Exit(code) => done.exit = Some(code),
+                HostAnswer::Value(value) => {
                     let mut core = self.core()?;
                     let result = argument(&core, 0)?;
                     core.write_core_reg(result, Value::U32(value))

@@ -11,7 +11,7 @@ use super::leash::{Cut, Leash};
 use super::remote::{self, OpenError};
 use super::selector::{Address, Selector};
 use crate::ProbeError;
-use crate::listing::{self, Bus};
+use crate::listing::{self, UsbBus};
 
 /// Where a probe comes from.
 pub enum ProbeSource {
@@ -87,7 +87,7 @@ impl Resolved {
     pub(crate) fn open(&mut self, leash: &Leash) -> Result<Probe, ProbeError> {
         match self {
             Self::Selector(Selector::Local(selector)) => {
-                open_local(selector, &Lister::new(), &Bus::system())
+                open_local(selector, &Lister::new(), &UsbBus::system())
             }
             Self::Selector(Selector::Remote(address)) => open_remote(address, leash),
             Self::Opener(opener) => {
@@ -135,7 +135,7 @@ fn nobody_there(error: &std::io::Error) -> bool {
 pub(crate) fn open_local(
     selector: &DebugProbeSelector,
     lister: &Lister,
-    bus: &Bus,
+    bus: &UsbBus,
 ) -> Result<Probe, ProbeError> {
     let name = selector.to_string();
     let matching = lister.list(Some(selector));
@@ -212,13 +212,13 @@ mod tests {
         }
     }
 
-    fn opened(probes: &[Option<&'static str>], wanted: &str, bus: &Bus) -> String {
+    fn opened(probes: &[Option<&'static str>], wanted: &str, bus: &UsbBus) -> String {
         let lister = Lister::with_lister(Box::new(Listed(probes.to_vec())));
         open_local(&wanted.parse().unwrap(), &lister, bus).unwrap_err().to_string()
     }
 
     /// A machine with two such devices, the second of which another process has open.
-    fn machine(folder: &std::path::Path) -> Bus {
+    fn machine(folder: &std::path::Path) -> UsbBus {
         for (port, number) in [("3-1", "4"), ("3-2", "5")] {
             let device = folder.join("usb").join(port);
             fs::create_dir_all(&device).unwrap();
@@ -231,7 +231,7 @@ mod tests {
         fs::create_dir_all(folder.join("proc/99/fd")).unwrap();
         fs::write(folder.join("proc/99/comm"), "JLinkExe\n").unwrap();
         std::os::unix::fs::symlink("/dev/bus/usb/003/005", folder.join("proc/99/fd/7")).unwrap();
-        Bus::at(folder.join("usb"), folder.join("proc"))
+        UsbBus::at(folder.join("usb"), folder.join("proc"))
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_probe_that_is_not_there_is_named_beside_those_that_are() {
-        let bus = Bus::system();
+        let bus = UsbBus::system();
         assert_eq!(
             opened(&[Some("A"), Some("B")], "1366:1015:C", &bus),
             "there is no probe 1366:1015:C; there are 1366:1015:A, 1366:1015:B"

@@ -1,12 +1,12 @@
 //! The memory of an open session, as RTT and semihosting use it.
 
-use super::open_session::{OpenSession, Pulse};
+use super::open_session::{OpenSession, WorkerPulse};
 use crate::{MemoryWidth, ProbeError, TargetMemory};
 
 /// The target's memory, as a session reaches it.
 pub(super) struct SessionMemory<'b> {
     pub(super) open_session: &'b mut OpenSession,
-    pub(super) pulse: &'b Pulse,
+    pub(super) pulse: &'b WorkerPulse,
 }
 
 impl TargetMemory for SessionMemory<'_> {

@@ -44,9 +44,9 @@ impl Bus for FakeBus {
     }
 }
 
-pub(crate) fn port() -> DebugPort<FakeBus> {
+pub(crate) fn port() -> AdiPort<FakeBus> {
     let identity = PortIdentity { debug_port: 0x0bb1_1477, access_port: 0x0477_0021 };
-    DebugPort::new(FakeBus::new(), identity)
+    AdiPort::new(FakeBus::new(), identity)
 }
 
 const SELECT: u8 = offset::SELECT;

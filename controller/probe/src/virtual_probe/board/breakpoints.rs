@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use jig_drivers::qemu::debug::{Access, Packets};
 
 use super::core_registers::{LR, PC};
-use super::{Board, BusError, RunState};
+use super::{BusError, CoreRunState, EmulatedBoard};
 
-impl Board {
+impl EmulatedBoard {
     /// Returns packets that make the emulator's breakpoints what they must be for the core to
     /// run on from where it stands.
     pub(super) fn sync_breakpoints(&mut self) -> Result<Packets, BusError> {
@@ -35,7 +35,7 @@ impl Board {
 
     /// Makes a change of breakpoints hold for a core that runs.
     pub(super) fn sync_live(&mut self) -> Result<(), BusError> {
-        if self.state != RunState::Running {
+        if self.state != CoreRunState::Running {
             return Ok(());
         }
         self.while_standing(|board| {

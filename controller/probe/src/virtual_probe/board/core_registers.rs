@@ -55,7 +55,7 @@ pub(super) struct Registers {
     pub(super) dirty: u32,
     /// Registers that only instructions reach, read once a halt.
     pub(super) special: Option<Special>,
-    /// A step that was reported done and is yet to be executed; see [`Board::owe_step`].
+    /// A step that was reported done and is yet to be executed; see [`EmulatedBoard::owe_step`].
     pub(super) owed: bool,
 }
 

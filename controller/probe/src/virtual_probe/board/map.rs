@@ -11,12 +11,12 @@ pub(crate) enum RegionKind {
 
 /// The regions of the processor's address space, in ascending order, without overlap.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct MemoryMap {
+pub(crate) struct BusMap {
     /// First address, last address, kind.
     regions: Vec<(u32, u32, RegionKind)>,
 }
 
-impl MemoryMap {
+impl BusMap {
     /// Reads what the emulator says to `info mtree -f`: one flat view per group of address
     /// spaces, of which the first processor's counts.
     pub(crate) fn parse(text: &str) -> Self {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_first_processors_view_counts() {
-        let map = MemoryMap::parse(TEXT);
+        let map = BusMap::parse(TEXT);
         assert_eq!(map.kind(0, 0x40000), Some(RegionKind::Memory));
         assert_eq!(map.kind(0x3_ffff, 2), None);
         assert_eq!(map.kind(0x2000_3ffc, 8), Some(RegionKind::Device));
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(map.kind(0x5000_0000, 4), None);
         assert_eq!(map.kind(0xffff_fffc, 4), Some(RegionKind::Device));
         assert_eq!(map.kind(0xffff_fffd, 4), None);
-        assert!(MemoryMap::parse("").is_empty());
+        assert!(BusMap::parse("").is_empty());
         let starts = [0, 0x3_ff00, 0x2000_4000, 0x5000_0000];
         assert_eq!(starts.map(|start| map.memory_from(start, 0x1000)), [0x1000, 0x100, 0, 0]);
     }
@@ -133,7 +133,7 @@ mod tests {
         #[test]
         fn any_text_is_read_without_harm(text in "\\PC{0,200}", start: u32, len in 0_usize..9) {
             let text = TEXT.replace("romd", &text);
-            MemoryMap::parse(&text).kind(start, len);
+            BusMap::parse(&text).kind(start, len);
         }
     }
 }

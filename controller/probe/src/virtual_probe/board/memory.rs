@@ -3,7 +3,7 @@
 use super::map::RegionKind;
 use super::read_ahead::ReadAhead;
 use super::system_space::Imitated;
-use super::{Board, BusError, RunState};
+use super::{BusError, CoreRunState, EmulatedBoard};
 use crate::virtual_probe::bus::{Access, Bus};
 
 /// The private peripheral bus, in which some words are imitated.
@@ -13,7 +13,7 @@ const PRIVATE: std::ops::Range<u32> = 0xe000_0000..0xe010_0000;
 /// another trip over the channel.
 const READ_AHEAD: usize = 8 << 10;
 
-impl Bus for Board {
+impl Bus for EmulatedBoard {
     fn read(&mut self, address: u32, access: Access, out: &mut [u8]) -> Result<(), BusError> {
         self.check_lost()?;
         self.stats.accesses += 1;
@@ -54,7 +54,7 @@ fn places(start: u32, access: Access) -> impl Iterator<Item = u32> {
     (0_u32..).map(move |index| start.wrapping_add(index.wrapping_mul(access.bytes() as u32)))
 }
 
-impl Board {
+impl EmulatedBoard {
     fn read_private(
         &mut self,
         address: u32,
@@ -90,7 +90,7 @@ impl Board {
             return Ok(());
         }
         let kind = self.kind(address, out.len())?;
-        if kind == RegionKind::Memory && self.state == RunState::Halted {
+        if kind == RegionKind::Memory && self.state == CoreRunState::Halted {
             return self.read_standing(address, out);
         }
         if kind == RegionKind::Memory && out.len() > access.bytes() {

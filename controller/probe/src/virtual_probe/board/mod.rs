@@ -54,13 +54,13 @@ use super::stats::VirtualStats;
 use breakpoint_unit::BreakpointUnit;
 use core_registers::{Registers, StubNumbers};
 use debug_registers::DebugRegisters;
-use map::MemoryMap;
+use map::BusMap;
 use program_memory::ProgramMemory;
 use read_ahead::ReadAhead;
 
 /// What the core does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RunState {
+enum CoreRunState {
     /// It stands in debug state.
     Halted,
     /// It executes, or waits for an interrupt.
@@ -88,7 +88,7 @@ struct Peeked {
     hard_fault: Option<(u32, u32)>,
 }
 
-pub(crate) struct Board {
+pub(crate) struct EmulatedBoard {
     spec: DebugSpec,
     /// Whether the emulator takes `BKPT 0xab` for itself.
     semihosting: bool,
@@ -97,9 +97,9 @@ pub(crate) struct Board {
     channels: Option<DebugChannels>,
     /// Why the board is lost for good, if it is.
     lost: Option<String>,
-    state: RunState,
+    state: CoreRunState,
     in_reset: bool,
-    map: MemoryMap,
+    map: BusMap,
     numbers: StubNumbers,
     registers: Registers,
     debug: DebugRegisters,
@@ -115,7 +115,7 @@ pub(crate) struct Board {
     past: (GdbStats, QtestStats),
 }
 
-impl Board {
+impl EmulatedBoard {
     /// Launches a machine and leaves its core halted, before its first instruction.
     pub(crate) fn start(
         machine: Machine,
@@ -130,9 +130,9 @@ impl Board {
             machine,
             channels: None,
             lost: None,
-            state: RunState::Halted,
+            state: CoreRunState::Halted,
             in_reset: false,
-            map: MemoryMap::default(),
+            map: BusMap::default(),
             numbers: StubNumbers::default(),
             registers: Registers::default(),
             debug: DebugRegisters::default(),
@@ -160,7 +160,7 @@ impl Board {
             return Err(VirtualBoardError::NoMemoryMap);
         }
         self.channels = Some(channels);
-        self.state = RunState::Halted;
+        self.state = CoreRunState::Halted;
         self.breakpoints.forget_inserted();
         self.steps_masked = None;
         self.core_moved();
@@ -309,13 +309,13 @@ impl Board {
     /// The core locked up and the emulator has ended over it.
     fn lock_up(&mut self, dump: &str) {
         tracing::debug!("the core locked up");
-        self.state = RunState::LockedUp { halted: false };
+        self.state = CoreRunState::LockedUp { halted: false };
         self.registers.set_from(dump::registers_of(dump));
         self.peeked = Peeked::default();
     }
 }
 
-impl Drop for Board {
+impl Drop for EmulatedBoard {
     fn drop(&mut self) {
         self.machine.let_go();
     }
@@ -323,8 +323,8 @@ impl Drop for Board {
 
 /// Asks a new machine what it is made of. Also makes the stub willing to read single
 /// registers: it refuses until it was asked for its description.
-fn describe(channels: &mut DebugChannels) -> Result<(MemoryMap, StubNumbers), ChannelError> {
-    let map = MemoryMap::parse(&channels.monitor.ask("info mtree -f")?);
+fn describe(channels: &mut DebugChannels) -> Result<(BusMap, StubNumbers), ChannelError> {
+    let map = BusMap::parse(&channels.monitor.ask("info mtree -f")?);
     let target = channels.gdb.description("target.xml")?;
     let mut documents = Vec::new();
     for include in core_registers::included(&target) {

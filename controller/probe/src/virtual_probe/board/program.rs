@@ -3,13 +3,13 @@
 use jig_model::profile::FlashModel;
 
 use super::map::RegionKind;
-use super::{Board, BusError};
+use super::{BusError, EmulatedBoard};
 use crate::MemoryRange;
 
 /// Bytes that are put back, or left as the emulator has them, together.
 const PIECE: usize = 4096;
 
-impl Board {
+impl EmulatedBoard {
     /// Tells whether a debugger's writes there go past the bus.
     pub(super) fn is_plain_flash(&self, start: u32, len: usize) -> bool {
         self.program.model == FlashModel::Plain && self.program.holds(start, len)

@@ -3,7 +3,7 @@
 use jig_drivers::qemu::debug::{Access, Packets};
 
 use super::core_registers::{PC, R0, Registers, SP, Special, XPSR};
-use super::{Board, BusError, RunState};
+use super::{BusError, CoreRunState, EmulatedBoard};
 
 /// Number of xPSR in the stub; the others are numbered as they are called.
 const STUB_XPSR: u32 = 25;
@@ -36,7 +36,7 @@ const ICI_IT: u32 = 0x0600_fc00;
 const SPSEL: u32 = 1 << 1;
 const UNPRIVILEGED: u32 = 1;
 
-impl Board {
+impl EmulatedBoard {
     /// Forgets what the registers held: the core moved. What was written is lost.
     pub(super) fn core_moved(&mut self) {
         self.registers = Registers::default();
@@ -336,7 +336,7 @@ impl Board {
 
     /// Tells whether registers can be transferred now.
     pub(super) fn registers_answer(&self) -> bool {
-        matches!(self.state, RunState::Halted | RunState::LockedUp { halted: true })
+        matches!(self.state, CoreRunState::Halted | CoreRunState::LockedUp { halted: true })
     }
 
     /// Reads a word of memory, for the core's own use.

@@ -6,7 +6,9 @@ use jig_drivers::qemu::debug::{Access, DebugMonitor, Stop};
 
 use super::core_registers::{LR, PC, SP, XPSR};
 use super::debug_registers::fault_cause;
-use super::{Board, BusError, POLL_TIMEOUT, Peeked, RunState, STEP_TIMEOUT, WAITING_STEP_TIMEOUT};
+use super::{
+    BusError, CoreRunState, EmulatedBoard, POLL_TIMEOUT, Peeked, STEP_TIMEOUT, WAITING_STEP_TIMEOUT,
+};
 
 /// Instructions that may wait for as long as they like.
 const WFE: u16 = 0xbf20;
@@ -30,19 +32,19 @@ const ICSR_NMIPENDSET: u32 = 1 << 31;
 const HFSR: u32 = 0xe000_ed2c;
 const HFSR_DEBUGEVT: u32 = 1 << 31;
 
-impl Board {
+impl EmulatedBoard {
     /// Lets a halted core run.
     pub(super) fn resume(&mut self) -> Result<(), BusError> {
         match self.state {
-            RunState::Running => return Ok(()),
-            RunState::LockedUp { .. } => {
-                self.state = RunState::LockedUp { halted: false };
+            CoreRunState::Running => return Ok(()),
+            CoreRunState::LockedUp { .. } => {
+                self.state = CoreRunState::LockedUp { halted: false };
                 return Ok(());
             }
-            RunState::Halted => {}
+            CoreRunState::Halted => {}
         }
         if self.would_lock_up()? {
-            self.state = RunState::LockedUp { halted: false };
+            self.state = CoreRunState::LockedUp { halted: false };
             return Ok(());
         }
         let pc = self.general()?[PC];
@@ -64,7 +66,7 @@ impl Board {
     fn run_on(&mut self) -> Result<(), BusError> {
         let packets = self.flush();
         self.with_gdb(|gdb| gdb.resume(packets))?;
-        self.state = RunState::Running;
+        self.state = CoreRunState::Running;
         self.stats.resumes += 1;
         Ok(())
     }
@@ -80,7 +82,7 @@ impl Board {
 
     /// Executes one instruction of a halted core.
     pub(super) fn step(&mut self) -> Result<(), BusError> {
-        if self.state != RunState::Halted {
+        if self.state != CoreRunState::Halted {
             return Ok(());
         }
         self.settle()?;
@@ -91,7 +93,7 @@ impl Board {
             return Ok(());
         }
         if self.would_lock_up()? {
-            self.state = RunState::LockedUp { halted: false };
+            self.state = CoreRunState::LockedUp { halted: false };
             return Ok(());
         }
         if self.debug.masks_interrupts() && self.owe_step(pc)? {
@@ -100,7 +102,7 @@ impl Board {
         }
         self.bare_step(self.debug.masks_interrupts())?;
         self.wake()?;
-        if self.state == RunState::Halted {
+        if self.state == CoreRunState::Halted {
             self.debug.cause(fault_cause::HALTED);
         }
         Ok(())
@@ -123,17 +125,17 @@ impl Board {
     /// Halts a core that runs.
     pub(super) fn halt(&mut self) -> Result<(), BusError> {
         match self.state {
-            RunState::Halted => return Ok(()),
-            RunState::LockedUp { .. } => {
+            CoreRunState::Halted => return Ok(()),
+            CoreRunState::LockedUp { .. } => {
                 // A core that is still there can be given another program counter and run.
                 self.state = match self.channels {
-                    Some(_) => RunState::Halted,
-                    None => RunState::LockedUp { halted: true },
+                    Some(_) => CoreRunState::Halted,
+                    None => CoreRunState::LockedUp { halted: true },
                 };
                 self.debug.cause(fault_cause::HALTED);
                 return Ok(());
             }
-            RunState::Running => {}
+            CoreRunState::Running => {}
         }
         let stop = self.with_gdb(|gdb| gdb.interrupt())?;
         self.stopped(stop, true)
@@ -141,7 +143,7 @@ impl Board {
 
     /// Notices a running core's stop, after waiting for one if asked to.
     pub(super) fn notice_stop(&mut self, wait: bool) -> Result<(), BusError> {
-        if self.state != RunState::Running {
+        if self.state != CoreRunState::Running {
             return Ok(());
         }
         let began = Instant::now();
@@ -177,17 +179,17 @@ impl Board {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, BusError>,
     ) -> Result<T, BusError> {
-        if self.state != RunState::Running {
+        if self.state != CoreRunState::Running {
             return work(self);
         }
         let stop = self.with_gdb(|gdb| gdb.interrupt())?;
         self.core_moved();
-        self.state = RunState::Halted;
+        self.state = CoreRunState::Halted;
         if stop != Stop::Interrupted && self.stopped_by_itself(stop)? {
             return work(self);
         }
         let done = work(self);
-        if self.state == RunState::Halted && self.channels.is_some() {
+        if self.state == CoreRunState::Halted && self.channels.is_some() {
             self.pass_guard()?;
             self.run_on()?;
         }
@@ -222,7 +224,7 @@ impl Board {
     /// registers come back with its frame. That is below the scratch memory, because the
     /// program's stack may point nowhere, and the memory is put back.
     fn wake(&mut self) -> Result<(), BusError> {
-        if self.state != RunState::Halted || self.channels.is_none() {
+        if self.state != CoreRunState::Halted || self.channels.is_none() {
             return Ok(());
         }
         let general = self.general()?;
@@ -257,7 +259,7 @@ impl Board {
 
     /// Finds out why the core stopped, and lets it run on if that was nobody's wish.
     fn stopped(&mut self, stop: Stop, halt_requested: bool) -> Result<(), BusError> {
-        self.state = RunState::Halted;
+        self.state = CoreRunState::Halted;
         self.core_moved();
         if stop == Stop::Interrupted {
             self.peeked = Peeked::default();
@@ -324,7 +326,7 @@ impl Board {
     /// Resets the chip, and launches a new emulator if a lock-up took the old one.
     pub(super) fn reset(&mut self) -> Result<(), BusError> {
         self.check_lost()?;
-        if self.state == RunState::Running {
+        if self.state == CoreRunState::Running {
             match self.with_gdb(|gdb| gdb.interrupt()) {
                 // It may lock up at this very moment.
                 Ok(_) | Err(BusError::Fault) => {}
@@ -339,7 +341,7 @@ impl Board {
         }
         self.core_moved();
         self.peeked = Peeked::default();
-        self.state = RunState::Halted;
+        self.state = CoreRunState::Halted;
         self.debug.clear_causes();
         self.debug.was_reset = true;
         if self.in_reset { Ok(()) } else { self.leave_reset() }

@@ -1,7 +1,7 @@
 //! The words of the system control space that a debugger works with and the emulator lacks.
 
 use super::debug_registers::{C_DEBUGEN, C_HALT, C_STEP};
-use super::{Board, BusError, RunState, rom_table};
+use super::{BusError, CoreRunState, EmulatedBoard, rom_table};
 
 const C_BITS: u32 = 0xf;
 const S_REGRDY: u32 = 1 << 16;
@@ -61,7 +61,7 @@ impl Imitated {
     }
 }
 
-impl Board {
+impl EmulatedBoard {
     /// Reads an imitated word; nothing if the emulator has it.
     pub(super) fn read_imitated(&mut self, word: Imitated) -> Result<Option<u32>, BusError> {
         Ok(Some(match word {
@@ -114,9 +114,9 @@ impl Board {
         let halted = if self.debug.is_attached() { S_HALT | C_HALT } else { 0 };
         value |= match self.state {
             // Whatever halts the core also sets C_HALT: debuggers write back what they read.
-            RunState::Halted | RunState::LockedUp { halted: true } => halted,
-            RunState::Running => S_RETIRE_ST,
-            RunState::LockedUp { halted: false } => S_LOCKUP,
+            CoreRunState::Halted | CoreRunState::LockedUp { halted: true } => halted,
+            CoreRunState::Running => S_RETIRE_ST,
+            CoreRunState::LockedUp { halted: false } => S_LOCKUP,
         };
         if std::mem::take(&mut self.debug.was_reset) {
             value |= S_RESET_ST;
@@ -138,7 +138,7 @@ impl Board {
             if before & C_DEBUGEN != 0 {
                 self.debug.control = 0;
                 // Detached cores run, without anybody's breakpoints.
-                if self.state == RunState::Running {
+                if self.state == CoreRunState::Running {
                     return self.sync_live();
                 }
                 return self.resume();
@@ -157,7 +157,7 @@ impl Board {
             return Ok(());
         }
         self.resume()?;
-        if self.state == RunState::Halted {
+        if self.state == CoreRunState::Halted {
             self.debug.set_halted(true);
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! the one before found.
 
 use crate::glasgow::{IDENTIFIER, RDBUFF, ROOT, SWD, root, swd};
-use crate::virtual_probe::adi::{DebugPort, MAX_BLOCK};
+use crate::virtual_probe::adi::{AdiPort, MAX_BLOCK};
 use crate::virtual_probe::bus::{Bus, BusError};
 
 /// The clock that a client's divisor divides, in Hz.
@@ -16,7 +16,7 @@ const WITH_WORD: usize = 5;
 
 /// A client's view of the probe.
 pub(super) struct Endpoints<B> {
-    port: DebugPort<B>,
+    port: AdiPort<B>,
     posted: u32,
     divisor: u16,
     /// Beginnings of commands whose rest has not come: shorter than a command each.
@@ -26,7 +26,7 @@ pub(super) struct Endpoints<B> {
 }
 
 impl<B: Bus> Endpoints<B> {
-    pub(super) fn new(port: DebugPort<B>) -> Self {
+    pub(super) fn new(port: AdiPort<B>) -> Self {
         let (root_rest, swd_rest) = (Vec::new(), Vec::new());
         Self { port, posted: 0, divisor: 0, root_rest, swd_rest, lost: false }
     }
@@ -38,7 +38,7 @@ impl<B: Bus> Endpoints<B> {
     }
 
     /// Gives the debug port back, as the next client finds it.
-    pub(super) fn into_port(self) -> DebugPort<B> {
+    pub(super) fn into_port(self) -> AdiPort<B> {
         self.port
     }
 

@@ -6,7 +6,7 @@ use probe_rs::architecture::arm::{ArmError, DapError, DapProbe, RawDapAccess, Re
 use probe_rs::probe::{DebugProbe, DebugProbeError, Probe};
 
 use crate::swd_only::{swd_only_dap_access, swd_only_debug_probe};
-use crate::virtual_probe::adi::DebugPort;
+use crate::virtual_probe::adi::AdiPort;
 use crate::virtual_probe::bus::{Bus, BusError};
 
 /// Bit of the reset pin among the pins of a probe.
@@ -19,7 +19,7 @@ const SPEED: u32 = 10_000;
 const VOLTS: f32 = 3.3;
 
 /// Makes a probe out of a debug port.
-pub(in crate::virtual_probe) fn open_probe<B>(port: DebugPort<B>, board: &str) -> Probe
+pub(in crate::virtual_probe) fn open_probe<B>(port: AdiPort<B>, board: &str) -> Probe
 where
     B: Bus + Send + 'static,
 {
@@ -27,7 +27,7 @@ where
 }
 
 struct VirtualProbe<B> {
-    port: DebugPort<B>,
+    port: AdiPort<B>,
     name: String,
     speed: u32,
 }

@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::glasgow::Endpoints;
 use crate::glasgow::cobs;
-use crate::virtual_probe::adi::DebugPort;
+use crate::virtual_probe::adi::AdiPort;
 use crate::virtual_probe::bus::Bus;
 use crate::virtual_probe::error::VirtualBoardError;
 
@@ -44,7 +44,7 @@ pub enum ServeAt {
     Loopback(u16),
 }
 
-enum Listener {
+enum ProbeListener {
     Unix(UnixListener),
     Tcp(TcpListener),
 }
@@ -96,7 +96,7 @@ impl Drop for ServerHandle {
 
 /// Starts a server.
 pub(in crate::virtual_probe) fn serve<B>(
-    port: DebugPort<B>,
+    port: AdiPort<B>,
     at: ServeAt,
 ) -> Result<ServerHandle, VirtualBoardError>
 where
@@ -109,7 +109,7 @@ where
     start(port, at).map_err(|source| VirtualBoardError::Serve { at: name, source })
 }
 
-fn start<B: Bus + Send + 'static>(port: DebugPort<B>, at: ServeAt) -> io::Result<ServerHandle> {
+fn start<B: Bus + Send + 'static>(port: AdiPort<B>, at: ServeAt) -> io::Result<ServerHandle> {
     let (listener, selector, socket) = match at {
         ServeAt::Unix(path) => {
             let listener = UnixListener::bind(&path)?;
@@ -118,13 +118,13 @@ fn start<B: Bus + Send + 'static>(port: DebugPort<B>, at: ServeAt) -> io::Result
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
             listener.set_nonblocking(true)?;
             let selector = format!("{KIND}:unix:{}", path.display());
-            (Listener::Unix(listener), selector, Some(path))
+            (ProbeListener::Unix(listener), selector, Some(path))
         }
         ServeAt::Loopback(port) => {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
             listener.set_nonblocking(true)?;
             let selector = format!("{KIND}:tcp:{}", listener.local_addr()?);
-            (Listener::Tcp(listener), selector, None)
+            (ProbeListener::Tcp(listener), selector, None)
         }
     };
     let (stop, stopped) = UnixStream::pair()?;
@@ -134,7 +134,7 @@ fn start<B: Bus + Send + 'static>(port: DebugPort<B>, at: ServeAt) -> io::Result
     Ok(ServerHandle { selector, socket, stop: Some(stop), thread: Some(thread) })
 }
 
-fn run<B: Bus>(listener: &Listener, stopped: &UnixStream, mut port: DebugPort<B>) {
+fn run<B: Bus>(listener: &ProbeListener, stopped: &UnixStream, mut port: AdiPort<B>) {
     while let Ok(true) = ready(listener.as_fd(), PollFlags::POLLIN, stopped) {
         let Ok(client) = listener.accept() else { continue };
         let mut endpoints = Endpoints::new(port);
@@ -237,7 +237,7 @@ fn ready(fd: BorrowedFd<'_>, wanted: PollFlags, stopped: &UnixStream) -> io::Res
     }
 }
 
-impl Listener {
+impl ProbeListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Unix(listener) => listener.as_fd(),

@@ -21,12 +21,12 @@ impl Cancel {
 
 /// What a flash operation heeds: the request to stop, and whether anybody waits for it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stop {
+pub(crate) struct FlashStop {
     pub(crate) asked: Cancel,
     pub(crate) abandoned: Cancel,
 }
 
-impl Stop {
+impl FlashStop {
     pub(crate) fn is_wanted(&self) -> bool {
         self.asked.is_cancelled() || self.abandoned.is_cancelled()
     }

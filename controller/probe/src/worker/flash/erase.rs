@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use probe_rs::flashing;
 
-use super::Stop;
+use super::FlashStop;
 use super::loader::failed;
-use super::memory_map::{AreaKind, MemoryMap};
+use super::memory_map::{AreaKind, FlashMap};
 use super::phases::Phases;
 use super::plan::BATCH;
-use crate::worker::open_session::{OpenSession, Pulse};
+use crate::worker::open_session::{OpenSession, WorkerPulse};
 use crate::{EraseReport, EraseScope, FlashLeft, ProbeError};
 
 /// How long probe-rs waits for a chip that erases itself; it tells nothing meanwhile.
@@ -20,12 +20,12 @@ const CHIP: Duration = Duration::from_secs(40);
 pub(crate) fn erase(
     open_session: &mut OpenSession,
     scope: &EraseScope,
-    stop: &Stop,
-    pulse: &Pulse,
+    stop: &FlashStop,
+    pulse: &WorkerPulse,
 ) -> Result<EraseReport, ProbeError> {
     let began = Instant::now();
     let session = open_session.session();
-    let memory = MemoryMap::of(session.target());
+    let memory = FlashMap::of(session.target());
     let sectors = sectors(scope, &memory)?;
     let bytes = sectors.iter().map(|sector| sector.end - sector.start).sum();
     let at_once =
@@ -52,7 +52,7 @@ fn alive<'a>(phases: &'a Phases<'_>) -> flashing::FlashProgress<'a> {
 }
 
 /// Tells whether all flash can be erased with one call.
-fn erases_chip(memory: &MemoryMap, by_debug_port: bool) -> bool {
+fn erases_chip(memory: &FlashMap, by_debug_port: bool) -> bool {
     let mut flashes = memory.areas.iter().filter(|area| !area.is_alias);
     flashes.all(|area| match &area.kind {
         AreaKind::Ram => true,
@@ -63,7 +63,7 @@ fn erases_chip(memory: &MemoryMap, by_debug_port: bool) -> bool {
 
 /// Finds the sectors to erase. Of all flash, what has no algorithm is left out: one-time
 /// memory often is described as flash.
-fn sectors(scope: &EraseScope, memory: &MemoryMap) -> Result<Vec<Range<u64>>, ProbeError> {
+fn sectors(scope: &EraseScope, memory: &FlashMap) -> Result<Vec<Range<u64>>, ProbeError> {
     let (wanted, all) = match scope {
         EraseScope::All => (0..u64::MAX, true),
         EraseScope::Range(range) => (range.clone(), false),

@@ -15,7 +15,7 @@ use crate::ProbeError;
 
 /// The memory of a chip.
 #[derive(Debug, Clone)]
-pub(crate) struct MemoryMap {
+pub(crate) struct FlashMap {
     pub(crate) chip: String,
     pub(crate) areas: Vec<Area>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Flash {
     pub(crate) slowest: Duration,
 }
 
-impl MemoryMap {
+impl FlashMap {
     /// Reads a chip's description.
     pub(crate) fn of(target: &Target) -> Self {
         let core = |names: &[String]| {

@@ -24,14 +24,14 @@ use probe_rs::{Core, MemoryInterface};
 use sha2::{Digest, Sha256};
 
 pub use self::cancel::Cancel;
-pub(crate) use self::cancel::{Interest, Stop};
+pub(crate) use self::cancel::{FlashStop, Interest};
 pub(crate) use self::erase::erase;
 use self::loader::Written;
-use self::memory_map::{AreaKind, MemoryMap};
+use self::memory_map::{AreaKind, FlashMap};
 use self::phases::Phases;
-pub(crate) use self::phases::Sink;
-use self::plan::{Block, Plan, batches, plan};
-use super::open_session::{OpenSession, Pulse};
+pub(crate) use self::phases::ProgressSink;
+use self::plan::{Block, FlashPlan, batches, plan};
+use super::open_session::{OpenSession, WorkerPulse};
 use super::translate;
 use crate::{FlashLeft, FlashPhase, FlashReport, FlashRequest, Payload, ProbeError, ResetInto};
 
@@ -42,12 +42,12 @@ const STEP: usize = 4 * 1024;
 pub(crate) fn flash(
     open_session: &mut OpenSession,
     request: &FlashRequest,
-    sink: Sink,
-    stop: &Stop,
-    pulse: &Pulse,
+    sink: ProgressSink,
+    stop: &FlashStop,
+    pulse: &WorkerPulse,
 ) -> Result<FlashReport, ProbeError> {
-    let memory = MemoryMap::of(open_session.session().target());
-    let Plan { flash, ram } = plan(&request.payload, &request.preserve, &memory)?;
+    let memory = FlashMap::of(open_session.session().target());
+    let FlashPlan { flash, ram } = plan(&request.payload, &request.preserve, &memory)?;
     let phases = Phases::new(sink, stop, pulse, memory.slowest());
     let mut work = Work { open_session, memory: &memory, phases };
     let (equal, mut changed) =
@@ -75,7 +75,7 @@ pub(crate) fn flash(
 /// One flash operation under way.
 struct Work<'a> {
     open_session: &'a mut OpenSession,
-    memory: &'a MemoryMap,
+    memory: &'a FlashMap,
     phases: Phases<'a>,
 }
 

@@ -3,33 +3,38 @@
 
 use std::time::{Duration, Instant};
 
-use super::cancel::Stop;
-use crate::worker::open_session::Pulse;
+use super::cancel::FlashStop;
+use crate::worker::open_session::WorkerPulse;
 use crate::{FlashLeft, FlashPhase, FlashProgress, ProbeError};
 
 /// Takes what is told about a flash operation's progress.
-pub(crate) type Sink = Box<dyn FnMut(FlashProgress) + Send>;
+pub(crate) type ProgressSink = Box<dyn FnMut(FlashProgress) + Send>;
 
 /// The phases of one flash operation. A phase may be left and entered again.
 pub(crate) struct Phases<'a> {
-    sink: Sink,
-    stop: &'a Stop,
-    pulse: &'a Pulse,
+    sink: ProgressSink,
+    stop: &'a FlashStop,
+    pulse: &'a WorkerPulse,
     /// What is left on the chip if the operation stops now.
     pub(crate) left: FlashLeft,
     /// How long the worker may be silent from now on, although nothing is wrong.
     silence: Duration,
-    all: Vec<Phase>,
+    all: Vec<TimedPhase>,
     now: Option<(usize, Instant)>,
 }
 
-struct Phase {
+struct TimedPhase {
     at: FlashProgress,
     took: Duration,
 }
 
 impl<'a> Phases<'a> {
-    pub(crate) fn new(sink: Sink, stop: &'a Stop, pulse: &'a Pulse, silence: Duration) -> Self {
+    pub(crate) fn new(
+        sink: ProgressSink,
+        stop: &'a FlashStop,
+        pulse: &'a WorkerPulse,
+        silence: Duration,
+    ) -> Self {
         let left = FlashLeft::Untouched;
         Self { sink, stop, pulse, left, silence, all: Vec::new(), now: None }
     }
@@ -48,7 +53,7 @@ impl<'a> Phases<'a> {
         let nth = known.unwrap_or_else(|| {
             let at = FlashProgress { phase, done: 0, total };
             (self.sink)(at);
-            self.all.push(Phase { at, took: Duration::ZERO });
+            self.all.push(TimedPhase { at, took: Duration::ZERO });
             self.all.len() - 1
         });
         self.now = Some((nth, Instant::now()));
@@ -59,7 +64,7 @@ impl<'a> Phases<'a> {
         self.beat();
         let now = self.now.and_then(|(nth, _)| self.all.get_mut(nth));
         if bytes > 0
-            && let Some(Phase { at, .. }) = now
+            && let Some(TimedPhase { at, .. }) = now
             && at.done < at.total
         {
             at.done = at.total.min(at.done.saturating_add(bytes));

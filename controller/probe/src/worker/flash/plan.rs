@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use jig_model::image::Segment;
 
-use super::memory_map::{Area, AreaKind, Flash, MemoryMap};
+use super::memory_map::{Area, AreaKind, Flash, FlashMap};
 use crate::ranges::merged;
 use crate::{Payload, ProbeError};
 
@@ -62,7 +62,7 @@ impl Block {
 
 /// What has to be done for a payload.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct FlashPlan {
     /// The blocks of flash, ascending.
     pub(crate) flash: Vec<Block>,
     /// What is loaded into RAM, in pieces for one run of the loader each.
@@ -77,8 +77,8 @@ pub(crate) struct Plan {
 pub(crate) fn plan(
     payload: &Payload,
     preserve: &[Range<u64>],
-    memory: &MemoryMap,
-) -> Result<Plan, ProbeError> {
+    memory: &FlashMap,
+) -> Result<FlashPlan, ProbeError> {
     let mut flash: BTreeMap<u64, Block> = BTreeMap::new();
     let mut ram = Vec::new();
     for segment in &payload.segments {
@@ -123,7 +123,7 @@ pub(crate) fn plan(
     for block in &mut flash {
         block.mark_kept(&preserve)?;
     }
-    Ok(Plan { flash, ram })
+    Ok(FlashPlan { flash, ram })
 }
 
 /// Finds the sector at an address, and its neighbours up to borders of pages.
@@ -203,7 +203,10 @@ mod tests {
         Payload { segments: segments.iter().map(segment).collect() }
     }
 
-    fn planned(segments: &[(u64, &[u8])], preserve: &[Range<u64>]) -> Result<Plan, ProbeError> {
+    fn planned(
+        segments: &[(u64, &[u8])],
+        preserve: &[Range<u64>],
+    ) -> Result<FlashPlan, ProbeError> {
         plan(&payload(segments), preserve, &chip())
     }
 

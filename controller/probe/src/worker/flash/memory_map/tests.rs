@@ -4,7 +4,7 @@ use super::*;
 
 /// Two flashes: small sectors in front of large ones, and pages of four sectors each; RAM;
 /// and flash that no algorithm serves.
-pub(crate) fn chip() -> MemoryMap {
+pub(crate) fn chip() -> FlashMap {
     let flash = |base, page, sectors| Flash {
         base,
         page,
@@ -16,7 +16,7 @@ pub(crate) fn chip() -> MemoryMap {
     let area = |range, kind| Area { range, core: 0, kind, is_alias: false };
     let first = flash(0, 0x80, vec![(0, 0x100), (0x400, 0x400)]);
     let second = flash(0x1000, 0x400, vec![(0, 0x100)]);
-    MemoryMap {
+    FlashMap {
         chip: "a chip".to_owned(),
         areas: vec![
             area(0..0x1000, AreaKind::Flash(first)),
