@@ -13,7 +13,7 @@ use jig_model::command::{
     EndedReply, EventSink, InputLoss, LineControlCommand, Reply,
 };
 use jig_model::{ConsoleName, Fault, PlaceName, chain};
-use jig_rig::capture_service::{LogFolder, Scroll, ScrollError, ScrollItem, Source};
+use jig_rig::capture_service::{LogFolder, Scroll, ScrollError, ScrollItem, ScrollSource};
 use jig_rig::console::{RecordKind, TailItem};
 use jig_rig::store::RunStore;
 use jig_rig::workflow::CancelToken;
@@ -367,8 +367,8 @@ fn log_event(ScrollItem { source, item }: ScrollItem) -> Option<ConsoleLogEvent>
         }
     };
     let source = match source {
-        Source::Captured(file) => ConsoleLogSource::Captured { file },
-        Source::Run(run, attempt) => ConsoleLogSource::Run { run, attempt },
+        ScrollSource::Captured(file) => ConsoleLogSource::Captured { file },
+        ScrollSource::Run(run, attempt) => ConsoleLogSource::Run { run, attempt },
     };
     // Each time that fits 64 bits of nanoseconds has a date.
     let at = jiff::Timestamp::from_nanosecond(wall_ns).unwrap_or_default();

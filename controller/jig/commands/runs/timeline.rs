@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use jig_rig::console::{IndexHealth, LogReader, Record, RecordKind, escape};
+use jig_rig::console::{IndexHealth, IndexRecord, LogReader, RecordKind, escape};
 
 /// Longest pause within a line: 100 ms is a hundred times that of a line at 9600 baud and
 /// less than a person needs to answer a prompt.
@@ -36,7 +36,7 @@ pub(super) struct ConsoleLine {
 /// Iterates over the lines of a log, in bounded memory.
 pub(super) struct ConsoleLines<'l> {
     log: &'l LogReader,
-    records: Box<dyn Iterator<Item = Record> + 'l>,
+    records: Box<dyn Iterator<Item = IndexRecord> + 'l>,
     /// Bytes of the record that is being read that are not read yet.
     left: std::ops::Range<u64>,
     /// When the record that is being read came.

@@ -19,7 +19,7 @@ pub const MOST_LINE: usize = 2 << 20;
 /// A line, with the version of who wrote it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line<T> {
+struct VersionedLine<T> {
     version: u32,
     say: T,
 }
@@ -67,8 +67,8 @@ pub enum LineError {
 /// # Errors
 /// A path in it is not UTF-8, or it is longer than a line may be.
 pub fn to_line<T: Serialize>(say: &T) -> Result<String, LineError> {
-    let line =
-        serde_json::to_string(&Line { version: VERSION, say }).map_err(LineError::Malformed)?;
+    let line = serde_json::to_string(&VersionedLine { version: VERSION, say })
+        .map_err(LineError::Malformed)?;
     match line.len() {
         len if len > MOST_LINE => Err(LineError::TooLong { len }),
         _ => Ok(line),
@@ -83,7 +83,7 @@ fn from_line<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
     if version != VERSION {
         return Err(LineError::Version { found: version });
     }
-    let line: Line<T> = serde_json::from_slice(line).map_err(LineError::Malformed)?;
+    let line: VersionedLine<T> = serde_json::from_slice(line).map_err(LineError::Malformed)?;
     Ok(line.say)
 }
 

@@ -4,7 +4,7 @@ use super::piece::{Origin, Piece};
 use super::{HexProblem, ImageError};
 
 /// Data bytes of a record whose lines follow one another in memory as in the file.
-struct Run {
+struct HexRun {
     lines: (u64, u64),
     start: u64,
     bytes: Vec<u8>,
@@ -13,7 +13,7 @@ struct Run {
 /// Reads all lines into pieces; neighbouring ones are joined, so that a file makes about
 /// as many pieces as it has holes.
 pub(super) fn pieces(file: &[u8]) -> Result<Vec<Piece<'static>>, ImageError> {
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<HexRun> = Vec::new();
     let mut base = 0_u64;
     let mut end = None;
     let mut line = 0;
@@ -28,25 +28,25 @@ pub(super) fn pieces(file: &[u8]) -> Result<Vec<Piece<'static>>, ImageError> {
             return Err(wrong(HexProblem::AfterEnd { end }));
         }
         match record(text).map_err(wrong)? {
-            Record::Data { offset, bytes } => {
+            HexRecord::Data { offset, bytes } => {
                 let start = base + u64::from(offset);
                 match runs.last_mut() {
                     Some(run) if run.start + run.bytes.len() as u64 == start => {
                         run.bytes.extend_from_slice(&bytes);
                         run.lines.1 = line;
                     }
-                    _ => runs.push(Run { lines: (line, line), start, bytes }),
+                    _ => runs.push(HexRun { lines: (line, line), start, bytes }),
                 }
             }
-            Record::Base(new) => base = new,
-            Record::Entry => {}
-            Record::End => end = Some(line),
+            HexRecord::Base(new) => base = new,
+            HexRecord::Entry => {}
+            HexRecord::End => end = Some(line),
         }
     }
     if end.is_none() {
         return Err(ImageError::BadHex { line, problem: HexProblem::ReportIncomplete });
     }
-    let piece = |run: Run| Piece {
+    let piece = |run: HexRun| Piece {
         origin: Origin::Lines(run.lines.0, run.lines.1),
         start: run.start,
         bytes: run.bytes.into(),
@@ -54,7 +54,7 @@ pub(super) fn pieces(file: &[u8]) -> Result<Vec<Piece<'static>>, ImageError> {
     Ok(runs.into_iter().map(piece).collect())
 }
 
-enum Record {
+enum HexRecord {
     Data {
         offset: u16,
         bytes: Vec<u8>,
@@ -66,7 +66,7 @@ enum Record {
     Entry,
 }
 
-fn record(text: &[u8]) -> Result<Record, HexProblem> {
+fn record(text: &[u8]) -> Result<HexRecord, HexProblem> {
     let digits = text.strip_prefix(b":").ok_or(HexProblem::NoColon)?;
     let (pairs, rest) = digits.as_chunks::<2>();
     let bytes = pairs.iter().map(|&[high, low]| Ok(digit(high)? << 4 | digit(low)?));
@@ -94,11 +94,11 @@ fn record(text: &[u8]) -> Result<Record, HexProblem> {
     let word = || data.iter().fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
     match kind {
         0 if usize::from(offset) + data.len() > 1 << 16 => Err(HexProblem::OverEdge { offset }),
-        0 => Ok(Record::Data { offset, bytes: data.to_vec() }),
-        1 => sized(0).map(|()| Record::End),
-        2 => sized(2).map(|()| Record::Base(word() << 4)),
-        4 => sized(2).map(|()| Record::Base(word() << 16)),
-        3 | 5 => sized(4).map(|()| Record::Entry),
+        0 => Ok(HexRecord::Data { offset, bytes: data.to_vec() }),
+        1 => sized(0).map(|()| HexRecord::End),
+        2 => sized(2).map(|()| HexRecord::Base(word() << 4)),
+        4 => sized(2).map(|()| HexRecord::Base(word() << 16)),
+        3 | 5 => sized(4).map(|()| HexRecord::Entry),
         other => Err(HexProblem::UnknownType(*other)),
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::check::wait_ends;
-use super::raw::{ActionKeys, RawAction, Switch};
+use super::raw::{ActionKeys, RawAction, RawSwitch};
 use super::types::{ActionKind, Assertion};
 use crate::document::{Findings, Located};
 
@@ -53,7 +53,7 @@ const KINDS: [&str; 10] = [
 
 /// A lowered action that has no name yet.
 #[derive(Debug)]
-pub(super) struct Lowered {
+pub(super) struct LoweredAction {
     pub(super) kind: ActionKind,
     pub(super) timeout: Duration,
     /// The head of a default name.
@@ -65,7 +65,7 @@ pub(super) fn lower(
     raw: Located<RawAction>,
     plan_timeout: Duration,
     findings: &Findings,
-) -> Option<Lowered> {
+) -> Option<LoweredAction> {
     let place = raw.at();
     let RawAction { keys: raw, named } = raw.value;
     let mut given = named.iter().filter_map(|(key, span)| {
@@ -99,7 +99,7 @@ pub(super) fn lower(
     let chosen = raw.timeout.as_ref().map(|t| t.value);
     let kind = kind_of(raw, chosen.unwrap_or(plan_timeout), plan_timeout, findings)?;
     let timeout = chosen.unwrap_or_else(|| default_timeout(&kind, plan_timeout));
-    Some(Lowered { kind, timeout: timeout.min(plan_timeout), word: name_word(word) })
+    Some(LoweredAction { kind, timeout: timeout.min(plan_timeout), word: name_word(word) })
 }
 
 /// Says which kinds a key belongs to, where it does not belong to all.
@@ -172,15 +172,15 @@ fn kind_of(
     }
     if let Some(deploy) = raw.deploy {
         let image = match word("deploy", deploy, findings)? {
-            Switch::On => None,
-            Switch::With(path) => Some(PathBuf::from(path)),
+            RawSwitch::On => None,
+            RawSwitch::With(path) => Some(PathBuf::from(path)),
         };
         return Some(ActionKind::Deploy { image });
     }
     if let Some(boot) = raw.boot {
         let until = match word("boot", boot, findings)? {
-            Switch::On => None,
-            Switch::With(stage) => Some(stage),
+            RawSwitch::On => None,
+            RawSwitch::With(stage) => Some(stage),
         };
         return Some(ActionKind::Boot { until });
     }
@@ -207,8 +207,8 @@ fn kind_of(
     }
     if let Some(wait) = raw.wait_for_results {
         let format = match wait.value {
-            Switch::On => None,
-            Switch::With(format) => Some(format),
+            RawSwitch::On => None,
+            RawSwitch::With(format) => Some(format),
         };
         return Some(ActionKind::WaitForResults { console, format });
     }
@@ -237,14 +237,18 @@ fn kind_of(
 }
 
 /// Refuses the empty word, which would name nothing.
-fn word(key: &str, switch: Located<Switch<String>>, findings: &Findings) -> Option<Switch<String>> {
+fn word(
+    key: &str,
+    switch: Located<RawSwitch<String>>,
+    findings: &Findings,
+) -> Option<RawSwitch<String>> {
     match &switch.value {
-        Switch::With(text) if text.is_empty() => {
+        RawSwitch::With(text) if text.is_empty() => {
             let message = format!("`{key}` names nothing");
             findings.add("plan::nothing-to-do", switch.at(), message, "write true, or a name");
             None
         }
-        Switch::With(_) | Switch::On => Some(switch.value),
+        RawSwitch::With(_) | RawSwitch::On => Some(switch.value),
     }
 }
 

@@ -101,11 +101,11 @@ crate::toml_table! {
         /// Switches power.
         power: PowerOp = optional,
         /// Resets the board: true.
-        reset: Switch<Never> = optional,
+        reset: RawSwitch<Never> = optional,
         /// Puts an image on the board: true for the one of the command line, or a path.
-        deploy: Switch<String> = optional,
+        deploy: RawSwitch<String> = optional,
         /// Waits for the board's boot stages: true for all, or the last one's name.
-        boot: Switch<String> = optional,
+        boot: RawSwitch<String> = optional,
         /// Waits until output matches one of these.
         expect: OneOrMany<Pattern> = optional,
         /// Output that ends the wait badly; with `expect`.
@@ -113,7 +113,7 @@ crate::toml_table! {
         /// Sends a text to the console, line end included.
         send: String = optional,
         /// Waits for a complete test report: true for any format, or the format's name.
-        wait_for_results: Switch<ResultFormat> = optional,
+        wait_for_results: RawSwitch<ResultFormat> = optional,
         /// Runs a program on this host: program and arguments, never a shell line.
         host_command: Vec<Located<String>> = optional,
         /// The exit code that is expected, 0 if left out; with `host_command`.
@@ -186,14 +186,14 @@ impl<T: FromToml> FromToml for OneOrMany<T> {
 
 /// `true`, or a word that says more.
 #[derive(Debug, Clone)]
-pub(super) enum Switch<T> {
+pub(super) enum RawSwitch<T> {
     /// `true`.
     On,
     /// The word.
     With(T),
 }
 
-/// The word of a [`Switch`] that knows none.
+/// The word of a [`RawSwitch`] that knows none.
 #[derive(Debug, Clone)]
 pub(super) enum Never {}
 
@@ -208,7 +208,7 @@ impl FromToml for Never {
     }
 }
 
-impl<T: FromToml> FromToml for Switch<T> {
+impl<T: FromToml> FromToml for RawSwitch<T> {
     fn schema() -> Value {
         json!({ "anyOf": [{ "const": true }, T::schema()] })
     }

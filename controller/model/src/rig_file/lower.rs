@@ -53,7 +53,7 @@ struct Earlier {
 }
 
 /// What one file says.
-struct Said {
+struct LoweredFile {
     places: Vec<Place>,
     power: Vec<PowerDevice>,
     hubs: Vec<Hub>,
@@ -77,7 +77,7 @@ impl Rig {
         let mut problems = Vec::new();
         for file in files {
             match parse_file(file, &devices, profiles, &mut earlier) {
-                Ok(Said { places, power, hubs, runs, capture }) => {
+                Ok(LoweredFile { places, power, hubs, runs, capture }) => {
                     rig.places.extend(places);
                     rig.hubs.extend(hubs);
                     rig.power.extend(power);
@@ -125,7 +125,7 @@ fn parse_file(
     devices: &Devices,
     profiles: &[BoardProfile],
     earlier: &mut Earlier,
-) -> Result<Said, Problems> {
+) -> Result<LoweredFile, Problems> {
     let findings = Findings::new();
     let raw = open::<RawRig>(KIND, VERSION, text, &findings);
     let lowered = raw.and_then(|raw| {
@@ -169,7 +169,7 @@ fn parse_file(
                 lower_hub(hub.value, devices, &findings)
             })
             .collect();
-        Some(Said {
+        Some(LoweredFile {
             hubs: hubs.into_iter().collect::<Option<_>>()?,
             places: places.into_iter().collect::<Option<_>>()?,
             power: power.into_iter().collect::<Option<_>>()?,

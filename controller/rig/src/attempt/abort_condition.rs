@@ -12,7 +12,7 @@ use jig_model::{Cause, ConsoleName};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::board::{Board, Progress};
+use super::board::{AttemptBoard, WatcherProgress};
 use crate::judge::{Incident, IncidentKind};
 use crate::workflow::ActionFailure;
 
@@ -26,7 +26,7 @@ const LINGER: Duration = Duration::from_secs(1);
 const LOOP_RESETS: usize = 3;
 
 /// Returns when something has happened that makes every wait pointless.
-pub(super) async fn abort_condition(board: &Board) -> ActionFailure {
+pub(super) async fn abort_condition(board: &AttemptBoard) -> ActionFailure {
     let mut changes = board.changes();
     let mut linger = None;
     loop {
@@ -58,9 +58,9 @@ pub(super) const QUIET: Duration = Duration::from_secs(2);
 /// Returns when a console has been quiet for a while after lost bytes, or after garbage in an
 /// attempt that is retried because of it.
 pub(super) async fn quiet_in_vain(
-    board: &Board,
+    board: &AttemptBoard,
     console: &ConsoleName,
-    mut progress: watch::Receiver<Progress>,
+    mut progress: watch::Receiver<WatcherProgress>,
 ) {
     let Some(line) = board.lines.get(console) else { return pending().await };
     let mut state = line.handle.state();
@@ -83,7 +83,7 @@ pub(super) async fn quiet_in_vain(
 }
 
 /// Returns what has happened already that makes every wait pointless.
-pub(super) fn found(board: &Board) -> Option<ActionFailure> {
+pub(super) fn found(board: &AttemptBoard) -> Option<ActionFailure> {
     let facts = board.facts();
     // A loss comes first in any order of reports: after it nothing is tried again.
     let losses = facts.incidents.iter().filter(|i| matches!(i.kind, IncidentKind::Lost(_)));
@@ -91,7 +91,7 @@ pub(super) fn found(board: &Board) -> Option<ActionFailure> {
 }
 
 /// Returns why the target can do nothing more in this boot, if it ended by itself.
-pub(super) fn ended(board: &Board) -> Option<ActionFailure> {
+pub(super) fn ended(board: &AttemptBoard) -> Option<ActionFailure> {
     found(board).or_else(|| {
         let code = board.facts().exit?;
         let detail = format!("the target had ended by itself (code {code})");
@@ -121,7 +121,7 @@ fn fatal(incident: &Incident) -> Option<ActionFailure> {
 }
 
 /// Records a single reset or a boot loop for the judge.
-fn on_resets(board: &Board, cause: Cause) -> ActionFailure {
+fn on_resets(board: &AttemptBoard, cause: Cause) -> ActionFailure {
     let facts = board.facts();
     let resets: Vec<_> = facts.incidents.iter().filter(|i| is_reset(i)).cloned().collect();
     drop(facts);
@@ -139,7 +139,7 @@ fn on_resets(board: &Board, cause: Cause) -> ActionFailure {
 }
 
 /// Waits until the target has ended this boot by itself; returns its exit code.
-pub(super) async fn exit(board: &Board) -> i32 {
+pub(super) async fn exit(board: &AttemptBoard) -> i32 {
     let mut changes = board.changes();
     loop {
         changes.borrow_and_update();

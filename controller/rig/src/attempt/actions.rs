@@ -25,7 +25,7 @@ use tokio::time::sleep;
 
 pub(super) use self::power::lied;
 use super::abort_condition::abort_condition;
-use super::board::{Board, Progress};
+use super::board::{AttemptBoard, WatcherProgress};
 use super::board_timeout::BoardTimeout;
 use crate::console::{Follower, PatternSet};
 use crate::store::RunDir;
@@ -33,7 +33,7 @@ use crate::workflow::ActionFailure;
 
 /// Everything actions work on.
 pub(super) struct Actions<'a> {
-    pub(super) board: Arc<Board>,
+    pub(super) board: Arc<AttemptBoard>,
     pub(super) profile: Arc<BoardProfile>,
     pub(super) protocols: Protocols,
     pub(super) host: &'a dyn Host,
@@ -42,7 +42,7 @@ pub(super) struct Actions<'a> {
     pub(super) dir: &'a RunDir,
     pub(super) attempt: u32,
     /// How far each console's watcher is.
-    pub(super) watched: BTreeMap<ConsoleName, watch::Receiver<Progress>>,
+    pub(super) watched: BTreeMap<ConsoleName, watch::Receiver<WatcherProgress>>,
     pub(super) deployed: Option<DeployReport>,
     /// What earlier waits have consumed, per console, and in which boot.
     pub(super) cursors: BTreeMap<ConsoleName, (usize, Follower)>,

@@ -8,7 +8,7 @@ use jig_model::protocol::{BoardSink, BoxFuture, PowerState, Transport};
 use jig_model::{Cause, ConsoleName, Note, RunEvent};
 use tokio::sync::watch;
 
-use super::facts::{Boot, Facts, Observed};
+use super::facts::{BoardFacts, Boot, Observed};
 use crate::console::ConsoleHandle;
 use crate::judge::{ByteRange, Incident, IncidentKind};
 
@@ -17,13 +17,13 @@ use crate::judge::{ByteRange, Incident, IncidentKind};
 pub(super) const REASON: Duration = Duration::from_secs(5);
 
 /// Takes the events of a run, in order.
-pub trait EventSink: Send + Sync {
+pub trait RunEventSink: Send + Sync {
     /// Takes one.
     fn emit(&self, event: RunEvent);
 }
 
 /// One console of the board.
-pub(super) struct Line {
+pub(super) struct BoardConsole {
     pub(super) handle: ConsoleHandle,
     /// The log's path relative to the run.
     pub(super) file: String,
@@ -31,7 +31,7 @@ pub(super) struct Line {
 
 /// What the results console's watcher has seen so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct WatcherProgress {
     /// Number of bytes of the log that the watcher has read.
     pub(super) processed: u64,
     /// Boots that were begun.
@@ -47,30 +47,30 @@ pub(super) struct Progress {
 }
 
 /// Collects reports; any task may read the facts and wait for a change.
-pub(super) struct Board {
-    pub(super) lines: BTreeMap<ConsoleName, Line>,
+pub(super) struct AttemptBoard {
+    pub(super) lines: BTreeMap<ConsoleName, BoardConsole>,
     /// Console of an action that names none.
     pub(super) primary: ConsoleName,
     /// Where results are read.
     pub(super) results: ConsoleName,
     /// Whether the test is attempted again if garbage on a console spoils this attempt.
     pub(super) again: bool,
-    facts: watch::Sender<Facts>,
-    events: std::sync::Arc<dyn EventSink>,
+    facts: watch::Sender<BoardFacts>,
+    events: std::sync::Arc<dyn RunEventSink>,
 }
 
-impl Board {
+impl AttemptBoard {
     pub(super) fn new(
-        lines: BTreeMap<ConsoleName, Line>,
+        lines: BTreeMap<ConsoleName, BoardConsole>,
         (primary, results): (ConsoleName, ConsoleName),
         again: bool,
-        events: std::sync::Arc<dyn EventSink>,
+        events: std::sync::Arc<dyn RunEventSink>,
     ) -> Self {
         Self { lines, primary, results, again, facts: watch::Sender::default(), events }
     }
 
     /// Returns the facts; reports block while the guard is held.
-    pub(super) fn facts(&self) -> watch::Ref<'_, Facts> {
+    pub(super) fn facts(&self) -> watch::Ref<'_, BoardFacts> {
         self.facts.borrow()
     }
 
@@ -88,7 +88,7 @@ impl Board {
     }
 
     /// Returns a receiver of changed facts.
-    pub(super) fn changes(&self) -> watch::Receiver<Facts> {
+    pub(super) fn changes(&self) -> watch::Receiver<BoardFacts> {
         self.facts.subscribe()
     }
 
@@ -131,7 +131,7 @@ impl Board {
     }
 }
 
-impl BoardSink for Board {
+impl BoardSink for AttemptBoard {
     fn attach(&self, console: &ConsoleName, transport: Box<dyn Transport>) {
         let attached = match self.lines.get(console) {
             Some(line) => line.handle.attach(transport).map_err(|error| error.to_string()),

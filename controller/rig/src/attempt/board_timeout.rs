@@ -13,7 +13,7 @@ use std::time::Duration;
 use jig_model::Cause;
 use tokio::time::{Instant, sleep_until};
 
-use super::board::Board;
+use super::board::AttemptBoard;
 use super::facts::Observed;
 use crate::workflow::ActionFailure;
 
@@ -31,7 +31,7 @@ const MOST: u32 = 4;
 const LEAST: Duration = Duration::from_secs(10);
 
 /// Reports the time in which Jig was stopped, for as long as the future is polled.
-pub(super) async fn pulse(board: &Board) -> std::convert::Infallible {
+pub(super) async fn pulse(board: &AttemptBoard) -> std::convert::Infallible {
     loop {
         let due = Instant::now() + BEAT;
         sleep_until(due).await;
@@ -54,28 +54,28 @@ pub(super) struct BoardTimeout {
 
 impl BoardTimeout {
     /// Begins to wait.
-    pub(super) fn new(board: &Board, timeout: Duration) -> Self {
+    pub(super) fn new(board: &AttemptBoard, timeout: Duration) -> Self {
         Self { timeout, until: Instant::now() + timeout, lost: board.facts().time_lost() }
     }
 
     /// Begins a wait that is a part of this one.
-    pub(super) fn part(&self, board: &Board, timeout: Duration) -> Self {
+    pub(super) fn part(&self, board: &AttemptBoard, timeout: Duration) -> Self {
         let left = self.until(board).saturating_duration_since(Instant::now());
         Self::new(board, timeout.min(left))
     }
 
     /// Returns its deadline, by the lost time known now.
-    pub(super) fn until(&self, board: &Board) -> Instant {
+    pub(super) fn until(&self, board: &AttemptBoard) -> Instant {
         self.until + self.lost(board).min(self.most())
     }
 
     /// Tells whether it is over.
-    pub(super) fn is_over(&self, board: &Board) -> bool {
+    pub(super) fn is_over(&self, board: &AttemptBoard) -> bool {
         Instant::now() >= self.until(board)
     }
 
     /// Returns when it is over.
-    pub(super) async fn run_out(&self, board: &Board) {
+    pub(super) async fn run_out(&self, board: &AttemptBoard) {
         while !self.is_over(board) {
             sleep_until(self.until(board)).await;
         }
@@ -83,7 +83,7 @@ impl BoardTimeout {
 
     /// Returns the failure of a wait that is over: of the board, or of the rig if the board had too
     /// little time even with the extension.
-    pub(super) fn judged(&self, board: &Board, failure: ActionFailure) -> ActionFailure {
+    pub(super) fn judged(&self, board: &AttemptBoard, failure: ActionFailure) -> ActionFailure {
         let lost = self.lost(board);
         if lost < self.most() {
             return failure;
@@ -98,7 +98,7 @@ impl BoardTimeout {
     }
 
     /// The lost times of the board and of Jig mostly overlap, so they are not added.
-    fn lost(&self, board: &Board) -> Duration {
+    fn lost(&self, board: &AttemptBoard) -> Duration {
         let (stood, late) = board.facts().time_lost();
         let stood = stood.saturating_sub(self.lost.0);
         stood.max(late.saturating_sub(self.lost.1))
@@ -120,27 +120,27 @@ mod tests {
     use tokio::time::{advance, timeout};
 
     use super::*;
-    use crate::attempt::board::EventSink;
+    use crate::attempt::board::RunEventSink;
 
     struct Nobody;
-    impl EventSink for Nobody {
+    impl RunEventSink for Nobody {
         fn emit(&self, _event: RunEvent) {}
     }
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn board() -> Board {
+    fn board() -> AttemptBoard {
         let name: jig_model::ConsoleName = "uart0".parse().unwrap();
-        Board::new(BTreeMap::new(), (name.clone(), name), false, Arc::new(Nobody))
+        AttemptBoard::new(BTreeMap::new(), (name.clone(), name), false, Arc::new(Nobody))
     }
 
-    fn stand(board: &Board, time: Duration) {
+    fn stand(board: &AttemptBoard, time: Duration) {
         let ms = u64::try_from(time.as_millis()).unwrap();
         board.event(BoardEvent::Stood { ms, stopped: false });
     }
 
     /// Returns how long a wait of three seconds takes.
-    async fn wait(board: &Board, stands: Duration) -> (Duration, BoardTimeout) {
+    async fn wait(board: &AttemptBoard, stands: Duration) -> (Duration, BoardTimeout) {
         let began = Instant::now();
         let board_timeout = BoardTimeout::new(board, SECOND * 3);
         advance(SECOND * 2).await;

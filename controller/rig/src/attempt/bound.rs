@@ -10,8 +10,8 @@ use jig_model::protocol::{
 };
 use jig_model::rig_file::Place;
 
-use super::board::{Board, EventSink};
-use super::consoles::Consoles;
+use super::board::{AttemptBoard, RunEventSink};
+use super::consoles::CapturedConsoles;
 use super::error::AttemptError;
 use super::facts::Observed;
 use crate::console::Syncing;
@@ -32,9 +32,9 @@ pub struct BindRequest<'a> {
     /// Folder for what drivers leave as evidence; it exists.
     pub evidence: &'a Path,
     /// Stamps the console logs.
-    pub clock: Arc<dyn crate::console::Clock>,
+    pub clock: Arc<dyn crate::console::ConsoleClock>,
     /// Takes the events.
-    pub events: Arc<dyn EventSink>,
+    pub events: Arc<dyn RunEventSink>,
     /// Folder of the built image sets.
     pub image_sets: &'a Path,
     /// Accounts for child processes.
@@ -45,8 +45,8 @@ pub struct BindRequest<'a> {
 pub struct Bound {
     /// What the place offers.
     pub protocols: Protocols,
-    board: Arc<Board>,
-    consoles: Consoles,
+    board: Arc<AttemptBoard>,
+    consoles: CapturedConsoles,
     dir: RunDir,
     number: u32,
 }
@@ -58,10 +58,11 @@ impl Bound {
     /// The consoles cannot be captured, or the driver refuses.
     pub fn bind(request: BindRequest<'_>) -> Result<Self, AttemptError> {
         let BindRequest { number, profile, place, dir, clock, .. } = request;
-        let consoles = Consoles::start(profile, dir, number, &clock).map_err(AttemptError::Log)?;
+        let consoles =
+            CapturedConsoles::start(profile, dir, number, &clock).map_err(AttemptError::Log)?;
         let lines = consoles.lines(dir, number);
         let primary = consoles.primary.clone();
-        let board = Board::new(lines, (primary.clone(), primary), false, request.events);
+        let board = AttemptBoard::new(lines, (primary.clone(), primary), false, request.events);
         let board = Arc::new(board);
         let protocols = request.factory.bind(BindContext {
             profile: Arc::clone(profile),

@@ -7,9 +7,9 @@ use std::time::Duration;
 use jig_model::profile::BoardProfile;
 use jig_model::{Cause, ConsoleName, RunEvent};
 
-use super::board::Line;
+use super::board::BoardConsole;
 use crate::console::{
-    Clock, Console, GapReason, LogError, LogPaths, LogReader, LogState, RecordKind, Syncing,
+    Console, ConsoleClock, GapReason, LogError, LogPaths, LogReader, LogState, RecordKind, Syncing,
 };
 use crate::judge::{ByteRange, Gap, Incident, IncidentKind};
 use crate::store::RunDir;
@@ -19,7 +19,7 @@ use crate::store::RunDir;
 const MOST_TOLD: usize = 32;
 
 /// The captured consoles of the board.
-pub(crate) struct Consoles {
+pub(crate) struct CapturedConsoles {
     pub(crate) running: BTreeMap<ConsoleName, Console>,
     pub(crate) primary: ConsoleName,
 }
@@ -37,13 +37,13 @@ pub(crate) struct Closed {
     pub(crate) syncing: Vec<Syncing>,
 }
 
-impl Consoles {
+impl CapturedConsoles {
     /// Begins the logs of an attempt.
     pub(crate) fn start(
         profile: &BoardProfile,
         dir: &RunDir,
         attempt: u32,
-        clock: &Arc<dyn Clock>,
+        clock: &Arc<dyn ConsoleClock>,
     ) -> Result<Self, LogError> {
         let mut running = BTreeMap::new();
         for spec in &profile.consoles {
@@ -59,10 +59,10 @@ impl Consoles {
     }
 
     /// Returns the consoles as the board shows them to its watchers.
-    pub(crate) fn lines(&self, dir: &RunDir, attempt: u32) -> BTreeMap<ConsoleName, Line> {
+    pub(crate) fn lines(&self, dir: &RunDir, attempt: u32) -> BTreeMap<ConsoleName, BoardConsole> {
         let lines = self.running.iter().map(|(name, console)| {
             let file = dir.relative(&dir.console_path(attempt, name)).unwrap_or_default();
-            (name.clone(), Line { handle: console.handle().clone(), file })
+            (name.clone(), BoardConsole { handle: console.handle().clone(), file })
         });
         lines.collect()
     }

@@ -10,7 +10,7 @@ use jig_model::protocol::HealthCheck;
 use jig_model::{Cause, RunEvent};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::board::Board;
+use super::board::AttemptBoard;
 use crate::judge::{ByteRange, Incident, IncidentKind};
 
 /// A fault handler prints its registers at once; quiet for this long means that it is done.
@@ -28,7 +28,7 @@ const LINE: usize = 200;
 
 /// Waits until a fault handler has finished printing: the output after the banner explains the
 /// crash.
-pub(super) async fn drain(board: &Board) {
+pub(super) async fn drain(board: &AttemptBoard) {
     let faulted = board.facts().incidents.iter().any(is_fault);
     let Some(line) = board.lines.get(&board.primary).filter(|_| faulted) else { return };
     let mut state = line.handle.state();
@@ -43,7 +43,7 @@ fn is_fault(incident: &Incident) -> bool {
 
 /// Runs the health checks before the target is blamed: a wait that ran out on a stopped machine
 /// says nothing about the firmware.
-pub(super) async fn check_health(board: &Arc<Board>, checks: &mut [Box<dyn HealthCheck>]) {
+pub(super) async fn check_health(board: &Arc<AttemptBoard>, checks: &mut [Box<dyn HealthCheck>]) {
     if !board.facts().on() {
         return;
     }

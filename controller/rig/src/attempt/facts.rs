@@ -47,7 +47,7 @@ pub(super) enum Observed {
 
 /// The facts after all events so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Facts {
+pub(super) struct BoardFacts {
     pub(super) boots: Vec<Boot>,
     pub(super) incidents: Vec<Incident>,
     /// Boots (counted from 1) in which the plan waited for a report and got it.
@@ -76,7 +76,7 @@ pub(super) struct Facts {
     latest: Duration,
 }
 
-impl Facts {
+impl BoardFacts {
     /// Applies one event.
     pub(super) fn fold(&mut self, event: Observed) {
         match event {
@@ -171,8 +171,8 @@ mod tests {
     use super::*;
     use crate::judge::ByteRange;
 
-    fn after(events: impl IntoIterator<Item = Observed>) -> Facts {
-        let mut facts = Facts::default();
+    fn after(events: impl IntoIterator<Item = Observed>) -> BoardFacts {
+        let mut facts = BoardFacts::default();
         events.into_iter().for_each(|event| facts.fold(event));
         facts
     }

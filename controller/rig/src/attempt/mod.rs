@@ -3,9 +3,9 @@
 //! Owns the board's consoles for the attempt, watches them while actions run, and hands
 //! what was observed to the judge. Refuses to know what implements the protocols.
 //!
-//! # Design Three parties share one [`board::Board`] and only report to it; only
-//! [`facts::Facts::fold`] changes the facts. The driver reports events and transports, a
-//! [`watcher::Watcher`] per console reads the log (faults, boot loops, floods, results, build id),
+//! # Design Three parties share one [`board::AttemptBoard`] and only report to it; only
+//! [`facts::BoardFacts::fold`] changes the facts. The driver reports events and transports, a
+//! [`watcher::ConsoleWatcher`] per console reads the log (faults, boot loops, floods, results, build id),
 //! and the [`actions::Actions`] carry out the plan and stop waiting as soon as the facts make it
 //! pointless.
 //!
@@ -13,7 +13,7 @@
 //! earlier boot can fail a run and never pass it.
 //!
 //! *Unit tests run on a virtual clock.* It advances to the next deadline when no task is ready, and
-//! stops while the disk thread of a log works (`console::Clock::under_way`).
+//! stops while the disk thread of a log works (`console::ConsoleClock::under_way`).
 
 mod abort_condition;
 mod actions;
@@ -35,7 +35,7 @@ mod transport_watch;
 mod watcher;
 mod watching;
 
-pub use board::EventSink;
+pub use board::RunEventSink;
 pub use bound::{BindRequest, Bound};
 pub use compiled_patterns::RunPatterns;
 pub use error::AttemptError;

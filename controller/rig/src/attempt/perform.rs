@@ -17,19 +17,21 @@ use jig_model::{Cause, ConsoleName, RunEvent, Verdict, chain};
 use tokio::sync::watch;
 
 use super::actions::{Actions, lied};
-use super::board::{Board, EventSink, Progress};
+use super::board::{AttemptBoard, RunEventSink, WatcherProgress};
 use super::board_timeout::pulse;
 use super::compiled_patterns::RunPatterns;
-use super::consoles::{Closed, Consoles};
+use super::consoles::{CapturedConsoles, Closed};
 use super::drain;
 use super::error::AttemptError;
-use super::facts::{Facts, Observed};
+use super::facts::{BoardFacts, Observed};
 use super::garbage::GLITCH;
 use super::post_mortem::{Examination, image_of};
-use super::watcher::Reading;
+use super::watcher::ResultsReader;
 use super::watching::{Sights, Watching};
 use crate::console::{ConsoleHandle, Syncing};
-use crate::judge::{ByteRange, Finding, Heard, Identity, Observation, ReadBack, judge};
+use crate::judge::{
+    ByteRange, CoreFinding, EarlierReport, ImageIdentity, Observation, ReadBack, judge,
+};
 use crate::store::RunDir;
 use crate::workflow::{
     self, ActionDone, ActionExecutor, ActionFailure, CancelToken, Cast, PlanGenerator, PlanPlanner,
@@ -59,9 +61,9 @@ pub struct AttemptRequest<'a> {
     /// Folder for what drivers leave as evidence; it exists.
     pub evidence: &'a Path,
     /// Stamps the console logs.
-    pub clock: Arc<dyn crate::console::Clock>,
+    pub clock: Arc<dyn crate::console::ConsoleClock>,
     /// Takes the events.
-    pub events: Arc<dyn EventSink>,
+    pub events: Arc<dyn RunEventSink>,
     /// Folder of the built image sets.
     pub image_sets: &'a Path,
     /// Accounts for child processes.
@@ -100,8 +102,9 @@ pub struct AttemptEnd {
 /// # Errors
 /// The attempt could not be set up or read. A failure of the board or target is in the verdict.
 pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptError> {
-    let consoles = Consoles::start(&request.profile, request.dir, request.attempt, &request.clock)
-        .map_err(AttemptError::Log)?;
+    let consoles =
+        CapturedConsoles::start(&request.profile, request.dir, request.attempt, &request.clock)
+            .map_err(AttemptError::Log)?;
     let reading = reading(request.plan);
     let results_console = reading.console.clone().unwrap_or_else(|| consoles.primary.clone());
     if !consoles.running.contains_key(&results_console) {
@@ -109,7 +112,8 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     }
     let lines = consoles.lines(request.dir, request.attempt);
     let named = (consoles.primary.clone(), results_console);
-    let board = Arc::new(Board::new(lines, named, request.again, Arc::clone(&request.events)));
+    let board =
+        Arc::new(AttemptBoard::new(lines, named, request.again, Arc::clone(&request.events)));
     for (name, console) in &consoles.running {
         (request.opened)(name, console.handle());
     }
@@ -146,15 +150,15 @@ struct Made {
     /// The image that was put on the board.
     deployed: Option<DeployReport>,
     /// What the debug port found after a failure.
-    post_mortem: Option<Finding>,
+    post_mortem: Option<CoreFinding>,
 }
 
 /// Runs the plan, drains and examines the board after a failure, and switches it off.
 async fn make(
     request: &AttemptRequest<'_>,
-    board: &Arc<Board>,
+    board: &Arc<AttemptBoard>,
     protocols: Protocols,
-    watched: BTreeMap<ConsoleName, watch::Receiver<Progress>>,
+    watched: BTreeMap<ConsoleName, watch::Receiver<WatcherProgress>>,
 ) -> (Made, WorkflowRecord) {
     let mut performer = Performer {
         actions: Actions {
@@ -227,7 +231,7 @@ async fn make(
 fn observe(
     request: &AttemptRequest<'_>,
     results_wanted: bool,
-    board: &Board,
+    board: &AttemptBoard,
     made: Made,
     sights: Sights,
     closed: &mut Closed,
@@ -242,12 +246,12 @@ fn observe(
     let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
     let facts = board.facts().clone();
     let standstill = facts.standstill();
-    let Facts { mut incidents, heard, read_back, notes, .. } = facts;
+    let BoardFacts { mut incidents, heard, read_back, notes, .. } = facts;
     incidents.append(&mut closed.incidents);
     drain::complete_lines(&mut incidents, request.dir.path());
     let image = image_of(request.images, deployed.as_ref());
     let earlier = seen.earlier.into_iter().filter(|(boot, ..)| heard.contains(boot));
-    let earlier = earlier.map(|(_, (start, end), report)| Heard {
+    let earlier = earlier.map(|(_, (start, end), report)| EarlierReport {
         output: ByteRange { file: file.clone(), start, end, text: String::new() },
         report,
     });
@@ -263,7 +267,7 @@ fn observe(
         gaps: std::mem::take(&mut closed.gaps),
         failure,
         restarts,
-        identity: Identity {
+        identity: ImageIdentity {
             read_back: read_back
                 .zip(image)
                 .map(|(found, image)| ReadBack { found, deployed: image.payload_sha256.clone() }),
@@ -278,7 +282,7 @@ fn observe(
     }
 }
 
-fn bind(request: &AttemptRequest<'_>, board: &Arc<Board>) -> Result<Protocols, DriverError> {
+fn bind(request: &AttemptRequest<'_>, board: &Arc<AttemptBoard>) -> Result<Protocols, DriverError> {
     request.factory.bind(BindContext {
         profile: Arc::clone(&request.profile),
         place: Arc::clone(request.place),
@@ -362,7 +366,7 @@ impl ActionExecutor for Performer<'_> {
 struct ResultsReading {
     wanted: bool,
     console: Option<ConsoleName>,
-    how: Reading,
+    how: ResultsReader,
 }
 
 fn reading(plan: &Plan) -> ResultsReading {
@@ -377,5 +381,5 @@ fn reading(plan: &Plan) -> ResultsReading {
     let wanted = first.is_some();
     let (console, format) = first.unwrap_or_default();
     let only = format.filter(|_| same);
-    ResultsReading { wanted, console, how: Reading { only, markers: plan.markers.clone() } }
+    ResultsReading { wanted, console, how: ResultsReader { only, markers: plan.markers.clone() } }
 }

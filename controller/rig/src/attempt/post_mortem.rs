@@ -18,8 +18,8 @@ use jig_model::protocol::{DebugPort, DriverError, PostMortemRequest};
 use jig_model::{Cause, Fault, RunEvent, chain};
 use tokio::time::timeout;
 
-use super::board::Board;
-use crate::judge::{ByteRange, Finding, Incident, IncidentKind};
+use super::board::AttemptBoard;
+use crate::judge::{ByteRange, CoreFinding, Incident, IncidentKind};
 use crate::store::{POST_MORTEM_FILE, RunDir};
 use crate::workflow::{ActionFailure, CancelToken};
 
@@ -109,11 +109,11 @@ impl Examination<'_> {
     /// power and nothing has reset it. `image` is what was put on the board.
     pub(super) async fn explain(
         &self,
-        board: &Board,
+        board: &AttemptBoard,
         debug: Option<&mut (dyn DebugPort + 'static)>,
         image: Option<&Image>,
         failure: Option<&ActionFailure>,
-    ) -> Option<Finding> {
+    ) -> Option<CoreFinding> {
         let debug = debug?;
         let why = why(&board.facts().incidents, failure)?;
         // Other formats name no function and no line.
@@ -124,11 +124,11 @@ impl Examination<'_> {
     /// Asks the debug port and keeps what it tells.
     async fn examine(
         &self,
-        board: &Board,
+        board: &AttemptBoard,
         debug: &mut dyn DebugPort,
         image: Option<PathBuf>,
         why: Cause,
-    ) -> Option<Finding> {
+    ) -> Option<CoreFinding> {
         let core = self.evidence.join("target.core");
         let request = PostMortemRequest { image, core, why };
         let asked = tokio::select! {
@@ -155,7 +155,11 @@ impl Examination<'_> {
         }
     }
 
-    fn keep(&self, board: &Board, report: PostMortem) -> Result<Finding, PostMortemError> {
+    fn keep(
+        &self,
+        board: &AttemptBoard,
+        report: PostMortem,
+    ) -> Result<CoreFinding, PostMortemError> {
         let path = self.dir.post_mortem_path(self.attempt);
         let file = self.dir.relative(&path).unwrap_or_else(|| POST_MORTEM_FILE.to_owned());
         let (summary, proves) = (report.summary.clone(), report.proves);
@@ -165,7 +169,7 @@ impl Examination<'_> {
         board.emit(RunEvent::PostMortem { artefact: file.clone(), report });
         written.map_err(|source| PostMortemError::Write { path, source })?;
         let range = ByteRange { file, start: 0, end: json.len() as u64, text: summary };
-        Ok(Finding { proves, range })
+        Ok(CoreFinding { proves, range })
     }
 
     /// Shortens names from the debug information of the image, and makes the path of the core dump

@@ -9,7 +9,7 @@ use jig_model::{Cause, ConsoleName, RunEvent};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::board::{Board, Progress};
+use super::board::{AttemptBoard, WatcherProgress};
 use super::compiled_patterns::CompiledPatterns;
 use super::error::AttemptError;
 use super::facts::Observed;
@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Result of a watcher.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct WatcherResult {
     /// Where the last boot's output begins, and where the log ends.
     pub(super) output: (u64, u64),
     /// What was reported in the last boot.
@@ -43,20 +43,20 @@ pub(super) struct Seen {
 
 /// How the results console is read.
 #[derive(Clone)]
-pub(super) struct Reading {
+pub(super) struct ResultsReader {
     pub(super) only: Option<ResultFormat>,
     pub(super) markers: Option<Markers>,
 }
 
-impl Reading {
+impl ResultsReader {
     fn parser(&self, offset: u64) -> Result<ResultParser, AttemptError> {
         ResultParser::new(self.only, self.markers.as_ref(), offset).map_err(AttemptError::Markers)
     }
 }
 
-pub(super) struct Watcher {
+pub(super) struct ConsoleWatcher {
     console: ConsoleName,
-    board: Arc<Board>,
+    board: Arc<AttemptBoard>,
     follower: Follower,
     recogniser: Recogniser,
     results: Option<Results>,
@@ -67,24 +67,24 @@ pub(super) struct Watcher {
     /// Boots of the board's list that were begun here.
     begun: usize,
     began: Instant,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<WatcherProgress>,
 }
 
 struct Results {
-    reading: Reading,
+    reading: ResultsReader,
     parser: ResultParser,
     reports: u32,
     reporting: bool,
     earlier: Vec<(usize, (u64, u64), TestReport)>,
 }
 
-impl Watcher {
+impl ConsoleWatcher {
     pub(super) fn new(
         console: &ConsoleName,
-        board: &Arc<Board>,
+        board: &Arc<AttemptBoard>,
         compiled: &CompiledPatterns,
-        reading: Option<Reading>,
-        progress: watch::Sender<Progress>,
+        reading: Option<ResultsReader>,
+        progress: watch::Sender<WatcherProgress>,
     ) -> Result<Self, AttemptError> {
         let line =
             board.lines.get(console).ok_or_else(|| AttemptError::NoConsole(console.clone()))?;
@@ -119,7 +119,7 @@ impl Watcher {
     pub(super) async fn run(
         mut self,
         mut stop: oneshot::Receiver<()>,
-    ) -> Result<Seen, AttemptError> {
+    ) -> Result<WatcherResult, AttemptError> {
         let mut changes = self.board.changes();
         let mut state = self.board.lines[&self.console].handle.state();
         let mut tick = tokio::time::interval(TICK);
@@ -304,7 +304,7 @@ impl Watcher {
     }
 
     fn publish(&self) {
-        let next = Progress {
+        let next = WatcherProgress {
             processed: self.follower.cursor(),
             boots: self.begun,
             ended: self.results.as_ref().is_some_and(|r| r.parser.ended()),
@@ -315,7 +315,7 @@ impl Watcher {
         self.progress.send_if_modified(|now| std::mem::replace(now, next) != next);
     }
 
-    fn finish(mut self) -> Result<Seen, AttemptError> {
+    fn finish(mut self) -> Result<WatcherResult, AttemptError> {
         for recognition in self.recogniser.finish() {
             if let Some(results) = &mut self.results {
                 results.parser.interrupt();
@@ -327,10 +327,18 @@ impl Watcher {
         let garbage = self.garbage.found();
         let garbage = garbage.map(|(start, end)| ByteRange { file: self.file(), start, end, text });
         Ok(match self.results {
-            None => Seen { output, garbage, printed: self.printed, ..Seen::default() },
+            None => {
+                WatcherResult { output, garbage, printed: self.printed, ..WatcherResult::default() }
+            }
             Some(results) => {
                 let Results { parser, earlier, .. } = results;
-                Seen { output, report: parser.finish(), earlier, garbage, printed: self.printed }
+                WatcherResult {
+                    output,
+                    report: parser.finish(),
+                    earlier,
+                    garbage,
+                    printed: self.printed,
+                }
             }
         })
     }

@@ -7,16 +7,16 @@ use jig_model::{ConsoleName, chain};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::board::{Board, Progress};
+use super::board::{AttemptBoard, WatcherProgress};
 use super::compiled_patterns::RunPatterns;
 use super::error::AttemptError;
-use super::watcher::{Reading, Seen, Watcher};
+use super::watcher::{ConsoleWatcher, ResultsReader, WatcherResult};
 use crate::judge::{ByteRange, IncidentKind};
 
 /// The running watchers, one for each console.
 pub(super) struct Watching {
     /// Each returns its result, and whether its console is the one with the test results.
-    watchers: JoinSet<Result<(bool, Seen), AttemptError>>,
+    watchers: JoinSet<Result<(bool, WatcherResult), AttemptError>>,
     stops: Vec<oneshot::Sender<()>>,
 }
 
@@ -24,24 +24,24 @@ pub(super) struct Watching {
 #[derive(Default)]
 pub(super) struct Sights {
     /// Of the console with the test results.
-    pub(super) results: Seen,
-    pub(super) others: Vec<Seen>,
+    pub(super) results: WatcherResult,
+    pub(super) others: Vec<WatcherResult>,
 }
 
 impl Watching {
     /// Starts the watchers; results are read as the plan says. Also returns the progress of each
     /// watcher, a channel that closes when the watcher ends.
     pub(super) fn start(
-        board: &Arc<Board>,
+        board: &Arc<AttemptBoard>,
         patterns: &Arc<RunPatterns>,
-        reading: &Reading,
-    ) -> (Self, BTreeMap<ConsoleName, watch::Receiver<Progress>>) {
+        reading: &ResultsReader,
+    ) -> (Self, BTreeMap<ConsoleName, watch::Receiver<WatcherProgress>>) {
         let mut watching = Self { watchers: JoinSet::new(), stops: Vec::new() };
         let mut watched = BTreeMap::new();
         for name in board.lines.keys() {
             let is_results = *name == board.results;
             let how = is_results.then(|| reading.clone());
-            let (told, progress) = watch::channel(Progress::default());
+            let (told, progress) = watch::channel(WatcherProgress::default());
             watched.insert(name.clone(), progress);
             let (stop, stopped) = oneshot::channel();
             watching.stops.push(stop);
@@ -49,10 +49,10 @@ impl Watching {
             watching.watchers.spawn(async move {
                 let read = async {
                     let watcher =
-                        Watcher::new(&name, &board, patterns.compiled().await?, how, told)?;
+                        ConsoleWatcher::new(&name, &board, patterns.compiled().await?, how, told)?;
                     watcher.run(stopped).await
                 };
-                let read: Result<Seen, AttemptError> = read.await;
+                let read: Result<WatcherResult, AttemptError> = read.await;
                 if let Err(error) = &read {
                     // Without this watcher, waits for output would run into their time-outs.
                     let range = ByteRange { text: chain(error), ..ByteRange::default() };

@@ -13,9 +13,13 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::files::LogFolder;
-use super::orders::{CaptureError, CaptureSpec, LoanRequest, OpenTransport, Order, ReleaseRequest};
+use super::orders::{
+    CaptureError, CaptureOrder, CaptureSpec, LoanRequest, OpenTransport, ReleaseRequest,
+};
 use super::relay::GivenBack;
-use crate::console::{Clock, Console, ConsoleHandle, GapReason, LogError, LogState, TransportEnd};
+use crate::console::{
+    Console, ConsoleClock, ConsoleHandle, GapReason, LogError, LogState, TransportEnd,
+};
 use crate::store::StoreError;
 
 /// Pause before a port or file that could not be opened is tried again. A try costs one system
@@ -54,11 +58,11 @@ pub(super) struct ConsoleCapture {
     pub(super) spec: CaptureSpec,
     pub(super) folder: LogFolder,
     pub(super) opener: Arc<dyn OpenTransport>,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn ConsoleClock>,
     pub(super) tell: Tell,
-    pub(super) inbox: mpsc::Receiver<Order>,
+    pub(super) inbox: mpsc::Receiver<CaptureOrder>,
     /// Sender for new writers. Weak, so that the inbox closes with its last handle.
-    pub(super) orders: mpsc::WeakSender<Order>,
+    pub(super) orders: mpsc::WeakSender<CaptureOrder>,
     pub(super) status: watch::Sender<CaptureStatus>,
     pub(super) lends: VecDeque<LoanRequest>,
     pub(super) releases: VecDeque<ReleaseRequest>,

@@ -45,7 +45,7 @@ impl IdleRounds {
             // Entered before the place is locked, so that a run which finds the lock can end it.
             let token = CancelToken::new();
             self.under_way().insert(name.clone(), token.clone());
-            let look = Look { rounds: self, place: name };
+            let look = RunningCheck { rounds: self, place: name };
             check.check(name, token).await;
             drop(look);
         }
@@ -53,12 +53,12 @@ impl IdleRounds {
 }
 
 /// Forgets a check that has ended or was dropped.
-struct Look<'r> {
+struct RunningCheck<'r> {
     rounds: &'r IdleRounds,
     place: &'r PlaceName,
 }
 
-impl Drop for Look<'_> {
+impl Drop for RunningCheck<'_> {
     fn drop(&mut self) {
         self.rounds.under_way().remove(self.place);
     }

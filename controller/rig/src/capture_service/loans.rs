@@ -5,7 +5,9 @@ use jig_model::protocol::Handing;
 use tokio::sync::oneshot;
 
 use super::console_capture::{ConsoleCapture, CurrentWriter};
-use super::orders::{CaptureError, Input, InputWriter, Loan, LoanRequest, Order, WriterRequest};
+use super::orders::{
+    CaptureError, CaptureOrder, Input, InputWriter, Loan, LoanRequest, WriterRequest,
+};
 use super::relay::{GivenBack, Relay};
 use crate::console::ConsoleHandle;
 
@@ -14,22 +16,22 @@ const MOST_WAITING: usize = 64;
 
 impl ConsoleCapture {
     /// Accepts an order. `handle` belongs to the transport that is being captured, if any.
-    pub(super) fn take_in(&mut self, order: Option<Order>, handle: Option<&ConsoleHandle>) {
+    pub(super) fn take_in(&mut self, order: Option<CaptureOrder>, handle: Option<&ConsoleHandle>) {
         match order {
             // The last handle was dropped.
-            None | Some(Order::Stop) => self.stopping = true,
-            Some(Order::Again) => self.again = true,
-            Some(Order::Change(spec)) => self.changed = Some(*spec),
-            Some(Order::Lend(ask)) => match self.lends.len() < MOST_WAITING {
+            None | Some(CaptureOrder::Stop) => self.stopping = true,
+            Some(CaptureOrder::Again) => self.again = true,
+            Some(CaptureOrder::Change(spec)) => self.changed = Some(*spec),
+            Some(CaptureOrder::Lend(ask)) => match self.lends.len() < MOST_WAITING {
                 true => self.lends.push_back(ask),
                 false => drop(ask.reply.send(Err(CaptureError::Crowded))),
             },
-            Some(Order::Release(ask)) => match self.releases.len() < MOST_WAITING {
+            Some(CaptureOrder::Release(ask)) => match self.releases.len() < MOST_WAITING {
                 true => self.releases.push_back(ask),
                 false => drop(ask.reply.send(Err(CaptureError::Crowded))),
             },
-            Some(Order::InputWriter(ask)) => self.give_writer(ask, handle),
-            Some(Order::Input { writer, input, mut reply }) => {
+            Some(CaptureOrder::InputWriter(ask)) => self.give_writer(ask, handle),
+            Some(CaptureOrder::Input { writer, input, mut reply }) => {
                 let mine = self.writer.as_ref().is_some_and(|holder| holder.id == writer);
                 let Some(handle) = handle.filter(|_| mine).cloned() else {
                     let _ = reply.send(Err(self.refusal()));

@@ -40,5 +40,5 @@ pub use idle::{IdleCheck, IdleRounds};
 pub use orders::{
     CaptureError, CaptureHandle, CaptureSpec, InputWriter, Loan, OpenTransport, OpenTransportError,
 };
-pub use scroll::{Scroll, ScrollError, ScrollItem, Source};
+pub use scroll::{Scroll, ScrollError, ScrollItem, ScrollSource};
 pub use service::{Applied, CaptureObserver, CaptureService};

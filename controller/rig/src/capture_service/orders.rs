@@ -116,7 +116,7 @@ pub(super) enum Input {
     Line(LineControl),
 }
 
-pub(super) enum Order {
+pub(super) enum CaptureOrder {
     Lend(LoanRequest),
     Release(ReleaseRequest),
     InputWriter(WriterRequest),
@@ -136,7 +136,7 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub struct InputWriter {
     pub(super) id: u64,
-    pub(super) orders: mpsc::Sender<Order>,
+    pub(super) orders: mpsc::Sender<CaptureOrder>,
     pub(super) taken: oneshot::Receiver<String>,
 }
 
@@ -160,7 +160,8 @@ impl InputWriter {
 
     fn input(&self, input: Input) -> BoxFuture<'static, Result<(), CaptureError>> {
         let (reply, answer) = oneshot::channel();
-        let (orders, order) = (self.orders.clone(), Order::Input { writer: self.id, input, reply });
+        let (orders, order) =
+            (self.orders.clone(), CaptureOrder::Input { writer: self.id, input, reply });
         Box::pin(async move {
             orders.send(order).await.map_err(|_| CaptureError::Ending)?;
             answer.await.map_err(|_| CaptureError::Ending)?
@@ -178,7 +179,7 @@ impl InputWriter {
 /// Handle to a captured console. Cheap to clone; may outlive the console.
 #[derive(Debug, Clone)]
 pub struct CaptureHandle {
-    pub(super) orders: mpsc::Sender<Order>,
+    pub(super) orders: mpsc::Sender<CaptureOrder>,
     pub(super) status: watch::Receiver<CaptureStatus>,
 }
 
@@ -190,7 +191,7 @@ impl CaptureHandle {
     /// The transport cannot be lent, or the capture service is shutting down.
     pub async fn lend(&self, by: String) -> Result<Loan, CaptureError> {
         let (reply, answer) = oneshot::channel();
-        self.order(Order::Lend(LoanRequest { by, reply })).await?;
+        self.order(CaptureOrder::Lend(LoanRequest { by, reply })).await?;
         answer.await.map_err(|_| CaptureError::Ending)?
     }
 
@@ -201,7 +202,7 @@ impl CaptureHandle {
     /// The capture service is shutting down.
     pub async fn release_port(&self, by: String) -> Result<oneshot::Sender<()>, CaptureError> {
         let ((reply, answer), (held, until)) = (oneshot::channel(), oneshot::channel());
-        self.order(Order::Release(ReleaseRequest { by, reply, until })).await?;
+        self.order(CaptureOrder::Release(ReleaseRequest { by, reply, until })).await?;
         answer.await.map_err(|_| CaptureError::Ending)??;
         Ok(held)
     }
@@ -213,7 +214,7 @@ impl CaptureHandle {
     /// Another user has it and `take` is false, or the transport is absent.
     pub async fn writer(&self, by: String, take: bool) -> Result<InputWriter, CaptureError> {
         let (reply, answer) = oneshot::channel();
-        self.order(Order::InputWriter(WriterRequest { by, take, reply })).await?;
+        self.order(CaptureOrder::InputWriter(WriterRequest { by, take, reply })).await?;
         answer.await.map_err(|_| CaptureError::Ending)?
     }
 
@@ -227,7 +228,7 @@ impl CaptureHandle {
         self.status.borrow().console.clone()
     }
 
-    pub(super) async fn order(&self, order: Order) -> Result<(), CaptureError> {
+    pub(super) async fn order(&self, order: CaptureOrder) -> Result<(), CaptureError> {
         self.orders.send(order).await.map_err(|_| CaptureError::Ending)
     }
 }

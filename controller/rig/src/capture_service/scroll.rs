@@ -23,7 +23,7 @@ const SLACK: Duration = Duration::from_secs(2);
 
 /// Log that an item was read from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum ScrollSource {
     /// File of the capture service, by its number.
     Captured(u64),
     /// Attempt of a run.
@@ -34,7 +34,7 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScrollItem {
     /// Log that holds it.
-    pub source: Source,
+    pub source: ScrollSource,
     /// Output or event.
     pub item: TailItem,
 }
@@ -59,15 +59,15 @@ pub struct Scroll {
     console: ConsoleName,
     since_ns: i64,
     /// Logs that may still grow, or have unread bytes.
-    open: BTreeMap<Source, Reading>,
+    open: BTreeMap<ScrollSource, OpenLog>,
     /// Logs that are read to their end or outside the wanted time.
-    done: BTreeSet<Source>,
+    done: BTreeSet<ScrollSource>,
     /// Runs of other places, and runs that ended before the wanted time.
     passed: BTreeSet<RunId>,
 }
 
 #[derive(Debug)]
-struct Reading {
+struct OpenLog {
     tail: LogTail,
     next: Option<TailItem>,
     /// The log is complete.
@@ -94,7 +94,7 @@ impl Scroll {
         let files = self.folder.files()?;
         let newest = files.last().map(|file| file.number);
         for file in files {
-            let source = Source::Captured(file.number);
+            let source = ScrollSource::Captured(file.number);
             // The last bytes of a transport may still be written to the file before the newest.
             let over = newest.is_some_and(|newest| file.number + 1 < newest);
             self.open(source, &file.paths, over)?;
@@ -120,7 +120,7 @@ impl Scroll {
                     for attempt in entry.dir.attempts() {
                         let raw = entry.dir.console_path(attempt, &self.console);
                         let paths = LogPaths { index: raw.with_extension("idx"), raw };
-                        self.open(Source::Run(id.clone(), attempt), &paths, !entry.live)?;
+                        self.open(ScrollSource::Run(id.clone(), attempt), &paths, !entry.live)?;
                     }
                 }
             }
@@ -131,7 +131,12 @@ impl Scroll {
         Ok(())
     }
 
-    fn open(&mut self, source: Source, paths: &LogPaths, over: bool) -> Result<(), ScrollError> {
+    fn open(
+        &mut self,
+        source: ScrollSource,
+        paths: &LogPaths,
+        over: bool,
+    ) -> Result<(), ScrollError> {
         if let Some(reading) = self.open.get_mut(&source) {
             reading.over |= over;
             return Ok(());
@@ -148,7 +153,7 @@ impl Scroll {
         }
         if let Some(mut tail) = LogTail::open(paths)? {
             tail.skip_before(self.since_ns)?;
-            self.open.insert(source, Reading { tail, next: None, over });
+            self.open.insert(source, OpenLog { tail, next: None, over });
         }
         Ok(())
     }
@@ -162,7 +167,7 @@ impl Scroll {
         let (mut items, mut bytes) = (Vec::new(), 0);
         while bytes < most {
             let mut ended = Vec::new();
-            let mut first: Option<(i64, Source)> = None;
+            let mut first: Option<(i64, ScrollSource)> = None;
             for (source, reading) in &mut self.open {
                 if reading.next.is_none() {
                     reading.next = reading.tail.read_on()?;
@@ -195,7 +200,7 @@ impl Scroll {
     }
 }
 
-impl Source {
+impl ScrollSource {
     fn is_of(&self, run: &RunId) -> bool {
         matches!(self, Self::Run(id, _) if id == run)
     }

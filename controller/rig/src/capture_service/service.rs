@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 
 use super::console_capture::ConsoleCapture;
 use super::files::LogFolder;
-use super::orders::{CaptureHandle, CaptureSpec, ORDERS, OpenTransport, Order};
-use crate::console::Clock;
+use super::orders::{CaptureHandle, CaptureOrder, CaptureSpec, ORDERS, OpenTransport};
+use crate::console::ConsoleClock;
 use crate::store::Places;
 
 /// Called with each change of a console's status. Must not block.
@@ -31,7 +31,7 @@ pub struct Applied {
     pub ended: Vec<(PlaceName, ConsoleName)>,
 }
 
-struct Entry {
+struct CaptureEntry {
     spec: CaptureSpec,
     handle: CaptureHandle,
 }
@@ -40,9 +40,9 @@ struct Entry {
 pub struct CaptureService {
     places: Places,
     opener: Arc<dyn OpenTransport>,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn ConsoleClock>,
     tell: CaptureObserver,
-    kept: BTreeMap<Key, Entry>,
+    kept: BTreeMap<Key, CaptureEntry>,
     tasks: JoinSet<()>,
 }
 
@@ -51,7 +51,7 @@ impl CaptureService {
     pub fn new(
         places: Places,
         opener: Arc<dyn OpenTransport>,
-        clock: Arc<dyn Clock>,
+        clock: Arc<dyn ConsoleClock>,
         tell: CaptureObserver,
     ) -> Self {
         let (kept, tasks) = (BTreeMap::new(), JoinSet::new());
@@ -71,8 +71,8 @@ impl CaptureService {
                 Some(entry) => {
                     applied.changed.push(key.clone());
                     // The actor may have ended.
-                    let _ = entry.handle.order(Order::Change(Box::new(spec.clone()))).await;
-                    Entry { spec, ..entry }
+                    let _ = entry.handle.order(CaptureOrder::Change(Box::new(spec.clone()))).await;
+                    CaptureEntry { spec, ..entry }
                 }
                 None => {
                     applied.began.push(key.clone());
@@ -83,7 +83,7 @@ impl CaptureService {
         }
         for (key, entry) in old {
             applied.ended.push(key);
-            let _ = entry.handle.order(Order::Stop).await;
+            let _ = entry.handle.order(CaptureOrder::Stop).await;
         }
         applied
     }
@@ -91,11 +91,11 @@ impl CaptureService {
     /// Retries transports that have ended for good.
     pub async fn again(&self) {
         for entry in self.kept.values() {
-            let _ = entry.handle.order(Order::Again).await;
+            let _ = entry.handle.order(CaptureOrder::Again).await;
         }
     }
 
-    fn begin(&mut self, spec: CaptureSpec) -> Entry {
+    fn begin(&mut self, spec: CaptureSpec) -> CaptureEntry {
         let (orders, inbox) = mpsc::channel(ORDERS);
         let (status, seen) = watch::channel(CaptureStatus {
             place: spec.place.clone(),
@@ -127,7 +127,7 @@ impl CaptureService {
             fresh_at: None,
         };
         self.tasks.spawn(kept.run());
-        Entry { spec, handle: CaptureHandle { orders, status: seen } }
+        CaptureEntry { spec, handle: CaptureHandle { orders, status: seen } }
     }
 
     /// Finds a console.
@@ -144,7 +144,7 @@ impl CaptureService {
     /// borrowers.
     pub async fn close(mut self) {
         for entry in self.kept.values() {
-            let _ = entry.handle.order(Order::Stop).await;
+            let _ = entry.handle.order(CaptureOrder::Stop).await;
         }
         self.kept.clear();
         while self.tasks.join_next().await.is_some() {}

@@ -15,7 +15,7 @@ use super::{
     CaptureError, CaptureHandle, CaptureObserver, CaptureService, CaptureSpec, LogFolder,
     OpenTransport, OpenTransportError,
 };
-use crate::console::test_transport::Target;
+use crate::console::test_transport::FakeTarget;
 use crate::console::{GapReason, LogReader, RecordKind, Stamp};
 use crate::store::Places;
 
@@ -24,10 +24,10 @@ const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Opens what it was given, in this order; more is not there.
 #[derive(Default)]
-struct Shelf(Mutex<VecDeque<Target>>);
+struct Shelf(Mutex<VecDeque<FakeTarget>>);
 
 impl Shelf {
-    fn put(&self, target: &Target) {
+    fn put(&self, target: &FakeTarget) {
         self.0.lock().unwrap().push_back(target.clone());
     }
 }
@@ -76,7 +76,7 @@ fn service(places: &Places, shelf: &Arc<Shelf>, tell: CaptureObserver) -> Captur
 
 impl Bench {
     /// Keeps one console, whose transport is a target.
-    async fn new(target: &Target, file_size: u64) -> Self {
+    async fn new(target: &FakeTarget, file_size: u64) -> Self {
         let state = tempfile::tempdir().unwrap();
         let places = Places::new(state.path());
         let (shelf, told) = (Arc::<Shelf>::default(), Arc::<Mutex<Vec<_>>>::default());
@@ -147,7 +147,7 @@ const TRANSPORT_GAP: (Option<u64>, GapReason) = (None, GapReason::Transport);
 
 #[tokio::test]
 async fn files_follow_one_another_without_a_byte_lost_and_the_oldest_go() {
-    let target = Target::default();
+    let target = FakeTarget::default();
     let bench = Bench::new(&target, 1000).await;
     let mut printed = Vec::new();
     for round in 0..8_u8 {
@@ -174,7 +174,7 @@ async fn files_follow_one_another_without_a_byte_lost_and_the_oldest_go() {
 
 #[tokio::test]
 async fn a_borrower_gets_what_comes_next_and_what_it_leaves_comes_back() {
-    let target = Target::default();
+    let target = FakeTarget::default();
     let bench = Bench::new(&target, 1 << 20).await;
     target.print(b"before ");
     let lent = bench.uart().lend("a run".to_owned()).await.unwrap();
@@ -204,7 +204,7 @@ async fn a_borrower_gets_what_comes_next_and_what_it_leaves_comes_back() {
 
 #[tokio::test]
 async fn a_borrower_that_died_leaves_a_gap_and_one_that_gave_up_nothing() {
-    let target = Target::default();
+    let target = FakeTarget::default();
     let bench = Bench::new(&target, 1 << 20).await;
     let lent = bench.uart().lend("a run".to_owned()).await.unwrap();
     // Who comes second waits, and may give up.
@@ -222,7 +222,7 @@ async fn a_borrower_that_died_leaves_a_gap_and_one_that_gave_up_nothing() {
 
 #[tokio::test]
 async fn a_transport_that_is_away_is_lent_when_it_is_back() {
-    let target = Target::default();
+    let target = FakeTarget::default();
     let bench = Bench::new(&target, 1 << 20).await;
     target.change(|line| line.event.push_back(TransportEvent::Lost("unplugged".to_owned())));
     let away = CaptureState::Away { why: "unplugged".to_owned() };
@@ -248,7 +248,7 @@ async fn a_transport_that_is_away_is_lent_when_it_is_back() {
 
 #[tokio::test]
 async fn what_did_not_change_notices_nothing_and_what_is_lent_changes_when_it_is_back() {
-    let (first, other) = (Target::default(), Target::default());
+    let (first, other) = (FakeTarget::default(), FakeTarget::default());
     let mut bench = Bench::new(&first, 1 << 20).await;
     bench.until("kept", |state| *state == CaptureState::Captured).await;
     let applied = bench.service.apply(vec![spec("uart0", 1 << 20)]).await;
@@ -279,7 +279,7 @@ async fn what_did_not_change_notices_nothing_and_what_is_lent_changes_when_it_is
 
 #[tokio::test]
 async fn there_is_one_pen_and_whoever_loses_it_is_told() {
-    let target = Target::default();
+    let target = FakeTarget::default();
     let bench = Bench::new(&target, 1 << 20).await;
     let kept = bench.uart();
     bench.until("kept", |state| *state == CaptureState::Captured).await;
@@ -307,7 +307,7 @@ async fn there_is_one_pen_and_whoever_loses_it_is_told() {
 
 #[tokio::test]
 async fn a_port_that_another_program_needs_is_closed_for_it() {
-    let (target, again) = (Target::default(), Target::default());
+    let (target, again) = (FakeTarget::default(), FakeTarget::default());
     let bench = Bench::new(&target, 1 << 20).await;
     target.print(b"before");
     bench.until_kept(b"before").await;
@@ -323,7 +323,7 @@ async fn a_port_that_another_program_needs_is_closed_for_it() {
 
 #[tokio::test]
 async fn the_next_capture_service_goes_on_behind_a_gap_and_a_port_that_comes_late_is_waited_for() {
-    let target = Target::default();
+    let target = FakeTarget::default();
     let bench = Bench::new(&target, 1 << 20).await;
     target.print(b"first");
     bench.until_kept(b"first").await;
@@ -342,7 +342,7 @@ async fn the_next_capture_service_goes_on_behind_a_gap_and_a_port_that_comes_lat
 
 #[tokio::test]
 async fn a_log_that_cannot_be_written_is_said_and_begun_when_it_can() {
-    let target = Target::default();
+    let target = FakeTarget::default();
     let state = tempfile::tempdir().unwrap();
     let places = Places::new(state.path());
     // A file where the folder belongs.

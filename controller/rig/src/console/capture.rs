@@ -22,11 +22,11 @@ use jig_model::protocol::{Transport, TransportEvent};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::clock::Clock;
+use super::clock::ConsoleClock;
 use super::disk::{self, LogState};
-use super::handle::{CONTROLS, ConsoleError, ConsoleHandle, Control, WRITES, Write};
+use super::handle::{CONTROLS, ConsoleError, ConsoleHandle, ConsoleRequest, WRITES, Write};
 use super::log::{GapReason, LogError, LogPaths, LogWriter};
-use super::queue::{CHUNK, Entry, Queue, TransportEnd};
+use super::queue::{CHUNK, ChunkQueue, QueueEntry, TransportEnd};
 
 /// Most bytes that a drain reads: more than any kernel buffers for a transport, so only a target
 /// that keeps printing reaches it.
@@ -54,16 +54,16 @@ impl Console {
     ///
     /// # Errors
     /// Says which file cannot be created; an existing log is never overwritten.
-    pub fn start(paths: &LogPaths, clock: Arc<dyn Clock>) -> Result<Self, LogError> {
+    pub fn start(paths: &LogPaths, clock: Arc<dyn ConsoleClock>) -> Result<Self, LogError> {
         Self::over(LogWriter::create(paths)?, &paths.raw, clock)
     }
 
     pub(super) fn over(
         log: LogWriter,
         raw: &Path,
-        clock: Arc<dyn Clock>,
+        clock: Arc<dyn ConsoleClock>,
     ) -> Result<Self, LogError> {
-        let queue = Arc::new(Queue::new(Arc::clone(&clock)));
+        let queue = Arc::new(ChunkQueue::new(Arc::clone(&clock)));
         let (state_out, state) = watch::channel(LogState::default());
         let disk = std::thread::Builder::new()
             .name("console-disk".to_owned())
@@ -150,18 +150,18 @@ impl Syncing {
 
 struct ConsoleActor {
     transport: Option<Box<dyn Transport>>,
-    controls: mpsc::Receiver<Control>,
+    controls: mpsc::Receiver<ConsoleRequest>,
     writes: mpsc::Receiver<Write>,
     writing: Option<Write>,
     stopped: oneshot::Receiver<()>,
-    queue: Arc<Queue>,
-    clock: Arc<dyn Clock>,
+    queue: Arc<ChunkQueue>,
+    clock: Arc<dyn ConsoleClock>,
     buf: Vec<u8>,
 }
 
-enum Step {
+enum ActorStep {
     Moved,
-    Asked(Control),
+    Asked(ConsoleRequest),
     Stopped,
 }
 
@@ -170,9 +170,9 @@ impl ConsoleActor {
         loop {
             self.queue.room().await;
             match poll_fn(|cx| self.poll_step(cx)).await {
-                Step::Moved => {}
-                Step::Asked(control) => self.obey(control).await,
-                Step::Stopped => break,
+                ActorStep::Moved => {}
+                ActorStep::Asked(control) => self.obey(control).await,
+                ActorStep::Stopped => break,
             }
             // A flood must not keep the runtime's thread.
             tokio::task::yield_now().await;
@@ -185,65 +185,65 @@ impl ConsoleActor {
         self.detach(TransportEnd::Closed);
     }
 
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<ActorStep> {
         if Pin::new(&mut self.stopped).poll(cx).is_ready() {
-            return Poll::Ready(Step::Stopped);
+            return Poll::Ready(ActorStep::Stopped);
         }
         if let Poll::Ready(Some(control)) = self.controls.poll_recv(cx) {
-            return Poll::Ready(Step::Asked(control));
+            return Poll::Ready(ActorStep::Asked(control));
         }
         // Both, so that neither a flood nor a slow reader at the other end starves one.
         let wrote = self.poll_write(cx).is_ready();
         if self.poll_read(cx).is_ready() || wrote {
-            return Poll::Ready(Step::Moved);
+            return Poll::Ready(ActorStep::Moved);
         }
         Poll::Pending
     }
 
-    async fn obey(&mut self, control: Control) {
+    async fn obey(&mut self, control: ConsoleRequest) {
         match control {
-            Control::Attach(transport, first, event) => {
+            ConsoleRequest::Attach(transport, first, event) => {
                 if self.transport.is_some() {
                     self.drain(DRAIN_LIMIT).await;
                     self.detach(TransportEnd::Closed);
                 }
                 self.transport = Some(transport);
-                self.queue.push(Entry::Attached(self.clock.stamp()));
+                self.queue.push(QueueEntry::Attached(self.clock.stamp()));
                 if !first.is_empty() {
-                    self.queue.push(Entry::Bytes(self.clock.stamp(), first));
+                    self.queue.push(QueueEntry::Bytes(self.clock.stamp(), first));
                 }
                 if let Some(event) = event {
                     self.hear(event);
                 }
             }
-            Control::Release(given) => {
+            ConsoleRequest::Release(given) => {
                 self.drain(RELEASE_LIMIT).await;
                 if let Some(write) = self.writing.take() {
                     self.finish(write, Err(ConsoleError::Detached));
                 }
                 let transport = self.transport.take();
                 if transport.is_some() {
-                    self.queue.push(Entry::Ended(self.clock.stamp(), TransportEnd::Closed));
+                    self.queue.push(QueueEntry::Ended(self.clock.stamp(), TransportEnd::Closed));
                 }
                 // If the caller is gone, the transport is closed here.
                 let _ = given.send(transport);
             }
-            Control::Line(what, begun) => {
+            ConsoleRequest::Line(what, begun) => {
                 if let Some(transport) = &mut self.transport {
                     let _ = begun.send(transport.control(what));
                 }
             }
-            Control::Drain(done) => {
+            ConsoleRequest::Drain(done) => {
                 self.drain(DRAIN_LIMIT).await;
-                self.queue.push(Entry::Ack(done));
+                self.queue.push(QueueEntry::Ack(done));
             }
-            Control::Boundary(done) => {
+            ConsoleRequest::Boundary(done) => {
                 self.drain(DRAIN_LIMIT).await;
-                self.queue.push(Entry::Boot(self.clock.stamp()));
-                self.queue.push(Entry::Ack(done));
+                self.queue.push(QueueEntry::Boot(self.clock.stamp()));
+                self.queue.push(QueueEntry::Ack(done));
             }
-            Control::Gap(lost, reason) => {
-                self.queue.push(Entry::Gap(self.clock.stamp(), lost, reason));
+            ConsoleRequest::Gap(lost, reason) => {
+                self.queue.push(QueueEntry::Gap(self.clock.stamp(), lost, reason));
             }
         }
     }
@@ -269,7 +269,7 @@ impl ConsoleActor {
                     let Some(event) = transport.event() else { break };
                     if filled > 0 {
                         let bytes = self.buf[..std::mem::take(&mut filled)].to_vec();
-                        self.queue.push(Entry::Bytes(self.clock.stamp(), bytes));
+                        self.queue.push(QueueEntry::Bytes(self.clock.stamp(), bytes));
                     }
                     self.hear(event);
                     // A transport that has nothing but events must not keep the runtime's thread.
@@ -288,7 +288,7 @@ impl ConsoleActor {
             }
         }
         if filled > 0 {
-            self.queue.push(Entry::Bytes(self.clock.stamp(), self.buf[..filled].to_vec()));
+            self.queue.push(QueueEntry::Bytes(self.clock.stamp(), self.buf[..filled].to_vec()));
         }
         let ended = end.is_some();
         if let Some(end) = end {
@@ -300,17 +300,17 @@ impl ConsoleActor {
     fn hear(&self, event: TransportEvent) {
         let stamp = self.clock.stamp();
         self.queue.push(match event {
-            TransportEvent::Lost(why) => Entry::Lost(stamp, why),
-            TransportEvent::Back => Entry::Back(stamp),
-            TransportEvent::Overrun(lost) => Entry::Gap(stamp, lost, GapReason::Overrun),
-            TransportEvent::Garbled(count) => Entry::Garbled(stamp, count),
-            TransportEvent::Shared(with) => Entry::Shared(stamp, with),
+            TransportEvent::Lost(why) => QueueEntry::Lost(stamp, why),
+            TransportEvent::Back => QueueEntry::Back(stamp),
+            TransportEvent::Overrun(lost) => QueueEntry::Gap(stamp, lost, GapReason::Overrun),
+            TransportEvent::Garbled(count) => QueueEntry::Garbled(stamp, count),
+            TransportEvent::Shared(with) => QueueEntry::Shared(stamp, with),
         });
     }
 
     fn detach(&mut self, end: TransportEnd) {
         if self.transport.take().is_some() {
-            self.queue.push(Entry::Ended(self.clock.stamp(), end));
+            self.queue.push(QueueEntry::Ended(self.clock.stamp(), end));
         }
         if let Some(write) = self.writing.take() {
             self.finish(write, Err(ConsoleError::Detached));
@@ -353,7 +353,7 @@ impl ConsoleActor {
 
     fn finish(&self, write: Write, outcome: Result<(), ConsoleError>) {
         if write.at > 0 {
-            self.queue.push(Entry::Sent(self.clock.stamp(), write.at as u64));
+            self.queue.push(QueueEntry::Sent(self.clock.stamp(), write.at as u64));
         }
         // The caller may be gone; that is no failure.
         let _ = write.done.send(outcome);

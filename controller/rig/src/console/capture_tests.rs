@@ -9,13 +9,13 @@ use nix::errno::Errno;
 
 use super::super::clock::Stamp;
 use super::super::follow::{Follow, FollowError};
-use super::super::log::{GapReason, RecordKind, Sink};
+use super::super::log::{GapReason, LogSink, RecordKind};
 use super::super::queue::LIMIT;
 use super::super::read::LogReader;
-use super::super::test_transport::Target;
+use super::super::test_transport::FakeTarget;
 use super::*;
 
-fn clock() -> Arc<dyn Clock> {
+fn clock() -> Arc<dyn ConsoleClock> {
     let ticks = AtomicU64::new(0);
     // Ten milliseconds a look, so that no two chunks merge.
     Arc::new(move || Stamp { mono_ns: ticks.fetch_add(10_000_000, Ordering::Relaxed), wall_ns: 0 })
@@ -39,7 +39,7 @@ fn bench() -> Bench {
 #[tokio::test]
 async fn everything_is_on_disk_after_a_drain_and_after_the_end() {
     let Bench { console, handle, paths, _folder } = bench();
-    let target = Target::picky();
+    let target = FakeTarget::picky();
     target.print(b"first");
     handle.attach(Box::new(target.clone())).unwrap();
     assert_eq!(handle.drained().await.unwrap(), 5);
@@ -58,7 +58,7 @@ async fn everything_is_on_disk_after_a_drain_and_after_the_end() {
 #[tokio::test]
 async fn the_log_goes_on_over_power_cycles_with_marks() {
     let Bench { console, handle, paths, _folder } = bench();
-    let (one, two) = (Target::picky(), Target::picky());
+    let (one, two) = (FakeTarget::picky(), FakeTarget::picky());
     one.print(b"one");
     handle.attach(Box::new(one.clone())).unwrap();
     handle.drained().await.unwrap();
@@ -112,7 +112,7 @@ fn noise(len: usize) -> Vec<u8> {
 async fn a_flood_arrives_complete_whatever_the_followers_do() {
     let Bench { console, handle, paths, _folder } = bench();
     let megabyte = noise(1 << 20);
-    let target = Target::picky();
+    let target = FakeTarget::picky();
     handle.attach(Box::new(target.clone())).unwrap();
     // Never reads on: it must not hold anything up.
     let mut stuck = handle.follow(0, 0).unwrap();
@@ -146,7 +146,7 @@ async fn a_flood_arrives_complete_whatever_the_followers_do() {
 async fn a_send_is_whole_and_an_abandoned_one_holds_nobody_up() {
     let Bench { console, handle, paths: _, _folder } = bench();
     assert!(matches!(handle.send(*b"x").await, Err(ConsoleError::Detached)));
-    let target = Target::picky();
+    let target = FakeTarget::picky();
     handle.attach(Box::new(target.clone())).unwrap();
     target.change(|line| line.appetite = 10);
     handle.send(*b"hello").await.unwrap();
@@ -192,7 +192,7 @@ impl io::Write for Full {
     }
 }
 
-impl Sink for Full {
+impl LogSink for Full {
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -209,7 +209,7 @@ async fn a_full_disk_is_told_and_the_transport_still_drained() {
     let log = LogWriter::over(Box::new(raw), Box::new(index_sink)).unwrap();
     let console = Console::over(log, &raw_path, clock()).unwrap();
     let handle = console.handle().clone();
-    let target = Target::picky();
+    let target = FakeTarget::picky();
     handle.attach(Box::new(target.clone())).unwrap();
     target.print(b"kept");
     assert_eq!(handle.drained().await.unwrap(), 4);
@@ -249,7 +249,7 @@ impl io::Write for Stalled {
     }
 }
 
-impl Sink for Stalled {
+impl LogSink for Stalled {
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -262,7 +262,7 @@ async fn a_stalled_disk_holds_the_transport_up_only_beyond_the_limit() {
     let index = Full { room: usize::MAX, kept: Arc::default() };
     let log = LogWriter::over(Box::new(Stalled(Arc::clone(&gate))), Box::new(index)).unwrap();
     let console = Console::over(log, Path::new("/nowhere"), clock()).unwrap();
-    let target = Target::picky();
+    let target = FakeTarget::picky();
     target.print(&vec![b'x'; ALL]);
     console.handle().attach(Box::new(target.clone())).unwrap();
     let taken = || ALL - target.left();
@@ -284,7 +284,7 @@ async fn a_stalled_disk_holds_the_transport_up_only_beyond_the_limit() {
 #[tokio::test]
 async fn dropping_the_console_closes_the_log_in_order() {
     let Bench { console, handle, paths: _, _folder } = bench();
-    let target = Target::picky();
+    let target = FakeTarget::picky();
     target.print(b"bytes");
     handle.attach(Box::new(target)).unwrap();
     drop(console);
@@ -306,16 +306,16 @@ fn a_runtime_that_goes_away_still_closes_the_log() {
 
 #[test]
 fn single_bytes_are_merged_while_the_disk_is_busy_and_the_queue_is_bounded() {
-    let queue = Queue::new(clock());
+    let queue = ChunkQueue::new(clock());
     for i in 0..10_000u64 {
         let stamp = Stamp { mono_ns: i, wall_ns: 0 };
-        queue.push(Entry::Bytes(stamp, vec![b'x']));
+        queue.push(QueueEntry::Bytes(stamp, vec![b'x']));
     }
     let entries = queue.take().unwrap();
     assert_eq!(entries.len(), 1);
     let full = Stamp { mono_ns: 0, wall_ns: 0 };
     while has_room(&queue) {
-        queue.push(Entry::Bytes(full, vec![0; CHUNK]));
+        queue.push(QueueEntry::Bytes(full, vec![0; CHUNK]));
     }
     assert!(queue.take().unwrap().len() <= LIMIT / CHUNK);
     assert!(has_room(&queue));
@@ -323,7 +323,7 @@ fn single_bytes_are_merged_while_the_disk_is_busy_and_the_queue_is_bounded() {
     assert!(queue.take().is_none());
 }
 
-fn has_room(queue: &Queue) -> bool {
+fn has_room(queue: &ChunkQueue) -> bool {
     let mut room = std::pin::pin!(queue.room());
     room.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
@@ -331,7 +331,7 @@ fn has_room(queue: &Queue) -> bool {
 #[tokio::test]
 async fn a_wait_right_behind_a_power_on_does_not_see_the_end_before() {
     let Bench { console, handle, paths: _, _folder } = bench();
-    let (one, two) = (Target::picky(), Target::picky());
+    let (one, two) = (FakeTarget::picky(), FakeTarget::picky());
     one.change(|line| line.ended = true);
     handle.attach(Box::new(one)).unwrap();
     handle.state().wait_for(|s| s.ended.is_some()).await.unwrap();
@@ -348,7 +348,7 @@ async fn a_wait_right_behind_a_power_on_does_not_see_the_end_before() {
     let mut waiting = follower.clone();
     let revived = tokio::spawn(async move { waiting.revived().await });
     tokio::task::yield_now().await;
-    handle.attach(Box::new(Target::picky())).unwrap();
+    handle.attach(Box::new(FakeTarget::picky())).unwrap();
     assert!(revived.await.unwrap());
     console.close().await;
     assert!(!follower.revived().await);
@@ -417,7 +417,7 @@ impl io::Write for Unsyncable {
     }
 }
 
-impl Sink for Unsyncable {
+impl LogSink for Unsyncable {
     fn sync(&mut self) -> io::Result<()> {
         let _ = self.0.recv();
         Err(io::Error::other("the disk is gone"))
@@ -430,7 +430,7 @@ async fn the_end_of_a_log_is_told_before_its_sync_and_the_syncs_failure_after() 
     let index = Full { room: usize::MAX, kept: Arc::default() };
     let log = LogWriter::over(Box::new(Unsyncable(signs)), Box::new(index)).unwrap();
     let console = Console::over(log, Path::new("/nowhere"), clock()).unwrap();
-    let target = Target::picky();
+    let target = FakeTarget::picky();
     console.handle().attach(Box::new(target.clone())).unwrap();
     target.print(b"OK");
     let (state, syncing) = console.end().await;
@@ -443,7 +443,7 @@ async fn the_end_of_a_log_is_told_before_its_sync_and_the_syncs_failure_after() 
 #[tokio::test]
 async fn what_happens_to_a_transport_stands_where_it_happened() {
     let Bench { console, handle, paths, _folder } = bench();
-    let target = Target::picky();
+    let target = FakeTarget::picky();
     target.print(b"one");
     target.change(|line| line.event.push_back(TransportEvent::Lost("x has hung up".to_owned())));
     handle.attach(Box::new(target.clone())).unwrap();
@@ -485,7 +485,7 @@ async fn what_happens_to_a_transport_stands_where_it_happened() {
 #[tokio::test]
 async fn nine_stuck_readers_of_ten_hold_up_neither_the_transport_nor_the_tenth() {
     let Bench { console, handle, paths: _, _folder } = bench();
-    let target = Target::picky();
+    let target = FakeTarget::picky();
     handle.attach(Box::new(target.clone())).unwrap();
     // Each has begun to read and reads no more.
     let mut stuck: Vec<_> = (0..9).map(|_| handle.follow(0, 0).unwrap()).collect();

@@ -13,7 +13,7 @@ pub struct Stamp {
 pub type UnderWay = Box<dyn Send>;
 
 /// Tells the time.
-pub trait Clock: Send + Sync + 'static {
+pub trait ConsoleClock: Send + Sync + 'static {
     /// Returns the moment of the call.
     fn stamp(&self) -> Stamp;
 
@@ -27,7 +27,7 @@ pub trait Clock: Send + Sync + 'static {
     }
 }
 
-impl<F: Fn() -> Stamp + Send + Sync + 'static> Clock for F {
+impl<F: Fn() -> Stamp + Send + Sync + 'static> ConsoleClock for F {
     fn stamp(&self) -> Stamp {
         self()
     }

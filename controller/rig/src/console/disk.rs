@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::clock::Clock;
+use super::clock::ConsoleClock;
 use super::log::{GapReason, LogWriter, RecordKind};
-use super::queue::{Entry, Queue, TransportEnd};
+use super::queue::{ChunkQueue, QueueEntry, TransportEnd};
 
 /// State of a log. Everything it counts is on disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,9 +48,9 @@ pub struct LogState {
 
 /// Writes until the queue is closed and empty.
 pub(super) fn run(
-    queue: &Queue,
+    queue: &ChunkQueue,
     mut log: LogWriter,
-    clock: &dyn Clock,
+    clock: &dyn ConsoleClock,
     state: &watch::Sender<LogState>,
 ) {
     while let Some(entries) = queue.take() {
@@ -75,35 +75,37 @@ pub(super) fn run(
     }
 }
 
-fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
+fn write(entry: QueueEntry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
     let mut lost = 0;
     let result = match &entry {
-        Entry::Bytes(stamp, bytes) => {
+        QueueEntry::Bytes(stamp, bytes) => {
             lost = bytes.len() as u64;
             log.append(*stamp, bytes)
         }
-        Entry::Gap(stamp, lost, reason) => {
+        QueueEntry::Gap(stamp, lost, reason) => {
             log.record(*stamp, RecordKind::Gap { lost: *lost, reason: *reason })
         }
-        Entry::Boot(stamp) => log.record(*stamp, RecordKind::Boot),
-        Entry::Lost(stamp, _) => {
+        QueueEntry::Boot(stamp) => log.record(*stamp, RecordKind::Boot),
+        QueueEntry::Lost(stamp, _) => {
             log.record(*stamp, RecordKind::Gap { lost: None, reason: GapReason::Transport })
         }
-        Entry::Attached(stamp) | Entry::Back(stamp) => log.record(*stamp, RecordKind::Attached),
-        Entry::Ended(stamp, _) => log.record(*stamp, RecordKind::Detached),
-        Entry::Sent(stamp, len) => log.record(*stamp, RecordKind::Sent(*len)),
-        Entry::Garbled(stamp, count) => log.record(*stamp, RecordKind::Garbled(*count)),
-        Entry::Shared(stamp, _) => {
+        QueueEntry::Attached(stamp) | QueueEntry::Back(stamp) => {
+            log.record(*stamp, RecordKind::Attached)
+        }
+        QueueEntry::Ended(stamp, _) => log.record(*stamp, RecordKind::Detached),
+        QueueEntry::Sent(stamp, len) => log.record(*stamp, RecordKind::Sent(*len)),
+        QueueEntry::Garbled(stamp, count) => log.record(*stamp, RecordKind::Garbled(*count)),
+        QueueEntry::Shared(stamp, _) => {
             log.record(*stamp, RecordKind::Gap { lost: None, reason: GapReason::Shared })
         }
-        Entry::Ack(_) => Ok(()),
+        QueueEntry::Ack(_) => Ok(()),
     };
     match result {
         Ok(()) => lost = 0,
         Err(error) => fail(state, &error),
     }
     let len = log.len();
-    if let Entry::Ack(done) = entry {
+    if let QueueEntry::Ack(done) = entry {
         // The caller may be gone; that is no failure.
         let _ = done.send(len);
         return;
@@ -112,38 +114,38 @@ fn write(entry: Entry, log: &mut LogWriter, state: &watch::Sender<LogState>) {
         s.len = len;
         s.lost += lost;
         match entry {
-            Entry::Gap(_, missing, _) => {
+            QueueEntry::Gap(_, missing, _) => {
                 s.gaps += 1;
                 s.lost += missing.unwrap_or(0);
             }
-            Entry::Boot(_) => s.boots += 1,
-            Entry::Attached(_) => {
+            QueueEntry::Boot(_) => s.boots += 1,
+            QueueEntry::Attached(_) => {
                 s.transports += 1;
                 s.transport_start = len;
                 s.attached = true;
                 s.ended = None;
                 s.away = None;
             }
-            Entry::Lost(_, why) => {
+            QueueEntry::Lost(_, why) => {
                 s.gaps += 1;
                 s.losses += 1;
                 s.loss = Some(why.into());
                 s.away = s.loss.clone();
             }
-            Entry::Back(_) => s.away = None,
-            Entry::Garbled(_, count) => s.garbled = s.garbled.saturating_add(count),
-            Entry::Shared(_, with) => {
+            QueueEntry::Back(_) => s.away = None,
+            QueueEntry::Garbled(_, count) => s.garbled = s.garbled.saturating_add(count),
+            QueueEntry::Shared(_, with) => {
                 s.gaps += 1;
                 s.shared = Some(with.into());
             }
-            Entry::Ended(_, end) => {
+            QueueEntry::Ended(_, end) => {
                 s.attached = false;
                 if let TransportEnd::Broken(error) = &end {
                     s.broken.get_or_insert_with(|| Arc::clone(error));
                 }
                 s.ended = Some(end);
             }
-            Entry::Bytes(..) | Entry::Sent(..) | Entry::Ack(_) => {}
+            QueueEntry::Bytes(..) | QueueEntry::Sent(..) | QueueEntry::Ack(_) => {}
         }
     });
 }

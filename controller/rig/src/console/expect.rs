@@ -158,12 +158,12 @@ pub async fn expect(
             Beyond::Ended(_) => wait.look_at_end(),
         };
         match (found, beyond) {
-            (Some(Found::Wanted(hit)), _) => {
+            (Some(ExpectMatch::Wanted(hit)), _) => {
                 let matched = locate(follower, any, hit, from, wait.position)?;
                 follower.seek(matched.end);
                 return Ok(matched);
             }
-            (Some(Found::Refused(hit)), _) => {
+            (Some(ExpectMatch::Refused(hit)), _) => {
                 let matched = locate(follower, reject, hit, from, wait.position)?;
                 let start = matched.start.max(matched.end.saturating_sub(QUOTE));
                 return Err(ExpectError::Rejected {
@@ -187,7 +187,7 @@ pub async fn expect(
     }
 }
 
-enum Found {
+enum ExpectMatch {
     Wanted(usize),
     Refused(usize),
 }
@@ -202,7 +202,7 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    fn look(&mut self, bytes: &[u8]) -> Option<Found> {
+    fn look(&mut self, bytes: &[u8]) -> Option<ExpectMatch> {
         let wanted = if self.any.is_empty() {
             // An empty set means: only what is rejected, or the end, ends the wait.
             super::scan::Scanned { used: bytes.len(), hits: Vec::new() }
@@ -219,15 +219,15 @@ impl Wait<'_> {
         };
         if let Some((hit, used)) = refused {
             self.position += used as u64;
-            return Some(Found::Refused(hit));
+            return Some(ExpectMatch::Refused(hit));
         }
         self.position += wanted.used as u64;
-        wanted.hits.first().map(|&hit| Found::Wanted(hit))
+        wanted.hits.first().map(|&hit| ExpectMatch::Wanted(hit))
     }
 
-    fn look_at_end(&mut self) -> Option<Found> {
-        let wanted = self.wanted.finish().first().map(|&hit| Found::Wanted(hit));
-        let refused = || self.refused.finish().first().map(|&hit| Found::Refused(hit));
+    fn look_at_end(&mut self) -> Option<ExpectMatch> {
+        let wanted = self.wanted.finish().first().map(|&hit| ExpectMatch::Wanted(hit));
+        let refused = || self.refused.finish().first().map(|&hit| ExpectMatch::Refused(hit));
         wanted.or_else(refused)
     }
 

@@ -34,7 +34,7 @@ pub enum ConsoleError {
     Transport(#[source] io::Error),
 }
 
-pub(super) enum Control {
+pub(super) enum ConsoleRequest {
     Attach(Box<dyn Transport>, Vec<u8>, Option<TransportEvent>),
     Release(oneshot::Sender<Option<Box<dyn Transport>>>),
     Line(LineControl, oneshot::Sender<BoxFuture<'static, io::Result<()>>>),
@@ -52,7 +52,7 @@ pub(super) struct Write {
 /// Talks to a console. Cheap to clone; outlives the console harmlessly.
 #[derive(Debug, Clone)]
 pub struct ConsoleHandle {
-    pub(super) controls: mpsc::Sender<Control>,
+    pub(super) controls: mpsc::Sender<ConsoleRequest>,
     pub(super) writes: mpsc::Sender<Write>,
     pub(super) state: watch::Receiver<LogState>,
     pub(super) raw: Arc<Path>,
@@ -81,7 +81,7 @@ impl ConsoleHandle {
     ) -> Result<(), ConsoleError> {
         // Before the actor can know of it, so that no follower misses it.
         self.handed.fetch_add(1, Ordering::AcqRel);
-        let attached = self.control(Control::Attach(transport, first, event));
+        let attached = self.control(ConsoleRequest::Attach(transport, first, event));
         if attached.is_err() {
             self.handed.fetch_sub(1, Ordering::AcqRel);
         }
@@ -96,7 +96,7 @@ impl ConsoleHandle {
     /// # Errors
     /// Fails where the console is closed.
     pub async fn release(&self) -> Result<Option<Box<dyn Transport>>, ConsoleError> {
-        self.ask(Control::Release).await
+        self.ask(ConsoleRequest::Release).await
     }
 
     /// Does something to the line beside sending bytes.
@@ -104,7 +104,7 @@ impl ConsoleHandle {
     /// # Errors
     /// Fails where no transport is attached, or the transport cannot.
     pub async fn line(&self, what: LineControl) -> Result<(), ConsoleError> {
-        let begun = self.ask(|begun| Control::Line(what, begun)).await;
+        let begun = self.ask(|begun| ConsoleRequest::Line(what, begun)).await;
         // A missing answer means that no transport is attached.
         let begun = begun.map_err(|_| ConsoleError::Detached)?;
         begun.await.map_err(ConsoleError::Transport)
@@ -115,10 +115,10 @@ impl ConsoleHandle {
     /// # Errors
     /// Fails where the console is closed or does not keep up.
     pub fn gap(&self, lost: Option<u64>, reason: GapReason) -> Result<(), ConsoleError> {
-        self.control(Control::Gap(lost, reason))
+        self.control(ConsoleRequest::Gap(lost, reason))
     }
 
-    fn control(&self, control: Control) -> Result<(), ConsoleError> {
+    fn control(&self, control: ConsoleRequest) -> Result<(), ConsoleError> {
         self.controls.try_send(control).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => ConsoleError::Busy,
             mpsc::error::TrySendError::Closed(_) => ConsoleError::Closed,
@@ -131,7 +131,7 @@ impl ConsoleHandle {
     /// # Errors
     /// Fails where the console is closed.
     pub async fn drained(&self) -> Result<u64, ConsoleError> {
-        self.ask(Control::Drain).await
+        self.ask(ConsoleRequest::Drain).await
     }
 
     /// Captures what is in the transport now and marks that what follows is a new boot; returns
@@ -140,12 +140,12 @@ impl ConsoleHandle {
     /// # Errors
     /// Fails where the console is closed.
     pub async fn boundary(&self) -> Result<u64, ConsoleError> {
-        self.ask(Control::Boundary).await
+        self.ask(ConsoleRequest::Boundary).await
     }
 
     async fn ask<T>(
         &self,
-        control: impl FnOnce(oneshot::Sender<T>) -> Control,
+        control: impl FnOnce(oneshot::Sender<T>) -> ConsoleRequest,
     ) -> Result<T, ConsoleError> {
         let (done, answer) = oneshot::channel();
         self.controls.send(control(done)).await.map_err(|_| ConsoleError::Closed)?;

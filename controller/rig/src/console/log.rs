@@ -115,7 +115,7 @@ pub enum RecordKind {
 
 /// One record of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
+pub struct IndexRecord {
     /// Offset in the raw bytes.
     pub offset: u64,
     /// When.
@@ -124,7 +124,7 @@ pub struct Record {
     pub kind: RecordKind,
 }
 
-impl Record {
+impl IndexRecord {
     pub(super) fn encode(&self) -> [u8; RECORD] {
         let (kind, reason, value) = match self.kind {
             RecordKind::Bytes(len) => (1, 0, len),
@@ -215,11 +215,11 @@ pub enum LogError {
 }
 
 /// Where a log writer puts its bytes: a file, or a test's trap.
-pub(super) trait Sink: Write + Send {
+pub(super) trait LogSink: Write + Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-impl Sink for File {
+impl LogSink for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
     }
@@ -228,8 +228,8 @@ impl Sink for File {
 /// Appends to a log. After an error it stays broken, because how much of the failed write
 /// reached the file is unknown and later offsets would lie.
 pub(super) struct LogWriter {
-    raw: Box<dyn Sink>,
-    index: Box<dyn Sink>,
+    raw: Box<dyn LogSink>,
+    index: Box<dyn LogSink>,
     len: u64,
     broken: bool,
 }
@@ -250,7 +250,7 @@ impl LogWriter {
     }
 
     /// Writes to any pair of sinks.
-    pub(super) fn over(raw: Box<dyn Sink>, mut index: Box<dyn Sink>) -> io::Result<Self> {
+    pub(super) fn over(raw: Box<dyn LogSink>, mut index: Box<dyn LogSink>) -> io::Result<Self> {
         index.write_all(&header(VERSION))?;
         Ok(Self { raw, index, len: 0, broken: false })
     }
@@ -274,7 +274,7 @@ impl LogWriter {
     /// Appends a record at the current end.
     pub(super) fn record(&mut self, stamp: Stamp, kind: RecordKind) -> io::Result<()> {
         self.guard()?;
-        let record = Record { offset: self.len, stamp, kind };
+        let record = IndexRecord { offset: self.len, stamp, kind };
         let written = self.index.write_all(&record.encode());
         self.note(written)
     }
@@ -288,7 +288,7 @@ impl LogWriter {
 
     /// Tries to record, after a failure, what is missing.
     pub(super) fn last_words(&mut self, stamp: Stamp, kind: RecordKind) -> io::Result<()> {
-        let record = Record { offset: self.len, stamp, kind };
+        let record = IndexRecord { offset: self.len, stamp, kind };
         self.index.write_all(&record.encode()).and_then(|()| self.index.sync())
     }
 

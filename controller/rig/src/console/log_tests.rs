@@ -35,8 +35,8 @@ fn what_was_written_is_read_back() {
     let log = LogReader::open(&paths).unwrap();
     assert_eq!((log.committed(), log.health()), (11, IndexHealth::Whole));
     assert_eq!(text(&log), "hello world");
-    let records: Vec<Record> = log.records().collect();
-    assert_eq!(records[1], Record { offset: 0, stamp: at(2), kind: RecordKind::Bytes(6) });
+    let records: Vec<IndexRecord> = log.records().collect();
+    assert_eq!(records[1], IndexRecord { offset: 0, stamp: at(2), kind: RecordKind::Bytes(6) });
     assert_eq!(records[2].kind, RecordKind::Gap { lost: None, reason: GapReason::Overrun });
     assert_eq!(records[4].kind, RecordKind::Gap { lost: Some(7), reason: GapReason::Storage });
     assert_eq!((records[4].offset, records.len()), (11, 5));

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use super::clock::{Clock, Stamp, UnderWay};
+use super::clock::{ConsoleClock, Stamp, UnderWay};
 use super::log::GapReason;
 
 /// Bytes that may wait. Machines and kernels buffer 4 to 64 KiB before they freeze or
@@ -35,7 +35,7 @@ pub enum TransportEnd {
 
 /// What travels to the disk thread, in order.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum QueueEntry {
     Bytes(Stamp, Vec<u8>),
     Gap(Stamp, Option<u64>, GapReason),
     Boot(Stamp),
@@ -54,7 +54,7 @@ pub(super) enum Entry {
     Ack(oneshot::Sender<u64>),
 }
 
-impl Entry {
+impl QueueEntry {
     fn cost(&self) -> usize {
         match self {
             Self::Bytes(_, bytes) => ENTRY_COST + bytes.len(),
@@ -74,7 +74,7 @@ impl Entry {
 
 #[derive(Default)]
 struct Inner {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<QueueEntry>,
     cost: usize,
     closed: bool,
     /// What the clock gave to hold from the first entry until the disk thread has nothing
@@ -83,15 +83,15 @@ struct Inner {
 }
 
 /// The queue; shared by the one producer and the one consumer.
-pub(super) struct Queue {
-    clock: Arc<dyn Clock>,
+pub(super) struct ChunkQueue {
+    clock: Arc<dyn ConsoleClock>,
     inner: Mutex<Inner>,
     filled: Condvar,
     emptied: Notify,
 }
 
-impl Queue {
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+impl ChunkQueue {
+    pub(super) fn new(clock: Arc<dyn ConsoleClock>) -> Self {
         Self { clock, inner: Mutex::default(), filled: Condvar::new(), emptied: Notify::new() }
     }
 
@@ -107,12 +107,12 @@ impl Queue {
     }
 
     /// Appends an entry; never blocks. The producer waits for room first.
-    pub(super) fn push(&self, entry: Entry) {
+    pub(super) fn push(&self, entry: QueueEntry) {
         let mut inner = self.lock();
         self.begin_work(&mut inner);
         let mut cost = entry.cost();
         match (entry, inner.entries.back_mut()) {
-            (Entry::Bytes(stamp, bytes), Some(Entry::Bytes(first, last)))
+            (QueueEntry::Bytes(stamp, bytes), Some(QueueEntry::Bytes(first, last)))
                 if stamp.mono_ns.saturating_sub(first.mono_ns) < MERGE_NS
                     && last.len() + bytes.len() <= CHUNK =>
             {
@@ -148,7 +148,7 @@ impl Queue {
     }
 
     /// Takes everything; blocks while there is nothing. `None` once closed and empty.
-    pub(super) fn take(&self) -> Option<VecDeque<Entry>> {
+    pub(super) fn take(&self) -> Option<VecDeque<QueueEntry>> {
         let mut inner = self.lock();
         while inner.entries.is_empty() {
             if inner.closed {

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use super::log::{HEADER, LogError, LogPaths, RECORD, Record, RecordKind, is_header};
+use super::log::{HEADER, IndexRecord, LogError, LogPaths, RECORD, RecordKind, is_header};
 
 /// Says how much of the index could be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl LogReader {
         Ok(())
     }
 
-    fn load(&self, first: u64, end: u64) -> io::Result<Vec<Option<Record>>> {
+    fn load(&self, first: u64, end: u64) -> io::Result<Vec<Option<IndexRecord>>> {
         let Some(index) = &self.index else { return Ok(Vec::new()) };
         let count = end.saturating_sub(first).min(BATCH) as usize;
         let mut bytes = vec![0; count * RECORD];
@@ -118,7 +118,7 @@ impl LogReader {
             .chunks_exact(RECORD)
             .map(|chunk| {
                 record.copy_from_slice(chunk);
-                Record::decode(&record)
+                IndexRecord::decode(&record)
             })
             .collect())
     }
@@ -136,7 +136,7 @@ impl LogReader {
     /// Iterates over the records, oldest first.
     ///
     /// Ends early where the index becomes unreadable under way.
-    pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
+    pub fn records(&self) -> impl Iterator<Item = IndexRecord> + '_ {
         let batches = (0..self.records).step_by(BATCH as usize);
         batches
             .map_while(|first| self.load(first, self.records).ok())

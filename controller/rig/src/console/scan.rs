@@ -78,7 +78,7 @@ struct AutomatonParts {
 
 /// Where a match lies in the bytes given to [`PatternSet::locate`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Located {
+pub struct LocatedMatch {
     /// First byte of the match.
     pub start: usize,
     /// Capture groups from 1 on, with their names; `None` for one that took no part.
@@ -125,7 +125,7 @@ impl PatternSet {
     ///
     /// `text` may be larger than `span`: what lies around it is seen by `^`, `$` and `\b`.
     /// `None` means that the match begins before `span`.
-    pub fn locate(&self, pattern: usize, text: &[u8], span: Range<usize>) -> Option<Located> {
+    pub fn locate(&self, pattern: usize, text: &[u8], span: Range<usize>) -> Option<LocatedMatch> {
         let finder = self.0.finders.get(pattern)?;
         if span.start > span.end || span.end > text.len() {
             return None;
@@ -147,7 +147,7 @@ impl PatternSet {
                 (name.map(str::to_owned), groups.get_group(i + 1).map(|g| g.start..g.end))
             })
             .collect();
-        Some(Located { start: found.start(), groups })
+        Some(LocatedMatch { start: found.start(), groups })
     }
 }
 

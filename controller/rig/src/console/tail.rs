@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use super::clock::Stamp;
-use super::log::{HEADER, LogError, LogPaths, RECORD, Record, RecordKind, is_header};
+use super::log::{HEADER, IndexRecord, LogError, LogPaths, RECORD, RecordKind, is_header};
 
 /// How many records are read at once: 16 KiB.
 const BATCH: usize = 512;
@@ -30,7 +30,7 @@ pub enum TailItem {
         bytes: Vec<u8>,
     },
     /// Something else happened.
-    Mark(Record),
+    Mark(IndexRecord),
 }
 
 impl TailItem {
@@ -51,7 +51,7 @@ pub struct LogTail {
     index: File,
     /// How many records were read of the index.
     read: u64,
-    ahead: VecDeque<Record>,
+    ahead: VecDeque<IndexRecord>,
     /// Offset of the next byte.
     at: u64,
     /// Where the record ends whose bytes are being read, and its time.
@@ -123,7 +123,7 @@ impl LogTail {
     }
 
     /// Returns the next record without taking it.
-    fn peek(&mut self) -> Result<Option<Record>, LogError> {
+    fn peek(&mut self) -> Result<Option<IndexRecord>, LogError> {
         if self.ahead.is_empty() && !self.torn {
             self.load()
                 .map_err(|source| LogError::Read { path: self.paths.index.clone(), source })?;
@@ -153,7 +153,7 @@ impl LogTail {
         // A record that is being written is read the next time.
         for chunk in bytes[..filled].chunks_exact(RECORD) {
             record.copy_from_slice(chunk);
-            let Some(record) = Record::decode(&record) else {
+            let Some(record) = IndexRecord::decode(&record) else {
                 self.torn = true;
                 return Ok(());
             };
@@ -236,15 +236,17 @@ mod tests {
         nothing.skip_before(stamp(9).wall_ns).unwrap();
         assert_eq!(all(&mut nothing), []);
         // Half a record is none, until it is whole.
-        let record = Record { offset: 100_007, stamp: stamp(5), kind: RecordKind::Boot }.encode();
+        let record =
+            IndexRecord { offset: 100_007, stamp: stamp(5), kind: RecordKind::Boot }.encode();
         let mut index = File::options().append(true).open(&paths.index).unwrap();
         index.write_all(&record[..10]).unwrap();
         assert_eq!(all(&mut nothing), []);
         index.write_all(&record[10..]).unwrap();
         assert_eq!(all(&mut nothing), [(5, b"Boot".to_vec())]);
         // What fits nothing before it ends the log, and so do bytes that are not there.
-        let far = Record { offset: 7, stamp: stamp(6), kind: RecordKind::Boot };
-        let lie = Record { offset: 100_007, stamp: stamp(6), kind: RecordKind::Bytes(1 << 47) };
+        let far = IndexRecord { offset: 7, stamp: stamp(6), kind: RecordKind::Boot };
+        let lie =
+            IndexRecord { offset: 100_007, stamp: stamp(6), kind: RecordKind::Bytes(1 << 47) };
         index.write_all(&[lie.encode(), far.encode()].concat()).unwrap();
         assert_eq!(all(&mut nothing), []);
         assert_eq!(all(&mut tail).len(), 2);

@@ -9,10 +9,10 @@ use jig_model::protocol::{Transport, TransportEvent};
 
 /// The target's end, which is also the transport. Clones are the same one.
 #[derive(Clone)]
-pub(crate) struct Target(Arc<Mutex<Line>>);
+pub(crate) struct FakeTarget(Arc<Mutex<FakeLine>>);
 
 /// What is in a transport.
-pub(crate) struct Line {
+pub(crate) struct FakeLine {
     pub(crate) output: VecDeque<u8>,
     pub(crate) input: Vec<u8>,
     /// How much input the target takes, in all and at once.
@@ -25,21 +25,21 @@ pub(crate) struct Line {
     wakers: Vec<Waker>,
 }
 
-impl Default for Target {
+impl Default for FakeTarget {
     /// Takes all input at once.
     fn default() -> Self {
         Self::eating(usize::MAX, usize::MAX)
     }
 }
 
-impl Target {
+impl FakeTarget {
     /// Takes no input until a test gives it an appetite, and little at once.
     pub(crate) fn picky() -> Self {
         Self::eating(0, 3)
     }
 
     fn eating(appetite: usize, bite: usize) -> Self {
-        Self(Arc::new(Mutex::new(Line {
+        Self(Arc::new(Mutex::new(FakeLine {
             output: VecDeque::new(),
             input: Vec::new(),
             appetite,
@@ -56,7 +56,7 @@ impl Target {
     }
 
     /// Changes the content of the transport, and wakes the tasks that wait for it.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut FakeLine) -> T) -> T {
         let mut line = self.0.lock().unwrap();
         let result = change(&mut line);
         line.wakers.drain(..).for_each(Waker::wake);
@@ -84,7 +84,7 @@ impl Target {
     }
 }
 
-impl Transport for Target {
+impl Transport for FakeTarget {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut line = self.0.lock().unwrap();
         if !line.output.is_empty() {

@@ -38,4 +38,4 @@ pub use figures::Figures;
 pub use render::render;
 pub use state::{HealthPolicy, HealthState, PlaceHealth, Proof};
 pub use store::{HealthStore, HistoryEntry};
-pub use table::{MOVES, Move, Streak, next};
+pub use table::{HealthMove, MOVES, Streak, next};

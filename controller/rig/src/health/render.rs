@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::table::{MOVES, Move, Streak};
+use super::table::{HealthMove, MOVES, Streak};
 use super::{HealthState, Signal};
 use crate::workflow::RenderFormat;
 
@@ -19,7 +19,7 @@ pub fn render(format: RenderFormat) -> String {
 }
 
 /// Splits a move into its arrows: where it leads at first, and where in the end.
-fn arrows(one: &Move) -> impl Iterator<Item = (HealthState, &'static str)> {
+fn arrows(one: &HealthMove) -> impl Iterator<Item = (HealthState, &'static str)> {
     let counted = match one.streak {
         Streak::Pass => "enough passes in a row",
         Streak::Failure => "enough failures in a row",
@@ -33,7 +33,7 @@ fn mermaid() -> String {
     let mut text = format!("stateDiagram-v2\n    [*] --> {}\n", HealthState::Healthy);
     for one in MOVES {
         for (to, when) in arrows(one) {
-            let Move { from, signal, .. } = one;
+            let HealthMove { from, signal, .. } = one;
             let when = if when.is_empty() { String::new() } else { format!(" ({when})") };
             // Writing to a String cannot fail.
             let _ = writeln!(text, "    {from} --> {to} : {signal}{when}");

@@ -18,7 +18,7 @@ pub enum Streak {
 
 /// What a signal does in a state. A pair that the table does not hold changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Move {
+pub struct HealthMove {
     /// State before.
     pub from: HealthState,
     /// What was seen.
@@ -32,12 +32,12 @@ pub struct Move {
 }
 
 /// Lists every move; a pair of state and signal occurs at most once.
-pub const MOVES: &[Move] = {
+pub const MOVES: &[HealthMove] = {
     use HealthState::{Healthy, Quarantined, Suspect, Unhealthy};
     use Signal as S;
     use Streak::{Failure, Pass, Restart};
-    const fn to(from: HealthState, signal: Signal, streak: Streak, to: HealthState) -> Move {
-        Move { from, signal, streak, to, enough: None }
+    const fn to(from: HealthState, signal: Signal, streak: Streak, to: HealthState) -> HealthMove {
+        HealthMove { from, signal, streak, to, enough: None }
     }
     /// Goes on as `till` says until there are enough in a row.
     const fn count(
@@ -46,8 +46,8 @@ pub const MOVES: &[Move] = {
         streak: Streak,
         till: HealthState,
         enough: HealthState,
-    ) -> Move {
-        Move { from, signal, streak, to: till, enough: Some(enough) }
+    ) -> HealthMove {
+        HealthMove { from, signal, streak, to: till, enough: Some(enough) }
     }
     &[
         count(Healthy, S::Failed, Failure, Suspect, Unhealthy),

@@ -8,7 +8,7 @@ mod observation;
 mod rules;
 
 pub use observation::{
-    ByteRange, Finding, Gap, Heard, Identity, Incident, IncidentKind, Observation, PrintedId,
-    ReadBack, Standstill,
+    ByteRange, CoreFinding, EarlierReport, Gap, ImageIdentity, Incident, IncidentKind, Observation,
+    PrintedId, ReadBack, Standstill,
 };
 pub use rules::judge;

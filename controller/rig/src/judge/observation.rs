@@ -82,7 +82,7 @@ pub struct PrintedId {
 
 /// What is known of the image that ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct ImageIdentity {
     /// The build id of the deployed image, if it carries one.
     pub deployed: Option<String>,
     /// Whether the image promises to print it.
@@ -104,7 +104,7 @@ pub struct ReadBack {
 
 /// A report that the plan waited for in a boot before the last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct EarlierReport {
     /// The results console's output of that boot.
     pub output: ByteRange,
     /// What was reported.
@@ -127,7 +127,7 @@ pub struct Observation {
     /// What was reported there.
     pub report: TestReport,
     /// Reports of earlier boots, in order: a later boot does not undo them.
-    pub earlier: Vec<Heard>,
+    pub earlier: Vec<EarlierReport>,
     /// Whether the plan waits for results at all.
     pub results_wanted: bool,
     /// Incidents, in order.
@@ -139,9 +139,9 @@ pub struct Observation {
     /// How often a behaviour was started again.
     pub restarts: u32,
     /// Which image ran.
-    pub identity: Identity,
+    pub identity: ImageIdentity,
     /// What the debug port found at the end, if it was asked and found something.
-    pub post_mortem: Option<Finding>,
+    pub post_mortem: Option<CoreFinding>,
     /// Stops of the emulator and of Jig.
     pub standstill: Standstill,
     /// What the rig had to do extra; decides nothing.
@@ -160,7 +160,7 @@ pub struct Standstill {
 
 /// What a debug port found out about a failed target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct CoreFinding {
     /// The cause that the core's own state proves, if it proves one.
     pub proves: Option<Cause>,
     /// The file with the whole finding; its text is the summary in one line.

@@ -6,7 +6,7 @@ use jig_model::VerdictKind::{Fail, Flaky, Inconclusive, Pass};
 use jig_model::result::{CaseStatus, TestReport};
 use jig_model::{Cause, Evidence, Verdict};
 
-use super::observation::{Identity, Incident, IncidentKind, Observation, Standstill};
+use super::observation::{ImageIdentity, Incident, IncidentKind, Observation, Standstill};
 
 type Rule = fn(&Observation) -> Option<Verdict>;
 
@@ -71,7 +71,7 @@ fn judge_boots(seen: &Observation) -> Verdict {
             earlier: Vec::new(),
             // These belong to the last boot alone.
             failure: None,
-            identity: Identity::default(),
+            identity: ImageIdentity::default(),
             post_mortem: None,
             ..seen.clone()
         })
@@ -466,7 +466,7 @@ fn passed(seen: &Observation) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{ByteRange, Finding, Gap, Heard, PrintedId, ReadBack};
+    use crate::judge::{ByteRange, CoreFinding, EarlierReport, Gap, PrintedId, ReadBack};
     use crate::workflow::ActionFailure;
     use jig_model::VerdictKind;
     use jig_model::result::{ResultFormat, TestCase};
@@ -495,8 +495,8 @@ mod tests {
         Incident { kind, range: ByteRange::default() }
     }
 
-    fn finding(proves: Cause) -> Finding {
-        Finding { proves: Some(proves), range: ByteRange::default() }
+    fn finding(proves: Cause) -> CoreFinding {
+        CoreFinding { proves: Some(proves), range: ByteRange::default() }
     }
 
     #[test]
@@ -514,7 +514,7 @@ mod tests {
             assert_eq!(judge(&Observation { incidents, ..seen() }).cause, cause);
         }
         // An earlier boot's report is judged by itself.
-        let heard = Heard { output: green().output, report: green().report };
+        let heard = EarlierReport { output: green().output, report: green().report };
         let earlier = Observation { earlier: vec![heard], ..seen() };
         assert_eq!(judge(&earlier).cause, Cause::CoreFault);
     }
@@ -569,10 +569,10 @@ mod tests {
             (Cause::PlanMismatch, |o| o.report.remarks.push("twice".into())),
             (Cause::Flaky, |o| o.restarts = 1),
             (Cause::IdentityMissing, |o| {
-                o.identity = Identity {
+                o.identity = ImageIdentity {
                     deployed: Some("ab".into()),
                     announces: true,
-                    ..Identity::default()
+                    ..ImageIdentity::default()
                 };
             }),
             (Cause::WrongImage, |o| {
@@ -581,7 +581,7 @@ mod tests {
             }),
             (Cause::WrongImage, |o| {
                 let printed = PrintedId { hex: "cd".into(), range: ByteRange::default() };
-                o.identity = Identity {
+                o.identity = ImageIdentity {
                     deployed: Some("ab".into()),
                     announces: true,
                     printed: Some(printed),
@@ -714,7 +714,7 @@ mod tests {
     fn a_shortened_build_id_is_accepted_but_not_another_one() {
         let mut seen = green();
         let printed = |hex: &str| PrintedId { hex: hex.into(), range: ByteRange::default() };
-        seen.identity = Identity {
+        seen.identity = ImageIdentity {
             deployed: Some("abcdef".into()),
             announces: true,
             printed: Some(printed("abcd")),
@@ -730,13 +730,13 @@ mod tests {
         let mut seen = green();
         seen.report.cases.push(case("c", CaseStatus::Fail));
         let deployed = Some("ab".to_owned());
-        seen.identity = Identity { deployed, announces: true, ..Identity::default() };
+        seen.identity = ImageIdentity { deployed, announces: true, ..ImageIdentity::default() };
         assert_eq!(judge(&seen).cause, Cause::IdentityMissing);
         let bytes = || "cd".to_owned();
         seen.identity.read_back = Some(ReadBack { found: bytes(), deployed: bytes() });
         assert_eq!(judge(&seen).cause, Cause::TestFailed);
         let crashed = vec![incident(IncidentKind::Recognised(Cause::FaultBanner))];
-        let unread = Identity { read_back: None, ..seen.identity.clone() };
+        let unread = ImageIdentity { read_back: None, ..seen.identity.clone() };
         let crashed = Observation { incidents: crashed, identity: unread, ..seen };
         assert_eq!(judge(&crashed).cause, Cause::FaultBanner);
     }

@@ -143,14 +143,14 @@ fn a_bad_run_without_a_bad_case_is_shown_by_its_plan() {
     let rows = RunReport::new("boot-plan", verdict).rows();
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[1].name, "boot-plan");
-    assert_eq!(rows[1].outcome, Outcome::Error);
+    assert_eq!(rows[1].outcome, RowOutcome::Error);
     let message = rows[1].message.as_deref();
     assert_eq!(message, Some("emulator_killed: killed by signal 9 after 2 s"));
 }
 
 #[test]
 fn each_status_is_shown_as_tabled() {
-    use Outcome::{Error, Failure, Flaky, Pass, Skip};
+    use RowOutcome::{Error, Failure, Flaky, Pass, Skip};
     let table = [
         (Cause::TestFailed, Failure),
         (Cause::Hang, Failure),
@@ -165,9 +165,9 @@ fn each_status_is_shown_as_tabled() {
         let cases = statuses.iter().map(|&status| case("c", status, Some("own words"))).collect();
         let tests = TestReport { cases, ..TestReport::default() };
         let rows = RunReport::new("plan", Verdict { tests, ..Verdict::of(cause, "s") }).rows();
-        let seen: Vec<Outcome> = rows.iter().map(|row| row.outcome).collect();
+        let seen: Vec<RowOutcome> = rows.iter().map(|row| row.outcome).collect();
         assert_eq!(seen, [Pass, Skip, bad, bad], "{cause}");
-        let told = |row: &Row| row.message.clone().unwrap();
+        let told = |row: &ReportRow| row.message.clone().unwrap();
         assert!(told(&rows[2]).ends_with("own words"), "{cause}");
         assert!(told(&rows[3]).contains("never ended"), "{cause}");
         assert!(rows.iter().all(|row| !row.whole_plan));
@@ -217,7 +217,7 @@ fn a_flaky_run_shows_cases_of_all_counted_attempts() {
     let report = attempts.into_iter().fold(report, RunReport::with_attempt);
     agree(&report);
     let rows: Vec<_> = report.rows().into_iter().map(|row| (row.name, row.outcome)).collect();
-    assert_eq!(rows, [("a".into(), Outcome::Flaky), ("b".into(), Outcome::Flaky)]);
+    assert_eq!(rows, [("a".into(), RowOutcome::Flaky), ("b".into(), RowOutcome::Flaky)]);
     assert!(junit(&report).unwrap().contains("<flakyFailure message=\"boom\""));
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::text::{cut, one_line};
-use super::{Outcome, Row, RunReport};
+use super::{ReportRow, RowOutcome, RunReport};
 
 /// Most rows of the summary's table. GitHub refuses a summary over 1 MiB; bad rows come
 /// first, so what is left out is good.
@@ -61,7 +61,7 @@ pub fn summary(report: &RunReport) -> String {
 pub fn annotations(report: &RunReport) -> String {
     let mut out = String::new();
     for row in report.rows().iter().filter(|row| is_bad(row)).take(MAX_ANNOTATIONS) {
-        let level = if row.outcome == Outcome::Flaky { "warning" } else { "error" };
+        let level = if row.outcome == RowOutcome::Flaky { "warning" } else { "error" };
         let title = format!("{} ({})", row.name, report.verdict.kind);
         let message = cut(row.message.as_deref().unwrap_or(row.name.as_str()), MAX_CELL);
         let _ = writeln!(
@@ -74,17 +74,17 @@ pub fn annotations(report: &RunReport) -> String {
     out
 }
 
-fn is_bad(row: &Row) -> bool {
-    matches!(row.outcome, Outcome::Failure | Outcome::Error | Outcome::Flaky)
+fn is_bad(row: &ReportRow) -> bool {
+    matches!(row.outcome, RowOutcome::Failure | RowOutcome::Error | RowOutcome::Flaky)
 }
 
-fn word(outcome: Outcome) -> &'static str {
+fn word(outcome: RowOutcome) -> &'static str {
     match outcome {
-        Outcome::Pass => "pass",
-        Outcome::Skip => "skipped",
-        Outcome::Failure => "**failed**",
-        Outcome::Error => "**error**",
-        Outcome::Flaky => "**flaky**",
+        RowOutcome::Pass => "pass",
+        RowOutcome::Skip => "skipped",
+        RowOutcome::Failure => "**failed**",
+        RowOutcome::Error => "**error**",
+        RowOutcome::Flaky => "**flaky**",
     }
 }
 

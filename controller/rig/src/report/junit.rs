@@ -5,7 +5,7 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use super::text::{cut, one_line};
-use super::{Outcome, ReportError, Row, RunReport};
+use super::{ReportError, ReportRow, RowOutcome, RunReport};
 
 /// Longest `message` attribute; the element's text holds the rest.
 const MAX_MESSAGE: usize = 500;
@@ -69,7 +69,7 @@ fn properties(report: &RunReport) -> Vec<(String, String)> {
     all
 }
 
-fn status(report: &RunReport, row: &Row) -> TestCaseStatus {
+fn status(report: &RunReport, row: &ReportRow) -> TestCaseStatus {
     let text = row.message.as_deref().unwrap_or_default();
     let head = one_line(&cut(text.lines().next().unwrap_or_default(), MAX_MESSAGE));
     let cause = report.verdict.cause.as_str();
@@ -79,17 +79,17 @@ fn status(report: &RunReport, row: &Row) -> TestCaseStatus {
         status
     };
     match row.outcome {
-        Outcome::Pass => TestCaseStatus::success(),
-        Outcome::Skip => {
+        RowOutcome::Pass => TestCaseStatus::success(),
+        RowOutcome::Skip => {
             let mut status = TestCaseStatus::skipped();
             if !head.is_empty() {
                 status.set_message(head.as_str());
             }
             status
         }
-        Outcome::Failure => bad(NonSuccessKind::Failure),
-        Outcome::Error => bad(NonSuccessKind::Error),
-        Outcome::Flaky => {
+        RowOutcome::Failure => bad(NonSuccessKind::Failure),
+        RowOutcome::Error => bad(NonSuccessKind::Error),
+        RowOutcome::Flaky => {
             let mut failed = TestRerun::new(NonSuccessKind::Failure);
             failed.set_message(head.as_str()).set_type(cause).set_description(text);
             let mut status = TestCaseStatus::success();

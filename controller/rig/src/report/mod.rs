@@ -29,7 +29,7 @@ pub use combine::combine;
 pub use github::{annotations, summary};
 pub use json::{AttemptLine, PropertyLine, VerdictDocument, json};
 pub use junit::junit;
-pub use rows::{Outcome, Row};
+pub use rows::{ReportRow, RowOutcome};
 pub use run_report::{AttemptReport, ReportFormat, RunReport, settle};
 pub use tap::tap;
 

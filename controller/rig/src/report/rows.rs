@@ -9,7 +9,7 @@ use super::RunReport;
 
 /// Says how a report shows a test case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum RowOutcome {
     /// Good.
     Pass,
     /// Not run.
@@ -24,11 +24,11 @@ pub enum Outcome {
 
 /// One line of a report: a test case, or the plan itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ReportRow {
     /// The case's name, or the plan's.
     pub name: String,
     /// How it is shown.
-    pub outcome: Outcome,
+    pub outcome: RowOutcome,
     /// Why, on one or more lines.
     pub message: Option<String>,
     /// How long it took, where the target says so.
@@ -50,9 +50,9 @@ impl RunReport {
     /// A failed case of a run that proves nothing is an error and not a failure: blaming
     /// the target is up to the verdict. A pass without cases has one good row for the
     /// plan, because an empty report counts as trouble with many readers.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<ReportRow> {
         let bad = bad_outcome(self.verdict.kind);
-        let mut rows: Vec<Row> = match self.verdict.kind {
+        let mut rows: Vec<ReportRow> = match self.verdict.kind {
             VerdictKind::Flaky => self.rows_of_all_attempts(),
             VerdictKind::Pass
             | VerdictKind::Fail
@@ -63,11 +63,11 @@ impl RunReport {
             }
         };
         let shown = rows.iter().any(|row| row.outcome == bad);
-        if !shown && (rows.is_empty() || bad != Outcome::Pass) {
-            rows.push(Row {
+        if !shown && (rows.is_empty() || bad != RowOutcome::Pass) {
+            rows.push(ReportRow {
                 name: named(&self.suite),
                 outcome: bad,
-                message: (bad != Outcome::Pass)
+                message: (bad != RowOutcome::Pass)
                     .then(|| format!("{}: {}", self.verdict.cause, self.verdict.summary)),
                 duration_ms: self.duration_ms,
                 whole_plan: true,
@@ -78,9 +78,9 @@ impl RunReport {
 
     /// A flaky run's case list: those of the verdict, then those that only other attempts
     /// had; each as bad as it ever was.
-    fn rows_of_all_attempts(&self) -> Vec<Row> {
+    fn rows_of_all_attempts(&self) -> Vec<ReportRow> {
         let counted = self.attempts.iter().filter(|a| !a.replaced).map(|a| &a.verdict.tests);
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<ReportRow> = Vec::new();
         // Per attempt a name may repeat; the n-th of a name is the n-th in all of them.
         let mut known: BTreeMap<(String, usize), usize> = BTreeMap::new();
         for tests in std::iter::once(&self.verdict.tests).chain(counted) {
@@ -102,30 +102,30 @@ impl RunReport {
 }
 
 /// What a verdict makes of what went wrong.
-fn bad_outcome(kind: VerdictKind) -> Outcome {
+fn bad_outcome(kind: VerdictKind) -> RowOutcome {
     match kind {
-        VerdictKind::Pass => Outcome::Pass,
-        VerdictKind::Fail => Outcome::Failure,
-        VerdictKind::Flaky => Outcome::Flaky,
+        VerdictKind::Pass => RowOutcome::Pass,
+        VerdictKind::Fail => RowOutcome::Failure,
+        VerdictKind::Flaky => RowOutcome::Flaky,
         VerdictKind::EnvError | VerdictKind::Inconclusive | VerdictKind::Cancelled => {
-            Outcome::Error
+            RowOutcome::Error
         }
     }
 }
 
-fn rank(outcome: Outcome) -> u8 {
+fn rank(outcome: RowOutcome) -> u8 {
     match outcome {
-        Outcome::Skip => 0,
-        Outcome::Pass => 1,
-        Outcome::Flaky | Outcome::Failure | Outcome::Error => 2,
+        RowOutcome::Skip => 0,
+        RowOutcome::Pass => 1,
+        RowOutcome::Flaky | RowOutcome::Failure | RowOutcome::Error => 2,
     }
 }
 
-fn row(report: &RunReport, case: &TestCase) -> Row {
+fn row(report: &RunReport, case: &TestCase) -> ReportRow {
     let verdict = &report.verdict;
     let outcome = match case.status {
-        CaseStatus::Pass => Outcome::Pass,
-        CaseStatus::Skip => Outcome::Skip,
+        CaseStatus::Pass => RowOutcome::Pass,
+        CaseStatus::Skip => RowOutcome::Skip,
         CaseStatus::Fail | CaseStatus::Unfinished => bad_outcome(verdict.kind),
     };
     let own = case.message.clone().filter(|text| !text.is_empty());
@@ -133,7 +133,7 @@ fn row(report: &RunReport, case: &TestCase) -> Row {
         (CaseStatus::Unfinished, _) => {
             Some(format!("began and never ended; the run: {}: {}", verdict.cause, verdict.summary))
         }
-        (CaseStatus::Fail, Outcome::Error) => {
+        (CaseStatus::Fail, RowOutcome::Error) => {
             let own = own.map(|text| format!("\n{text}")).unwrap_or_default();
             Some(format!(
                 "reported failed, but the run proves nothing: {}: {}{own}",
@@ -151,7 +151,7 @@ fn row(report: &RunReport, case: &TestCase) -> Row {
         }
         (CaseStatus::Pass | CaseStatus::Skip, _) => own,
     };
-    Row {
+    ReportRow {
         name: named(&case.name),
         outcome,
         message,

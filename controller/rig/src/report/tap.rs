@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jig_model::VerdictKind;
 
-use super::{Outcome, RunReport};
+use super::{RowOutcome, RunReport};
 
 /// Writes a run as TAP 14. A rig failure bails out, so no reader takes it for the
 /// target's. TAP knows no flaky: such a case is `not ok`, and its diagnostics say so.
@@ -16,21 +16,21 @@ pub fn tap(report: &RunReport) -> String {
     for (n, row) in (1_usize..).zip(&rows) {
         let name = escape(&row.name);
         let _ = match row.outcome {
-            Outcome::Pass => writeln!(out, "ok {n} - {name}"),
-            Outcome::Skip => {
+            RowOutcome::Pass => writeln!(out, "ok {n} - {name}"),
+            RowOutcome::Skip => {
                 let why = row.message.as_deref().unwrap_or_default();
                 let why = escape(why.lines().next().unwrap_or_default());
                 writeln!(out, "ok {n} - {name} # SKIP {why}").map(|()| trim_line(&mut out))
             }
-            Outcome::Failure | Outcome::Error | Outcome::Flaky => {
+            RowOutcome::Failure | RowOutcome::Error | RowOutcome::Flaky => {
                 writeln!(out, "not ok {n} - {name}")
             }
         };
         let severity = match row.outcome {
-            Outcome::Pass | Outcome::Skip => continue,
-            Outcome::Failure => "fail",
-            Outcome::Error => "error",
-            Outcome::Flaky => "flaky",
+            RowOutcome::Pass | RowOutcome::Skip => continue,
+            RowOutcome::Failure => "fail",
+            RowOutcome::Error => "error",
+            RowOutcome::Flaky => "flaky",
         };
         let _ = write!(
             out,

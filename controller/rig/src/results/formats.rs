@@ -1,13 +1,13 @@
 //! The list of all result formats, and which of them opens a line.
 //!
-//! A new format is a file with a [`Format`] and a grammar, and a place in [`FORMATS`].
+//! A new format is a file with a [`FormatSpec`] and a grammar, and a place in [`FORMATS`].
 
-use super::grammar::Format;
-use super::lines::Line;
+use super::grammar::FormatSpec;
+use super::lines::ReportLine;
 use super::{gtest, libtest, tap, unity, ztest};
 
 /// All formats but a plan's markers; the first that knows a line counts.
-static FORMATS: [Format; 6] =
+static FORMATS: [FormatSpec; 6] =
     [tap::KTAP, tap::TAP, ztest::ZTEST, gtest::GTEST, libtest::LIBTEST, unity::UNITY];
 
 /// Which bytes a first line of a report may begin with.
@@ -28,7 +28,7 @@ static BEGINS: [bool; 256] = {
 
 /// Tells cheaply whether a line could be the first of a report: most console lines are not.
 fn may_open(text: &str) -> bool {
-    let holds = |format: &Format| {
+    let holds = |format: &FormatSpec| {
         format.holds.is_some_and(|byte| memchr::memchr(byte, text.as_bytes()).is_some())
     };
     let first = text.as_bytes().first();
@@ -36,8 +36,10 @@ fn may_open(text: &str) -> bool {
 }
 
 /// Lists the formats that alone can have printed a line.
-pub(super) fn opened_by<'a>(line: Line<'a>) -> impl Iterator<Item = &'static Format> + use<'a> {
-    let formats: &'static [Format] = if may_open(line.text) { &FORMATS } else { &[] };
+pub(super) fn opened_by<'a>(
+    line: ReportLine<'a>,
+) -> impl Iterator<Item = &'static FormatSpec> + use<'a> {
+    let formats: &'static [FormatSpec] = if may_open(line.text) { &FORMATS } else { &[] };
     formats.iter().filter(move |format| (format.opens)(&line))
 }
 
@@ -71,7 +73,7 @@ mod tests {
             ("IGNORE_TEST(a, b)", ResultFormat::Unity),
             ("3 Tests 1 Failures 0 Ignored", ResultFormat::Unity),
         ] {
-            let line = Line::new(text, Span { start: 0, end: 0 }).unwrap();
+            let line = ReportLine::new(text, Span { start: 0, end: 0 }).unwrap();
             let format = FORMATS.iter().find(|format| (format.opens)(&line));
             let format = format.unwrap_or_else(|| panic!("{text:?} opens nothing"));
             assert_eq!(format.format, wanted, "{text}");
@@ -80,7 +82,7 @@ mod tests {
             assert!(begins || holds, "{text:?} is filtered out");
             assert_eq!(opened_by(line).next().map(|format| format.format), Some(wanted));
         }
-        let prose = Line::new("hello world", Span { start: 0, end: 0 }).unwrap();
+        let prose = ReportLine::new("hello world", Span { start: 0, end: 0 }).unwrap();
         assert!(!may_open(prose.text) && opened_by(prose).next().is_none());
     }
 }

@@ -4,23 +4,23 @@ use std::fmt::Debug;
 
 use jig_model::result::ResultFormat;
 
-use super::lines::Line;
-use super::record::Record;
+use super::lines::ReportLine;
+use super::record::ReportBuilder;
 
 /// A result format: how its reports are recognised, and what reads them.
-pub(super) struct Format {
+pub(super) struct FormatSpec {
     pub(super) format: ResultFormat,
     /// The format under whose name a grammar that reads several is counted as one.
     pub(super) family: ResultFormat,
-    /// Each byte that a line may begin with that [`Format::opens`] takes.
+    /// Each byte that a line may begin with that [`FormatSpec::opens`] takes.
     pub(super) begins: &'static [u8],
     /// A byte that such a line holds, where it may begin with any.
     pub(super) holds: Option<u8>,
     /// Tells whether this format alone can have printed a line.
-    pub(super) opens: fn(&Line<'_>) -> bool,
+    pub(super) opens: fn(&ReportLine<'_>) -> bool,
     /// Tells whether nothing of the report can be missing in front of its first line unnoticed:
     /// that line is the head, or a count of all cases comes last.
-    pub(super) tells_size: fn(&Line<'_>) -> bool,
+    pub(super) tells_size: fn(&ReportLine<'_>) -> bool,
     /// Begins to read a report; true means that other formats are not looked for.
     pub(super) grammar: fn(bool) -> Box<dyn Grammar>,
 }
@@ -28,20 +28,20 @@ pub(super) struct Format {
 /// Reads the lines of one report.
 pub(super) trait Grammar: Debug + Send + Sync {
     /// Reads a line; tells whether it belongs to the report.
-    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool;
+    fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool;
     /// Is shown a line that is no result: it may explain one.
-    fn prose(&mut self, _text: &str, _record: &mut Record) {}
+    fn prose(&mut self, _text: &str, _record: &mut ReportBuilder) {}
     /// Tells whether no further byte on this line could change its meaning.
-    fn closed(&self, _line: &Line<'_>) -> bool {
+    fn closed(&self, _line: &ReportLine<'_>) -> bool {
         false
     }
     /// Tells whether the head of an overlong line looks like a result.
-    fn resembles(&self, line: &Line<'_>) -> bool;
+    fn resembles(&self, line: &ReportLine<'_>) -> bool;
     /// The stream is over.
-    fn finish(&mut self, _record: &mut Record) {}
+    fn finish(&mut self, _record: &mut ReportBuilder) {}
 }
 
 /// Tells whether a line starts with one of these.
-pub(super) fn starts(line: &Line<'_>, heads: &[&str]) -> bool {
+pub(super) fn starts(line: &ReportLine<'_>, heads: &[&str]) -> bool {
     heads.iter().any(|head| line.text.starts_with(head))
 }

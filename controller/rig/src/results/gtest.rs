@@ -2,9 +2,9 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{Format, Grammar, starts};
-use super::lines::Line;
-use super::record::{Outcome, Record};
+use super::grammar::{FormatSpec, Grammar, starts};
+use super::lines::ReportLine;
+use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_counted, leading_number, number};
 
 /// Most lines of a failing assertion that are kept as its message.
@@ -20,7 +20,7 @@ struct Gtest {
     ran: bool,
 }
 
-pub(super) const GTEST: Format = Format {
+pub(super) const GTEST: FormatSpec = FormatSpec {
     format: ResultFormat::Gtest,
     family: ResultFormat::Gtest,
     begins: b"[",
@@ -30,7 +30,7 @@ pub(super) const GTEST: Format = Format {
     grammar: |_| Box::new(Gtest::default()),
 };
 
-fn opens(line: &Line<'_>) -> bool {
+fn opens(line: &ReportLine<'_>) -> bool {
     match tag(line.text) {
         Some(("==========", rest)) => head(rest).is_some(),
         Some(("RUN", rest)) => is_name(rest),
@@ -39,7 +39,7 @@ fn opens(line: &Line<'_>) -> bool {
 }
 
 impl Grammar for Gtest {
-    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+    fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
         let Some((tag, rest)) = tag(text) else {
             return self.final_count(text, record);
@@ -102,7 +102,7 @@ impl Grammar for Gtest {
     }
 
     /// Keeps the assertion that a running case prints.
-    fn prose(&mut self, text: &str, _record: &mut Record) {
+    fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
         let begins = text.ends_with(": Failure") || text.ends_with(": Skipped");
         let wanted = !self.failure.is_empty() && self.failure.len() < FAILURE_LINES;
         if self.running.is_some() && (begins && self.failure.is_empty() || wanted) {
@@ -110,7 +110,7 @@ impl Grammar for Gtest {
         }
     }
 
-    fn closed(&self, line: &Line<'_>) -> bool {
+    fn closed(&self, line: &ReportLine<'_>) -> bool {
         self.ran
             && match tag(line.text) {
                 Some(("PASSED", rest)) => passed(rest).is_some(),
@@ -119,7 +119,7 @@ impl Grammar for Gtest {
             }
     }
 
-    fn resembles(&self, line: &Line<'_>) -> bool {
+    fn resembles(&self, line: &ReportLine<'_>) -> bool {
         starts(line, &["[ RUN", "[       OK", "[  FAILED", "[  SKIPPED"])
     }
 }
@@ -129,8 +129,8 @@ impl Gtest {
         &mut self,
         status: CaseStatus,
         rest: &str,
-        line: &Line<'_>,
-        record: &mut Record,
+        line: &ReportLine<'_>,
+        record: &mut ReportBuilder,
     ) -> bool {
         // The time is always there; a line without it only lists the name again.
         let Some((name, time)) = rest.strip_suffix(" ms)").and_then(|r| r.rsplit_once(" (")) else {
@@ -143,13 +143,13 @@ impl Gtest {
         self.failure.clear();
         self.running = None;
         let message = (status != CaseStatus::Pass).then_some(message.as_str());
-        let outcome = Outcome { status, message, duration_ms: Some(duration) };
+        let outcome = CaseOutcome { status, message, duration_ms: Some(duration) };
         record.decide(&name, &name, outcome, line.span);
         true
     }
 
     /// Reads ` 2 FAILED TESTS`.
-    fn final_count(&mut self, text: &str, record: &mut Record) -> bool {
+    fn final_count(&mut self, text: &str, record: &mut ReportBuilder) -> bool {
         let Some(count) = failed_count(text).filter(|_| self.ran) else { return false };
         record.claim(count);
         record.end();

@@ -2,9 +2,9 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{Format, Grammar};
-use super::lines::Line;
-use super::record::{Outcome, Record};
+use super::grammar::{FormatSpec, Grammar};
+use super::lines::ReportLine;
+use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_counted, leading_number, seconds};
 
 /// Most lines kept of what a failing test printed.
@@ -20,7 +20,7 @@ struct Libtest {
     explaining: Option<(String, usize)>,
 }
 
-pub(super) const LIBTEST: Format = Format {
+pub(super) const LIBTEST: FormatSpec = FormatSpec {
     format: ResultFormat::Libtest,
     family: ResultFormat::Libtest,
     begins: b"r",
@@ -30,12 +30,12 @@ pub(super) const LIBTEST: Format = Format {
     grammar: |_| Box::new(Libtest::default()),
 };
 
-fn opens(line: &Line<'_>) -> bool {
+fn opens(line: &ReportLine<'_>) -> bool {
     head(line.text).is_some()
 }
 
 impl Grammar for Libtest {
-    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+    fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
         if let Some(count) = head(text) {
             if self.headed {
@@ -82,7 +82,7 @@ impl Grammar for Libtest {
     }
 
     /// Keeps the first lines of what a failing test printed.
-    fn prose(&mut self, text: &str, record: &mut Record) {
+    fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
         if text == "failures:" {
             self.explaining = None;
         } else if let Some((name, lines)) = &mut self.explaining
@@ -93,11 +93,11 @@ impl Grammar for Libtest {
         }
     }
 
-    fn closed(&self, line: &Line<'_>) -> bool {
+    fn closed(&self, line: &ReportLine<'_>) -> bool {
         summary(line.text).is_some_and(|s| s.timed)
     }
 
-    fn resembles(&self, line: &Line<'_>) -> bool {
+    fn resembles(&self, line: &ReportLine<'_>) -> bool {
         line.text.starts_with("test ") && line.text.contains(" ... ")
     }
 }
@@ -119,7 +119,7 @@ fn test(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && (doc || !name.contains(' '))).then_some((name, result))
 }
 
-fn outcome(result: &str) -> Option<Outcome<'_>> {
+fn outcome(result: &str) -> Option<CaseOutcome<'_>> {
     let (word, rest) = result.split_once([' ', ',']).unwrap_or((result, ""));
     // `ok <0.001s>` where times are asked for.
     let timed = rest.strip_prefix('<').and_then(|t| t.strip_suffix("s>")).and_then(seconds);
@@ -127,13 +127,13 @@ fn outcome(result: &str) -> Option<Outcome<'_>> {
         "ok" => CaseStatus::Pass,
         "FAILED" => CaseStatus::Fail,
         "ignored" if rest.is_empty() || result.starts_with("ignored, ") => {
-            return Some(Outcome { message: Some(rest), ..Outcome::of(CaseStatus::Skip) });
+            return Some(CaseOutcome { message: Some(rest), ..CaseOutcome::of(CaseStatus::Skip) });
         }
-        "bench:" if rest.contains(" ns/iter ") => return Some(Outcome::of(CaseStatus::Pass)),
+        "bench:" if rest.contains(" ns/iter ") => return Some(CaseOutcome::of(CaseStatus::Pass)),
         _ => return None,
     };
     (rest.is_empty() || timed.is_some())
-        .then_some(Outcome { duration_ms: timed, ..Outcome::of(status) })
+        .then_some(CaseOutcome { duration_ms: timed, ..CaseOutcome::of(status) })
 }
 
 struct Summary {

@@ -28,7 +28,7 @@ pub(super) struct RawLine<'a> {
 
 /// One line, or what is left of it behind a log prefix, ready for a grammar.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(super) struct ReportLine<'a> {
     /// Columns of white space in front.
     pub(super) indent: usize,
     /// The text between leading and trailing white space; never empty.
@@ -36,7 +36,7 @@ pub(super) struct Line<'a> {
     pub(super) span: Span,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ReportLine<'a> {
     pub(super) fn new(text: &'a str, span: Span) -> Option<Self> {
         let body = text.trim_ascii_start();
         let white = text.len() - body.len();

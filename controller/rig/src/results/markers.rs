@@ -9,7 +9,7 @@ use jig_model::result::CaseStatus;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::lines::Span;
-use super::record::{Outcome, Record};
+use super::record::{CaseOutcome, ReportBuilder};
 
 /// Says why a plan's markers cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ impl MarkerReader {
             .any(|regex| regex.is_match(line))
     }
 
-    pub(super) fn line(&mut self, line: &[u8], span: Span, record: &mut Record) -> bool {
+    pub(super) fn line(&mut self, line: &[u8], span: Span, record: &mut ReportBuilder) -> bool {
         let mut known = false;
         if let Some(found) = self.planned.as_ref().and_then(|regex| regex.captures(line)) {
             known = true;
@@ -112,7 +112,7 @@ impl MarkerReader {
                 None => self.name(None),
             };
             let message = group(&found, "message");
-            let outcome = Outcome { message: message.as_deref(), ..Outcome::of(status) };
+            let outcome = CaseOutcome { message: message.as_deref(), ..CaseOutcome::of(status) };
             record.decide(&name, &name, outcome, span);
         }
         if self.end.is_match(line) {
@@ -124,7 +124,7 @@ impl MarkerReader {
 
     /// Reads the unfinished last line: only the end marker can count, and what looks like a
     /// failure is one.
-    pub(super) fn last(&self, line: &[u8], record: &mut Record) {
+    pub(super) fn last(&self, line: &[u8], record: &mut ReportBuilder) {
         if self.fail.is_match(line) {
             record.claim_any();
         }

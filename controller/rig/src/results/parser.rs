@@ -6,10 +6,10 @@ use jig_model::plan::Markers;
 use jig_model::result::{ResultFormat, TestReport};
 
 use super::formats::opened_by;
-use super::grammar::{Format, Grammar};
-use super::lines::{Line, LineSplitter, RawLine, plain, without_prefix};
+use super::grammar::{FormatSpec, Grammar};
+use super::lines::{LineSplitter, RawLine, ReportLine, plain, without_prefix};
 use super::markers::{MarkerError, MarkerReader};
-use super::record::{Record, ResultEvent};
+use super::record::{ReportBuilder, ResultEvent};
 
 /// Most log prefixes taken off one line: time stamp, level, tag.
 const MAX_PREFIXES: usize = 3;
@@ -18,7 +18,7 @@ const MAX_PREFIXES: usize = 3;
 #[derive(Debug)]
 pub struct ResultParser {
     splitter: LineSplitter,
-    reader: Reader,
+    reader: ReportReader,
 }
 
 /// What reads the report, once it is recognised.
@@ -29,13 +29,13 @@ enum Speaker {
 }
 
 #[derive(Debug)]
-struct Reader {
+struct ReportReader {
     only: Option<ResultFormat>,
     markers: Option<Box<MarkerReader>>,
     speaker: Option<Speaker>,
     /// Where the stream was cut before any format was recognised.
     cut_at: Option<u64>,
-    record: Record,
+    record: ReportBuilder,
 }
 
 impl ResultParser {
@@ -58,12 +58,12 @@ impl ResultParser {
         }
         Ok(Self {
             splitter: LineSplitter::new(offset),
-            reader: Reader {
+            reader: ReportReader {
                 only,
                 markers: markers.map(Box::new),
                 speaker: None,
                 cut_at: None,
-                record: Record::default(),
+                record: ReportBuilder::default(),
             },
         })
     }
@@ -112,7 +112,7 @@ impl ResultParser {
     }
 }
 
-impl Reader {
+impl ReportReader {
     fn line(&mut self, raw: &RawLine<'_>) {
         let bytes = plain(raw.bytes);
         let text = lossy(&bytes);
@@ -153,7 +153,7 @@ impl Reader {
             }
             return Some(Speaker::Markers(markers));
         }
-        let wanted = |found: &&Format| self.only.is_none_or(|only| only == found.format);
+        let wanted = |found: &&FormatSpec| self.only.is_none_or(|only| only == found.format);
         let (found, line) = candidates(text, raw)
             .find_map(|line| opened_by(line).find(wanted).map(|found| (found, line)))?;
         self.record.set_format(found.format);
@@ -173,7 +173,7 @@ impl Reader {
             Some(Speaker::Format { family, .. }) => Some(*family),
             Some(Speaker::Markers(_)) | None => None,
         };
-        let other = |found: &&Format| Some(found.family) != own;
+        let other = |found: &&FormatSpec| Some(found.family) != own;
         candidates(text, raw).find_map(|line| opened_by(line).find(other).map(|found| found.format))
     }
 
@@ -217,9 +217,9 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// Lists what a line can mean: itself, then what stands behind each log prefix.
-fn candidates<'a>(text: &'a str, raw: &RawLine<'_>) -> impl Iterator<Item = Line<'a>> {
+fn candidates<'a>(text: &'a str, raw: &RawLine<'_>) -> impl Iterator<Item = ReportLine<'a>> {
     let span = raw.span;
     std::iter::successors(Some(text), |text| without_prefix(text))
         .take(1 + MAX_PREFIXES)
-        .filter_map(move |text| Line::new(text, span))
+        .filter_map(move |text| ReportLine::new(text, span))
 }

@@ -41,20 +41,20 @@ pub enum ResultEvent {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CaseEntry {
     case: TestCase,
     decided: bool,
 }
 
 /// What a grammar says about one case.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Outcome<'a> {
+pub(super) struct CaseOutcome<'a> {
     pub(super) status: CaseStatus,
     pub(super) message: Option<&'a str>,
     pub(super) duration_ms: Option<u64>,
 }
 
-impl Outcome<'_> {
+impl CaseOutcome<'_> {
     pub(super) fn of(status: CaseStatus) -> Self {
         Self { status, message: None, duration_ms: None }
     }
@@ -62,10 +62,10 @@ impl Outcome<'_> {
 
 /// Collects what grammars recognise.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct ReportBuilder {
     pub(super) events: Vec<ResultEvent>,
     format: Option<ResultFormat>,
-    entries: Vec<Entry>,
+    entries: Vec<CaseEntry>,
     /// Decided entries, in the order of decision.
     order: Vec<usize>,
     index: HashMap<String, usize>,
@@ -105,7 +105,7 @@ fn shortened(text: &str, max: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-impl Record {
+impl ReportBuilder {
     pub(super) fn set_format(&mut self, format: ResultFormat) {
         self.format = Some(format);
         self.events.push(ResultEvent::Format(format));
@@ -123,7 +123,7 @@ impl Record {
     }
 
     /// A case's own line says how it ended.
-    pub(super) fn decide(&mut self, key: &str, name: &str, outcome: Outcome<'_>, span: Span) {
+    pub(super) fn decide(&mut self, key: &str, name: &str, outcome: CaseOutcome<'_>, span: Span) {
         self.reopen();
         let found = self.index.get(key).copied();
         let Some(at) = found.or_else(|| self.insert(key, name, span)) else { return };
@@ -159,19 +159,19 @@ impl Record {
                     if !decided {
                         self.order.push(at);
                     }
-                    self.write(at, Outcome::of(status), span);
+                    self.write(at, CaseOutcome::of(status), span);
                 }
             }
             None => {
                 self.remark(format!("case {shown} is only in the summary"));
                 if status == CaseStatus::Fail {
-                    self.decide(key, name, Outcome::of(status), span);
+                    self.decide(key, name, CaseOutcome::of(status), span);
                 }
             }
         }
     }
 
-    fn write(&mut self, at: usize, outcome: Outcome<'_>, span: Span) {
+    fn write(&mut self, at: usize, outcome: CaseOutcome<'_>, span: Span) {
         let message = outcome.message.map(str::trim).filter(|m| !m.is_empty());
         let message = message.and_then(|m| self.afford_message(m));
         let Some(entry) = self.entries.get_mut(at) else { return };
@@ -216,7 +216,7 @@ impl Record {
             start: span.start,
             end: span.end,
         };
-        self.entries.push(Entry { case, decided: false });
+        self.entries.push(CaseEntry { case, decided: false });
         Some(at)
     }
 

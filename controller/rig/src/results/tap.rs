@@ -5,9 +5,9 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{Format, Grammar, starts};
-use super::lines::Line;
-use super::record::{Outcome, Record};
+use super::grammar::{FormatSpec, Grammar, starts};
+use super::lines::ReportLine;
+use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{leading_number, number};
 
 /// Deepest nesting read; KTAP has three levels in practice.
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 8;
 
 /// One level of points: the report itself or a sub-test.
 #[derive(Debug)]
-struct Level {
+struct TapLevel {
     indent: usize,
     name: Option<String>,
     plan: Option<u64>,
@@ -33,9 +33,9 @@ struct Tap {
     ktap: bool,
     /// A KTAP head may still turn TAP into KTAP.
     may_switch: bool,
-    levels: Vec<Level>,
+    levels: Vec<TapLevel>,
     /// A sub-test that is over and whose own point must come next.
-    over: Option<Level>,
+    over: Option<TapLevel>,
     /// Name that a comment gave to the sub-test to come.
     announced: Option<String>,
     /// Indent of the YAML block that is open.
@@ -46,7 +46,7 @@ struct Tap {
     claimed: u64,
 }
 
-pub(super) const TAP: Format = Format {
+pub(super) const TAP: FormatSpec = FormatSpec {
     format: ResultFormat::Tap,
     family: ResultFormat::Tap,
     begins: b"T1on",
@@ -57,7 +57,7 @@ pub(super) const TAP: Format = Format {
 };
 
 /// One grammar reads TAP and KTAP.
-pub(super) const KTAP: Format = Format {
+pub(super) const KTAP: FormatSpec = FormatSpec {
     format: ResultFormat::Ktap,
     family: ResultFormat::Tap,
     begins: b"K",
@@ -67,22 +67,22 @@ pub(super) const KTAP: Format = Format {
     grammar: |_| Box::new(Tap::new(true, false)),
 };
 
-fn opens(line: &Line<'_>) -> bool {
+fn opens(line: &ReportLine<'_>) -> bool {
     version(line.text) == Some(false)
         || plan(line.text).is_some()
         || line.text.strip_prefix("not ").unwrap_or(line.text).starts_with("ok 1 - ")
 }
 
-fn opens_ktap(line: &Line<'_>) -> bool {
+fn opens_ktap(line: &ReportLine<'_>) -> bool {
     version(line.text) == Some(true)
 }
 
-fn tells_size(first: &Line<'_>) -> bool {
+fn tells_size(first: &ReportLine<'_>) -> bool {
     first.indent == 0 && first.text.contains("TAP version ")
 }
 
 impl Grammar for Tap {
-    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+    fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
         if let Some(indent) = self.yaml {
             if line.indent >= indent {
@@ -115,7 +115,7 @@ impl Grammar for Tap {
         true
     }
 
-    fn finish(&mut self, record: &mut Record) {
+    fn finish(&mut self, record: &mut ReportBuilder) {
         while self.levels.len() > 1 {
             self.drop_over(record);
             self.over = self.levels.pop();
@@ -124,7 +124,7 @@ impl Grammar for Tap {
         self.update_plan(record);
     }
 
-    fn resembles(&self, line: &Line<'_>) -> bool {
+    fn resembles(&self, line: &ReportLine<'_>) -> bool {
         starts(line, &["ok ", "not ok ", "Bail out!"])
     }
 }
@@ -144,7 +144,7 @@ impl Tap {
         }
     }
 
-    fn yaml_line(&mut self, text: &str, record: &mut Record) {
+    fn yaml_line(&mut self, text: &str, record: &mut ReportBuilder) {
         if text == "..." {
             self.yaml = None;
         } else if let Some(key) = &self.last_key
@@ -154,7 +154,7 @@ impl Tap {
         }
     }
 
-    fn comment(&mut self, line: &Line<'_>, record: &mut Record) {
+    fn comment(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) {
         let body = line.text.trim_start_matches('#').trim_ascii_start();
         if let Some(name) = body.strip_prefix("Subtest: ") {
             if self.levels.last().is_some_and(|top| line.indent > top.indent) {
@@ -197,7 +197,7 @@ impl Tap {
         }
     }
 
-    fn version(&mut self, ktap: bool, line: &Line<'_>, record: &mut Record) {
+    fn version(&mut self, ktap: bool, line: &ReportLine<'_>, record: &mut ReportBuilder) {
         let switch = ktap && !self.ktap && self.may_switch;
         let Some(level) = self.enter(line, record) else { return };
         if level.points > 0 || level.plan.is_some() {
@@ -211,7 +211,7 @@ impl Tap {
         self.drop_over(record);
     }
 
-    fn plan(&mut self, count: u64, line: &Line<'_>, record: &mut Record) {
+    fn plan(&mut self, count: u64, line: &ReportLine<'_>, record: &mut ReportBuilder) {
         let Some(level) = self.enter(line, record) else { return };
         match level.plan {
             None => {
@@ -224,7 +224,7 @@ impl Tap {
         self.update(record);
     }
 
-    fn point(&mut self, point: &Point<'_>, line: &Line<'_>, record: &mut Record) {
+    fn point(&mut self, point: &Point<'_>, line: &ReportLine<'_>, record: &mut ReportBuilder) {
         let Some(level) = self.enter(line, record) else { return };
         let number = point.number.unwrap_or(level.last + 1);
         level.points += 1;
@@ -235,7 +235,7 @@ impl Tap {
         let key = format!("{}{number}", level.path);
         let fallback = format!("{number}");
         let name = if point.name.is_empty() { fallback.as_str() } else { point.name };
-        let outcome = Outcome { message: point.message, ..Outcome::of(point.status) };
+        let outcome = CaseOutcome { message: point.message, ..CaseOutcome::of(point.status) };
         // A sub-test that was skipped as a whole holds no point and is a case itself.
         let parent_of = self.over.take().filter(|c| c.points > 0 || c.plan.is_some_and(|n| n > 0));
         let prefix: Vec<&str> =
@@ -267,7 +267,11 @@ impl Tap {
     }
 
     /// Finds or opens the level that an indent stands for; leaves the deeper ones.
-    fn enter(&mut self, line: &Line<'_>, record: &mut Record) -> Option<&mut Level> {
+    fn enter(
+        &mut self,
+        line: &ReportLine<'_>,
+        record: &mut ReportBuilder,
+    ) -> Option<&mut TapLevel> {
         while self.levels.len() > 1
             && self.levels.last().is_some_and(|top| line.indent < top.indent)
         {
@@ -285,7 +289,7 @@ impl Tap {
                 record.remark(format!("sub-tests nested deeper than {MAX_DEPTH} are not read"));
                 return None;
             }
-            self.levels.push(Level {
+            self.levels.push(TapLevel {
                 indent: line.indent,
                 name: self.announced.take(),
                 plan: None,
@@ -299,7 +303,7 @@ impl Tap {
     }
 
     /// Gives up on the own point of a sub-test that is over.
-    fn drop_over(&mut self, record: &mut Record) {
+    fn drop_over(&mut self, record: &mut ReportBuilder) {
         if let Some(level) = self.over.take() {
             let name = level.name.clone().unwrap_or_else(|| level.path.clone());
             record.remark(format!("sub-test {name} has no result of its own"));
@@ -307,7 +311,7 @@ impl Tap {
         }
     }
 
-    fn close(&mut self, level: &Level, parent: Option<&str>, record: &mut Record) {
+    fn close(&mut self, level: &TapLevel, parent: Option<&str>, record: &mut ReportBuilder) {
         let name = level.name.as_deref().or(parent);
         let shown = name.unwrap_or(&level.path);
         match level.plan {
@@ -325,7 +329,7 @@ impl Tap {
     }
 
     /// Passes on what the plans promise, and ends the report when they are fulfilled.
-    fn update(&mut self, record: &mut Record) {
+    fn update(&mut self, record: &mut ReportBuilder) {
         let alone = self.levels.len() == 1;
         let Some(base) = self.levels.first() else { return };
         if let Some(plan) = base.plan {
@@ -336,7 +340,7 @@ impl Tap {
         }
     }
 
-    fn update_plan(&self, record: &mut Record) {
+    fn update_plan(&self, record: &mut ReportBuilder) {
         if self.levels.first().is_some_and(|base| base.plan.is_some()) {
             record.replan(u64::try_from(self.planned).unwrap_or(0));
         }

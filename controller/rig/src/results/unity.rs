@@ -5,9 +5,9 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{Format, Grammar, starts};
-use super::lines::Line;
-use super::record::{Outcome, Record};
+use super::grammar::{FormatSpec, Grammar, starts};
+use super::lines::ReportLine;
+use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_ident, number};
 
 /// Reads Unity's lines.
@@ -22,11 +22,11 @@ struct Unity {
 struct CaseLine<'a> {
     file: &'a str,
     name: &'a str,
-    outcome: Outcome<'a>,
+    outcome: CaseOutcome<'a>,
 }
 
 /// Its cases begin with a path, so only the colon behind it tells them from other lines.
-pub(super) const UNITY: Format = Format {
+pub(super) const UNITY: FormatSpec = FormatSpec {
     format: ResultFormat::Unity,
     family: ResultFormat::Unity,
     begins: b"TI0123456789",
@@ -36,7 +36,7 @@ pub(super) const UNITY: Format = Format {
     grammar: |_| Box::new(Unity::default()),
 };
 
-fn opens(line: &Line<'_>) -> bool {
+fn opens(line: &ReportLine<'_>) -> bool {
     case_line(line.text).is_some()
         || fixture(line.text).is_some_and(|(_, rest)| {
             rest.is_empty() || pass(rest).is_some() || case_line(rest).is_some()
@@ -45,7 +45,7 @@ fn opens(line: &Line<'_>) -> bool {
 }
 
 impl Grammar for Unity {
-    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+    fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
         if self.summed && matches!(text, "OK" | "FAIL") {
             self.verdict(text, record);
@@ -58,9 +58,9 @@ impl Grammar for Unity {
                 self.running = None;
                 record.decide(&name, &name, case.outcome, line.span);
             } else if ignored && rest.is_empty() {
-                record.decide(&name, &name, Outcome::of(CaseStatus::Skip), line.span);
+                record.decide(&name, &name, CaseOutcome::of(CaseStatus::Skip), line.span);
             } else if let Some(duration_ms) = pass(rest) {
-                let outcome = Outcome { duration_ms, ..Outcome::of(CaseStatus::Pass) };
+                let outcome = CaseOutcome { duration_ms, ..CaseOutcome::of(CaseStatus::Pass) };
                 self.running = None;
                 record.decide(&name, &name, outcome, line.span);
             } else {
@@ -100,23 +100,23 @@ impl Grammar for Unity {
             && text == "PASS"
             && let Some(name) = self.running.take()
         {
-            record.decide(&name, &name, Outcome::of(CaseStatus::Pass), line.span);
+            record.decide(&name, &name, CaseOutcome::of(CaseStatus::Pass), line.span);
             return true;
         }
         false
     }
 
-    fn closed(&self, line: &Line<'_>) -> bool {
+    fn closed(&self, line: &ReportLine<'_>) -> bool {
         self.summed && matches!(line.text, "OK" | "FAIL")
     }
 
-    fn resembles(&self, line: &Line<'_>) -> bool {
+    fn resembles(&self, line: &ReportLine<'_>) -> bool {
         opens(line) || starts(line, &["TEST(", "IGNORE_TEST("])
     }
 }
 
 impl Unity {
-    fn verdict(&mut self, text: &str, record: &mut Record) {
+    fn verdict(&mut self, text: &str, record: &mut ReportBuilder) {
         self.summed = false;
         let failures = record.claimed().unwrap_or(0);
         match (text, failures) {
@@ -178,7 +178,7 @@ fn case_line(text: &str) -> Option<CaseLine<'_>> {
     } else {
         (CaseStatus::Skip, verdict.strip_prefix("IGNORE")?)
     };
-    let mut outcome = Outcome::of(status);
+    let mut outcome = CaseOutcome::of(status);
     if let Some(message) = tail.strip_prefix(':').filter(|_| status != CaseStatus::Pass) {
         outcome.message = Some(message);
     } else if !tail.is_empty() {

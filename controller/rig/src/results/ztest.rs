@@ -2,9 +2,9 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{Format, Grammar, starts};
-use super::lines::Line;
-use super::record::{Outcome, Record};
+use super::grammar::{FormatSpec, Grammar, starts};
+use super::lines::ReportLine;
+use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_ident, number, seconds};
 
 /// Reads ztest's lines.
@@ -21,7 +21,7 @@ struct Ztest {
 const DONE: &str = "PROJECT EXECUTION ";
 
 /// Not even a suite's head tells that no suite stood in front of it.
-pub(super) const ZTEST: Format = Format {
+pub(super) const ZTEST: FormatSpec = FormatSpec {
     format: ResultFormat::Ztest,
     family: ResultFormat::Ztest,
     begins: b"RSPF",
@@ -31,7 +31,7 @@ pub(super) const ZTEST: Format = Format {
     grammar: |_| Box::new(Ztest::default()),
 };
 
-fn opens(line: &Line<'_>) -> bool {
+fn opens(line: &ReportLine<'_>) -> bool {
     let text = line.text;
     suite_head(text).is_some()
         || started(text).is_some()
@@ -40,7 +40,7 @@ fn opens(line: &Line<'_>) -> bool {
 }
 
 impl Grammar for Ztest {
-    fn line(&mut self, line: &Line<'_>, record: &mut Record) -> bool {
+    fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
         if let Some(suite) = suite_head(text) {
             record.reopen();
@@ -58,7 +58,7 @@ impl Grammar for Ztest {
                 return false;
             }
             let message = self.assertion.take().filter(|_| status != CaseStatus::Pass);
-            let outcome = Outcome { status, message: message.as_deref(), duration_ms };
+            let outcome = CaseOutcome { status, message: message.as_deref(), duration_ms };
             record.decide(&key, &key, outcome, line.span);
             self.running = None;
         } else if let Some((suite, good)) = suite_end(text) {
@@ -91,18 +91,18 @@ impl Grammar for Ztest {
     }
 
     /// Keeps the assertion that a running case prints before its result.
-    fn prose(&mut self, text: &str, _record: &mut Record) {
+    fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
         if self.running.is_some() && self.assertion.is_none() {
             let at = text.find("Assertion failed at ");
             self.assertion = at.and_then(|at| text.get(at..)).map(str::to_owned);
         }
     }
 
-    fn closed(&self, line: &Line<'_>) -> bool {
+    fn closed(&self, line: &ReportLine<'_>) -> bool {
         matches!(line.text.strip_prefix(DONE), Some("SUCCESSFUL" | "FAILED"))
     }
 
-    fn resembles(&self, line: &Line<'_>) -> bool {
+    fn resembles(&self, line: &ReportLine<'_>) -> bool {
         starts(line, &["PASS - ", "FAIL - ", "SKIP - ", "START - "])
     }
 }

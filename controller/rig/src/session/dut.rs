@@ -20,7 +20,8 @@ use super::events::{RunClock, RunEvents};
 use super::recorder::HealthRecorder;
 use super::storage_retry::retried;
 use crate::attempt::{
-    AttemptEnd, AttemptError, AttemptRequest, BindRequest, Bound, EventSink, RunPatterns, perform,
+    AttemptEnd, AttemptError, AttemptRequest, BindRequest, Bound, RunEventSink, RunPatterns,
+    perform,
 };
 use crate::console::Syncing;
 use crate::health::PlaceHealth;
@@ -31,7 +32,7 @@ use crate::workflow::CancelToken;
 pub(super) type Images = BTreeMap<Option<PathBuf>, Image>;
 
 /// What one attempt runs, and why.
-pub(super) struct Trial<'t> {
+pub(super) struct PlannedAttempt<'t> {
     pub(super) purpose: Purpose,
     pub(super) plan: &'t Plan,
     pub(super) images: &'t Images,
@@ -112,15 +113,18 @@ impl<'a> Dut<'a> {
             dir: self.live.dir(),
             evidence: &self.evidence(),
             clock: Arc::new(self.clock()),
-            events: Arc::clone(&self.events) as Arc<dyn EventSink>,
+            events: Arc::clone(&self.events) as Arc<dyn RunEventSink>,
             image_sets: self.environment.image_sets,
             ledger: self.ledger(),
         })
     }
 
     /// Makes one attempt and records it.
-    pub(super) async fn attempt(&mut self, trial: Trial<'_>) -> Result<Attempted, StoreError> {
-        let Trial { purpose, plan, images, again } = trial;
+    pub(super) async fn attempt(
+        &mut self,
+        trial: PlannedAttempt<'_>,
+    ) -> Result<Attempted, StoreError> {
+        let PlannedAttempt { purpose, plan, images, again } = trial;
         self.number += 1;
         self.displaced = purpose == Purpose::Canary;
         let attempt = self.number;
@@ -144,7 +148,7 @@ impl<'a> Dut<'a> {
             dir: self.live.dir(),
             evidence: &evidence,
             clock: Arc::new(self.clock()),
-            events: Arc::clone(&self.events) as Arc<dyn EventSink>,
+            events: Arc::clone(&self.events) as Arc<dyn RunEventSink>,
             image_sets: self.environment.image_sets,
             ledger,
             cancel: self.cancel.clone(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jig_model::{Note, RunEvent, Verdict};
 
 use super::environment::Observer;
-use crate::attempt::EventSink;
-use crate::console::{Clock, GapReason, Stamp};
+use crate::attempt::RunEventSink;
+use crate::console::{ConsoleClock, GapReason, Stamp};
 use crate::store::{EventLog, LiveRun, StoreError};
 
 /// Most injected faults that a verdict lists; the events hold all.
@@ -54,7 +54,7 @@ impl RunTally {
     }
 }
 
-impl EventSink for RunEvents {
+impl RunEventSink for RunEvents {
     fn emit(&self, event: RunEvent) {
         self.mirror(&event);
         let written = self.log.append(&event);
@@ -138,7 +138,7 @@ pub(super) struct RunClock {
     pub(super) began: Duration,
 }
 
-impl Clock for RunClock {
+impl ConsoleClock for RunClock {
     fn stamp(&self) -> Stamp {
         let mono = self.clock.mono().saturating_sub(self.began).as_nanos();
         let wall = self.clock.wall().as_nanosecond();

@@ -14,11 +14,11 @@ use jig_model::pattern::Pattern;
 use jig_model::plan::{ActionKind, Plan, PowerOp, default_plan};
 use jig_model::{Purpose, RunEvent, VerdictKind};
 
-use super::dut::{Dut, Images, Trial};
+use super::dut::{Dut, Images, PlannedAttempt};
 use super::images::{self, ReadImage};
 use super::step_outcome::KnownGoodFailure;
 use super::storage_retry::retried;
-use crate::attempt::EventSink as _;
+use crate::attempt::RunEventSink as _;
 use crate::store::{KnownFormat, KnownGood, Passed, StoreError};
 
 /// Longest run whose image becomes the known-good image: each proof of the rig takes as long.
@@ -90,7 +90,7 @@ pub(super) fn deploy_plan(plan: &Plan) -> Option<Plan> {
 
 /// Result of running the known-good image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Control {
+pub(super) enum KnownGoodResult {
     /// The place has none, or it may not be used here.
     None,
     /// The image of this name passed: the rig works.
@@ -103,11 +103,12 @@ pub(super) enum Control {
 
 impl Dut<'_> {
     /// Runs the known-good image on the same place, in the same way.
-    pub(super) async fn control(&mut self) -> Result<Control, StoreError> {
-        let Some((plan, image)) = self.canary().await? else { return Ok(Control::None) };
+    pub(super) async fn control(&mut self) -> Result<KnownGoodResult, StoreError> {
+        let Some((plan, image)) = self.canary().await? else { return Ok(KnownGoodResult::None) };
         let name = image.name.clone();
         let images = BTreeMap::from([(None, image)]);
-        let trial = Trial { purpose: Purpose::Canary, plan: &plan, images: &images, again: false };
+        let trial =
+            PlannedAttempt { purpose: Purpose::Canary, plan: &plan, images: &images, again: false };
         let made = self.attempt(trial).await?.verdict;
         if made.kind != VerdictKind::Cancelled {
             let (passed, words) =
@@ -115,12 +116,12 @@ impl Dut<'_> {
             self.recorder.canary(self.place(), passed, &words);
         }
         Ok(match made.kind {
-            VerdictKind::Pass => Control::Passed(name),
-            VerdictKind::Cancelled => Control::Cancelled,
+            VerdictKind::Pass => KnownGoodResult::Passed(name),
+            VerdictKind::Cancelled => KnownGoodResult::Cancelled,
             VerdictKind::Fail
             | VerdictKind::Flaky
             | VerdictKind::EnvError
-            | VerdictKind::Inconclusive => Control::Failed(KnownGoodFailure {
+            | VerdictKind::Inconclusive => KnownGoodResult::Failed(KnownGoodFailure {
                 image: name,
                 cause: made.cause,
                 summary: made.summary,

@@ -26,7 +26,7 @@ use super::dut::Dut;
 use super::environment::{LabServices, StartChecks};
 use super::step_outcome::StepError;
 use super::steps::{Steps, verdict_of};
-use crate::attempt::EventSink as _;
+use crate::attempt::RunEventSink as _;
 use crate::health::{HealthEvent, HealthState, examine};
 
 /// Time-out of one check. Each reads a few files of the kernel.
@@ -54,14 +54,14 @@ impl Failed {
 
 /// The checks that failed.
 #[derive(Default)]
-struct Findings {
+struct FailedChecks {
     must: Vec<Failed>,
     should: Vec<Failed>,
 }
 
 /// Checks under way; dropping it ends them.
 pub(super) struct Preflight {
-    looking: JoinSet<Findings>,
+    looking: JoinSet<FailedChecks>,
     /// Whether the rig may be recovered, once. If it breaks again, the test shows it.
     recovers: bool,
 }
@@ -78,7 +78,7 @@ impl Preflight {
     }
 
     /// Returns the checks that failed; none if they could not be made.
-    async fn findings(mut self) -> Findings {
+    async fn findings(mut self) -> FailedChecks {
         let looked = self.looking.join_next().await.and_then(Result::ok);
         looked.unwrap_or_default()
     }
@@ -86,11 +86,11 @@ impl Preflight {
 
 /// Makes the checks in `should`. If one fails, makes those in `must` until they pass or the time is
 /// over.
-async fn look(checks: StartChecks) -> Findings {
+async fn look(checks: StartChecks) -> FailedChecks {
     let StartChecks { mut should, mut must } = checks;
     let mut should = failed(&mut should).await;
     if should.is_empty() {
-        return Findings::default();
+        return FailedChecks::default();
     }
     let end = Instant::now() + TIMEOUT;
     let mut must_not = failed(&mut must).await;
@@ -100,7 +100,7 @@ async fn look(checks: StartChecks) -> Findings {
     }
     // The same failure is reported once.
     should.retain(|one| must_not.iter().all(|other| other.report.check != one.report.check));
-    Findings { must: must_not, should }
+    FailedChecks { must: must_not, should }
 }
 
 async fn failed(checks: &mut [Box<dyn HealthCheck>]) -> Vec<Failed> {
@@ -112,7 +112,7 @@ async fn failed(checks: &mut [Box<dyn HealthCheck>]) -> Vec<Failed> {
 
 /// Result of preflight.
 #[derive(Default)]
-pub(super) struct Ready {
+pub(super) struct PreflightResult {
     /// Notes for the verdict of the run.
     pub(super) notes: Vec<Note>,
     /// Verdict of the run, if the test cannot be begun.
@@ -123,11 +123,11 @@ pub(super) struct Ready {
 
 impl Preflight {
     /// Waits for the end of the checks, and recovers the rig if the test cannot be begun as it is.
-    pub(super) async fn end(self, dut: &mut Dut<'_>) -> Ready {
+    pub(super) async fn end(self, dut: &mut Dut<'_>) -> PreflightResult {
         let (cancel, recovers) = (dut.cancel.clone(), self.recovers);
         let findings = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Ready::default(),
+            () = cancel.cancelled() => return PreflightResult::default(),
             findings = self.findings() => findings,
         };
         // Read before the failed checks are recorded: they alone are no reason to check the board.
@@ -145,11 +145,11 @@ impl Preflight {
             Note::BeforeTest { check, detail }
         });
         let notes = notes.collect();
-        let ready = Ready { notes, ..Ready::default() };
+        let ready = PreflightResult { notes, ..PreflightResult::default() };
         let missing = findings.must.first().map(|one| (one.cause, one.words()));
         match missing {
             Some((cause, words)) if recovers => prepare(dut, cause, words, ready).await,
-            Some((cause, words)) => Ready { unfit: Some(unfit(cause, &words)), ..ready },
+            Some((cause, words)) => PreflightResult { unfit: Some(unfit(cause, &words)), ..ready },
             None if ill => match ask(dut).await {
                 Err(error) => prepare(dut, Cause::RigUnhealthy, chain(&error), ready).await,
                 Ok(()) => ready,
@@ -175,7 +175,12 @@ async fn ask(dut: &mut Dut<'_>) -> Result<(), StepError> {
 }
 
 /// Recovers a rig on which no test can be begun.
-async fn prepare(dut: &mut Dut<'_>, cause: Cause, words: String, mut ready: Ready) -> Ready {
+async fn prepare(
+    dut: &mut Dut<'_>,
+    cause: Cause,
+    words: String,
+    mut ready: PreflightResult,
+) -> PreflightResult {
     let outcome = dut.recover(cause).await;
     ready.vouched = outcome.vouched;
     match outcome.recovered_by {

@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 use super::dut::Dut;
 use super::environment::{DutSpec, LabServices, Observer, RunEnvironment};
 use super::run_driver::SessionError;
-use super::run_ladder::{Proof, StepActions as _};
+use super::run_ladder::{StepActions as _, StepProof};
 use super::steps::{Steps, rungs};
 use crate::store::{NewRun, PlanRecord, RunRecord, SystemClock};
 use crate::workflow::CancelToken;
@@ -112,7 +112,7 @@ async fn recover_place(
 }
 
 /// Asks for a proof; returns none if the recovery is cancelled meanwhile.
-async fn prove(dut: &mut Dut<'_>) -> Option<Proof> {
+async fn prove(dut: &mut Dut<'_>) -> Option<StepProof> {
     let cancel = dut.cancel.clone();
     let mut steps = Steps::new(dut, true);
     tokio::select! {

@@ -21,7 +21,7 @@
 
 use jig_model::{Cause, Note, Verdict, VerdictKind};
 
-use super::known_good::Control;
+use super::known_good::KnownGoodResult;
 use super::run_ladder::LadderOutcome;
 
 /// What a verdict may be due to, before it is accepted.
@@ -105,7 +105,7 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
 
 /// What is done next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextAction {
     /// The known-good image is run.
     Control,
     /// The rig is recovered.
@@ -118,10 +118,10 @@ pub(super) enum Next {
 
 /// The verdict on the attempts of a test so far, and what is done next.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Step {
+pub(super) struct RetryStep {
     /// The verdict on the last attempt; at the end, the verdict on all attempts.
     pub(super) verdict: Verdict,
-    pub(super) next: Next,
+    pub(super) next: NextAction,
 }
 
 /// What is known of the attempts of a run.
@@ -174,7 +174,7 @@ impl RetryPolicy {
 
     /// Decides after an attempt. `believed` is its verdict if the transport is trusted, where
     /// `verdict` says that it is not.
-    pub(super) fn attempted(&mut self, verdict: Verdict, believed: Option<Verdict>) -> Step {
+    pub(super) fn attempted(&mut self, verdict: Verdict, believed: Option<Verdict>) -> RetryStep {
         let verdict = match believed {
             Some(believed) if std::mem::replace(&mut self.garbled, true) && self.vouched => {
                 noted(believed, Note::GarbageAgain)
@@ -184,7 +184,7 @@ impl RetryPolicy {
         match suspicion(&verdict) {
             Suspicion::Neither => self.seen(verdict),
             Suspicion::Rig => self.spoiled(verdict),
-            Suspicion::Either => Step { verdict, next: Next::Control },
+            Suspicion::Either => RetryStep { verdict, next: NextAction::Control },
         }
     }
 
@@ -194,39 +194,39 @@ impl RetryPolicy {
     }
 
     /// Tells whether the known-good image has failed, passed and failed again.
-    pub(super) fn contradicts_itself(&self, control: &Control) -> bool {
-        matches!(control, Control::Failed(_)) && self.unmasked && self.vouched
+    pub(super) fn contradicts_itself(&self, control: &KnownGoodResult) -> bool {
+        matches!(control, KnownGoodResult::Failed(_)) && self.unmasked && self.vouched
     }
 
     /// Decides after the known-good image, which followed an attempt with this verdict.
-    pub(super) fn controlled(&mut self, verdict: Verdict, control: Control) -> Step {
+    pub(super) fn controlled(&mut self, verdict: Verdict, control: KnownGoodResult) -> RetryStep {
         let contradicts = self.contradicts_itself(&control);
         match control {
-            Control::Cancelled => self.done(undecided(verdict)),
-            Control::Failed(failure) if contradicts => {
+            KnownGoodResult::Cancelled => self.done(undecided(verdict)),
+            KnownGoodResult::Failed(failure) if contradicts => {
                 let failure = failure.to_string();
                 self.missed(noted(verdict, Note::KnownGoodContradicts { failure }))
             }
-            Control::Failed(failure) => {
+            KnownGoodResult::Failed(failure) => {
                 (self.unmasked, self.vouched) = (true, false);
                 self.spoiled(the_rigs(verdict, failure.to_string()))
             }
-            Control::Passed(image) => {
+            KnownGoodResult::Passed(image) => {
                 self.vouch();
                 self.missed(noted(verdict, Note::KnownGoodPassed { image }))
             }
-            Control::None => self.missed(verdict),
+            KnownGoodResult::None => self.missed(verdict),
         }
     }
 
     /// Decides after a recovery, which followed an attempt with this verdict.
-    pub(super) fn recovered(&mut self, verdict: Verdict, outcome: &LadderOutcome) -> Step {
+    pub(super) fn recovered(&mut self, verdict: Verdict, outcome: &LadderOutcome) -> RetryStep {
         self.vouched |= outcome.vouched;
         match outcome.recovered_by {
             Some(step) => {
                 let after = verdict.cause;
                 self.recovers.push(Note::Recovered { step, after });
-                Step { verdict, next: Next::Again }
+                RetryStep { verdict, next: NextAction::Again }
             }
             None if outcome.cancelled => {
                 let words = "somebody asked to stop while the rig was recovered";
@@ -240,18 +240,18 @@ impl RetryPolicy {
     }
 
     /// The rig failed.
-    fn spoiled(&mut self, verdict: Verdict) -> Step {
+    fn spoiled(&mut self, verdict: Verdict) -> RetryStep {
         match self.max_recoveries.checked_sub(1) {
             Some(left) => {
                 self.max_recoveries = left;
-                Step { verdict, next: Next::Recover }
+                RetryStep { verdict, next: NextAction::Recover }
             }
             None => self.done(verdict),
         }
     }
 
     /// A result is missing, and nothing shows that the rig caused it.
-    fn missed(&mut self, verdict: Verdict) -> Step {
+    fn missed(&mut self, verdict: Verdict) -> RetryStep {
         if let Some(first) = self.first.take() {
             // The verdict that shows more stands: a target that printed and stopped, over a silent
             // one.
@@ -265,11 +265,11 @@ impl RetryPolicy {
             return self.done(verdict);
         }
         self.first = Some(verdict.clone());
-        Step { verdict, next: Next::Again }
+        RetryStep { verdict, next: NextAction::Again }
     }
 
     /// A result was observed.
-    fn seen(&mut self, verdict: Verdict) -> Step {
+    fn seen(&mut self, verdict: Verdict) -> RetryStep {
         let verdict = match self.first.take() {
             Some(first) if verdict.kind == VerdictKind::Pass => together(first, verdict),
             Some(_) | None => verdict,
@@ -277,9 +277,9 @@ impl RetryPolicy {
         self.done(verdict)
     }
 
-    fn done(&mut self, mut verdict: Verdict) -> Step {
+    fn done(&mut self, mut verdict: Verdict) -> RetryStep {
         verdict.notes.append(&mut self.recovers);
-        Step { verdict, next: Next::Done }
+        RetryStep { verdict, next: NextAction::Done }
     }
 }
 
@@ -338,7 +338,7 @@ mod tests {
         /// garbage.
         Garbled(Cause),
         /// The known-good image is run.
-        Says(Control),
+        Says(KnownGoodResult),
         /// The rig is recovered, by a known-good image's proof or without one.
         Recover { recovered: bool, vouched: bool },
     }
@@ -348,12 +348,12 @@ mod tests {
     const RECOVERED: Scene = Scene::Recover { recovered: true, vouched: true };
 
     fn good() -> Scene {
-        Says(Control::Passed("good".to_owned()))
+        Says(KnownGoodResult::Passed("good".to_owned()))
     }
 
-    fn failed() -> Control {
+    fn failed() -> KnownGoodResult {
         let (image, summary) = ("good.elf".to_owned(), String::new());
-        Control::Failed(KnownGoodFailure { image, cause: Cause::Hang, summary })
+        KnownGoodResult::Failed(KnownGoodFailure { image, cause: Cause::Hang, summary })
     }
 
     fn bad() -> Scene {
@@ -373,20 +373,21 @@ mod tests {
     /// Plays one test out of a script that must fit; returns its verdict.
     fn turn(retries: &mut RetryPolicy, script: &mut impl Iterator<Item = Scene>) -> Verdict {
         retries.begin();
-        let mut step = Step { verdict: Verdict::of(Cause::NoResults, ""), next: Next::Again };
+        let mut step =
+            RetryStep { verdict: Verdict::of(Cause::NoResults, ""), next: NextAction::Again };
         loop {
-            let Step { verdict, next } = step;
-            step = match (next, (next != Next::Done).then(|| script.next()).flatten()) {
-                (Next::Done, _) => return verdict,
-                (Next::Again, Some(Test(cause))) => {
+            let RetryStep { verdict, next } = step;
+            step = match (next, (next != NextAction::Done).then(|| script.next()).flatten()) {
+                (NextAction::Done, _) => return verdict,
+                (NextAction::Again, Some(Test(cause))) => {
                     retries.attempted(Verdict::of(cause, "shown"), None)
                 }
-                (Next::Again, Some(Garbled(cause))) => retries.attempted(
+                (NextAction::Again, Some(Garbled(cause))) => retries.attempted(
                     Verdict::of(Cause::OutputLost, "garbage"),
                     Some(Verdict::of(cause, "shown")),
                 ),
-                (Next::Control, Some(Says(control))) => retries.controlled(verdict, control),
-                (Next::Recover, Some(Scene::Recover { recovered, vouched })) => {
+                (NextAction::Control, Some(Says(control))) => retries.controlled(verdict, control),
+                (NextAction::Recover, Some(Scene::Recover { recovered, vouched })) => {
                     retries.recovered(verdict, &ladder_ended(recovered, vouched))
                 }
                 (next, scene) => panic!("{next:?} is asked for, {scene:?} comes"),
@@ -404,7 +405,7 @@ mod tests {
     #[test]
     fn a_turn_amounts_to_what_is_proven_in_it() {
         use Cause::*;
-        let none = || Says(Control::None);
+        let none = || Says(KnownGoodResult::None);
         let given_up = Scene::Recover { recovered: false, vouched: false };
         for (script, wanted) in [
             // Observed results count.
@@ -470,7 +471,7 @@ mod tests {
 
     #[test]
     fn whoever_stops_is_told_what_was_seen() {
-        let stopped = amounts_to(2, &[Test(Cause::Hang), Says(Control::Cancelled)]);
+        let stopped = amounts_to(2, &[Test(Cause::Hang), Says(KnownGoodResult::Cancelled)]);
         assert_eq!(
             (stopped.cause, stopped.notes[0].to_string().as_str()),
             (Cause::Cancelled, "the test had shown: hang: shown")
@@ -515,12 +516,12 @@ mod tests {
             let mut recovers = recovers.into_iter();
             let mut last = Cause::Passed;
             let mut missing = false;
-            let mut step = Step { verdict: Verdict::of(Cause::NoResults, ""), next: Next::Again };
+            let mut step = RetryStep { verdict: Verdict::of(Cause::NoResults, ""), next: NextAction::Again };
             let verdict = loop {
-                let Step { verdict, next } = step;
+                let RetryStep { verdict, next } = step;
                 step = match next {
-                    Next::Done => break verdict,
-                    Next::Again => {
+                    NextAction::Done => break verdict,
+                    NextAction::Again => {
                         let (index, garbled) = shown.next().expect("an endless turn");
                         last = Cause::ALL[index];
                         let shown = Verdict::of(last, "");
@@ -532,18 +533,18 @@ mod tests {
                             false => retries.attempted(shown, None),
                         }
                     }
-                    Next::Control => {
+                    NextAction::Control => {
                         let control = match controls.next().expect("an endless turn") {
-                            0 => Control::None,
-                            1 => Control::Passed(String::new()),
+                            0 => KnownGoodResult::None,
+                            1 => KnownGoodResult::Passed(String::new()),
                             _ => failed(),
                         };
                         let identity = verdict.cause == Cause::IdentityMissing;
                         let step = retries.controlled(verdict, control);
-                        missing |= step.next == Next::Again && !identity;
+                        missing |= step.next == NextAction::Again && !identity;
                         step
                     }
-                    Next::Recover => {
+                    NextAction::Recover => {
                         let (recovered, vouched) = recovers.next().expect("more recoveries than allowed");
                         retries.recovered(verdict, &ladder_ended(recovered, vouched))
                     }

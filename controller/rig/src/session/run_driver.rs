@@ -12,15 +12,15 @@ use jig_model::rig_file::{MissingPart, Needed};
 use jig_model::{Cause, ConsoleName, Fault, Note, Purpose, RunEvent, Verdict, VerdictKind};
 use tracing::Instrument as _;
 
-use super::dut::{Attempted, Dut, Images, Trial};
+use super::dut::{Attempted, Dut, Images, PlannedAttempt};
 use super::environment::{DutSpec, Observer, RunEnvironment};
 use super::images::{self, ImagesError, ReadImages};
 use super::known_good::deploy_plan;
-use super::preflight::{Preflight, Ready};
-use super::retry_policy::{Next, RetryPolicy, Step};
+use super::preflight::{Preflight, PreflightResult};
+use super::retry_policy::{NextAction, RetryPolicy, RetryStep};
 use super::run_ladder::LadderOutcome;
 use super::storage_retry::retried;
-use crate::attempt::EventSink as _;
+use crate::attempt::RunEventSink as _;
 use crate::console::Syncing;
 use crate::report::combine;
 use crate::store::{ImageRecord, LiveRun, NewRun, PlanRecord, RunRecord, StoreError, SystemClock};
@@ -141,7 +141,7 @@ impl RunDriver<'_> {
         look: Preflight,
         repeat: u32,
     ) -> Result<(Verdict, Vec<Note>), StoreError> {
-        let Ready { notes, unfit, vouched } = look.end(&mut self.dut).await;
+        let PreflightResult { notes, unfit, vouched } = look.end(&mut self.dut).await;
         if vouched {
             self.retries.vouch();
         }
@@ -176,22 +176,22 @@ impl RunDriver<'_> {
         self.retries.begin();
         let mut step = self.test().await?;
         loop {
-            let Step { verdict, next } = step;
-            self.dut.amend(&verdict, next == Next::Again).await?;
+            let RetryStep { verdict, next } = step;
+            self.dut.amend(&verdict, next == NextAction::Again).await?;
             step = match next {
-                Next::Done => return Ok(verdict),
-                Next::Again => self.test().await?,
-                Next::Recover => {
+                NextAction::Done => return Ok(verdict),
+                NextAction::Again => self.test().await?,
+                NextAction::Recover => {
                     let outcome = self.recovery(verdict.cause).await;
                     self.retries.recovered(verdict, &outcome)
                 }
-                Next::Control => {
+                NextAction::Control => {
                     let control = self.dut.control().await?;
                     if self.retries.contradicts_itself(&control) {
                         self.dut.doubt(Some(u32::MAX));
                     }
                     let step = self.retries.controlled(verdict, control);
-                    if step.next == Next::Again {
+                    if step.next == NextAction::Again {
                         let text = "made again: what was not seen may have been lost on the way";
                         self.dut.events.emit(RunEvent::Note { text: text.to_owned() });
                     }
@@ -202,10 +202,10 @@ impl RunDriver<'_> {
     }
 
     /// Makes an attempt of the test.
-    async fn test(&mut self) -> Result<Step, StoreError> {
+    async fn test(&mut self) -> Result<RetryStep, StoreError> {
         let (plan, images) = (self.plan, self.images);
         let again = self.retries.makes_garbled_again();
-        let trial = Trial { purpose: Purpose::Test, plan, images, again };
+        let trial = PlannedAttempt { purpose: Purpose::Test, plan, images, again };
         let Attempted { verdict, believed, duration_ms } = self.dut.attempt(trial).await?;
         if verdict.kind == VerdictKind::Pass {
             self.dut.remember(plan, images, duration_ms);
@@ -236,7 +236,7 @@ impl RunDriver<'_> {
             return Ok(None);
         };
         let (purpose, images) = (Purpose::Restore, self.images);
-        let trial = Trial { purpose, plan: &plan, images, again: false };
+        let trial = PlannedAttempt { purpose, plan: &plan, images, again: false };
         let made = self.dut.attempt(trial).await?.verdict;
         Ok(Some(match made.kind {
             VerdictKind::Pass => Note::PutBack,

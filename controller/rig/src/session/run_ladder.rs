@@ -13,7 +13,7 @@ use crate::workflow::CancelToken;
 
 /// Answer of a rig to the question whether it works.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Proof {
+pub(super) struct StepProof {
     /// Whether it works.
     pub(super) ok: bool,
     /// What proves it, or what is still wrong; may quote devices.
@@ -28,7 +28,7 @@ pub(super) trait StepActions: Send {
     /// Takes a step; says what was done, or why it failed.
     fn act(&mut self, step: RecoveryStep) -> BoxFuture<'_, Result<StepDone, StepError>>;
     /// Proves that the rig works after it.
-    fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof>;
+    fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, StepProof>;
     /// Returns the pause after which a step whose proof failed is taken again, if it may help then.
     /// `spent` is the time that the step and its proofs have taken so far.
     fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration>;
@@ -146,11 +146,11 @@ pub(super) async fn run_ladder(
 struct Taken {
     /// Whether the rig was asked for a proof.
     asked: bool,
-    proof: Proof,
+    proof: StepProof,
 }
 
-fn no(error: &StepError) -> Proof {
-    Proof { ok: false, detail: chain(error) }
+fn no(error: &StepError) -> StepProof {
+    StepProof { ok: false, detail: chain(error) }
 }
 
 /// Takes one step and asks for its proof.
@@ -165,12 +165,12 @@ async fn take(rung: &Rung, end: Instant, dut_recovery: &mut dyn StepActions) -> 
     if step == RecoveryStep::OutOfService {
         // Out of service recovers nothing, so it needs no proof.
         let detail = done.to_string();
-        return Taken { asked: false, proof: Proof { ok: false, detail } };
+        return Taken { asked: false, proof: StepProof { ok: false, detail } };
     }
     let until = end.min(Instant::now() + PROOF);
     let proof = match timeout_at(until, dut_recovery.prove(step)).await {
-        Ok(proof) => Proof { detail: format!("{done}; {}", proof.detail), ..proof },
-        Err(_) => Proof { ok: false, detail: format!("{done}; the proof took too long") },
+        Ok(proof) => StepProof { detail: format!("{done}; {}", proof.detail), ..proof },
+        Err(_) => StepProof { ok: false, detail: format!("{done}; the proof took too long") },
     };
     Taken { asked: true, proof }
 }
@@ -215,7 +215,7 @@ mod tests {
                 }
             })
         }
-        fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, Proof> {
+        fn prove(&mut self, step: RecoveryStep) -> BoxFuture<'_, StepProof> {
             Box::pin(async move {
                 if self.proof_hangs {
                     std::future::pending::<()>().await;
@@ -224,7 +224,7 @@ mod tests {
                 if self.recovered_by == Some(RecoveryStep::Wait) && waits < 3 {
                     return no(&StepError::NoProof);
                 }
-                Proof { ok: self.recovered_by == Some(step), detail: "asked".to_owned() }
+                StepProof { ok: self.recovered_by == Some(step), detail: "asked".to_owned() }
             })
         }
         fn again(&self, step: RecoveryStep, spent: Duration) -> Option<Duration> {

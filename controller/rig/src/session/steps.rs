@@ -11,11 +11,11 @@ use tokio::time::{Instant, sleep};
 
 use super::dut::Dut;
 use super::environment::{DutSpec, LabServices};
-use super::known_good::Control;
+use super::known_good::KnownGoodResult;
 use super::ladder::{ENUMERATION, Means, ladder};
-use super::run_ladder::{LadderOutcome, Proof, StepActions, ladder_timeout, run_ladder};
+use super::run_ladder::{LadderOutcome, StepActions, StepProof, ladder_timeout, run_ladder};
 use super::step_outcome::{NOTHING_HELPED, StepDone, StepError};
-use crate::attempt::EventSink as _;
+use crate::attempt::RunEventSink as _;
 use crate::health::{HealthEvent, examine};
 use crate::store::StoreError;
 
@@ -58,11 +58,11 @@ impl StepActions for Steps<'_, '_> {
         Box::pin(self.take(step))
     }
 
-    fn prove(&mut self, _step: RecoveryStep) -> BoxFuture<'_, Proof> {
+    fn prove(&mut self, _step: RecoveryStep) -> BoxFuture<'_, StepProof> {
         Box::pin(async {
             match self.ask().await {
-                Ok(detail) => Proof { ok: true, detail },
-                Err(error) => Proof { ok: false, detail: chain(&error) },
+                Ok(detail) => StepProof { ok: true, detail },
+                Err(error) => StepProof { ok: false, detail: chain(&error) },
             }
         })
     }
@@ -102,10 +102,10 @@ impl Steps<'_, '_> {
             RecoveryStep::Reset => self.reset().await,
             RecoveryStep::AttachUnderReset => self.attach_under_reset().await,
             RecoveryStep::ReflashKnownGood => match self.control().await? {
-                Control::Passed(image) => Ok(StepDone::Reflashed(image)),
-                Control::Failed(failure) => Err(failure.into()),
-                Control::None => Err(StepError::NoKnownGood),
-                Control::Cancelled => Err(StepError::Cancelled),
+                KnownGoodResult::Passed(image) => Ok(StepDone::Reflashed(image)),
+                KnownGoodResult::Failed(failure) => Err(failure.into()),
+                KnownGoodResult::None => Err(StepError::NoKnownGood),
+                KnownGoodResult::Cancelled => Err(StepError::Cancelled),
             },
             RecoveryStep::PowerCycle => self.cycle(None).await,
             RecoveryStep::LongPowerCycle => {
@@ -250,9 +250,9 @@ impl Steps<'_, '_> {
     }
 
     /// Runs the known-good image.
-    async fn control(&mut self) -> Result<Control, StoreError> {
+    async fn control(&mut self) -> Result<KnownGoodResult, StoreError> {
         let control = self.dut.control().await?;
-        self.vouched |= matches!(control, Control::Passed(_));
+        self.vouched |= matches!(control, KnownGoodResult::Passed(_));
         Ok(control)
     }
 
@@ -273,16 +273,16 @@ impl Steps<'_, '_> {
         }
         let mut proofs: Vec<String> = verdict_of(&reports)?.into_iter().collect();
         match self.control().await? {
-            Control::Passed(image) => {
+            KnownGoodResult::Passed(image) => {
                 self.dut.doubt(None);
                 proofs.push(Note::KnownGoodPassed { image }.to_string());
             }
-            Control::Failed(failure) => {
+            KnownGoodResult::Failed(failure) => {
                 self.dut.doubt(Some(1));
                 return Err(failure.into());
             }
-            Control::Cancelled => return Err(StepError::Cancelled),
-            Control::None => {}
+            KnownGoodResult::Cancelled => return Err(StepError::Cancelled),
+            KnownGoodResult::None => {}
         }
         if proofs.is_empty() { Err(StepError::NoProof) } else { Ok(proofs.join("; ")) }
     }

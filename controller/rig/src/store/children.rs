@@ -11,10 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jig_model::protocol::ProcessLedger;
 use serde::{Deserialize, Serialize};
 
-use super::jsonl::{Format, Line, LineLog, Lines};
+use super::jsonl::{JsonLine, JsonlFormat, LineLog, LineReader};
 use super::{StoreError, process};
 
-const FORMAT: Format = Format { name: "jig-children", version: 1 };
+const FORMAT: JsonlFormat = JsonlFormat { name: "jig-children", version: 1 };
 
 /// One child process of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Child {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Entry {
+enum ChildEntry {
     Add(Child),
     Remove { pid: u32, start_ticks: u64 },
 }
@@ -64,14 +64,14 @@ impl ChildLedger {
         let (boot_id, what) = (self.boot_id.clone(), what.to_owned());
         let mut children = self.children();
         children.ticks.insert(pid, start_ticks);
-        children.log.append(&Entry::Add(Child { pid, start_ticks, boot_id, what }))
+        children.log.append(&ChildEntry::Add(Child { pid, start_ticks, boot_id, what }))
     }
 
     /// Records that a process was reaped, if it was recorded before.
     pub(super) fn remove(&self, pid: u32) -> Result<(), StoreError> {
         let mut children = self.children();
         let Some(start_ticks) = children.ticks.remove(&pid) else { return Ok(()) };
-        children.log.append(&Entry::Remove { pid, start_ticks })
+        children.log.append(&ChildEntry::Remove { pid, start_ticks })
     }
 
     pub(super) fn moved_to(&self, path: &Path) {
@@ -107,10 +107,10 @@ pub(super) fn recorded(path: &Path) -> Result<Vec<Child>, StoreError> {
     if !path.exists() {
         return Ok(children);
     }
-    let mut lines = Lines::open(path)?;
+    let mut lines = LineReader::open(path)?;
     let mut headed = false;
     while let Some((_, _, line)) = lines.next_line()? {
-        let Line::Whole(line) = line else { continue };
+        let JsonLine::Whole(line) = line else { continue };
         if !std::mem::replace(&mut headed, true) {
             match lines.check_header(&line, FORMAT) {
                 Ok(()) => {}
@@ -121,8 +121,8 @@ pub(super) fn recorded(path: &Path) -> Result<Vec<Child>, StoreError> {
             continue;
         }
         match serde_json::from_slice(&line) {
-            Ok(Entry::Add(child)) => children.push(child),
-            Ok(Entry::Remove { pid, start_ticks }) => {
+            Ok(ChildEntry::Add(child)) => children.push(child),
+            Ok(ChildEntry::Remove { pid, start_ticks }) => {
                 children.retain(|c| (c.pid, c.start_ticks) != (pid, start_ticks));
             }
             Err(_) => {}

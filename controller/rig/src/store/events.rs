@@ -8,27 +8,27 @@ use jiff::Timestamp;
 use jig_model::{RunEvent, StampedEvent};
 use serde::Serialize;
 
-use super::jsonl::{Format, Line, LineLog, Lines};
+use super::jsonl::{JsonLine, JsonlFormat, LineLog, LineReader};
 use super::{Clock, StoreError};
 
-const FORMAT: Format = Format { name: "jig-events", version: 1 };
+const FORMAT: JsonlFormat = JsonlFormat { name: "jig-events", version: 1 };
 
 /// Appends events, numbered and stamped. Shared by reference: the order of the lines is
 /// the order of the numbers, whoever writes.
 pub struct EventLog {
     clock: Arc<dyn Clock>,
     began: Duration,
-    state: Mutex<Writer>,
+    state: Mutex<EventWriter>,
 }
 
-struct Writer {
+struct EventWriter {
     log: LineLog,
     next: u64,
 }
 
 /// The written form of a [`StampedEvent`], without cloning the event.
 #[derive(Serialize)]
-struct Stamp<'a> {
+struct EventLine<'a> {
     seq: u64,
     mono_ns: u64,
     wall: Timestamp,
@@ -43,7 +43,7 @@ impl EventLog {
     /// Says why the file cannot be written.
     pub fn create(path: &Path, clock: Arc<dyn Clock>, began: Duration) -> Result<Self, StoreError> {
         let log = LineLog::create(path, FORMAT)?;
-        Ok(Self { clock, began, state: Mutex::new(Writer { log, next: 0 }) })
+        Ok(Self { clock, began, state: Mutex::new(EventWriter { log, next: 0 }) })
     }
 
     /// Appends an event and returns its number. It is in the kernel's hands when this
@@ -55,7 +55,7 @@ impl EventLog {
         let mut writer = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = writer.next;
         let mono = self.clock.mono().saturating_sub(self.began).as_nanos();
-        writer.log.append(&Stamp {
+        writer.log.append(&EventLine {
             seq,
             mono_ns: u64::try_from(mono).unwrap_or(u64::MAX),
             wall: self.clock.wall(),
@@ -96,7 +96,7 @@ pub enum EventItem {
 ///
 /// Yields an error only where the disk does not answer, or for a newer format.
 pub struct EventReader {
-    lines: Lines,
+    lines: LineReader,
     headed: bool,
     failed: bool,
 }
@@ -107,23 +107,23 @@ impl EventReader {
     /// # Errors
     /// Says why the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { lines: Lines::open(path)?, headed: false, failed: false })
+        Ok(Self { lines: LineReader::open(path)?, headed: false, failed: false })
     }
 
     fn step(&mut self) -> Result<Option<EventItem>, StoreError> {
         while let Some((at, bytes, line)) = self.lines.next_line()? {
             let headed = std::mem::replace(&mut self.headed, true);
             return Ok(Some(match line {
-                Line::Torn => EventItem::Torn { at, bytes },
-                Line::TooLong => {
+                JsonLine::Torn => EventItem::Torn { at, bytes },
+                JsonLine::TooLong => {
                     EventItem::Damaged { at, reason: format!("{bytes} bytes are too long a line") }
                 }
-                Line::Whole(line) if !headed => match self.lines.check_header(&line, FORMAT) {
+                JsonLine::Whole(line) if !headed => match self.lines.check_header(&line, FORMAT) {
                     Ok(()) => continue,
                     Err(StoreError::Damaged { reason, .. }) => EventItem::Damaged { at, reason },
                     Err(newer) => return Err(newer),
                 },
-                Line::Whole(line) => match serde_json::from_slice(&line) {
+                JsonLine::Whole(line) => match serde_json::from_slice(&line) {
                     Ok(event) => EventItem::Event(Box::new(event)),
                     Err(e) => EventItem::Damaged { at, reason: e.to_string() },
                 },

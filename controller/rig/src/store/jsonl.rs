@@ -17,7 +17,7 @@ const MAX_LINE: u64 = 16 << 20;
 
 /// Names a format and the newest version this program knows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Format {
+pub(super) struct JsonlFormat {
     pub(super) name: &'static str,
     pub(super) version: u32,
 }
@@ -38,7 +38,7 @@ pub(super) struct LineLog {
 
 impl LineLog {
     /// Begins a new log.
-    pub(super) fn create(path: &Path, format: Format) -> Result<Self, StoreError> {
+    pub(super) fn create(path: &Path, format: JsonlFormat) -> Result<Self, StoreError> {
         // Append mode, so that even a second writer could only add lines.
         let file = OpenOptions::new()
             .append(true)
@@ -77,7 +77,7 @@ impl LineLog {
 
 /// One line as it was found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum JsonLine {
     /// A whole line, without its end.
     Whole(Vec<u8>),
     /// The last line, which has no end.
@@ -87,20 +87,20 @@ pub(super) enum Line {
 }
 
 /// The reading end: lines with their offsets, in bounded memory.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     reader: BufReader<File>,
     path: PathBuf,
     at: u64,
 }
 
-impl Lines {
+impl LineReader {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(|e| StoreError::reading(path, e))?;
         Ok(Self { reader: BufReader::new(file), path: path.to_owned(), at: 0 })
     }
 
     /// Returns the next line's offset, its length with its end, and what it is.
-    pub(super) fn next_line(&mut self) -> Result<Option<(u64, u64, Line)>, StoreError> {
+    pub(super) fn next_line(&mut self) -> Result<Option<(u64, u64, JsonLine)>, StoreError> {
         use std::io::Read as _;
         let fail = |path: &Path, e: io::Error| StoreError::reading(path, e);
         let mut line = Vec::new();
@@ -115,15 +115,15 @@ impl Lines {
         if line.last() == Some(&b'\n') {
             line.pop();
             self.at += read;
-            return Ok(Some((at, read, Line::Whole(line))));
+            return Ok(Some((at, read, JsonLine::Whole(line))));
         }
-        let (mut length, mut kind) = (read, Line::Torn);
+        let (mut length, mut kind) = (read, JsonLine::Torn);
         if read == MAX_LINE {
             drop(line);
             let (rest, ended) = self.skip_line().map_err(|e| fail(&self.path, e))?;
             length += rest;
             if ended {
-                kind = Line::TooLong;
+                kind = JsonLine::TooLong;
             }
         }
         self.at += length;
@@ -148,7 +148,7 @@ impl Lines {
     }
 
     /// Checks a line that should be the header.
-    pub(super) fn check_header(&self, line: &[u8], format: Format) -> Result<(), StoreError> {
+    pub(super) fn check_header(&self, line: &[u8], format: JsonlFormat) -> Result<(), StoreError> {
         let header: Header = serde_json::from_slice(line)
             .map_err(|e| StoreError::damaged(&self.path, format!("bad first line: {e}")))?;
         if header.format != format.name {
@@ -171,9 +171,9 @@ pub(super) fn cut_torn_line(path: &Path) -> Result<u64, StoreError> {
     if !path.exists() {
         return Ok(0);
     }
-    let mut lines = Lines::open(path)?;
+    let mut lines = LineReader::open(path)?;
     while let Some((at, length, line)) = lines.next_line()? {
-        if line == Line::Torn {
+        if line == JsonLine::Torn {
             OpenOptions::new()
                 .write(true)
                 .open(path)
@@ -189,7 +189,7 @@ pub(super) fn cut_torn_line(path: &Path) -> Result<u64, StoreError> {
 mod tests {
     use super::*;
 
-    const FORMAT: Format = Format { name: "jig-test", version: 1 };
+    const FORMAT: JsonlFormat = JsonlFormat { name: "jig-test", version: 1 };
 
     #[test]
     fn endless_lines_are_skipped_in_bounded_memory() {
@@ -201,12 +201,12 @@ mod tests {
         log.file.write_all(&long).unwrap();
         log.file.write_all(b"\n").unwrap();
         log.append(&"after").unwrap();
-        let mut lines = Lines::open(&path).unwrap();
-        assert!(matches!(lines.next_line().unwrap(), Some((0, _, Line::Whole(_)))));
+        let mut lines = LineReader::open(&path).unwrap();
+        assert!(matches!(lines.next_line().unwrap(), Some((0, _, JsonLine::Whole(_)))));
         let skipped = lines.next_line().unwrap().unwrap();
-        assert_eq!(skipped, (head, MAX_LINE + 6, Line::TooLong));
+        assert_eq!(skipped, (head, MAX_LINE + 6, JsonLine::TooLong));
         let (at, _, line) = lines.next_line().unwrap().unwrap();
-        assert_eq!((at, line), (head + MAX_LINE + 6, Line::Whole(b"\"after\"".to_vec())));
+        assert_eq!((at, line), (head + MAX_LINE + 6, JsonLine::Whole(b"\"after\"".to_vec())));
         assert_eq!(lines.next_line().unwrap(), None);
     }
 
@@ -215,7 +215,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         drop(LineLog::create(&path, FORMAT).unwrap());
-        let lines = Lines::open(&path).unwrap();
+        let lines = LineReader::open(&path).unwrap();
         let header = |text: &str| lines.check_header(text.as_bytes(), FORMAT);
         assert!(header(r#"{"format":"jig-test","version":1}"#).is_ok());
         let newer = header(r#"{"format":"jig-test","version":2}"#);

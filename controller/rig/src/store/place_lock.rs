@@ -116,17 +116,17 @@ fn by(holder: Option<&Holder>) -> String {
 #[derive(Debug)]
 pub struct PlaceLock {
     place: PlaceName,
-    held: Held,
+    held: LockFile,
 }
 
 /// The right to keep consoles between runs; one process at a time has it. Dropping it gives
 /// it up.
 #[derive(Debug)]
-pub struct CaptureLock(#[expect(dead_code, reason = "that it is held is what counts")] Held);
+pub struct CaptureLock(#[expect(dead_code, reason = "that it is held is what counts")] LockFile);
 
 /// A lock's file, and what it says of its holder.
 #[derive(Debug)]
-struct Held {
+struct LockFile {
     path: PathBuf,
     holder: Holder,
     file: Flock<File>,
@@ -192,7 +192,7 @@ impl Places {
     }
 
     /// Takes a lock, or says who has it.
-    fn try_hold(&self, path: &Path) -> Result<Result<Held, Option<Box<Holder>>>, StoreError> {
+    fn try_hold(&self, path: &Path) -> Result<Result<LockFile, Option<Box<Holder>>>, StoreError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o750)
@@ -202,7 +202,7 @@ impl Places {
         let file = open.read(true).write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|e| StoreError::writing(path, e))?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(file) => Ok(Ok(Held::begin(path.to_owned(), file))),
+            Ok(file) => Ok(Ok(LockFile::begin(path.to_owned(), file))),
             Err((mut file, Errno::EWOULDBLOCK)) => Ok(Err(read_holder(&mut file).map(Box::new))),
             Err((_, errno)) => Err(StoreError::writing(path, errno.into())),
         }
@@ -284,7 +284,7 @@ impl PlaceLock {
     }
 }
 
-impl Held {
+impl LockFile {
     fn begin(path: PathBuf, file: Flock<File>) -> Self {
         let pid = std::process::id();
         let shorten =
@@ -321,7 +321,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for LockFile {
     fn drop(&mut self) {
         // Before the lock is given up: afterwards it would be the next holder's record.
         let _ = self.file.set_len(0);

@@ -4,7 +4,7 @@ use jig_model::plan::{Action, Plan};
 use jig_model::protocol::BoxFuture;
 
 use super::planning::{
-    Decision, Generator, Observation, Planner, PlannerError, PlanningResponse, Proposal,
+    Decision, Generator, Planner, PlannerError, PlannerObservation, PlanningResponse, Proposal,
     UpdateDecider,
 };
 use super::state::State;
@@ -16,14 +16,14 @@ pub struct PlanPlanner;
 impl Planner for PlanPlanner {
     fn check_goal<'a>(
         &'a mut self,
-        observation: &'a Observation<'a>,
+        observation: &'a PlannerObservation<'a>,
     ) -> BoxFuture<'a, Result<PlanningResponse, PlannerError>> {
         Box::pin(std::future::ready(Ok(judge(observation))))
     }
 }
 
-fn judge(observation: &Observation<'_>) -> PlanningResponse {
-    let Observation { plan, position, .. } = observation;
+fn judge(observation: &PlannerObservation<'_>) -> PlanningResponse {
+    let PlannerObservation { plan, position, .. } = observation;
     match observation.state() {
         State::ActionCompleted | State::BehaviorRunning => {
             let more = position.has_next_behavior(plan);
@@ -51,7 +51,7 @@ pub struct PlanGenerator;
 impl Generator for PlanGenerator {
     fn actions<'a>(
         &'a mut self,
-        observation: &'a Observation<'a>,
+        observation: &'a PlannerObservation<'a>,
     ) -> BoxFuture<'a, Result<Vec<Action>, PlannerError>> {
         let behavior = observation.position.behavior(observation.plan);
         let actions = behavior.map(|b| b.actions.clone()).unwrap_or_default();

@@ -5,7 +5,7 @@
 use jig_model::ActionName;
 use jig_model::plan::{Behavior, Plan, Stage, Step};
 
-use super::record::{Current, Goals, Location, Progress, Track};
+use super::record::{Current, Goals, Location, PlanProgress, Track};
 use super::state::State;
 
 /// How deep in the plan the workflow stands.
@@ -139,7 +139,7 @@ impl Position {
             stage: stage.map(|s| s.goal.clone()).unwrap_or_default(),
             step: step.map(|s| s.goal.clone()).unwrap_or_default(),
         };
-        Location { current, progress: Progress { stages, steps, behaviors }, goals }
+        Location { current, progress: PlanProgress { stages, steps, behaviors }, goals }
     }
 }
 

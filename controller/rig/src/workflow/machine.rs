@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use super::record::{Fsm, Move, RefusedMove, RefusedReason};
+use super::record::{Fsm, RefusedMove, RefusedReason, WorkflowMove};
 use super::state::{Event, Owner, State};
 use super::table::find;
 
@@ -25,12 +25,12 @@ pub struct Refused {
 
 /// A workflow's state with its history.
 #[derive(Debug, Clone)]
-pub struct Machine {
+pub struct WorkflowMachine {
     fsm: Fsm,
     refused: Vec<RefusedMove>,
 }
 
-impl Machine {
+impl WorkflowMachine {
     /// Builds a machine that is idle.
     pub fn new(at: Timestamp) -> Self {
         let fsm =
@@ -69,7 +69,7 @@ impl Machine {
                 self.fsm.state = t.to;
                 self.fsm.last_transition = Some(format!("{event} -> {}", t.to));
                 self.fsm.timestamp = at;
-                self.fsm.history.push(Move { from, event, to: t.to, timestamp: at });
+                self.fsm.history.push(WorkflowMove { from, event, to: t.to, timestamp: at });
                 return Ok(t.to);
             }
             Some(t) => RefusedReason::NotTheOwner { owner: t.owner },

@@ -20,13 +20,13 @@ pub use built_in::{PlanGenerator, PlanPlanner, RejectUpdates};
 pub use cancel::CancelToken;
 pub use executor::{ActionDone, ActionExecutor, ActionFailure, describe};
 pub use location::{Depth, Position};
-pub use machine::{Machine, Refused};
+pub use machine::{Refused, WorkflowMachine};
 pub use planning::{
-    ContextUpdate, Decision, Effect, Generator, Observation, Planner, PlannerError,
+    ActionEffect, ContextUpdate, Decision, Generator, Planner, PlannerError, PlannerObservation,
     PlanningResponse, Proposal, StageRetry, TransitionAdvice, UpdateDecider,
 };
 pub use record::{
-    Current, Fsm, Goals, Location, Move, Progress, RefusedMove, RefusedReason, Track,
+    Current, Fsm, Goals, Location, PlanProgress, RefusedMove, RefusedReason, Track, WorkflowMove,
     WorkflowRecord,
 };
 pub use render::{RenderFormat, render};

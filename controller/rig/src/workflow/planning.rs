@@ -17,7 +17,7 @@ use super::state::State;
 
 /// What became of one action of the current behaviour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effect {
+pub struct ActionEffect {
     /// Path of names.
     pub path: String,
     /// Whether it went well.
@@ -30,7 +30,7 @@ pub struct Effect {
 ///
 /// As JSON it is `{"location", "context": {"FSM", "effects"}, "workflow_template"}`.
 #[derive(Debug, Clone, Copy)]
-pub struct Observation<'a> {
+pub struct PlannerObservation<'a> {
     /// The plan as it stands, confirmed changes included.
     pub plan: &'a Plan,
     /// Where in it the workflow is.
@@ -38,10 +38,10 @@ pub struct Observation<'a> {
     /// State and history.
     pub fsm: &'a Fsm,
     /// What the actions of the current behaviour, and of its last failed attempt, did.
-    pub effects: &'a [Effect],
+    pub effects: &'a [ActionEffect],
 }
 
-impl<'a> Observation<'a> {
+impl<'a> PlannerObservation<'a> {
     /// Returns the state that the question is asked in.
     pub fn state(&self) -> State {
         self.fsm.state
@@ -63,13 +63,13 @@ impl<'a> Observation<'a> {
     }
 }
 
-impl Serialize for Observation<'_> {
+impl Serialize for PlannerObservation<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Context<'a> {
             #[serde(rename = "FSM")]
             fsm: &'a Fsm,
-            effects: &'a [Effect],
+            effects: &'a [ActionEffect],
         }
         let mut object = serializer.serialize_struct("Observation", 3)?;
         object.serialize_field("location", &self.location())?;
@@ -149,7 +149,7 @@ pub trait Planner: Send {
     /// `action_completed`, or in `behavior_running` where it had no action.
     fn check_goal<'a>(
         &'a mut self,
-        observation: &'a Observation<'a>,
+        observation: &'a PlannerObservation<'a>,
     ) -> BoxFuture<'a, Result<PlanningResponse, PlannerError>>;
 }
 
@@ -158,7 +158,7 @@ pub trait Generator: Send {
     /// Yields the actions of the current behaviour; none completes it at once.
     fn actions<'a>(
         &'a mut self,
-        observation: &'a Observation<'a>,
+        observation: &'a PlannerObservation<'a>,
     ) -> BoxFuture<'a, Result<Vec<Action>, PlannerError>>;
 }
 

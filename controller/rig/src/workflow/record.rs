@@ -10,7 +10,7 @@ use super::table::{Illegal, next};
 
 /// One move that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Move {
+pub struct WorkflowMove {
     /// State before.
     pub from: State,
     /// What moved it.
@@ -31,7 +31,7 @@ pub struct Fsm {
     /// When the last move was made; the machine's birth before the first.
     pub timestamp: Timestamp,
     /// Every move, in order.
-    pub history: Vec<Move>,
+    pub history: Vec<WorkflowMove>,
 }
 
 impl Fsm {
@@ -107,7 +107,7 @@ pub struct Track {
 
 /// What is behind and what is ahead.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct PlanProgress {
     /// Stages of the workflow.
     pub stages: Track,
     /// Steps of the current stage.
@@ -133,7 +133,7 @@ pub struct Location {
     /// Where it stands.
     pub current: Current,
     /// What is behind and ahead.
-    pub progress: Progress,
+    pub progress: PlanProgress,
     /// What is to be reached.
     pub goals: Goals,
 }

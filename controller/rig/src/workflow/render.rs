@@ -22,7 +22,7 @@ pub enum RenderFormat {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct TransitionRow {
     from: State,
     event: Event,
     to: State,
@@ -30,11 +30,11 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Table<'a> {
+struct TransitionTable<'a> {
     states: &'a [State],
     events: &'a [Event],
     owners: &'a [Owner],
-    transitions: Vec<Row>,
+    transitions: Vec<TransitionRow>,
 }
 
 /// Prints the table; the text ends with a line end.
@@ -66,9 +66,10 @@ fn mermaid() -> String {
 fn json() -> String {
     let transitions = TRANSITIONS
         .iter()
-        .map(|&Transition { from, event, to, owner }| Row { from, event, to, owner })
+        .map(|&Transition { from, event, to, owner }| TransitionRow { from, event, to, owner })
         .collect();
-    let table = Table { states: State::ALL, events: Event::ALL, owners: Owner::ALL, transitions };
+    let table =
+        TransitionTable { states: State::ALL, events: Event::ALL, owners: Owner::ALL, transitions };
     // Plain enums and lists always serialise.
     let mut text = serde_json::to_string_pretty(&table).unwrap_or_default();
     text.push('\n');

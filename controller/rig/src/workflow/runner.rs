@@ -1,7 +1,7 @@
 //! The runner: drives a plan through the machine until nothing can move any more.
 //!
 //! Owns the order of questions, moves and actions, and the plan's time. Refuses to set a
-//! state: every move goes through [`Machine::apply`]; where the table has no `FAIL` or
+//! state: every move goes through [`WorkflowMachine::apply`]; where the table has no `FAIL` or
 //! `CANCEL`, none is tried. Refuses to know boards, and to keep an action's own time-out,
 //! which is the executor's.
 //!
@@ -22,8 +22,8 @@ use tokio::time::Instant;
 use super::cancel::CancelToken;
 use super::executor::{ActionExecutor, ActionFailure};
 use super::location::{Depth, Position};
-use super::machine::Machine;
-use super::planning::{Effect, Generator, Planner, PlannerError, StageRetry, UpdateDecider};
+use super::machine::WorkflowMachine;
+use super::planning::{ActionEffect, Generator, Planner, PlannerError, StageRetry, UpdateDecider};
 use super::proposals::Proposals;
 use super::record::WorkflowRecord;
 use super::state::{Event, Owner, State};
@@ -70,9 +70,9 @@ pub struct WorkflowOutcome {
 /// Runs a plan to its end. Never takes longer than the plan's time-out, apart from what a
 /// dropped future takes to be dropped.
 pub async fn run(plan: &Plan, cast: Cast<'_>) -> WorkflowOutcome {
-    let machine = Machine::new((cast.clock)());
+    let machine = WorkflowMachine::new((cast.clock)());
     let now = Instant::now();
-    let run = Run {
+    let run = WorkflowRun {
         // A plan that was read is within the limit; one that was built by hand may not be.
         deadline: now + plan.timeout.min(MAX_WAIT),
         plan: plan.clone(),
@@ -80,7 +80,7 @@ pub async fn run(plan: &Plan, cast: Cast<'_>) -> WorkflowOutcome {
         machine,
         position: Position::default(),
         effects: Vec::new(),
-        queue: Queue::default(),
+        queue: ActionQueue::default(),
         feedback: None,
         starts: 0,
         extra: 0,
@@ -127,18 +127,18 @@ impl Judgement {
 
 /// The actions of the current behaviour.
 #[derive(Default)]
-struct Queue {
+struct ActionQueue {
     actions: Vec<Action>,
     current: usize,
 }
 
-struct Run<'a> {
+struct WorkflowRun<'a> {
     plan: Plan,
     cast: Cast<'a>,
-    machine: Machine,
+    machine: WorkflowMachine,
     position: Position,
-    effects: Vec<Effect>,
-    queue: Queue,
+    effects: Vec<ActionEffect>,
+    queue: ActionQueue,
     /// The answer that completed the behaviour.
     feedback: Option<Judgement>,
     /// How often the current behaviour was started.
@@ -150,7 +150,7 @@ struct Run<'a> {
     deadline: Instant,
 }
 
-impl Run<'_> {
+impl WorkflowRun<'_> {
     async fn drive(mut self) -> WorkflowOutcome {
         let failure = loop {
             match self.machine.state() {
@@ -220,7 +220,7 @@ impl Run<'_> {
                     self.complete_behavior().await?;
                 } else {
                     self.apply(E::StartAction, Generating)?;
-                    self.queue = Queue { actions, current: 0 };
+                    self.queue = ActionQueue { actions, current: 0 };
                 }
             }
             State::ActionRunning => self.act().await?,

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Actions, compile};
 use crate::attempt::abort_condition::{abort_condition, found, quiet_in_vain};
-use crate::attempt::board::{Board, REASON};
+use crate::attempt::board::{AttemptBoard, REASON};
 use crate::attempt::board_timeout::BoardTimeout;
 use crate::console::{ExpectError, Follower, Matched, expect, find_all};
 use crate::judge::ByteRange;
@@ -92,7 +92,7 @@ impl Actions<'_> {
     }
 
     /// Waits until the driver has reported why the board went off, so that the judge knows.
-    async fn board_is_off(board: &Board) {
+    async fn board_is_off(board: &AttemptBoard) {
         let mut changes = board.changes();
         let off = async {
             loop {
@@ -244,7 +244,7 @@ impl Actions<'_> {
 }
 
 /// Names the end of a transport: with the board off the target is over, else the transport is lost.
-fn lost_or_over(board: &Board) -> Cause {
+fn lost_or_over(board: &AttemptBoard) -> Cause {
     if board.facts().on() { Cause::ConsoleLost } else { Cause::ExpectMissed }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Actions;
 use crate::attempt::abort_condition::{QUIET, abort_condition, exit, found, quiet_in_vain};
-use crate::attempt::board::{Board, Progress, REASON};
+use crate::attempt::board::{AttemptBoard, REASON, WatcherProgress};
 use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::facts::Observed;
 use crate::judge::ByteRange;
@@ -29,8 +29,8 @@ enum ReportEnd {
 
 /// Waits until a report of this boot has ended beyond the first `old`, or will not.
 async fn report_end(
-    board: &Board,
-    mut progress: watch::Receiver<Progress>,
+    board: &AttemptBoard,
+    mut progress: watch::Receiver<WatcherProgress>,
     (boots, old): (usize, u32),
     board_timeout: &BoardTimeout,
 ) -> Result<ReportEnd, ActionFailure> {
@@ -96,13 +96,13 @@ impl Actions<'_> {
         }
     }
 
-    fn progress(&self) -> watch::Receiver<Progress> {
+    fn progress(&self) -> watch::Receiver<WatcherProgress> {
         self.watched[&self.board.results].clone()
     }
 
     /// Records that the plan has got a report in this boot, so that it counts.
     fn hear(&mut self) {
-        let Progress { boots, reports, .. } = *self.progress().borrow();
+        let WatcherProgress { boots, reports, .. } = *self.progress().borrow();
         self.heard = (boots, reports);
         self.board.report(Observed::Heard { boot: boots });
     }

@@ -17,9 +17,11 @@ use jig_model::rig_file::{EmulatorPart, Place};
 use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
 use tokio::task::JoinSet;
 
-use crate::attempt::{AttemptEnd, AttemptError, AttemptRequest, EventSink, RunPatterns, perform};
-use crate::console::test_transport::Target;
-use crate::console::{Clock, ConsoleHandle, GapReason, Stamp, UnderWay};
+use crate::attempt::{
+    AttemptEnd, AttemptError, AttemptRequest, RunEventSink, RunPatterns, perform,
+};
+use crate::console::test_transport::FakeTarget;
+use crate::console::{ConsoleClock, ConsoleHandle, GapReason, Stamp, UnderWay};
 use crate::store::{LiveRun, NewRun, RunStore, SystemClock};
 use crate::workflow::CancelToken;
 
@@ -104,7 +106,7 @@ pub(crate) fn reset_by_target() -> Beat {
 /// threads need no such care: those of tokio hold the clock by themselves.
 struct Patient;
 
-impl Clock for Patient {
+impl ConsoleClock for Patient {
     fn stamp(&self) -> Stamp {
         Stamp::default()
     }
@@ -180,7 +182,7 @@ pub(crate) struct Seen {
     handles: Mutex<Vec<ConsoleHandle>>,
 }
 
-impl EventSink for Seen {
+impl RunEventSink for Seen {
     fn emit(&self, event: RunEvent) {
         self.events.lock().unwrap().push(event);
     }
@@ -347,7 +349,7 @@ struct Fake {
     sink: SharedSink,
     consoles: Vec<ConsoleName>,
     boots: VecDeque<Vec<Beat>>,
-    targets: Vec<Target>,
+    targets: Vec<FakeTarget>,
     on: Arc<Mutex<bool>>,
     playing: JoinSet<()>,
 }
@@ -384,7 +386,7 @@ impl Fake {
 struct Play {
     beats: Vec<Beat>,
     sink: SharedSink,
-    targets: Vec<Target>,
+    targets: Vec<FakeTarget>,
     on: Arc<Mutex<bool>>,
     bench: Bench,
 }
@@ -441,7 +443,7 @@ impl Power for FakeBoard {
                 return Ok(());
             }
             let deaf = self.bench.deaf;
-            fake.targets = fake.consoles.iter().map(|_| Target::default()).collect();
+            fake.targets = fake.consoles.iter().map(|_| FakeTarget::default()).collect();
             for (name, target) in fake.consoles.iter().zip(&fake.targets) {
                 if deaf {
                     target.change(|line| line.appetite = 0);

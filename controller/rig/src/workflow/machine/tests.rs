@@ -31,14 +31,14 @@ fn conformance() -> HashMap<(State, Event), (State, Owner)> {
 }
 
 /// Puts a machine into a state by a shortest legal way.
-fn machine_in(goal: State) -> Machine {
+fn machine_in(goal: State) -> WorkflowMachine {
     let mut ways = vec![(State::Idle, Vec::new())];
     let mut seen = vec![State::Idle];
     let mut head = 0;
     while head < ways.len() {
         let (state, way) = ways[head].clone();
         if state == goal {
-            let mut machine = Machine::new(at(0));
+            let mut machine = WorkflowMachine::new(at(0));
             for t in way {
                 let t: &crate::workflow::Transition = t;
                 machine.apply(t.event, t.owner, at(1)).unwrap();
@@ -81,7 +81,7 @@ fn every_state_event_and_owner_agrees_with_the_conformance_table() {
                         assert_eq!(machine.refused(), []);
                         assert_eq!(
                             machine.fsm().history.last(),
-                            Some(&Move { from: state, event, to, timestamp: at(9) })
+                            Some(&WorkflowMove { from: state, event, to, timestamp: at(9) })
                         );
                     }
                     other => {
@@ -106,7 +106,7 @@ fn every_state_event_and_owner_agrees_with_the_conformance_table() {
 
 #[test]
 fn refusals_say_what_and_why() {
-    let mut machine = Machine::new(at(0));
+    let mut machine = WorkflowMachine::new(at(0));
     let error = machine.apply(Event::Fail, Owner::Client, at(1)).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -121,7 +121,7 @@ fn refusals_say_what_and_why() {
 
 #[test]
 fn the_record_has_the_agreed_shape() {
-    let mut machine = Machine::new(at(0));
+    let mut machine = WorkflowMachine::new(at(0));
     machine.apply(Event::StartWorkflow, Owner::Planning, at(1)).unwrap();
     machine.apply(Event::StartStep, Owner::Planning, at(2)).unwrap();
     let (fsm, refused) = machine.into_parts();
@@ -156,7 +156,7 @@ proptest! {
         tries in prop::collection::vec((0..Event::ALL.len(), 0..Owner::ALL.len(), 0..4_u8), 0..400)
     ) {
         let truth = conformance();
-        let mut machine = Machine::new(at(0));
+        let mut machine = WorkflowMachine::new(at(0));
         for (second, &(event, owner, lead)) in tries.iter().enumerate() {
             let (mut event, mut by) = (Event::ALL[event], Owner::ALL[owner]);
             // Three in four tries follow the table, or the walk would hardly leave `idle`.

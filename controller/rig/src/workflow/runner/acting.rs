@@ -8,12 +8,12 @@ use jig_model::{Cause, RunEvent};
 use tokio::time::Instant;
 
 use super::asking::{Interrupt, guarded};
-use super::{Halt, Run};
+use super::{Halt, WorkflowRun};
 use crate::workflow::executor::{ActionFailure, describe};
-use crate::workflow::planning::{Decision, Effect, Proposal};
+use crate::workflow::planning::{ActionEffect, Decision, Proposal};
 use crate::workflow::state::{Event, Owner, State};
 
-impl Run<'_> {
+impl WorkflowRun<'_> {
     /// Does the current action; then raises a proposal, if one is held.
     pub(super) async fn act(&mut self) -> Result<(), Halt> {
         let Some(action) = self.queue.actions.get(self.queue.current) else {
@@ -37,7 +37,7 @@ impl Run<'_> {
             Err(Halt::Cancelled) => (Some(Cause::Cancelled), "cancelled".to_owned()),
         };
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.effects.push(Effect {
+        self.effects.push(ActionEffect {
             path: path.clone(),
             ok: failed.is_none(),
             detail: detail.clone(),

@@ -9,12 +9,12 @@ use jig_model::Cause;
 use jig_model::plan::{Action, Plan};
 use tokio::time::Instant;
 
-use super::{Halt, Judgement, Run};
+use super::{Halt, Judgement, WorkflowRun};
 use crate::workflow::cancel::CancelToken;
 use crate::workflow::executor::ActionFailure;
 use crate::workflow::location::Position;
-use crate::workflow::machine::Machine;
-use crate::workflow::planning::{Effect, Observation, PlannerError, PlanningResponse};
+use crate::workflow::machine::WorkflowMachine;
+use crate::workflow::planning::{ActionEffect, PlannerError, PlannerObservation, PlanningResponse};
 
 /// Why an await was given up.
 pub(super) enum Interrupt {
@@ -22,7 +22,7 @@ pub(super) enum Interrupt {
     Overdue,
 }
 
-impl Run<'_> {
+impl WorkflowRun<'_> {
     /// Asks the planner about the goal in question, again if it fails.
     pub(super) async fn ask(&mut self) -> Result<Judgement, Halt> {
         let mut tried = 0;
@@ -92,10 +92,10 @@ impl Run<'_> {
 fn observe<'a>(
     plan: &'a Plan,
     position: &'a Position,
-    machine: &'a Machine,
-    effects: &'a [Effect],
-) -> Observation<'a> {
-    Observation { plan, position, fsm: machine.fsm(), effects }
+    machine: &'a WorkflowMachine,
+    effects: &'a [ActionEffect],
+) -> PlannerObservation<'a> {
+    PlannerObservation { plan, position, fsm: machine.fsm(), effects }
 }
 
 fn given_up(who: &str, interrupt: Interrupt) -> Halt {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::workflow::{
-    ActionDone, ContextUpdate, Decision, Observation, PlanGenerator, PlanPlanner, PlannerError,
-    PlanningResponse, Proposal, RejectUpdates, TransitionAdvice,
+    ActionDone, ContextUpdate, Decision, PlanGenerator, PlanPlanner, PlannerError,
+    PlannerObservation, PlanningResponse, Proposal, RejectUpdates, TransitionAdvice,
 };
 
 /// What a scripted action does.
@@ -68,20 +68,23 @@ type Answer = Result<PlanningResponse, PlannerError>;
 /// A planner that is a function of the state it is asked in and of how often it was asked.
 struct Ask<F>(F, u32);
 
-impl<F: FnMut(&Observation<'_>, u32) -> Answer + Send> Planner for Ask<F> {
-    fn check_goal<'a>(&'a mut self, observation: &'a Observation<'a>) -> BoxFuture<'a, Answer> {
+impl<F: FnMut(&PlannerObservation<'_>, u32) -> Answer + Send> Planner for Ask<F> {
+    fn check_goal<'a>(
+        &'a mut self,
+        observation: &'a PlannerObservation<'a>,
+    ) -> BoxFuture<'a, Answer> {
         self.1 += 1;
         let answer = (self.0)(observation, self.1);
         Box::pin(std::future::ready(answer))
     }
 }
 
-fn ask<F: FnMut(&Observation<'_>, u32) -> Answer + Send>(f: F) -> Ask<F> {
+fn ask<F: FnMut(&PlannerObservation<'_>, u32) -> Answer + Send>(f: F) -> Ask<F> {
     Ask(f, 0)
 }
 
 /// What the built-in planner answers.
-fn by_plan(observation: &Observation<'_>) -> PlanningResponse {
+fn by_plan(observation: &PlannerObservation<'_>) -> PlanningResponse {
     let more = observation.position.has_next_behavior(observation.plan);
     match observation.state() {
         State::ActionCompleted | State::BehaviorRunning => PlanningResponse::new(!more, more),
@@ -91,7 +94,10 @@ fn by_plan(observation: &Observation<'_>) -> PlanningResponse {
 }
 
 /// A planner that follows the plan but proposes a change when a state is first met.
-fn proposing(at: State, update: ContextUpdate) -> Ask<impl FnMut(&Observation<'_>, u32) -> Answer> {
+fn proposing(
+    at: State,
+    update: ContextUpdate,
+) -> Ask<impl FnMut(&PlannerObservation<'_>, u32) -> Answer> {
     let mut update = Some(update);
     ask(move |observation, _| {
         let mut response = by_plan(observation);
@@ -487,7 +493,7 @@ async fn proposals_that_are_no_plan_or_too_late_are_told_and_dropped() {
 #[tokio::test(start_paused = true)]
 async fn proposals_without_end_come_to_an_end() {
     let mut count = 0;
-    let planner = ask(move |observation: &Observation<'_>, _| {
+    let planner = ask(move |observation: &PlannerObservation<'_>, _| {
         count += 1;
         let mut response = by_plan(observation);
         let steps = json!([{"name": "t", "actions": [{"reset": true}]}]);
@@ -505,7 +511,7 @@ async fn proposals_without_end_come_to_an_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_planner_that_never_has_enough_is_stopped() {
-    let planner = ask(|observation: &Observation<'_>, _| {
+    let planner = ask(|observation: &PlannerObservation<'_>, _| {
         let feedback = observation.state() == State::ActionCompleted;
         Ok(PlanningResponse::new(false, feedback))
     });
@@ -523,7 +529,7 @@ async fn goals_that_the_planner_finds_unmet_end_the_workflow() {
         (State::StepCompleted, State::Error),
         (State::StageCompleted, State::StageCompleted),
     ] {
-        let planner = ask(move |observation: &Observation<'_>, _| {
+        let planner = ask(move |observation: &PlannerObservation<'_>, _| {
             let unmet = observation.state() == unmet;
             Ok(if unmet { PlanningResponse::default() } else { by_plan(observation) })
         });
@@ -534,7 +540,7 @@ async fn goals_that_the_planner_finds_unmet_end_the_workflow() {
 
 #[tokio::test(start_paused = true)]
 async fn goals_that_are_reached_already_are_not_worked_for() {
-    let planner = ask(|observation: &Observation<'_>, _| {
+    let planner = ask(|observation: &PlannerObservation<'_>, _| {
         let done = match observation.state() {
             State::StepRunning => observation.position.step == 0,
             State::StageRunning => observation.position.stage == 1,
@@ -556,7 +562,7 @@ fn no_answer() -> Answer {
 #[tokio::test(start_paused = true)]
 async fn a_planner_that_comes_back_is_waited_for() {
     let planner = ask(
-        |observation: &Observation<'_>, asked| {
+        |observation: &PlannerObservation<'_>, asked| {
             if asked < 3 { no_answer() } else { Ok(by_plan(observation)) }
         },
     );
@@ -568,7 +574,7 @@ async fn a_planner_that_comes_back_is_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_planner_that_stays_away_means_one_try_and_no_verdict() {
-    let planner = ask(|_: &Observation<'_>, _| no_answer());
+    let planner = ask(|_: &PlannerObservation<'_>, _| no_answer());
     let seen = Stage::new(&one_step(3)).planner(planner).run().await;
     assert_eq!(seen.done, [POWER, EXPECT], "the fallback tries the step once");
     assert_eq!((seen.outcome.state, seen.cause()), (State::Error, Some(Cause::PlannerFailed)));
@@ -584,7 +590,7 @@ struct NoActions(bool);
 impl Generator for NoActions {
     fn actions<'a>(
         &'a mut self,
-        _: &'a Observation<'a>,
+        _: &'a PlannerObservation<'a>,
     ) -> BoxFuture<'a, Result<Vec<Action>, PlannerError>> {
         let answer = if self.0 { no_answer().map(|_| Vec::new()) } else { Ok(Vec::new()) };
         Box::pin(std::future::ready(answer))
@@ -621,7 +627,7 @@ async fn the_time_of_the_plan_ends_whatever_is_under_way() {
 
 struct Silent;
 impl Planner for Silent {
-    fn check_goal<'a>(&'a mut self, _: &'a Observation<'a>) -> BoxFuture<'a, Answer> {
+    fn check_goal<'a>(&'a mut self, _: &'a PlannerObservation<'a>) -> BoxFuture<'a, Answer> {
         Box::pin(std::future::pending())
     }
 }
@@ -656,7 +662,7 @@ fn answers_have_the_agreed_shape() {
 #[tokio::test(start_paused = true)]
 async fn observations_say_where_the_workflow_is() {
     let told = std::sync::Mutex::new(HashMap::<&str, Value>::new());
-    let planner = ask(|observation: &Observation<'_>, _| {
+    let planner = ask(|observation: &PlannerObservation<'_>, _| {
         let value = serde_json::to_value(observation).unwrap();
         told.lock().unwrap().entry(observation.state().as_str()).or_insert(value);
         Ok(by_plan(observation))
@@ -705,7 +711,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time().start_paused(true).build().unwrap();
-        let planner = ask(move |_: &Observation<'_>, asked| {
+        let planner = ask(move |_: &PlannerObservation<'_>, asked| {
             let (what, achieved, again) = answers[asked as usize % answers.len()];
             let mut response = PlanningResponse::new(achieved, again);
             match what {
