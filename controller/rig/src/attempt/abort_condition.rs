@@ -1,8 +1,9 @@
 //! Abort conditions: when a wait ends early because the board is gone or the target has failed.
 //!
-//! # Design Only the wait ends early; the judge sees the same observation as after the full time. A
-//! closed console ends every wait. A console that is quiet after lost bytes ends it, because such
-//! an attempt cannot pass. A console that is quiet after garbage ends it in the first attempt only;
+//! # Design
+//! Only the wait ends early; the judge sees the same observation as after the full time. A closed
+//! console ends every wait. A console that is quiet after lost bytes ends it, because such an
+//! attempt cannot pass. A console that is quiet after garbage ends it in the first attempt only;
 //! the retry has its full time.
 
 use std::future::pending;

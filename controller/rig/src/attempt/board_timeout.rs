@@ -4,9 +4,10 @@
 //! was stopped, does not count: otherwise the firmware would be blamed for it. The extension of a
 //! wait is bounded, and a wait that used all of it is a rig failure.
 //!
-//! # Design The clock of a target continues while its emulator is stopped, so a failure in such an
-//! attempt is retried; a pass stands. Starvation alone is no reason for a retry: on a busy host
-//! every failure would be retried.
+//! # Design
+//! The clock of a target continues while its emulator is stopped, so a failure in such an attempt
+//! is retried; a pass stands. Starvation alone is no reason for a retry: on a busy host every
+//! failure would be retried.
 
 use std::time::Duration;
 

@@ -3,11 +3,13 @@
 //! Firmware prints UTF-8, which includes ASCII. A port at a wrong speed, or a bad cable, soon gives
 //! invalid bytes.
 //!
-//! # Design Garbage makes missing results doubtful, but not observed ones: a hang, an unfinished
-//! report or a missing build id proves nothing then, and the test is attempted again. If garbage
-//! returns after a known-good image has passed, the target prints it, and the verdict stands.
+//! # Design
+//! Garbage makes missing results doubtful, but not observed ones: a hang, an unfinished report or a
+//! missing build id proves nothing then, and the test is attempted again. If garbage returns after
+//! a known-good image has passed, the target prints it, and the verdict stands.
 
-/// Fewest invalid bytes that are garbage: a line that floats while a chip starts gives one or two.
+/// Bytes at the start of a boot in which garbage is ignored: a line that floats while a chip starts
+/// gives one or two.
 pub(super) const GLITCH: u64 = 4;
 
 /// Longest range of garbage that is reported.

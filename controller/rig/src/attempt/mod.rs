@@ -3,11 +3,12 @@
 //! Owns the board's consoles for the attempt, watches them while actions run, and hands
 //! what was observed to the judge. Refuses to know what implements the protocols.
 //!
-//! # Design Three parties share one [`board::AttemptBoard`] and only report to it; only
+//! # Design
+//! Three parties share one [`board::AttemptBoard`] and only report to it; only
 //! [`facts::BoardFacts::fold`] changes the facts. The driver reports events and transports, a
-//! [`watcher::ConsoleWatcher`] per console reads the log (faults, boot loops, floods, results, build id),
-//! and the [`actions::Actions`] carry out the plan and stop waiting as soon as the facts make it
-//! pointless.
+//! [`watcher::ConsoleWatcher`] per console reads the log (faults, boot loops, floods, results,
+//! build id), and the [`actions::Actions`] carry out the plan and stop waiting as soon as the facts
+//! make it pointless.
 //!
 //! *Incidents belong to the attempt, results to the last boot that the plan started.* Output of an
 //! earlier boot can fail a run and never pass it.

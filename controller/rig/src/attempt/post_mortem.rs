@@ -3,10 +3,11 @@
 //! Its finding is part of the observation that the judge sees. A debug port that fails, hangs or
 //! finds nothing leaves a note, and the run ends as without it.
 //!
-//! # Design A core that is halted in a fault has failed, whether a console reports it or not. The
-//! finding decides (`core_fault`, `lockup`) where the consoles prove nothing, and explains the
-//! failure where they do. A fault that the firmware has left, with its status registers cleared,
-//! proves nothing.
+//! # Design
+//! A core that is halted in a fault has failed, whether a console reports it or not. The finding
+//! decides (`core_fault`, `lockup`) where the consoles prove nothing, and explains the failure
+//! where they do. A fault that the firmware has left, with its status registers cleared, proves
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
