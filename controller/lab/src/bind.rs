@@ -1,4 +1,4 @@
-//! Which drivers bind the parts of a place: here the crates meet that do not know each other.
+//! Chooses the drivers that bind the parts of a place; `rig`, `drivers` and `probe` meet here.
 
 use std::path::PathBuf;
 use std::sync::Arc;

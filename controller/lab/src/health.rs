@@ -1,4 +1,4 @@
-//! Asking a place whether it is well, and noting the answer.
+//! Runs the health checks of a place and records their results.
 
 use std::time::Duration;
 

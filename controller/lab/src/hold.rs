@@ -9,7 +9,7 @@ use jig_model::rig_file::CaptureClient;
 use jig_rig::store::{Holder, PlaceLock, PlaceLockError, Places};
 use tokio::time::{Instant, sleep};
 
-/// How long `jig serve` is given to hear that somebody waits.
+/// How long `jig serve` has to take note of a waiting process.
 const HEARING: Duration = Duration::from_secs(1);
 
 /// How long `jig serve` may take until it has let go of the place: its checks are dropped at
@@ -46,8 +46,8 @@ pub(crate) fn name(holder: Option<&Holder>) -> String {
     holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
 }
 
-/// Takes a place that nobody uses, or says who does. `jig serve` is no user: it is told that
-/// somebody wants the place.
+/// Takes a place that is free, or says who uses it. `jig serve` is no user: it is told that the
+/// place is wanted.
 pub(crate) async fn claim(places: &Places, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
     let end = Instant::now() + GIVING_WAY;
     loop {

@@ -1,4 +1,4 @@
-//! What a core is asked to do.
+//! What a reset does with a core.
 
 /// What a reset leads into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

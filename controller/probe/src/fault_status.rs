@@ -91,7 +91,7 @@ const SHCSR_WORDS: [(u32, &str); 8] = [
     (1 << 14, "BUSFAULTPENDED: a BusFault is pending"),
 ];
 
-/// The registers, each nothing where the core lacks it or nobody captured it.
+/// The registers; `None` where the core lacks one or it was not captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FaultStatus {
     pub(crate) cfsr: Option<u32>,
@@ -130,7 +130,7 @@ impl FaultStatus {
         self.cfsr.is_some_and(|cfsr| cfsr & bits != 0)
     }
 
-    /// Tells whether a fault was taken that nobody has cleared since the last reset.
+    /// Tells whether a fault was taken since the last reset and is not cleared.
     pub(crate) fn tells_of_fault(&self) -> bool {
         let escalated = hfsr::VECTTBL | hfsr::FORCED;
         self.cfsr.is_some_and(|cfsr| cfsr != 0)

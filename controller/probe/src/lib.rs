@@ -1,7 +1,7 @@
 //! Debug probes, real and virtual: flash, debug and read boards through probe-rs.
 //!
 //! The only crate that sees probe-rs; none of its types leave this crate. Each probe has one
-//! owner, a named thread; everybody else holds a [`ProbeHandle`].
+//! owner, a named thread; all others hold a [`ProbeHandle`].
 //!
 //! Refuses to decide anything: it does as asked and says what it found.
 

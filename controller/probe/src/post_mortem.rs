@@ -1,4 +1,4 @@
-//! The story of a core that stands still: one line, and what it rests on.
+//! Explains a halted core: a summary in one line, and the evidence for it.
 
 use jig_model::Cause;
 use jig_model::post_mortem::{PostMortem, StackFrame};
@@ -14,7 +14,7 @@ const MAX_CALLERS: usize = 8;
 /// A core that locked up shows an address from here on in place of where it was.
 const LOCKED_UP: u32 = 0xffff_fff0;
 
-/// Why somebody asks.
+/// The occasion of a post-mortem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The core was caught at a fault, or a fault was printed.

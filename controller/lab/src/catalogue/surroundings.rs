@@ -59,7 +59,7 @@ impl Surroundings {
             .map_or_else(|| self.cwd.join(".jig"), |base| base.join("jig"))
     }
 
-    /// Returns where runs are kept if nobody says so.
+    /// Returns where runs are kept by default.
     pub(crate) fn default_runs(&self) -> PathBuf {
         self.state().join("runs")
     }

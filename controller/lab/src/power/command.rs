@@ -99,7 +99,7 @@ impl Lab {
         let wait = Duration::from_millis(command.wait_ms);
         let (_held, power) = match command.action {
             PowerAction::Status | PowerAction::Explain => (Vec::new(), self.open_outlet(switch)?),
-            // What senses the power may be in use; nobody else is disturbed.
+            // What senses the power may be in use; its user is not disturbed.
             PowerAction::Verify => {
                 let places = self.catalogue.places();
                 let held = vec![hold(&places, &switch.place, wait, events).await?];

@@ -24,7 +24,7 @@ pub(super) struct LocalBoard {
     place: PlaceName,
     profile: BoardId,
     flash: FlashFile,
-    /// The owner of the emulator ends when nobody holds these. Used by one task at a time; behind
+    /// The owner of the emulator ends when these are dropped. Used by one task at a time; behind
     /// a lock because the drivers of a board are not shared between threads.
     protocols: Mutex<Protocols>,
     _evidence: TempDir,
@@ -110,8 +110,8 @@ impl LocalBoard {
     }
 }
 
-/// Returns a board whose semihosting is left to whoever debugs it, as on a chip: the emulator
-/// would answer the calls itself, and nobody would see them.
+/// Returns a board whose semihosting is left to the debugger, as on a chip: the emulator would
+/// answer the calls itself, unseen.
 fn for_debuggers(profile: &BoardProfile) -> BoardProfile {
     let mut profile = profile.clone();
     profile.consoles.retain(|console| console.kind != ConsoleKind::Semihosting);

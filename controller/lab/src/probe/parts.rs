@@ -1,5 +1,4 @@
-//! Flashing and resetting a board by other parts than a debug probe: a program, a line, an
-//! outlet, the power.
+//! Flashing by a program, and resetting by a program, a control line, an outlet or the power.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -151,7 +150,7 @@ impl Lab {
             }
         };
         let report = deployed.map_err(|error| {
-            // What the program said stays for whoever asks why.
+            // The output of the program is kept as evidence.
             ProbeCommandError::Flasher { error, evidence: command.keep() }
         })?;
         if let Some(reset) = &mut parts.reset {

@@ -106,7 +106,7 @@ async fn start(
         None => {
             let path =
                 target.catalogue.places().root().join(format!("{}.probe", target.place.name));
-            // The lock says that whoever made it is gone.
+            // The lock proves that the process that made it is gone.
             let _ = std::fs::remove_file(&path);
             ServeAt::Unix(path)
         }

@@ -47,7 +47,7 @@ impl ConsoleSink {
         }
     }
 
-    /// Takes what there is; ready when the transport has ended.
+    /// Takes the bytes that have arrived; ready when the transport has ended.
     fn pump(&self, line: &Mutex<SinkConsole>, cx: &mut Context<'_>) -> Poll<()> {
         let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buf = vec![0; STRIDE];

@@ -1,4 +1,4 @@
-//! From bytes to a snapshot. Every offset in the file is hostile.
+//! Parses a core dump. Every offset in the file is hostile.
 
 use super::{
     ARM, CoreDumpError, ET_CORE, ElfNote, NOTE_OWNER, NOTE_TYPE, NT_PRSTATUS, PT_LOAD, PT_NOTE,

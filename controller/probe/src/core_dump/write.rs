@@ -1,4 +1,4 @@
-//! From a snapshot to bytes.
+//! Writes a snapshot as a core dump.
 
 use std::io::{self, Write};
 

@@ -25,7 +25,7 @@ pub(super) enum CfiError {
     Unreadable(u32),
     /// It depends on a register whose value is lost.
     Unknown(u16),
-    /// The entry says that nobody called.
+    /// The entry says that the function has no caller.
     Outermost,
 }
 
@@ -219,7 +219,7 @@ fn find(entries: &[UnwindEntry], address: u64) -> Option<UnwindEntry> {
 }
 
 /// Lists a section's functions. Those at 0 are the dropped ones, unless code begins there.
-/// What cannot be read ends the list: after it nobody knows where an entry begins.
+/// An unreadable entry ends the list: the start of the next one is unknown.
 fn index<S: UnwindSection<SectionBytes>>(
     section: &S,
     bases: &BaseAddresses,

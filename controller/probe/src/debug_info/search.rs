@@ -1,4 +1,4 @@
-//! Ways out where the orderly walk ends: frames that are recognised instead of reached.
+//! Finds further frames by search where unwinding ends.
 //!
 //! What is found here is likely, not certain, and the backtrace says so.
 

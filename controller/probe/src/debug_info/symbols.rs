@@ -72,7 +72,7 @@ pub struct Symbols {
     functions: Vec<Function>,
     /// Addresses that hold instructions.
     executable: Vec<std::ops::Range<u64>>,
-    /// What memory holds that nobody writes: stands in for flash that was not captured.
+    /// Content of read-only memory: stands in for flash that was not captured.
     constant: Vec<MemoryRange>,
     lines: Option<addr2line::Context<SectionReader>>,
     tables: UnwindTables,
@@ -221,7 +221,7 @@ impl Symbols {
         }
     }
 
-    /// Copies what the image holds in memory that nobody writes.
+    /// Copies the content of read-only memory from the image.
     pub(super) fn constant(&self, start: u64, len: usize) -> Option<&[u8]> {
         self.constant.iter().find_map(|range| {
             let offset = usize::try_from(start.checked_sub(range.start)?).ok()?;

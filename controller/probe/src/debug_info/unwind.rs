@@ -1,4 +1,4 @@
-//! From a core that stands still to the chain of calls that led there.
+//! Unwinds the stack of a halted core into its chain of calls.
 
 use std::collections::BTreeSet;
 
@@ -260,7 +260,7 @@ impl Walk<'_> {
         Ok(UnwindStep::Caller(caller))
     }
 
-    /// Ends the walk at addresses that nobody returns to.
+    /// Ends the walk at addresses that no call returns to.
     fn check_return_address(&self, to: u32) -> Result<(), UnwindEnd> {
         if to == 0 || to == u32::MAX {
             return Err(None);

@@ -43,7 +43,7 @@ pub(super) fn capture(
     profile: &BoardProfile,
     spec: &DebugSpec,
 ) -> Result<CoreSnapshot, ChannelError> {
-    // The stub leaves the status register out until somebody has read what there is.
+    // The stub leaves the status register out until the others have been read.
     channels.gdb.description("target.xml")?;
     let values = channels.gdb.registers::<17>()?;
     let mut registers: Vec<RegisterValue> =

@@ -1,14 +1,14 @@
 //! Watches an emulated board while it runs, and keeps what a fault left on its stack.
 //!
 //! A firmware's own handler may print and go on, end the emulator, reset the board or lock
-//! it up; then the stack is gone before anybody can look. So the machine is stopped at the
-//! first instruction of its fault handlers, for the few milliseconds it takes to copy
-//! registers and RAM, and goes on as if nothing had been.
+//! it up; then the stack is lost. So the machine is stopped at the first instruction of its fault
+//! handlers, for the few milliseconds it takes to copy registers and RAM, and goes on as if nothing
+//! had been.
 //!
 //! # Design
 //! *Passive until it matters.* The breakpoints are set while the machine stands at its
-//! launch; after that nothing is sent until one is hit or somebody asks. A run costs one
-//! thread and about a millisecond.
+//! launch; after that nothing is sent until one is hit or a post-mortem is requested. A run costs
+//! one thread and about a millisecond.
 //!
 //! *Handlers are found in the vector table of reset.* A program that moves its table
 //! elsewhere has its faults explained only as far as they share handlers.

@@ -23,7 +23,7 @@ use super::capture::{capture, fault_handlers};
 use crate::post_mortem::Since;
 use crate::{CoreDump, CoreSnapshot, Symbols, SymbolsError, Why, explain, parse_register_dump};
 
-/// How often the thread looks whether somebody asks, while the machine runs.
+/// How often the thread checks for requests while the machine runs.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How many faults of a boot are stopped at; later ones run through undisturbed.

@@ -80,7 +80,7 @@ impl AsFd for GdbListener {
 impl Drop for GdbListener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
-            // Somebody else may have removed it; there is nobody to tell.
+            // Another process may have removed it already.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -1,4 +1,4 @@
-//! A debuggee as the protocol library asks for it.
+//! Implements the traits of the protocol library for a [`Debuggee`].
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -305,7 +305,7 @@ impl SingleThreadBase for GdbTarget<'_> {
         let start = u64::from(start);
         match self.debuggee.read(start, data) {
             Ok(()) => Ok(data.len()),
-            // Up to where memory ends, a client wants what there is.
+            // A client wants the bytes up to where the memory ends.
             Err(ProbeError::BusFault { address, .. })
                 if (start + 1..start + data.len() as u64).contains(&address) =>
             {

@@ -1,4 +1,4 @@
-//! What a board is backed by: a probe of this lab, or an emulator with a virtual one.
+//! The hardware behind a board: a real probe, or an emulator with a virtual probe.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::{
     ProbeHandle, ProbeSource, VirtualBoard, VirtualBoardError,
 };
 
-/// What a board is backed by.
+/// The hardware behind a board.
 pub(super) enum Backing {
     Real(RealBacking),
     Emulated(Box<EmulatedBacking>),
@@ -100,7 +100,7 @@ impl Backing {
         }
     }
 
-    /// Tells whether there is anything to boot, as far as anybody can know.
+    /// Tells whether there may be a program to boot; a real board is assumed to have one.
     pub(super) fn has_program(&self) -> bool {
         match self {
             Self::Real(_) => true,
@@ -133,7 +133,7 @@ impl Backing {
         backing.seen.ended()
     }
 
-    /// Tells whether somebody else reports resets of the target.
+    /// Tells whether the emulator reports resets of the target.
     pub(super) fn resets_are_told(&self) -> bool {
         matches!(self, Self::Emulated(_))
     }

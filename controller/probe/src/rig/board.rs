@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(25);
 /// How soon it is looked at again while its program calls its host and waits for the answer.
 const SOON: Duration = Duration::from_millis(1);
 
-/// How much of each memory is cleared, and looked through for rings whose address nobody knows:
+/// How much of each memory is cleared, and searched for rings whose address is unknown:
 /// data lies at its start, and megabytes of a slow probe would take seconds.
 const SEARCHED: u64 = 256 << 10;
 
@@ -192,7 +192,7 @@ impl BoardOwner {
         let mut blank = self.backing.forgets();
         if !blank {
             stop(handle).await.map_err(told)?;
-            // A program that somebody else put into RAM is left alone.
+            // A program in RAM that this run did not deploy is left alone.
             if self.image.is_some() {
                 clear(handle, self.data_memory(attached)).await.map_err(told)?;
                 blank = true;
@@ -405,7 +405,7 @@ impl BoardOwner {
         Ok(())
     }
 
-    /// The core stands although nobody here has stopped it.
+    /// The core halted by itself: at a call of its host, a fault, or a breakpoint of its program.
     async fn halted(&mut self, live: &mut Live) -> Result<(), ProbeError> {
         if live.cortex_m && self.serve_calls(live).await? {
             return Ok(());

@@ -160,7 +160,7 @@ impl ProbeConsoles {
         }
     }
 
-    /// Tells whether a program may print by semihosting, and somebody keeps up with it.
+    /// Tells whether a program may print by semihosting, and the capture has room for more.
     pub(super) fn hosts(&self) -> Option<bool> {
         let near = self.hosted.as_ref()?.near.as_ref()?;
         Some(near.has_room())
@@ -220,7 +220,7 @@ impl ProbeConsoles {
         }
     }
 
-    /// Moves what there is; fails only where the probe does.
+    /// Moves the bytes that wait on either side; fails only where the probe does.
     pub(super) async fn pump(&mut self, handle: &ProbeHandle) -> Result<(), ProbeError> {
         if self.lines.is_empty() {
             return Ok(());

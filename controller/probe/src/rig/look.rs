@@ -1,4 +1,4 @@
-//! A look at a running core: locked up, reset by itself, stopped at a fault.
+//! Polling of a running core: has it locked up, reset itself or halted?
 
 use crate::{Attached, CoreKind, CoreState, HaltReason, MemoryWidth, ProbeError, ProbeHandle};
 

@@ -7,7 +7,7 @@
 //! *One owner.* A task holds the session and does one thing at a time: what it is asked for,
 //! emptying and filling the rings of RTT, and a look at the core's state 40 times a second.
 //!
-//! *Power of a board whose power nobody switches.* `on` attaches, resets and lets the core
+//! *Power of a board without a power device.* `on` attaches, resets and lets the core
 //! run; `off` halts it, so that nothing of the program runs, and keeps the session aside
 //! ([`parked`]) for the next `on`, because to close a session lets the core run. RAM
 //! survives that, so `on` clears it (256 KiB of each memory) behind an image of this run: else a

@@ -1,8 +1,8 @@
 //! Sessions of real boards that are off: open, the core halted.
 //!
-//! Closing a session lets the core run, and a probe that nobody can cut off stays taken by
+//! Closing a session lets the core run, and a probe that cannot be cut off stays taken by
 //! this process, so a session outlives the board it was opened for and the next attempt of
-//! the same process goes on with it. When the process ends, nobody tells the core to run.
+//! the same process goes on with it. The end of the process does not let the core run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

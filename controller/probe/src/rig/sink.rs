@@ -1,4 +1,4 @@
-//! What an emulator tells of its board, without what its debugger did.
+//! Filters the events of an emulator: those that its debugger caused are left out.
 //!
 //! To deploy by a probe the machine is launched, reset and stopped many times; a rig wants to
 //! hear of the power it asked for, of resets in the order in which consoles were drained, and

@@ -98,7 +98,7 @@ impl VirtualBoard {
         self.shared.lock().set_program_image(image).map_err(failed)
     }
 
-    /// Resets the board and lets it run as it does when nobody is attached: what a board
+    /// Resets the board and lets it run without a debugger attached: what a board
     /// does that is powered on.
     ///
     /// # Errors

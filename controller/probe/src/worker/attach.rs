@@ -1,4 +1,4 @@
-//! From a probe's name to a session: attempts, each by the next way on the ladder.
+//! Opens a session at a probe: attempts, each by the next method of the ladder.
 
 use std::sync::LazyLock;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is asked of a core: run control, registers, memory, breakpoints, snapshots.
+//! Requests to a core: run control, registers, memory, breakpoints, snapshots.
 
 use std::ops::Range;
 use std::time::Duration;

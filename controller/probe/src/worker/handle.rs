@@ -1,4 +1,4 @@
-//! What everybody but the worker holds: requests go in, answers come out.
+//! The handle of a probe: sends requests to its worker and waits for the answers.
 
 use std::fmt;
 use std::ops::Range;

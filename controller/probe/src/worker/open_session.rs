@@ -107,7 +107,7 @@ impl OpenSession {
     }
 }
 
-/// Serves requests until nobody can send any, or one of them ends the session.
+/// Serves requests until all senders are gone, or a request ends the session.
 pub(crate) fn serve(
     open_session: OpenSession,
     requests: &mpsc::Receiver<WorkerJob>,

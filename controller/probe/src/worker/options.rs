@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CoreKind, ProbeError};
 
-/// How often attaching is tried unless somebody says otherwise: each rung of the ladder of
+/// Default number of attempts to attach: each rung of the ladder of
 /// [`AttachMode::Auto`] once.
 const ATTEMPTS: u32 = 4;
 

@@ -29,7 +29,7 @@ const MOST_TEXT: usize = 256 << 10;
 /// The instruction that calls, as memory holds it.
 const CALL: [u8; 2] = [0xab, 0xbe];
 
-/// Any operation that nobody offers: probe-rs has put its own answer over the real one.
+/// An operation that no host offers: probe-rs has overwritten the real one with its answer.
 const NOT_OFFERED: u32 = 0;
 
 /// What a program asked of its host in one turn.

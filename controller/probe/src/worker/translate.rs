@@ -1,4 +1,4 @@
-//! From probe-rs' errors to ours.
+//! Translates errors of probe-rs into [`ProbeError`].
 //!
 //! Its errors nest by layer, so what matters is found by walking the sources.
 

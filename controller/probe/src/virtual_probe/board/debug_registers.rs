@@ -28,7 +28,7 @@ pub(super) struct DebugRegisters {
 }
 
 impl Default for DebugRegisters {
-    /// A core that stands still because somebody attached to it before it ran.
+    /// The state after an attach before the first instruction: halted.
     fn default() -> Self {
         let control = C_DEBUGEN | C_HALT;
         Self { control, demcr: 0, dfsr: 0, dcrdr: 0, was_reset: false }

@@ -1,4 +1,5 @@
-//! Which addresses answer: the bus channel does not tell, so the memory map is asked.
+//! Addresses that answer, read from the memory map of the emulator: the bus channel reports no
+//! fault.
 
 /// What answers at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -257,7 +257,7 @@ impl EmulatedBoard {
         Ok(())
     }
 
-    /// Finds out why the core stopped, and lets it run on if that was nobody's wish.
+    /// Finds out why the core stopped. It runs on if neither debugger nor program asked for it.
     fn stopped(&mut self, stop: Stop, halt_requested: bool) -> Result<(), BusError> {
         self.state = CoreRunState::Halted;
         self.core_moved();
@@ -347,7 +347,7 @@ impl EmulatedBoard {
         if self.in_reset { Ok(()) } else { self.leave_reset() }
     }
 
-    /// Detaches whoever is attached, resets the chip and lets it run.
+    /// Detaches the debugger, resets the chip and lets it run.
     pub(crate) fn run_free(&mut self) -> Result<(), BusError> {
         self.debug.detach();
         self.breakpoints.disable();

@@ -137,7 +137,7 @@ impl EmulatedBoard {
         if !attached {
             if before & C_DEBUGEN != 0 {
                 self.debug.control = 0;
-                // Detached cores run, without anybody's breakpoints.
+                // Detached cores run without breakpoints.
                 if self.state == CoreRunState::Running {
                     return self.sync_live();
                 }

@@ -15,7 +15,7 @@ const NRESET: u32 = 1 << 7;
 /// Speed of a debug wire that does not exist, in kHz.
 const SPEED: u32 = 10_000;
 
-/// What the target is fed with, as far as anybody asks.
+/// Supply voltage that is reported for the target.
 const VOLTS: f32 = 3.3;
 
 /// Makes a probe out of a debug port.
@@ -65,7 +65,7 @@ impl<B: Bus + Send + 'static> RawDapAccess for VirtualProbe<B> {
             return self.port.read_ap(offset(address)).map_err(arm);
         }
         match offset(address) {
-            // Reads are not posted here, so nobody asks; there is nothing to repeat.
+            // Reads are not posted here: there is no value to repeat.
             RDBUFF => Ok(0),
             other => Ok(self.port.read_dp(other)),
         }

@@ -13,13 +13,13 @@ impl Cancel {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Tells whether somebody asked.
+    /// Tells whether a stop was requested.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// What a flash operation heeds: the request to stop, and whether anybody waits for it.
+/// The reasons to stop a flash operation: a request, or a caller that has gone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FlashStop {
     pub(crate) asked: Cancel,

@@ -2,7 +2,7 @@
 //!
 //! Everything that writes or erases flash goes through here and [`erase`](super::erase): the
 //! algorithms, the order of their calls and the buffering of pages are the library's. A run
-//! cannot be stopped; whoever calls it looks between two runs whether to go on.
+//! cannot be stopped; its caller checks between two runs whether to go on.
 
 use jig_model::image::Segment;
 use probe_rs::Session;
