@@ -295,7 +295,7 @@ pub struct BoardProfile {
     pub consoles: Vec<ConsoleSpec>,
     /// How it is emulated, if it can be.
     pub emulation: Option<Emulation>,
-    /// How an image gets onto it, if the profile says so (see [`BoardProfile::deploy_on`]).
+    /// How an image gets onto it, if the profile says so (see [`BoardProfile::deploy_at`]).
     pub deploy: Option<Deploy>,
     /// What the firmware prints at each start, if it is known.
     pub boot_banner: Option<Pattern>,
