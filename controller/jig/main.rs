@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, CliCommand};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -30,39 +30,39 @@ fn main() -> ExitCode {
     let colour = std::io::stderr().is_terminal() && screen.colour();
     logs::start(cli.common.verbose, cli.common.quiet, cli.common.log_format, colour);
     let outcome = match cli.command {
-        Command::Run(args) => commands::run::run(&cli.common, &screen, args),
-        Command::Test(args) => commands::run::test(&cli.common, &screen, args),
-        Command::Console(args) => commands::console::console(&cli.common, &screen, args),
-        Command::Recover(args) => commands::recover::recover(&cli.common, &screen, args),
-        Command::Health(args) => commands::health::health(&cli.common, &screen, args),
-        Command::Discover(args) => commands::discover::discover(&cli.common, &screen, args),
-        Command::Power(args) => commands::power::power(&cli.common, &screen, args),
-        Command::Probes => commands::probe::probes(&cli.common, &screen),
-        Command::Flash(args) => commands::probe::flash(&cli.common, &screen, args),
-        Command::Erase(args) => commands::probe::erase(&cli.common, &screen, args),
-        Command::Reset(args) => commands::probe::reset(&cli.common, &screen, args),
-        Command::Halt(at) => commands::probe::halt(&cli.common, &screen, at),
-        Command::Resume(at) => commands::probe::resume(&cli.common, &screen, at),
-        Command::Step(args) => commands::probe::step(&cli.common, &screen, args),
-        Command::Regs(args) => commands::probe::registers(&cli.common, &screen, args),
-        Command::Mem(command) => commands::probe::memory(&cli.common, &screen, command),
-        Command::Bp(args) => commands::probe::breakpoint(&cli.common, &screen, args),
-        Command::Bt(args) => commands::probe::backtrace(&cli.common, &screen, args),
-        Command::Rtt(args) => commands::probe::rtt(&cli.common, &screen, args),
-        Command::Dump(args) => commands::probe::dump(&cli.common, &screen, args),
-        Command::Gdb(args) => commands::probe::gdb(&cli.common, &screen, args),
-        Command::Probe(command) => commands::probe::probe(&cli.common, &screen, command),
-        Command::Serve(args) => commands::serve::serve(&cli.common, args),
-        Command::Worker => Ok(commands::worker::worker(&cli.common, &screen)),
-        Command::Boards => commands::boards::boards(&cli.common, &screen),
-        Command::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
-        Command::Plan(command) => commands::plan::plan(&screen, command),
-        Command::Runs { command } => commands::runs::runs(&cli.common, &screen, command),
-        Command::Inject(args) => commands::inject::inject(&screen, &args),
-        Command::Doctor => commands::doctor::doctor(&cli.common, &screen),
-        Command::Machine(command) => commands::machine::machine(&screen, command),
-        Command::Completions { shell } => commands::manual::completions(shell),
-        Command::Man { dir } => commands::manual::man(&dir),
+        CliCommand::Run(args) => commands::run::run(&cli.common, &screen, args),
+        CliCommand::Test(args) => commands::run::test(&cli.common, &screen, args),
+        CliCommand::Console(args) => commands::console::console(&cli.common, &screen, args),
+        CliCommand::Recover(args) => commands::recover::recover(&cli.common, &screen, args),
+        CliCommand::Health(args) => commands::health::health(&cli.common, &screen, args),
+        CliCommand::Discover(args) => commands::discover::discover(&cli.common, &screen, args),
+        CliCommand::Power(args) => commands::power::power(&cli.common, &screen, args),
+        CliCommand::Probes => commands::probe::probes(&cli.common, &screen),
+        CliCommand::Flash(args) => commands::probe::flash(&cli.common, &screen, args),
+        CliCommand::Erase(args) => commands::probe::erase(&cli.common, &screen, args),
+        CliCommand::Reset(args) => commands::probe::reset(&cli.common, &screen, args),
+        CliCommand::Halt(at) => commands::probe::halt(&cli.common, &screen, at),
+        CliCommand::Resume(at) => commands::probe::resume(&cli.common, &screen, at),
+        CliCommand::Step(args) => commands::probe::step(&cli.common, &screen, args),
+        CliCommand::Regs(args) => commands::probe::registers(&cli.common, &screen, args),
+        CliCommand::Mem(command) => commands::probe::memory(&cli.common, &screen, command),
+        CliCommand::Bp(args) => commands::probe::breakpoint(&cli.common, &screen, args),
+        CliCommand::Bt(args) => commands::probe::backtrace(&cli.common, &screen, args),
+        CliCommand::Rtt(args) => commands::probe::rtt(&cli.common, &screen, args),
+        CliCommand::Dump(args) => commands::probe::dump(&cli.common, &screen, args),
+        CliCommand::Gdb(args) => commands::probe::gdb(&cli.common, &screen, args),
+        CliCommand::Probe(command) => commands::probe::probe(&cli.common, &screen, command),
+        CliCommand::Serve(args) => commands::serve::serve(&cli.common, args),
+        CliCommand::Worker => Ok(commands::worker::worker(&cli.common, &screen)),
+        CliCommand::Boards => commands::boards::boards(&cli.common, &screen),
+        CliCommand::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
+        CliCommand::Plan(command) => commands::plan::plan(&screen, command),
+        CliCommand::Runs { command } => commands::runs::runs(&cli.common, &screen, command),
+        CliCommand::Inject(args) => commands::inject::inject(&screen, &args),
+        CliCommand::Doctor => commands::doctor::doctor(&cli.common, &screen),
+        CliCommand::Machine(command) => commands::machine::machine(&screen, command),
+        CliCommand::Completions { shell } => commands::manual::completions(shell),
+        CliCommand::Man { dir } => commands::manual::man(&dir),
     };
     // Output that was lost is no success, whatever the command came to; nor may it hide a
     // worse end.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::Options;
+use super::BenchOptions;
 use super::program::{memory, processor_time};
 use super::rounds::in_turns;
-use super::sample::{Goal, Row, Samples};
-use super::setting::Setting;
-use xtask::failure::Failure;
+use super::sample::{BenchRow, Goal, Samples};
+use super::setting::BenchSetting;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// Rounds of the capture: each moves a gibibyte.
@@ -32,7 +32,10 @@ const LOOK: Duration = Duration::from_millis(50);
 const GLANCE: Duration = Duration::from_micros(500);
 
 /// A terminal drained by `cat` beside one captured with index and ten patterns.
-pub(super) fn throughput(setting: &Setting, options: &Options) -> Result<Vec<Row>, Failure> {
+pub(super) fn throughput(
+    setting: &BenchSetting,
+    options: &BenchOptions,
+) -> Result<Vec<BenchRow>, TaskFailure> {
     let bytes = options.mib << 20;
     let rate = |seconds: f64| (bytes as f64) / 1e6 / seconds;
     let mut lost = Vec::new();
@@ -45,7 +48,7 @@ pub(super) fn throughput(setting: &Setting, options: &Options) -> Result<Vec<Row
             Ok(rate(captured.seconds))
         },
     )?;
-    let mut all = vec![Row {
+    let mut all = vec![BenchRow {
         what: format!("console capture, {} MiB, index and 10 patterns", options.mib),
         unit: "MB/s",
         floor_is: "cat PTY > file".to_owned(),
@@ -53,13 +56,16 @@ pub(super) fn throughput(setting: &Setting, options: &Options) -> Result<Vec<Row
         ours: Samples(ours),
         goal: Goal::Share { least: 0.8 },
     }];
-    all.push(Row::alone("bytes and gaps lost in it", "", lost, 1.0));
+    all.push(BenchRow::alone("bytes and gaps lost in it", "", lost, 1.0));
     Ok(all)
 }
 
 /// Sixteen terminals at 3 Mbaud, captured by one process; then the same while each has ten
 /// readers of which nine are stuck.
-pub(super) fn sixteen(setting: &Setting, _: &Options) -> Result<Vec<Row>, Failure> {
+pub(super) fn sixteen(
+    setting: &BenchSetting,
+    _: &BenchOptions,
+) -> Result<Vec<BenchRow>, TaskFailure> {
     let (count, rate) = (CONSOLES.to_string(), RATE.to_string());
     let feed = ["--count", &count, "--rate", &rate];
     let mut rows = Vec::new();
@@ -74,9 +80,9 @@ pub(super) fn sixteen(setting: &Setting, _: &Options) -> Result<Vec<Row>, Failur
         let what = |what: &str| format!("{what}, {CONSOLES} consoles at 3 Mbaud, {how}");
         let core = captured.processor / captured.seconds * 100.0;
         rows.extend([
-            Row::alone(&what("peak memory"), "MB", vec![captured.peak], 60.0),
-            Row::alone(&what("share of one core"), "%", vec![core], 60.0),
-            Row::alone(&what("bytes and gaps lost"), "", vec![captured.lost], 1.0),
+            BenchRow::alone(&what("peak memory"), "MB", vec![captured.peak], 60.0),
+            BenchRow::alone(&what("share of one core"), "%", vec![core], 60.0),
+            BenchRow::alone(&what("bytes and gaps lost"), "", vec![captured.lost], 1.0),
         ]);
     }
     Ok(rows)
@@ -84,7 +90,10 @@ pub(super) fn sixteen(setting: &Setting, _: &Options) -> Result<Vec<Row>, Failur
 
 /// One terminal for many gibibytes. The log's disk space is given back as it is passed, so
 /// that the disk need not hold it; its offsets and index are those of the whole.
-pub(super) fn flat_memory(setting: &Setting, options: &Options) -> Result<Vec<Row>, Failure> {
+pub(super) fn flat_memory(
+    setting: &BenchSetting,
+    options: &BenchOptions,
+) -> Result<Vec<BenchRow>, TaskFailure> {
     let bytes = options.gib << 30;
     let captured = capture(setting, &["--count", "1"], bytes, 1, &["--punch"])?;
     let gib = options.gib;
@@ -94,15 +103,15 @@ pub(super) fn flat_memory(setting: &Setting, options: &Options) -> Result<Vec<Ro
     let late = middle(captured.resident.get(3 * quarter..).unwrap_or_default());
     let growth = (late - early).max(0.0);
     Ok(vec![
-        Row::alone(
+        BenchRow::alone(
             &format!("peak memory of a capture of {gib} GiB"),
             "MB",
             vec![captured.peak],
             60.0,
         ),
         // Buffers that grow to their bound in the first seconds are no leak.
-        Row::alone("memory it grew by, first to last quarter", "MB", vec![growth], 4.0),
-        Row::alone("bytes and gaps lost in it", "", vec![captured.lost], 1.0),
+        BenchRow::alone("memory it grew by, first to last quarter", "MB", vec![growth], 4.0),
+        BenchRow::alone("bytes and gaps lost in it", "", vec![captured.lost], 1.0),
     ])
 }
 
@@ -120,10 +129,10 @@ struct Captured {
 }
 
 /// Reads a terminal with `cat`; returns the seconds from its first byte to its last.
-fn cat(setting: &Setting, bytes: u64) -> Result<f64, Failure> {
+fn cat(setting: &BenchSetting, bytes: u64) -> Result<f64, TaskFailure> {
     let mut feeder = Feeder::start(setting, &["--count", "1"], bytes)?;
     let path = setting.scratch.join("cat.raw");
-    let file = File::create(&path).map_err(Failure::io("create", &path))?;
+    let file = File::create(&path).map_err(TaskFailure::io("create", &path))?;
     let mut command = Command::new("cat");
     command.args(&feeder.ttys).stdin(Stdio::null()).stdout(file);
     let mut cat = command.spawn().map_err(process::start_failure(&command))?;
@@ -131,7 +140,7 @@ fn cat(setting: &Setting, bytes: u64) -> Result<f64, Failure> {
     std::thread::sleep(LOOK);
     let began = Instant::now();
     feeder.go()?;
-    while fs::metadata(&path).map_err(Failure::io("read", &path))?.len() < bytes {
+    while fs::metadata(&path).map_err(TaskFailure::io("read", &path))?.len() < bytes {
         if let Some(status) = cat.try_wait().map_err(process::start_failure(&command))? {
             return Err(process::ended(&command, status, "it ended early".to_owned()));
         }
@@ -140,21 +149,21 @@ fn cat(setting: &Setting, bytes: u64) -> Result<f64, Failure> {
     let seconds = began.elapsed().as_secs_f64();
     let _ = cat.kill();
     let _ = cat.wait();
-    fs::remove_file(&path).map_err(Failure::io("remove", &path))?;
+    fs::remove_file(&path).map_err(TaskFailure::io("remove", &path))?;
     Ok(seconds)
 }
 
 /// Captures terminals; the clock runs from the first byte until all is logged and searched.
 fn capture(
-    setting: &Setting,
+    setting: &BenchSetting,
     feed: &[&str],
     bytes: u64,
     consoles: usize,
     options: &[&str],
-) -> Result<Captured, Failure> {
+) -> Result<Captured, TaskFailure> {
     let mut feeder = Feeder::start(setting, feed, bytes)?;
     let folder = setting.scratch.join("capture");
-    fs::create_dir_all(&folder).map_err(Failure::io("create", &folder))?;
+    fs::create_dir_all(&folder).map_err(TaskFailure::io("create", &folder))?;
     let mut command = Command::new(setting.program("examples/capture"));
     command.arg("read").args(options).arg(&folder).arg(bytes.to_string()).args(&feeder.ttys);
     let mut reader = Talker::start(command)?;
@@ -182,12 +191,12 @@ fn capture(
     let resident = watch.join().unwrap_or_default();
     let said = reader.line()?;
     let outcome: Value = serde_json::from_str(&said)
-        .map_err(|_| Failure::Because(format!("the capture said {said:?}")))?;
+        .map_err(|_| TaskFailure::Because(format!("the capture said {said:?}")))?;
     let number = |name: &str| outcome.get(name).and_then(Value::as_f64).unwrap_or(f64::NAN);
     if number("found") < consoles as f64 {
-        return Err(Failure::Because("the patterns found nothing".to_owned()));
+        return Err(TaskFailure::Because("the patterns found nothing".to_owned()));
     }
-    fs::remove_dir_all(&folder).map_err(Failure::io("remove", &folder))?;
+    fs::remove_dir_all(&folder).map_err(TaskFailure::io("remove", &folder))?;
     Ok(Captured { seconds, lost: number("lost"), peak, resident, processor })
 }
 
@@ -198,7 +207,7 @@ struct Feeder {
 }
 
 impl Feeder {
-    fn start(setting: &Setting, options: &[&str], bytes: u64) -> Result<Self, Failure> {
+    fn start(setting: &BenchSetting, options: &[&str], bytes: u64) -> Result<Self, TaskFailure> {
         let mut command = Command::new(setting.program("examples/capture"));
         command.arg("feed").args(options).arg(bytes.to_string());
         let count = options.get(1).and_then(|count| count.parse().ok()).unwrap_or(1);
@@ -208,12 +217,12 @@ impl Feeder {
         if ttys.iter().all(|tty| Path::new(tty).exists()) {
             return Ok(Self { talker, ttys });
         }
-        Err(Failure::Because("the pseudo-terminals cannot be reached".to_owned()))
+        Err(TaskFailure::Because("the pseudo-terminals cannot be reached".to_owned()))
     }
 
-    fn go(&mut self) -> Result<(), Failure> {
+    fn go(&mut self) -> Result<(), TaskFailure> {
         let Some(stdin) = &mut self.talker.child.stdin else { return Ok(()) };
-        stdin.write_all(b"go\n").map_err(Failure::io("write to", Path::new("the feeder")))
+        stdin.write_all(b"go\n").map_err(TaskFailure::io("write to", Path::new("the feeder")))
     }
 }
 
@@ -224,27 +233,31 @@ struct Talker {
 }
 
 impl Talker {
-    fn start(mut command: Command) -> Result<Self, Failure> {
+    fn start(mut command: Command) -> Result<Self, TaskFailure> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(process::start_failure(&command))?;
         let Some(out) = child.stdout.take() else {
-            return Err(Failure::Because("a child without standard output".to_owned()));
+            return Err(TaskFailure::Because("a child without standard output".to_owned()));
         };
         Ok(Self { child, lines: BufReader::new(out) })
     }
 
-    fn line(&mut self) -> Result<String, Failure> {
+    fn line(&mut self) -> Result<String, TaskFailure> {
         let mut line = String::new();
         let read = self.lines.read_line(&mut line);
-        match read.map_err(Failure::io("read from", Path::new("the bench program")))? {
-            0 => Err(Failure::Because("the bench program ended early".to_owned())),
+        match read.map_err(TaskFailure::io("read from", Path::new("the bench program")))? {
+            0 => Err(TaskFailure::Because("the bench program ended early".to_owned())),
             _ => Ok(line.trim_end().to_owned()),
         }
     }
 
-    fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
+    fn expect(&mut self, wanted: &str) -> Result<(), TaskFailure> {
         let line = self.line()?;
-        if line == wanted { Ok(()) } else { Err(Failure::Because(format!("{line:?} was said"))) }
+        if line == wanted {
+            Ok(())
+        } else {
+            Err(TaskFailure::Because(format!("{line:?} was said")))
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use super::Options;
+use super::BenchOptions;
 use super::rounds::{in_turns, milliseconds};
-use super::sample::{Goal, Row, Samples};
-use super::setting::{Cycle, Setting, emulation, settle};
-use xtask::failure::Failure;
+use super::sample::{BenchRow, Goal, Samples};
+use super::setting::{BenchSetting, Cycle, emulation, settle};
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// Cycles of a repeated run.
@@ -16,7 +16,10 @@ const REPEAT: u32 = 100;
 const ROUNDS: usize = 5;
 
 /// One `jig test` beside the bare emulator.
-pub(super) fn single(setting: &Setting, options: &Options) -> Result<Vec<Row>, Failure> {
+pub(super) fn single(
+    setting: &BenchSetting,
+    options: &BenchOptions,
+) -> Result<Vec<BenchRow>, TaskFailure> {
     let rows = setting.cycles.iter().map(|cycle| {
         let profile = setting.profile(&cycle.board)?;
         let (emulation, image) = (emulation(&profile)?, setting.image(cycle));
@@ -40,7 +43,10 @@ pub(super) fn single(setting: &Setting, options: &Options) -> Result<Vec<Row>, F
 }
 
 /// A hundred attempts of one run beside as many bare emulators.
-pub(super) fn repeated(setting: &Setting, options: &Options) -> Result<Vec<Row>, Failure> {
+pub(super) fn repeated(
+    setting: &BenchSetting,
+    options: &BenchOptions,
+) -> Result<Vec<BenchRow>, TaskFailure> {
     let cycle = &setting.repeat;
     let emulation = emulation(&setting.profile(&cycle.board)?)?;
     let image = setting.image(cycle);
@@ -58,12 +64,12 @@ fn name(cycle: &Cycle) -> String {
     format!("{} on {}", cycle.fixture, cycle.board)
 }
 
-fn row(what: String, floor_is: String, floor: Vec<f64>, ours: Vec<f64>, goal: Goal) -> Row {
-    Row { what, unit: "ms", floor_is, floor: Samples(floor), ours: Samples(ours), goal }
+fn row(what: String, floor_is: String, floor: Vec<f64>, ours: Vec<f64>, goal: Goal) -> BenchRow {
+    BenchRow { what, unit: "ms", floor_is, floor: Samples(floor), ours: Samples(ours), goal }
 }
 
 /// Runs a command that has to succeed: a run that fails early would be very fast.
-pub(super) fn pass(mut command: Command) -> Result<(), Failure> {
+pub(super) fn pass(mut command: Command) -> Result<(), TaskFailure> {
     let output = command.output().map_err(process::start_failure(&command))?;
     if output.status.success() {
         return Ok(());

@@ -21,9 +21,9 @@ mod setting;
 use std::process::ExitCode;
 
 use clap::Parser;
-use sample::Row;
-use setting::Setting;
-use xtask::failure::Failure;
+use sample::BenchRow;
+use setting::BenchSetting;
+use xtask::failure::TaskFailure;
 use xtask::fixtures;
 
 /// Measures what Jig costs beside the least that the same job could cost.
@@ -33,7 +33,7 @@ use xtask::fixtures;
     bin_name = "cargo xtask bench",
     args_conflicts_with_subcommands = true
 )]
-pub(crate) struct Options {
+pub(crate) struct BenchOptions {
     #[command(subcommand)]
     part: Option<Part>,
     /// Rounds of each short measurement; 20 are the least that a median is worth.
@@ -58,11 +58,11 @@ pub(crate) struct Options {
 #[derive(clap::Subcommand)]
 enum Part {
     /// How a rig that fails is noticed, blamed and recovered: every fault at random moments.
-    Recovery(recovery::Options),
+    Recovery(recovery::RecoveryOptions),
 }
 
 /// A measurement; it may take a while and may fill more than one row.
-type Measure = fn(&Setting, &Options) -> Result<Vec<Row>, Failure>;
+type Measure = fn(&BenchSetting, &BenchOptions) -> Result<Vec<BenchRow>, TaskFailure>;
 
 /// In order; the long ones come last.
 const MEASUREMENTS: &[(&str, Measure)] = &[
@@ -76,7 +76,7 @@ const MEASUREMENTS: &[(&str, Measure)] = &[
 ];
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
+    match run(&BenchOptions::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("xtask: {}", failure.chain());
@@ -89,14 +89,14 @@ fn main() -> ExitCode {
 ///
 /// # Errors
 /// Something could not be measured. A goal that was missed is a row, not a failure.
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &BenchOptions) -> Result<(), TaskFailure> {
     if let Some(Part::Recovery(options)) = &options.part {
         return recovery::run(options);
     }
     println!("bench: building");
     setting::build(&["--bin", "jig", "--example", "capture", "--example", "probe"])?;
-    fixtures::run(&fixtures::Choice::default())?;
-    let setting = Setting::prepare()?;
+    fixtures::run(&fixtures::FixtureChoice::default())?;
+    let setting = BenchSetting::prepare()?;
     let before = report::load();
     println!("bench: load average {before}, {} processors", report::processors());
     let mut rows = Vec::new();

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Options;
+use super::BenchOptions;
 use super::cycle::pass;
 use super::rounds::{in_turns, milliseconds};
-use super::sample::{Goal, Row, Samples};
-use super::setting::{Setting, emulation};
-use xtask::failure::Failure;
+use super::sample::{BenchRow, Goal, Samples};
+use super::setting::{BenchSetting, emulation};
+use xtask::failure::TaskFailure;
 use xtask::python;
 
 /// Versions are fixed, so that two runs of this bench compare the same things.
@@ -25,10 +25,13 @@ const PACKAGES: &[&str] = &[
 const ROUNDS: usize = 7;
 
 /// Measures whole commands: from the prompt to the exit code.
-pub(super) fn measure(setting: &Setting, options: &Options) -> Result<Vec<Row>, Failure> {
+pub(super) fn measure(
+    setting: &BenchSetting,
+    options: &BenchOptions,
+) -> Result<Vec<BenchRow>, TaskFailure> {
     let python = install(&setting.numbers().join("peers"))?;
     let folder = setting.scratch.join("peers");
-    fs::create_dir_all(&folder).map_err(Failure::io("create", &folder))?;
+    fs::create_dir_all(&folder).map_err(TaskFailure::io("create", &folder))?;
     // A firmware that goes on running: the runners take an emulator that ends for broken.
     let cycle = setting.cycles.iter().find(|cycle| !cycle.ends).unwrap_or(&setting.repeat);
     let emulation = emulation(&setting.profile(&cycle.board)?)?;
@@ -65,7 +68,7 @@ pub(super) fn measure(setting: &Setting, options: &Options) -> Result<Vec<Row>, 
             || milliseconds(|| pass(peer(file, args))),
             || milliseconds(|| pass(setting.jig_test(cycle, 1))),
         )?;
-        rows.push(Row {
+        rows.push(BenchRow {
             what: format!("one test, whole command, beside {name}"),
             unit: "ms",
             floor_is: name.to_owned(),
@@ -78,18 +81,18 @@ pub(super) fn measure(setting: &Setting, options: &Options) -> Result<Vec<Row>, 
 }
 
 /// Makes a Python of its own with the runners in it; returns its interpreter.
-fn install(folder: &Path) -> Result<PathBuf, Failure> {
+fn install(folder: &Path) -> Result<PathBuf, TaskFailure> {
     println!("bench: the other runners are {}", PACKAGES.join(", "));
     python::environment(folder, PACKAGES, &PACKAGES.join("\n")).map_err(|failure| {
         let why = failure.chain();
-        Failure::Because(format!(
+        TaskFailure::Because(format!(
             "the other runners cannot be installed (is there a way to PyPI?); leave --peers out to measure the rest: {why}"
         ))
     })
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(Failure::io("write", path))
+fn write(path: &Path, text: &str) -> Result<(), TaskFailure> {
+    fs::write(path, text).map_err(TaskFailure::io("write", path))
 }
 
 fn shell(words: &[&str], path: &Path) -> Command {

@@ -4,12 +4,12 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::Options;
+use super::BenchOptions;
 use super::cycle::pass;
 use super::rounds::{alone, milliseconds};
-use super::sample::Row;
-use super::setting::Setting;
-use xtask::failure::Failure;
+use super::sample::BenchRow;
+use super::setting::BenchSetting;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// How often a process is asked for its memory: its peak is kept by the kernel and only
@@ -17,7 +17,10 @@ use xtask::process;
 const LOOK: Duration = Duration::from_micros(500);
 
 /// Measures start-up and memory.
-pub(super) fn measure(setting: &Setting, options: &Options) -> Result<Vec<Row>, Failure> {
+pub(super) fn measure(
+    setting: &BenchSetting,
+    options: &BenchOptions,
+) -> Result<Vec<BenchRow>, TaskFailure> {
     let start = |args: &'static [&'static str]| {
         alone(options.rounds, || {
             let mut command = Command::new(setting.program("jig"));
@@ -27,14 +30,14 @@ pub(super) fn measure(setting: &Setting, options: &Options) -> Result<Vec<Row>, 
     };
     let peak = alone(options.rounds, || peak_of(setting.jig_test(&setting.repeat, 1)))?;
     Ok(vec![
-        Row::alone("jig --help", "ms", start(&["--help"])?, 10.0),
-        Row::alone("jig boards", "ms", start(&["boards"])?, 30.0),
-        Row::alone("peak memory of jig in jig test", "MB", peak, 25.0),
+        BenchRow::alone("jig --help", "ms", start(&["--help"])?, 10.0),
+        BenchRow::alone("jig boards", "ms", start(&["boards"])?, 30.0),
+        BenchRow::alone("peak memory of jig in jig test", "MB", peak, 25.0),
     ])
 }
 
 /// Runs a command and returns the most memory it held itself, without its children.
-pub(super) fn peak_of(mut command: Command) -> Result<f64, Failure> {
+pub(super) fn peak_of(mut command: Command) -> Result<f64, TaskFailure> {
     command.stderr(Stdio::null());
     let mut child = command.spawn().map_err(process::start_failure(&command))?;
     let mut peak = 0.0_f64;

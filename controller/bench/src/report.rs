@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
-use super::sample::Row;
-use super::setting::Setting;
-use xtask::failure::Failure;
+use super::sample::BenchRow;
+use super::setting::BenchSetting;
+use xtask::failure::TaskFailure;
 
 /// Returns the load averages as the kernel words them; empty where it does not.
 pub(super) fn load() -> String {
@@ -28,7 +28,11 @@ pub(super) fn seconds() -> u64 {
 }
 
 /// Keeps all numbers in `<target>/bench/<seconds>.json`.
-pub(super) fn keep(setting: &Setting, rows: &[Row], before: &str) -> Result<PathBuf, Failure> {
+pub(super) fn keep(
+    setting: &BenchSetting,
+    rows: &[BenchRow],
+    before: &str,
+) -> Result<PathBuf, TaskFailure> {
     let seconds = seconds();
     let path = setting.numbers().join(format!("{seconds}.json"));
     let document = json!({
@@ -40,12 +44,12 @@ pub(super) fn keep(setting: &Setting, rows: &[Row], before: &str) -> Result<Path
         "load_after": load(),
         "rows": rows,
     });
-    fs::write(&path, format!("{document:#}\n")).map_err(Failure::io("write", &path))?;
+    fs::write(&path, format!("{document:#}\n")).map_err(TaskFailure::io("write", &path))?;
     Ok(path)
 }
 
 /// Draws the table.
-pub(super) fn table(rows: &[Row]) -> String {
+pub(super) fn table(rows: &[BenchRow]) -> String {
     let head = ["measurement", "floor", "ours", "ratio", "goal", ""].map(str::to_owned);
     let mut cells = vec![head];
     for row in rows {
@@ -82,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_missed_goal_is_shouted() {
-        let row = Row {
+        let row = BenchRow {
             what: "cycle".into(),
             unit: "ms",
             floor_is: "bare".into(),
@@ -90,7 +94,7 @@ mod tests {
             ours: Samples(vec![25.0]),
             goal: Goal::Within { factor: 1.1, plus: 0.0 },
         };
-        let quick = Row::alone("start", "ms", vec![2.0], 10.0);
+        let quick = BenchRow::alone("start", "ms", vec![2.0], 10.0);
         let text = table(&[row, quick]);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[1], "cycle        10.0 ms (bare)  25.0 ms  2.50   <= 1.10x  MISSED");

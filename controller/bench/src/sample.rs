@@ -38,7 +38,7 @@ pub(super) enum Goal {
 
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Row {
+pub(super) struct BenchRow {
     pub(super) what: String,
     pub(super) unit: &'static str,
     /// What the floor is, for people.
@@ -48,7 +48,7 @@ pub(super) struct Row {
     pub(super) goal: Goal,
 }
 
-impl Row {
+impl BenchRow {
     /// Builds a row without a floor.
     pub(super) fn alone(what: &str, unit: &'static str, ours: Vec<f64>, limit: f64) -> Self {
         Self {
@@ -97,9 +97,9 @@ impl std::fmt::Display for Goal {
 mod tests {
     use super::*;
 
-    fn row(floor: &[f64], ours: &[f64], goal: Goal) -> Row {
+    fn row(floor: &[f64], ours: &[f64], goal: Goal) -> BenchRow {
         let (floor, ours) = (Samples(floor.to_vec()), Samples(ours.to_vec()));
-        Row { floor, goal, ..Row::alone("x", "ms", ours.0, 0.0) }
+        BenchRow { floor, goal, ..BenchRow::alone("x", "ms", ours.0, 0.0) }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jig_model::profile::{BoardProfile, Emulation, FaultSetText, FaultSets};
 use serde::Deserialize;
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// What is measured with which board.
@@ -69,7 +69,7 @@ struct Chosen {
 }
 
 /// Where and with what is measured.
-pub(super) struct Setting {
+pub(super) struct BenchSetting {
     pub(super) cycles: Vec<Cycle>,
     pub(super) repeat: Cycle,
     /// What is flashed, and echoes.
@@ -82,14 +82,14 @@ pub(super) struct Setting {
     fault_sets: FaultSets,
 }
 
-impl Setting {
+impl BenchSetting {
     /// Reads what is to be measured and makes the scratch folder.
-    pub(super) fn prepare() -> Result<Self, Failure> {
+    pub(super) fn prepare() -> Result<Self, TaskFailure> {
         let Chosen { cycle, repeat, probe, .. } = chosen()?;
         let target = process::target_dir();
         let scratch = emptied(&target, "bench/scratch")?;
         let plan = scratch.join("plan.toml");
-        fs::write(&plan, PLAN).map_err(Failure::io("write", &plan))?;
+        fs::write(&plan, PLAN).map_err(TaskFailure::io("write", &plan))?;
         let fault_sets = fault_sets()?;
         Ok(Self { cycles: cycle, repeat, probe, target, scratch, plan, fault_sets })
     }
@@ -110,11 +110,11 @@ impl Setting {
     }
 
     /// Reads a board's profile.
-    pub(super) fn profile(&self, board: &str) -> Result<BoardProfile, Failure> {
+    pub(super) fn profile(&self, board: &str) -> Result<BoardProfile, TaskFailure> {
         let path = boards().join(format!("{board}.toml"));
         let text = read(&path)?;
         BoardProfile::parse(&path.display().to_string(), &text, &self.fault_sets)
-            .map_err(|_| Failure::Because(format!("{} is not valid", path.display())))
+            .map_err(|_| TaskFailure::Because(format!("{} is not valid", path.display())))
     }
 
     /// Makes the command `jig test` of a cycle, so many times in one run.
@@ -130,7 +130,7 @@ impl Setting {
 
     /// Runs the bare emulator until the report's last line, as a person would who had
     /// nothing else: the profile's own arguments and the console on a pipe.
-    pub(super) fn bare(&self, emulation: &Emulation, image: &Path) -> Result<(), Failure> {
+    pub(super) fn bare(&self, emulation: &Emulation, image: &Path) -> Result<(), TaskFailure> {
         let mut command = bare_command(emulation, image);
         let mut child = command.spawn().map_err(process::start_failure(&command))?;
         let seen = child.stdout.take().is_some_and(|out| {
@@ -162,8 +162,8 @@ fn bare_command(emulation: &Emulation, image: &Path) -> Command {
 }
 
 /// Answers the emulation of a profile, or says that there is none.
-pub(super) fn emulation(profile: &BoardProfile) -> Result<Emulation, Failure> {
-    let none = || Failure::Because(format!("board {} cannot be emulated", profile.id));
+pub(super) fn emulation(profile: &BoardProfile) -> Result<Emulation, TaskFailure> {
+    let none = || TaskFailure::Because(format!("board {} cannot be emulated", profile.id));
     profile.emulation.clone().ok_or_else(none)
 }
 
@@ -174,30 +174,30 @@ pub(super) fn settle(profile: &BoardProfile) -> Duration {
 
 /// Builds programs of the release build, named as cargo wants it. With the whole workspace, so
 /// that what they share has the same features in each build, and is built once.
-pub(super) fn build(which: &[&str]) -> Result<(), Failure> {
+pub(super) fn build(which: &[&str]) -> Result<(), TaskFailure> {
     let build = ["build", "--quiet", "--release", "--workspace"];
     process::run(process::cargo(&build).args(which))
 }
 
 /// Returns the places whose rig is made to fail.
-pub(super) fn recovered() -> Result<Vec<RecoveryTarget>, Failure> {
+pub(super) fn recovered() -> Result<Vec<RecoveryTarget>, TaskFailure> {
     Ok(chosen()?.recovery)
 }
 
-fn chosen() -> Result<Chosen, Failure> {
-    toml::from_str(CHOSEN).map_err(|source| Failure::Recipe {
+fn chosen() -> Result<Chosen, TaskFailure> {
+    toml::from_str(CHOSEN).map_err(|source| TaskFailure::Recipe {
         path: "controller/bench/bench.toml".into(),
         source: Box::new(source),
     })
 }
 
 /// Makes an empty folder in the build's.
-pub(super) fn emptied(target: &Path, name: &str) -> Result<PathBuf, Failure> {
+pub(super) fn emptied(target: &Path, name: &str) -> Result<PathBuf, TaskFailure> {
     let folder = target.join(name);
     if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(Failure::io("remove", &folder))?;
+        fs::remove_dir_all(&folder).map_err(TaskFailure::io("remove", &folder))?;
     }
-    fs::create_dir_all(&folder).map_err(Failure::io("create", &folder))?;
+    fs::create_dir_all(&folder).map_err(TaskFailure::io("create", &folder))?;
     Ok(folder)
 }
 
@@ -205,19 +205,19 @@ pub(super) fn boards() -> PathBuf {
     process::repository().join("board-profiles")
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(Failure::io("read", path))
+fn read(path: &Path) -> Result<String, TaskFailure> {
+    fs::read_to_string(path).map_err(TaskFailure::io("read", path))
 }
 
-fn fault_sets() -> Result<FaultSets, Failure> {
+fn fault_sets() -> Result<FaultSets, TaskFailure> {
     let folder = boards().join("faults");
     let mut texts = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(Failure::io("read", &folder))? {
-        let path = entry.map_err(Failure::io("read", &folder))?.path();
+    for entry in fs::read_dir(&folder).map_err(TaskFailure::io("read", &folder))? {
+        let path = entry.map_err(TaskFailure::io("read", &folder))?.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         texts.push((name, path.display().to_string(), read(&path)?));
     }
     let texts = texts.iter().map(|(name, origin, text)| FaultSetText { name, origin, text });
     FaultSets::parse(texts)
-        .map_err(|_| Failure::Because(format!("{} is not valid", folder.display())))
+        .map_err(|_| TaskFailure::Because(format!("{} is not valid", folder.display())))
 }

@@ -12,7 +12,7 @@ use jig_model::protocol::LineControl;
 use jig_model::{ConsoleName, PlaceName};
 
 use super::{
-    AttachArgs, ConsoleArgs, FaultArgs, PowerArgs, RecoverArgs, ReportArgs, RunArgs, Switch,
+    AttachArgs, ConsoleArgs, FaultArgs, LineSwitch, PowerArgs, RecoverArgs, ReportArgs, RunArgs,
     TestArgs,
 };
 
@@ -76,7 +76,7 @@ impl ConsoleArgs {
     /// Returns the command that controls the serial line, if that is asked for.
     pub(crate) fn line_command(&self, console: &ConsoleName) -> Option<Command> {
         let asked = &self.attach;
-        let on = |switch: Switch| switch == Switch::On;
+        let on = |switch: LineSwitch| switch == LineSwitch::On;
         let controls = [
             asked.dtr.map(|switch| LineControl::Dtr(on(switch))),
             asked.rts.map(|switch| LineControl::Rts(on(switch))),
@@ -121,7 +121,7 @@ impl PowerArgs {
     pub(crate) fn command(&self, place: PlaceName) -> Command {
         Command::Power(PowerCommand {
             place,
-            action: self.action.map_or(PowerAction::Explain, super::PowerAction::asked),
+            action: self.action.map_or(PowerAction::Explain, super::PowerVerb::asked),
             off_ms: self.off_time.map(ms),
             force: self.force,
             wait_ms: ms(self.wait),
@@ -136,21 +136,21 @@ mod tests {
     use clap::Parser as _;
     use jig_model::command::to_line;
 
-    use crate::args::{Cli, Command as Typed};
+    use crate::args::{Cli, CliCommand};
 
     /// Returns the command that a line means, as it travels.
     fn typed(line: &str) -> String {
         let command = match Cli::parse_from(line.split_whitespace()).command {
-            Typed::Run(args) => args.command(),
-            Typed::Test(args) => args.command("version = 1\n".to_owned()),
-            Typed::Console(args) => {
+            CliCommand::Run(args) => args.command(),
+            CliCommand::Test(args) => args.command("version = 1\n".to_owned()),
+            CliCommand::Console(args) => {
                 let (console, quiet) = ("u".parse().unwrap(), Duration::from_secs(1));
                 let line = args.line_command(&console);
                 let attach = args.attach_command(&console, quiet);
                 line.or(attach).unwrap_or_else(|| args.boot_command(&console, quiet))
             }
-            Typed::Recover(args) => args.command(),
-            Typed::Power(args) => args.command(args.place().unwrap().clone()),
+            CliCommand::Recover(args) => args.command(),
+            CliCommand::Power(args) => args.command(args.place().unwrap().clone()),
             other => panic!("{other:?} is none of these"),
         };
         to_line(&command).unwrap()

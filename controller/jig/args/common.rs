@@ -71,7 +71,7 @@ pub(crate) enum LogFormat {
 
 /// Which board to use.
 #[derive(Debug, Args)]
-pub(crate) struct Target {
+pub(crate) struct TargetArgs {
     /// Place or board (see: jig boards)
     #[arg(short, long, value_name = "NAME", env = "JIG_BOARD")]
     pub(crate) board: PlaceName,

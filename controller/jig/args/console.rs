@@ -6,13 +6,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use jig_model::ConsoleName;
 
-use super::common::{Target, duration};
+use super::common::{TargetArgs, duration};
 
 /// Arguments of `jig console`.
 #[derive(Debug, Args)]
 pub(crate) struct ConsoleArgs {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetArgs,
     /// Image to boot: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an
     /// image set
     #[arg(long, value_hint = ValueHint::FilePath)]
@@ -51,15 +51,15 @@ pub(crate) struct AttachArgs {
     pub(crate) send_break: bool,
     /// Set the line DTR of the port, and end
     #[arg(long, value_name = "STATE", conflicts_with_all = ["image", "listen_only"])]
-    pub(crate) dtr: Option<Switch>,
+    pub(crate) dtr: Option<LineSwitch>,
     /// Set the line RTS of the port, and end
     #[arg(long, value_name = "STATE", conflicts_with_all = ["image", "listen_only"])]
-    pub(crate) rts: Option<Switch>,
+    pub(crate) rts: Option<LineSwitch>,
 }
 
 /// A line's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Switch {
+pub(crate) enum LineSwitch {
     /// Active
     On,
     /// Inactive

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use jig_model::PlaceName;
 use jig_model::recovery::RecoveryStep;
 
-use super::common::Target;
+use super::common::TargetArgs;
 
 const HEALTH_HELP: &str = "\
 Exit codes:
@@ -65,7 +65,7 @@ fn recover_help() -> String {
 #[command(after_long_help = recover_help())]
 pub(crate) struct RecoverArgs {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetArgs,
     /// Begin with this step, even if the place works (see --dry-run)
     #[arg(long, value_name = "STEP", value_parser = steps(), hide_possible_values = true)]
     pub(crate) from: Option<RecoveryStep>,

@@ -25,7 +25,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 const AFTER_HELP: &str = "\
@@ -40,7 +40,7 @@ Start here: jig doctor, jig boards, jig run -b BOARD app.elf";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Deploy an image, boot it, stream its console and judge what it reports
     Run(RunArgs),
     /// Run a test plan and write reports

@@ -11,7 +11,7 @@ mod probe;
 mod run;
 
 pub(crate) use command::ms;
-pub(crate) use common::{Common, LogFormat, Target};
+pub(crate) use common::{Common, LogFormat, TargetArgs};
 pub(crate) use console::*;
 pub(crate) use health::*;
 pub(crate) use inject::*;

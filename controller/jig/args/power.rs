@@ -21,7 +21,7 @@ pub(crate) struct PowerArgs {
     pub(crate) board: Option<PlaceName>,
     /// What to do
     #[arg(value_enum, required_unless_present = "explain")]
-    pub(crate) action: Option<PowerAction>,
+    pub(crate) action: Option<PowerVerb>,
     /// Say what would be switched, and who shares it; touches nothing
     #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with = "action")]
     pub(crate) explain: Option<Option<PlaceName>>,
@@ -38,7 +38,7 @@ pub(crate) struct PowerArgs {
 
 /// What to do with a board's power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PowerAction {
+pub(crate) enum PowerVerb {
     /// Give it
     On,
     /// Take it away
@@ -51,7 +51,7 @@ pub(crate) enum PowerAction {
     Verify,
 }
 
-impl PowerAction {
+impl PowerVerb {
     /// Returns what is asked of the rig.
     pub(crate) fn asked(self) -> command::PowerAction {
         match self {

@@ -8,13 +8,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use jig_model::command::ListenAt;
 
-use super::common::{Target, duration};
+use super::common::{TargetArgs, duration};
 
 /// Which board, and how to get at it.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeTarget {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) probe: ProbeOptions,
 }
@@ -34,7 +34,7 @@ pub(crate) struct ProbeOptions {
     pub(crate) speed: Option<u32>,
     /// Protocol of the debug wire [env: PROBE_RS_PROTOCOL]
     #[arg(long, value_enum)]
-    pub(crate) protocol: Option<WireProtocol>,
+    pub(crate) protocol: Option<ProtocolArg>,
     /// Attach while the chip is held in reset [env: PROBE_RS_CONNECT_UNDER_RESET]
     #[arg(long)]
     pub(crate) under_reset: bool,
@@ -48,7 +48,7 @@ pub(crate) struct ProbeOptions {
 
 /// Protocols of a debug wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WireProtocol {
+pub(crate) enum ProtocolArg {
     /// Two wires
     Swd,
     /// Four wires
@@ -260,7 +260,7 @@ pub(crate) enum ProbeCommand {
     /// Run an emulated board and offer its debug port to any probe-rs tool
     Serve {
         #[command(flatten)]
-        target: Target,
+        target: TargetArgs,
         /// Where to listen: unix:PATH or a path with a slash, or an address of this machine such
         /// as 127.0.0.1:PORT; a path of its own if not said
         #[arg(long, value_name = "WHERE")]

@@ -6,14 +6,14 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use jig_model::pattern::Pattern;
 
-use super::common::{Target, duration};
+use super::common::{TargetArgs, duration};
 use super::inject::FaultArgs;
 
 /// Arguments of `jig run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetArgs,
     /// Image to run: ELF, Intel HEX, or FILE.bin@ADDRESS; not needed where the board boots an image
     /// set
     #[arg(value_hint = ValueHint::FilePath)]
@@ -34,7 +34,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetArgs,
     /// The plan
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) plan: PathBuf,
@@ -67,13 +67,13 @@ pub(crate) struct ReportArgs {
 /// A report to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReportRequest {
-    pub(crate) format: ReportFormat,
+    pub(crate) format: ReportFormatArg,
     pub(crate) path: PathBuf,
 }
 
 /// Forms of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
+pub(crate) enum ReportFormatArg {
     /// JUnit XML
     Junit,
     /// The verdict as JSON
@@ -91,7 +91,7 @@ impl std::str::FromStr for ReportRequest {
             .split_once('=')
             .filter(|(_, path)| !path.is_empty())
             .ok_or("expected FORMAT=FILE, such as junit=report.xml")?;
-        let format = ReportFormat::from_str(format, false)
+        let format = ReportFormatArg::from_str(format, false)
             .map_err(|_| format!("unknown format {format:?}: use junit, json, tap or github"))?;
         Ok(Self { format, path: path.into() })
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::health::style;
 use crate::args::Common;
 use crate::failure::{Failure, chain};
-use crate::render::{Screen, Style, Table, one_line};
+use crate::render::{Screen, Style, TextTable, one_line};
 
 /// Lists places and profiles.
 ///
@@ -123,8 +123,8 @@ fn parts(place: &Place) -> Value {
     Value::Object(parts)
 }
 
-fn as_table(catalogue: &Catalogue, health: &Health) -> Table {
-    let mut table = Table::new(&["PLACE", "BOARD", "HOW", "FROM", "TITLE", "FEATURES"]);
+fn as_table(catalogue: &Catalogue, health: &Health) -> TextTable {
+    let mut table = TextTable::new(&["PLACE", "BOARD", "HOW", "FROM", "TITLE", "FEATURES"]);
     let mut row = |place: Option<&Place>, profile: &BoardProfile, how: String, origin: &str| {
         let features = profile.features.iter().map(String::as_str).collect::<Vec<_>>().join(",");
         // A place that is well is not worth a word.

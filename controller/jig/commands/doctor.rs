@@ -19,7 +19,7 @@ use crate::render::{Paint, Screen, Style, one_line};
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Level {
+enum DoctorLevel {
     /// As it should be.
     Ok,
     /// Some boards or some features do not work.
@@ -30,24 +30,24 @@ enum Level {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Finding {
+struct DoctorFinding {
     /// Stable name.
     check: String,
-    level: Level,
+    level: DoctorLevel,
     /// What was seen.
     found: String,
     /// What to type.
     fix: Option<String>,
 }
 
-impl Finding {
+impl DoctorFinding {
     fn ok(check: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { check: check.into(), level: Level::Ok, found: found.into(), fix: None }
+        Self { check: check.into(), level: DoctorLevel::Ok, found: found.into(), fix: None }
     }
 
     fn bad(
         check: impl Into<String>,
-        level: Level,
+        level: DoctorLevel,
         found: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
@@ -76,9 +76,9 @@ pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
             let problems = failure.problems.iter().map(|p| p.to_string());
             let words = problems.collect::<Vec<_>>().join("; ");
             let found = if words.is_empty() { failure.message } else { words };
-            findings.push(Finding::bad(
+            findings.push(DoctorFinding::bad(
                 "configuration",
-                Level::Missing,
+                DoctorLevel::Missing,
                 found,
                 failure.help.unwrap_or_else(|| "jig boards   # shows every problem".to_owned()),
             ));
@@ -86,7 +86,7 @@ pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     }
     findings.extend(host::system());
     progress.clear();
-    let ok = findings.iter().all(|finding| finding.level != Level::Missing);
+    let ok = findings.iter().all(|finding| finding.level != DoctorLevel::Missing);
     if screen.json() {
         screen.out_json(&json!({ "ok": ok, "checks": findings }));
     } else {
@@ -97,11 +97,11 @@ pub(crate) fn doctor(common: &Common, screen: &Screen) -> Result<u8, Failure> {
     Ok(if ok { exit::PASS } else { exit::LAB })
 }
 
-fn line(finding: &Finding, paint: Paint) -> String {
+fn line(finding: &DoctorFinding, paint: Paint) -> String {
     let (word, style) = match finding.level {
-        Level::Ok => ("ok", Style::Good),
-        Level::Warning => ("warn", Style::Warn),
-        Level::Missing => ("MISSING", Style::Bad),
+        DoctorLevel::Ok => ("ok", Style::Good),
+        DoctorLevel::Warning => ("warn", Style::Warn),
+        DoctorLevel::Missing => ("MISSING", Style::Bad),
     };
     let word = paint.paint(style, &format!("{word:<7}"));
     let mut text = format!("{word} {}: {}", finding.check, one_line(&finding.found));
@@ -111,19 +111,20 @@ fn line(finding: &Finding, paint: Paint) -> String {
     text
 }
 
-fn rig(catalogue: &Catalogue) -> Finding {
+fn rig(catalogue: &Catalogue) -> DoctorFinding {
     let (places, boards) = (catalogue.rig.places.len(), catalogue.profiles.len());
     let what = format!("{places} places, {boards} boards");
     match catalogue.rig_files.first() {
-        Some(file) => Finding::ok("rig-file", format!("{}: {what}", file.display())),
-        None => {
-            Finding::ok("rig-file", format!("none, so every emulated board is a place: {what}"))
-        }
+        Some(file) => DoctorFinding::ok("rig-file", format!("{}: {what}", file.display())),
+        None => DoctorFinding::ok(
+            "rig-file",
+            format!("none, so every emulated board is a place: {what}"),
+        ),
     }
 }
 
 /// Looks whether what emulated machines boot has been built.
-fn images(catalogue: &Catalogue) -> Vec<Finding> {
+fn images(catalogue: &Catalogue) -> Vec<DoctorFinding> {
     let folder = catalogue.images_dir();
     let emulations = catalogue.profiles.values().filter_map(|profile| profile.emulation.as_ref());
     let mut sets: Vec<&str> = emulations.filter_map(|e| e.image_set.as_deref()).collect();
@@ -133,11 +134,11 @@ fn images(catalogue: &Catalogue) -> Vec<Finding> {
         let home = folder.join(set);
         // The description is written last, so it proves a whole set.
         if home.join("image.json").is_file() {
-            Finding::ok(format!("image-set {set}"), home.display().to_string())
+            DoctorFinding::ok(format!("image-set {set}"), home.display().to_string())
         } else {
             let found = format!("not built in {}", folder.display());
             let fix = format!("cargo xtask images {set}");
-            Finding::bad(format!("image-set {set}"), Level::Warning, found, fix)
+            DoctorFinding::bad(format!("image-set {set}"), DoctorLevel::Warning, found, fix)
         }
     };
     sets.into_iter().map(look).collect()
@@ -149,9 +150,9 @@ mod tests {
 
     #[test]
     fn a_finding_says_what_to_type() {
-        let bad = Finding::bad("x", Level::Missing, "not\x1b there", "apt install x");
+        let bad = DoctorFinding::bad("x", DoctorLevel::Missing, "not\x1b there", "apt install x");
         let text = line(&bad, Paint { on: false });
         assert_eq!(text, "MISSING x: not\\x1b there\n        fix: apt install x");
-        assert_eq!(line(&Finding::ok("y", "here"), Paint { on: false }), "ok      y: here");
+        assert_eq!(line(&DoctorFinding::ok("y", "here"), Paint { on: false }), "ok      y: here");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::InjectArgs;
 use crate::failure::Failure;
-use crate::render::{Screen, Style, Table};
+use crate::render::{Screen, Style, TextTable};
 
 /// Lists the faults.
 ///
@@ -29,7 +29,7 @@ pub(crate) fn inject(screen: &Screen, args: &InjectArgs) -> Result<u8, Failure> 
         screen.out_json(&json!({ "faults": faults }));
         return Ok(exit::PASS);
     }
-    let mut table = Table::new(&["FAULT", "SEAM", "WHEN", "BOARDS", "WHAT HAPPENS"]);
+    let mut table = TextTable::new(&["FAULT", "SEAM", "WHEN", "BOARDS", "WHAT HAPPENS"]);
     for fault in CATALOGUE {
         table.row([
             (written(fault), Some(Style::Bold)),

@@ -12,7 +12,7 @@ use super::execute::{ended_run, execute, unexpected};
 use super::open_lab;
 use crate::args::{Common, RecoverArgs};
 use crate::failure::Failure;
-use crate::render::{LiveView, Screen, Style, Table, one_line, show_verdict};
+use crate::render::{LiveView, Screen, Style, TextTable, one_line, show_verdict};
 
 /// Recovers a place, or shows how it would be done.
 ///
@@ -49,7 +49,7 @@ fn show_ladder(screen: &Screen, reply: &RecoveryStepsReply) {
     }
     let timeout = Duration::from_millis(*timeout_ms);
     screen.out(&format!("recovery steps of {place}, timeout {timeout:?}:"));
-    let mut table = Table::new(&["STEP", "BUDGET", "WHAT IT DOES"]);
+    let mut table = TextTable::new(&["STEP", "BUDGET", "WHAT IT DOES"]);
     for rung in steps {
         let budget = format!("{:?}", Duration::from_millis(rung.budget_ms));
         let what = match &rung.skip {

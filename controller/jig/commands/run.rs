@@ -14,7 +14,7 @@ use jig_rig::store::{RunDir, RunRecord};
 
 use super::execute::{ended_run, execute};
 use super::open_lab;
-use crate::args::{Common, ReportArgs, ReportFormat, ReportRequest, RunArgs, TestArgs};
+use crate::args::{Common, ReportArgs, ReportFormatArg, ReportRequest, RunArgs, TestArgs};
 use crate::failure::Failure;
 use crate::render::{LiveView, Screen, show_verdict};
 
@@ -61,23 +61,23 @@ fn carry_out(
     Ok(report.exit_code())
 }
 
-fn text_of(format: ReportFormat, report: &RunReport) -> Result<String, Failure> {
+fn text_of(format: ReportFormatArg, report: &RunReport) -> Result<String, Failure> {
     let bug = |error| Failure::of(Fault::Bug, &error);
     match format {
-        ReportFormat::Junit => junit(report).map_err(bug),
-        ReportFormat::Json => json(report).map_err(bug),
-        ReportFormat::Tap => Ok(tap(report)),
-        ReportFormat::Github => Ok(summary(report)),
+        ReportFormatArg::Junit => junit(report).map_err(bug),
+        ReportFormatArg::Json => json(report).map_err(bug),
+        ReportFormatArg::Tap => Ok(tap(report)),
+        ReportFormatArg::Github => Ok(summary(report)),
     }
 }
 
 /// Leaves every form of the report in the run's own directory.
 fn keep_reports(dir: &RunDir, report: &RunReport) {
     let forms = [
-        (ReportFormat::Junit, jig_rig::report::ReportFormat::Junit),
-        (ReportFormat::Json, jig_rig::report::ReportFormat::Json),
-        (ReportFormat::Tap, jig_rig::report::ReportFormat::Tap),
-        (ReportFormat::Github, jig_rig::report::ReportFormat::Summary),
+        (ReportFormatArg::Junit, jig_rig::report::ReportFormat::Junit),
+        (ReportFormatArg::Json, jig_rig::report::ReportFormat::Json),
+        (ReportFormatArg::Tap, jig_rig::report::ReportFormat::Tap),
+        (ReportFormatArg::Github, jig_rig::report::ReportFormat::Summary),
     ];
     for (format, name) in forms {
         let Ok(text) = text_of(format, report) else { continue };

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// How diagnostics are drawn.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct DiagnosticStyle {
     pub(crate) paint: Paint,
     /// Whether lines are drawn with box characters.
     pub(crate) unicode: bool,
@@ -25,7 +25,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Writes a failure for people.
-pub(super) fn failure_text(failure: &Failure, look: Look) -> String {
+pub(super) fn failure_text(failure: &Failure, look: DiagnosticStyle) -> String {
     let mut text = String::new();
     for problems in &failure.problems {
         text.push_str(&problems_text(problems, look));
@@ -44,7 +44,7 @@ fn indented(text: &str) -> String {
     escape(text.as_bytes()).trim_end().replace('\n', "\n       ")
 }
 
-fn problems_text(problems: &Problems, look: Look) -> String {
+fn problems_text(problems: &Problems, look: DiagnosticStyle) -> String {
     let characters =
         if look.unicode { ThemeCharacters::unicode() } else { ThemeCharacters::ascii() };
     let styles = if look.paint.on { ThemeStyles::ansi() } else { ThemeStyles::none() };
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: Look = Look { paint: Paint { on: false }, unicode: false };
+    const PLAIN: DiagnosticStyle = DiagnosticStyle { paint: Paint { on: false }, unicode: false };
 
     #[test]
     fn a_failure_says_what_to_do() {

@@ -7,13 +7,13 @@ use jig_model::byte_size;
 use jig_probe::{FlashPhase, FlashProgress, FlashReport};
 
 use super::one_line;
-use super::progress::Progress;
+use super::progress::ProgressView;
 use super::screen::Screen;
 
 /// Shows progress: one line that rewrites itself on a terminal, one line per phase in a pipe.
 #[derive(Debug)]
 pub(crate) struct FlashView {
-    line: Progress,
+    line: ProgressView,
     /// Whether phases are printed one by one, because there is no progress line.
     plain: bool,
     /// The phases that were told; erasing and programming take turns.

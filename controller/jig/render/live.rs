@@ -9,7 +9,7 @@ use jig_model::result::CaseStatus;
 use jig_model::{Cause, Purpose, RunEvent, Verdict};
 use jig_rig::console::{Escaper, escape};
 
-use super::{LogPrinter, LogViews, Progress, Screen, one_line, repair_words};
+use super::{LogPrinter, LogViews, ProgressView, Screen, one_line, repair_words};
 
 /// Shows one run.
 pub(crate) struct LiveView {
@@ -23,7 +23,7 @@ pub(crate) struct LiveView {
     tells: bool,
     repeat: u32,
     tally: Mutex<Tally>,
-    progress: Progress,
+    progress: ProgressView,
     logs: LogViews,
 }
 
@@ -127,7 +127,7 @@ impl EventSink for LiveView {
         match event {
             CommandEvent::Run { event } => self.run_event(&event),
             CommandEvent::Console { console, log } if self.show_console => {
-                self.logs.show(&console, &log, Lines::default());
+                self.logs.show(&console, &log, LinePrinter::default());
             }
             other => self.screen.event(other),
         }
@@ -136,12 +136,12 @@ impl EventSink for LiveView {
 
 /// Prints a log, escaped, and ends its last line.
 #[derive(Default)]
-struct Lines {
+struct LinePrinter {
     escaper: Escaper,
     line_open: bool,
 }
 
-impl LogPrinter for Lines {
+impl LogPrinter for LinePrinter {
     fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
         let text = self.escaper.escape(bytes);
         self.line_open = !text.is_empty() && !text.ends_with('\n');

@@ -36,15 +36,15 @@ pub(crate) trait LogPrinter: Send + 'static {
 pub(crate) struct LogViews(Mutex<BTreeMap<ConsoleName, View>>);
 
 struct View {
-    end: Arc<End>,
+    end: Arc<LogEnd>,
     thread: JoinHandle<()>,
 }
 
 /// Whether a log has ended.
 #[derive(Default)]
-struct End(Mutex<bool>, Condvar);
+struct LogEnd(Mutex<bool>, Condvar);
 
-impl End {
+impl LogEnd {
     fn set(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.1.notify_all();
@@ -67,7 +67,7 @@ impl LogViews {
     pub(crate) fn show(&self, console: &ConsoleName, log: &Path, mut printer: impl LogPrinter) {
         let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = views.remove(console);
-        let end = Arc::new(End::default());
+        let end = Arc::new(LogEnd::default());
         let (ends, log, name) = (Arc::clone(&end), log.to_owned(), console.clone());
         let thread = std::thread::Builder::new().name("jig-view".to_owned()).spawn(move || {
             join(before);
@@ -99,7 +99,7 @@ fn join(view: Option<View>) {
 }
 
 /// Shows a log until it has ended or its reader has gone.
-fn follow(path: &Path, end: &End, printer: &mut impl LogPrinter) -> io::Result<()> {
+fn follow(path: &Path, end: &LogEnd, printer: &mut impl LogPrinter) -> io::Result<()> {
     let mut log = File::open(path)?;
     let mut buf = vec![0; STRIDE];
     loop {

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the line shows; shared with the screen, which steps around it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Line(Arc<Mutex<String>>);
+pub(crate) struct ProgressLine(Arc<Mutex<String>>);
 
-impl Line {
+impl ProgressLine {
     fn lock(&self) -> MutexGuard<'_, String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,13 +53,13 @@ fn wipe() {
 
 /// Progress line; removed when dropped. Silent if standard error is no terminal.
 #[derive(Debug)]
-pub(crate) struct Progress {
-    line: Option<Line>,
+pub(crate) struct ProgressView {
+    line: Option<ProgressLine>,
 }
 
-impl Progress {
+impl ProgressView {
     /// Begins with nothing shown.
-    pub(super) fn new(line: Option<Line>) -> Self {
+    pub(super) fn new(line: Option<ProgressLine>) -> Self {
         Self { line }
     }
 
@@ -78,7 +78,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressView {
     fn drop(&mut self) {
         self.clear();
     }

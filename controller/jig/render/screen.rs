@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jig_model::Fault;
 use serde::Serialize;
 
-use super::diagnostics::{self, Look};
+use super::diagnostics::{self, DiagnosticStyle};
 use super::paint::{Paint, wants_colour};
-use super::progress::{Line, Progress};
+use super::progress::{ProgressLine, ProgressView};
 use crate::args::Common;
 use crate::failure::Failure;
 
@@ -26,7 +26,7 @@ pub(crate) struct Screen {
     is_terminal: bool,
     quiet: bool,
     json: bool,
-    line: Line,
+    line: ProgressLine,
     lost: Arc<Mutex<Option<io::ErrorKind>>>,
 }
 
@@ -52,7 +52,7 @@ impl Screen {
             is_terminal: is_terminal && find("TERM").is_none_or(|term| term != "dumb"),
             quiet: common.quiet,
             json: common.json,
-            line: Line::default(),
+            line: ProgressLine::default(),
             lost: Arc::default(),
         }
     }
@@ -153,12 +153,12 @@ impl Screen {
         if self.json && !self.closed() {
             return self.out_json(&diagnostics::failure_json(failure));
         }
-        let look = Look { paint: self.err, unicode: self.unicode };
+        let look = DiagnosticStyle { paint: self.err, unicode: self.unicode };
         self.insist(diagnostics::failure_text(failure, look).trim_end_matches('\n'));
     }
 
     /// Begins a line that shows what is going on.
-    pub(crate) fn progress(&self) -> Progress {
-        Progress::new((self.is_terminal && !self.quiet).then(|| self.line.clone()))
+    pub(crate) fn progress(&self) -> ProgressView {
+        ProgressView::new((self.is_terminal && !self.quiet).then(|| self.line.clone()))
     }
 }

@@ -4,12 +4,12 @@ use super::paint::{Paint, Style};
 
 /// Rows of harmless texts; the last column is never padded.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     head: Vec<&'static str>,
     rows: Vec<Vec<(String, Option<Style>)>>,
 }
 
-impl Table {
+impl TextTable {
     /// Begins a table with these headings.
     pub(crate) fn new(head: &[&'static str]) -> Self {
         Self { head: head.to_vec(), rows: Vec::new() }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_lines_end_at_their_last_text() {
-        let mut table = Table::new(&["a", "long", "c"]);
+        let mut table = TextTable::new(&["a", "long", "c"]);
         table.row(["one", "2", "3"].map(|t| (t.to_owned(), None)));
         table.row(["x", "", ""].map(|t| (t.to_owned(), Some(Style::Good))));
         table.row(["x", "", "end"].map(|t| (t.to_owned(), None)));

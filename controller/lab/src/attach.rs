@@ -121,10 +121,10 @@ impl Lab {
             events.event(CommandEvent::InputLost { loss });
         }
         let quiet = Duration::from_millis(quiet_ms);
-        let sender = Sender { writer, unsent: VecDeque::new(), busy: false };
-        let output = Output::new(&console, Duration::from_millis(since_ms));
+        let sender = InputSender { writer, unsent: VecDeque::new(), busy: false };
+        let output = LogOutput::new(&console, Duration::from_millis(since_ms));
         let input = (wanted != AttachInput::None).then_some(input);
-        let session = Session { events, output, follow, input, sender, quiet };
+        let session = AttachSession { events, output, follow, input, sender, quiet };
         tokio::select! {
             ended = session.run() => ended?,
             () = cancel.cancelled() => {}
@@ -203,19 +203,19 @@ impl PlaceConsole<'_> {
 }
 
 /// A command that is attached.
-struct Session<'a> {
+struct AttachSession<'a> {
     events: &'a dyn EventSink,
-    output: Output,
+    output: LogOutput,
     /// Whether later output is waited for.
     follow: bool,
     /// The input, until it has ended.
     input: Option<mpsc::Receiver<Vec<u8>>>,
-    sender: Sender,
+    sender: InputSender,
     /// How long the console must have been quiet after the end of the input.
     quiet: Duration,
 }
 
-impl Session<'_> {
+impl AttachSession<'_> {
     async fn run(mut self) -> Result<(), AttachError> {
         let mut reads = interval(READ_INTERVAL);
         reads.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -259,7 +259,7 @@ async fn received(input: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>
 }
 
 /// Sends input to the capture service, piece by piece.
-struct Sender {
+struct InputSender {
     /// None without the right to send: input is then dropped.
     writer: Option<WriterClient>,
     unsent: VecDeque<Vec<u8>>,
@@ -267,7 +267,7 @@ struct Sender {
     busy: bool,
 }
 
-impl Sender {
+impl InputSender {
     fn is_idle(&self) -> bool {
         !self.busy && self.unsent.is_empty()
     }
@@ -309,14 +309,14 @@ impl Sender {
 }
 
 /// The logs of a console as events.
-struct Output {
+struct LogOutput {
     scroll: Scroll,
     reads: u32,
     /// When the last entry was told, or the input ended.
     last: Instant,
 }
 
-impl Output {
+impl LogOutput {
     fn new(console: &PlaceConsole<'_>, since: Duration) -> Self {
         let since = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
         let since = jiff::Timestamp::now().as_nanosecond().saturating_sub(since).max(0);

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// Arguments of every installation.
@@ -60,7 +60,7 @@ impl Root {
 
 /// What an installation would do, by package.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct AptPlan {
     /// Packages that this host does not have, dependencies included.
     pub(crate) new: Vec<String>,
     /// Packages that it has in an older version.
@@ -69,7 +69,7 @@ pub(crate) struct Plan {
     pub(crate) removed: Vec<String>,
 }
 
-impl Plan {
+impl AptPlan {
     /// Reads what `apt-get --simulate` prints.
     fn read(simulation: &str) -> Self {
         let mut plan = Self::default();
@@ -92,18 +92,18 @@ impl Plan {
 
 /// Refreshes the lists of packages. Says whether apt was content: one bad index of many (a mirror
 /// in mid-sync, a third party's repository) leaves lists that may be good enough.
-pub(crate) fn update(root: Root) -> Result<(), Failure> {
+pub(crate) fn update(root: Root) -> Result<(), TaskFailure> {
     process::narrate(&mut root.apt_get(&["update"]), "apt-get update")
 }
 
 /// Finds out what installing packages would do.
-pub(crate) fn plan(root: Root, names: &[&str]) -> Result<Plan, Failure> {
+pub(crate) fn plan(root: Root, names: &[&str]) -> Result<AptPlan, TaskFailure> {
     let simulation = process::capture(root.apt_get(INSTALL).arg("--simulate").args(names))?;
-    Ok(Plan::read(&String::from_utf8_lossy(&simulation)))
+    Ok(AptPlan::read(&String::from_utf8_lossy(&simulation)))
 }
 
 /// Installs packages. Removes none unless conflicts may be resolved so.
-pub(crate) fn install(root: Root, names: &[&str], conflicts: Conflicts) -> Result<(), Failure> {
+pub(crate) fn install(root: Root, names: &[&str], conflicts: Conflicts) -> Result<(), TaskFailure> {
     let mut command = root.apt_get(INSTALL);
     if !conflicts.remove_conflicting {
         command.arg("--no-remove");
@@ -117,9 +117,9 @@ pub(crate) fn by_hand(names: &[&str]) -> String {
 }
 
 /// Says what is in the way of an installation and what the user can choose.
-pub(crate) fn conflict(removed: &[String], names: &[&str]) -> Failure {
+pub(crate) fn conflict(removed: &[String], names: &[&str]) -> TaskFailure {
     let removed = removed.join(" ");
-    Failure::Because(format!(
+    TaskFailure::Because(format!(
         "installing {} would remove packages that this host has: {removed}\n\
          nothing was changed; either run this again with --remove-conflicting, which removes \
          them,\nor keep them and install as root from the suite they came from (apt-cache policy \
@@ -144,11 +144,11 @@ mod tests {
 
     #[test]
     fn a_simulation_tells_what_is_new_upgraded_and_removed() {
-        let plan = Plan::read(SIMULATION);
+        let plan = AptPlan::read(SIMULATION);
         assert_eq!(plan.new, ["qemu-system-arm"]);
         assert_eq!(plan.upgraded, ["libc6"]);
         assert_eq!(plan.removed, ["qemu-utils"]);
-        assert_eq!(Plan::read("Reading package lists...\n\nRemv\n"), Plan::default());
+        assert_eq!(AptPlan::read("Reading package lists...\n\nRemv\n"), AptPlan::default());
     }
 
     #[test]

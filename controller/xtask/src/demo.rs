@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde::Deserialize;
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::{fixtures, process};
 
 use crate::apt::Conflicts;
@@ -55,8 +55,8 @@ impl Scene {
     }
 }
 
-fn scenes() -> Result<Vec<Scene>, Failure> {
-    let demo: Demo = toml::from_str(SCENES).map_err(|source| Failure::Recipe {
+fn scenes() -> Result<Vec<Scene>, TaskFailure> {
+    let demo: Demo = toml::from_str(SCENES).map_err(|source| TaskFailure::Recipe {
         path: "controller/xtask/demo.toml".into(),
         source: Box::new(source),
     })?;
@@ -64,7 +64,7 @@ fn scenes() -> Result<Vec<Scene>, Failure> {
 }
 
 /// Runs the demonstration.
-pub(crate) fn run(conflicts: Conflicts) -> Result<(), Failure> {
+pub(crate) fn run(conflicts: Conflicts) -> Result<(), TaskFailure> {
     let start = Instant::now();
     let scenes = scenes()?;
     println!("demo: four steps: packages, jig, firmware, {} scenes", scenes.len());
@@ -93,12 +93,12 @@ pub(crate) fn run(conflicts: Conflicts) -> Result<(), Failure> {
         println!("\ndemo: next, try `jig boards`, or `jig test` with a plan of your own");
         Ok(())
     } else {
-        Err(Failure::Because(format!("not as it should be: {}", surprises.join("; "))))
+        Err(TaskFailure::Because(format!("not as it should be: {}", surprises.join("; "))))
     }
 }
 
 /// Runs the command of a scene, and tells whether it ended as it should.
-fn play(scene: &Scene, jig: &Path, fixtures: &Path) -> Result<bool, Failure> {
+fn play(scene: &Scene, jig: &Path, fixtures: &Path) -> Result<bool, TaskFailure> {
     let repository = process::repository();
     let line = scene.line(fixtures, &repository);
     let env: String = scene.env.iter().map(|(name, value)| format!("{name}={value} ")).collect();

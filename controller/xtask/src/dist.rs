@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// The program, and the file of its line tables.
@@ -14,22 +14,22 @@ const PROGRAM: &str = "jig";
 const TABLES: &str = "jig.debug";
 
 /// Builds the program and takes the line tables out of it.
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run() -> Result<(), TaskFailure> {
     process::build(&["build", "--profile", "dist", "--bin", PROGRAM])?;
     let built = process::target_dir().join("dist");
     let folder = built.join("stripped");
     split(&built.join(PROGRAM), &folder)?;
     for name in [PROGRAM, TABLES] {
         let path = folder.join(name);
-        let size = std::fs::metadata(&path).map_err(Failure::io("read", &path))?.len();
+        let size = std::fs::metadata(&path).map_err(TaskFailure::io("read", &path))?.len();
         println!("dist: {} ({:.1} MB)", path.display(), size as f64 / 1e6);
     }
     Ok(())
 }
 
 /// Splits a program into one without line tables and a file with them, in a folder.
-fn split(program: &Path, folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(Failure::io("create", folder))?;
+fn split(program: &Path, folder: &Path) -> Result<(), TaskFailure> {
+    std::fs::create_dir_all(folder).map_err(TaskFailure::io("create", folder))?;
     // The link to the tables has a checksum, so they come first.
     let mut objcopy = Command::new("objcopy");
     process::capture(

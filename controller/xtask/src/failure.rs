@@ -8,7 +8,7 @@ const FAILED: u8 = 1;
 
 /// The way a chore failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum TaskFailure {
     /// The system refused something.
     #[error("cannot {doing}")]
     Io {
@@ -53,7 +53,7 @@ pub enum Failure {
     Because(String),
 }
 
-impl Failure {
+impl TaskFailure {
     /// Makes the adapter from an I/O error, for `map_err`.
     pub fn io(verb: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let doing = format!("{verb} {}", path.display());
@@ -97,8 +97,8 @@ fn tail(stderr: &str) -> String {
 mod tests {
     use super::*;
 
-    fn command(code: Option<i32>, stderr: &str) -> Failure {
-        Failure::Command {
+    fn command(code: Option<i32>, stderr: &str) -> TaskFailure {
+        TaskFailure::Command {
             command: "apt-get update".into(),
             code,
             ending: "exit code 100".into(),
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_cause_is_printed_once() {
         let cause = std::io::Error::other("disk on fire");
-        let shown = Failure::io("read", Path::new("x"))(cause).chain();
+        let shown = TaskFailure::io("read", Path::new("x"))(cause).chain();
         assert_eq!(shown, "cannot read x: disk on fire");
     }
 }

@@ -12,15 +12,15 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
-use build::{DESCRIPTION, Description};
+use build::{DESCRIPTION, ImageDescription};
 use recipe::Recipe;
 
 /// What `cargo xtask images` can be told.
 #[derive(clap::Args, Default)]
-pub(crate) struct Options {
+pub(crate) struct ImageOptions {
     /// Images to build, by their folder below qemu-images; all of them by default.
     names: Vec<String>,
     /// Builds even what is up to date, with today's package versions.
@@ -29,13 +29,13 @@ pub(crate) struct Options {
 }
 
 /// Builds what is not up to date.
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) fn run(options: &ImageOptions) -> Result<(), TaskFailure> {
     let recipes = process::repository().join("qemu-images");
     let known = names(&recipes)?;
     let chosen = if options.names.is_empty() { &known } else { &options.names };
     if let Some(name) = chosen.iter().find(|name| !known.contains(name)) {
         let known = known.join(", ");
-        return Err(Failure::Because(format!("there is no image {name}; there are: {known}")));
+        return Err(TaskFailure::Because(format!("there is no image {name}; there are: {known}")));
     }
     let cache = cache_folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()))?;
     for name in chosen {
@@ -44,8 +44,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-fn names(recipes: &Path) -> Result<Vec<String>, Failure> {
-    let folders = std::fs::read_dir(recipes).map_err(Failure::io("list", recipes))?;
+fn names(recipes: &Path) -> Result<Vec<String>, TaskFailure> {
+    let folders = std::fs::read_dir(recipes).map_err(TaskFailure::io("list", recipes))?;
     let mut names: Vec<String> = folders
         .flatten()
         .filter(|folder| folder.path().join("image.toml").is_file())
@@ -56,22 +56,26 @@ fn names(recipes: &Path) -> Result<Vec<String>, Failure> {
 }
 
 /// Returns the folder that holds one folder per image; `jig` looks in the same one.
-fn cache_folder(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Result<PathBuf, Failure> {
+fn cache_folder(
+    variable: impl Fn(&str) -> Option<std::ffi::OsString>,
+) -> Result<PathBuf, TaskFailure> {
     let below = |name: &str, path: &str| variable(name).map(|base| PathBuf::from(base).join(path));
     let folder = below("JIG_IMAGES", "")
         .or_else(|| below("XDG_CACHE_HOME", "jig/images"))
         .or_else(|| below("HOME", ".cache/jig/images"))
-        .ok_or_else(|| Failure::Because("set JIG_IMAGES or HOME: no place for images".into()))?;
-    std::path::absolute(&folder).map_err(Failure::io("find", &folder))
+        .ok_or_else(|| {
+            TaskFailure::Because("set JIG_IMAGES or HOME: no place for images".into())
+        })?;
+    std::path::absolute(&folder).map_err(TaskFailure::io("find", &folder))
 }
 
-fn ensure(name: &str, recipe: &Recipe, cache: &Path, force: bool) -> Result<(), Failure> {
+fn ensure(name: &str, recipe: &Recipe, cache: &Path, force: bool) -> Result<(), TaskFailure> {
     let home = cache.join(name);
     if !force && is_current(&home, recipe) {
         println!("images: {name} is up to date in {}", home.display());
         return Ok(());
     }
-    std::fs::create_dir_all(cache).map_err(Failure::io("create", cache))?;
+    std::fs::create_dir_all(cache).map_err(TaskFailure::io("create", cache))?;
     let _lock = lock(name, &cache.join(format!(".{name}.lock")))?;
     if !force && is_current(&home, recipe) {
         println!("images: {name} was just built by another");
@@ -83,7 +87,7 @@ fn ensure(name: &str, recipe: &Recipe, cache: &Path, force: bool) -> Result<(), 
     let fresh = cache.join(format!(".{name}.new"));
     let stale = cache.join(format!(".{name}.old"));
     clear(&fresh)?;
-    std::fs::create_dir(&fresh).map_err(Failure::io("create", &fresh))?;
+    std::fs::create_dir(&fresh).map_err(TaskFailure::io("create", &fresh))?;
     let description = build::build(recipe, &cache.join(format!(".{name}.apt")), &fresh)?;
     publish(&fresh, &home, &stale)?;
     for (file, identity) in &description.files {
@@ -97,7 +101,7 @@ fn ensure(name: &str, recipe: &Recipe, cache: &Path, force: bool) -> Result<(), 
 /// hashing 30 MB would cost more than the whole check, and a rename cannot tear a file.
 fn is_current(home: &Path, recipe: &Recipe) -> bool {
     let Ok(json) = std::fs::read(home.join(DESCRIPTION)) else { return false };
-    let Ok(description) = serde_json::from_slice::<Description>(&json) else { return false };
+    let Ok(description) = serde_json::from_slice::<ImageDescription>(&json) else { return false };
     description.recipe_sha256 == recipe.sha256
         && !description.files.is_empty()
         && description.files.iter().all(|(file, identity)| {
@@ -106,34 +110,34 @@ fn is_current(home: &Path, recipe: &Recipe) -> bool {
 }
 
 /// Takes the lock of an image; the kernel gives it back however this process ends.
-fn lock(name: &str, path: &Path) -> Result<File, Failure> {
-    let file = File::create(path).map_err(Failure::io("create", path))?;
+fn lock(name: &str, path: &Path) -> Result<File, TaskFailure> {
+    let file = File::create(path).map_err(TaskFailure::io("create", path))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             println!("images: another build of {name} is running; waiting for it");
-            file.lock().map_err(Failure::io("lock", path))?;
+            file.lock().map_err(TaskFailure::io("lock", path))?;
         }
-        Err(TryLockError::Error(error)) => return Err(Failure::io("lock", path)(error)),
+        Err(TryLockError::Error(error)) => return Err(TaskFailure::io("lock", path)(error)),
     }
     Ok(file)
 }
 
 /// Puts a finished folder in place of an older one. Between the two renames there is no image
 /// for an instant; there is never half of one.
-fn publish(fresh: &Path, home: &Path, stale: &Path) -> Result<(), Failure> {
+fn publish(fresh: &Path, home: &Path, stale: &Path) -> Result<(), TaskFailure> {
     clear(stale)?;
     if home.exists() {
-        std::fs::rename(home, stale).map_err(Failure::io("move away", home))?;
+        std::fs::rename(home, stale).map_err(TaskFailure::io("move away", home))?;
     }
-    std::fs::rename(fresh, home).map_err(Failure::io("move into place", home))?;
+    std::fs::rename(fresh, home).map_err(TaskFailure::io("move into place", home))?;
     clear(stale)
 }
 
-fn clear(folder: &Path) -> Result<(), Failure> {
+fn clear(folder: &Path) -> Result<(), TaskFailure> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::io("remove", folder)(error))
+            Err(TaskFailure::io("remove", folder)(error))
         }
         Ok(()) | Err(_) => Ok(()),
     }

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use apt::Conflicts;
 use clap::{Parser, Subcommand};
 use packages::Task;
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::{fixtures, process};
 
 /// Sets up, builds, demonstrates and tests Jig.
@@ -48,11 +48,11 @@ enum Chore {
         options: Vec<String>,
     },
     /// Sets up, builds fixtures and images, checks style, and runs every test.
-    Test(test_command::Options),
+    Test(test_command::TestOptions),
     /// Builds the small firmwares for every board they fit.
-    Fixtures(fixtures::Choice),
+    Fixtures(fixtures::FixtureChoice),
     /// Builds the Linux images that emulated machines boot.
-    Images(images::Options),
+    Images(images::ImageOptions),
 }
 
 fn main() -> ExitCode {
@@ -74,13 +74,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn setup_for_tests(conflicts: Conflicts) -> Result<(), Failure> {
+fn setup_for_tests(conflicts: Conflicts) -> Result<(), TaskFailure> {
     setup::run(Task::Test, conflicts)?;
     simulators::install()
 }
 
 /// Runs the bench, a program of its own because it needs crates of the house.
-fn bench(options: &[String]) -> Result<(), Failure> {
+fn bench(options: &[String]) -> Result<(), TaskFailure> {
     let mut command = process::cargo(&["run", "--quiet", "--package", "jig-bench", "--"]);
     process::run(command.args(options))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 const PACKAGES: &str = include_str!("../packages.toml");
@@ -47,15 +47,18 @@ impl Package {
 }
 
 /// Returns the packages that a task needs.
-pub(crate) fn needed_for(task: Task) -> Result<Vec<Package>, Failure> {
+pub(crate) fn needed_for(task: Task) -> Result<Vec<Package>, TaskFailure> {
     let mut packages = all()?;
     packages.retain(|package| package.tasks.contains(&task));
     Ok(packages)
 }
 
-fn all() -> Result<Vec<Package>, Failure> {
+fn all() -> Result<Vec<Package>, TaskFailure> {
     toml::from_str::<PackageList>(PACKAGES).map(|list| list.package).map_err(|error| {
-        Failure::Recipe { path: "controller/xtask/packages.toml".into(), source: Box::new(error) }
+        TaskFailure::Recipe {
+            path: "controller/xtask/packages.toml".into(),
+            source: Box::new(error),
+        }
     })
 }
 

@@ -8,10 +8,10 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use crate::failure::Failure;
+use crate::failure::TaskFailure;
 
 /// Runs a command whose output the user sees.
-pub fn run(command: &mut Command) -> Result<(), Failure> {
+pub fn run(command: &mut Command) -> Result<(), TaskFailure> {
     let status = command.stdin(Stdio::null()).status().map_err(start_failure(command))?;
     if status.success() { Ok(()) } else { Err(ended(command, status, String::new())) }
 }
@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_secs(4);
 ///
 /// # Errors
 /// The command cannot be started, or fails.
-pub fn narrate(command: &mut Command, doing: &str) -> Result<(), Failure> {
+pub fn narrate(command: &mut Command, doing: &str) -> Result<(), TaskFailure> {
     let start = Instant::now();
     let said = |line: Option<String>| match line {
         Some(line) => println!("{line}"),
@@ -38,7 +38,7 @@ pub fn narrate(command: &mut Command, doing: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Cargo cannot be started, or fails.
-pub fn build(args: &[&str]) -> Result<(), Failure> {
+pub fn build(args: &[&str]) -> Result<(), TaskFailure> {
     let mut command = cargo(args);
     match std::io::stderr().is_terminal() {
         true => run(&mut command),
@@ -52,7 +52,7 @@ fn follow(
     command: &mut Command,
     silence: Duration,
     mut said: impl FnMut(Option<String>),
-) -> Result<(), Failure> {
+) -> Result<(), TaskFailure> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(start_failure(command))?;
     let (sender, lines) = mpsc::channel();
@@ -85,7 +85,7 @@ fn hand_on(stream: Option<impl Read>, lines: &Sender<String>) {
 }
 
 /// Runs a command and returns its standard output; its standard error goes into the failure.
-pub fn capture(command: &mut Command) -> Result<Vec<u8>, Failure> {
+pub fn capture(command: &mut Command) -> Result<Vec<u8>, TaskFailure> {
     let output = command.stdin(Stdio::null()).output().map_err(start_failure(command))?;
     if output.status.success() {
         Ok(output.stdout)
@@ -96,16 +96,16 @@ pub fn capture(command: &mut Command) -> Result<Vec<u8>, Failure> {
 }
 
 /// Makes the adapter from a spawn error, for `map_err`.
-pub fn start_failure(command: &Command) -> impl FnOnce(std::io::Error) -> Failure + use<> {
+pub fn start_failure(command: &Command) -> impl FnOnce(std::io::Error) -> TaskFailure + use<> {
     let program = command.get_program().to_string_lossy().into_owned();
-    move |source| Failure::Start { program, source }
+    move |source| TaskFailure::Start { program, source }
 }
 
 /// Describes how a command ended.
-pub fn ended(command: &Command, status: ExitStatus, stderr: String) -> Failure {
+pub fn ended(command: &Command, status: ExitStatus, stderr: String) -> TaskFailure {
     let ending =
         status.code().map_or_else(|| status.to_string(), |code| format!("exit code {code}"));
-    Failure::Command { command: line(command), code: status.code(), ending, stderr }
+    TaskFailure::Command { command: line(command), code: status.code(), ending, stderr }
 }
 
 /// Spells a command the way a person would type it.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::failure::TaskFailure;
 use crate::process;
 
 /// The file of a folder that says what was installed there, to the end.
@@ -15,7 +15,11 @@ const DONE: &str = "installed";
 
 /// Makes sure that a folder has these packages, as `pip install` takes them; returns its
 /// interpreter. `contents` is what they stand for: other contents are installed anew.
-pub fn environment(folder: &Path, packages: &[&str], contents: &str) -> Result<PathBuf, Failure> {
+pub fn environment(
+    folder: &Path,
+    packages: &[&str],
+    contents: &str,
+) -> Result<PathBuf, TaskFailure> {
     let python = folder.join("bin/python");
     if is_done(folder, contents) {
         return Ok(python);
@@ -26,7 +30,7 @@ pub fn environment(folder: &Path, packages: &[&str], contents: &str) -> Result<P
     pip.args(["-m", "pip", "--disable-pip-version-check", "--timeout", "5", "--retries", "1"]);
     process::capture(pip.args(["install", "--quiet"]).args(packages))?;
     let done = folder.join(DONE);
-    fs::write(&done, contents).map_err(Failure::io("write", &done))?;
+    fs::write(&done, contents).map_err(TaskFailure::io("write", &done))?;
     Ok(python)
 }
 

@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 use crate::apt::Root;
@@ -38,7 +38,7 @@ impl Quiet {
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub(crate) fn begin(root: Root, packages: &[&str]) -> Result<Self, Failure> {
+    pub(crate) fn begin(root: Root, packages: &[&str]) -> Result<Self, TaskFailure> {
         let present = present();
         let packages: Vec<String> = packages.iter().map(|name| (*name).to_owned()).collect();
         let mut quiet = Self { root, packages, policy: may_write(present.as_deref()) };
@@ -48,9 +48,9 @@ impl Quiet {
         }
         quiet.packages.extend(packages_of(present.as_deref()));
         let start = std::fs::read_to_string("/proc/self/stat")
-            .map_err(Failure::io("read", Path::new("/proc/self/stat")))?;
+            .map_err(TaskFailure::io("read", Path::new("/proc/self/stat")))?;
         let start = start_time(&start).ok_or_else(|| {
-            Failure::Because("/proc/self/stat does not look as proc(5) says".to_owned())
+            TaskFailure::Because("/proc/self/stat does not look as proc(5) says".to_owned())
         })?;
         quiet.write(&policy(std::process::id(), start, &quiet.packages))?;
         Ok(quiet)
@@ -61,7 +61,7 @@ impl Quiet {
     /// # Errors
     /// Names a service that is still enabled; the policy then stays, without effect, so that the
     /// next set-up tries again.
-    pub(crate) fn end(mut self) -> Result<(), Failure> {
+    pub(crate) fn end(mut self) -> Result<(), TaskFailure> {
         let disabled = disable(self.root, &self.packages);
         if disabled.is_err() {
             self.policy = false;
@@ -76,7 +76,7 @@ impl Quiet {
         Ok(())
     }
 
-    fn write(&self, text: &str) -> Result<(), Failure> {
+    fn write(&self, text: &str) -> Result<(), TaskFailure> {
         // Whole or not at all, and executable at once.
         let mut install = self.root.command("install");
         install.args(["-m", "755", "/dev/stdin", POLICY]).stdin(Stdio::piped());
@@ -85,11 +85,11 @@ impl Quiet {
             Some(mut pipe) => pipe.write_all(text.as_bytes()),
             None => Ok(()),
         };
-        let status = child.wait().map_err(Failure::io("write", Path::new(POLICY)))?;
+        let status = child.wait().map_err(TaskFailure::io("write", Path::new(POLICY)))?;
         if !status.success() {
             return Err(process::ended(&install, status, String::new()));
         }
-        written.map_err(Failure::io("write", Path::new(POLICY)))
+        written.map_err(TaskFailure::io("write", Path::new(POLICY)))
     }
 }
 
@@ -197,7 +197,7 @@ impl Service {
 
     /// Disables it as systemctl(1) and update-rc.d(8) do. A host may have no systemctl, and
     /// maintainer scripts take a missing link for the user's wish.
-    fn disable(&self, root: Root, links: &[PathBuf]) -> Result<(), Failure> {
+    fn disable(&self, root: Root, links: &[PathBuf]) -> Result<(), TaskFailure> {
         let mut command;
         match self {
             Self::Unit(_) => {
@@ -226,7 +226,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Disables the services of packages that are enabled at boot, and returns their names.
-fn disable(root: Root, packages: &[String]) -> Result<Vec<String>, Failure> {
+fn disable(root: Root, packages: &[String]) -> Result<Vec<String>, TaskFailure> {
     let etc = PathBuf::from("/etc");
     let mut names = Vec::new();
     for package in packages {
@@ -243,7 +243,7 @@ fn disable(root: Root, packages: &[String]) -> Result<Vec<String>, Failure> {
             service.disable(root, &links)?;
             if !service.links(&etc).is_empty() {
                 let name = service.name();
-                return Err(Failure::Because(format!(
+                return Err(TaskFailure::Because(format!(
                     "{name} of package {package} still starts at boot: systemctl disable {name}"
                 )));
             }

@@ -4,7 +4,7 @@
 //! something is missing. This module removes nothing unless the user said so, and it never starts a
 //! service or lets one start at boot.
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 use crate::apt::{self, Conflicts, Root};
@@ -12,7 +12,7 @@ use crate::packages::{self, Package, Task};
 use crate::services;
 
 /// Installs what a task needs and this host lacks.
-pub(crate) fn run(task: Task, conflicts: Conflicts) -> Result<(), Failure> {
+pub(crate) fn run(task: Task, conflicts: Conflicts) -> Result<(), TaskFailure> {
     let packages = packages::needed_for(task)?;
     let absent = missing(&packages);
     if absent.is_empty() {
@@ -28,7 +28,7 @@ pub(crate) fn run(task: Task, conflicts: Conflicts) -> Result<(), Failure> {
     install(&names, conflicts)?;
     match missing(&packages).first() {
         None => Ok(()),
-        Some((package, proof)) => Err(Failure::Because(format!(
+        Some((package, proof)) => Err(TaskFailure::Because(format!(
             "{} is installed but {proof} is still missing; try `apt-get install --reinstall {}`",
             package.name, package.name
         ))),
@@ -40,23 +40,23 @@ fn missing(packages: &[Package]) -> Vec<(&Package, &str)> {
 }
 
 /// Disables the services that a set-up had installed when it was killed.
-fn finish_interrupted() -> Result<(), Failure> {
+fn finish_interrupted() -> Result<(), TaskFailure> {
     match (services::left_behind().is_empty(), Root::find()) {
         (true, _) | (false, None) => Ok(()),
         (false, Some(root)) => services::Quiet::begin(root, &[])?.end(),
     }
 }
 
-fn install(names: &[&str], conflicts: Conflicts) -> Result<(), Failure> {
+fn install(names: &[&str], conflicts: Conflicts) -> Result<(), TaskFailure> {
     let by_hand = apt::by_hand(names);
     if process::find_program("apt-get").is_none() {
-        return Err(Failure::Because(format!(
+        return Err(TaskFailure::Because(format!(
             "this host has no apt-get, so it is not Debian or a relative; install these with its \
              own package tool, on Debian it would be\n  {by_hand}"
         )));
     }
     let Some(root) = Root::find() else {
-        return Err(Failure::Because(format!(
+        return Err(TaskFailure::Because(format!(
             "installing needs root, and there is no sudo here; as root, run\n  {by_hand}"
         )));
     };
@@ -64,9 +64,9 @@ fn install(names: &[&str], conflicts: Conflicts) -> Result<(), Failure> {
     if update.is_err() {
         println!("setup: apt-get update had trouble; trying with the lists that are here");
     }
-    let explain = |failure: Failure, update: Result<(), Failure>| {
+    let explain = |failure: TaskFailure, update: Result<(), TaskFailure>| {
         let failure = update.err().unwrap_or(failure);
-        Failure::Because(format!(
+        TaskFailure::Because(format!(
             "{failure}\nthe packages could not be installed (see above; no network, or no right to \
              use sudo?). Run this again when that is solved, or as root\n  {by_hand}\nIf a newer \
              package is in the way, add -t SUITE, where SUITE is what it came from: apt-cache \

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::{process, python};
 
 /// The list, and the folder they are installed into; the tests know both.
@@ -12,9 +12,9 @@ const LIST: &str = "tests/simulators.txt";
 const FOLDER: &str = "target/simulators";
 
 /// Installs what is not there yet.
-pub(crate) fn install() -> Result<(), Failure> {
+pub(crate) fn install() -> Result<(), TaskFailure> {
     let (list, folder) = (process::repository().join(LIST), process::repository().join(FOLDER));
-    let contents = fs::read_to_string(&list).map_err(Failure::io("read", &list))?;
+    let contents = fs::read_to_string(&list).map_err(TaskFailure::io("read", &list))?;
     if python::is_done(&folder, &contents) {
         println!("setup: the simulators of {LIST} are here");
         return Ok(());

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::{fixtures, process};
 
 use crate::apt::Conflicts;
@@ -13,7 +13,7 @@ use crate::{images, setup_for_tests};
 
 /// What `cargo xtask test` can be told.
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct TestOptions {
     /// Skips building the Linux images; tests that boot them need an earlier build.
     #[arg(long)]
     fast: bool,
@@ -21,14 +21,14 @@ pub(crate) struct Options {
     conflicts: Conflicts,
 }
 
-type Phase = (&'static str, fn(&Options) -> Result<(), Failure>);
+type TestPhase = (&'static str, fn(&TestOptions) -> Result<(), TaskFailure>);
 
 /// In order; `images` is skipped by `--fast`.
-const PHASES: &[Phase] = &[
+const PHASES: &[TestPhase] = &[
     ("setup", |options| setup_for_tests(options.conflicts)),
     ("fmt", |_| process::run(&mut process::cargo(&["fmt", "--all", "--check"]))),
-    ("fixtures", |_| fixtures::run(&fixtures::Choice::default())),
-    ("images", |_| images::run(&images::Options::default())),
+    ("fixtures", |_| fixtures::run(&fixtures::FixtureChoice::default())),
+    ("images", |_| images::run(&images::ImageOptions::default())),
     ("clippy", |_| {
         let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         process::run(&mut process::cargo(&args))
@@ -37,7 +37,7 @@ const PHASES: &[Phase] = &[
 ];
 
 /// Runs all phases.
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) fn run(options: &TestOptions) -> Result<(), TaskFailure> {
     let mut times = Vec::new();
     for (name, phase) in PHASES {
         if options.fast && *name == "images" {

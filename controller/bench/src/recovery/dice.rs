@@ -3,9 +3,9 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 /// A stream of random numbers (SplitMix64, Steele et al. 2014).
-pub(super) struct Dice(u64);
+pub(super) struct TrialDice(u64);
 
-impl Dice {
+impl TrialDice {
     /// Begins the stream of a name under a seed.
     pub(super) fn new(seed: u64, name: &str) -> Self {
         // FNV-1a: the same on every machine and in every version.
@@ -39,13 +39,13 @@ mod tests {
     #[test]
     fn a_name_under_a_seed_is_always_the_same_stream() {
         let stream = |seed, name| {
-            let mut dice = Dice::new(seed, name);
+            let mut dice = TrialDice::new(seed, name);
             std::iter::repeat_with(move || dice.below(100)).take(50).collect::<Vec<_>>()
         };
         assert_eq!(stream(7, "a"), stream(7, "a"));
         assert_ne!(stream(7, "a"), stream(7, "b"));
         assert_ne!(stream(7, "a"), stream(8, "a"));
         assert!(stream(1, "a").iter().all(|n| *n < 100));
-        assert_eq!(Dice::new(1, "a").below(0), 0);
+        assert_eq!(TrialDice::new(1, "a").below(0), 0);
     }
 }

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::dice::Dice;
-use super::lab::Lab;
+use super::dice::TrialDice;
+use super::lab::TrialLab;
 use super::trial::Natural;
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// A fault of the program's list.
 #[derive(Debug, Deserialize)]
-pub(super) struct Fault {
+pub(super) struct ListedFault {
     pub(super) name: String,
     /// What it takes, if it takes anything.
     argument: Option<String>,
@@ -24,11 +24,11 @@ pub(super) struct Fault {
     transport: Option<String>,
     /// Whether a rig can know that it was the rig: else it cannot be recovered.
     pub(super) traced: bool,
-    moments: Moments,
+    moments: FaultMoments,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
-enum Moments {
+enum FaultMoments {
     #[serde(rename = "time-since-power-on or share-of-deployment")]
     Running,
     #[serde(rename = "share-of-deployment or time-since-power-on")]
@@ -46,36 +46,36 @@ enum Moments {
 
 #[derive(Deserialize)]
 struct List {
-    faults: Vec<Fault>,
+    faults: Vec<ListedFault>,
 }
 
 /// Asks for all that can strike an emulated board.
-pub(super) fn all(lab: &Lab) -> Result<Vec<Fault>, Failure> {
+pub(super) fn all(lab: &TrialLab) -> Result<Vec<ListedFault>, TaskFailure> {
     let text = process::capture(lab.jig().args(["inject", "--list", "--json"]))?;
     let list: Result<List, _> = serde_json::from_slice(&text);
-    let list = list.map_err(|e| Failure::Because(format!("the list of faults is odd: {e}")))?;
+    let list = list.map_err(|e| TaskFailure::Because(format!("the list of faults is odd: {e}")))?;
     Ok(list.faults.into_iter().filter(|fault| fault.transport.is_none()).collect())
 }
 
-impl Fault {
+impl ListedFault {
     /// Writes the fault with a random moment within a run as it naturally goes; `old` is an
     /// image that may be on the board from before.
-    pub(super) fn at_random(&self, natural: &Natural, old: &Path, dice: &mut Dice) -> String {
-        let share = |dice: &mut Dice| format!("{}%", dice.below(101));
+    pub(super) fn at_random(&self, natural: &Natural, old: &Path, dice: &mut TrialDice) -> String {
+        let share = |dice: &mut TrialDice| format!("{}%", dice.below(101));
         // Faults of a transport have no effect while nothing is transferred.
         let talks = self.seam == "console";
         let span = if talks { natural.talking_ms + 1 } else { natural.powered_ms };
-        let running = |dice: &mut Dice| format!("{}ms", dice.below(span));
+        let running = |dice: &mut TrialDice| format!("{}ms", dice.below(span));
         let moment = match self.moments {
-            Moments::Running => running(dice),
+            FaultMoments::Running => running(dice),
             // Half before the board runs and half while it does.
-            Moments::Deploying if dice.below(2) == 0 => share(dice),
-            Moments::Deploying => running(dice),
-            Moments::Run => format!("{}ms", dice.below(natural.run_ms)),
+            FaultMoments::Deploying if dice.below(2) == 0 => share(dice),
+            FaultMoments::Deploying => running(dice),
+            FaultMoments::Run => format!("{}ms", dice.below(natural.run_ms)),
             // The first command that follows is meant, and one follows at the end at least.
-            Moments::Command => format!("{}ms", dice.below(natural.run_ms)),
-            Moments::BeforeDeploying => "0%".to_owned(),
-            Moments::Other => String::new(),
+            FaultMoments::Command => format!("{}ms", dice.below(natural.run_ms)),
+            FaultMoments::BeforeDeploying => "0%".to_owned(),
+            FaultMoments::Other => String::new(),
         };
         // What takes something and has no default takes a file, or does without.
         let takes_file = self.argument.is_some() && self.default.is_none();
@@ -100,7 +100,7 @@ mod tests {
             {"name":"c","moments":"at full moon","seam":"x","traced":true}]}"#;
         let list: List = serde_json::from_str(text).unwrap();
         let natural = Natural { run_ms: 5, powered_ms: 3, talking_ms: 1 };
-        let mut dice = Dice::new(1, "");
+        let mut dice = TrialDice::new(1, "");
         for _ in 0..50 {
             let written = list.faults[0].at_random(&natural, Path::new("old"), &mut dice);
             let time = written.strip_prefix("a@").and_then(|rest| rest.strip_suffix("ms"));

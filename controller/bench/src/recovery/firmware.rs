@@ -4,14 +4,14 @@ use jig_model::{Cause, Fault};
 use serde::Deserialize;
 
 use super::journal::Journal;
-use super::lab::Lab;
-use super::table::Broken;
-use super::trial::{Answer, answer, verdict};
-use xtask::failure::Failure;
+use super::lab::TrialLab;
+use super::table::BrokenFirmware;
+use super::trial::{ProgramAnswer, answer, verdict};
+use xtask::failure::TaskFailure;
 
 /// An entry of the list of what was built, as far as it matters here.
 #[derive(Deserialize)]
-struct Entry {
+struct BuiltFixture {
     fixture: String,
     board: String,
     elf: String,
@@ -22,14 +22,15 @@ struct Entry {
 }
 
 /// Runs every firmware of the lab's board that the target is to be blamed for.
-pub(super) fn all(lab: &Lab, journal: &Journal) -> Result<(), Failure> {
+pub(super) fn all(lab: &TrialLab, journal: &Journal) -> Result<(), TaskFailure> {
     let path = lab.fixtures.join("manifest.json");
-    let text = std::fs::read(&path).map_err(Failure::io("read", &path))?;
-    let entries: Result<Vec<Entry>, _> = serde_json::from_slice(&text);
+    let text = std::fs::read(&path).map_err(TaskFailure::io("read", &path))?;
+    let entries: Result<Vec<BuiltFixture>, _> = serde_json::from_slice(&text);
     let entries =
-        entries.map_err(|e| Failure::Because(format!("{} is odd: {e}", path.display())))?;
-    let broken =
-        |entry: &&Entry| entry.board == lab.board && entry.cause.fault() == Some(Fault::Target);
+        entries.map_err(|e| TaskFailure::Because(format!("{} is odd: {e}", path.display())))?;
+    let broken = |entry: &&BuiltFixture| {
+        entry.board == lab.board && entry.cause.fault() == Some(Fault::Target)
+    };
     let mut count = 0;
     for entry in entries.iter().filter(broken) {
         count += 1;
@@ -41,7 +42,7 @@ pub(super) fn all(lab: &Lab, journal: &Journal) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run(lab: &Lab, entry: &Entry) -> Result<Broken, Failure> {
+fn run(lab: &TrialLab, entry: &BuiltFixture) -> Result<BrokenFirmware, TaskFailure> {
     let mut command = lab.jig();
     let image = lab.fixtures.join(&entry.elf);
     match &entry.plan {
@@ -55,8 +56,8 @@ fn run(lab: &Lab, entry: &Entry) -> Result<Broken, Failure> {
         }
     }
     command.args(["-b", &lab.place, "--repeat", &entry.repeat.to_string()]);
-    let Answer { said, .. } = answer(&mut command)?;
-    Ok(Broken {
+    let ProgramAnswer { said, .. } = answer(&mut command)?;
+    Ok(BrokenFirmware {
         board: entry.board.clone(),
         fixture: entry.fixture.clone(),
         expected: entry.cause,

@@ -8,9 +8,9 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
-use super::dice::Dice;
-use super::table::{Broken, Line, Table};
-use xtask::failure::Failure;
+use super::dice::TrialDice;
+use super::table::{BrokenFirmware, FaultTally, TrialTable};
+use xtask::failure::TaskFailure;
 
 /// What all that is in one journal has in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,39 +23,39 @@ pub(super) struct Beginning {
 
 impl Beginning {
     /// Identifies the program, and chooses a seed if none is given.
-    pub(super) fn of(jig: &Path, rounds: usize, seed: Option<u64>) -> Result<Self, Failure> {
-        let meta = fs::metadata(jig).map_err(Failure::io("find", jig))?;
+    pub(super) fn of(jig: &Path, rounds: usize, seed: Option<u64>) -> Result<Self, TaskFailure> {
+        let meta = fs::metadata(jig).map_err(TaskFailure::io("find", jig))?;
         let made = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let program = (meta.len(), made.unwrap_or_default().as_secs());
-        Ok(Self { seed: seed.unwrap_or_else(Dice::any), rounds, program })
+        Ok(Self { seed: seed.unwrap_or_else(TrialDice::any), rounds, program })
     }
 }
 
 /// One line of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Entry {
+enum JournalEntry {
     Began(Beginning),
-    Fault(Line),
-    Firmware(Broken),
+    Fault(FaultTally),
+    Firmware(BrokenFirmware),
 }
 
 /// The file, and what is in it; lanes share it.
 pub(super) struct Journal {
     seed: u64,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
 }
 
-struct State {
+struct JournalState {
     file: File,
     path: PathBuf,
-    table: Table,
+    table: TrialTable,
 }
 
 impl Journal {
     /// Begins a new one.
-    pub(super) fn begin(path: PathBuf, beginning: Beginning) -> Result<Self, Failure> {
-        Self::with(path, beginning, Table::default())
+    pub(super) fn begin(path: PathBuf, beginning: Beginning) -> Result<Self, TaskFailure> {
+        Self::with(path, beginning, TrialTable::default())
     }
 
     /// Continues an existing journal, with its seed unless one is given.
@@ -63,16 +63,16 @@ impl Journal {
         path: PathBuf,
         beginning: Beginning,
         seed: Option<u64>,
-    ) -> Result<Self, Failure> {
-        let text = fs::read_to_string(&path).map_err(Failure::io("read", &path))?;
+    ) -> Result<Self, TaskFailure> {
+        let text = fs::read_to_string(&path).map_err(TaskFailure::io("read", &path))?;
         // The last line may be in pieces.
         let entries = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        let (mut began, mut table) = (None, Table::default());
+        let (mut began, mut table) = (None, TrialTable::default());
         for entry in entries {
             match entry {
-                Entry::Began(beginning) => began = Some(beginning),
-                Entry::Fault(line) => table.lines.push(line),
-                Entry::Firmware(broken) => table.firmware.push(broken),
+                JournalEntry::Began(beginning) => began = Some(beginning),
+                JournalEntry::Fault(line) => table.lines.push(line),
+                JournalEntry::Firmware(broken) => table.firmware.push(broken),
             }
         }
         let wanted =
@@ -82,24 +82,24 @@ impl Journal {
             _ => {
                 let path = path.display();
                 let why = format!("{path} is of another program, seed or number of rounds");
-                Err(Failure::Because(format!("{why} (begin anew: leave --resume out)")))
+                Err(TaskFailure::Because(format!("{why} (begin anew: leave --resume out)")))
             }
         }
     }
 
-    fn with(path: PathBuf, beginning: Beginning, table: Table) -> Result<Self, Failure> {
-        let file = File::create(&path).map_err(Failure::io("write", &path))?;
+    fn with(path: PathBuf, beginning: Beginning, table: TrialTable) -> Result<Self, TaskFailure> {
+        let file = File::create(&path).map_err(TaskFailure::io("write", &path))?;
         let seed = beginning.seed;
-        let mut state = State { file, path, table: Table::default() };
-        state.write(&Entry::Began(beginning))?;
-        let Table { lines, firmware, .. } = table;
+        let mut state = JournalState { file, path, table: TrialTable::default() };
+        state.write(&JournalEntry::Began(beginning))?;
+        let TrialTable { lines, firmware, .. } = table;
         let journal = Self { seed, state: Mutex::new(state) };
         lines.into_iter().try_for_each(|line| journal.add_line(line))?;
         firmware.into_iter().try_for_each(|broken| journal.add_firmware(broken))?;
         Ok(journal)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JournalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,7 +109,7 @@ impl Journal {
     }
 
     /// Returns all that was tried.
-    pub(super) fn table(&self) -> Table {
+    pub(super) fn table(&self) -> TrialTable {
         self.state().table.clone()
     }
 
@@ -126,34 +126,34 @@ impl Journal {
     }
 
     /// Takes in what became of a fault at a place.
-    pub(super) fn add_line(&self, line: Line) -> Result<(), Failure> {
+    pub(super) fn add_line(&self, line: FaultTally) -> Result<(), TaskFailure> {
         let mut state = self.state();
-        state.write(&Entry::Fault(line.clone()))?;
+        state.write(&JournalEntry::Fault(line.clone()))?;
         state.table.lines.push(line);
         state.show()
     }
 
     /// Takes in what a broken firmware was judged as.
-    pub(super) fn add_firmware(&self, broken: Broken) -> Result<(), Failure> {
+    pub(super) fn add_firmware(&self, broken: BrokenFirmware) -> Result<(), TaskFailure> {
         let mut state = self.state();
-        state.write(&Entry::Firmware(broken.clone()))?;
+        state.write(&JournalEntry::Firmware(broken.clone()))?;
         state.table.firmware.push(broken);
         state.show()
     }
 }
 
-impl State {
-    fn write(&mut self, entry: &Entry) -> Result<(), Failure> {
+impl JournalState {
+    fn write(&mut self, entry: &JournalEntry) -> Result<(), TaskFailure> {
         let mut line = serde_json::to_string(entry)
-            .map_err(|e| Failure::Because(format!("an entry cannot be written: {e}")))?;
+            .map_err(|e| TaskFailure::Because(format!("an entry cannot be written: {e}")))?;
         line.push('\n');
-        self.file.write_all(line.as_bytes()).map_err(Failure::io("write", &self.path))
+        self.file.write_all(line.as_bytes()).map_err(TaskFailure::io("write", &self.path))
     }
 
     /// Writes the table beside the journal, as far as it has come.
-    fn show(&self) -> Result<(), Failure> {
+    fn show(&self) -> Result<(), TaskFailure> {
         let path = self.path.with_extension("md");
-        fs::write(&path, self.table.markdown()).map_err(Failure::io("write", &path))
+        fs::write(&path, self.table.markdown()).map_err(TaskFailure::io("write", &path))
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("recovery.jsonl");
         let journal = Journal::begin(path.clone(), beginning(7)).unwrap();
-        journal.add_line(Line::new("x", "desk", true)).unwrap();
+        journal.add_line(FaultTally::new("x", "desk", true)).unwrap();
         drop(journal);
         let mut text = fs::read_to_string(&path).unwrap();
         text.push_str("{\"fault\":{\"fau");

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::setting::{RecoveryTarget, emptied};
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 
 /// Where the trials of one board are made.
-pub(super) struct Lab {
+pub(super) struct TrialLab {
     jig: PathBuf,
     /// Scratch: each process of a trial names it in its arguments or its folder.
     pub(super) folder: PathBuf,
@@ -23,13 +23,13 @@ pub(super) struct Lab {
     pub(super) old: PathBuf,
 }
 
-impl Lab {
+impl TrialLab {
     /// Makes the folders and the rig file.
     pub(super) fn prepare(
         jig: &Path,
         target: &Path,
         recovered: &RecoveryTarget,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, TaskFailure> {
         let RecoveryTarget { place, board, fixture, old, by_probe } = recovered;
         let folder = emptied(target, &format!("bench/recovery/{place}"))?;
         let fixtures = target.join("fixtures");
@@ -39,7 +39,7 @@ impl Lab {
             "version = 1\n\n[[place]]\nname = \"{place}\"\nboard = \"{board}\"\n\n\
              [place.emulator]\n{deploy}"
         );
-        fs::write(&rig, text).map_err(Failure::io("write", &rig))?;
+        fs::write(&rig, text).map_err(TaskFailure::io("write", &rig))?;
         let image = |name: &str| fixtures.join(format!("{board}/{name}.elf"));
         Ok(Self {
             jig: jig.to_owned(),

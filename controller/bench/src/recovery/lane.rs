@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::dice::Dice;
-use super::faults::{self, Fault};
+use super::dice::TrialDice;
+use super::faults::{self, ListedFault};
 use super::firmware;
 use super::journal::Journal;
-use super::lab::Lab;
+use super::lab::TrialLab;
 use super::leaks;
-use super::table::Line;
-use super::trial::{Natural, Outcome, Trial};
+use super::table::FaultTally;
+use super::trial::{FaultTrial, Natural, TrialOutcome};
 use crate::setting::RecoveryTarget;
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 
 /// A moment that has not come by the end of the run is no trial; beyond so many for each that
 /// counts, or so many before the first, the fault cannot strike there.
@@ -41,7 +41,7 @@ impl Wanted {
 
 /// A board, and the lab in which it is tried.
 pub(super) struct Lane {
-    lab: Lab,
+    lab: TrialLab,
     /// How a run goes in which nothing fails.
     natural: Natural,
     /// What its place keeps between runs, when nothing had failed yet.
@@ -54,18 +54,22 @@ impl Lane {
         jig: &Path,
         target: &Path,
         recovered: &RecoveryTarget,
-    ) -> Result<Self, Failure> {
-        let lab = Lab::prepare(jig, target, recovered)?;
+    ) -> Result<Self, TaskFailure> {
+        let lab = TrialLab::prepare(jig, target, recovered)?;
         // Once before, and recovered once: what a place keeps for good is there from then on.
-        Trial::natural(&lab)?;
-        Trial { lab: &lab, fault: REPAIRED }.run()?;
-        let natural = Trial::natural(&lab)?;
+        FaultTrial::natural(&lab)?;
+        FaultTrial { lab: &lab, fault: REPAIRED }.run()?;
+        let natural = FaultTrial::natural(&lab)?;
         let kept = leaks::places(&lab);
         Ok(Self { lab, natural, kept })
     }
 
     /// Tries everything that the journal does not know; returns what is left behind.
-    pub(super) fn drive(&self, wanted: &Wanted, journal: &Journal) -> Result<Vec<String>, Failure> {
+    pub(super) fn drive(
+        &self,
+        wanted: &Wanted,
+        journal: &Journal,
+    ) -> Result<Vec<String>, TaskFailure> {
         let place = &self.lab.place;
         for fault in faults::all(&self.lab)?.iter().filter(|fault| wanted.contains(&fault.name)) {
             if journal.knows_fault(&fault.name, place) {
@@ -80,22 +84,27 @@ impl Lane {
             firmware::all(&self.lab, journal)?;
         }
         // The next start removes what a run left that could not write.
-        Trial::natural(&self.lab)?;
+        FaultTrial::natural(&self.lab)?;
         Ok(leaks::left(&self.lab, &self.kept))
     }
 
     /// Has a fault strike at so many random moments.
-    fn strike(&self, fault: &Fault, rounds: usize, seed: u64) -> Result<Line, Failure> {
+    fn strike(
+        &self,
+        fault: &ListedFault,
+        rounds: usize,
+        seed: u64,
+    ) -> Result<FaultTally, TaskFailure> {
         // Each fault and place has its own dice: what is left out changes no other moment.
-        let mut dice = Dice::new(seed, &format!("{} {}", fault.name, self.lab.place));
-        let mut line = Line::new(&fault.name, &self.lab.place, fault.traced);
+        let mut dice = TrialDice::new(seed, &format!("{} {}", fault.name, self.lab.place));
+        let mut line = FaultTally::new(&fault.name, &self.lab.place, fault.traced);
         for _ in 0..rounds * MISSES {
             if line.runs == rounds || (line.runs == 0 && line.missed == NEVER) {
                 break;
             }
             let written = fault.at_random(&self.natural, &self.lab.old, &mut dice);
-            let outcome = Trial { lab: &self.lab, fault: &written }.run()?;
-            let refused = matches!(outcome, Outcome::Refused(_));
+            let outcome = FaultTrial { lab: &self.lab, fault: &written }.run()?;
+            let refused = matches!(outcome, TrialOutcome::Refused(_));
             line.add(&written, outcome);
             if refused {
                 break;

@@ -3,13 +3,13 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::lab::Lab;
+use super::lab::TrialLab;
 
 /// How long a process may take to vanish that was killed: the kernel needs milliseconds.
 const GONE: Duration = Duration::from_secs(5);
 
 /// Counts the processes that work in the lab although no run is under way.
-pub(super) fn processes(lab: &Lab) -> usize {
+pub(super) fn processes(lab: &TrialLab) -> usize {
     let end = Instant::now() + GONE;
     loop {
         let count = alive(lab);
@@ -20,7 +20,7 @@ pub(super) fn processes(lab: &Lab) -> usize {
     }
 }
 
-fn alive(lab: &Lab) -> usize {
+fn alive(lab: &TrialLab) -> usize {
     let mark = lab.folder.display().to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let works_there = |entry: &fs::DirEntry| {
@@ -33,13 +33,13 @@ fn alive(lab: &Lab) -> usize {
 }
 
 /// Lists the files that places keep between runs.
-pub(super) fn places(lab: &Lab) -> Vec<String> {
+pub(super) fn places(lab: &TrialLab) -> Vec<String> {
     names(&lab.folder.join("STATE/jig/places"))
 }
 
 /// Names what is left at the end: processes, unfinished runs, and files of places beside the
 /// ones that were `kept` when nothing had failed yet.
-pub(super) fn left(lab: &Lab, kept: &[String]) -> Vec<String> {
+pub(super) fn left(lab: &TrialLab, kept: &[String]) -> Vec<String> {
     let mut left: Vec<String> = Vec::new();
     let count = processes(lab);
     if count > 0 {

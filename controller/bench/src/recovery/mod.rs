@@ -28,13 +28,13 @@ use super::report;
 use super::setting::{RecoveryTarget, build, recovered};
 use journal::{Beginning, Journal};
 use lane::{Lane, Wanted};
-use table::Table;
-use xtask::failure::Failure;
+use table::TrialTable;
+use xtask::failure::TaskFailure;
 use xtask::{fixtures, process};
 
 /// What `cargo xtask bench recovery` can be told.
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct RecoveryOptions {
     /// Moments at which each fault strikes on each board.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
@@ -60,19 +60,19 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// Something could not be tried, or a goal was missed.
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) fn run(options: &RecoveryOptions) -> Result<(), TaskFailure> {
     let target = process::target_dir();
     let jig = match &options.jig {
-        Some(jig) => std::path::absolute(jig).map_err(Failure::io("find", jig))?,
+        Some(jig) => std::path::absolute(jig).map_err(TaskFailure::io("find", jig))?,
         None => {
             println!("recovery: building");
             build(&["--bin", "jig"])?;
             target.join("release/jig")
         }
     };
-    fixtures::run(&fixtures::Choice::default())?;
+    fixtures::run(&fixtures::FixtureChoice::default())?;
     let folder = target.join("bench");
-    std::fs::create_dir_all(&folder).map_err(Failure::io("create", &folder))?;
+    std::fs::create_dir_all(&folder).map_err(TaskFailure::io("create", &folder))?;
     let path = folder.join("recovery.jsonl");
     let beginning = Beginning::of(&jig, options.rounds, options.seed)?;
     let journal = match options.resume {
@@ -88,7 +88,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         if known > 0 { format!(", {known} known already") } else { String::new() }
     );
     let left = lanes(options, (&jig, &target), &journal)?;
-    let table = Table { left, ..journal.table() };
+    let table = TrialTable { left, ..journal.table() };
     let seconds = report::seconds();
     let numbers = folder.join(format!("recovery-{seconds}.json"));
     let document = json!({
@@ -105,9 +105,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         "left": table.left,
         "goals": table.goals(),
     });
-    std::fs::write(&numbers, format!("{document:#}\n")).map_err(Failure::io("write", &numbers))?;
+    std::fs::write(&numbers, format!("{document:#}\n"))
+        .map_err(TaskFailure::io("write", &numbers))?;
     let shown = folder.join("recovery.md");
-    std::fs::write(&shown, table.markdown()).map_err(Failure::io("write", &shown))?;
+    std::fs::write(&shown, table.markdown()).map_err(TaskFailure::io("write", &shown))?;
     print!("\n{}\n{}", table.markdown(), table.details());
     println!(
         "\nseed {seed}, load average {before} before, {} after; numbers: {}",
@@ -119,17 +120,17 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         return Ok(());
     }
     let words: Vec<_> = missed.iter().map(|goal| goal.words.as_str()).collect();
-    Err(Failure::Because(format!("goals were missed: {}", words.join("; "))))
+    Err(TaskFailure::Because(format!("goals were missed: {}", words.join("; "))))
 }
 
 /// Drives a lane for each board; returns what is left behind.
 fn lanes(
-    options: &Options,
+    options: &RecoveryOptions,
     (jig, target): (&Path, &Path),
     journal: &Journal,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, TaskFailure> {
     let wanted = Wanted { rounds: options.rounds, only: options.only.clone() };
-    let drive = |recovered: &RecoveryTarget| -> Result<Vec<String>, Failure> {
+    let drive = |recovered: &RecoveryTarget| -> Result<Vec<String>, TaskFailure> {
         Lane::prepare(jig, target, recovered)?.drive(&wanted, journal)
     };
     let places = recovered()?;
@@ -139,7 +140,7 @@ fn lanes(
         std::thread::scope(|scope| {
             let lanes: Vec<_> =
                 places.iter().map(|recovered| scope.spawn(|| drive(recovered))).collect();
-            let broken = |_| Err(Failure::Because("a lane broke off".to_owned()));
+            let broken = |_| Err(TaskFailure::Because("a lane broke off".to_owned()));
             lanes.into_iter().map(|lane| lane.join().unwrap_or_else(broken)).collect()
         })
     };

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use jig_model::{Cause, Fault};
 use serde::{Deserialize, Serialize};
 
-use super::trial::Outcome;
+use super::trial::TrialOutcome;
 
 /// What became of a fault's trials at a place, or at all of them together.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Line {
+pub(super) struct FaultTally {
     pub(super) fault: String,
     /// Where; nothing for all places together.
     pub(super) place: String,
@@ -37,23 +37,23 @@ pub(super) struct Line {
     not_passed: Vec<[String; 3]>,
 }
 
-impl Line {
+impl FaultTally {
     pub(super) fn new(fault: &str, place: &str, traced: bool) -> Self {
         Self { fault: fault.to_owned(), place: place.to_owned(), traced, ..Self::default() }
     }
 
     /// Counts a trial.
-    pub(super) fn add(&mut self, written: &str, outcome: Outcome) {
+    pub(super) fn add(&mut self, written: &str, outcome: TrialOutcome) {
         let words = match outcome {
-            Outcome::Missed => {
+            TrialOutcome::Missed => {
                 self.missed += 1;
                 return;
             }
-            Outcome::Refused(words) => {
+            TrialOutcome::Refused(words) => {
                 self.refused = Some(words);
                 return;
             }
-            Outcome::Passed { recovered_s } => {
+            TrialOutcome::Passed { recovered_s } => {
                 self.runs += 1;
                 self.recovered += 1;
                 match recovered_s {
@@ -62,7 +62,7 @@ impl Line {
                 }
                 return;
             }
-            Outcome::Ended(cause) => {
+            TrialOutcome::Ended(cause) => {
                 if cause.fault() == Some(Fault::Target) {
                     self.blamed += 1;
                 } else {
@@ -70,7 +70,7 @@ impl Line {
                 }
                 cause.to_string()
             }
-            Outcome::Nothing(words) => {
+            TrialOutcome::Nothing(words) => {
                 self.lost += 1;
                 words
             }
@@ -109,7 +109,7 @@ impl Line {
             (Some(median), Some(p95)) => format!("{median:.2} / {p95:.2} s"),
             _ => "-".to_owned(),
         };
-        let Line { fault, runs, recovered, unharmed, blamed, lost, leaks, .. } = self;
+        let FaultTally { fault, runs, recovered, unharmed, blamed, lost, leaks, .. } = self;
         let share = 100.0 * *recovered as f64 / (*runs).max(1) as f64;
         format!(
             "| {fault} | {runs} | {share:.0} % | {unharmed} | {time} | {blamed} | {lost} | {leaks} |"
@@ -127,7 +127,7 @@ fn quantile(values: &[f64], share: f64) -> Option<f64> {
 
 /// A broken firmware that was run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Broken {
+pub(super) struct BrokenFirmware {
     pub(super) board: String,
     pub(super) fixture: String,
     pub(super) expected: Cause,
@@ -135,7 +135,7 @@ pub(super) struct Broken {
     pub(super) found: Option<Cause>,
 }
 
-impl Broken {
+impl BrokenFirmware {
     /// Tells whether the rig was blamed for it.
     pub(super) fn blamed_on_rig(&self) -> bool {
         self.found.is_none_or(|cause| cause.fault() != Some(Fault::Target))
@@ -144,17 +144,17 @@ impl Broken {
 
 /// All that was tried.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Table {
+pub(super) struct TrialTable {
     /// By fault and place.
-    pub(super) lines: Vec<Line>,
-    pub(super) firmware: Vec<Broken>,
+    pub(super) lines: Vec<FaultTally>,
+    pub(super) firmware: Vec<BrokenFirmware>,
     /// What is left behind at the end.
     pub(super) left: Vec<String>,
 }
 
 /// Something that is to be reached.
 #[derive(Debug, Serialize)]
-pub(super) struct Goal {
+pub(super) struct RecoveryGoal {
     /// What, and what was seen.
     pub(super) words: String,
     pub(super) met: bool,
@@ -165,20 +165,20 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|---|---|
 ";
 
-impl Table {
+impl TrialTable {
     /// Returns how much was tried.
     pub(super) fn len(&self) -> usize {
         self.lines.len() + self.firmware.len()
     }
 
     /// Returns the faults that struck, all places together.
-    fn joined(&self) -> Vec<Line> {
-        let mut joined: Vec<Line> = Vec::new();
+    fn joined(&self) -> Vec<FaultTally> {
+        let mut joined: Vec<FaultTally> = Vec::new();
         for line in self.lines.iter().filter(|line| line.runs > 0) {
             match joined.iter_mut().find(|known| known.fault == line.fault) {
                 Some(known) => known.join(line),
                 None => {
-                    let mut first = Line::new(&line.fault, "", line.traced);
+                    let mut first = FaultTally::new(&line.fault, "", line.traced);
                     first.join(line);
                     joined.push(first);
                 }
@@ -191,10 +191,10 @@ impl Table {
     pub(super) fn markdown(&self) -> String {
         let lines = self.joined();
         let mut text = HEAD.to_owned();
-        let mut all = Line::new("all", "", true);
+        let mut all = FaultTally::new("all", "", true);
         for line in &lines {
             let mark = if line.traced { "" } else { ": leaves no trace" };
-            let shown = Line { fault: format!("{}{mark}", line.fault), ..line.clone() };
+            let shown = FaultTally { fault: format!("{}{mark}", line.fault), ..line.clone() };
             let _ = writeln!(text, "{}", shown.row());
             all.join(line);
         }
@@ -202,7 +202,7 @@ impl Table {
         let wrong = self.firmware.iter().filter(|broken| broken.blamed_on_rig()).count();
         let count = self.firmware.len();
         let _ = writeln!(text, "\nOf {count} broken firmwares {wrong} were blamed on the rig.");
-        for Goal { words, met } in self.goals() {
+        for RecoveryGoal { words, met } in self.goals() {
             let mark = if met { "met" } else { "**missed**" };
             let _ = writeln!(text, "- {mark}: {words}");
         }
@@ -210,9 +210,9 @@ impl Table {
     }
 
     /// Holds the numbers against the goals.
-    pub(super) fn goals(&self) -> Vec<Goal> {
+    pub(super) fn goals(&self) -> Vec<RecoveryGoal> {
         let lines = &self.lines;
-        let sum = |of: fn(&Line) -> usize| lines.iter().map(of).sum::<usize>();
+        let sum = |of: fn(&FaultTally) -> usize| lines.iter().map(of).sum::<usize>();
         let blamed = sum(|line| line.blamed);
         let rig = self.firmware.iter().filter(|broken| broken.blamed_on_rig()).count();
         let curable = || lines.iter().filter(|line| line.traced);
@@ -223,7 +223,7 @@ impl Table {
         let median = quantile(&seconds, 0.5);
         let seen = median.map_or("nothing to recover".to_owned(), |m| format!("{m:.2} s"));
         let behind = sum(|line| line.leaks) + self.left.len();
-        let goal = |words: String, met| Goal { words, met };
+        let goal = |words: String, met| RecoveryGoal { words, met };
         vec![
             goal(format!("rig faults blamed on firmware 0: {blamed}"), blamed == 0),
             goal(format!("firmware faults blamed on the rig 0: {rig}"), rig == 0),
@@ -246,7 +246,7 @@ impl Table {
             let _ = writeln!(text, "left: {what}");
         }
         for broken in self.firmware.iter().filter(|broken| broken.blamed_on_rig()) {
-            let Broken { board, fixture, expected, found } = broken;
+            let BrokenFirmware { board, fixture, expected, found } = broken;
             let found = found.map_or("no verdict".to_owned(), |cause| cause.to_string());
             let _ = writeln!(text, "{fixture} on {board}: {found} instead of {expected}");
         }
@@ -268,17 +268,17 @@ mod tests {
 
     #[test]
     fn every_way_a_trial_ends_is_counted_once() {
-        let mut line = Line::new("x", "a", true);
-        line.add("x@1ms", Outcome::Passed { recovered_s: Some(1.5) });
-        line.add("x@2ms", Outcome::Passed { recovered_s: None });
-        line.add("x@3ms", Outcome::Ended(Cause::ReportIncomplete));
-        line.add("x@4ms", Outcome::Missed);
-        let mut other = Line::new("x", "b", true);
-        other.add("x@4ms", Outcome::Ended(Cause::PowerMismatch));
-        other.add("x@5ms", Outcome::Nothing("disk full".to_owned()));
-        let mut none = Line::new("y", "b", true);
-        none.add("y", Outcome::Refused("no such transport".to_owned()));
-        let table = Table { lines: vec![line, other, none], ..Table::default() };
+        let mut line = FaultTally::new("x", "a", true);
+        line.add("x@1ms", TrialOutcome::Passed { recovered_s: Some(1.5) });
+        line.add("x@2ms", TrialOutcome::Passed { recovered_s: None });
+        line.add("x@3ms", TrialOutcome::Ended(Cause::ReportIncomplete));
+        line.add("x@4ms", TrialOutcome::Missed);
+        let mut other = FaultTally::new("x", "b", true);
+        other.add("x@4ms", TrialOutcome::Ended(Cause::PowerMismatch));
+        other.add("x@5ms", TrialOutcome::Nothing("disk full".to_owned()));
+        let mut none = FaultTally::new("y", "b", true);
+        none.add("y", TrialOutcome::Refused("no such transport".to_owned()));
+        let table = TrialTable { lines: vec![line, other, none], ..TrialTable::default() };
         let text = table.markdown();
         let row = "| 5 | 40 % | 1 | 1.50 / 1.50 s | 1 | 2 | 0 |";
         for wanted in [
@@ -305,8 +305,12 @@ mod tests {
 
     #[test]
     fn a_firmware_without_a_verdict_is_not_blamed() {
-        let broken =
-            |found| Broken { board: "b".into(), fixture: "f".into(), expected: Cause::Hang, found };
+        let broken = |found| BrokenFirmware {
+            board: "b".into(),
+            fixture: "f".into(),
+            expected: Cause::Hang,
+            found,
+        };
         assert!(!broken(Some(Cause::ReportIncomplete)).blamed_on_rig());
         assert!(broken(Some(Cause::EmulatorStuck)).blamed_on_rig());
         assert!(broken(None).blamed_on_rig());

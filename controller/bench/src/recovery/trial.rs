@@ -9,8 +9,8 @@ use jig_model::event::{BoardEvent, Purpose, RunEvent, StampedEvent};
 use jig_model::protocol::PowerState;
 use serde_json::Value;
 
-use super::lab::Lab;
-use xtask::failure::Failure;
+use super::lab::TrialLab;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// How long a run may take that is made to fail. Longer than all it may wait for: ten seconds
@@ -32,15 +32,15 @@ pub(super) struct Natural {
 }
 
 /// A run that is made to fail.
-pub(super) struct Trial<'a> {
-    pub(super) lab: &'a Lab,
+pub(super) struct FaultTrial<'a> {
+    pub(super) lab: &'a TrialLab,
     /// The fault as it is written.
     pub(super) fault: &'a str,
 }
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum TrialOutcome {
     /// The fault's moment did not come.
     Missed,
     /// The test was made, and passed.
@@ -57,21 +57,21 @@ pub(super) enum Outcome {
 }
 
 /// What the program said, and how it ended.
-pub(super) struct Answer {
+pub(super) struct ProgramAnswer {
     pub(super) said: Value,
     /// Its exit code; none where a signal ended it.
     code: Option<i32>,
 }
 
-impl Trial<'_> {
+impl FaultTrial<'_> {
     /// Makes a run in which nothing fails.
-    pub(super) fn natural(lab: &Lab) -> Result<Natural, Failure> {
-        let (Answer { said, .. }, events) = Trial { lab, fault: "" }.made()?;
+    pub(super) fn natural(lab: &TrialLab) -> Result<Natural, TaskFailure> {
+        let (ProgramAnswer { said, .. }, events) = FaultTrial { lab, fault: "" }.made()?;
         let passed = verdict(&said).is_ok_and(|cause| cause == Cause::Passed);
         if !passed {
             let place = &lab.place;
             let why = format!("a run at {place} in which nothing was to fail did not pass: {said}");
-            return Err(Failure::Because(why));
+            return Err(TaskFailure::Because(why));
         }
         let power = |state| {
             let switched = RunEvent::Board(BoardEvent::Power { state });
@@ -90,18 +90,18 @@ impl Trial<'_> {
     }
 
     /// Makes the run.
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
-        let (Answer { said, code }, events) = self.made()?;
+    pub(super) fn run(&self) -> Result<TrialOutcome, TaskFailure> {
+        let (ProgramAnswer { said, code }, events) = self.made()?;
         // A run that could not be recorded cannot tell that it was struck, and was.
         let struck = first(&events, |event| matches!(event, RunEvent::Injected { .. }));
         let cause = match verdict(&said) {
             Ok(cause) => cause,
-            Err(words) if code == Some(USAGE) => return Ok(Outcome::Refused(words)),
-            Err(words) => return Ok(Outcome::Nothing(words)),
+            Err(words) if code == Some(USAGE) => return Ok(TrialOutcome::Refused(words)),
+            Err(words) => return Ok(TrialOutcome::Nothing(words)),
         };
-        let Some(struck) = struck else { return Ok(Outcome::Missed) };
+        let Some(struck) = struck else { return Ok(TrialOutcome::Missed) };
         if cause != Cause::Passed {
-            return Ok(Outcome::Ended(cause));
+            return Ok(TrialOutcome::Ended(cause));
         }
         let next = |event: &StampedEvent| {
             event.seq > struck.seq
@@ -111,11 +111,11 @@ impl Trial<'_> {
             .iter()
             .find(|event| next(event))
             .map(|next| next.mono_ns.saturating_sub(struck.mono_ns) as f64 / 1e9);
-        Ok(Outcome::Passed { recovered_s })
+        Ok(TrialOutcome::Passed { recovered_s })
     }
 
     /// Calls the program; returns what it said and what happened.
-    fn made(&self) -> Result<(Answer, Vec<StampedEvent>), Failure> {
+    fn made(&self) -> Result<(ProgramAnswer, Vec<StampedEvent>), TaskFailure> {
         let mut command = self.lab.jig();
         command.args(["--json", "run", "--timeout", "10s", "-b", &self.lab.place]);
         command.arg(&self.lab.image);
@@ -131,10 +131,10 @@ impl Trial<'_> {
 }
 
 /// Runs the program to its end and returns the document it prints.
-pub(super) fn answer(command: &mut std::process::Command) -> Result<Answer, Failure> {
+pub(super) fn answer(command: &mut std::process::Command) -> Result<ProgramAnswer, TaskFailure> {
     let mut child = command.spawn().map_err(process::start_failure(command))?;
     let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err(Failure::Because("the program's output is not piped".to_owned()));
+        return Err(TaskFailure::Because("the program's output is not piped".to_owned()));
     };
     // Both are read while it runs, so that neither pipe can fill and hold it up.
     let reader = |mut from: Box<dyn std::io::Read + Send>| {
@@ -162,12 +162,12 @@ pub(super) fn answer(command: &mut std::process::Command) -> Result<Answer, Fail
     let wordless = |words: String| serde_json::json!({ "error": { "message": words } });
     let Some(status) = status else {
         let said = wordless(format!("did not end within {TIMEOUT:?}"));
-        return Ok(Answer { said, code: None });
+        return Ok(ProgramAnswer { said, code: None });
     };
     // Without a document, what it says to people is all there is.
     let said = serde_json::from_slice(&out)
         .unwrap_or_else(|_| wordless(String::from_utf8_lossy(&err).into_owned()));
-    Ok(Answer { said, code: status.code() })
+    Ok(ProgramAnswer { said, code: status.code() })
 }
 
 /// Returns the cause a run ended with, or what the program said instead.
@@ -186,7 +186,7 @@ fn events(run: &std::path::Path) -> Vec<StampedEvent> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-impl Lab {
+impl TrialLab {
     /// Returns the newest run: their names are the times they began.
     fn newest(&self) -> Option<PathBuf> {
         let entries = fs::read_dir(self.runs()).ok()?.filter_map(Result::ok);

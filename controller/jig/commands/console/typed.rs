@@ -17,13 +17,13 @@ const ESCAPE: u8 = 0x1d;
 const MOST_READ: usize = 16 << 10;
 
 /// Sends what is read; none once the input has ended.
-type Sender = Arc<Mutex<Option<mpsc::Sender<Vec<u8>>>>>;
+type SharedSender = Arc<Mutex<Option<mpsc::Sender<Vec<u8>>>>>;
 
 /// Standard input on its way to a console.
 pub(super) struct TypedInput {
     raw: bool,
     line_end: &'static [u8],
-    sender: Sender,
+    sender: SharedSender,
     terminal: Mutex<Option<RawTerminal>>,
 }
 
@@ -35,7 +35,7 @@ impl TypedInput {
     /// Reads nothing yet.
     pub(super) fn new(args: &ConsoleArgs) -> Self {
         let (raw, line_end) = (args.raw, args.line_end.bytes());
-        Self { raw, line_end, sender: Sender::default(), terminal: Mutex::default() }
+        Self { raw, line_end, sender: SharedSender::default(), terminal: Mutex::default() }
     }
 
     /// Returns the input of a command; an earlier one has ended.

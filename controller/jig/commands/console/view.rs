@@ -17,12 +17,12 @@ pub(super) struct ConsoleView {
     raw: bool,
     /// The log of a board that this session has booted.
     logs: LogViews,
-    shown: Mutex<Shown>,
+    shown: Mutex<LastShown>,
 }
 
 /// What was shown last of a console whose log comes in events.
 #[derive(Default)]
-struct Shown {
+struct LastShown {
     escaper: Escaper,
     source: Option<ConsoleLogSource>,
 }
@@ -36,7 +36,7 @@ impl ConsoleView {
 
     /// Shows a log file while it grows.
     pub(super) fn follow(&self, console: &ConsoleName, log: &Path) {
-        self.logs.show(console, log, Bytes((!self.raw).then(Escaper::default)));
+        self.logs.show(console, log, BytePrinter((!self.raw).then(Escaper::default)));
     }
 
     /// Waits until the log files that have ended are shown.
@@ -101,9 +101,9 @@ fn json_line(event: &ConsoleLogEvent) -> serde_json::Value {
 }
 
 /// Writes a log to standard output, escaped if there is an escaper.
-struct Bytes(Option<Escaper>);
+struct BytePrinter(Option<Escaper>);
 
-impl LogPrinter for Bytes {
+impl LogPrinter for BytePrinter {
     fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         match &mut self.0 {

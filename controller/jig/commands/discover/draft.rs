@@ -14,7 +14,7 @@ use jig_probe::ProbeInfo;
 use crate::render::one_line;
 
 /// What was found.
-pub(super) struct Found {
+pub(super) struct Discovered {
     pub(super) ttys: Vec<TtyFound>,
     pub(super) probes: Vec<ProbeInfo>,
     pub(super) hubs: Vec<HubFound>,
@@ -28,7 +28,7 @@ pub(super) struct Found {
 const WIDTH: usize = 92;
 
 /// Writes the rig file.
-pub(super) fn draft(found: &Found) -> String {
+pub(super) fn draft(found: &Discovered) -> String {
     let mut text = String::from(
         "# What is attached to this machine. Everything is commented out: take the # away from\n\
          # the lines of a place, say which board it is and which console the transport belongs to.\n\
@@ -107,7 +107,7 @@ fn device_name(hub: &HubFound) -> String {
 
 fn place<'f>(
     text: &mut String,
-    found: &'f Found,
+    found: &'f Discovered,
     number: usize,
     probe: &ProbeInfo,
     used: &mut Vec<&'f str>,
@@ -135,7 +135,7 @@ fn place<'f>(
 }
 
 /// Drafts a place for a serial port that belongs to no debug probe.
-fn place_without_probe(text: &mut String, found: &Found, number: usize, tty: &TtyFound) {
+fn place_without_probe(text: &mut String, found: &Discovered, number: usize, tty: &TtyFound) {
     let _ = writeln!(text, "\n# Serial port without a debug probe: {}", about(tty));
     place_head(text, found, number, tty.usb.as_ref().map(|usb| usb.port.as_str()));
     text.push_str(
@@ -146,7 +146,7 @@ fn place_without_probe(text: &mut String, found: &Found, number: usize, tty: &Tt
 }
 
 /// Begins a place; its power is the hub's port, if the kernel can switch that.
-fn place_head(text: &mut String, found: &Found, number: usize, port: Option<&str>) {
+fn place_head(text: &mut String, found: &Discovered, number: usize, port: Option<&str>) {
     let _ =
         writeln!(text, "#[[place]]\n#name = \"bench-{number}\"\n#board = \"\"  # which one is it?");
     let hub = port.and_then(hub_of).and_then(|(name, port)| {
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    fn lab() -> Found {
+    fn lab() -> Discovered {
         let port = |number, device: Option<&str>| HubPort {
             number,
             switches: number < 3,
@@ -247,7 +247,7 @@ mod tests {
         };
         let hub =
             |name: &str, ports| HubFound { name: name.to_owned(), title: "Hub".to_owned(), ports };
-        Found {
+        Discovered {
             ttys: vec![
                 tty("/dev/ttyACM0", "1-1.2", Some("/dev/serial/by-id/usb-\"x\"\u{e9}")),
                 tty("/dev/ttyACM1", "1-1.2", None),
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn an_empty_machine_makes_an_empty_rig() {
         let (ttys, probes, hubs) = (Vec::new(), Vec::new(), Vec::new());
-        let none = Found { ttys, probes, hubs, served: Vec::new(), boards: Vec::new() };
+        let none = Discovered { ttys, probes, hubs, served: Vec::new(), boards: Vec::new() };
         let text = draft(&none);
         assert!(text.contains("# No serial port, debug probe or USB hub was found."), "{text}");
         assert_eq!(rig(&text).unwrap().places, []);

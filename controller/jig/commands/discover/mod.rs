@@ -12,7 +12,7 @@ use jig_model::{BoardId, Fault, exit};
 use jig_probe::list_probes;
 use serde_json::json;
 
-use self::draft::{Found, draft};
+use self::draft::{Discovered, draft};
 use super::execute::runtime;
 use crate::args::{Common, DiscoverArgs};
 use crate::failure::{Failure, chain};
@@ -45,7 +45,7 @@ pub(crate) fn discover(
             (Vec::new(), Vec::<BoardId>::new())
         }
     };
-    let found = Found { ttys: ttys(&roots), probes, hubs: hubs(&roots), served, boards };
+    let found = Discovered { ttys: ttys(&roots), probes, hubs: hubs(&roots), served, boards };
     let text = draft(&found);
     if let Some(path) = &args.output {
         write(path, &text)?;

@@ -7,11 +7,11 @@ use jig_lab::{Catalogue, health_policy};
 use jig_rig::health::HealthStore;
 
 use super::programs::{find, fix};
-use super::{Finding, Level};
+use super::{DoctorFinding, DoctorLevel};
 use crate::failure::chain;
 
 /// Looks at all of it. Asks no device.
-pub(super) fn look(catalogue: &Catalogue) -> Vec<Finding> {
+pub(super) fn look(catalogue: &Catalogue) -> Vec<DoctorFinding> {
     let mut findings = power_programs(catalogue);
     findings.extend(canaries(catalogue));
     findings.extend(health(catalogue));
@@ -19,7 +19,7 @@ pub(super) fn look(catalogue: &Catalogue) -> Vec<Finding> {
 }
 
 /// Looks for the programs that power devices are switched by.
-fn power_programs(catalogue: &Catalogue) -> Vec<Finding> {
+fn power_programs(catalogue: &Catalogue) -> Vec<DoctorFinding> {
     let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for device in &catalogue.rig.power {
         for program in device.driver.programs() {
@@ -30,27 +30,27 @@ fn power_programs(catalogue: &Catalogue) -> Vec<Finding> {
         }
     }
     let finding = |(program, devices): (&str, Vec<&str>)| match find(program) {
-        Some(path) => Finding::ok(program, path.display().to_string()),
+        Some(path) => DoctorFinding::ok(program, path.display().to_string()),
         None => {
             let found = format!("not there; needed to switch {}", devices.join(", "));
-            Finding::bad(program, Level::Warning, found, fix(program))
+            DoctorFinding::bad(program, DoctorLevel::Warning, found, fix(program))
         }
     };
     users.into_iter().map(finding).collect()
 }
 
 /// Looks whether the images are there that places declare as known to work.
-fn canaries(catalogue: &Catalogue) -> Vec<Finding> {
+fn canaries(catalogue: &Catalogue) -> Vec<DoctorFinding> {
     let finding = |place: &jig_model::rig_file::Place| {
         let canary = catalogue.canary(place)?;
         let name = format!("canary {}", place.name);
         let path = canary.image.display();
         Some(match std::fs::File::open(&canary.image) {
-            Ok(_) => Finding::ok(name, path.to_string()),
+            Ok(_) => DoctorFinding::ok(name, path.to_string()),
             Err(error) => {
                 let found = format!("{path} cannot be read: {error}");
                 let fix = format!("build it, or correct `image` in {}", place.origin);
-                Finding::bad(name, Level::Warning, found, fix)
+                DoctorFinding::bad(name, DoctorLevel::Warning, found, fix)
             }
         })
     };
@@ -58,7 +58,7 @@ fn canaries(catalogue: &Catalogue) -> Vec<Finding> {
 }
 
 /// Finds places that are not fit for use; none if no health has been recorded yet.
-fn health(catalogue: &Catalogue) -> Vec<Finding> {
+fn health(catalogue: &Catalogue) -> Vec<DoctorFinding> {
     let path = catalogue.health_store();
     if !path.exists() {
         return Vec::new();
@@ -67,7 +67,7 @@ fn health(catalogue: &Catalogue) -> Vec<Finding> {
         Ok(store) => store,
         Err(error) => {
             let fix = "jig health   # says what to do about it";
-            return vec![Finding::bad("health", Level::Warning, chain(&error), fix)];
+            return vec![DoctorFinding::bad("health", DoctorLevel::Warning, chain(&error), fix)];
         }
     };
     let places = catalogue.rig.places.iter();
@@ -76,11 +76,11 @@ fn health(catalogue: &Catalogue) -> Vec<Finding> {
         let found = format!("{}: {}", health.state, health.why);
         let fix = format!("jig recover -b {}", place.name);
         let name = format!("health {}", place.name);
-        (!health.state.usable()).then(|| Finding::bad(name, Level::Warning, found, fix))
+        (!health.state.usable()).then(|| DoctorFinding::bad(name, DoctorLevel::Warning, found, fix))
     });
-    let ill: Vec<Finding> = ill.collect();
+    let ill: Vec<DoctorFinding> = ill.collect();
     match ill.is_empty() {
-        true => vec![Finding::ok("health", "every place is fit for use")],
+        true => vec![DoctorFinding::ok("health", "every place is fit for use")],
         false => ill,
     }
 }

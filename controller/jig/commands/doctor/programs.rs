@@ -11,7 +11,7 @@ use jig_lab::Catalogue;
 use jig_model::profile::Deploy;
 use jig_model::protocol::{CommandEnd, Host as _, NoLedger};
 
-use super::{Finding, Level};
+use super::{DoctorFinding, DoctorLevel};
 
 /// Debian's package of a program, by the beginning of the program's name; the first that
 /// fits counts.
@@ -40,7 +40,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 const MAX_VERSION: usize = 80;
 
 /// Looks for the emulators of all boards.
-pub(super) fn look(catalogue: &Catalogue) -> Vec<Finding> {
+pub(super) fn look(catalogue: &Catalogue) -> Vec<DoctorFinding> {
     let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for profile in catalogue.profiles.values() {
         if let Some(emulation) = &profile.emulation {
@@ -51,19 +51,22 @@ pub(super) fn look(catalogue: &Catalogue) -> Vec<Finding> {
         users.into_iter().map(|(program, boards)| (program, boards, find(program))).collect();
     // One emulator is enough to begin with; without any, nothing runs.
     let worst = match found.iter().any(|(_, _, path)| path.is_some()) {
-        true => Level::Warning,
-        false => Level::Missing,
+        true => DoctorLevel::Warning,
+        false => DoctorLevel::Missing,
     };
     let finding = |(program, boards, path): (&str, Vec<&str>, Option<PathBuf>)| match path {
         Some(path) => match version(&path) {
-            Ok(version) => Finding::ok(program, format!("{version} ({})", path.display())),
-            Err(why) => {
-                Finding::bad(program, worst, format!("{}: {why}", path.display()), fix(program))
-            }
+            Ok(version) => DoctorFinding::ok(program, format!("{version} ({})", path.display())),
+            Err(why) => DoctorFinding::bad(
+                program,
+                worst,
+                format!("{}: {why}", path.display()),
+                fix(program),
+            ),
         },
         None => {
             let found = format!("not in PATH; needed by {}", boards.join(", "));
-            Finding::bad(program, worst, found, fix(program))
+            DoctorFinding::bad(program, worst, found, fix(program))
         }
     };
     found.into_iter().map(finding).chain(flashers(catalogue)).collect()
@@ -71,7 +74,7 @@ pub(super) fn look(catalogue: &Catalogue) -> Vec<Finding> {
 
 /// Looks for the flashers of places whose boards name one. Their versions are not asked:
 /// not every flasher takes the question well.
-fn flashers(catalogue: &Catalogue) -> Vec<Finding> {
+fn flashers(catalogue: &Catalogue) -> Vec<DoctorFinding> {
     let mut users: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for place in &catalogue.rig.places {
         let profile = catalogue.profiles.get(&place.board);
@@ -84,10 +87,10 @@ fn flashers(catalogue: &Catalogue) -> Vec<Finding> {
         }
     }
     let finding = |(program, places): (String, Vec<&str>)| match find(&program) {
-        Some(path) => Finding::ok(&program, path.display().to_string()),
+        Some(path) => DoctorFinding::ok(&program, path.display().to_string()),
         None => {
             let found = format!("not in PATH; needed to flash {}", places.join(", "));
-            Finding::bad(&program, Level::Warning, found, fix(&program))
+            DoctorFinding::bad(&program, DoctorLevel::Warning, found, fix(&program))
         }
     };
     users.into_iter().map(finding).collect()

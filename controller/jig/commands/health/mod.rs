@@ -27,7 +27,7 @@ const WAIT: Duration = Duration::from_secs(30);
 const WINDOW: Duration = Duration::from_secs(30 * 86_400);
 
 /// What is known of one place, and what was just seen.
-struct Row {
+struct HealthRow {
     place: Place,
     health: PlaceHealth,
     looked: Looked,
@@ -70,7 +70,7 @@ pub(crate) fn health(common: &Common, screen: &Screen, args: HealthArgs) -> Resu
             Ok((health, past.transpose()?))
         };
         let (health, past) = read()?;
-        rows.push(Row { place, health, looked, past });
+        rows.push(HealthRow { place, health, looked, past });
     }
     show::show(screen, &rows, args.board.is_some(), now);
     let well = rows.iter().all(|row| row.health.state.usable());

@@ -4,8 +4,8 @@ use jig_model::protocol::CheckReport;
 use jig_rig::health::{Figures, HealthState, HistoryEntry, PlaceHealth};
 use serde_json::{Value, json};
 
-use super::{Looked, Row};
-use crate::render::{Screen, Style, Table, one_line, seconds};
+use super::{HealthRow, Looked};
+use crate::render::{Screen, Style, TextTable, one_line, seconds};
 
 /// Longest reason in a table, in characters; `-b` shows all of it.
 const SHORT: usize = 60;
@@ -16,13 +16,13 @@ const SHORT: usize = 60;
 /// "clears","in_use","checks":[{"check","ok","detail"}],"figures":{"first","runs","passed",
 /// "served","recoveries","recovered","flash_ms_median","gaps","overruns","success_rate","recoveries_per_day"},
 /// "history":[{"seq","at","state","event"}]}]}`; what was not asked for is null.
-pub(super) fn show(screen: &Screen, rows: &[Row], named: bool, now: jiff::Timestamp) {
+pub(super) fn show(screen: &Screen, rows: &[HealthRow], named: bool, now: jiff::Timestamp) {
     if screen.json() {
         let places: Vec<Value> = rows.iter().map(|row| as_json(row, now)).collect();
         screen.out_json(&json!({ "places": places }));
         return;
     }
-    let mut table = Table::new(&["PLACE", "HEALTH", "SINCE (UTC)", "WHY", "WHAT CLEARS IT"]);
+    let mut table = TextTable::new(&["PLACE", "HEALTH", "SINCE (UTC)", "WHY", "WHAT CLEARS IT"]);
     for row in rows {
         let (health, name) = (&row.health, &row.place.name);
         let why = one_line(&health.why);
@@ -82,7 +82,7 @@ fn clears(health: &PlaceHealth, place: &str) -> Option<String> {
 }
 
 /// Shows what failed; of a place that was asked for, also what passed.
-fn show_checks(screen: &Screen, row: &Row, seen: &[CheckReport], named: bool) {
+fn show_checks(screen: &Screen, row: &HealthRow, seen: &[CheckReport], named: bool) {
     let paint = screen.out_paint();
     for report in seen.iter().filter(|report| named || !report.ok) {
         let word = if report.ok {
@@ -98,7 +98,7 @@ fn show_checks(screen: &Screen, row: &Row, seen: &[CheckReport], named: bool) {
 
 fn show_past(
     screen: &Screen,
-    row: &Row,
+    row: &HealthRow,
     figures: &Figures,
     history: &[HistoryEntry],
     now: jiff::Timestamp,
@@ -107,7 +107,7 @@ fn show_past(
     if history.is_empty() {
         return;
     }
-    let mut table = Table::new(&["WHEN (UTC)", "HEALTH", "WHAT"]);
+    let mut table = TextTable::new(&["WHEN (UTC)", "HEALTH", "WHAT"]);
     for entry in history {
         table.row([
             (when(entry.at), Some(Style::Dim)),
@@ -148,8 +148,8 @@ fn in_words(figures: &Figures, now: jiff::Timestamp) -> String {
     words
 }
 
-fn as_json(row: &Row, now: jiff::Timestamp) -> Value {
-    let Row { place, health, looked, past } = row;
+fn as_json(row: &HealthRow, now: jiff::Timestamp) -> Value {
+    let HealthRow { place, health, looked, past } = row;
     let (checks, in_use) = match looked {
         Looked::No => (None, None),
         Looked::InUse(who) => (None, Some(who)),

@@ -15,13 +15,13 @@ use crate::failure::Failure;
 use crate::render::Screen;
 
 /// A board that a verb is about.
-pub(super) struct Board {
+pub(super) struct ProbedBoard {
     pub(super) lab: Lab,
     pub(super) place: PlaceName,
     pub(super) probe: ProbeAccess,
 }
 
-impl Board {
+impl ProbedBoard {
     /// Opens the rig, and reads how to get at the board: by arguments, else by the environment.
     /// The environment means the probe on the desk: never an emulated board, and no place that the
     /// rig file describes without a probe.
@@ -35,8 +35,8 @@ impl Board {
             options_from_env(lookup).map_err(|error| Failure::of(error.fault(), &error))?;
         let said = &at.probe;
         let of_arguments = said.protocol.map(|protocol| match protocol {
-            args::WireProtocol::Swd => WireProtocol::Swd,
-            args::WireProtocol::Jtag => WireProtocol::Jtag,
+            args::ProtocolArg::Swd => WireProtocol::Swd,
+            args::ProtocolArg::Jtag => WireProtocol::Jtag,
         });
         let probe = ProbeAccess {
             selector: said.probe.clone().or(selector),
@@ -69,7 +69,7 @@ pub(super) fn debug(
     action: DebugAction,
     events: Arc<dyn EventSink>,
 ) -> Result<Reply, Failure> {
-    let board = Board::of(common, at)?;
+    let board = ProbedBoard::of(common, at)?;
     execute(&board.lab, board.command(action), events)
 }
 

@@ -12,7 +12,7 @@ use jig_rig::console::escape;
 use serde_json::json;
 
 use super::access::{debug, quiet};
-use crate::args::{BtArgs, Common, DumpArgs, GdbArgs, ProbeTarget, Target};
+use crate::args::{BtArgs, Common, DumpArgs, GdbArgs, ProbeTarget, TargetArgs};
 use crate::commands::execute::unexpected;
 use crate::failure::Failure;
 use crate::render::{Screen, Style, one_line};
@@ -29,7 +29,7 @@ pub(crate) fn backtrace(common: &Common, screen: &Screen, args: BtArgs) -> Resul
     let Some(board) = board else {
         return Err(Failure::new(Fault::Usage, "name a board with -b, or a dump with --core"));
     };
-    let at = ProbeTarget { target: Target { board }, probe };
+    let at = ProbeTarget { target: TargetArgs { board }, probe };
     let reply = debug(common, &at, DebugAction::Backtrace { image }, quiet(screen))?;
     let Reply::Backtrace(reply) = reply else { return Err(unexpected()) };
     show(screen, &reply.found);

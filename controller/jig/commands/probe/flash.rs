@@ -9,11 +9,11 @@ use jig_model::command::{
 use jig_model::{byte_size, exit};
 use serde_json::json;
 
-use super::access::Board;
+use super::access::ProbedBoard;
 use crate::args::{Common, EraseArgs, FlashArgs};
 use crate::commands::execute::{execute, unexpected};
 use crate::failure::Failure;
-use crate::render::{FlashView, Progress, Screen, flash_line, one_line};
+use crate::render::{FlashView, ProgressView, Screen, flash_line, one_line};
 
 /// Puts an image on a board.
 ///
@@ -21,14 +21,14 @@ use crate::render::{FlashView, Progress, Screen, flash_line, one_line};
 /// method is its name, the report that of a deployment, and what a probe would tell is null.
 pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result<u8, Failure> {
     let FlashArgs { at, image, no_verify, no_reset, preserve, all, .. } = args;
-    let board = Board::of(common, &at)?;
+    let board = ProbedBoard::of(common, &at)?;
     let how = ProbeFlash { verify: !no_verify, start: !no_reset, preserve, skip_equal: !all };
     // What only a probe can do chooses the probe.
     let by = match board.names_probe() || how != ProbeFlash::default() {
         true => FlashBy::Probe(how),
         false => FlashBy::Usual,
     };
-    let Board { lab, place, probe } = board;
+    let ProbedBoard { lab, place, probe } = board;
     let command = Command::Flash(FlashImageCommand { place, probe, image, by });
     let view = Arc::new(FlashEvents { screen: screen.clone(), view: FlashView::new(screen) });
     let events = Arc::clone(&view);
@@ -94,7 +94,7 @@ impl EventSink for FlashEvents {
 ///
 /// JSON: `{"place","chip","report":{"bytes","took"}}`; no report where the program was in RAM.
 pub(crate) fn erase(common: &Common, screen: &Screen, args: EraseArgs) -> Result<u8, Failure> {
-    let Board { lab, place, probe } = Board::of(common, &args.at)?;
+    let ProbedBoard { lab, place, probe } = ProbedBoard::of(common, &args.at)?;
     let command = Command::Erase(EraseCommand { place, probe, range: args.range });
     let view = Arc::new(EraseEvents { screen: screen.clone(), progress: screen.progress() });
     let events = Arc::clone(&view);
@@ -116,7 +116,7 @@ pub(crate) fn erase(common: &Common, screen: &Screen, args: EraseArgs) -> Result
 /// Shows that a board is being erased.
 struct EraseEvents {
     screen: Screen,
-    progress: Progress,
+    progress: ProgressView,
 }
 
 impl EventSink for EraseEvents {

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::args::Common;
 use crate::commands::execute::runtime;
 use crate::failure::Failure;
-use crate::render::{Screen, Style, Table, one_line};
+use crate::render::{Screen, Style, TextTable, one_line};
 
 /// Lists probes: those on this machine's bus, and those that serve an emulated board.
 ///
@@ -54,7 +54,7 @@ pub(crate) fn probes(common: &Common, screen: &Screen) -> Result<u8, Failure> {
         screen.say("an emulated board offers one: jig probe serve -b BOARD");
         return Ok(exit::PASS);
     }
-    let mut table = Table::new(&["SELECTOR", "KIND", "PLACE", "CHIP", "HELD BY", "NAME"]);
+    let mut table = TextTable::new(&["SELECTOR", "KIND", "PLACE", "CHIP", "HELD BY", "NAME"]);
     for row in &rows {
         let text = |key: &str| one_line(row[key].as_str().unwrap_or("-"));
         table.row([

@@ -12,7 +12,7 @@ use crate::render::{Screen, register_table};
 
 /// The document of `--json`; values are numbers.
 #[derive(Serialize)]
-struct Shown<'r> {
+struct RegistersShown<'r> {
     place: &'r PlaceName,
     registers: Vec<ShownRegister<'r>>,
 }
@@ -48,7 +48,7 @@ pub(crate) fn registers(common: &Common, screen: &Screen, args: RegsArgs) -> Res
     if screen.json() {
         let shown =
             registers.map(|r| ShownRegister { name: &r.name, bits: r.bits, value: r.value });
-        screen.out_json(&Shown { place: &reply.place, registers: shown.collect() });
+        screen.out_json(&RegistersShown { place: &reply.place, registers: shown.collect() });
     } else {
         let rows: Vec<_> = registers.map(|r| (r.name.clone(), r.bits, r.value)).collect();
         screen.out(&register_table(&rows));

@@ -9,7 +9,7 @@ use jig_rig::console::{Escaper, escape};
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
 
-use super::access::Board;
+use super::access::ProbedBoard;
 use crate::args::{Common, RttArgs, ms};
 use crate::commands::execute::{unexpected, until_signalled};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ use crate::render::Screen;
 /// `{"kind":"rtt_broken","bytes":COUNT}` for bytes that are no frame.
 pub(crate) fn rtt(common: &Common, screen: &Screen, args: RttArgs) -> Result<u8, Failure> {
     let RttArgs { at, image, channel, reset, timeout } = args;
-    let board = Board::of(common, &at)?;
+    let board = ProbedBoard::of(common, &at)?;
     let timeout_ms = timeout.map(ms);
     let command = board.command(DebugAction::Rtt { image, channel, reset, timeout_ms });
     let reply = until_signalled(async |cancel| {

@@ -7,7 +7,7 @@ use jig_model::command::{
 use jig_model::debug::{CoreState, HaltReason};
 use jig_model::{Fault, exit};
 
-use super::access::{Board, debug, quiet};
+use super::access::{ProbedBoard, debug, quiet};
 use super::debug::show;
 use crate::args::{BpArgs, Common, ProbeTarget, ResetArgs, StepArgs, ms, number};
 use crate::commands::execute::{execute, unexpected};
@@ -17,13 +17,13 @@ use crate::render::{Screen, one_line};
 /// Resets a board. JSON: the state of its core; `{"place","method"}` where another part than a debug
 /// probe resets it.
 pub(crate) fn reset(common: &Common, screen: &Screen, args: ResetArgs) -> Result<u8, Failure> {
-    let board = Board::of(common, &args.at)?;
+    let board = ProbedBoard::of(common, &args.at)?;
     // What only a probe can do chooses the probe.
     let by = match args.halt || board.names_probe() {
         true => ResetBy::Probe { halt: args.halt },
         false => ResetBy::Usual,
     };
-    let Board { lab, place, probe } = board;
+    let ProbedBoard { lab, place, probe } = board;
     let command = Command::Reset(BoardResetCommand { place, probe, by });
     let reply = execute(&lab, command, quiet(screen))?;
     let Reply::Reset(reset) = reply else { return told(screen, reply) };

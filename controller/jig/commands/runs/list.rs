@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::failed;
 use crate::failure::{Failure, chain};
-use crate::render::{Screen, Style, Table, one_line, seconds, verdict_word};
+use crate::render::{Screen, Style, TextTable, one_line, seconds, verdict_word};
 
 /// Lists the runs, newest first.
 ///
@@ -25,7 +25,8 @@ pub(super) fn list(screen: &Screen, store: &RunStore) -> Result<u8, Failure> {
         screen.say(&format!("no runs yet in {root}; begin with `jig run -b BOARD app.elf`"));
         return Ok(exit::PASS);
     }
-    let mut table = Table::new(&["ID", "WHEN (UTC)", "PLACE", "PLAN", "VERDICT", "CAUSE", "TOOK"]);
+    let mut table =
+        TextTable::new(&["ID", "WHEN (UTC)", "PLACE", "PLAN", "VERDICT", "CAUSE", "TOOK"]);
     for entry in &entries {
         table.row(row(entry));
     }

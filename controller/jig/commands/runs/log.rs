@@ -59,7 +59,7 @@ pub(super) fn merge(
     let mut consoles: Vec<_> =
         logs.iter().map(|log| (log, ConsoleLines::new(&log.reader).peekable())).collect();
     let mut events = events(warn, entry)?.peekable();
-    let writer = Writer { form, several: logs.iter().any(|log| log.attempt > 1) };
+    let writer = TextLogWriter { form, several: logs.iter().any(|log| log.attempt > 1) };
     loop {
         let event = events.peek().map(|event| event.mono_ns);
         // Of what has the same time, the event comes first: it is the cause. Lines without
@@ -80,10 +80,10 @@ pub(super) fn merge(
     Ok(())
 }
 
-type Consoles<'l> = Vec<(&'l Log, Peekable<ConsoleLines<'l>>)>;
+type OpenLogs<'l> = Vec<(&'l Log, Peekable<ConsoleLines<'l>>)>;
 
 /// Returns which console has the oldest line, and when that came.
-fn next_line(consoles: &mut Consoles<'_>) -> Option<(usize, Option<u64>)> {
+fn next_line(consoles: &mut OpenLogs<'_>) -> Option<(usize, Option<u64>)> {
     let heads = consoles.iter_mut().enumerate();
     let heads = heads.filter_map(|(n, (_, lines))| Some((n, lines.peek()?.at_ns)));
     heads.min_by_key(|(_, at)| at.unwrap_or(u64::MAX))
@@ -159,13 +159,13 @@ fn events<'w>(
     }))
 }
 
-struct Writer {
+struct TextLogWriter {
     form: Form,
     /// Whether a console's name alone does not tell the attempt.
     several: bool,
 }
 
-impl Writer {
+impl TextLogWriter {
     fn console(&self, log: &Log, line: ConsoleLine) -> String {
         let ConsoleLine { at_ns, offset, text, sent } = line;
         let paint = match self.form {

@@ -16,7 +16,7 @@ use jig_rig::health::{HealthState, HealthStore};
 use jig_rig::workflow::CancelToken;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::requests::Requests;
+use super::requests::ClientRequests;
 use super::worker::Worker;
 use crate::args::Common;
 use crate::failure::chain;
@@ -28,7 +28,7 @@ const TURN: Duration = Duration::from_secs(10);
 /// way is dropped at the stop; a running known-good image is waited for.
 pub(super) async fn rounds(
     common: &Common,
-    requests: &Requests,
+    requests: &ClientRequests,
     every: Option<Duration>,
     stop: &CancelToken,
 ) {
@@ -50,7 +50,7 @@ pub(super) async fn rounds(
             Some(_) => real.map(|place| place.name.clone()).collect(),
             None => waiting.due(Instant::now(), real.filter_map(|at| paced(&catalogue, at))),
         };
-        let look = Look(common);
+        let look = PlaceCheck(common);
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
@@ -98,9 +98,9 @@ impl Waiting {
 }
 
 /// Runs the checks of a place.
-struct Look<'c>(&'c Common);
+struct PlaceCheck<'c>(&'c Common);
 
-impl IdleCheck for Look<'_> {
+impl IdleCheck for PlaceCheck<'_> {
     fn check<'a>(&'a self, place: &'a PlaceName, give_way: CancelToken) -> BoxFuture<'a, ()> {
         let command = Command::Check(CheckCommand { place: place.clone(), wait_ms: None });
         Box::pin(async move {

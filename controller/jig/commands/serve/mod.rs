@@ -35,7 +35,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use self::requests::Requests;
+use self::requests::ClientRequests;
 use self::rig_watch::RigWatch;
 use super::execute::runtime;
 use crate::args::{Common, ServeArgs};
@@ -101,8 +101,8 @@ async fn keep(
         let screen = Arc::clone(&screen);
         Arc::new(move |status: &CaptureStatus| show(&screen, status))
     };
-    let mut service = CaptureService::new(places.clone(), Arc::new(Ports), clock, tell);
-    let requests = Arc::new(Requests::new(IdleRounds::default()));
+    let mut service = CaptureService::new(places.clone(), Arc::new(TransportOpener), clock, tell);
+    let requests = Arc::new(ClientRequests::new(IdleRounds::default()));
     let mut watch = RigWatch::of(common);
     service.apply(specs(&catalogue)).await;
     requests.set(&service);
@@ -171,7 +171,7 @@ async fn reload(
     screen: &Screen,
     watch: &mut RigWatch,
     service: &mut CaptureService,
-    requests: &Requests,
+    requests: &ClientRequests,
 ) {
     if !watch.has_changed(common) {
         return;
@@ -230,9 +230,9 @@ fn specs(catalogue: &Catalogue) -> Vec<CaptureSpec> {
 }
 
 /// Opens serial ports.
-struct Ports;
+struct TransportOpener;
 
-impl OpenTransport for Ports {
+impl OpenTransport for TransportOpener {
     fn open(
         &self,
         spec: &CaptureSpec,

@@ -23,21 +23,21 @@ const REQUEST: Duration = Duration::from_secs(10);
 const MOST_BY: usize = 200;
 
 /// State that requests act on.
-pub(super) struct Requests {
-    consoles: RwLock<Vec<Console>>,
+pub(super) struct ClientRequests {
+    consoles: RwLock<Vec<ServedConsole>>,
     /// Checks of idle places.
     pub(super) idle: IdleRounds,
 }
 
 #[derive(Clone)]
-struct Console {
+struct ServedConsole {
     place: PlaceName,
     name: ConsoleName,
     end: Endpoint,
     handle: CaptureHandle,
 }
 
-impl Requests {
+impl ClientRequests {
     /// Starts without consoles.
     pub(super) fn new(idle: IdleRounds) -> Self {
         Self { consoles: RwLock::default(), idle }
@@ -45,7 +45,7 @@ impl Requests {
 
     /// Replaces the list of captured consoles.
     pub(super) fn set(&self, service: &CaptureService) {
-        let all = service.all().map(|(spec, handle)| Console {
+        let all = service.all().map(|(spec, handle)| ServedConsole {
             place: spec.place.clone(),
             name: spec.transport.console.clone(),
             end: spec.transport.end.clone(),
@@ -54,7 +54,7 @@ impl Requests {
         *self.consoles.write().unwrap_or_else(PoisonError::into_inner) = all.collect();
     }
 
-    fn consoles(&self) -> Vec<Console> {
+    fn consoles(&self) -> Vec<ServedConsole> {
         self.consoles.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -109,7 +109,8 @@ impl Requests {
                 drop(caller.answer(&answer, None).await);
             }
             CaptureRequest::Status => {
-                let status = |at: Console| -> CaptureStatus { at.handle.status().borrow().clone() };
+                let status =
+                    |at: ServedConsole| -> CaptureStatus { at.handle.status().borrow().clone() };
                 let all = self.consoles().into_iter().map(status).collect();
                 drop(caller.answer(&CaptureAnswer::Status(all), None).await);
             }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 use super::recipe::Debian;
@@ -25,12 +25,12 @@ const RELEASE: &str = "/etc/os-release";
 pub(crate) struct Apt {
     folder: PathBuf,
     /// What `apt-get update` complained about, should a download fail later.
-    complaint: Option<Failure>,
+    complaint: Option<TaskFailure>,
 }
 
 /// A downloaded package.
 #[derive(Debug)]
-pub(crate) struct Package {
+pub(crate) struct DebianPackage {
     pub(crate) name: String,
     pub(crate) version: String,
     file: PathBuf,
@@ -38,10 +38,10 @@ pub(crate) struct Package {
 
 impl Apt {
     /// Makes or reuses the folder and refreshes the lists of packages.
-    pub(crate) fn refresh(folder: &Path, debian: &Debian) -> Result<Self, Failure> {
+    pub(crate) fn refresh(folder: &Path, debian: &Debian) -> Result<Self, TaskFailure> {
         for part in ["lists/partial", "cache/archives/partial", "debs"] {
             let path = folder.join(part);
-            std::fs::create_dir_all(&path).map_err(Failure::io("create", &path))?;
+            std::fs::create_dir_all(&path).map_err(TaskFailure::io("create", &path))?;
         }
         write(&folder.join("status"), "")?;
         let release = std::fs::read_to_string(RELEASE).unwrap_or_default();
@@ -60,7 +60,7 @@ impl Apt {
     }
 
     /// Finds the dependency of a package whose name begins with a prefix.
-    pub(crate) fn dependency(&self, package: &str, prefix: &str) -> Result<String, Failure> {
+    pub(crate) fn dependency(&self, package: &str, prefix: &str) -> Result<String, TaskFailure> {
         let mut depends = self.command("apt-cache");
         let text = process::capture(depends.args(["depends", "--important", package]))
             .map_err(|failure| self.explain(failure.to_string()))?;
@@ -70,7 +70,7 @@ impl Apt {
     }
 
     /// Downloads packages; those that are here already are only checked.
-    pub(crate) fn download(&self, names: &[&str]) -> Result<Vec<Package>, Failure> {
+    pub(crate) fn download(&self, names: &[&str]) -> Result<Vec<DebianPackage>, TaskFailure> {
         let debs = self.folder.join("debs");
         let mut fetch = self.command("apt-get");
         fetch.current_dir(&debs).args(["-q", "download"]).args(names);
@@ -83,13 +83,13 @@ impl Apt {
         let fetched = String::from_utf8_lossy(&fetched);
         let fetched: Vec<&str> = fetched.lines().filter_map(file_of_uri).collect();
         let mut packages = Vec::new();
-        for file in std::fs::read_dir(&debs).map_err(Failure::io("list", &debs))?.flatten() {
+        for file in std::fs::read_dir(&debs).map_err(TaskFailure::io("list", &debs))?.flatten() {
             let path = file.path();
             // Downloads of earlier builds go, or a year of kernels would pile up.
             if is_stale(&file.file_name().to_string_lossy(), names, &fetched) {
-                std::fs::remove_file(&path).map_err(Failure::io("remove", &path))?;
+                std::fs::remove_file(&path).map_err(TaskFailure::io("remove", &path))?;
             } else {
-                packages.push(Package::read(path)?);
+                packages.push(DebianPackage::read(path)?);
             }
         }
         Ok(packages)
@@ -102,16 +102,16 @@ impl Apt {
     }
 
     /// Adds the reason the lists may be bad to a failure that bad lists may have caused.
-    fn explain(&self, what: String) -> Failure {
-        Failure::Because(match &self.complaint {
+    fn explain(&self, what: String) -> TaskFailure {
+        TaskFailure::Because(match &self.complaint {
             None => what,
             Some(complaint) => format!("{what}\nbefore that, {complaint}"),
         })
     }
 }
 
-impl Package {
-    fn read(file: PathBuf) -> Result<Self, Failure> {
+impl DebianPackage {
+    fn read(file: PathBuf) -> Result<Self, TaskFailure> {
         let mut show = Command::new("dpkg-deb");
         show.args(["--showformat", "${Package} ${Version}", "--show"]).arg(&file);
         let shown = process::capture(&mut show)?;
@@ -121,7 +121,7 @@ impl Package {
     }
 
     /// Unpacks the package's files into a folder.
-    pub(crate) fn unpack(&self, folder: &Path) -> Result<(), Failure> {
+    pub(crate) fn unpack(&self, folder: &Path) -> Result<(), TaskFailure> {
         let mut extract = Command::new("dpkg-deb");
         process::capture(extract.arg("--extract").arg(&self.file).arg(folder)).map(drop)
     }
@@ -202,8 +202,8 @@ fn is_stale(file: &str, names: &[&str], fetched: &[&str]) -> bool {
         || fetched.iter().any(|other| *other != file && package(other) == name)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(Failure::io("write", path))
+fn write(path: &Path, text: &str) -> Result<(), TaskFailure> {
+    std::fs::write(path, text).map_err(TaskFailure::io("write", path))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::hex;
 
 /// The only schema this builder reads.
@@ -34,7 +34,7 @@ pub(crate) struct Spec {
     pub(crate) kernel: Kernel,
     pub(crate) initrd: Initrd,
     #[serde(rename = "package")]
-    pub(crate) packages: Vec<Package>,
+    pub(crate) packages: Vec<RecipePackage>,
 }
 
 /// Which Debian to take packages from.
@@ -77,27 +77,27 @@ pub(crate) struct Initrd {
 /// A package and the files to take from it: path in the package to path in the image.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Package {
+pub(crate) struct RecipePackage {
     pub(crate) name: String,
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl Recipe {
     /// Reads the recipe in a folder.
-    pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(folder: &Path) -> Result<Self, TaskFailure> {
         let path = folder.join("image.toml");
-        let text = std::fs::read_to_string(&path).map_err(Failure::io("read", &path))?;
+        let text = std::fs::read_to_string(&path).map_err(TaskFailure::io("read", &path))?;
         let spec = parse(&text)
-            .map_err(|error| Failure::Recipe { path: path.clone(), source: Box::new(error) })?;
+            .map_err(|error| TaskFailure::Recipe { path: path.clone(), source: Box::new(error) })?;
         if spec.schema != SCHEMA {
-            return Err(Failure::Because(format!(
+            return Err(TaskFailure::Because(format!(
                 "{} has schema {}, and this builder reads schema {SCHEMA} only",
                 path.display(),
                 spec.schema
             )));
         }
         let init_path = folder.join(&spec.initrd.init);
-        let init = std::fs::read(&init_path).map_err(Failure::io("read", &init_path))?;
+        let init = std::fs::read(&init_path).map_err(TaskFailure::io("read", &init_path))?;
         let sha256 = fingerprint(&[text.as_bytes(), &init[..]]);
         Ok(Self { spec, init, sha256 })
     }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use xtask::failure::Failure;
+use xtask::failure::TaskFailure;
 use xtask::process;
 
 /// Whether a file is a program.
@@ -36,45 +36,45 @@ pub(crate) struct Tree(PathBuf);
 
 impl Tree {
     /// Creates an empty tree.
-    pub(crate) fn create(root: &Path) -> Result<Self, Failure> {
-        fs::create_dir_all(root).map_err(Failure::io("create", root))?;
+    pub(crate) fn create(root: &Path) -> Result<Self, TaskFailure> {
+        fs::create_dir_all(root).map_err(TaskFailure::io("create", root))?;
         Ok(Self(root.to_owned()))
     }
 
     /// Makes a folder and those above it.
-    pub(crate) fn directory(&self, path: &str) -> Result<(), Failure> {
+    pub(crate) fn directory(&self, path: &str) -> Result<(), TaskFailure> {
         let folder = self.0.join(path);
-        fs::create_dir_all(&folder).map_err(Failure::io("create", &folder))
+        fs::create_dir_all(&folder).map_err(TaskFailure::io("create", &folder))
     }
 
     /// Copies a file of the host.
-    pub(crate) fn copy(&self, from: &Path, path: &str, mode: Mode) -> Result<(), Failure> {
-        let bytes = fs::read(from).map_err(Failure::io("read", from))?;
+    pub(crate) fn copy(&self, from: &Path, path: &str, mode: Mode) -> Result<(), TaskFailure> {
+        let bytes = fs::read(from).map_err(TaskFailure::io("read", from))?;
         self.write(path, &bytes, mode)
     }
 
     /// Writes a file.
-    pub(crate) fn write(&self, path: &str, bytes: &[u8], mode: Mode) -> Result<(), Failure> {
+    pub(crate) fn write(&self, path: &str, bytes: &[u8], mode: Mode) -> Result<(), TaskFailure> {
         self.above(path)?;
         let file = self.0.join(path);
         let written = fs::write(&file, bytes)
             .and_then(|()| fs::set_permissions(&file, Permissions::from_mode(mode.bits())));
-        written.map_err(Failure::io("write", &file))
+        written.map_err(TaskFailure::io("write", &file))
     }
 
     /// Makes a symbolic link.
-    pub(crate) fn link(&self, path: &str, target: &str) -> Result<(), Failure> {
+    pub(crate) fn link(&self, path: &str, target: &str) -> Result<(), TaskFailure> {
         self.above(path)?;
         let link = self.0.join(path);
-        symlink(target, &link).map_err(Failure::io("create", &link))
+        symlink(target, &link).map_err(TaskFailure::io("create", &link))
     }
 
-    fn above(&self, path: &str) -> Result<(), Failure> {
+    fn above(&self, path: &str) -> Result<(), TaskFailure> {
         path.rsplit_once('/').map_or(Ok(()), |(folder, _)| self.directory(folder))
     }
 
     /// Packs the tree into a gzip-compressed cpio archive.
-    pub(crate) fn pack(&self, archive: &Path) -> Result<(), Failure> {
+    pub(crate) fn pack(&self, archive: &Path) -> Result<(), TaskFailure> {
         let mut paths = Vec::new();
         collect(&self.0, Path::new(""), &mut paths)?;
         // A folder is shorter than what it holds, so it comes first.
@@ -84,7 +84,7 @@ impl Tree {
         process::capture(&mut touch)?;
         let list = archive.with_extension("list");
         let names: String = paths.iter().map(|path| format!("{}\n", path.display())).collect();
-        fs::write(&list, names).map_err(Failure::io("write", &list))?;
+        fs::write(&list, names).map_err(TaskFailure::io("write", &list))?;
         let plain = archive.with_extension("cpio");
         let mut cpio = Command::new("cpio");
         cpio.current_dir(&self.0).args(["--create", "--format=newc", "--quiet"]);
@@ -93,20 +93,20 @@ impl Tree {
         let mut gzip = Command::new("gzip");
         filter(gzip.args(["--best", "--no-name"]), &plain, archive)?;
         for file in [list, plain] {
-            fs::remove_file(&file).map_err(Failure::io("remove", &file))?;
+            fs::remove_file(&file).map_err(TaskFailure::io("remove", &file))?;
         }
         Ok(())
     }
 }
 
 /// Collects what is in a folder, and gives folders the mode that a umask may have changed.
-fn collect(root: &Path, below: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Failure> {
+fn collect(root: &Path, below: &Path, paths: &mut Vec<PathBuf>) -> Result<(), TaskFailure> {
     let folder = root.join(below);
-    for entry in fs::read_dir(&folder).map_err(Failure::io("list", &folder))?.flatten() {
+    for entry in fs::read_dir(&folder).map_err(TaskFailure::io("list", &folder))?.flatten() {
         let (full, path) = (entry.path(), below.join(entry.file_name()));
         if full.is_dir() && !full.is_symlink() {
             let mode = Permissions::from_mode(Mode::Executable.bits());
-            fs::set_permissions(&full, mode).map_err(Failure::io("change", &full))?;
+            fs::set_permissions(&full, mode).map_err(TaskFailure::io("change", &full))?;
             collect(root, &path, paths)?;
         }
         paths.push(path);
@@ -115,9 +115,9 @@ fn collect(root: &Path, below: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Fa
 }
 
 /// Runs a program from one file to another.
-fn filter(command: &mut Command, from: &Path, to: &Path) -> Result<(), Failure> {
-    let input = File::open(from).map_err(Failure::io("read", from))?;
-    let output = File::create(to).map_err(Failure::io("write", to))?;
+fn filter(command: &mut Command, from: &Path, to: &Path) -> Result<(), TaskFailure> {
+    let input = File::open(from).map_err(TaskFailure::io("read", from))?;
+    let output = File::create(to).map_err(TaskFailure::io("write", to))?;
     command.stdin(input).stdout(output).stderr(Stdio::piped());
     let child = command.spawn().map_err(process::start_failure(command))?;
     let output = child.wait_with_output().map_err(process::start_failure(command))?;
