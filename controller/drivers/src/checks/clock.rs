@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jig_model::Cause;
 use jig_model::protocol::HealthCheck;
 
-use super::{Look, Seen, proc};
+use super::{Seen, SystemCheck, proc};
 
 /// The kernel corrects a clock by no more than 500 parts in a million (adjtimex(2)); what is
 /// more was set.
@@ -51,7 +51,9 @@ pub fn clock(
     not_before: SystemTime,
     sources: ClockSources,
 ) -> Box<dyn HealthCheck> {
-    Look::boxed("clock", Cause::RigUnhealthy, move || look(&record, skew, not_before, &sources))
+    SystemCheck::boxed("clock", Cause::RigUnhealthy, move || {
+        look(&record, skew, not_before, &sources)
+    })
 }
 
 /// One look at both clocks.

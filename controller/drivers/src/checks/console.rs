@@ -16,7 +16,7 @@ use nix::unistd::{AccessFlags, faccessat};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{Look, Seen, proc, report};
+use super::{Seen, SystemCheck, proc, report};
 use crate::serial::{holder_pid, openers};
 
 /// How long a server may take to accept: on a lab's network it takes milliseconds.
@@ -32,16 +32,16 @@ pub fn console(name: &ConsoleName, end: &Endpoint) -> Box<dyn HealthCheck> {
     match end {
         Endpoint::Tty(path) => {
             let path = PathBuf::from(path);
-            Look::boxed(name, Cause::ConsoleLost, move || tty(&path, &proc()))
+            SystemCheck::boxed(name, Cause::ConsoleLost, move || tty(&path, &proc()))
         }
         Endpoint::Unix(path) => {
             let path = PathBuf::from(path);
-            Look::boxed(name, Cause::ConsoleLost, move || socket(&path))
+            SystemCheck::boxed(name, Cause::ConsoleLost, move || socket(&path))
         }
         Endpoint::Command(argv) => {
             let program = argv.first().cloned().unwrap_or_default();
             let path = std::env::var_os("PATH").unwrap_or_default();
-            Look::boxed(name, Cause::ConsoleLost, move || command(&program, &path))
+            SystemCheck::boxed(name, Cause::ConsoleLost, move || command(&program, &path))
         }
         Endpoint::Tcp(address) | Endpoint::Rfc2217(address) => {
             Box::new(Accepts { name, address: address.clone() })
@@ -59,7 +59,7 @@ pub fn untaken(name: &ConsoleName, end: &Endpoint) -> Option<Box<dyn HealthCheck
         Ok(false) => Ok(format!("{} is not there yet", path.display())),
         Ok(true) | Err(_) => tty(&path, &proc()),
     };
-    Some(Look::boxed(format!("console-{name}"), Cause::ConsoleLost, look))
+    Some(SystemCheck::boxed(format!("console-{name}"), Cause::ConsoleLost, look))
 }
 
 fn tty(path: &Path, proc: &Path) -> Seen {

@@ -8,22 +8,22 @@ use jig_model::{Cause, byte_size};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::{FsFlags, statvfs};
 
-use super::{Look, Seen, proc};
+use super::{Seen, SystemCheck, proc};
 
 /// Checks that so many bytes can still be written below a folder, which need not exist yet; on
 /// a disk of less than twice as much, that half of it is free.
 pub fn free_disk(folder: PathBuf, least: u64) -> Box<dyn HealthCheck> {
-    Look::boxed("free-disk", Cause::StorageFailed, move || disk(&folder, least))
+    SystemCheck::boxed("free-disk", Cause::StorageFailed, move || disk(&folder, least))
 }
 
 /// Checks that programs can still get so many bytes of memory.
 pub fn free_memory(least: u64) -> Box<dyn HealthCheck> {
-    Look::boxed("free-memory", Cause::RigUnhealthy, move || memory(&proc(), least))
+    SystemCheck::boxed("free-memory", Cause::RigUnhealthy, move || memory(&proc(), least))
 }
 
 /// Checks that this process, and the system as a whole, can open so many more files.
 pub fn free_handles(least: u64) -> Box<dyn HealthCheck> {
-    Look::boxed("free-handles", Cause::RigUnhealthy, move || {
+    SystemCheck::boxed("free-handles", Cause::RigUnhealthy, move || {
         let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| e.to_string())?;
         handles(&proc(), limit, least)
     })

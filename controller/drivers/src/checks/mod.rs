@@ -31,13 +31,13 @@ pub use power::{excused, outlet, while_powered};
 type Seen = Result<String, String>;
 
 /// A check that asks the system, which may block.
-struct Look {
+struct SystemCheck {
     name: String,
     cause: Cause,
     look: Arc<dyn Fn() -> Seen + Send + Sync>,
 }
 
-impl Look {
+impl SystemCheck {
     fn boxed(
         name: impl Into<String>,
         cause: Cause,
@@ -47,7 +47,7 @@ impl Look {
     }
 }
 
-impl HealthCheck for Look {
+impl HealthCheck for SystemCheck {
     fn name(&self) -> String {
         self.name.clone()
     }

@@ -8,12 +8,12 @@ use jig_model::rig_file::{Place, ProbePart};
 
 /// What a place says about itself.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fill {
+pub(super) struct FlasherFill {
     pub(super) serial: Option<String>,
     pub(super) port: Option<String>,
 }
 
-impl Fill {
+impl FlasherFill {
     pub(super) fn of(place: &Place) -> Self {
         let serial = place.probe.as_ref().and_then(ProbePart::serial);
         let port = place.flasher_port();
@@ -42,12 +42,12 @@ pub enum Unfilled {
 pub(super) fn arguments(
     argv: &[String],
     image: &Image,
-    fill: &Fill,
+    fill: &FlasherFill,
 ) -> Result<Vec<OsString>, Unfilled> {
     argv.iter().map(|arg| expand(arg, image, fill)).collect()
 }
 
-fn expand(arg: &str, image: &Image, fill: &Fill) -> Result<OsString, Unfilled> {
+fn expand(arg: &str, image: &Image, fill: &FlasherFill) -> Result<OsString, Unfilled> {
     // The profile was checked, so nothing refuses here.
     let parts = deploy_parts(arg).map_err(|error| Unfilled::Unknown(error.text))?;
     let mut out = OsString::new();

@@ -19,9 +19,9 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
-use super::arguments::{Fill, arguments};
+use super::arguments::{FlasherFill, arguments};
 use super::error::{FlasherError, LastWords};
-use super::output::{Judge, Output};
+use super::output::{FlasherOutput, OutputJudge};
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
 use crate::serial::capture_service::release_port;
 
@@ -40,7 +40,7 @@ const MAX_PROGRESS: u32 = 1000;
 /// Flashes a board with a program of its own.
 pub struct CommandFlasher {
     command: FlashCommand,
-    fill: Fill,
+    fill: FlasherFill,
     sink: SharedSink,
     evidence: PathBuf,
     ledger: Arc<dyn ProcessLedger>,
@@ -73,7 +73,7 @@ impl CommandFlasher {
     pub fn new(command: FlashCommand, context: &BindContext) -> Self {
         Self {
             command,
-            fill: Fill::of(&context.place),
+            fill: FlasherFill::of(&context.place),
             sink: Arc::clone(&context.sink),
             evidence: context.evidence.clone(),
             ledger: Arc::clone(&context.ledger),
@@ -89,12 +89,12 @@ impl CommandFlasher {
     async fn flash(&mut self, image: &Image) -> Result<DeployReport, FlasherError> {
         let began = Instant::now();
         let args = arguments(&self.command.argv, image, &self.fill)?;
-        let judge = Judge::of(&self.command)?;
+        let judge = OutputJudge::of(&self.command)?;
         self.runs += 1;
         let log = format!("flasher-{}.log", self.runs);
         let path = self.evidence.join(&log);
         let unwritten = |source| FlasherError::Log { path: path.clone(), source };
-        let mut output = Output::new(judge, open_log(&path).map_err(unwritten)?);
+        let mut output = FlasherOutput::new(judge, open_log(&path).map_err(unwritten)?);
         let _closed = match &self.kept {
             Some((client, port)) => release_port(client, port).await.map_err(|source| {
                 let (port, program) = (port.clone(), self.program().to_owned());
@@ -159,7 +159,7 @@ impl CommandFlasher {
     fn judge(
         &self,
         ending: Option<Ending>,
-        output: &Output,
+        output: &FlasherOutput,
         log: String,
     ) -> Result<(), FlasherError> {
         let program = self.program().to_owned();
@@ -191,7 +191,7 @@ impl Flasher for CommandFlasher {
 async fn follow(
     process: &mut ManagedProcess,
     pipe: &mut Receiver,
-    output: &mut Output,
+    output: &mut FlasherOutput,
     progress: &mut impl FnMut(u8),
 ) -> io::Result<Ending> {
     let mut bytes = vec![0; 16 << 10];

@@ -31,13 +31,13 @@ pub struct BadPattern {
 }
 
 /// The patterns of a flasher.
-pub(super) struct Judge {
+pub(super) struct OutputJudge {
     failures: Vec<Regex>,
     verified: Option<Regex>,
     progress: Option<Regex>,
 }
 
-impl Judge {
+impl OutputJudge {
     pub(super) fn of(command: &FlashCommand) -> Result<Self, BadPattern> {
         let one = |pattern: &Option<Pattern>| pattern.as_ref().map(compile).transpose();
         Ok(Self {
@@ -56,8 +56,8 @@ fn compile(pattern: &Pattern) -> Result<Regex, BadPattern> {
 }
 
 /// Takes in what a flasher says.
-pub(super) struct Output {
-    judge: Judge,
+pub(super) struct FlasherOutput {
+    judge: OutputJudge,
     log: File,
     logged: u64,
     /// Bytes that did not go into the log.
@@ -72,8 +72,8 @@ pub(super) struct Output {
     percent: Option<u8>,
 }
 
-impl Output {
-    pub(super) fn new(judge: Judge, log: File) -> Self {
+impl FlasherOutput {
+    pub(super) fn new(judge: OutputJudge, log: File) -> Self {
         Self {
             judge,
             log,

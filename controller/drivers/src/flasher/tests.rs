@@ -16,7 +16,7 @@ use jig_model::protocol::{
 use jig_model::rig_file::{EmulatorPart, Place, ProbePart};
 use jig_model::{Cause, ConsoleName};
 
-use super::arguments::{Fill, Unfilled, arguments};
+use super::arguments::{FlasherFill, Unfilled, arguments};
 use super::{CommandFlasher, CommandFlasherFactory};
 
 #[derive(Default)]
@@ -267,11 +267,11 @@ fn placeholders_are_filled_by_place_and_image() {
         port: Some("/dev/ttyX".to_owned()),
         ..ProbePart::default()
     };
-    let fill = Fill::of(&place().with_probe(probe));
+    let fill = FlasherFill::of(&place().with_probe(probe));
     let wanted =
         ["esptool", "--port=/dev/ttyX", "-s", "S:3", "0x8000", "program {/runs/a b/image-1.bin}"];
     assert_eq!(arguments(&argv, &image, &fill).unwrap(), wanted);
-    let none = Fill::of(&place().with_emulator(EmulatorPart::default()));
+    let none = FlasherFill::of(&place().with_emulator(EmulatorPart::default()));
     assert_eq!(arguments(&argv, &image, &none), Err(Unfilled::Port));
     assert_eq!(arguments(&argv[2..], &image, &none), Err(Unfilled::Serial));
     let empty = Image { payload_spans: Vec::new(), ..image };

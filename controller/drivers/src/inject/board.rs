@@ -14,7 +14,7 @@ use jig_model::rig_file::{Endpoint, Place};
 use super::flasher::InjectedFlasher;
 use super::injector::Injector;
 use super::ledger::WatchedLedger;
-use super::line::Line;
+use super::line::FaultyLine;
 use super::power::InjectedPower;
 use super::transport::FaultyTransport;
 
@@ -75,7 +75,7 @@ struct FaultySink {
     rig: SharedSink,
     injector: Injector,
     console: ConsoleName,
-    line: Arc<Line>,
+    line: Arc<FaultyLine>,
 }
 
 impl BoardSink for FaultySink {

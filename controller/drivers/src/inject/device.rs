@@ -137,7 +137,7 @@ mod tests {
     use crate::inject::Staller;
     use jig_model::power::Confirmation;
 
-    use crate::power::{Device, OutletPower};
+    use crate::power::{OpenDevice, OutletPower};
 
     /// A relay that is read back, and what it really feeds.
     #[derive(Clone)]
@@ -194,7 +194,7 @@ mod tests {
             sense: None,
         };
         let outlets = injector.between_devices()(Box::new(relay.clone()));
-        let device = Device::start(&about, outlets, locks);
+        let device = OpenDevice::start(&about, outlets, locks);
         (injector, relay, OutletPower::new(device, &about, &place))
     }
 

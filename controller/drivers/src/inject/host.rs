@@ -25,12 +25,12 @@ const STREAMS: rlim_t = 3;
 
 /// A limit of this process that was lowered.
 #[derive(Debug)]
-pub(super) struct Lowered {
+pub(super) struct LoweredLimit {
     limit: Resource,
     before: rlim_t,
 }
 
-impl Lowered {
+impl LoweredLimit {
     fn to(limit: Resource, value: rlim_t) -> io::Result<Self> {
         let (before, most) = getrlimit(limit)?;
         setrlimit(limit, value.min(most), most)?;

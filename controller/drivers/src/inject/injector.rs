@@ -21,9 +21,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::catalogue::{FaultKind, When};
 use super::grammar::{Argument, Injection};
-use super::host::{Lowered, Staller, outlive_full_files};
-use super::line::Line;
-use super::mangle::{Effect, LineFilter};
+use super::host::{LoweredLimit, Staller, outlive_full_files};
+use super::line::FaultyLine;
+use super::mangle::{LineEffect, LineFilter};
 use super::port_reader::{PortRead, PortReader};
 use super::processes::{Process, Role};
 use super::schedule::{Course, later};
@@ -35,11 +35,11 @@ const BUILD_ID: &[u8] = b"jig-build-id: ";
 /// Makes a rig fail as it was asked to. Clones share everything.
 #[derive(Clone)]
 pub struct Injector {
-    shared: Arc<Shared>,
+    shared: Arc<InjectorShared>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct InjectorShared {
+    state: Mutex<InjectorState>,
     changed: Notify,
     /// Percent of the deployment under way.
     deployed: watch::Sender<u8>,
@@ -48,19 +48,19 @@ struct Shared {
     staller: Staller,
 }
 
-struct State {
+struct InjectorState {
     armed: Vec<Armed>,
     course: Course,
     attempts: u64,
     /// The attempt's.
     sink: Option<SharedSink>,
-    line: Arc<Line>,
+    line: Arc<FaultyLine>,
     processes: Vec<(Role, Process)>,
     /// The tty that the console is, if it is one.
     tty: Option<String>,
     port_reader: Option<PortReader>,
     /// What ends at a time.
-    ends: Vec<(Instant, End)>,
+    ends: Vec<(Instant, FaultEnd)>,
     /// Pauses of this process that are due.
     stalls: Vec<Duration>,
     /// Thefts that are due.
@@ -71,7 +71,7 @@ struct State {
 
 /// How far a fault has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum FaultStage {
     Waiting,
     /// It lies in wait at a transport for bytes.
     Lurking,
@@ -80,21 +80,21 @@ enum Stage {
 
 struct Armed {
     injection: Injection,
-    stage: Stage,
+    stage: FaultStage,
     /// The run was told of it, for this strike.
     told: bool,
     /// It has struck in this run.
     ever: bool,
 }
 
-enum End {
+enum FaultEnd {
     Continue(Vec<Process>),
-    Mend(Arc<Line>, usize),
-    Raise(Lowered),
+    Mend(Arc<FaultyLine>, usize),
+    Raise(LoweredLimit),
     Dismiss(ManagedProcess, usize),
 }
 
-impl End {
+impl FaultEnd {
     fn come(self) {
         match self {
             Self::Continue(processes) => {
@@ -124,16 +124,16 @@ impl Injector {
         let armed = injections.into_iter();
         let armed = armed.map(|injection| Armed {
             injection,
-            stage: Stage::Waiting,
+            stage: FaultStage::Waiting,
             told: false,
             ever: false,
         });
-        let state = State {
+        let state = InjectorState {
             armed: armed.collect(),
             course: Course::default(),
             attempts: 0,
             sink: None,
-            line: Arc::new(Line::new()),
+            line: Arc::new(FaultyLine::new()),
             processes: Vec::new(),
             tty: None,
             port_reader: None,
@@ -143,7 +143,7 @@ impl Injector {
             untold: Vec::new(),
         };
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(InjectorShared {
                 state: Mutex::new(state),
                 changed: Notify::new(),
                 deployed: watch::Sender::new(0),
@@ -181,7 +181,7 @@ impl Injector {
             for theft in thefts {
                 let (until, fault) = (later(Instant::now(), theft.time), theft.fault);
                 if let Some(process) = theft.begin().await {
-                    self.state().ends.push((until, End::Dismiss(process, fault)));
+                    self.state().ends.push((until, FaultEnd::Dismiss(process, fault)));
                 }
             }
             let next = self.state().next();
@@ -214,21 +214,21 @@ impl Injector {
         left.map(|armed| armed.injection.to_string()).collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, InjectorState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins an attempt whose board tells `sink` what happens; returns its console.
-    pub(super) fn begin_attempt(&self, sink: SharedSink) -> Arc<Line> {
+    pub(super) fn begin_attempt(&self, sink: SharedSink) -> Arc<FaultyLine> {
         let (line, untold) = {
             let mut state = self.state();
             state.course.begin_attempt(Instant::now());
             state.attempts += 1;
-            state.line = Arc::new(Line::new());
+            state.line = Arc::new(FaultyLine::new());
             state.sink = Some(Arc::clone(&sink));
             for armed in &mut state.armed {
-                if armed.injection.every || armed.stage == Stage::Lurking {
-                    (armed.stage, armed.told) = (Stage::Waiting, false);
+                if armed.injection.every || armed.stage == FaultStage::Lurking {
+                    (armed.stage, armed.told) = (FaultStage::Waiting, false);
                 }
             }
             (Arc::clone(&state.line), std::mem::take(&mut state.untold))
@@ -274,7 +274,7 @@ impl Injector {
         let mut state = self.state();
         let index = state.due(fault)?;
         let armed = state.armed.get_mut(index)?;
-        armed.stage = Stage::Struck;
+        armed.stage = FaultStage::Struck;
         Some((index, armed.injection.argument.clone()))
     }
 
@@ -291,7 +291,7 @@ impl Injector {
     /// Returns the share of the deployment at which a fault is to strike.
     pub(super) fn share_of(&self, fault: FaultKind) -> Option<u8> {
         let state = self.state();
-        let waiting = state.armed.iter().filter(|armed| armed.stage == Stage::Waiting);
+        let waiting = state.armed.iter().filter(|armed| armed.stage == FaultStage::Waiting);
         waiting.filter(|armed| armed.injection.fault == fault).find_map(|armed| {
             match armed.injection.when {
                 When::Share(share) => Some(share),
@@ -308,7 +308,7 @@ impl Injector {
             if std::mem::replace(&mut armed.told, true) {
                 return;
             }
-            (armed.stage, armed.ever) = (Stage::Struck, true);
+            (armed.stage, armed.ever) = (FaultStage::Struck, true);
             let event = BoardEvent::Injected { fault: armed.injection.to_string(), detail };
             match &state.sink {
                 Some(sink) => (event, Arc::clone(sink)),
@@ -341,7 +341,7 @@ impl Injector {
         }
         let over = self.state().take_over(Instant::now());
         for end in over {
-            if let End::Dismiss(process, fault) = &end
+            if let FaultEnd::Dismiss(process, fault) = &end
                 && process.ending().is_some()
             {
                 self.tell(*fault, "the other program was kept out of the tty".to_owned());
@@ -362,7 +362,7 @@ impl Injector {
             Strike::Signal(processes, signal, time) => {
                 processes.iter().for_each(|process| process.signal(signal));
                 if let Some(time) = time {
-                    self.state().ends.push((until(time), End::Continue(processes)));
+                    self.state().ends.push((until(time), FaultEnd::Continue(processes)));
                 }
             }
             Strike::Steal(theft) => self.state().thefts.push(theft),
@@ -373,8 +373,8 @@ impl Injector {
                     sink.event(BoardEvent::Lost { cause: Cause::ProbeLost, detail });
                 }
             }
-            Strike::Files(time) => self.lower(Lowered::files(), until(time)),
-            Strike::Handles(time) => self.lower(Lowered::handles(), until(time)),
+            Strike::Files(time) => self.lower(LoweredLimit::files(), until(time)),
+            Strike::Handles(time) => self.lower(LoweredLimit::handles(), until(time)),
             Strike::Jump(millis) => {
                 self.shared.jumped.fetch_add(millis, Ordering::Relaxed);
             }
@@ -382,9 +382,9 @@ impl Injector {
         }
     }
 
-    fn lower(&self, lowered: std::io::Result<Lowered>, until: Instant) {
+    fn lower(&self, lowered: std::io::Result<LoweredLimit>, until: Instant) {
         match lowered {
-            Ok(lowered) => self.state().ends.push((until, End::Raise(lowered))),
+            Ok(lowered) => self.state().ends.push((until, FaultEnd::Raise(lowered))),
             Err(error) => tracing::warn!(%error, "a limit could not be lowered"),
         }
     }
@@ -401,27 +401,27 @@ impl Injector {
     }
 }
 
-impl State {
+impl InjectorState {
     /// Finds a fault that waits for a call and may strike now.
     fn due(&self, fault: FaultKind) -> Option<usize> {
         let now = Instant::now();
         self.armed.iter().position(|armed| {
             armed.injection.fault == fault
-                && armed.stage == Stage::Waiting
+                && armed.stage == FaultStage::Waiting
                 && self.course.due(&armed.injection).is_some_and(|at| at <= now)
         })
     }
 
     /// Returns when to look again, if at a time.
     fn next(&self) -> Option<Instant> {
-        let waiting = self.armed.iter().filter(|armed| armed.stage == Stage::Waiting);
+        let waiting = self.armed.iter().filter(|armed| armed.stage == FaultStage::Waiting);
         let due = waiting.filter_map(|armed| self.course.due(&armed.injection));
         // What is due and has not struck waits for something else than a time.
         let due = due.filter(|at| *at > Instant::now());
         due.chain(self.ends.iter().map(|(at, _)| *at)).min()
     }
 
-    fn take_over(&mut self, now: Instant) -> Vec<End> {
+    fn take_over(&mut self, now: Instant) -> Vec<FaultEnd> {
         self.ends.extract_if(.., |(at, _)| *at <= now).map(|(_, end)| end).collect()
     }
 
@@ -430,7 +430,7 @@ impl State {
         for index in 0..self.armed.len() {
             let armed = &self.armed[index];
             let due = self.course.due(&armed.injection).is_some_and(|at| at <= now);
-            if armed.stage != Stage::Waiting || !due {
+            if armed.stage != FaultStage::Waiting || !due {
                 continue;
             }
             if let Some(effect) = effect(&armed.injection) {
@@ -441,22 +441,22 @@ impl State {
                 continue;
             }
             if let Some((detail, strike)) = self.strike_of(index, &armed.injection) {
-                self.armed[index].stage = Stage::Struck;
+                self.armed[index].stage = FaultStage::Struck;
                 return Some((index, detail, strike));
             }
         }
         None
     }
 
-    fn lurk(&mut self, index: usize, effect: Effect, now: Instant) {
+    fn lurk(&mut self, index: usize, effect: LineEffect, now: Instant) {
         let lasts = match (&effect, &self.armed[index].injection.argument) {
-            (Effect::Away | Effect::Garble, Argument::Time(time)) => Some(*time),
+            (LineEffect::Away | LineEffect::Garble, Argument::Time(time)) => Some(*time),
             _ => None,
         };
-        self.armed[index].stage = Stage::Lurking;
+        self.armed[index].stage = FaultStage::Lurking;
         self.line.begin(index, effect);
         if let Some(time) = lasts {
-            self.ends.push((later(now, time), End::Mend(Arc::clone(&self.line), index)));
+            self.ends.push((later(now, time), FaultEnd::Mend(Arc::clone(&self.line), index)));
         }
     }
 
@@ -529,16 +529,16 @@ impl State {
 }
 
 /// Returns what a fault of the console does to its transport.
-fn effect(injection: &Injection) -> Option<Effect> {
+fn effect(injection: &Injection) -> Option<LineEffect> {
     Some(match (injection.fault, &injection.argument) {
-        (FaultKind::HangUpConsole, _) => Effect::Away,
-        (FaultKind::CutConsole, _) => Effect::Cut,
-        (FaultKind::OverrunConsole, Argument::Bytes(bytes)) => Effect::Overrun(*bytes),
-        (FaultKind::DropBytes, Argument::Bytes(bytes)) => Effect::Drop(*bytes),
-        (FaultKind::CorruptBytes, Argument::Bytes(bytes)) => Effect::Corrupt(*bytes),
-        (FaultKind::GarbleConsole, _) => Effect::Garble,
-        (FaultKind::DelayConsole, Argument::Time(time)) => Effect::Delay(*time),
-        (FaultKind::HideBuildId, _) => Effect::HideId(LineFilter::new(BUILD_ID)),
+        (FaultKind::HangUpConsole, _) => LineEffect::Away,
+        (FaultKind::CutConsole, _) => LineEffect::Cut,
+        (FaultKind::OverrunConsole, Argument::Bytes(bytes)) => LineEffect::Overrun(*bytes),
+        (FaultKind::DropBytes, Argument::Bytes(bytes)) => LineEffect::Drop(*bytes),
+        (FaultKind::CorruptBytes, Argument::Bytes(bytes)) => LineEffect::Corrupt(*bytes),
+        (FaultKind::GarbleConsole, _) => LineEffect::Garble,
+        (FaultKind::DelayConsole, Argument::Time(time)) => LineEffect::Delay(*time),
+        (FaultKind::HideBuildId, _) => LineEffect::HideId(LineFilter::new(BUILD_ID)),
         _ => return None,
     })
 }

@@ -5,17 +5,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use super::mangle::{Dice, Effect};
+use super::mangle::{FaultDice, LineEffect};
 
 /// One console.
 #[derive(Debug)]
-pub(super) struct Line(Mutex<State>);
+pub(super) struct FaultyLine(Mutex<FaultyLineState>);
 
 #[derive(Debug)]
-struct State {
+struct FaultyLineState {
     /// What is wrong, with the number of the fault that it is of.
-    effects: Vec<(usize, Effect)>,
-    dice: Dice,
+    effects: Vec<(usize, LineEffect)>,
+    dice: FaultDice,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -42,18 +42,18 @@ pub(super) struct Mangled {
     pub(super) counted: u64,
 }
 
-impl Line {
+impl FaultyLine {
     pub(super) fn new() -> Self {
-        let (effects, dice) = (Vec::new(), Dice::new());
-        Self(Mutex::new(State { effects, dice, reader: None, writer: None }))
+        let (effects, dice) = (Vec::new(), FaultDice::new());
+        Self(Mutex::new(FaultyLineState { effects, dice, reader: None, writer: None }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultyLineState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes something wrong with it.
-    pub(super) fn begin(&self, fault: usize, effect: Effect) {
+    pub(super) fn begin(&self, fault: usize, effect: LineEffect) {
         let mut state = self.state();
         state.effects.push((fault, effect));
         state.wake();
@@ -77,14 +77,14 @@ impl Line {
         let mut condition = Condition::default();
         for (fault, effect) in &state.effects {
             match effect {
-                Effect::Away => condition.away = Some(*fault),
-                Effect::Cut => condition.cut = Some(*fault),
-                Effect::Delay(time) => condition.late = Some((*fault, *time)),
-                Effect::Overrun(_)
-                | Effect::Drop(_)
-                | Effect::Corrupt(_)
-                | Effect::Garble
-                | Effect::HideId(_) => condition.bytes = true,
+                LineEffect::Away => condition.away = Some(*fault),
+                LineEffect::Cut => condition.cut = Some(*fault),
+                LineEffect::Delay(time) => condition.late = Some((*fault, *time)),
+                LineEffect::Overrun(_)
+                | LineEffect::Drop(_)
+                | LineEffect::Corrupt(_)
+                | LineEffect::Garble
+                | LineEffect::HideId(_) => condition.bytes = true,
             }
         }
         condition
@@ -93,7 +93,7 @@ impl Line {
     /// Does to the bytes what is wrong with the transport.
     pub(super) fn mangle(&self, bytes: &mut Vec<u8>) -> Mangled {
         let mut state = self.state();
-        let State { effects, dice, .. } = &mut *state;
+        let FaultyLineState { effects, dice, .. } = &mut *state;
         let mut mangled = Mangled::default();
         for (fault, effect) in effects.iter_mut() {
             let done = effect.apply(bytes, dice);
@@ -108,14 +108,14 @@ impl Line {
     pub(super) fn rest(&self) -> Vec<u8> {
         let mut state = self.state();
         let rests = state.effects.iter_mut().map(|(_, effect)| match effect {
-            Effect::HideId(filter) => filter.rest(),
+            LineEffect::HideId(filter) => filter.rest(),
             _ => &[],
         });
         rests.collect::<Vec<_>>().concat()
     }
 }
 
-impl State {
+impl FaultyLineState {
     fn wake(&mut self) {
         for waker in [self.reader.take(), self.writer.take()].into_iter().flatten() {
             waker.wake();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Something that is wrong with a console's transport.
 #[derive(Debug, Clone)]
-pub(super) enum Effect {
+pub(super) enum LineEffect {
     /// The other end is away.
     Away,
     /// The transport is broken.
@@ -25,7 +25,7 @@ pub(super) enum Effect {
 
 /// What one effect has done to a few bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct LineDamage {
     /// What, in words; nothing if nothing was done.
     pub(super) what: Option<String>,
     /// So many bytes are missing, and the port knows.
@@ -36,18 +36,18 @@ pub(super) struct Done {
 /// or ten times of the speed looks like this.
 const RUNS: [u8; 9] = [0x00, 0x80, 0xc0, 0xe0, 0xf0, 0xf8, 0xfc, 0xfe, 0xff];
 
-impl Effect {
+impl LineEffect {
     /// Does to the bytes what is wrong with the transport. `dice` are advanced. The words are about
     /// all that it is going to do.
-    pub(super) fn apply(&mut self, bytes: &mut Vec<u8>, dice: &mut Dice) -> Done {
+    pub(super) fn apply(&mut self, bytes: &mut Vec<u8>, dice: &mut FaultDice) -> LineDamage {
         if bytes.is_empty() {
-            return Done::default();
+            return LineDamage::default();
         }
         let what = match self {
-            Self::Away | Self::Cut | Self::Delay(_) => return Done::default(),
+            Self::Away | Self::Cut | Self::Delay(_) => return LineDamage::default(),
             Self::Overrun(left) => {
                 let what = Some(format!("{left} bytes overrun the port, from here on"));
-                return Done { what, counted: lose(left, bytes) };
+                return LineDamage { what, counted: lose(left, bytes) };
             }
             Self::Drop(left) => {
                 let what = Some(format!("{left} bytes are dropped, from here on"));
@@ -74,7 +74,7 @@ impl Effect {
                 hidden.then(|| "the line with the build id was hidden".to_owned())
             }
         };
-        Done { what, counted: 0 }
+        LineDamage { what, counted: 0 }
     }
 
     /// Tells whether nothing is left to do.
@@ -93,9 +93,9 @@ fn lose(left: &mut u64, bytes: &mut Vec<u8>) -> u64 {
 /// Random numbers of the plainest kind (xorshift, Marsaglia 2003): the same ones each time,
 /// so that a try can be repeated.
 #[derive(Debug, Clone)]
-pub(super) struct Dice(u64);
+pub(super) struct FaultDice(u64);
 
-impl Dice {
+impl FaultDice {
     pub(super) fn new() -> Self {
         Self(0x9e37_79b9_7f4a_7c15)
     }
@@ -164,26 +164,26 @@ mod tests {
 
     use super::*;
 
-    fn applied(mut effect: Effect, text: &[u8]) -> (Vec<u8>, Done, bool) {
+    fn applied(mut effect: LineEffect, text: &[u8]) -> (Vec<u8>, LineDamage, bool) {
         let mut bytes = text.to_vec();
-        let done = effect.apply(&mut bytes, &mut Dice::new());
+        let done = effect.apply(&mut bytes, &mut FaultDice::new());
         (bytes, done, effect.is_over())
     }
 
     #[test]
     fn bytes_are_lost_flipped_or_garbled_as_told() {
-        let (left, done, over) = applied(Effect::Drop(3), b"hello");
+        let (left, done, over) = applied(LineEffect::Drop(3), b"hello");
         assert_eq!((left.as_slice(), done.counted, over), (&b"lo"[..], 0, true));
-        let (left, done, over) = applied(Effect::Overrun(9), b"hello");
+        let (left, done, over) = applied(LineEffect::Overrun(9), b"hello");
         assert_eq!((left.as_slice(), done.counted, over), (&b""[..], 5, false));
-        let (flipped, done, over) = applied(Effect::Corrupt(3), b"hello");
+        let (flipped, done, over) = applied(LineEffect::Corrupt(3), b"hello");
         let bits = flipped.iter().zip(b"hello").map(|(a, b)| (a ^ b).count_ones());
         assert_eq!((bits.collect::<Vec<_>>(), over), (vec![1, 1, 1, 0, 0], true));
         assert!(done.what.is_some());
-        let (noise, ..) = applied(Effect::Garble, &[b'a'; 64]);
+        let (noise, ..) = applied(LineEffect::Garble, &[b'a'; 64]);
         assert!(std::str::from_utf8(&noise).is_err());
-        let (same, done, _) = applied(Effect::Away, b"hello");
-        assert_eq!((same.as_slice(), done), (&b"hello"[..], Done::default()));
+        let (same, done, _) = applied(LineEffect::Away, b"hello");
+        assert_eq!((same.as_slice(), done), (&b"hello"[..], LineDamage::default()));
     }
 
     const ID: &[u8] = b"jig-build-id: ";

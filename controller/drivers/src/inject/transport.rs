@@ -11,7 +11,7 @@ use jig_model::protocol::{BoxFuture, LineControl, Transport, TransportEvent};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::injector::Injector;
-use super::line::Line;
+use super::line::FaultyLine;
 use super::schedule::later;
 
 /// Most late bytes that are held; beyond that the transport is not read, as a slow one is not.
@@ -20,7 +20,7 @@ const LATE: usize = 1 << 20;
 /// Stands before a transport.
 pub(super) struct FaultyTransport {
     inner: Box<dyn Transport>,
-    line: Arc<Line>,
+    line: Arc<FaultyLine>,
     injector: Injector,
     /// What was read and may be handed on.
     out: VecDeque<u8>,
@@ -34,7 +34,11 @@ pub(super) struct FaultyTransport {
 }
 
 impl FaultyTransport {
-    pub(super) fn new(inner: Box<dyn Transport>, line: Arc<Line>, injector: Injector) -> Self {
+    pub(super) fn new(
+        inner: Box<dyn Transport>,
+        line: Arc<FaultyLine>,
+        injector: Injector,
+    ) -> Self {
         Self {
             inner,
             line,

@@ -86,10 +86,10 @@ impl PartFactory for OutletFactory<'_> {
 }
 
 /// One outlet, which the power and the flasher of a board share.
-type Shared = Arc<Mutex<OutletPower>>;
+type SharedOutletPower = Arc<Mutex<OutletPower>>;
 
 /// What is off holds no boot: a power cut resets, and so does an outlet in the reset line.
-impl ResetMeans for Shared {
+impl ResetMeans for SharedOutletPower {
     fn hold(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
         Box::pin(async { self.lock().await.off().await })
     }
@@ -102,7 +102,7 @@ impl ResetMeans for Shared {
 /// A board that hangs on a probe and on an outlet.
 struct BoardOnOutlet {
     board: Box<dyn Power>,
-    outlet: Shared,
+    outlet: SharedOutletPower,
     /// How long the outlet takes at most to be off.
     timeout: Duration,
     /// Whether the board got power to be quiesced, and was not switched on yet.
@@ -158,7 +158,7 @@ impl Power for BoardOnOutlet {
 
 /// A board with an outlet and nothing that stops its core.
 struct BareBoard {
-    outlet: Shared,
+    outlet: SharedOutletPower,
     timeout: Duration,
     sink: SharedSink,
     /// What it was switched to here, last.
@@ -221,7 +221,7 @@ impl Power for BareBoard {
 
 struct PoweredFlasher {
     flasher: Box<dyn Flasher>,
-    outlet: Shared,
+    outlet: SharedOutletPower,
 }
 
 impl Flasher for PoweredFlasher {

@@ -6,8 +6,8 @@ use jig_model::power::CommandPower;
 use jig_model::protocol::{BoxFuture, ProcessLedger};
 
 use super::context::{OpenOutlets, PowerContext};
-use super::template::{Fill, fill, plain};
-use super::templated::{Caller, Templated};
+use super::template::{TemplateFill, fill, plain};
+use super::templated::{TemplateCaller, Templated};
 use super::{Outlets, PowerError, program};
 
 /// Runs a program. Its exit code 0 means that it was done.
@@ -24,7 +24,7 @@ impl OpenOutlets for CommandPower {
     }
 }
 
-impl Caller for Program {
+impl TemplateCaller for Program {
     type Call = Vec<String>;
 
     fn what(&self) -> String {
@@ -38,7 +38,7 @@ impl Caller for Program {
         word: &'a str,
     ) -> BoxFuture<'a, Result<Vec<u8>, PowerError>> {
         Box::pin(async move {
-            let values = Fill { outlet, state: word, user: None, password: None };
+            let values = TemplateFill { outlet, state: word, user: None, password: None };
             let filled = argv.iter().map(|arg| fill(arg, &values, plain));
             let argv: Vec<String> = filled.collect::<Result<_, _>>()?;
             program::run(&argv, Vec::new(), Arc::clone(&self.ledger)).await

@@ -31,27 +31,27 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How many commands of other processes are waited for before the device counts as busy.
 const TURNS: u32 = 8;
 
-type Reply<T> = oneshot::Sender<Result<T, PowerError>>;
+type DeviceReply<T> = oneshot::Sender<Result<T, PowerError>>;
 
-enum Order {
-    Set(String, PowerState, Reply<()>),
-    Read(String, Reply<Option<PowerState>>),
+enum DeviceOrder {
+    Set(String, PowerState, DeviceReply<()>),
+    Read(String, DeviceReply<Option<PowerState>>),
 }
 
 /// A power device of this process. Clones share the one owner.
 #[derive(Debug, Clone)]
-pub struct Device {
-    orders: mpsc::Sender<Order>,
+pub struct OpenDevice {
+    orders: mpsc::Sender<DeviceOrder>,
     name: DeviceName,
     turn: Duration,
 }
 
-impl Device {
+impl OpenDevice {
     /// Gives a device its owner. `locks` is the folder in which processes of this user meet.
     /// Call within a tokio runtime.
     pub fn start(about: &PowerDevice, outlets: Box<dyn Outlets>, locks: &Path) -> Self {
         let (orders, inbox) = mpsc::channel(16);
-        let owner = Owner {
+        let owner = DeviceOwner {
             what: format!("{} ({})", about.name, outlets.what()),
             outlets,
             min_interval: about.min_interval,
@@ -81,7 +81,7 @@ impl Device {
     /// The device cannot be reached, refuses, or takes too long.
     pub async fn set(&self, outlet: &str, state: PowerState) -> Result<(), PowerError> {
         let (reply, answer) = oneshot::channel();
-        self.ask(Order::Set(outlet.to_owned(), state, reply), answer).await
+        self.ask(DeviceOrder::Set(outlet.to_owned(), state, reply), answer).await
     }
 
     /// Reads an outlet's state; nothing where the device has no way to tell.
@@ -90,12 +90,12 @@ impl Device {
     /// The device cannot be reached, answers nonsense, or takes too long.
     pub async fn read(&self, outlet: &str) -> Result<Option<PowerState>, PowerError> {
         let (reply, answer) = oneshot::channel();
-        self.ask(Order::Read(outlet.to_owned(), reply), answer).await
+        self.ask(DeviceOrder::Read(outlet.to_owned(), reply), answer).await
     }
 
     async fn ask<T>(
         &self,
-        order: Order,
+        order: DeviceOrder,
         answer: oneshot::Receiver<Result<T, PowerError>>,
     ) -> Result<T, PowerError> {
         let gone = || PowerError::unusable(self.name.to_string(), "its owner has ended");
@@ -104,7 +104,7 @@ impl Device {
     }
 }
 
-struct Owner {
+struct DeviceOwner {
     what: String,
     outlets: Box<dyn Outlets>,
     min_interval: Duration,
@@ -112,16 +112,16 @@ struct Owner {
     lock: PathBuf,
 }
 
-impl Owner {
-    async fn run(self, mut inbox: mpsc::Receiver<Order>) {
+impl DeviceOwner {
+    async fn run(self, mut inbox: mpsc::Receiver<DeviceOrder>) {
         while let Some(order) = inbox.recv().await {
             // A caller that has gone away needs no answer.
             match order {
-                Order::Set(outlet, state, reply) => {
+                DeviceOrder::Set(outlet, state, reply) => {
                     let done = self.turn(self.outlets.set(&outlet, state)).await;
                     drop(reply.send(done));
                 }
-                Order::Read(outlet, reply) => {
+                DeviceOrder::Read(outlet, reply) => {
                     let done = self.turn(self.outlets.read(&outlet)).await;
                     drop(reply.send(done));
                 }

@@ -7,7 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::PowerError;
 
 /// What a device says when an outlet is on, and when it is off.
-pub(super) struct Judge {
+pub(super) struct StateJudge {
     on: Regex,
     off: Regex,
 }
@@ -20,7 +20,7 @@ pub(super) fn compile(pattern: &Pattern) -> Result<Regex, PowerError> {
     built.map_err(|error| PowerError::unusable(format!("the pattern `{pattern}`"), error))
 }
 
-impl Judge {
+impl StateJudge {
     pub(super) fn of(says: &(Pattern, Pattern)) -> Result<Self, PowerError> {
         Ok(Self { on: compile(&says.0)?, off: compile(&says.1)? })
     }

@@ -16,9 +16,9 @@ use super::PowerError;
 use crate::serial::{OpenTty, TtyError};
 
 /// An open line. It is closed and given up when dropped.
-pub(super) struct Line(OpenTty);
+pub(super) struct PowerLine(OpenTty);
 
-impl Line {
+impl PowerLine {
     /// Opens the port, with nothing of an earlier talk in it.
     pub(super) fn open(about: &SerialLine) -> Result<Self, PowerError> {
         let what = || format!("the port {}", about.port.display());
@@ -46,7 +46,7 @@ impl Line {
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for PowerLine {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -58,7 +58,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for PowerLine {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -6,7 +6,7 @@
 //! # Design
 //! *Two layers.* A driver ([`Outlets`]) sets and reads one outlet of one device, opens what it
 //! needs for each command and closes it afterwards, and judges every answer. Above it, the
-//! [`Device`] is the one owner: commands come one after the other, with the device's minimum
+//! [`OpenDevice`] is the one owner: commands come one after the other, with the device's minimum
 //! interval between them, in this process and against all others of this user. [`OutletPower`]
 //! makes the protocol of a board out of an outlet.
 //!
@@ -51,7 +51,7 @@ mod web;
 
 pub use binding::OutletFactory;
 pub use context::{Between, PowerContext};
-pub use device::Device;
+pub use device::OpenDevice;
 pub use error::PowerError;
 pub use human::{AskError, AskHuman, NoHuman};
 pub use open::open;

@@ -12,7 +12,7 @@ use tokio_modbus::client::{Context, Reader as _, Writer as _, rtu, tcp};
 use tokio_modbus::{Error, Slave};
 
 use super::context::{OpenOutlets, PowerContext};
-use super::line::Line;
+use super::line::PowerLine;
 use super::{Outlets, PowerError};
 
 /// Switches coils.
@@ -34,7 +34,7 @@ impl ModbusOutlets {
                     .map_err(|source| PowerError::Unreachable { what: self.what(), source })?;
                 Ok(tcp::attach_slave(stream, unit))
             }
-            ModbusLink::Serial(line) => Ok(rtu::attach_slave(Line::open(line)?, unit)),
+            ModbusLink::Serial(line) => Ok(rtu::attach_slave(PowerLine::open(line)?, unit)),
         }
     }
 

@@ -4,13 +4,13 @@ use jig_model::DeviceName;
 use jig_model::power::{PowerDevice, PowerDriver};
 
 use super::context::{OpenOutlets as _, PowerContext};
-use super::{Device, PowerError};
+use super::{OpenDevice, PowerError};
 
 /// Opens a device: reads its secrets, and touches nothing else. Call within a tokio runtime.
 ///
 /// # Errors
 /// A secret cannot be had, or a pattern or a certificate cannot be used.
-pub fn open(about: &PowerDevice, context: &PowerContext) -> Result<Device, PowerError> {
+pub fn open(about: &PowerDevice, context: &PowerContext) -> Result<OpenDevice, PowerError> {
     let outlets = match about.driver.clone() {
         PowerDriver::Command(kind) => kind.open(context),
         PowerDriver::Http(kind) => kind.open(context),
@@ -28,7 +28,7 @@ pub fn open(about: &PowerDevice, context: &PowerContext) -> Result<Device, Power
         Some(between) => between(outlets),
         None => outlets,
     };
-    Ok(Device::start(about, outlets, &context.locks))
+    Ok(OpenDevice::start(about, outlets, &context.locks))
 }
 
 /// Finds a device of the rig.

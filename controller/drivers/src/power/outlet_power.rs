@@ -7,7 +7,7 @@ use jig_model::protocol::{BoxFuture, DriverError, Power, PowerSense, PowerState}
 use tokio::time::{Instant, sleep};
 
 use super::error::word;
-use super::{Device, PowerError};
+use super::{OpenDevice, PowerError};
 
 /// Pause between two looks at a device that has not settled: ten looks a second cost little,
 /// and the device's own minimum interval may make it longer.
@@ -28,7 +28,7 @@ pub struct Verified {
 
 /// The power of a board that hangs on an outlet.
 pub struct OutletPower {
-    device: Device,
+    device: OpenDevice,
     outlet: String,
     settle: Duration,
     off_time: Duration,
@@ -39,7 +39,7 @@ pub struct OutletPower {
 
 impl OutletPower {
     /// Makes the power of a place from its outlet.
-    pub fn new(device: Device, about: &PowerDevice, place: &PlacePower) -> Self {
+    pub fn new(device: OpenDevice, about: &PowerDevice, place: &PlacePower) -> Self {
         Self {
             device,
             outlet: place.outlet.clone(),
@@ -197,7 +197,7 @@ impl OutletPower {
 }
 
 /// Names an outlet for people.
-pub(super) fn named(outlet: &str, device: &Device) -> String {
+pub(super) fn named(outlet: &str, device: &OpenDevice) -> String {
     match outlet {
         "" => device.name().to_string(),
         outlet => format!("outlet {outlet} of {}", device.name()),

@@ -10,7 +10,7 @@ use jig_model::protocol::{BoxFuture, PowerState};
 use super::context::{OpenOutlets, PowerContext};
 use super::error::word;
 use super::template::percent;
-use super::web::{Call, Web};
+use super::web::{Web, WebCall};
 use super::{Outlets, PowerError};
 
 /// Switches by a daemon.
@@ -39,7 +39,7 @@ impl Outlets for PduDaemonOutlets {
         let (host, port) = (percent(&self.hostname), percent(outlet));
         let path = format!("/power/control/{}?hostname={host}&port={port}", word(state));
         Box::pin(async move {
-            let answer = self.web.call(Call::get(path)).await?;
+            let answer = self.web.call(WebCall::get(path)).await?;
             match answer.status.as_u16() {
                 200..=299 => Ok(()),
                 // The one answer it has for whatever is wrong with a request.

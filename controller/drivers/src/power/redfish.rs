@@ -10,7 +10,7 @@ use jig_model::protocol::{BoxFuture, PowerState};
 use serde_json::{Value, json};
 
 use super::context::{OpenOutlets, PowerContext};
-use super::web::{Call, Web};
+use super::web::{Web, WebCall};
 use super::{Outlets, PowerError, Secret};
 
 /// Switches by actions of resources.
@@ -18,7 +18,7 @@ struct RedfishOutlets(Web);
 
 /// What to post where.
 #[derive(Debug, PartialEq, Eq)]
-struct Action {
+struct RedfishAction {
     target: String,
     body: String,
 }
@@ -38,7 +38,7 @@ impl RedfishOutlets {
             true => outlet.to_owned(),
             false => format!("/redfish/v1/Systems/{outlet}"),
         };
-        let answer = self.0.ask(Call::get(path)).await?;
+        let answer = self.0.ask(WebCall::get(path)).await?;
         serde_json::from_slice(&answer.body)
             .map_err(|_| PowerError::garbage(self.what(), &answer.body))
     }
@@ -66,7 +66,7 @@ enum NoAction {
 }
 
 /// Chooses how a resource is switched.
-fn action(resource: &Value, state: PowerState) -> Result<Action, NoAction> {
+fn action(resource: &Value, state: PowerState) -> Result<RedfishAction, NoAction> {
     let actions = resource.get("Actions");
     let find = |name: &str| actions.and_then(|actions| actions.get(name));
     let target = |action: &Value| {
@@ -80,7 +80,7 @@ fn action(resource: &Value, state: PowerState) -> Result<Action, NoAction> {
     if let Some(control) = find("#Outlet.PowerControl") {
         let word = if state == PowerState::On { "On" } else { "Off" };
         let body = json!({ "PowerState": word }).to_string();
-        return Ok(Action { target: target(control)?, body });
+        return Ok(RedfishAction { target: target(control)?, body });
     }
     let reset = find("#ComputerSystem.Reset").or_else(|| find("#Chassis.Reset"));
     let reset = reset.ok_or(NoAction::Missing)?;
@@ -94,7 +94,7 @@ fn action(resource: &Value, state: PowerState) -> Result<Action, NoAction> {
         allowed.is_none_or(|list| list.iter().any(|value| value.as_str() == Some(**word)))
     };
     let word = wanted.iter().find(may).ok_or(NoAction::NotAllowed(wanted[0]))?;
-    Ok(Action { target: target(reset)?, body: json!({ "ResetType": word }).to_string() })
+    Ok(RedfishAction { target: target(reset)?, body: json!({ "ResetType": word }).to_string() })
 }
 
 impl Outlets for RedfishOutlets {
@@ -116,8 +116,8 @@ impl Outlets for RedfishOutlets {
             let refused = |why: NoAction| {
                 PowerError::refused(format!("{outlet} of {}", self.what()), why.to_string())
             };
-            let Action { target, body } = action(&resource, state).map_err(refused)?;
-            let call = Call { method: HttpMethod::Post, path: target, body: Some(body) };
+            let RedfishAction { target, body } = action(&resource, state).map_err(refused)?;
+            let call = WebCall { method: HttpMethod::Post, path: target, body: Some(body) };
             self.0.ask(call).await.map(drop)
         })
     }
@@ -147,13 +147,13 @@ mod tests {
     fn the_action_is_what_the_resource_offers() {
         let target = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
         let of = |allowed: &[&str], state| action(&system(target, allowed), state);
-        let body = |action: Result<Action, NoAction>| action.map(|action| action.body);
+        let body = |action: Result<RedfishAction, NoAction>| action.map(|action| action.body);
         let all = ["On", "ForceOff", "GracefulShutdown"];
         assert_eq!(body(of(&all, PowerState::Off)), Ok(r#"{"ResetType":"ForceOff"}"#.to_owned()));
         assert_eq!(body(of(&["ForceOn"], PowerState::On)), Ok(r#"{"ResetType":"ForceOn"}"#.into()));
         assert_eq!(of(&["Sleep"], PowerState::Off), Err(NoAction::NotAllowed("ForceOff")));
         let outlet = json!({ "Actions": { "#Outlet.PowerControl": { "target": "/x" } } });
-        let wanted = Action { target: "/x".into(), body: r#"{"PowerState":"Off"}"#.into() };
+        let wanted = RedfishAction { target: "/x".into(), body: r#"{"PowerState":"Off"}"#.into() };
         assert_eq!(action(&outlet, PowerState::Off), Ok(wanted));
         assert_eq!(action(&json!({}), PowerState::On), Err(NoAction::Missing));
     }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::context::{OpenOutlets, PowerContext};
 use super::error::word;
-use super::line::Line;
+use super::line::PowerLine;
 use super::{Outlets, PowerError};
 
 /// Longest answer of a board that speaks lines: echo, state and prompt take 30 bytes.
@@ -40,14 +40,14 @@ impl RelayOutlets {
         let channel = outlet.parse::<u8>().map_err(|_| {
             PowerError::refused(self.what(), format!("it has no channel {outlet:?}"))
         })?;
-        let mut line = Line::open(&self.0.line)?;
+        let mut line = PowerLine::open(&self.0.line)?;
         line.write_all(&lcus_frame(channel, state)).await.map_err(|e| self.broken(e))?;
         line.drained().await.map_err(|e| self.broken(e))
     }
 
     /// Sends a line and returns the words of the answer, without the echo.
     async fn numato(&self, command: &str) -> Result<Vec<String>, PowerError> {
-        let mut line = Line::open(&self.0.line)?;
+        let mut line = PowerLine::open(&self.0.line)?;
         line.write_all(format!("{command}\r").as_bytes()).await.map_err(|e| self.broken(e))?;
         let mut said = Vec::new();
         while said.last() != Some(&b'>') {

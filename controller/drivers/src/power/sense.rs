@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::open::{find, open};
 use super::outlet_power::named;
-use super::{Device, PowerContext, PowerError};
+use super::{OpenDevice, PowerContext, PowerError};
 use crate::serial::SerialPort;
 
 /// Makes the power sense that a place has. `debug_port` is the board's own, if it has one.
@@ -52,7 +52,7 @@ pub(super) fn outlet_sense(
 
 /// An outlet of another device, which is only read.
 pub(super) struct OutletSense {
-    device: Device,
+    device: OpenDevice,
     outlet: String,
 }
 
@@ -144,9 +144,9 @@ impl PowerSense for ConsoleSense {
             let mut left = false;
             for transport in &mut self.open {
                 match listen(transport.as_mut(), Instant::now() + SILENCE).await {
-                    Heard::Text => return Ok(Some(PowerState::On)),
-                    Heard::Nothing => left = true,
-                    Heard::End => {}
+                    ConsoleHeard::Text => return Ok(Some(PowerState::On)),
+                    ConsoleHeard::Nothing => left = true,
+                    ConsoleHeard::End => {}
                 }
             }
             Ok(left.then_some(PowerState::Off))
@@ -167,7 +167,7 @@ impl PowerSense for ConsoleSense {
     }
 }
 
-enum Heard {
+enum ConsoleHeard {
     Text,
     Nothing,
     /// The transport has ended.
@@ -175,20 +175,20 @@ enum Heard {
 }
 
 /// Listens to a transport until it prints text, or for some time.
-async fn listen(transport: &mut dyn Transport, until: Instant) -> Heard {
+async fn listen(transport: &mut dyn Transport, until: Instant) -> ConsoleHeard {
     let (mut row, mut buf) = (0, [0; 256]);
     loop {
         let read = poll_fn(|cx| transport.poll_read(cx, &mut buf));
         let count = match timeout_at(until, read).await {
-            Err(_) => return Heard::Nothing,
+            Err(_) => return ConsoleHeard::Nothing,
             Ok(Ok(count)) if count > 0 => count,
-            Ok(Ok(_) | Err(_)) => return Heard::End,
+            Ok(Ok(_) | Err(_)) => return ConsoleHeard::End,
         };
         for byte in &buf[..count] {
             let printable = byte.is_ascii_graphic() || *byte == b' ';
             row = if printable { row + 1 } else { 0 };
             if row >= TEXT {
-                return Heard::Text;
+                return ConsoleHeard::Text;
             }
         }
     }

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::context::{OpenOutlets, PowerContext};
-use super::template::{Fill, fill, plain};
+use super::template::{TemplateFill, fill, plain};
 use super::{Outlets, PowerError, Secret};
 
 /// How long an agent may take to answer before it is asked again. Slow ones take half a
@@ -32,12 +32,12 @@ const COMMUNITY: &str = "private";
 /// Switches by objects.
 struct SnmpOutlets {
     about: SnmpPower,
-    identity: Identity,
+    identity: SnmpIdentity,
 }
 
 /// Who one is, with the secrets.
 #[derive(Clone)]
-enum Identity {
+enum SnmpIdentity {
     Community { first: bool, community: Option<Secret> },
     User(Box<Security>),
 }
@@ -52,7 +52,7 @@ enum Ask {
 impl OpenOutlets for SnmpPower {
     fn open(self, _: &PowerContext) -> Result<Box<dyn Outlets>, PowerError> {
         let identity = match &self.security {
-            SnmpSecurity::Community { first, community } => Identity::Community {
+            SnmpSecurity::Community { first, community } => SnmpIdentity::Community {
                 first: *first,
                 community: community.as_ref().map(Secret::read).transpose()?,
             },
@@ -65,7 +65,7 @@ impl OpenOutlets for SnmpPower {
                     .as_ref()
                     .map(|(how, source)| Ok::<_, PowerError>((*how, Secret::read(source)?)))
                     .transpose()?;
-                Identity::User(Box::new(user(name, auth, privacy)))
+                SnmpIdentity::User(Box::new(user(name, auth, privacy)))
             }
         };
         Ok(Box::new(SnmpOutlets { about: self, identity }))
@@ -74,7 +74,7 @@ impl OpenOutlets for SnmpPower {
 
 impl SnmpOutlets {
     async fn talk(&self, object: &str, outlet: &str, ask: Ask) -> Result<i64, PowerError> {
-        let values = Fill { outlet, state: "", user: None, password: None };
+        let values = TemplateFill { outlet, state: "", user: None, password: None };
         let object = fill(object, &values, plain)?;
         let numbers: Vec<u64> = object
             .trim_start_matches('.')
@@ -125,7 +125,7 @@ fn user(
 async fn talk(
     what: &str,
     address: &str,
-    identity: Identity,
+    identity: SnmpIdentity,
     object: &[u64],
     ask: Ask,
 ) -> Result<i64, PowerError> {
@@ -138,8 +138,8 @@ async fn talk(
         }
     }
     let what = match identity {
-        Identity::Community { .. } => format!("{what} (silent also if the community is wrong)"),
-        Identity::User(_) => what.to_owned(),
+        SnmpIdentity::Community { .. } => format!("{what} (silent also if the community is wrong)"),
+        SnmpIdentity::User(_) => what.to_owned(),
     };
     Err(PowerError::TimedOut { what, timeout: TIMEOUT * TRIES })
 }
@@ -147,19 +147,21 @@ async fn talk(
 async fn once(
     what: &str,
     address: &str,
-    identity: &Identity,
+    identity: &SnmpIdentity,
     object: &Oid<'_>,
     ask: Ask,
 ) -> Result<i64, PowerError> {
     let opened = match identity {
-        Identity::Community { first, community } => {
+        SnmpIdentity::Community { first, community } => {
             let community = community.as_ref().map_or(COMMUNITY, Secret::reveal).as_bytes();
             match first {
                 true => AsyncSession::new_v1(address, community, 1).await,
                 false => AsyncSession::new_v2c(address, community, 1).await,
             }
         }
-        Identity::User(security) => AsyncSession::new_v3(address, 1, (**security).clone()).await,
+        SnmpIdentity::User(security) => {
+            AsyncSession::new_v3(address, 1, (**security).clone()).await
+        }
     };
     let mut session =
         opened.map_err(|source| PowerError::Unreachable { what: what.to_owned(), source })?;

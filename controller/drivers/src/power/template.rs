@@ -5,7 +5,7 @@ use jig_model::power::{PowerPart, power_parts};
 use super::{PowerError, Secret};
 
 /// What the placeholders stand for.
-pub(super) struct Fill<'a> {
+pub(super) struct TemplateFill<'a> {
     pub(super) outlet: &'a str,
     pub(super) state: &'a str,
     pub(super) user: Option<&'a str>,
@@ -15,7 +15,7 @@ pub(super) struct Fill<'a> {
 /// Fills a template in; `encode` makes each value fit where it goes.
 pub(super) fn fill(
     template: &str,
-    values: &Fill<'_>,
+    values: &TemplateFill<'_>,
     encode: impl Fn(&str) -> String,
 ) -> Result<String, PowerError> {
     let parts = power_parts(template)
@@ -65,7 +65,8 @@ mod tests {
     #[test]
     fn values_fit_where_they_go() {
         let password = Secret::of("a&b\"c d");
-        let values = Fill { outlet: "3", state: "on", user: Some("me"), password: Some(&password) };
+        let values =
+            TemplateFill { outlet: "3", state: "on", user: Some("me"), password: Some(&password) };
         let filled = fill("/{user}?p={password}&{outlet}={state}", &values, percent).unwrap();
         assert_eq!(filled, "/me?p=a%26b%22c%20d&3=on");
         let filled = fill("{{\"p\":\"{password}\"}}", &values, json).unwrap();

@@ -3,11 +3,11 @@
 use jig_model::pattern::Pattern;
 use jig_model::protocol::{BoxFuture, PowerState};
 
-use super::judge::Judge;
+use super::judge::StateJudge;
 use super::{Outlets, PowerError};
 
 /// Fills a call in, makes it, and returns what the device says.
-pub(super) trait Caller: Send + Sync {
+pub(super) trait TemplateCaller: Send + Sync {
     /// What is filled in: an argument list, a request.
     type Call: Send + Sync;
 
@@ -24,16 +24,16 @@ pub(super) trait Caller: Send + Sync {
 }
 
 /// Switches by calls that the rig file spells out.
-pub(super) struct Templated<C: Caller> {
+pub(super) struct Templated<C: TemplateCaller> {
     caller: C,
     set: C::Call,
     status: Option<C::Call>,
     /// What stands for on, and for off.
     words: (String, String),
-    judge: Judge,
+    judge: StateJudge,
 }
 
-impl<C: Caller> Templated<C> {
+impl<C: TemplateCaller> Templated<C> {
     /// `says` is what the answer to `status` looks like when it is on, and when it is off.
     pub(super) fn new(
         caller: C,
@@ -41,11 +41,11 @@ impl<C: Caller> Templated<C> {
         words: (String, String),
         says: &(Pattern, Pattern),
     ) -> Result<Self, PowerError> {
-        Ok(Self { caller, set, status, words, judge: Judge::of(says)? })
+        Ok(Self { caller, set, status, words, judge: StateJudge::of(says)? })
     }
 }
 
-impl<C: Caller> Outlets for Templated<C> {
+impl<C: TemplateCaller> Outlets for Templated<C> {
     fn what(&self) -> String {
         self.caller.what()
     }

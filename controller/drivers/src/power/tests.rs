@@ -105,7 +105,7 @@ fn board(mood: Mood, locks: &Path) -> (OutletPower, Fake) {
     let memory = Memory { mood, state: PowerState::On, pending: None, log: Vec::new() };
     let fake = Fake(Arc::new(Mutex::new(memory)));
     let about = about(PowerDriver::Manual(ManualPower { hint: None }));
-    let device = Device::start(&about, Box::new(fake.clone()), locks);
+    let device = OpenDevice::start(&about, Box::new(fake.clone()), locks);
     (OutletPower::new(device, &about, &place(None)), fake)
 }
 

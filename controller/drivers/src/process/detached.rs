@@ -70,7 +70,8 @@ impl DetachedProcess {
         let (pid, reaped) = (Pid::from_raw(id), Arc::new(Mutex::new(false)));
         let (sender, event) = mpsc::channel(WAITING);
         let stdin = child.stdin.take();
-        let watch = Watch { child, pid, reaped: Arc::clone(&reaped), event: sender, most_line };
+        let watch =
+            DetachedWatch { child, pid, reaped: Arc::clone(&reaped), event: sender, most_line };
         std::thread::Builder::new()
             .name("jig-worker".to_owned())
             .spawn(move || watch.run(stdin, &input, said))
@@ -94,7 +95,7 @@ impl DetachedProcess {
 }
 
 /// What the thread of a child holds.
-struct Watch {
+struct DetachedWatch {
     child: Child,
     pid: Pid,
     reaped: Arc<Mutex<bool>>,
@@ -102,7 +103,7 @@ struct Watch {
     most_line: usize,
 }
 
-impl Watch {
+impl DetachedWatch {
     fn run(mut self, stdin: Option<ChildStdin>, input: &[u8], said: PipeReader) {
         if let Some(mut stdin) = stdin {
             // A child that does not want it says why.

@@ -19,7 +19,7 @@ pub(super) struct FarEnds<'a> {
 }
 
 /// What the placeholders of a profile's arguments stand for.
-pub(super) struct Places<'a> {
+pub(super) struct PlaceholderValues<'a> {
     pub(super) image: Option<&'a Image>,
     pub(super) image_set: &'a Path,
     pub(super) ports: &'a BTreeMap<String, u16>,
@@ -36,7 +36,7 @@ pub(super) fn arguments(
     emulation: &Emulation,
     part: &EmulatorPart,
     ends: &FarEnds<'_>,
-    places: &Places<'_>,
+    places: &PlaceholderValues<'_>,
 ) -> Vec<OsString> {
     let mut args: Vec<OsString> = Vec::new();
     push(&mut args, &["-machine", &emulation.machine, "-display", "none", "-nodefaults", "-S"]);
@@ -111,7 +111,11 @@ pub(super) fn loads(emulation: &Emulation, format: ImageFormat) -> bool {
 }
 
 /// Returns the arguments that load an image.
-fn image_args(emulation: &Emulation, image: &Image, places: &Places<'_>) -> Vec<OsString> {
+fn image_args(
+    emulation: &Emulation,
+    image: &Image,
+    places: &PlaceholderValues<'_>,
+) -> Vec<OsString> {
     let mut args: Vec<OsString> =
         emulation.image_args.iter().map(|arg| expand(arg, places)).collect();
     let device = match image.format {
@@ -146,7 +150,7 @@ pub(super) fn port_names(emulation: &Emulation) -> BTreeSet<String> {
 
 /// Fills the placeholders of one argument. The profile was checked, so an argument that
 /// does not parse, or names what is not there, is passed on for the emulator to refuse.
-fn expand(arg: &str, places: &Places<'_>) -> OsString {
+fn expand(arg: &str, places: &PlaceholderValues<'_>) -> OsString {
     let Ok(parts) = arg_parts(arg) else { return arg.into() };
     let in_list = arg.contains(',');
     let mut out = OsString::new();
@@ -225,7 +229,8 @@ mod tests {
         ] {
             assert!(loads(&emulation, format));
             let image = image(format);
-            let places = Places { image: Some(&image), image_set: Path::new("/"), ports: &ports };
+            let places =
+                PlaceholderValues { image: Some(&image), image_set: Path::new("/"), ports: &ports };
             let args = image_args(&emulation, &image, &places);
             assert_eq!(args, ["-cpu", "x", wanted[0], wanted[1], "-y"]);
         }
@@ -237,7 +242,7 @@ mod tests {
     #[test]
     fn placeholders_are_replaced_once_and_only_where_known() {
         let ports = BTreeMap::from([("ssh".to_owned(), 4022)]);
-        let places = Places {
+        let places = PlaceholderValues {
             image: Some(&image(ImageFormat::Elf)),
             image_set: Path::new("/set"),
             ports: &ports,
@@ -274,7 +279,8 @@ mod tests {
             let paths: Vec<_> = profile.consoles.iter().map(|_| Path::new("/c")).collect();
             let ends = FarEnds { monitor: 3, debug: None, consoles: paths };
             let ports = BTreeMap::new();
-            let places = Places { image: None, image_set: Path::new("/"), ports: &ports };
+            let places =
+                PlaceholderValues { image: None, image_set: Path::new("/"), ports: &ports };
             let emulation = profile.emulation.as_ref().unwrap();
             let args = arguments(&profile, emulation, &EmulatorPart::default(), &ends, &places);
             let configs: Vec<_> = args

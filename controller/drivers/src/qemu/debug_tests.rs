@@ -45,14 +45,14 @@ const EXIT: &[u16] = &[
 /// `ldr r0, [pc, #0]; ldr r0, [r0]` from nowhere; the fault handler is the same code.
 const LOCK_UP: &[u16] = &[0x4800, 0x6800, 0x0000, 0x6000];
 
-struct Rig {
+struct DebugRig {
     protocols: Protocols,
     machine: Machine,
     seen: Arc<Seen>,
     dir: tempfile::TempDir,
 }
 
-impl Rig {
+impl DebugRig {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (protocols, machine, seen) = bind_with_machine(dir.path(), PROFILE);
@@ -103,7 +103,7 @@ impl Rig {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_halted_machine_is_in_the_debuggers_hands() {
-    let mut rig = Rig::new();
+    let mut rig = DebugRig::new();
     rig.deploy(SPIN).await;
     rig.blocking(|machine| {
         for _ in 0..2 {
@@ -151,7 +151,7 @@ async fn a_halted_machine_is_in_the_debuggers_hands() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blank_machine_holds_nothing() {
-    let mut rig = Rig::new();
+    let mut rig = DebugRig::new();
     rig.deploy(SPIN).await;
     let words = rig
         .blocking(|machine| {
@@ -164,7 +164,7 @@ async fn a_blank_machine_holds_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_debugger_keeps_others_from_resetting_the_board() {
-    let mut rig = Rig::new();
+    let mut rig = DebugRig::new();
     let channels = rig.blocking(|machine| machine.launch_halted(AtLaunch::Blank).unwrap()).await;
     let refused = rig.protocols.reset.as_mut().unwrap().reset().await.unwrap_err();
     assert!(refused.to_string().contains("debugger"), "{refused}");
@@ -174,7 +174,7 @@ async fn a_debugger_keeps_others_from_resetting_the_board() {
 
 /// Runs a program beside channels that are silent or let go; returns how it ended.
 async fn end_of_a_run(code: &[u16], take: bool) -> Vec<BoardEvent> {
-    let mut rig = Rig::new();
+    let mut rig = DebugRig::new();
     rig.deploy(code).await;
     let channels = rig.watched().await;
     let channels = take.then_some(channels);
@@ -196,7 +196,7 @@ async fn silent_channels_do_not_disturb_how_a_run_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resets_never_fill_channels_that_are_drained() {
-    let mut rig = Rig::new();
+    let mut rig = DebugRig::new();
     rig.deploy(SPIN).await;
     let mut channels = rig.watched().await;
     for _ in 0..400 {
@@ -209,7 +209,7 @@ async fn resets_never_fill_channels_that_are_drained() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_can_look_into_a_run_that_hangs() {
-    let mut rig = Rig::new();
+    let mut rig = DebugRig::new();
     rig.deploy(SPIN).await;
     let mut channels = rig.watched().await;
     rig.protocols.reset.as_mut().unwrap().reset().await.unwrap();
@@ -226,7 +226,7 @@ async fn a_watcher_can_look_into_a_run_that_hangs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn how_a_debugged_machine_ended_is_told_to_who_asks() {
     for code in [LOCK_UP, EXIT] {
-        let mut rig = Rig::new();
+        let mut rig = DebugRig::new();
         rig.deploy(code).await;
         let told = rig
             .blocking(|machine| {

@@ -19,11 +19,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::command_line::loads;
 use super::debug::{ChannelPairs, DebugChannels, NearEnds};
-use super::ending::{Facts, classify};
+use super::ending::{EndFacts, classify};
 use super::instance::{ANSWER, Instance};
 use super::machine::Machine;
 use super::monitor::{Arrival, MachineEvent, MonitorError};
-use super::order::{AtLaunch, Launched, Order, Ready, Reply, Watcher};
+use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Launched, Ready, Watcher};
 use super::read_back::read_back;
 use super::trial::trial;
 use crate::process::{Ending, Stillness, StillnessWatch};
@@ -49,7 +49,7 @@ impl QemuFactory {
             return Err(DriverError::new(Cause::EmulatorRefused, message));
         };
         let (orders, inbox) = mpsc::channel(4);
-        let owner = Owner {
+        let owner = EmulatorOwner {
             context,
             part,
             emulation,
@@ -76,11 +76,14 @@ impl QemuFactory {
 
 #[derive(Clone)]
 struct EmulatorHandle {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<EmulatorOrder>,
 }
 
 impl EmulatorHandle {
-    async fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, DriverError> {
+    async fn ask<T>(
+        &self,
+        order: impl FnOnce(EmulatorReply<T>) -> EmulatorOrder,
+    ) -> Result<T, DriverError> {
         let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
         let (reply, answer) = oneshot::channel();
         self.orders.send(order(reply)).await.map_err(|_| gone())?;
@@ -90,19 +93,19 @@ impl EmulatorHandle {
 
 impl Power for EmulatorHandle {
     fn on(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::On))
+        Box::pin(self.ask(EmulatorOrder::On))
     }
     fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::Off))
+        Box::pin(self.ask(EmulatorOrder::Off))
     }
     fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
-        Box::pin(self.ask(Order::Status))
+        Box::pin(self.ask(EmulatorOrder::Status))
     }
 }
 
 impl Reset for EmulatorHandle {
     fn reset(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
-        Box::pin(self.ask(Order::Reset))
+        Box::pin(self.ask(EmulatorOrder::Reset))
     }
 }
 
@@ -113,7 +116,7 @@ impl Flasher for EmulatorHandle {
     ) -> BoxFuture<'a, Result<DeployReport, DriverError>> {
         Box::pin(async {
             let order = image.clone();
-            self.ask(|reply| Order::Deploy(order, reply)).await?;
+            self.ask(|reply| EmulatorOrder::Deploy(order, reply)).await?;
             Ok(DeployReport {
                 method: "emulator-loader".to_owned(),
                 image: image.name.clone(),
@@ -138,7 +141,7 @@ impl HealthCheck for EmulatorHandle {
     fn check(&mut self) -> BoxFuture<'_, CheckReport> {
         Box::pin(async {
             let (reply, answer) = oneshot::channel();
-            let sent = self.orders.send(Order::Check(reply)).await.is_ok();
+            let sent = self.orders.send(EmulatorOrder::Check(reply)).await.is_ok();
             match answer.await {
                 Ok(report) if sent => report,
                 _ => CheckReport {
@@ -178,7 +181,7 @@ const STOPPED: Duration = Duration::from_secs(4);
 /// 20 ms after the write all of 20 measured pokes worked; earlier ones can come too soon.
 const POKE_AFTER: Duration = Duration::from_millis(20);
 
-struct Owner {
+struct EmulatorOwner {
     context: BindContext,
     part: EmulatorPart,
     emulation: Emulation,
@@ -194,7 +197,7 @@ struct Running {
     instance: Instance,
     shutdown: Option<MachineEvent>,
     /// The question that has no answer yet.
-    pulse: Option<Pulse>,
+    pulse: Option<MonitorPulse>,
     poke_at: Option<Instant>,
     /// Set while a debugger stops and runs the machine.
     debugged: bool,
@@ -228,7 +231,7 @@ impl Running {
 /// works, and taking each by itself costs as much as the algorithm.
 const LISTEN_AFTER: Duration = Duration::from_millis(20);
 
-struct Pulse {
+struct MonitorPulse {
     id: u64,
     asked: Instant,
     /// Beats since then.
@@ -236,8 +239,8 @@ struct Pulse {
 }
 
 /// What the owner's loop woke up for.
-enum Wake {
-    Order(Option<Order>),
+enum EmulatorWake {
+    Order(Option<EmulatorOrder>),
     Monitor(Result<Arrival, MonitorError>),
     Ended(Ending),
     Bell,
@@ -246,51 +249,53 @@ enum Wake {
     Look,
 }
 
-impl Owner {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
+impl EmulatorOwner {
+    async fn run(mut self, mut inbox: mpsc::Receiver<EmulatorOrder>) {
         let mut pulse = interval(PULSE);
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let wake = match &mut self.instance {
-                None => Wake::Order(inbox.recv().await),
+                None => EmulatorWake::Order(inbox.recv().await),
                 Some(running) => running.wake(&mut inbox, &mut pulse, &mut look).await,
             };
             match wake {
-                Wake::Order(Some(order)) => self.obey(order).await,
-                Wake::Order(None) => break,
-                Wake::Monitor(Ok(arrival)) => self.hear(arrival),
+                EmulatorWake::Order(Some(order)) => self.obey(order).await,
+                EmulatorWake::Order(None) => break,
+                EmulatorWake::Monitor(Ok(arrival)) => self.hear(arrival),
                 // Closed means that the end is near; the process's end tells the story.
-                Wake::Monitor(Err(error)) => self.monitor_failed(error).await,
-                Wake::Ended(ending) => self.ended(ending).await,
-                Wake::Bell => self.plan_poke(),
-                Wake::Poke => self.poke().await,
-                Wake::Pulse => self.feel_pulse().await,
-                Wake::Look => self.look().await,
+                EmulatorWake::Monitor(Err(error)) => self.monitor_failed(error).await,
+                EmulatorWake::Ended(ending) => self.ended(ending).await,
+                EmulatorWake::Bell => self.plan_poke(),
+                EmulatorWake::Poke => self.poke().await,
+                EmulatorWake::Pulse => self.feel_pulse().await,
+                EmulatorWake::Look => self.look().await,
             }
         }
         self.power_off().await;
     }
 
-    async fn obey(&mut self, order: Order) {
+    async fn obey(&mut self, order: EmulatorOrder) {
         // A caller that has gone away needs no answer, so failed replies are nothing.
         match order {
-            Order::On(reply) => drop(reply.send(self.power_on().await)),
-            Order::Off(reply) => {
+            EmulatorOrder::On(reply) => drop(reply.send(self.power_on().await)),
+            EmulatorOrder::Off(reply) => {
                 self.power_off().await;
                 drop(reply.send(Ok(())));
             }
-            Order::Status(reply) => drop(reply.send(Ok(self.state()))),
-            Order::Reset(reply) => drop(reply.send(self.reset().await)),
-            Order::Deploy(image, reply) => drop(reply.send(self.deploy(image).await)),
-            Order::Check(reply) => drop(reply.send(self.check().await)),
-            Order::LaunchHalted(what, reply) => drop(reply.send(self.launch_halted(what).await)),
-            Order::Watch(watcher, reply) => {
+            EmulatorOrder::Status(reply) => drop(reply.send(Ok(self.state()))),
+            EmulatorOrder::Reset(reply) => drop(reply.send(self.reset().await)),
+            EmulatorOrder::Deploy(image, reply) => drop(reply.send(self.deploy(image).await)),
+            EmulatorOrder::Check(reply) => drop(reply.send(self.check().await)),
+            EmulatorOrder::LaunchHalted(what, reply) => {
+                drop(reply.send(self.launch_halted(what).await))
+            }
+            EmulatorOrder::Watch(watcher, reply) => {
                 self.watcher = Some(watcher);
                 drop(reply.send(Ok(())));
             }
-            Order::HowEnded(reply) => drop(reply.send(Ok(self.how_ended().await))),
+            EmulatorOrder::HowEnded(reply) => drop(reply.send(Ok(self.how_ended().await))),
         }
     }
 
@@ -505,7 +510,7 @@ impl Owner {
             // Events that were sent before the end may still lie in the socket.
             running.drain_events(&self.context).await;
             let said = running.instance.said();
-            classify(&Facts {
+            classify(&EndFacts {
                 ending,
                 stderr: &said,
                 shutdown: running.shutdown.as_ref(),
@@ -566,7 +571,9 @@ impl Owner {
         let Some(running) = &mut self.instance else { return };
         let Some(pulse) = &mut running.pulse else {
             match running.instance.monitor.ask("query-status", ANSWER).await {
-                Ok(id) => running.pulse = Some(Pulse { id, asked: Instant::now(), missed: 0 }),
+                Ok(id) => {
+                    running.pulse = Some(MonitorPulse { id, asked: Instant::now(), missed: 0 })
+                }
                 Err(error) => self.monitor_failed(error).await,
             }
             return;
@@ -584,10 +591,10 @@ impl Owner {
 impl Running {
     async fn wake(
         &mut self,
-        inbox: &mut mpsc::Receiver<Order>,
+        inbox: &mut mpsc::Receiver<EmulatorOrder>,
         pulse: &mut tokio::time::Interval,
         look: &mut tokio::time::Interval,
-    ) -> Wake {
+    ) -> EmulatorWake {
         let Self { instance, poke_at, debugged, listen_at, .. } = self;
         let arrival = async {
             if let Some(at) = *listen_at {
@@ -611,13 +618,13 @@ impl Running {
             // that has arrived is read before it is missed. Neither can starve the orders
             // for long: an end comes once, and the monitor says little.
             biased;
-            ending = instance.process.ended() => Wake::Ended(ending),
-            order = inbox.recv() => Wake::Order(order),
-            arrival = arrival => Wake::Monitor(arrival),
-            () = instance.bell.notified() => Wake::Bell,
-            () = poke => Wake::Poke,
-            _ = pulse.tick() => Wake::Pulse,
-            _ = look.tick() => Wake::Look,
+            ending = instance.process.ended() => EmulatorWake::Ended(ending),
+            order = inbox.recv() => EmulatorWake::Order(order),
+            arrival = arrival => EmulatorWake::Monitor(arrival),
+            () = instance.bell.notified() => EmulatorWake::Bell,
+            () = poke => EmulatorWake::Poke,
+            _ = pulse.tick() => EmulatorWake::Pulse,
+            _ = look.tick() => EmulatorWake::Look,
         }
     }
 

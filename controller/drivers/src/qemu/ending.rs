@@ -12,7 +12,7 @@ use super::monitor::MachineEvent;
 use crate::process::Ending;
 
 /// What is known when an emulator has ended without being asked to.
-pub(super) struct Facts<'a> {
+pub(super) struct EndFacts<'a> {
     /// How its process ended.
     pub(super) ending: Ending,
     /// Its standard error since the machine was let go.
@@ -38,7 +38,7 @@ const ABORT: &str = "qemu: ";
 const REGISTERS: [&str; 3] = ["R00=", " PC=", " pc "];
 
 /// Names what an unasked-for end was.
-pub(super) fn classify(facts: &Facts<'_>) -> BoardEvent {
+pub(super) fn classify(facts: &EndFacts<'_>) -> BoardEvent {
     let lost = |cause, detail: String| BoardEvent::Lost { cause, detail };
     match facts.ending {
         Ending::Signalled(Signal::SIGABRT) if facts.stderr.contains(LOCKUP) => {
@@ -71,7 +71,7 @@ pub(super) fn classify(facts: &Facts<'_>) -> BoardEvent {
 
 /// Tells whether the emulator reported an error of its own. Device models write remarks
 /// there too (`Timer with period zero`), but only errors carry the program's name.
-fn complains(facts: &Facts<'_>) -> bool {
+fn complains(facts: &EndFacts<'_>) -> bool {
     let errors = facts.stderr.lines().filter_map(|line| line.strip_prefix(facts.program));
     errors.filter_map(|rest| rest.strip_prefix(": ")).any(|rest| !rest.starts_with("warning:"))
 }
@@ -96,25 +96,31 @@ fn said(stderr: &str) -> String {
 mod tests {
     use super::*;
 
-    fn facts(ending: Ending) -> Facts<'static> {
-        Facts { ending, stderr: "", shutdown: None, program: "qemu-system-arm", semihosting: true }
+    fn facts(ending: Ending) -> EndFacts<'static> {
+        EndFacts {
+            ending,
+            stderr: "",
+            shutdown: None,
+            program: "qemu-system-arm",
+            semihosting: true,
+        }
     }
 
     #[test]
     fn ends_are_blamed_on_who_did_them() {
-        let lockup = Facts {
+        let lockup = EndFacts {
             stderr: "qemu: fatal: Lockup: can't escalate 3 to HardFault\nR00=0",
             ..facts(Ending::Signalled(Signal::SIGABRT))
         };
         assert!(matches!(classify(&lockup), BoardEvent::Lockup { .. }));
 
-        let call = Facts {
+        let call = EndFacts {
             stderr: "Timer with period zero\nqemu: Unsupported SemiHosting SWI 0x99\nR00=0",
             ..facts(Ending::Signalled(Signal::SIGABRT))
         };
         let BoardEvent::Aborted { detail } = classify(&call) else { panic!("the rig's") };
         assert_eq!(detail, "Unsupported SemiHosting SWI 0x99\nR00=0");
-        let own = Facts {
+        let own = EndFacts {
             stderr: "qemu-system-arm: hw/sd/sd.c:297: Assertion `x' failed.",
             ..facts(Ending::Signalled(Signal::SIGABRT))
         };
@@ -127,26 +133,26 @@ mod tests {
         assert_eq!(classify(&facts(Ending::Exited(3))), BoardEvent::TargetExit { code: 3 });
 
         let remark = "Timer with period zero, disabling\nqemu-system-arm: warning: x\n";
-        let with_remark = Facts { stderr: remark, ..facts(Ending::Exited(0)) };
+        let with_remark = EndFacts { stderr: remark, ..facts(Ending::Exited(0)) };
         assert_eq!(classify(&with_remark), BoardEvent::TargetExit { code: 0 });
 
-        let mute = Facts { semihosting: false, ..facts(Ending::Exited(0)) };
+        let mute = EndFacts { semihosting: false, ..facts(Ending::Exited(0)) };
         let vanished = classify(&mute);
         assert!(matches!(vanished, BoardEvent::Lost { cause: Cause::EmulatorExited, .. }));
 
         let host = MachineEvent::Shutdown { by_guest: false, reason: "host-signal".to_owned() };
-        let told = classify(&Facts { shutdown: Some(&host), ..facts(Ending::Exited(0)) });
+        let told = classify(&EndFacts { shutdown: Some(&host), ..facts(Ending::Exited(0)) });
         assert!(matches!(told, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));
 
         let guest = MachineEvent::Shutdown { by_guest: true, reason: "guest-shutdown".to_owned() };
-        let off = classify(&Facts { shutdown: Some(&guest), ..facts(Ending::Exited(0)) });
+        let off = classify(&EndFacts { shutdown: Some(&guest), ..facts(Ending::Exited(0)) });
         assert_eq!(off, BoardEvent::TargetExit { code: 0 });
     }
 
     #[test]
     fn an_emulator_that_complains_did_not_exit_for_the_guest() {
         let broken =
-            Facts { stderr: "qemu-system-arm: disk I/O error\n", ..facts(Ending::Exited(1)) };
+            EndFacts { stderr: "qemu-system-arm: disk I/O error\n", ..facts(Ending::Exited(1)) };
         assert!(matches!(classify(&broken), BoardEvent::Lost { cause: Cause::EmulatorExited, .. }));
     }
 }

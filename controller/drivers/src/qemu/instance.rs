@@ -18,7 +18,7 @@ use jig_model::rig_file::EmulatorPart;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
-use super::command_line::{FarEnds, Places, arguments, own_consoles, port_names};
+use super::command_line::{FarEnds, PlaceholderValues, arguments, own_consoles, port_names};
 use super::console_pipe::ConsoleEnds;
 use super::debug::{ChannelPairs, NearEnds};
 use super::monitor::{Monitor, MonitorError};
@@ -90,7 +90,7 @@ impl Instance {
             consoles: ends.iter().map(ConsoleEnds::path).collect(),
         };
         let image_set = image_set_dir(context, emulation)?;
-        let places = Places { image, image_set: &image_set, ports: &ports };
+        let places = PlaceholderValues { image, image_set: &image_set, ports: &ports };
         let args = arguments(&context.profile, emulation, part, &far, &places);
         let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));
         let stderr = open_log(&stderr_path).map_err(|error| {
@@ -113,7 +113,7 @@ impl Instance {
                 let cause = error.cause(Cause::EmulatorMissing, Cause::EmulatorRefused);
                 DriverError::new(cause, error.to_string())
             })?;
-        let mut launched = Launched { process, stderr };
+        let mut launched = LaunchedProcess { process, stderr };
         let monitor = match Monitor::greet(near, GREETING).await {
             Ok(monitor) => monitor,
             Err(error) => return Err(launched.explain(error).await),
@@ -124,7 +124,7 @@ impl Instance {
             let address = format!("127.0.0.1:{number}");
             context.sink.event(BoardEvent::Forwarded { port, address });
         }
-        let Launched { process, stderr } = launched;
+        let LaunchedProcess { process, stderr } = launched;
         let quiet_from = stderr.metadata().map_or(0, |m| m.len());
         Ok(Self { process, monitor, bell, debug, stderr, quiet_from })
     }
@@ -141,12 +141,12 @@ impl Instance {
 }
 
 /// A process that has not greeted yet.
-struct Launched {
+struct LaunchedProcess {
     process: ManagedProcess,
     stderr: File,
 }
 
-impl Launched {
+impl LaunchedProcess {
     /// Says why there was no greeting.
     async fn explain(&mut self, error: MonitorError) -> DriverError {
         if let MonitorError::TimedOut { .. } = error {

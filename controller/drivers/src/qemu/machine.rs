@@ -6,7 +6,7 @@ use jig_model::protocol::DriverError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::debug::DebugChannels;
-use super::order::{AtLaunch, Order, Reply, Watcher};
+use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Watcher};
 
 /// Speaks to the owner of one board's emulator from a plain thread.
 ///
@@ -15,11 +15,11 @@ use super::order::{AtLaunch, Order, Reply, Watcher};
 /// do: its power can be taken, and that ends the channels.
 #[derive(Clone)]
 pub struct Machine {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<EmulatorOrder>,
 }
 
 impl Machine {
-    pub(super) fn new(orders: mpsc::Sender<Order>) -> Self {
+    pub(super) fn new(orders: mpsc::Sender<EmulatorOrder>) -> Self {
         Self { orders }
     }
 
@@ -29,7 +29,7 @@ impl Machine {
     /// # Errors
     /// The emulator cannot be launched.
     pub fn launch_halted(&self, what: AtLaunch) -> Result<DebugChannels, DriverError> {
-        self.ask(|reply| Order::LaunchHalted(what, reply))
+        self.ask(|reply| EmulatorOrder::LaunchHalted(what, reply))
     }
 
     /// Shows each later launch that runs at once to a watcher, before its first instruction.
@@ -42,7 +42,7 @@ impl Machine {
     pub async fn watch(&self, watcher: Watcher) -> Result<(), DriverError> {
         let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
         let (reply, answer) = oneshot::channel();
-        self.orders.send(Order::Watch(watcher, reply)).await.map_err(|_| gone())?;
+        self.orders.send(EmulatorOrder::Watch(watcher, reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
@@ -51,14 +51,14 @@ impl Machine {
     /// # Errors
     /// The owner has ended.
     pub fn power_off(&self) -> Result<(), DriverError> {
-        self.ask(Order::Off)
+        self.ask(EmulatorOrder::Off)
     }
 
     /// Takes the machine's power without waiting for it; for use in `Drop`.
     pub fn let_go(&self) {
         let (reply, _nobody) = oneshot::channel();
         // A full mailbox means that others still use the board; a closed one that it is off.
-        let _ = self.orders.try_send(Order::Off(reply));
+        let _ = self.orders.try_send(EmulatorOrder::Off(reply));
     }
 
     /// Says how the last launch ended by itself: a lock-up with the emulator's register dump,
@@ -67,10 +67,13 @@ impl Machine {
     /// # Errors
     /// The owner has ended.
     pub fn how_it_ended(&self) -> Result<Option<BoardEvent>, DriverError> {
-        self.ask(Order::HowEnded)
+        self.ask(EmulatorOrder::HowEnded)
     }
 
-    fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, DriverError> {
+    fn ask<T>(
+        &self,
+        order: impl FnOnce(EmulatorReply<T>) -> EmulatorOrder,
+    ) -> Result<T, DriverError> {
         let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
         let (reply, answer) = oneshot::channel();
         self.orders.blocking_send(order(reply)).map_err(|_| gone())?;

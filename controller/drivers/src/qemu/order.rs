@@ -40,19 +40,19 @@ impl Ready {
 }
 
 /// What the owner is asked for.
-pub(super) enum Order {
-    On(Reply<()>),
-    Off(Reply<()>),
-    Status(Reply<PowerState>),
-    Reset(Reply<()>),
-    Deploy(Image, Reply<()>),
+pub(super) enum EmulatorOrder {
+    On(EmulatorReply<()>),
+    Off(EmulatorReply<()>),
+    Status(EmulatorReply<PowerState>),
+    Reset(EmulatorReply<()>),
+    Deploy(Image, EmulatorReply<()>),
     Check(oneshot::Sender<CheckReport>),
     /// Launches anew, halted, with debug channels.
-    LaunchHalted(AtLaunch, Reply<DebugChannels>),
+    LaunchHalted(AtLaunch, EmulatorReply<DebugChannels>),
     /// Shows each launch that runs at once to somebody before it runs.
-    Watch(Watcher, Reply<()>),
+    Watch(Watcher, EmulatorReply<()>),
     /// How the last launch ended by itself; asked by somebody who saw a channel close.
-    HowEnded(Reply<Option<BoardEvent>>),
+    HowEnded(EmulatorReply<Option<BoardEvent>>),
 }
 
-pub(super) type Reply<T> = oneshot::Sender<Result<T, DriverError>>;
+pub(super) type EmulatorReply<T> = oneshot::Sender<Result<T, DriverError>>;

@@ -39,7 +39,7 @@ pub(crate) fn with_reset(
     context: &BindContext,
     mut built: Protocols,
 ) -> Protocols {
-    let held = Held { means, sink: Arc::clone(&context.sink), held: false, on: false };
+    let held = BoardInReset { means, sink: Arc::clone(&context.sink), held: false, on: false };
     let reset = BoardReset(Arc::new(Mutex::new(held)));
     if built.power.is_none() {
         built.power = Some(Box::new(reset.clone()));
@@ -48,7 +48,7 @@ pub(crate) fn with_reset(
     built
 }
 
-struct Held {
+struct BoardInReset {
     means: Box<dyn ResetMeans>,
     sink: SharedSink,
     held: bool,
@@ -56,7 +56,7 @@ struct Held {
     on: bool,
 }
 
-impl Held {
+impl BoardInReset {
     async fn hold(&mut self) -> Result<(), DriverError> {
         self.on = false;
         if !self.held {
@@ -80,7 +80,7 @@ impl Held {
 }
 
 #[derive(Clone)]
-struct BoardReset(Arc<Mutex<Held>>);
+struct BoardReset(Arc<Mutex<BoardInReset>>);
 
 impl Reset for BoardReset {
     fn reset(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
@@ -172,7 +172,7 @@ mod tests {
     async fn a_boot_is_told_while_the_board_is_held() {
         let notes = Notes::default();
         let (means, sink) = (Box::new(notes.clone()), Arc::new(notes.clone()));
-        let held = Held { means, sink, held: false, on: false };
+        let held = BoardInReset { means, sink, held: false, on: false };
         let mut board = BoardReset(Arc::new(Mutex::new(held)));
         board.quiesce().await.unwrap();
         board.on().await.unwrap();

@@ -33,12 +33,12 @@ pub(super) struct ConsolePort {
 
 /// What is kept of an open port beside its capture.
 struct Near {
-    end: Arc<End>,
-    transport: Shared,
+    end: Arc<PortEnd>,
+    transport: PortShared,
 }
 
 /// A port that its capture reads and its owner controls.
-type Shared = Arc<Mutex<ReconnectingTransport>>;
+type PortShared = Arc<Mutex<ReconnectingTransport>>;
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -46,7 +46,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What ends a transport from the board's side: when its power is off nobody listens any more.
 #[derive(Default)]
-struct End {
+struct PortEnd {
     ended: AtomicBool,
     reader: Mutex<Option<Waker>>,
     /// Printable bytes in a row, up to now.
@@ -54,7 +54,7 @@ struct End {
     text: AtomicBool,
 }
 
-impl End {
+impl PortEnd {
     /// Notes whether what was read is text.
     fn hear(&self, bytes: &[u8]) {
         let mut row = self.row.load(Ordering::Relaxed);
@@ -69,8 +69,8 @@ impl End {
 }
 
 struct PortTransport {
-    transport: Shared,
-    end: Arc<End>,
+    transport: PortShared,
+    end: Arc<PortEnd>,
     /// What was found out when the end was asked for; told before it.
     event: Option<TransportEvent>,
 }

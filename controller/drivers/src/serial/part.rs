@@ -23,7 +23,7 @@ use jig_model::rig_file::{Place, ResetPart};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::ports::{Ports, UNDER_WAY};
+use super::ports::{ConsolePorts, UNDER_WAY};
 use crate::power::PowerError;
 use crate::reset::{ResetMeans, with_reset};
 
@@ -46,7 +46,7 @@ impl PartFactory for ConsolesFactory {
         if context.place.consoles.is_empty() {
             return Ok(built);
         }
-        let ports = Arc::new(Mutex::new(Ports::of(context)));
+        let ports = Arc::new(Mutex::new(ConsolePorts::of(context)));
         if matches!(context.place.reset_part(), Some(ResetPart::Line { .. })) {
             let means = LineReset(Arc::clone(&ports));
             built = with_reset(Box::new(means), context, built);
@@ -82,7 +82,7 @@ fn listens(place: &Place) -> Option<PlacePower> {
 }
 
 /// A line of a console's port that resets the board.
-struct LineReset(Arc<Mutex<Ports>>);
+struct LineReset(Arc<Mutex<ConsolePorts>>);
 
 impl ResetMeans for LineReset {
     fn hold(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
@@ -101,7 +101,7 @@ impl ResetMeans for LineReset {
 /// The power of a board whose consoles are captured while it has some.
 struct ConsolePower {
     power: Box<dyn Power>,
-    ports: Arc<Mutex<Ports>>,
+    ports: Arc<Mutex<ConsolePorts>>,
     sink: SharedSink,
     listens: Option<PlacePower>,
     /// Whether a board that is quiesced has no power.
@@ -155,7 +155,7 @@ impl ConsolePower {
 }
 
 /// Waits until the consoles are silent, or long enough to know that they do not fall so.
-async fn falls_silent(ports: &Mutex<Ports>, outlet: &PlacePower) -> Result<(), DriverError> {
+async fn falls_silent(ports: &Mutex<ConsolePorts>, outlet: &PlacePower) -> Result<(), DriverError> {
     let end = Instant::now() + GONE;
     loop {
         ports.lock().await.listen();

@@ -17,7 +17,7 @@ use super::console_port::ConsolePort;
 /// 115200 baud.
 pub const UNDER_WAY: Duration = Duration::from_millis(20);
 
-pub(super) struct Ports {
+pub(super) struct ConsolePorts {
     ports: Vec<ConsolePort>,
     sink: SharedSink,
     /// The line that resets the board.
@@ -26,7 +26,7 @@ pub(super) struct Ports {
     attached: bool,
 }
 
-impl Ports {
+impl ConsolePorts {
     pub(super) fn of(context: &BindContext) -> Self {
         let ports = context.profile.consoles.iter().filter_map(|console| {
             let transport = context.place.console(&console.name)?;

@@ -30,7 +30,7 @@ const STEADY: Duration = Duration::from_secs(2);
 
 type Opening = BoxFuture<'static, Result<Box<dyn Transport>, SerialError>>;
 
-enum State {
+enum ReconnectState {
     Up {
         transport: Box<dyn Transport>,
         since: Instant,
@@ -44,7 +44,7 @@ enum State {
 pub struct ReconnectingTransport {
     port: SerialPort,
     timeout: Duration,
-    state: State,
+    state: ReconnectState,
     /// What comes back under the port's name is the same port.
     returns: bool,
     /// When the time of the loss under way is over.
@@ -102,7 +102,7 @@ impl ReconnectingTransport {
     }
 
     fn over(transport: Box<dyn Transport>, port: SerialPort, timeout: Duration) -> Self {
-        let state = State::Up { transport, since: Instant::now() };
+        let state = ReconnectState::Up { transport, since: Instant::now() };
         let returns = port.keeps_its_name();
         Self { port, timeout, state, returns, deadline: None, pause: Duration::ZERO, event: None }
     }
@@ -111,13 +111,13 @@ impl ReconnectingTransport {
         if !self.returns {
             let hint = "not waited for: its name may come back with another device behind it; \
                         use one of /dev/serial/by-id/";
-            self.state = State::Gone(format!("{why} ({hint})"));
+            self.state = ReconnectState::Gone(format!("{why} ({hint})"));
             return;
         }
         let now = Instant::now();
         let steady = match &self.state {
-            State::Up { since, .. } => now.duration_since(*since) >= STEADY,
-            State::Down(_) | State::Gone(_) => false,
+            ReconnectState::Up { since, .. } => now.duration_since(*since) >= STEADY,
+            ReconnectState::Down(_) | ReconnectState::Gone(_) => false,
         };
         let deadline = match self.deadline.filter(|_| !steady) {
             Some(deadline) => {
@@ -132,26 +132,26 @@ impl ReconnectingTransport {
         self.deadline = Some(deadline);
         tracing::warn!(port = self.port.address(), why, "a serial port is lost; waiting for it");
         // The old transport is dropped first: it holds the port's lock.
-        self.state = State::Gone("comes back only to go".to_owned());
+        self.state = ReconnectState::Gone("comes back only to go".to_owned());
         if now < deadline {
             let when = (self.pause, deadline);
             let opening = until_open(self.port.clone(), when, self.timeout, true);
-            self.state = State::Down(Box::pin(opening));
+            self.state = ReconnectState::Down(Box::pin(opening));
         }
         self.event = Some(TransportEvent::Lost(format!("{} {why}", self.port.address())));
     }
 
     /// Moves a port that is away on; ready once it is up again or gone for good.
     fn poll_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let State::Down(opening) = &mut self.state else { return Poll::Ready(()) };
+        let ReconnectState::Down(opening) = &mut self.state else { return Poll::Ready(()) };
         match ready!(opening.as_mut().poll(cx)) {
             Ok(transport) => {
                 tracing::info!(port = self.port.address(), "a serial port is back");
-                self.state = State::Up { transport, since: Instant::now() };
+                self.state = ReconnectState::Up { transport, since: Instant::now() };
                 self.event = Some(TransportEvent::Back);
             }
             Err(error) => {
-                self.state = State::Gone(format!("does not come back: {}", chain(&error)));
+                self.state = ReconnectState::Gone(format!("does not come back: {}", chain(&error)));
             }
         }
         Poll::Ready(())
@@ -172,14 +172,16 @@ impl Transport for ReconnectingTransport {
                 return Poll::Pending;
             }
             match &mut self.state {
-                State::Up { transport, .. } => match ready!(transport.poll_read(cx, buf)) {
-                    Ok(count) if count > 0 || buf.is_empty() => return Poll::Ready(Ok(count)),
-                    Ok(_) => self.lose("has hung up".to_owned()),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => self.lose(format!("failed: {error}")),
-                },
-                State::Down(_) => ready!(self.poll_up(cx)),
-                State::Gone(why) => {
+                ReconnectState::Up { transport, .. } => {
+                    match ready!(transport.poll_read(cx, buf)) {
+                        Ok(count) if count > 0 || buf.is_empty() => return Poll::Ready(Ok(count)),
+                        Ok(_) => self.lose("has hung up".to_owned()),
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) => self.lose(format!("failed: {error}")),
+                    }
+                }
+                ReconnectState::Down(_) => ready!(self.poll_up(cx)),
+                ReconnectState::Gone(why) => {
                     let why = why.clone();
                     return Poll::Ready(Err(self.gone(&why)));
                 }
@@ -191,22 +193,26 @@ impl Transport for ReconnectingTransport {
         loop {
             match &mut self.state {
                 // That it is back is told before anything is sent.
-                State::Up { .. } if self.event.is_some() => {
+                ReconnectState::Up { .. } if self.event.is_some() => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                State::Up { transport, .. } => match ready!(transport.poll_write(cx, bytes)) {
-                    Ok(count) if count > 0 || bytes.is_empty() => return Poll::Ready(Ok(count)),
-                    Ok(_) => self.lose("takes no bytes".to_owned()),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => self.lose(format!("failed: {error}")),
-                },
-                State::Down(_) if self.event.is_some() => {
+                ReconnectState::Up { transport, .. } => {
+                    match ready!(transport.poll_write(cx, bytes)) {
+                        Ok(count) if count > 0 || bytes.is_empty() => {
+                            return Poll::Ready(Ok(count));
+                        }
+                        Ok(_) => self.lose("takes no bytes".to_owned()),
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) => self.lose(format!("failed: {error}")),
+                    }
+                }
+                ReconnectState::Down(_) if self.event.is_some() => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                State::Down(_) => ready!(self.poll_up(cx)),
-                State::Gone(why) => {
+                ReconnectState::Down(_) => ready!(self.poll_up(cx)),
+                ReconnectState::Gone(why) => {
                     let why = why.clone();
                     return Poll::Ready(Err(self.gone(&why)));
                 }
@@ -216,22 +222,22 @@ impl Transport for ReconnectingTransport {
 
     fn event(&mut self) -> Option<TransportEvent> {
         match (&mut self.event, &mut self.state) {
-            (None, State::Up { transport, .. }) => transport.event(),
+            (None, ReconnectState::Up { transport, .. }) => transport.event(),
             (event, _) => event.take(),
         }
     }
 
     fn handing(&self) -> io::Result<Handing> {
         match (&self.event, &self.state) {
-            (None, State::Up { transport, .. }) => transport.handing(),
+            (None, ReconnectState::Up { transport, .. }) => transport.handing(),
             _ => Ok(Handing::Away),
         }
     }
 
     fn control(&mut self, what: LineControl) -> BoxFuture<'static, io::Result<()>> {
         match &mut self.state {
-            State::Up { transport, .. } => transport.control(what),
-            State::Down(_) | State::Gone(_) => {
+            ReconnectState::Up { transport, .. } => transport.control(what),
+            ReconnectState::Down(_) | ReconnectState::Gone(_) => {
                 let error = self.gone("is not there");
                 Box::pin(std::future::ready(Err(error)))
             }

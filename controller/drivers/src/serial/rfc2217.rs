@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 use super::error::SerialError;
 use super::is_close;
 use super::socket::SocketTransport;
-use super::telnet::{Said, Telnet, control, end_of_break, escape, hello, set_up};
+use super::telnet::{Telnet, TelnetSaid, control, end_of_break, escape, hello, set_up};
 
 /// How much is read or written at once.
 const CHUNK: usize = 16 << 10;
@@ -75,13 +75,13 @@ impl Rfc2217Transport {
             let said = poll_fn(|cx| transport.poll_server(cx)).await.map_err(connect)?;
             for said in said.ok_or_else(|| connect(io::ErrorKind::ConnectionReset.into()))? {
                 match said {
-                    Said::Controls => transport.out.extend(set_up(baud)),
-                    Said::Refuses(why) => return Err(refused(why.to_owned())),
-                    Said::Baud(got) if is_close(baud, got) => return Ok(transport),
-                    Said::Baud(got) => {
+                    TelnetSaid::Controls => transport.out.extend(set_up(baud)),
+                    TelnetSaid::Refuses(why) => return Err(refused(why.to_owned())),
+                    TelnetSaid::Baud(got) if is_close(baud, got) => return Ok(transport),
+                    TelnetSaid::Baud(got) => {
                         return Err(refused(format!("sets {got} baud instead of {baud}")));
                     }
-                    Said::Errors { .. } | Said::Suspended(_) => {}
+                    TelnetSaid::Errors { .. } | TelnetSaid::Suspended(_) => {}
                 }
             }
             if transport.ready.len() > MOST_BEFORE {
@@ -91,7 +91,7 @@ impl Rfc2217Transport {
     }
 
     /// Sends what is to be sent, and takes what the server has sent; nothing at its end.
-    fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<Said>>>> {
+    fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<TelnetSaid>>>> {
         if let Some(held) = self.held.take_if(|held| held.over.as_mut().poll(cx).is_ready()) {
             self.out.extend(end_of_break());
             // Whoever asked may have gone.
@@ -111,15 +111,15 @@ impl Rfc2217Transport {
         self.ready.extend(port);
         for said in &said {
             match said {
-                Said::Errors { overrun, garbled } => {
+                TelnetSaid::Errors { overrun, garbled } => {
                     self.overrun |= overrun;
                     self.garbled += u64::from(*garbled);
                 }
-                Said::Suspended(now) => {
+                TelnetSaid::Suspended(now) => {
                     self.suspended = *now;
                     self.writer.take_if(|_| !now).into_iter().for_each(Waker::wake);
                 }
-                Said::Controls | Said::Refuses(_) | Said::Baud(_) => {}
+                TelnetSaid::Controls | TelnetSaid::Refuses(_) | TelnetSaid::Baud(_) => {}
             }
         }
         Poll::Ready(Ok(Some(said)))

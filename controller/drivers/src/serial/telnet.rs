@@ -40,7 +40,7 @@ const MOST_SUB: usize = 64;
 
 /// What a server has said beside the port's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum TelnetSaid {
     /// It lets the port be controlled.
     Controls,
     /// It does not do what a console needs.
@@ -59,7 +59,7 @@ pub(super) enum Said {
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum TelnetState {
     #[default]
     Data,
     Command,
@@ -71,7 +71,7 @@ enum State {
 /// Takes a server's bytes apart.
 #[derive(Debug, Default)]
 pub(super) struct Telnet {
-    state: State,
+    state: TelnetState,
     sub: Vec<u8>,
     /// What was refused: `DO` and `WILL` of each option.
     refused: Vec<(u8, u8)>,
@@ -140,52 +140,54 @@ impl Telnet {
         bytes: &[u8],
         port: &mut Vec<u8>,
         answer: &mut Vec<u8>,
-        said: &mut Vec<Said>,
+        said: &mut Vec<TelnetSaid>,
     ) {
         for &byte in bytes {
             self.state = match (std::mem::take(&mut self.state), byte) {
-                (State::Data, IAC) => State::Command,
-                (State::Data, byte) => {
+                (TelnetState::Data, IAC) => TelnetState::Command,
+                (TelnetState::Data, byte) => {
                     port.push(byte);
-                    State::Data
+                    TelnetState::Data
                 }
-                (State::Command, IAC) => {
+                (TelnetState::Command, IAC) => {
                     port.push(IAC);
-                    State::Data
+                    TelnetState::Data
                 }
-                (State::Command, verb @ (DO | DONT | WILL | WONT)) => State::Option(verb),
-                (State::Command, SB) => {
+                (TelnetState::Command, verb @ (DO | DONT | WILL | WONT)) => {
+                    TelnetState::Option(verb)
+                }
+                (TelnetState::Command, SB) => {
                     self.sub.clear();
-                    State::Sub
+                    TelnetState::Sub
                 }
                 // Breaks, attention and the like mean nothing to a client.
-                (State::Command, _) => State::Data,
-                (State::Option(verb), option) => {
+                (TelnetState::Command, _) => TelnetState::Data,
+                (TelnetState::Option(verb), option) => {
                     self.option(verb, option, answer, said);
-                    State::Data
+                    TelnetState::Data
                 }
-                (State::Sub, IAC) => State::SubCommand,
-                (State::Sub, byte) | (State::SubCommand, byte @ IAC) => {
+                (TelnetState::Sub, IAC) => TelnetState::SubCommand,
+                (TelnetState::Sub, byte) | (TelnetState::SubCommand, byte @ IAC) => {
                     if self.sub.len() < MOST_SUB {
                         self.sub.push(byte);
                     }
-                    State::Sub
+                    TelnetState::Sub
                 }
-                (State::SubCommand, SE) => {
+                (TelnetState::SubCommand, SE) => {
                     said.extend(self.told());
-                    State::Data
+                    TelnetState::Data
                 }
-                (State::SubCommand, _) => State::Sub,
+                (TelnetState::SubCommand, _) => TelnetState::Sub,
             };
         }
     }
 
-    fn option(&mut self, verb: u8, option: u8, answer: &mut Vec<u8>, said: &mut Vec<Said>) {
+    fn option(&mut self, verb: u8, option: u8, answer: &mut Vec<u8>, said: &mut Vec<TelnetSaid>) {
         match (verb, option) {
-            (DO, COM_PORT) => said.push(Said::Controls),
-            (DONT, COM_PORT) => said.push(Said::Refuses("does not speak RFC 2217")),
+            (DO, COM_PORT) => said.push(TelnetSaid::Controls),
+            (DONT, COM_PORT) => said.push(TelnetSaid::Refuses("does not speak RFC 2217")),
             (DONT | WONT, BINARY) => {
-                said.push(Said::Refuses("does not pass bytes on as they are"));
+                said.push(TelnetSaid::Refuses("does not pass bytes on as they are"));
             }
             // Each was asked for, so this is the answer; a server may announce its own part.
             (DO | WILL, BINARY | NO_GO_AHEAD) | (WILL, COM_PORT) | (DONT | WONT, _) => {}
@@ -198,16 +200,16 @@ impl Telnet {
         }
     }
 
-    fn told(&self) -> Option<Said> {
+    fn told(&self) -> Option<TelnetSaid> {
         Some(match self.sub[..] {
             [COM_PORT, what, a, b, c, d] if what == SET_BAUDRATE + ANSWER => {
-                Said::Baud(u32::from_be_bytes([a, b, c, d]))
+                TelnetSaid::Baud(u32::from_be_bytes([a, b, c, d]))
             }
             [COM_PORT, NOTIFY_LINESTATE, state] if state & (OVERRUN | GARBLED) != 0 => {
-                Said::Errors { overrun: state & OVERRUN != 0, garbled: state & GARBLED != 0 }
+                TelnetSaid::Errors { overrun: state & OVERRUN != 0, garbled: state & GARBLED != 0 }
             }
-            [COM_PORT, FLOW_SUSPEND] => Said::Suspended(true),
-            [COM_PORT, FLOW_RESUME] => Said::Suspended(false),
+            [COM_PORT, FLOW_SUSPEND] => TelnetSaid::Suspended(true),
+            [COM_PORT, FLOW_RESUME] => TelnetSaid::Suspended(false),
             _ => return None,
         })
     }
@@ -220,7 +222,7 @@ mod tests {
     use super::*;
 
     /// Feeds bytes in pieces of a size; returns the port's bytes, the answer and what was said.
-    fn fed(bytes: &[u8], size: usize) -> (Vec<u8>, Vec<u8>, Vec<Said>) {
+    fn fed(bytes: &[u8], size: usize) -> (Vec<u8>, Vec<u8>, Vec<TelnetSaid>) {
         let (mut port, mut answer, mut said) = (Vec::new(), Vec::new(), Vec::new());
         let mut telnet = Telnet::default();
         for piece in bytes.chunks(size) {
@@ -250,13 +252,16 @@ mod tests {
             assert_eq!(
                 said[..3],
                 [
-                    Said::Controls,
-                    Said::Baud(65_280),
-                    Said::Errors { overrun: true, garbled: false }
+                    TelnetSaid::Controls,
+                    TelnetSaid::Baud(65_280),
+                    TelnetSaid::Errors { overrun: true, garbled: false }
                 ]
             );
-            assert_eq!(said[3..5], [Said::Suspended(true), Said::Suspended(false)]);
-            assert!(matches!(said[5..], [Said::Refuses(_), Said::Refuses(_)]), "{said:?}");
+            assert_eq!(said[3..5], [TelnetSaid::Suspended(true), TelnetSaid::Suspended(false)]);
+            assert!(
+                matches!(said[5..], [TelnetSaid::Refuses(_), TelnetSaid::Refuses(_)]),
+                "{said:?}"
+            );
         }
     }
 

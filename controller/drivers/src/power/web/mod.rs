@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use self::digest::Challenge;
-use self::transport::Transport;
+use self::transport::WebTransport;
 use super::error::quote;
 use super::{PowerError, Secret};
 
@@ -39,7 +39,7 @@ pub(super) struct Web {
 }
 
 /// What a web interface answered.
-pub(super) struct Answer {
+pub(super) struct WebAnswer {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,
     challenge: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Answer {
 
 /// One request.
 #[derive(Clone)]
-pub(super) struct Call {
+pub(super) struct WebCall {
     pub(super) method: HttpMethod,
     /// Path and query, to be put behind the address.
     pub(super) path: String,
@@ -55,7 +55,7 @@ pub(super) struct Call {
     pub(super) body: Option<String>,
 }
 
-impl Call {
+impl WebCall {
     pub(super) fn get(path: impl Into<String>) -> Self {
         Self { method: HttpMethod::Get, path: path.into(), body: None }
     }
@@ -90,7 +90,7 @@ impl Web {
     }
 
     /// Asks, and proves who one is.
-    pub(super) async fn call(&self, call: Call) -> Result<Answer, PowerError> {
+    pub(super) async fn call(&self, call: WebCall) -> Result<WebAnswer, PowerError> {
         let password = match (&self.password, self.auth) {
             (Some(password), HttpAuth::Basic | HttpAuth::Digest) => password,
             (None, _) | (_, HttpAuth::None) => return self.once(&call, None).await,
@@ -111,7 +111,7 @@ impl Web {
     }
 
     /// Asks, and takes only an answer that means success.
-    pub(super) async fn ask(&self, call: Call) -> Result<Answer, PowerError> {
+    pub(super) async fn ask(&self, call: WebCall) -> Result<WebAnswer, PowerError> {
         let answer = self.call(call).await?;
         let status = answer.status;
         if status.is_success() {
@@ -131,27 +131,27 @@ impl Web {
         Err(PowerError::refused(self.what(), why))
     }
 
-    async fn once(&self, call: &Call, proof: Option<String>) -> Result<Answer, PowerError> {
+    async fn once(&self, call: &WebCall, proof: Option<String>) -> Result<WebAnswer, PowerError> {
         let unreachable =
             |source: std::io::Error| PowerError::Unreachable { what: self.what(), source };
         let host = (self.address.host.as_str(), self.address.port);
         let tcp = TcpStream::connect(host).await.map_err(unreachable)?;
         match &self.tls {
-            None => self.exchange(Transport::new(tcp), call, proof).await,
+            None => self.exchange(WebTransport::new(tcp), call, proof).await,
             Some(connector) => {
                 let name = tls::name(&self.address.host)?;
                 let stream = connector.connect(name, tcp).await.map_err(unreachable)?;
-                self.exchange(Transport::new(stream), call, proof).await
+                self.exchange(WebTransport::new(stream), call, proof).await
             }
         }
     }
 
     async fn exchange<S>(
         &self,
-        stream: Transport<S>,
-        call: &Call,
+        stream: WebTransport<S>,
+        call: &WebCall,
         proof: Option<String>,
-    ) -> Result<Answer, PowerError>
+    ) -> Result<WebAnswer, PowerError>
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     {
@@ -183,7 +183,7 @@ impl Web {
                 let source = std::io::Error::other(error);
                 PowerError::Unreachable { what: self.what(), source }
             })?;
-            Ok(Answer { status: head.status, body: body.to_bytes().to_vec(), challenge })
+            Ok(WebAnswer { status: head.status, body: body.to_bytes().to_vec(), challenge })
         };
         // The connection does the work; it lives no longer than the exchange.
         let mut asked = std::pin::pin!(asked);
@@ -199,7 +199,7 @@ impl Web {
 
     fn request(
         &self,
-        call: &Call,
+        call: &WebCall,
         proof: Option<String>,
     ) -> Result<Request<Full<Bytes>>, PowerError> {
         // Not even the error may quote the path: it may hold a password.

@@ -12,18 +12,18 @@ const CHUNK: usize = 4 << 10;
 
 /// A stream for hyper. Bytes pass through a buffer of its own, because hyper's may not have
 /// been initialised, and to write there directly would need `unsafe`.
-pub(super) struct Transport<S> {
+pub(super) struct WebTransport<S> {
     stream: S,
     buffer: Box<[u8; CHUNK]>,
 }
 
-impl<S> Transport<S> {
+impl<S> WebTransport<S> {
     pub(super) fn new(stream: S) -> Self {
         Self { stream, buffer: Box::new([0; CHUNK]) }
     }
 }
 
-impl<S: AsyncRead + Unpin> hyper::rt::Read for Transport<S> {
+impl<S: AsyncRead + Unpin> hyper::rt::Read for WebTransport<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -38,7 +38,7 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Transport<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> hyper::rt::Write for Transport<S> {
+impl<S: AsyncWrite + Unpin> hyper::rt::Write for WebTransport<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use super::ANSWER;
-use super::stream::{ChannelError, Stream, quote};
+use super::stream::{ChannelError, ChannelStream, quote};
 
 const NAME: &str = "gdb";
 
@@ -94,7 +94,7 @@ pub struct GdbStats {
 
 /// A connection to the stub.
 pub struct Gdb {
-    stream: Stream,
+    stream: ChannelStream,
     /// Packets sent before the machine was let run, whose answers were not read yet.
     owed_answers: usize,
     stats: GdbStats,
@@ -102,7 +102,7 @@ pub struct Gdb {
 
 impl Gdb {
     pub(super) fn new(socket: UnixStream) -> Result<Self, ChannelError> {
-        let stream = Stream::new(socket, NAME, MAX_PACKET)?;
+        let stream = ChannelStream::new(socket, NAME, MAX_PACKET)?;
         Ok(Self { stream, owed_answers: 0, stats: GdbStats::default() })
     }
 

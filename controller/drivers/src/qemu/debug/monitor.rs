@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::ANSWER;
-use super::stream::{ChannelError, Stream, quote};
+use super::stream::{ChannelError, ChannelStream, quote};
 
 const NAME: &str = "monitor";
 
@@ -27,14 +27,14 @@ pub struct ResetSeen {
 
 /// A connection to the monitor.
 pub struct DebugMonitor {
-    stream: Stream,
+    stream: ChannelStream,
     greeted: bool,
     seen: ResetSeen,
 }
 
 impl DebugMonitor {
     pub(super) fn new(socket: UnixStream) -> Result<Self, ChannelError> {
-        let stream = Stream::new(socket, NAME, MAX_LINE)?;
+        let stream = ChannelStream::new(socket, NAME, MAX_LINE)?;
         Ok(Self { stream, greeted: false, seen: ResetSeen::default() })
     }
 

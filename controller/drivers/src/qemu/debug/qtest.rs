@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::ANSWER;
-use super::stream::{ChannelError, Stream, quote};
+use super::stream::{ChannelError, ChannelStream, quote};
 
 const NAME: &str = "qtest";
 
@@ -66,7 +66,7 @@ pub struct QtestStats {
 /// The emulator tells of no bus error here: reads of what is not mapped are zero, writes
 /// are lost. Who needs to know asks the monitor what is mapped.
 pub struct Qtest {
-    stream: Stream,
+    stream: ChannelStream,
     stats: QtestStats,
 }
 
@@ -75,7 +75,7 @@ const AHEAD: usize = 64;
 
 impl Qtest {
     pub(super) fn new(socket: UnixStream) -> Result<Self, ChannelError> {
-        let stream = Stream::new(socket, NAME, MAX_LINE)?;
+        let stream = ChannelStream::new(socket, NAME, MAX_LINE)?;
         Ok(Self { stream, stats: QtestStats::default() })
     }
 

@@ -75,7 +75,7 @@ const CHUNK: usize = 16 << 10;
 const SPIN: Duration = Duration::from_micros(50);
 
 /// A socket with what has arrived and was not taken yet.
-pub(super) struct Stream {
+pub(super) struct ChannelStream {
     socket: UnixStream,
     name: &'static str,
     buffer: Vec<u8>,
@@ -85,7 +85,7 @@ pub(super) struct Stream {
     limit: usize,
 }
 
-impl Stream {
+impl ChannelStream {
     pub(super) fn new(
         socket: UnixStream,
         name: &'static str,
