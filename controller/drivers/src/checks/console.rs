@@ -16,7 +16,8 @@ use nix::unistd::{AccessFlags, faccessat};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{Seen, SystemCheck, proc, report};
+use super::error::CheckError;
+use super::{Found, SystemCheck, proc, report};
 use crate::serial::{holder_pid, openers};
 
 /// How long a server may take to accept: on a lab's network it takes milliseconds.
@@ -62,56 +63,57 @@ pub fn untaken(name: &ConsoleName, end: &Endpoint) -> Option<Box<dyn HealthCheck
     Some(SystemCheck::boxed(format!("console-{name}"), Cause::ConsoleLost, look))
 }
 
-fn tty(path: &Path, proc: &Path) -> Seen {
-    let about = fs::metadata(path).map_err(|error| missing(path, &error))?;
+fn tty(path: &Path, proc: &Path) -> Found {
+    let about = fs::metadata(path).map_err(|error| missing(path, error))?;
     if !about.file_type().is_char_device() {
-        return Err(format!("{} is no serial port", path.display()));
+        return Err(CheckError::NotPort(path.to_owned()));
     }
     usable(path)?;
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let others = holders(&real, proc);
     let words = format!("{} is there", path.display());
     match others.iter().find(|other| !other.is_us) {
-        Some(other) => Err(format!("{} is in use by {}", path.display(), other.who)),
+        Some(other) => Err(CheckError::InUse { path: path.to_owned(), by: other.who.clone() }),
         None => Ok(others.first().map_or(words.clone(), |o| format!("{words}, held by {}", o.who))),
     }
 }
 
-fn socket(path: &Path) -> Seen {
-    let about = fs::metadata(path).map_err(|error| missing(path, &error))?;
+fn socket(path: &Path) -> Found {
+    let about = fs::metadata(path).map_err(|error| missing(path, error))?;
     if !about.file_type().is_socket() {
-        return Err(format!("{} is no socket", path.display()));
+        return Err(CheckError::NotSocket(path.to_owned()));
     }
     usable(path)?;
     Ok(format!("{} is there", path.display()))
 }
 
 /// A program is only looked for: to start it would take the console from whoever has it.
-fn command(program: &str, path: &OsStr) -> Seen {
+fn command(program: &str, path: &OsStr) -> Found {
     let found = std::env::split_paths(path).map(|folder| folder.join(program)).find(|at| {
         fs::metadata(at).is_ok_and(|about| about.is_file())
             && faccessat(AT_FDCWD, at, AccessFlags::X_OK, nix::fcntl::AtFlags::AT_EACCESS).is_ok()
     });
     match found {
         Some(at) => Ok(format!("{} is there", at.display())),
-        None if program.contains('/') => Err(format!("there is no program at {program}")),
-        None => Err(format!("there is no program {program} in PATH")),
+        None if program.contains('/') => Err(CheckError::NoFile(program.to_owned())),
+        None => Err(CheckError::NoProgram(program.to_owned())),
     }
 }
 
-fn missing(path: &Path, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => format!("{} is not there", path.display()),
-        _ => format!("look at {}: {error}", path.display()),
+fn missing(path: &Path, source: io::Error) -> CheckError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => CheckError::Missing(path),
+        _ => CheckError::Unseen { path, source },
     }
 }
 
-fn usable(path: &Path) -> Result<(), String> {
+fn usable(path: &Path) -> Result<(), CheckError> {
     let wanted = AccessFlags::R_OK | AccessFlags::W_OK;
     match faccessat(AT_FDCWD, path, wanted, nix::fcntl::AtFlags::AT_EACCESS) {
         Ok(()) => Ok(()),
-        Err(Errno::EACCES) => Err(format!("this user may not read and write {}", path.display())),
-        Err(errno) => Err(format!("use {}: {errno}", path.display())),
+        Err(Errno::EACCES) => Err(CheckError::Denied(path.to_owned())),
+        Err(source) => Err(CheckError::Unusable { path: path.to_owned(), source }),
     }
 }
 
@@ -170,9 +172,11 @@ impl HealthCheck for Accepts {
 }
 
 /// Connects to a server, or says why not.
-pub(super) async fn connect(at: &str) -> Result<TcpStream, String> {
+pub(super) async fn connect(at: &str) -> Result<TcpStream, CheckError> {
     match timeout(CONNECT, TcpStream::connect(at)).await {
-        Ok(connected) => connected.map_err(|error| format!("connect to {at}: {error}")),
-        Err(_) => Err(format!("{at} did not answer within {} s", CONNECT.as_secs())),
+        Ok(connected) => {
+            connected.map_err(|source| CheckError::Refused { at: at.to_owned(), source })
+        }
+        Err(_) => Err(CheckError::NoAnswer { at: at.to_owned(), timeout: CONNECT }),
     }
 }

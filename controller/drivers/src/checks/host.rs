@@ -8,7 +8,8 @@ use jig_model::{Cause, byte_size};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::{FsFlags, statvfs};
 
-use super::{Seen, SystemCheck, proc};
+use super::error::CheckError;
+use super::{Found, SystemCheck, proc};
 
 /// Checks that so many bytes can still be written below a folder, which need not exist yet; on
 /// a disk of less than twice as much, that half of it is free.
@@ -24,26 +25,35 @@ pub fn free_memory(least: u64) -> Box<dyn HealthCheck> {
 /// Checks that this process, and the system as a whole, can open so many more files.
 pub fn free_handles(least: u64) -> Box<dyn HealthCheck> {
     SystemCheck::boxed("free-handles", Cause::RigUnhealthy, move || {
-        let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| e.to_string())?;
+        let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).map_err(CheckError::Limit)?;
         handles(&proc(), limit, least)
     })
 }
 
-fn disk(folder: &Path, least: u64) -> Seen {
+fn disk(folder: &Path, least: u64) -> Found {
     let at = folder.ancestors().find(|at| at.exists()).unwrap_or(Path::new("/"));
-    let about = statvfs(at).map_err(|errno| format!("ask for {}: {errno}", at.display()))?;
+    let about = statvfs(at).map_err(|source| CheckError::NoDisk { path: at.to_owned(), source })?;
     if about.flags().contains(FsFlags::ST_RDONLY) {
-        return Err(format!("{} is on a disk that may only be read", at.display()));
+        return Err(CheckError::ReadOnly(at.to_owned()));
     }
     // File systems without a table of files say 0 of 0.
     if about.files() > 0 && about.files_available() == 0 {
-        return Err(format!("no further file fits on the disk of {}", at.display()));
+        return Err(CheckError::NoFiles(at.to_owned()));
     }
     let bytes = |blocks: u64| blocks.saturating_mul(about.fragment_size());
     let (free, whole) = (bytes(about.blocks_available()), bytes(about.blocks()));
     let words = format!("{} free below {}", byte_size(free), at.display());
     let least = least_of(whole, least);
-    if free < least { Err(format!("only {words}, {} needed", byte_size(least))) } else { Ok(words) }
+    if free < least { Err(too_little(words, byte_size(least))) } else { Ok(words) }
+}
+
+fn too_little(there: String, needed: impl ToString) -> CheckError {
+    CheckError::TooLittle { there, needed: needed.to_string() }
+}
+
+fn read(path: &Path) -> Result<String, CheckError> {
+    let unreadable = |source| CheckError::Unreadable { path: path.to_owned(), source };
+    fs::read_to_string(path).map_err(unreadable)
 }
 
 /// Returns how much of a disk has to be free: a small one could else never have room.
@@ -52,37 +62,37 @@ pub(super) fn least_of(whole: u64, least: u64) -> u64 {
     if whole == 0 { least } else { least.min(whole / 2) }
 }
 
-pub(super) fn memory(proc: &Path, least: u64) -> Seen {
+pub(super) fn memory(proc: &Path, least: u64) -> Found {
     let path = proc.join("meminfo");
-    let text = fs::read_to_string(&path).map_err(|e| format!("read {}: {e}", path.display()))?;
+    let text = read(&path)?;
     let free = text.lines().find_map(|line| {
         let kib = line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?;
         kib.trim().parse::<u64>().ok()?.checked_mul(1024)
     });
-    let free = free.ok_or_else(|| format!("{} does not say what is available", path.display()))?;
+    let free = free.ok_or(CheckError::NoMemory(path))?;
     let words = format!("{} of memory available", byte_size(free));
-    if free < least { Err(format!("only {words}, {} needed", byte_size(least))) } else { Ok(words) }
+    if free < least { Err(too_little(words, byte_size(least))) } else { Ok(words) }
 }
 
-pub(super) fn handles(proc: &Path, limit: u64, least: u64) -> Seen {
+pub(super) fn handles(proc: &Path, limit: u64, least: u64) -> Found {
     let own = proc.join("self/fd");
     // Looking takes one itself; if there is none left, that is an answer, too.
-    let open = fs::read_dir(&own).map_err(|e| format!("list open files: {e}"))?.count() as u64;
+    let open = fs::read_dir(&own).map_err(CheckError::NoList)?.count() as u64;
     let own = limit.saturating_sub(open);
     if own < least {
-        return Err(format!("only {own} of {limit} files left to this process, {least} needed"));
+        return Err(too_little(format!("{own} of {limit} files left to this process"), least));
     }
     let path = proc.join("sys/fs/file-nr");
-    let text = fs::read_to_string(&path).map_err(|e| format!("read {}: {e}", path.display()))?;
+    let text = read(&path)?;
     let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
     let (Some(Ok(used)), Some(Ok(unused)), Some(Ok(most))) =
         (words.next(), words.next(), words.next())
     else {
-        return Err(format!("{} is not as it should be", path.display()));
+        return Err(CheckError::Garbled(path));
     };
     let system = most.saturating_sub(used.saturating_sub(unused));
     if system < least {
-        return Err(format!("only {system} of {most} files left to the system, {least} needed"));
+        return Err(too_little(format!("{system} of {most} files left to the system"), least));
     }
     Ok(format!("{own} files left to this process"))
 }

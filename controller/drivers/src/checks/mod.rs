@@ -9,6 +9,7 @@
 
 mod clock;
 mod console;
+mod error;
 mod host;
 mod network;
 mod power;
@@ -18,30 +19,31 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jig_model::Cause;
 use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck};
+use jig_model::{Cause, chain};
 
+use self::error::CheckError;
 pub use clock::{ClockSources, clock};
 pub use console::{console, untaken};
 pub use host::{free_disk, free_handles, free_memory};
 pub use network::network;
 pub use power::{excused, outlet, while_powered};
 
-/// What a look says: what was seen, and whether it is well.
-type Seen = Result<String, String>;
+/// What a check finds: what was seen, or what is wrong.
+type Found = Result<String, CheckError>;
 
 /// A check that asks the system, which may block.
 struct SystemCheck {
     name: String,
     cause: Cause,
-    look: Arc<dyn Fn() -> Seen + Send + Sync>,
+    look: Arc<dyn Fn() -> Found + Send + Sync>,
 }
 
 impl SystemCheck {
     fn boxed(
         name: impl Into<String>,
         cause: Cause,
-        look: impl Fn() -> Seen + Send + Sync + 'static,
+        look: impl Fn() -> Found + Send + Sync + 'static,
     ) -> Box<dyn HealthCheck> {
         Box::new(Self { name: name.into(), cause, look: Arc::new(look) })
     }
@@ -60,17 +62,14 @@ impl HealthCheck for SystemCheck {
         let (name, look) = (self.name.clone(), Arc::clone(&self.look));
         Box::pin(async move {
             let seen = tokio::task::spawn_blocking(move || look()).await;
-            report(name, seen.unwrap_or_else(|error| Err(error.to_string())))
+            report(name, seen.unwrap_or_else(|error| Err(error.into())))
         })
     }
 }
 
-fn report(check: String, seen: Seen) -> CheckReport {
-    let ok = seen.is_ok();
-    let detail = match seen {
-        Ok(detail) | Err(detail) => detail,
-    };
-    CheckReport { check, ok, detail }
+fn report(check: String, found: Found) -> CheckReport {
+    let ok = found.is_ok();
+    CheckReport { check, ok, detail: found.unwrap_or_else(|error| chain(&error)) }
 }
 
 /// Where the kernel's files about processes are, in production.

@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::console::connect;
-use super::{Seen, report};
+use super::error::CheckError;
+use super::{Found, report};
 
 /// How long a server may take to say what it is: on a small board that has just booted it
 /// draws its keys.
@@ -39,17 +40,18 @@ struct Reach {
 }
 
 impl Reach {
-    async fn look(&self) -> Seen {
+    async fn look(&self) -> Found {
         let at = &self.address;
+        let named = || at.clone();
         let stream = connect(at).await?;
         if !self.speaks_ssh {
             return Ok(format!("{at} accepts"));
         }
         match timeout(BANNER, version(stream)).await {
             Ok(Ok(Some(version))) => Ok(format!("{at} says {version}")),
-            Ok(Ok(None)) => Err(format!("{at} accepts, and does not speak SSH")),
-            Ok(Err(error)) => Err(format!("{at} accepts, and then: {error}")),
-            Err(_) => Err(format!("{at} accepts, and says nothing within {} s", BANNER.as_secs())),
+            Ok(Ok(None)) => Err(CheckError::NotSsh(named())),
+            Ok(Err(source)) => Err(CheckError::HungUp { at: named(), source }),
+            Err(_) => Err(CheckError::Mute { at: named(), timeout: BANNER }),
         }
     }
 }

@@ -77,7 +77,7 @@ impl HealthCheck for Answers {
                 Ok(found) => Ok(words(&found, self.power.sense())),
                 Err(error) => {
                     self.cause = error.cause();
-                    Err(jig_model::chain(&error))
+                    Err(error.into())
                 }
             };
             report(NAME.to_owned(), seen)

@@ -65,7 +65,7 @@ fn what_the_kernel_says_is_read_with_care() {
         fs::write(&meminfo, text).unwrap();
         match (memory(dir.path(), 1 << 20), expected) {
             (Ok(seen), Ok(expected)) => assert_eq!(seen, expected),
-            (Err(seen), Err(expected)) => assert!(seen.ends_with(expected), "{seen}"),
+            (Err(seen), Err(expected)) => assert!(seen.to_string().ends_with(expected), "{seen}"),
             (seen, expected) => panic!("{seen:?} is not {expected:?}"),
         }
     }
@@ -76,10 +76,10 @@ fn what_the_kernel_says_is_read_with_care() {
     }
     let system = dir.path().join("sys/fs/file-nr");
     fs::write(&system, "90\t10\t100\n").unwrap();
-    assert_eq!(handles(dir.path(), 13, 10), Ok("10 files left to this process".to_owned()));
-    let few = handles(dir.path(), 12, 10).unwrap_err();
+    assert_eq!(handles(dir.path(), 13, 10).unwrap(), "10 files left to this process");
+    let few = handles(dir.path(), 12, 10).unwrap_err().to_string();
     assert_eq!(few, "only 9 of 12 files left to this process, 10 needed");
-    let few = handles(dir.path(), 100, 21).unwrap_err();
+    let few = handles(dir.path(), 100, 21).unwrap_err().to_string();
     assert_eq!(few, "only 20 of 100 files left to the system, 21 needed");
     fs::write(&system, "90\n").unwrap();
     assert!(handles(dir.path(), 13, 10).is_err());
