@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jig_model::Cause;
 use jig_model::protocol::HealthCheck;
 
-use super::error::CheckError;
+use super::error::HostCheckError;
 use super::{Found, SystemCheck, proc};
 
 /// The kernel corrects a clock by no more than 500 parts in a million (adjtimex(2)); what is
@@ -75,7 +75,7 @@ fn look(record: &Path, skew: Duration, not_before: SystemTime, sources: &ClockSo
     let earliest = not_before.duration_since(UNIX_EPOCH).unwrap_or_default();
     if now.wall + skew < earliest {
         let days = (earliest - now.wall).as_secs() / 86_400;
-        return Err(CheckError::TooEarly { days });
+        return Err(HostCheckError::TooEarly { days });
     }
     let Some(before) = before.filter(|before| before.boot == now.boot && before.up <= now.up)
     else {
@@ -88,21 +88,21 @@ fn look(record: &Path, skew: Duration, not_before: SystemTime, sources: &ClockSo
     let way = if now.wall < expected { "back" } else { "forward" };
     let (off, passed) = (off.as_secs_f64(), passed.as_secs_f64());
     if off > allowed.as_secs_f64() {
-        return Err(CheckError::Jumped { way, off, passed });
+        return Err(HostCheckError::Jumped { way, off, passed });
     }
     Ok(format!("{off:.3} s off since the last look, {passed:.0} s ago"))
 }
 
-fn times(sources: &ClockSources) -> Result<Times, CheckError> {
+fn times(sources: &ClockSources) -> Result<Times, HostCheckError> {
     let text = |name: &str| {
         let path = sources.proc.join(name);
-        fs::read_to_string(&path).map_err(|source| CheckError::Unreadable { path, source })
+        fs::read_to_string(&path).map_err(|source| HostCheckError::Unreadable { path, source })
     };
     let up = || {
         let up = text("uptime")?;
         let up = up.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
         let up = up.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        up.ok_or(CheckError::NoUptime)
+        up.ok_or(HostCheckError::NoUptime)
     };
     let boot = text("sys/kernel/random/boot_id")?.trim().chars().take(64).collect();
     for _ in 0..TRIES {
@@ -112,7 +112,7 @@ fn times(sources: &ClockSources) -> Result<Times, CheckError> {
             return Ok(Times { boot, up: before, wall });
         }
     }
-    Err(CheckError::Busy)
+    Err(HostCheckError::Busy)
 }
 
 fn read(text: &[u8]) -> Option<Times> {

@@ -16,7 +16,7 @@ use nix::unistd::{AccessFlags, faccessat};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::error::CheckError;
+use super::error::HostCheckError;
 use super::{Found, SystemCheck, proc, report};
 use crate::serial::{holder_pid, openers};
 
@@ -66,14 +66,14 @@ pub fn untaken(name: &ConsoleName, end: &Endpoint) -> Option<Box<dyn HealthCheck
 fn tty(path: &Path, proc: &Path) -> Found {
     let about = fs::metadata(path).map_err(|error| missing(path, error))?;
     if !about.file_type().is_char_device() {
-        return Err(CheckError::NotPort(path.to_owned()));
+        return Err(HostCheckError::NotPort(path.to_owned()));
     }
     usable(path)?;
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let others = holders(&real, proc);
     let words = format!("{} is there", path.display());
     match others.iter().find(|other| !other.is_us) {
-        Some(other) => Err(CheckError::InUse { path: path.to_owned(), by: other.who.clone() }),
+        Some(other) => Err(HostCheckError::InUse { path: path.to_owned(), by: other.who.clone() }),
         None => Ok(others.first().map_or(words.clone(), |o| format!("{words}, held by {}", o.who))),
     }
 }
@@ -81,7 +81,7 @@ fn tty(path: &Path, proc: &Path) -> Found {
 fn socket(path: &Path) -> Found {
     let about = fs::metadata(path).map_err(|error| missing(path, error))?;
     if !about.file_type().is_socket() {
-        return Err(CheckError::NotSocket(path.to_owned()));
+        return Err(HostCheckError::NotSocket(path.to_owned()));
     }
     usable(path)?;
     Ok(format!("{} is there", path.display()))
@@ -95,25 +95,25 @@ fn command(program: &str, path: &OsStr) -> Found {
     });
     match found {
         Some(at) => Ok(format!("{} is there", at.display())),
-        None if program.contains('/') => Err(CheckError::NoFile(program.to_owned())),
-        None => Err(CheckError::NoProgram(program.to_owned())),
+        None if program.contains('/') => Err(HostCheckError::NoFile(program.to_owned())),
+        None => Err(HostCheckError::NoProgram(program.to_owned())),
     }
 }
 
-fn missing(path: &Path, source: io::Error) -> CheckError {
+fn missing(path: &Path, source: io::Error) -> HostCheckError {
     let path = path.to_owned();
     match source.kind() {
-        io::ErrorKind::NotFound => CheckError::Missing(path),
-        _ => CheckError::Unseen { path, source },
+        io::ErrorKind::NotFound => HostCheckError::Missing(path),
+        _ => HostCheckError::Unseen { path, source },
     }
 }
 
-fn usable(path: &Path) -> Result<(), CheckError> {
+fn usable(path: &Path) -> Result<(), HostCheckError> {
     let wanted = AccessFlags::R_OK | AccessFlags::W_OK;
     match faccessat(AT_FDCWD, path, wanted, nix::fcntl::AtFlags::AT_EACCESS) {
         Ok(()) => Ok(()),
-        Err(Errno::EACCES) => Err(CheckError::Denied(path.to_owned())),
-        Err(source) => Err(CheckError::Unusable { path: path.to_owned(), source }),
+        Err(Errno::EACCES) => Err(HostCheckError::Denied(path.to_owned())),
+        Err(source) => Err(HostCheckError::Unusable { path: path.to_owned(), source }),
     }
 }
 
@@ -172,11 +172,11 @@ impl HealthCheck for Accepts {
 }
 
 /// Connects to a server, or says why not.
-pub(super) async fn connect(at: &str) -> Result<TcpStream, CheckError> {
+pub(super) async fn connect(at: &str) -> Result<TcpStream, HostCheckError> {
     match timeout(CONNECT, TcpStream::connect(at)).await {
         Ok(connected) => {
-            connected.map_err(|source| CheckError::Refused { at: at.to_owned(), source })
+            connected.map_err(|source| HostCheckError::Refused { at: at.to_owned(), source })
         }
-        Err(_) => Err(CheckError::NoAnswer { at: at.to_owned(), timeout: CONNECT }),
+        Err(_) => Err(HostCheckError::NoAnswer { at: at.to_owned(), timeout: CONNECT }),
     }
 }

@@ -10,7 +10,7 @@ use crate::power::PowerError;
 
 /// Says what a check finds wrong.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CheckError {
+pub(super) enum HostCheckError {
     #[error("{} is not there", .0.display())]
     Missing(PathBuf),
     #[error("look at {}", path.display())]

@@ -8,7 +8,7 @@ use jig_model::{Cause, byte_size};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::{FsFlags, statvfs};
 
-use super::error::CheckError;
+use super::error::HostCheckError;
 use super::{Found, SystemCheck, proc};
 
 /// Checks that so many bytes can still be written below a folder, which need not exist yet; on
@@ -25,20 +25,21 @@ pub fn free_memory(least: u64) -> Box<dyn HealthCheck> {
 /// Checks that this process, and the system as a whole, can open so many more files.
 pub fn free_handles(least: u64) -> Box<dyn HealthCheck> {
     SystemCheck::boxed("free-handles", Cause::RigUnhealthy, move || {
-        let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).map_err(CheckError::Limit)?;
+        let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).map_err(HostCheckError::Limit)?;
         handles(&proc(), limit, least)
     })
 }
 
 fn disk(folder: &Path, least: u64) -> Found {
     let at = folder.ancestors().find(|at| at.exists()).unwrap_or(Path::new("/"));
-    let about = statvfs(at).map_err(|source| CheckError::NoDisk { path: at.to_owned(), source })?;
+    let about =
+        statvfs(at).map_err(|source| HostCheckError::NoDisk { path: at.to_owned(), source })?;
     if about.flags().contains(FsFlags::ST_RDONLY) {
-        return Err(CheckError::ReadOnly(at.to_owned()));
+        return Err(HostCheckError::ReadOnly(at.to_owned()));
     }
     // File systems without a table of files say 0 of 0.
     if about.files() > 0 && about.files_available() == 0 {
-        return Err(CheckError::NoFiles(at.to_owned()));
+        return Err(HostCheckError::NoFiles(at.to_owned()));
     }
     let bytes = |blocks: u64| blocks.saturating_mul(about.fragment_size());
     let (free, whole) = (bytes(about.blocks_available()), bytes(about.blocks()));
@@ -47,12 +48,12 @@ fn disk(folder: &Path, least: u64) -> Found {
     if free < least { Err(too_little(words, byte_size(least))) } else { Ok(words) }
 }
 
-fn too_little(there: String, needed: impl ToString) -> CheckError {
-    CheckError::TooLittle { there, needed: needed.to_string() }
+fn too_little(there: String, needed: impl ToString) -> HostCheckError {
+    HostCheckError::TooLittle { there, needed: needed.to_string() }
 }
 
-fn read(path: &Path) -> Result<String, CheckError> {
-    let unreadable = |source| CheckError::Unreadable { path: path.to_owned(), source };
+fn read(path: &Path) -> Result<String, HostCheckError> {
+    let unreadable = |source| HostCheckError::Unreadable { path: path.to_owned(), source };
     fs::read_to_string(path).map_err(unreadable)
 }
 
@@ -69,7 +70,7 @@ pub(super) fn memory(proc: &Path, least: u64) -> Found {
         let kib = line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?;
         kib.trim().parse::<u64>().ok()?.checked_mul(1024)
     });
-    let free = free.ok_or(CheckError::NoMemory(path))?;
+    let free = free.ok_or(HostCheckError::NoMemory(path))?;
     let words = format!("{} of memory available", byte_size(free));
     if free < least { Err(too_little(words, byte_size(least))) } else { Ok(words) }
 }
@@ -77,7 +78,7 @@ pub(super) fn memory(proc: &Path, least: u64) -> Found {
 pub(super) fn handles(proc: &Path, limit: u64, least: u64) -> Found {
     let own = proc.join("self/fd");
     // Looking takes one itself; if there is none left, that is an answer, too.
-    let open = fs::read_dir(&own).map_err(CheckError::NoList)?.count() as u64;
+    let open = fs::read_dir(&own).map_err(HostCheckError::NoList)?.count() as u64;
     let own = limit.saturating_sub(open);
     if own < least {
         return Err(too_little(format!("{own} of {limit} files left to this process"), least));
@@ -88,7 +89,7 @@ pub(super) fn handles(proc: &Path, limit: u64, least: u64) -> Found {
     let (Some(Ok(used)), Some(Ok(unused)), Some(Ok(most))) =
         (words.next(), words.next(), words.next())
     else {
-        return Err(CheckError::Garbled(path));
+        return Err(HostCheckError::Garbled(path));
     };
     let system = most.saturating_sub(used.saturating_sub(unused));
     if system < least {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use jig_model::protocol::{BoxFuture, CheckReport, HealthCheck};
 use jig_model::{Cause, chain};
 
-use self::error::CheckError;
+use self::error::HostCheckError;
 pub use clock::{ClockSources, clock};
 pub use console::{console, untaken};
 pub use host::{free_disk, free_handles, free_memory};
@@ -30,7 +30,7 @@ pub use network::network;
 pub use power::{excused, outlet, while_powered};
 
 /// What a check finds: what was seen, or what is wrong.
-type Found = Result<String, CheckError>;
+type Found = Result<String, HostCheckError>;
 
 /// A check that asks the system, which may block.
 struct SystemCheck {

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::console::connect;
-use super::error::CheckError;
+use super::error::HostCheckError;
 use super::{Found, report};
 
 /// How long a server may take to say what it is: on a small board that has just booted it
@@ -49,9 +49,9 @@ impl Reach {
         }
         match timeout(BANNER, version(stream)).await {
             Ok(Ok(Some(version))) => Ok(format!("{at} says {version}")),
-            Ok(Ok(None)) => Err(CheckError::NotSsh(named())),
-            Ok(Err(source)) => Err(CheckError::HungUp { at: named(), source }),
-            Err(_) => Err(CheckError::Mute { at: named(), timeout: BANNER }),
+            Ok(Ok(None)) => Err(HostCheckError::NotSsh(named())),
+            Ok(Err(source)) => Err(HostCheckError::HungUp { at: named(), source }),
+            Err(_) => Err(HostCheckError::Mute { at: named(), timeout: BANNER }),
         }
     }
 }
