@@ -219,6 +219,14 @@ mod tests {
         bytes
     }
 
+    /// Packet that reads the word at an address.
+    fn read_at(address: u32) -> Vec<u8> {
+        let mut packet = vec![SWD];
+        packet.extend(write(TAR, address));
+        packet.extend([READ_DRW, READ_RDBUFF]);
+        packet
+    }
+
     const TAR: u8 = 4;
     const READ_DRW: u8 = swd::AP | swd::READ | 0xc;
     const READ_RDBUFF: u8 = swd::READ | RDBUFF;
@@ -254,31 +262,22 @@ mod tests {
     #[test]
     fn a_fault_ends_a_batch_and_only_that() {
         let mut endpoints = endpoints();
-        let mut packet = vec![SWD];
-        packet.extend(write(TAR, 0x1000));
-        packet.extend([READ_DRW, READ_RDBUFF]);
         let mut expected = vec![SWD, swd::WRITTEN];
         expected.extend(&data(&[0])[1..]);
         expected.push(swd::FAULT);
-        assert_eq!(endpoints.packet(&packet).unwrap(), expected);
-        let mut packet = vec![SWD];
-        packet.extend(write(TAR, 0x10));
-        packet.extend([READ_DRW, READ_RDBUFF]);
+        assert_eq!(endpoints.packet(&read_at(0x1000)).unwrap(), expected);
         let mut expected = vec![SWD, swd::WRITTEN];
         expected.extend(&data(&[0, 0x1312_1110])[1..]);
-        assert_eq!(endpoints.packet(&packet).unwrap(), expected);
+        assert_eq!(endpoints.packet(&read_at(0x10)).unwrap(), expected);
     }
 
     #[test]
     fn a_board_that_is_gone_is_no_fault() {
         let mut endpoints = endpoints();
-        let mut packet = vec![SWD];
-        packet.extend(write(TAR, 0x1000));
-        packet.push(READ_DRW);
-        endpoints.packet(&packet);
+        endpoints.packet(&read_at(0x1000));
         assert!(!endpoints.is_lost(), "a fault passes");
         endpoints.port.bus().memory.clear();
-        endpoints.packet(&packet);
+        endpoints.packet(&read_at(0x1000));
         assert!(endpoints.is_lost());
     }
 
