@@ -212,6 +212,36 @@ fn names(line: &str, board: &str) -> bool {
     })
 }
 
+/// Returns the type that a line of a module declares for other modules.
+fn declared_type(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) "))?;
+    let kinds = ["struct ", "enum ", "trait ", "type "];
+    let name = kinds.iter().find_map(|kind| line.strip_prefix(kind))?;
+    name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+#[test]
+fn a_type_name_is_declared_once() {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, text) in sources() {
+        let tests = is_test(&path) || path.iter().any(|part| part == "examples");
+        if tests || !path.starts_with("controller") {
+            continue;
+        }
+        for (number, line) in (1..).zip(without_tests(&text).lines()) {
+            if let Some(name) = declared_type(line) {
+                let place = format!("{}:{number}", path.display());
+                found.entry(name.to_owned()).or_default().push(place);
+            }
+        }
+    }
+    assert!(found.len() > 500, "only {} types were found", found.len());
+    found.retain(|_, places| places.len() > 1);
+    let wrong: Vec<_> =
+        found.iter().map(|(name, at)| format!("{name}: {}", at.join(", "))).collect();
+    nothing_wrong(&wrong);
+}
+
 #[test]
 fn files_are_short_and_say_what_they_own() {
     let mut wrong = Vec::new();
