@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: what Jig costs beside the least that the same job could cost.
 //!
 //! Owns the list of measurements and the table they end in. Every number is a ratio to a
-//! named floor that was measured in the same run, in turns: floor, ours, floor, ours, so
+//! named floor that was measured in the same run, alternating: floor, ours, floor, ours, so
 //! that a busy machine slows both. Refuses to judge by one number: medians over rounds,
 //! with the raw numbers kept beside the build.
 #![expect(clippy::print_stdout, reason = "a chore talks to the person who started it")]

@@ -1,4 +1,4 @@
-//! Takes turns: floor, ours, floor, ours.
+//! Measures a floor and Jig alternately: floor, ours, floor, ours.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use xtask::failure::TaskFailure;
 /// First rounds that do not count: they read programs and firmware from the disk.
 const WARM_UP: usize = 2;
 
-/// Measures two things in turns; returns the rounds of both.
+/// Measures two things alternately; returns the rounds of both.
 pub(super) fn in_turns(
     rounds: usize,
     mut floor: impl FnMut() -> Result<f64, TaskFailure>,

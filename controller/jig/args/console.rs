@@ -30,9 +30,9 @@ pub(crate) struct ConsoleArgs {
     pub(crate) attach: AttachArgs,
 }
 
-/// How to attach to a console that `jig serve` keeps, or that a run uses.
+/// How to attach to a console that `jig serve` captures, or that a run uses.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "A console that jig serve keeps")]
+#[command(next_help_heading = "A console that jig serve captures")]
 pub(crate) struct AttachArgs {
     /// Only show what is printed; also while a run has the board
     #[arg(long, conflicts_with = "image")]
@@ -43,7 +43,7 @@ pub(crate) struct AttachArgs {
     /// Go on after --since --listen-only, with what is printed from now on
     #[arg(long, conflicts_with = "image")]
     pub(crate) follow: bool,
-    /// Take the right to send from whoever has it; never from a run
+    /// Take the right to send from another user; never from a run
     #[arg(long, conflicts_with_all = ["image", "listen_only"])]
     pub(crate) take: bool,
     /// Send a break, and end

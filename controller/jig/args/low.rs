@@ -1,4 +1,4 @@
-//! What users type. Parsing only: nothing here touches the system.
+//! The command line as it is typed. Parsing only: nothing here touches the system.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The command line: parsed here ([`low`]), given meaning in [`crate::commands`].
+//! The command line: parsed in [`low`], lowered to commands of the rig in [`command`], carried out
+//! in [`crate::commands`].
 
 mod command;
 mod common;

@@ -41,7 +41,7 @@ pub(crate) struct ProbeOptions {
     /// Unlock a protected chip, which erases it [env: PROBE_RS_ALLOW_ERASE_ALL]
     #[arg(long)]
     pub(crate) allow_unlock: bool,
-    /// Wait this long for somebody else who uses the board
+    /// Wait this long while another process uses the board
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
     pub(crate) wait: Duration,
 }
@@ -245,7 +245,7 @@ pub(crate) struct GdbArgs {
     /// Where to listen, IP:PORT; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: std::net::SocketAddr,
-    /// Allow an address that other machines reach: whoever connects controls the board, without a
+    /// Allow an address that other machines reach: each machine that connects controls the board, without a
     /// password
     #[arg(long)]
     pub(crate) allow_remote: bool,
@@ -268,7 +268,7 @@ pub(crate) enum ProbeCommand {
         /// Flash this image first
         #[arg(long, value_hint = ValueHint::FilePath)]
         image: Option<PathBuf>,
-        /// Wait this long for somebody else who uses the board
+        /// Wait this long while another process uses the board
         #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
         wait: Duration,
     },

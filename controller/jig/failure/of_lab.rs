@@ -213,8 +213,8 @@ impl From<SwitchError> for Failure {
                 PowerError::Secret(_) | PowerError::Program(_) => failure,
                 PowerError::Mismatch { .. } | PowerError::Contradicted { .. } => {
                     failure.help(format!(
-                        "look at the device: is {} the right outlet, and is it switched by nobody \
-                     else?",
+                        "look at the device: is {} the right outlet, and does another program switch \
+                     it?",
                         switch.outlet()
                     ))
                 }

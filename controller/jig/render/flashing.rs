@@ -16,7 +16,7 @@ pub(crate) struct FlashView {
     line: ProgressView,
     /// Whether phases are printed one by one, because there is no progress line.
     plain: bool,
-    /// The phases that were told; erasing and programming take turns.
+    /// The phases that were told; erasing and programming alternate.
     told: Mutex<Vec<FlashPhase>>,
 }
 

@@ -1,4 +1,4 @@
-//! Colour: whether, and which.
+//! Colours of text, and the rules by which a stream gets them.
 
 use std::ffi::OsStr;
 
@@ -42,8 +42,8 @@ impl Paint {
     }
 }
 
-/// Tells whether a stream gets colour. `NO_COLOR` wins over everything, because somebody
-/// who cannot read colours must not be overruled by a CI system's `CLICOLOR_FORCE`.
+/// Tells whether a stream gets colour. `NO_COLOR` wins over everything, because the choice
+/// of a user who cannot read colours wins over a CI system's `CLICOLOR_FORCE`.
 pub(crate) fn wants_colour<'v>(
     is_terminal: bool,
     variable: impl Fn(&str) -> Option<&'v OsStr>,

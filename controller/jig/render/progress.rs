@@ -1,4 +1,4 @@
-//! One line that rewrites itself.
+//! The progress line of a terminal, which is rewritten in place.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

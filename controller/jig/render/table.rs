@@ -1,4 +1,4 @@
-//! Columns that line up.
+//! Tables of text, with aligned columns.
 
 use super::paint::{Paint, Style};
 

@@ -1,4 +1,4 @@
-//! The human end of a run.
+//! The verdict of a run as text for people.
 
 use std::fmt::Write as _;
 

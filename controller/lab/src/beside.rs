@@ -93,7 +93,7 @@ impl<'l> RigBeside<'l> {
         held.iter().any(|lock| lock.place() == place)
     }
 
-    /// Takes places that nobody else uses, or none of them.
+    /// Locks places that no other process uses, or none of them.
     async fn lock(&self, mut names: Vec<PlaceName>) -> Result<Vec<PlaceLock>, PlaceLockError> {
         // In one order for all, so that no two wait for each other.
         names.sort();
@@ -153,7 +153,7 @@ impl jig_rig::session::LabServices for RigBeside<'_> {
             let Some(hub) = rig.hub_of(place) else {
                 return Err(HubError::NotSwitched(place.name.clone()));
             };
-            // Held until the hub is back: nobody loses a board under a test.
+            // Held until the hub is back, so that no run loses its board.
             let held = self.lock(rig.hub_neighbours(place)).await;
             let _held = held.map_err(|held| HubError::InUse { hub: hub.name.to_string(), held })?;
             self.lab.cycle_power_of_hub(hub).await

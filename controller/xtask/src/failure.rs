@@ -1,5 +1,5 @@
-//! Why a chore did not succeed. Owns the wording and the exit code; refuses to guess what to do
-//! next: the place that raises a failure knows and puts it into the message.
+//! Failures of tasks, with their wording and exit code. What to do next is part of the message,
+//! written where the failure is raised.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
-//! What the chores of this repository share: running programs, failures, fixtures.
+//! What the tasks of this repository share: running programs, failures, fixtures.
 //!
-//! A library beside the program, because `controller/bench` uses it too. It refuses to import a
-//! crate of the house: a newcomer waits for it before anything else is built.
+//! A library beside the program, because `controller/bench` uses it too. It imports as little of
+//! this workspace as it can, because it is built before the first task of a new checkout runs.
 #![expect(clippy::print_stdout, reason = "a chore talks to the person who started it")]
 
 pub mod failure;

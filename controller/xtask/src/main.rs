@@ -1,4 +1,4 @@
-//! `cargo xtask`: the chores of this repository.
+//! `cargo xtask`: the tasks of this repository.
 //!
 //! This binary owns setting up a machine, building what is never committed (images) and running
 //! the whole test set. It refuses to contain anything `jig` needs at run time.

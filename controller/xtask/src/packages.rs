@@ -1,4 +1,5 @@
-//! The Debian packages this repository needs: data in `packages.toml`, and who needs which.
+//! The Debian packages that this repository needs, read from `packages.toml`, and which task needs
+//! which.
 
 use std::path::Path;
 

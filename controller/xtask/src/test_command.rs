@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything the gate checks, in the order that fails fastest for least work.
+//! `cargo xtask test`: every check of a release, the cheapest first.
 //!
 //! Owns the list of phases and stops at the first that fails, with that phase's exit code. It
 //! refuses to hide what a phase prints: cargo's own result lines are the evidence.

@@ -19,15 +19,15 @@ pub(super) struct FaultTally {
     pub(super) runs: usize,
     /// Trials whose moment did not come; they count for nothing.
     pub(super) missed: usize,
-    /// The test had its turn and passed.
+    /// The test was attempted and passed.
     recovered: usize,
-    /// Of these, it needed no second turn.
+    /// Of these, trials that needed no second attempt.
     unharmed: usize,
-    /// Seconds from the strike to the test's next turn.
+    /// Seconds from the strike to the test's next attempt.
     seconds: Vec<f64>,
     /// The target was blamed.
     blamed: usize,
-    /// The run ended by the rig, or without a verdict: the test lost its turn.
+    /// The run ended by the rig, or without a verdict: the test has no result.
     lost: usize,
     /// Processes that were left behind.
     pub(super) leaks: usize,
@@ -161,7 +161,7 @@ pub(super) struct RecoveryGoal {
 }
 
 const HEAD: &str = "\
-| fault | runs | recovered | needed no recovery | time to recover, median / p95 | blamed on firmware | lost their turn | left behind |
+| fault | runs | recovered | needed no recovery | time to recover, median / p95 | blamed on firmware | without a result | left behind |
 |---|---|---|---|---|---|---|---|
 ";
 

@@ -45,7 +45,7 @@ pub(super) enum TrialOutcome {
     Missed,
     /// The test was made, and passed.
     Passed {
-        /// Seconds from the strike to the test's next turn; none where it needed no other.
+        /// Seconds from the strike to the test's next attempt; none if it needed no other.
         recovered_s: Option<f64>,
     },
     /// The run ended otherwise, with this cause.

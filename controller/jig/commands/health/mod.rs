@@ -1,4 +1,4 @@
-//! `jig health`: how places are, why, and what helps.
+//! `jig health`: the health of places, its reasons, and the command that helps.
 
 mod show;
 

@@ -1,4 +1,4 @@
-//! How places are, for people and programs.
+//! The health of places as text and as JSON.
 
 use jig_model::protocol::CheckReport;
 use jig_rig::health::{Figures, HealthState, HistoryEntry, PlaceHealth};

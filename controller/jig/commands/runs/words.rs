@@ -1,4 +1,4 @@
-//! Events, sizes and lines in words.
+//! Text for the events of a run, for sizes and for console lines.
 
 use jig_model::event::BoardEvent;
 use jig_model::protocol::PowerState;

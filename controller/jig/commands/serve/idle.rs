@@ -22,7 +22,7 @@ use crate::args::Common;
 use crate::failure::chain;
 
 /// Interval at which due places are looked for: the shortest one that a profile may set.
-const TURN: Duration = Duration::from_secs(10);
+const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Checks idle places until stopped, at the interval of their profiles or at `every`. A check under
 /// way is dropped at the stop; a running known-good image is waited for.
@@ -32,7 +32,7 @@ pub(super) async fn rounds(
     every: Option<Duration>,
     stop: &CancelToken,
 ) {
-    let pause = every.unwrap_or(TURN);
+    let pause = every.unwrap_or(SEARCH_INTERVAL);
     let mut retries = interval_at(Instant::now() + pause, pause);
     retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut waiting = Waiting::default();
