@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use jig_drivers::serial::TtyTransport;
 use jig_model::pattern::Pattern;
-use jig_model::profile::{FaultSignature, Limits};
+use jig_model::profile::{FaultSignature, FaultText, Limits};
 use jig_model::{Cause, ConsoleName};
 use jig_rig::console::{Console, Follow, LogPaths, Recogniser, Stamp};
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -260,7 +260,8 @@ fn signatures() -> Outcome<Vec<FaultSignature>> {
     ];
     let signatures = PATTERNS.iter().map(|text| {
         let pattern = Pattern::new(text)?;
-        Ok(FaultSignature { name: (*text).to_owned(), pattern, cause: Cause::FaultBanner })
+        let (name, text) = ((*text).to_owned(), FaultText::Pattern(pattern));
+        Ok(FaultSignature { name, text, cause: Cause::FaultBanner })
     });
     signatures.collect()
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::FaultSignature;
 use super::raw::{RawFault, RawFaultSet};
+use super::{FaultSignature, FaultText};
 use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
 
@@ -70,6 +70,7 @@ fn parse_set(origin: &str, text: &str) -> Result<Vec<FaultSignature>, Problems> 
     let set = raw.and_then(|raw| {
         let faults = raw.value.fault?;
         check_names(&faults.value, &findings);
+        check_texts(&faults.value, "profile::fault-text", &findings);
         lower_faults(&faults.value)
     });
     findings.finish(KIND, origin, text, set)
@@ -81,11 +82,37 @@ fn check_names(faults: &[Located<RawFault>], findings: &Findings) {
     super::checks::unique("profile::fault-name", "fault", names, |name| name, findings);
 }
 
+/// Reports signatures that say no text, or two.
+pub(super) fn check_texts(faults: &[Located<RawFault>], check: &'static str, findings: &Findings) {
+    for fault in faults {
+        let RawFault { pattern, line, name, .. } = &fault.value;
+        let name = name.as_ref().map_or("", |name| name.value.as_str());
+        match (pattern, line) {
+            (Some(_), Some(line)) => {
+                let message = format!("fault {name:?} has both `pattern` and `line`");
+                findings.add(check, line.at(), message, "remove one of them");
+            }
+            // A text that cannot be read is reported already.
+            (None, None) if findings.is_empty() => {
+                let message = format!("fault {name:?} has neither `line` nor `pattern`");
+                let help = "add `line = 'REGEX'`, what a line begins with, or `pattern = 'REGEX'`";
+                findings.add(check, fault.at(), message, help);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Lowers signatures that were read without a problem.
 pub(super) fn lower_faults(faults: &[Located<RawFault>]) -> Option<Vec<FaultSignature>> {
     let lower = |fault: &Located<RawFault>| {
-        let RawFault { name, pattern, cause, example: _ } = fault.value.clone();
-        Some(FaultSignature { name: name?.value, pattern: pattern?.value, cause: cause?.value.0 })
+        let RawFault { name, pattern, line, cause, example: _, near_miss: _ } = fault.value.clone();
+        let text = match (pattern, line) {
+            (Some(pattern), None) => FaultText::Pattern(pattern.value),
+            (None, Some(line)) => FaultText::Line(line.value),
+            (Some(_), Some(_)) | (None, None) => return None,
+        };
+        Some(FaultSignature { name: name?.value, text, cause: cause?.value.0 })
     };
     faults.iter().map(lower).collect()
 }

@@ -60,8 +60,13 @@ fn value_or<T>(value: Option<Located<T>>, default: T) -> T {
 /// Lowers what the checks have passed; `None` only where something was reported.
 fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile> {
     let mut faults: Vec<FaultSignature> = Vec::new();
-    for set in raw.faults.iter().flat_map(|list| &list.value) {
-        faults.extend_from_slice(sets.get(&set.value)?);
+    match &raw.faults {
+        None => faults.extend(sets.names().filter_map(|name| sets.get(name)).flatten().cloned()),
+        Some(list) => {
+            for set in &list.value {
+                faults.extend_from_slice(sets.get(&set.value)?);
+            }
+        }
     }
     faults.extend(lower_faults(raw.fault.as_ref().map_or(&[], |list| list.value.as_slice()))?);
     let memory = values(raw.memory, |region| {

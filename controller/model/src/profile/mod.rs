@@ -23,7 +23,7 @@ pub use placeholder::{ArgPart, PlaceholderError, arg_parts};
 pub use raw::FEATURES;
 pub use types::{
     Arch, BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugCore, DebugSpec, Emulation,
-    FaultSignature, FlashModel, Limits, MemoryKind, MemoryRegion, Quirks, StageProbe,
+    FaultSignature, FaultText, FlashModel, Limits, MemoryKind, MemoryRegion, Quirks, StageProbe,
 };
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ toml_table! {
         chip: String = optional,
         /// What plans can require of the board.
         features: Vec<Located<Feature>> = optional,
-        /// Shared sets of fault signatures, by file name in `board-profiles/faults/`.
+        /// Shared sets of fault signatures, by file name in `board-profiles/faults/`; all if
+        /// missing.
         faults: Vec<Located<String>> = optional,
         /// What the firmware prints at each start; seen too often, it shows a boot loop.
         boot_banner: Pattern = optional,
@@ -239,13 +240,18 @@ toml_table! {
     pub(super) struct RawFault {
         /// Its name, such as `zephyr-fatal`.
         name: String = required,
-        /// What the console shows. `^` and `$` stand at line borders.
-        pattern: Pattern = required,
+        /// What the console shows anywhere. `^` and `$` stand at line borders.
+        pattern: Pattern = optional,
+        /// What a line begins with, behind colours and what loggers put in front of a message:
+        /// time, level, tag, file and line. Either this or `pattern`.
+        line: Pattern = optional,
         /// The cause it stands for.
         cause: FaultCause = required,
-        /// A line as firmware really prints it. The tests of the project hold the pattern
+        /// A line as firmware really prints it. The tests of the project hold the signature
         /// against it.
         example: String = optional,
+        /// A line that resembles it and shows no fault; the tests hold it against this, too.
+        near_miss: String = optional,
     }
 }
 

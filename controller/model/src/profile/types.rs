@@ -258,9 +258,19 @@ pub struct FaultSignature {
     /// Its name, such as `zephyr-fatal`.
     pub name: String,
     /// What the console shows.
-    pub pattern: Pattern,
+    pub text: FaultText,
     /// The cause it stands for.
     pub cause: Cause,
+}
+
+/// What a console shows of a fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultText {
+    /// A match anywhere in the output, across lines if the expression says so.
+    Pattern(Pattern),
+    /// A match at the start of a line, behind colours and what loggers put in front of a message.
+    Line(Pattern),
 }
 
 /// Numbers that tell trouble from normal operation.

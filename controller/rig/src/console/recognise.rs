@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use jig_model::Cause;
 use jig_model::pattern::Pattern;
-use jig_model::profile::{FaultSignature, Limits};
+use jig_model::profile::{FaultSignature, FaultText, Limits};
 
+use super::fault_lines::{FaultLine, FaultLines};
 use super::scan::{PatternSet, PatternSetError, Scanner};
 
 /// Bytes before a match's end within which its start is looked for. Fault banners are
@@ -46,6 +47,11 @@ pub struct Recogniser {
     set: PatternSet,
     scanner: Scanner,
     signatures: Vec<Signature>,
+    lines: FaultLines,
+    /// Signatures of lines, by the indices of `lines`.
+    of_lines: Vec<LineSignature>,
+    /// Where the last line with a fault begins, and the causes told of it.
+    last_line: (u64, Vec<Cause>),
     limits: Limits,
     /// The last bytes before `position`.
     tail: Vec<u8>,
@@ -72,6 +78,13 @@ struct Signature {
     matched_to: u64,
 }
 
+#[derive(Debug, Clone)]
+struct LineSignature {
+    name: String,
+    cause: Cause,
+    told: u32,
+}
+
 impl Recogniser {
     /// Compiles a profile's signatures.
     ///
@@ -82,7 +95,8 @@ impl Recogniser {
         boot_banner: Option<&Pattern>,
         limits: &Limits,
     ) -> Result<Self, PatternSetError> {
-        let mut patterns: Vec<Pattern> = faults.iter().map(|f| f.pattern.clone()).collect();
+        let (mut patterns, mut signatures) = (Vec::new(), Vec::new());
+        let (mut lines, mut of_lines) = (Vec::new(), Vec::new());
         let signature = |name: &str, cause| Signature {
             name: name.to_owned(),
             cause,
@@ -90,8 +104,19 @@ impl Recogniser {
             muted: false,
             matched_to: 0,
         };
-        let mut signatures: Vec<Signature> =
-            faults.iter().map(|fault| signature(&fault.name, Some(fault.cause))).collect();
+        for fault in faults {
+            match &fault.text {
+                FaultText::Pattern(pattern) => {
+                    patterns.push(pattern.clone());
+                    signatures.push(signature(&fault.name, Some(fault.cause)));
+                }
+                FaultText::Line(line) => {
+                    lines.push(line.clone());
+                    let name = fault.name.clone();
+                    of_lines.push(LineSignature { name, cause: fault.cause, told: 0 });
+                }
+            }
+        }
         if let Some(banner) = boot_banner {
             patterns.push(banner.clone());
             signatures.push(signature("boot-banner", None));
@@ -101,6 +126,9 @@ impl Recogniser {
             scanner: Scanner::new(&set, None),
             set,
             signatures,
+            lines: FaultLines::new(&lines)?,
+            of_lines,
+            last_line: (0, Vec::new()),
             limits: limits.clone(),
             tail: Vec::new(),
             position: 0,
@@ -125,6 +153,11 @@ impl Recogniser {
         for signature in &mut self.signatures {
             signature.told = 0;
             signature.muted = false;
+        }
+        self.lines.restart(offset);
+        self.last_line = (offset, Vec::new());
+        for signature in &mut self.of_lines {
+            signature.told = 0;
         }
         self.alive_at = Some(now);
         self.silence_told = false;
@@ -155,6 +188,12 @@ impl Recogniser {
             self.feed_piece(piece, &mut found);
             rest = behind;
         }
+        let mut hits = Vec::new();
+        self.lines.feed(bytes, |hit| hits.push(hit));
+        if !hits.is_empty() {
+            hits.into_iter().for_each(|hit| self.line_hit(hit, &mut found));
+            found.sort_by_key(|recognition| recognition.start);
+        }
         found
     }
 
@@ -164,6 +203,9 @@ impl Recogniser {
         for hit in self.scanner.finish() {
             self.hit(hit, self.tail.len(), &mut found);
         }
+        let mut hits = Vec::new();
+        self.lines.finish(|hit| hits.push(hit));
+        hits.into_iter().for_each(|hit| self.line_hit(hit, &mut found));
         found
     }
 
@@ -222,6 +264,23 @@ impl Recogniser {
                 text: format!("more than {limit} bytes in one boot"),
             });
         }
+    }
+
+    /// Handles a line that begins with a signature; each cause is told once per line.
+    fn line_hit(&mut self, hit: FaultLine, found: &mut Vec<Recognition>) {
+        let FaultLine { index, start, end, mut text } = hit;
+        let Some(signature) = self.of_lines.get_mut(index) else { return };
+        if self.last_line.0 != start {
+            self.last_line = (start, Vec::new());
+        }
+        if signature.told >= TOLD_PER_BOOT || self.last_line.1.contains(&signature.cause) {
+            return;
+        }
+        signature.told += 1;
+        self.last_line.1.push(signature.cause);
+        text.truncate(text.floor_char_boundary(QUOTE));
+        let (cause, by) = (signature.cause, signature.name.clone());
+        found.push(Recognition { cause, by, start, end, text });
     }
 
     /// Handles a match that ends at an index of the tail.

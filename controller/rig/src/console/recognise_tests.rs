@@ -7,7 +7,11 @@ use proptest::prelude::*;
 
 fn fault(name: &str, pattern: &str) -> FaultSignature {
     let pattern = Pattern::new(pattern).unwrap();
-    FaultSignature { name: name.to_owned(), pattern, cause: Cause::FaultBanner }
+    FaultSignature {
+        name: name.to_owned(),
+        text: FaultText::Pattern(pattern),
+        cause: Cause::FaultBanner,
+    }
 }
 
 fn limits() -> Limits {

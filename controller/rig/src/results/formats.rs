@@ -3,8 +3,8 @@
 //! A new format is a file with a [`FormatSpec`] and a grammar, and a place in [`FORMATS`].
 
 use super::grammar::FormatSpec;
-use super::lines::ReportLine;
 use super::{gtest, libtest, tap, unity, ztest};
+use crate::console::lines::ReportLine;
 
 /// All formats but a plan's markers; the first that knows a line counts.
 static FORMATS: [FormatSpec; 6] =
@@ -48,7 +48,7 @@ mod tests {
     use jig_model::result::ResultFormat;
 
     use super::*;
-    use crate::results::lines::Span;
+    use crate::console::lines::Span;
 
     #[test]
     fn each_format_opens_with_a_byte_that_it_declares() {

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use jig_model::result::ResultFormat;
 
-use super::lines::ReportLine;
 use super::record::ReportBuilder;
+use crate::console::lines::ReportLine;
 
 /// A result format: how its reports are recognised, and what reads them.
 pub(super) struct FormatSpec {

@@ -3,9 +3,9 @@
 use jig_model::result::{CaseStatus, ResultFormat};
 
 use super::grammar::{FormatSpec, Grammar, starts};
-use super::lines::ReportLine;
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_counted, leading_number, number};
+use crate::console::lines::ReportLine;
 
 /// Most lines of a failing assertion that are kept as its message.
 const FAILURE_LINES: usize = 6;

@@ -3,9 +3,9 @@
 use jig_model::result::{CaseStatus, ResultFormat};
 
 use super::grammar::{FormatSpec, Grammar};
-use super::lines::ReportLine;
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_counted, leading_number, seconds};
+use crate::console::lines::ReportLine;
 
 /// Most lines kept of what a failing test printed.
 const FAILURE_LINES: usize = 4;

@@ -8,8 +8,8 @@ use jig_model::plan::Markers;
 use jig_model::result::CaseStatus;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
-use super::lines::Span;
 use super::record::{CaseOutcome, ReportBuilder};
+use crate::console::lines::Span;
 
 /// Says why a plan's markers cannot be used.
 #[derive(Debug, thiserror::Error)]

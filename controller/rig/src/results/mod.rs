@@ -35,7 +35,6 @@ mod formats;
 mod grammar;
 mod gtest;
 mod libtest;
-mod lines;
 mod markers;
 mod parser;
 mod record;

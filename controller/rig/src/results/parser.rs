@@ -1,15 +1,13 @@
 //! The parser: recognises the format, then hands lines to its grammar.
 
-use std::borrow::Cow;
-
 use jig_model::plan::Markers;
 use jig_model::result::{ResultFormat, TestReport};
 
 use super::formats::opened_by;
 use super::grammar::{FormatSpec, Grammar};
-use super::lines::{LineSplitter, RawLine, ReportLine, plain, without_prefix};
 use super::markers::{MarkerError, MarkerReader};
 use super::record::{ReportBuilder, ResultEvent};
+use crate::console::lines::{LineSplitter, RawLine, ReportLine, lossy, plain, without_prefix};
 
 /// Most log prefixes taken off one line: time stamp, level, tag.
 const MAX_PREFIXES: usize = 3;
@@ -204,15 +202,6 @@ impl ReportReader {
             }
             None => {}
         }
-    }
-}
-
-/// Reads bytes as text; what is no UTF-8 becomes a character that no grammar knows.
-fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    // The strict check is several times faster than the lossy one, and nearly always enough.
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use jig_model::result::{CaseStatus, ResultFormat, TestCase, TestReport};
 
-use super::lines::Span;
+use crate::console::lines::Span;
 
 /// Most cases kept: ten times the largest suite known to run on one board.
 const MAX_CASES: usize = 100_000;

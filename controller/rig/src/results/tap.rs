@@ -6,9 +6,9 @@
 use jig_model::result::{CaseStatus, ResultFormat};
 
 use super::grammar::{FormatSpec, Grammar, starts};
-use super::lines::ReportLine;
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{leading_number, number};
+use crate::console::lines::ReportLine;
 
 /// Deepest nesting read; KTAP has three levels in practice.
 const MAX_DEPTH: usize = 8;

@@ -6,9 +6,9 @@
 use jig_model::result::{CaseStatus, ResultFormat};
 
 use super::grammar::{FormatSpec, Grammar, starts};
-use super::lines::ReportLine;
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_ident, number};
+use crate::console::lines::ReportLine;
 
 /// Reads Unity's lines.
 #[derive(Debug, Default)]

@@ -3,9 +3,9 @@
 use jig_model::result::{CaseStatus, ResultFormat};
 
 use super::grammar::{FormatSpec, Grammar, starts};
-use super::lines::ReportLine;
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_ident, number, seconds};
+use crate::console::lines::ReportLine;
 
 /// Reads ztest's lines.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Subject, unique};
 use crate::document::{Located, did_you_mean};
+use crate::profile::fault_sets::check_texts;
 use crate::profile::health::{INTERVAL_RANGE, SKEW_RANGE};
 use crate::profile::limits::{BAUD_RANGE, BOOT_LOOP_RANGE, SETTLE_RANGE, STORM_RANGE, WAIT_RANGE};
 use crate::profile::raw::{RawConsole, RawMemory, RawStage};
@@ -93,14 +94,10 @@ pub(super) fn fault_names_are_unique(subject: &Subject<'_>, check: &'static str)
     let own = || subject.raw.fault.iter().flat_map(|list| &list.value);
     let names = own().filter_map(|fault| fault.value.name.as_ref());
     unique(check, "fault", names.clone(), |name| name, subject.findings);
-    let sets: BTreeSet<&str> = subject
-        .raw
-        .faults
-        .iter()
-        .flat_map(|list| &list.value)
-        .map(|set| set.value.as_str())
-        .filter(|set| subject.faults.get(set).is_some())
-        .collect();
+    let sets: BTreeSet<&str> = match &subject.raw.faults {
+        None => subject.faults.names().collect(),
+        Some(list) => list.value.iter().map(|set| set.value.as_str()).collect(),
+    };
     for name in names {
         let holds = |set: &&&str| {
             subject.faults.get(set).is_some_and(|set| set.iter().any(|f| f.name == name.value))
@@ -110,6 +107,11 @@ pub(super) fn fault_names_are_unique(subject: &Subject<'_>, check: &'static str)
             subject.findings.add(check, name.at(), message, "rename this one or remove it");
         }
     }
+}
+
+pub(super) fn faults_have_one_text(subject: &Subject<'_>, check: &'static str) {
+    let own = subject.raw.fault.as_ref().map_or(&[][..], |list| list.value.as_slice());
+    check_texts(own, check, subject.findings);
 }
 
 pub(super) fn memory_names_are_unique(subject: &Subject<'_>, check: &'static str) {

@@ -36,6 +36,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::features", board::features_come_once),
     ("profile::fault-set", board::fault_sets_exist),
     ("profile::fault-name", board::fault_names_are_unique),
+    ("profile::fault-text", board::faults_have_one_text),
     ("profile::memory-name", board::memory_names_are_unique),
     ("profile::memory-size", board::memory_has_a_size),
     ("profile::memory-overlap", board::memory_does_not_overlap),

@@ -6,38 +6,38 @@ use std::borrow::Cow;
 
 /// Longest line that can be a result. Real result lines stay under 1 KiB; what is longer
 /// is a dump, and keeping it would let a target without line ends fill the memory.
-pub(super) const MAX_LINE: usize = 4096;
+pub(crate) const MAX_LINE: usize = 4096;
 
 /// Where a line lies in the console's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// Offset of the first byte.
-    pub(super) start: u64,
+    pub(crate) start: u64,
     /// Offset one past the last byte, the line end not included.
-    pub(super) end: u64,
+    pub(crate) end: u64,
 }
 
 /// One line as the stream holds it, without its end.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RawLine<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) span: Span,
+pub(crate) struct RawLine<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) span: Span,
     /// Whether the line was longer than [`MAX_LINE`], so that its tail is missing here.
-    pub(super) cut: bool,
+    pub(crate) cut: bool,
 }
 
 /// One line, or what is left of it behind a log prefix, ready for a grammar.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ReportLine<'a> {
+pub(crate) struct ReportLine<'a> {
     /// Columns of white space in front.
-    pub(super) indent: usize,
+    pub(crate) indent: usize,
     /// The text between leading and trailing white space; never empty.
-    pub(super) text: &'a str,
-    pub(super) span: Span,
+    pub(crate) text: &'a str,
+    pub(crate) span: Span,
 }
 
 impl<'a> ReportLine<'a> {
-    pub(super) fn new(text: &'a str, span: Span) -> Option<Self> {
+    pub(crate) fn new(text: &'a str, span: Span) -> Option<Self> {
         let body = text.trim_ascii_start();
         let white = text.len() - body.len();
         // A tab is one level of a four-column sub-test; nothing here needs tab stops.
@@ -50,8 +50,8 @@ impl<'a> ReportLine<'a> {
 /// Cuts bytes into lines, whatever chunks they come in.
 ///
 /// CR and LF both end a line; the empty line inside CR LF is not reported.
-#[derive(Debug)]
-pub(super) struct LineSplitter {
+#[derive(Debug, Clone)]
+pub(crate) struct LineSplitter {
     pending: Vec<u8>,
     line_start: u64,
     at: u64,
@@ -60,12 +60,12 @@ pub(super) struct LineSplitter {
 }
 
 impl LineSplitter {
-    pub(super) fn new(start: u64) -> Self {
+    pub(crate) fn new(start: u64) -> Self {
         Self { pending: Vec::new(), line_start: start, at: start, cut: false, skipping: false }
     }
 
     /// Takes the next bytes and hands out every line they complete.
-    pub(super) fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(RawLine<'_>)) {
+    pub(crate) fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(RawLine<'_>)) {
         let mut rest = bytes;
         while let Some(i) = memchr::memchr2(b'\n', b'\r', rest) {
             let (part, tail) = rest.split_at(i);
@@ -99,20 +99,20 @@ impl LineSplitter {
     }
 
     /// Returns the offset of the next byte.
-    pub(super) fn at(&self) -> u64 {
+    pub(crate) fn at(&self) -> u64 {
         self.at
     }
 
     /// Drops the unfinished line and its rest up to the next line end: after a gap or a fault
     /// banner it is unknown whether the next byte begins a line.
-    pub(super) fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         self.pending.clear();
         self.cut = false;
         self.skipping = true;
     }
 
     /// Returns the unfinished line, if there is one that could mean something.
-    pub(super) fn unfinished(&self) -> Option<RawLine<'_>> {
+    pub(crate) fn unfinished(&self) -> Option<RawLine<'_>> {
         let span = Span { start: self.line_start, end: self.at };
         (!self.pending.is_empty() && !self.cut).then_some(RawLine {
             bytes: &self.pending,
@@ -123,7 +123,7 @@ impl LineSplitter {
 }
 
 /// Removes terminal control sequences and the garbage an idle line leaves in front.
-pub(super) fn plain(bytes: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn plain(bytes: &[u8]) -> Cow<'_, [u8]> {
     // Power-on and baud switches of a UART show up as NUL and 0xFF bytes.
     let dirt = bytes.iter().take_while(|&&b| b == 0 || b == 0xff).count();
     let bytes = bytes.get(dirt..).unwrap_or_default();
@@ -173,7 +173,7 @@ fn sequence_len(bytes: &[u8]) -> usize {
 /// Removes one log prefix: a time stamp, a level, a level with a module.
 ///
 /// Only well-known forms are removed, so that prose is never taken for a result.
-pub(super) fn without_prefix(text: &str) -> Option<&str> {
+pub(crate) fn without_prefix(text: &str) -> Option<&str> {
     let body = text.trim_ascii_start();
     let rest = match body.bytes().next()? {
         b'[' => {
@@ -217,6 +217,89 @@ pub(super) fn without_prefix(text: &str) -> Option<&str> {
         _ => return None,
     };
     Some(rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+/// Removes one thing that stands in front of a message: a log prefix, the level or tag of other
+/// loggers, a source file and line, a shell's prompt.
+///
+/// Wider than [`without_prefix`], so that a crash is seen behind any of them. A test result is not
+/// looked for behind these.
+pub(crate) fn without_context(text: &str) -> Option<&str> {
+    without_prefix(text).or_else(|| {
+        let body = text.trim_ascii_start();
+        let rest = after_processor(body)
+            .or_else(|| after_named_level(body))
+            .or_else(|| after_source(body))
+            .or_else(|| after_prompt(body))?;
+        Some(rest.trim_ascii_start())
+    })
+}
+
+/// `[CPU0] rest`, `[E] rest`, `[ERR] rest`.
+fn after_processor(body: &str) -> Option<&str> {
+    let (inside, rest) = body.strip_prefix('[')?.split_once(']')?;
+    let inside = inside.trim_ascii();
+    let number = inside.strip_prefix("CPU").or_else(|| inside.strip_prefix("cpu"));
+    let processor = number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    (processor || names_level(inside)).then_some(rest)
+}
+
+/// `<error> hardfault: rest`, `<3>rest`, `E: rest`, `ERROR:   rest`, `EMERG: rest`.
+fn after_named_level(body: &str) -> Option<&str> {
+    if let Some(inside) = body.strip_prefix('<') {
+        let (level, rest) = inside.split_once('>')?;
+        let printk = matches!(level.as_bytes(), [b'0'..=b'7']);
+        return match names_level(level) {
+            true => Some(after_tag(rest.trim_ascii_start()).unwrap_or(rest)),
+            false => printk.then_some(rest),
+        };
+    }
+    let (level, rest) = body.split_once(':')?;
+    (names_level(level) && rest.starts_with(' ')).then_some(rest)
+}
+
+/// `src/main.c:41: rest`, `main.c:41 => rest`, `(main.c:41) rest`.
+fn after_source(body: &str) -> Option<&str> {
+    let (inside, bracket) = match body.strip_prefix(['(', '[']) {
+        Some(inside) => (inside, true),
+        None => (body, false),
+    };
+    let (file, rest) = inside.split_once(':')?;
+    let name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-' | b'\\');
+    let extension = file.rsplit_once('.')?.1;
+    let source = matches!(extension, "c" | "h" | "cc" | "cpp" | "cxx" | "hpp" | "S" | "s" | "rs");
+    if !source || !file.bytes().all(name) {
+        return None;
+    }
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = if digits == 0 { return None } else { &rest[digits..] };
+    if bracket {
+        return rest.strip_prefix([')', ']']);
+    }
+    rest.strip_prefix(" =>").or_else(|| rest.strip_prefix(": ")).or_else(|| rest.strip_prefix(' '))
+}
+
+/// `> rest`, `$ rest`, `uart:~$ rest`.
+fn after_prompt(body: &str) -> Option<&str> {
+    let (prompt, rest) = body.split_once(' ')?;
+    matches!(prompt, ">" | "$" | "uart:~$" | "nsh>" | "=>" | ">>>").then_some(rest)
+}
+
+fn names_level(text: &str) -> bool {
+    const NAMES: [&str; 14] = [
+        "e", "w", "i", "d", "f", "err", "error", "warn", "warning", "notice", "fatal", "crit",
+        "emerg", "alert",
+    ];
+    NAMES.iter().any(|name| name.eq_ignore_ascii_case(text)) || is_level(text)
+}
+
+/// Reads bytes as text; what is no UTF-8 becomes a character that no grammar knows.
+pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    // The strict check is several times faster than the lossy one, and nearly always enough.
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
 }
 
 fn after_tag(text: &str) -> Option<&str> {
@@ -276,6 +359,32 @@ mod tests {
             ("[ RUN      ] A.B", None),
         ] {
             assert_eq!(without_prefix(from), to, "{from}");
+        }
+    }
+
+    #[test]
+    fn context_goes_and_prose_stays() {
+        for (from, to) in [
+            ("[    1.0] x", Some("x")),
+            ("[CPU0] x", Some("x")),
+            ("[E] x", Some("x")),
+            ("<error> hardfault: x", Some("x")),
+            ("<3>x", Some("x")),
+            ("E: x", Some("x")),
+            ("ERROR:   x", Some("x")),
+            ("src/main.c:41 => x", Some("x")),
+            ("src/main.c:41: x", Some("x")),
+            ("(main.rs:41) x", Some("x")),
+            ("> x", Some("x")),
+            ("uart:~$ x", Some("x")),
+            ("[       OK ] x", None),
+            ("PASS: x", None),
+            ("ok 3 - x", None),
+            ("main.c:x: y", None),
+            ("the error: x", None),
+            ("test.c:12:name:PASS", None),
+        ] {
+            assert_eq!(without_context(from), to, "{from}");
         }
     }
 

@@ -1,0 +1,165 @@
+//! The shared fault signatures, and lines that were cut anywhere.
+
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::profile::{FaultSignature, FaultText, Limits};
+use proptest::prelude::*;
+
+use super::*;
+use crate::console::{Recogniser, Recognition};
+
+/// A shared signature with its example and near miss.
+struct Shared {
+    signature: FaultSignature,
+    example: String,
+    near_miss: String,
+}
+
+/// Reads the sets of `board-profiles/faults/`.
+static SHARED: LazyLock<Vec<Shared>> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../board-profiles/faults");
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let tables = paths.iter().map(|path| std::fs::read_to_string(path).unwrap());
+    let tables = tables.map(|text| text.parse::<toml::Table>().unwrap());
+    let faults = tables.flat_map(|table| table["fault"].as_array().unwrap().clone());
+    let shared = faults.map(|fault| {
+        let key = |key: &str| {
+            let value = fault.get(key).unwrap_or_else(|| panic!("no {key:?} in {fault}"));
+            value.as_str().unwrap().to_owned()
+        };
+        let text = FaultText::Line(Pattern::new(&key("line")).unwrap());
+        let cause: Cause = key("cause").parse().unwrap();
+        let signature = FaultSignature { name: key("name"), text, cause };
+        Shared { signature, example: key("example"), near_miss: key("near_miss") }
+    });
+    shared.collect()
+});
+
+fn recogniser() -> Recogniser {
+    static FRESH: LazyLock<Recogniser> = LazyLock::new(|| {
+        let signatures: Vec<_> = SHARED.iter().map(|shared| shared.signature.clone()).collect();
+        let silence = Duration::from_secs(10);
+        let limits =
+            Limits { flood_bytes: u64::MAX, boot_loop: 9, settle: Duration::ZERO, silence };
+        Recogniser::new(&signatures, None, &limits).unwrap()
+    });
+    let mut recogniser = FRESH.clone();
+    recogniser.expect_boot(0, Duration::ZERO);
+    recogniser
+}
+
+/// Feeds a stream in pieces and returns all that is recognised.
+fn recognise(text: &[u8], cuts: &[usize]) -> Vec<Recognition> {
+    let mut recogniser = recogniser();
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
+    cuts.sort_unstable();
+    let (mut found, mut at) = (Vec::new(), 0);
+    for cut in cuts.into_iter().chain([text.len()]) {
+        found.extend(recogniser.feed(&text[at..cut], Duration::ZERO));
+        at = cut;
+    }
+    found.extend(recogniser.finish());
+    found
+}
+
+#[test]
+fn each_shared_signature_matches_its_example_and_not_its_near_miss() {
+    assert!(SHARED.len() >= 80, "{}", SHARED.len());
+    for Shared { signature, example, near_miss } in &*SHARED {
+        let log = format!("boot\r\n{example}\r\nmore\r\n");
+        let found = recognise(log.as_bytes(), &[]);
+        let causes: Vec<Cause> = found.iter().map(|found| found.cause).collect();
+        assert!(causes.contains(&signature.cause), "{}: {found:?}", signature.name);
+        assert_eq!(found[0].start, 6, "{}", signature.name);
+        let found = recognise(format!("{near_miss}\n").as_bytes(), &[]);
+        assert_eq!(found, [], "near miss of {}", signature.name);
+    }
+}
+
+#[test]
+fn each_shared_signature_is_needed_for_its_example() {
+    for Shared { signature, example, .. } in &*SHARED {
+        let FaultText::Line(line) = &signature.text else { unreachable!() };
+        let mut alone = FaultLines::new(std::slice::from_ref(line)).unwrap();
+        let mut found = 0;
+        alone.feed(format!("{example}\n").as_bytes(), |_| found += 1);
+        assert_eq!(found, 1, "{}", signature.name);
+    }
+}
+
+#[test]
+fn prose_and_results_of_tests_are_no_faults() {
+    for line in [
+        "This test checks that a panicked at message, a HardFault or an Oops is seen.",
+        "PASS: test_kernel_panic - not syncing",
+        "the handler prints *** HardFault: pc=0x0",
+        "ok 3 - ++ MbedOS Fault Handler ++ was printed",
+        "Oops, that was close [#1]",
+        "zephyr fatal error 4",
+        "assertion failed: file a, line 3",
+        "# Kernel panic - not syncing is expected next",
+        "*** stack smashing detected? no",
+        "test/test_fault.c:12:test_hard_fault:PASS",
+        "[       OK ] Fault.HardFault (0 ms)",
+        "[ RUN      ] Panic.Kernel",
+        "test panic ... ok",
+        "test fault::hard_fault - should panic ... ok",
+        " PASS - test_panic in 0.001 seconds",
+        "START - test_assertion",
+        "Assertions: 12 passed",
+        "panic_handler installed",
+        "> panic",
+        "3 Tests 0 Failures 0 Ignored",
+        "faults: 0, panics: 0, asserts: 0",
+    ] {
+        assert_eq!(recognise(format!("{line}\r\n").as_bytes(), &[]), [], "{line}");
+    }
+}
+
+#[test]
+fn a_headline_without_a_line_end_is_recognised_at_once() {
+    let mut recogniser = recogniser();
+    let found = recogniser.feed(b"3 Tests\n*** HardFault: stacked", Duration::ZERO);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].start, found[0].text.as_str()), (8, "*** HardFault: stacked"));
+    assert_eq!(recogniser.feed(b" pc=0x42\n", Duration::ZERO), []);
+}
+
+#[test]
+fn a_word_that_must_end_its_line_waits_for_the_end() {
+    let mut recogniser = recogniser();
+    assert_eq!(recogniser.feed(b"PANIC", Duration::ZERO), []);
+    assert_eq!(recogniser.feed(b" test passed\nPANIC", Duration::ZERO), []);
+    assert_eq!(recogniser.finish().len(), 1);
+}
+
+proptest! {
+    #[test]
+    fn what_is_recognised_does_not_depend_on_how_bytes_arrive(
+        lines in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+        misses in any::<bool>(),
+        end in prop::sample::select(&["\n", "\r\n"][..]),
+        cuts in prop::collection::vec(any::<usize>(), 0..12),
+    ) {
+        let mut text = String::new();
+        for index in lines {
+            let shared = &SHARED[index.index(SHARED.len())];
+            if misses {
+                text += &shared.near_miss;
+            }
+            text += &shared.example;
+            text += end;
+        }
+        let facts = |found: Vec<Recognition>| {
+            let mut facts: Vec<_> = found.iter().map(|f| (f.start, f.cause.as_str())).collect();
+            facts.sort_unstable();
+            facts
+        };
+        prop_assert_eq!(facts(recognise(text.as_bytes(), &cuts)), facts(recognise(text.as_bytes(), &[])));
+    }
+}
