@@ -15,14 +15,12 @@ mod render;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use crate::args::{Cli, CliCommand};
 use crate::failure::Failure;
 use crate::render::Screen;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(not_parsed(&error)),
     };

@@ -8,7 +8,7 @@ use nix::pty::openpty;
 
 use crate::junit::Junit;
 use crate::manifest::{elf, entry};
-use crate::workshop::{Slot, Started, Workshop, finish};
+use crate::workshop::{Slot, Started, Workshop, finish, ran, tied};
 
 #[test]
 fn a_text_is_enough() {
@@ -182,4 +182,19 @@ fn colours_are_for_terminals_that_want_them() {
         });
         assert_eq!(coloured, due, "NO_COLOR={no_colour:?}: {shown:?}");
     }
+}
+
+#[test]
+fn an_empty_variable_is_one_that_is_not_set() {
+    let workshop = Workshop::new();
+    // Without the options that a workshop gives, which win over variables.
+    let mut boards = tied(env!("CARGO_BIN_EXE_jig"));
+    boards.arg("boards").current_dir(workshop.path("."));
+    for name in ["JIG_RIG", "JIG_RUNS", "JIG_BOARDS", "JIG_BOARD", "JIG_LOG_FORMAT"] {
+        boards.env(name, "");
+    }
+    let ran = ran(&mut boards).unwrap();
+    assert!(ran.code() == 0 && ran.out().contains("microbit"), "{ran}");
+    // An empty argument stays a mistake.
+    workshop.run(["boards", "--rig", ""]).says(2, &["--rig"]);
 }

@@ -1,9 +1,13 @@
-//! The command line as it is typed. Parsing only: nothing here touches the system.
+//! The command line as it is typed. Parsing only: of the system it sees arguments and
+//! variables of the environment.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::builder::Resettable;
+use clap::{
+    Arg, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
+};
 use clap_complete::Shell;
 use jig_model::BoardId;
 
@@ -26,6 +30,24 @@ pub(crate) struct Cli {
     pub(crate) common: Common,
     #[command(subcommand)]
     pub(crate) command: CliCommand,
+}
+
+impl Cli {
+    /// Reads the arguments of this process.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let mut matches = without_empty_variables(Self::command()).try_get_matches()?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Self::command()))
+    }
+}
+
+/// Takes empty variables of the environment for ones that are not set: CI systems set those whose
+/// value they do not have.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let set = |arg: Arg| {
+        let value = arg.get_env().and_then(std::env::var_os);
+        if value.is_some_and(|value| value.is_empty()) { arg.env(Resettable::Reset) } else { arg }
+    };
+    command.mut_args(set).mut_subcommands(without_empty_variables)
 }
 
 const AFTER_HELP: &str = "\
@@ -230,7 +252,6 @@ pub(crate) enum MachineFormat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {
