@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use jig_lab::{Unreadable, read};
 use jig_model::Fault;
 use jig_model::command::Command;
 use jig_model::result::TestReport;
@@ -25,11 +26,14 @@ pub(crate) fn run(common: &Common, screen: &Screen, args: RunArgs) -> Result<u8,
 
 /// Runs a plan.
 pub(crate) fn test(common: &Common, screen: &Screen, args: TestArgs) -> Result<u8, Failure> {
-    let text = fs::read_to_string(&args.plan).map_err(|error| {
-        let origin = args.plan.display();
-        Failure::new(Fault::Usage, format!("cannot read plan {origin}: {error}"))
+    let plan = read(&args.plan).map_err(|why| match why {
+        Unreadable::Io(error) => {
+            let origin = args.plan.display();
+            Failure::new(Fault::Usage, format!("cannot read plan {origin}: {error}"))
+        }
+        Unreadable::NoText(problems) => Failure::problems(vec![*problems]),
     })?;
-    carry_out(common, screen, args.command(text), &args.reports)
+    carry_out(common, screen, args.command(plan.text), &args.reports)
 }
 
 fn carry_out(

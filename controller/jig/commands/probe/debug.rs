@@ -9,6 +9,7 @@ use jig_model::post_mortem::PostMortem;
 use jig_model::{Fault, byte_size, exit};
 use jig_probe::{CoreDump, Symbols, Why, explain};
 use jig_rig::console::escape;
+use jig_rig::store::read_whole;
 use serde_json::json;
 
 use super::access::{debug, quiet};
@@ -52,8 +53,11 @@ fn of_dump(core: &Path, image: Option<&Path>) -> Result<PostMortem, Failure> {
     Ok(explain(&snapshot, symbols.as_ref(), Why::Fault))
 }
 
+/// Most bytes of a core dump or of an image with its debug information.
+const MAX_FILE: u64 = 1 << 30;
+
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| {
+    read_whole(path, MAX_FILE).map_err(|error| {
         Failure::new(Fault::Usage, format!("could not read {}: {error}", path.display()))
     })
 }

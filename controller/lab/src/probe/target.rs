@@ -8,7 +8,7 @@ use jig_model::PlaceName;
 use jig_model::command::{EventSink, ProbeAccess};
 use jig_model::profile::BoardProfile;
 use jig_model::rig_file::Place;
-use jig_rig::store::PlaceLock;
+use jig_rig::store::{PlaceLock, read_whole};
 use jig_rig::workflow::CancelToken;
 
 use super::ProbeCommandError;
@@ -50,8 +50,12 @@ impl<'c> CommandTarget<'c> {
     }
 }
 
+/// Most bytes of an image or core dump: the largest memory of a shipped board is 512 MiB, and
+/// debug information takes some more.
+const MAX_FILE: u64 = 1 << 30;
+
 /// Reads a file that the caller named.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, ProbeCommandError> {
-    std::fs::read(path)
+    read_whole(path, MAX_FILE)
         .map_err(|source| ProbeCommandError::Unreadable { path: path.to_owned(), source })
 }

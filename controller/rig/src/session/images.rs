@@ -1,7 +1,6 @@
 //! Reads the images of a plan, before anything else is touched.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +12,7 @@ use jig_model::rig_file::Place;
 use nix::errno::Errno;
 
 use super::storage_retry::Passing;
-use crate::store::lacks;
+use crate::store::{lacks, read_whole};
 
 /// Says what is wrong with the images of a run.
 #[derive(Debug, thiserror::Error)]
@@ -107,9 +106,9 @@ pub(super) struct ReadImage {
 /// Images by the name the plan gives them; `None` is the command line's.
 pub(super) type ReadImages = BTreeMap<Option<PathBuf>, ReadImage>;
 
-/// Largest image file: the largest memory of a shipped board is 512 MiB, and images with
-/// debug information are a few times larger than what they load.
-const MAX_FILE: u64 = 1 << 30;
+/// Bytes of an image file beyond the board's memory: debug information of a large program in C++
+/// or Rust takes 100 to 200 MiB.
+const BESIDE_MEMORY: u64 = 256 << 20;
 
 /// Reads and checks every image that the plan deploys.
 pub(super) fn read(
@@ -154,12 +153,9 @@ pub(super) fn read_one(named: &Path, board: &BoardProfile) -> Result<ReadImage, 
     let source = ImageSource::of(named, Path::exists).map_err(unfit)?;
     let path = &source.path;
     let unreadable = |source| UnreadableImage { path: path.clone(), source };
-    let size = fs::metadata(path).map_err(unreadable)?.len();
-    if size > MAX_FILE {
-        let why = format!("it has {size} bytes, more than any board holds");
-        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, why)).into());
-    }
-    let bytes = fs::read(path).map_err(unreadable)?;
+    let memory = board.memory.iter().map(|region| region.size).fold(0, u64::saturating_add);
+    let limit = memory.saturating_add(BESIDE_MEMORY);
+    let bytes = read_whole(path, limit).map_err(unreadable)?;
     let image = Image::parse_from(&source, &bytes, board).map_err(unfit)?;
     Ok(ReadImage { image, bytes })
 }

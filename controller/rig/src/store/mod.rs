@@ -51,6 +51,7 @@ mod record;
 mod run_dir;
 mod runs;
 mod sweep;
+mod whole_file;
 
 pub use children::{Child, ChildLedger};
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -69,6 +70,7 @@ pub use record::{
 pub use run_dir::{POST_MORTEM_FILE, RunDir};
 pub use runs::{RunEntry, RunStore};
 pub use sweep::{Swept, SweptOutcome};
+pub use whole_file::read_whole;
 
 #[cfg(test)]
 mod tests;

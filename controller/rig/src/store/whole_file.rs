@@ -1,0 +1,64 @@
+//! Files that a user names, read whole.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+
+/// Reads a regular file of at most `limit` bytes.
+///
+/// A device may have no end, and a FIFO may never have a writer, so both are refused before a byte
+/// is read; opening does not wait for a writer.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] if it is no regular file, [`io::ErrorKind::FileTooLarge`] beyond
+/// the limit, also if it grows meanwhile, or what the system says.
+pub fn read_whole(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
+        .open(path)?;
+    let about = file.metadata()?;
+    let kind = about.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !kind.is_file() {
+        // A socket cannot be opened at all.
+        let what = if kind.is_fifo() { "a FIFO" } else { "a device" };
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, no file")));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let size = about.len().max(bytes.len() as u64);
+        let why = format!("it has {size} bytes, and at most {limit} are read");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::stat::Mode;
+
+    #[test]
+    fn only_regular_files_within_the_limit_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("image.bin");
+        std::fs::write(&file, b"four").unwrap();
+        assert_eq!(read_whole(&file, 4).unwrap(), b"four");
+        assert_eq!(read_whole(&file, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_whole(folder.path(), 9).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        let fifo = folder.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+        for endless in [fifo.as_path(), Path::new("/dev/zero")] {
+            assert_eq!(read_whole(endless, 9).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+        let missing = read_whole(&folder.path().join("none"), 9).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+}
