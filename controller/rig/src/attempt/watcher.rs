@@ -67,6 +67,8 @@ pub(super) struct ConsoleWatcher {
     /// Boots of the board's list that were begun here.
     begun: usize,
     began: Instant,
+    /// Where the console stood at the last tick, and whether it stands there still.
+    quiet: (u64, bool),
     progress: watch::Sender<WatcherProgress>,
 }
 
@@ -111,6 +113,7 @@ impl ConsoleWatcher {
             transport: TransportWatch::default(),
             begun: 0,
             began: Instant::now(),
+            quiet: (0, false),
             progress,
         })
     }
@@ -130,6 +133,7 @@ impl ConsoleWatcher {
             self.begin_boots(self.follower.cursor())?;
             let more = state.borrow_and_update().len > self.follower.cursor();
             if more {
+                self.quiet.1 = false;
                 let Follow::Bytes { offset, len } =
                     self.follower.next(&mut buf).await.map_err(AttemptError::Follow)?
                 else {
@@ -150,7 +154,11 @@ impl ConsoleWatcher {
                 _ = &mut stop => stopping = true,
                 changed = state.changed() => stopping = changed.is_err(),
                 _ = changes.changed() => {}
-                _ = tick.tick() => self.listen_for_silence(),
+                _ = tick.tick() => {
+                    let at = self.follower.cursor();
+                    self.quiet = (at, self.quiet.0 == at);
+                    self.listen_for_silence();
+                }
             }
         }
         self.finish()
@@ -304,11 +312,14 @@ impl ConsoleWatcher {
     }
 
     fn publish(&self) {
+        // A last line without a line end counts once nothing follows it.
+        let unfinished = self.quiet.1
+            && self.results.as_ref().is_some_and(|results| results.parser.ends_unfinished());
         let next = WatcherProgress {
             processed: self.follower.cursor(),
             boots: self.begun,
-            ended: self.results.as_ref().is_some_and(|r| r.parser.ended()),
-            reports: self.results.as_ref().map_or(0, |r| r.reports),
+            ended: unfinished || self.results.as_ref().is_some_and(|r| r.parser.ended()),
+            reports: self.results.as_ref().map_or(0, |r| r.reports) + u32::from(unfinished),
             reporting: self.results.as_ref().is_some_and(|r| r.reporting),
             garbled: self.garbage.goes_on(),
         };

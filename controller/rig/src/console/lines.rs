@@ -141,6 +141,21 @@ pub(crate) fn plain(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(clean)
 }
 
+/// Tells whether a terminal would hide the rest of a line, in a control string without an end.
+pub(crate) fn hides_text(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let Some(at) = memchr::memchr(0x1b, rest) {
+        rest = &rest[at..];
+        let string = matches!(rest.get(1), Some(b']' | b'P' | b'^' | b'_' | b'X'));
+        let body = rest.get(2..).unwrap_or_default();
+        if string && !body.iter().any(|&b| b == 0x07 || b == 0x1b) {
+            return true;
+        }
+        rest = rest.get(sequence_len(rest)..).unwrap_or_default();
+    }
+    false
+}
+
 /// Measures the control sequence that starts with the ESC at the front.
 fn sequence_len(bytes: &[u8]) -> usize {
     let body = bytes.get(2..).unwrap_or_default();
@@ -339,6 +354,20 @@ mod tests {
             (b"a\x1b[\xffb", b"a\xffb"),
         ] {
             assert_eq!(&*plain(from), to, "{from:?}");
+        }
+    }
+
+    #[test]
+    fn only_control_strings_without_an_end_hide_text() {
+        for (bytes, hides) in [
+            (&b"\x1b]0;title ok 1"[..], true),
+            (b"\x1b[32mok\x1b[0m \x1bPq", true),
+            (b"\x1b]0;title\x07ok 1", false),
+            (b"\x1b]8;;x\x1b\\ok", false),
+            (b"\x1b[32mok\x1b[0m", false),
+            (b"ok", false),
+        ] {
+            assert_eq!(hides_text(bytes), hides, "{bytes:?}");
         }
     }
 

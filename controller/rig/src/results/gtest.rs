@@ -101,8 +101,12 @@ impl Grammar for Gtest {
         true
     }
 
-    /// Keeps the assertion that a running case prints.
-    fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
+    /// Keeps the assertion that a running case prints. One that no case prints belongs to the
+    /// set-up or tear-down of a suite or of all tests, and no case tells of it.
+    fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
+        if self.running.is_none() && text.ends_with(": Failure") {
+            record.remark(format!("an assertion failed outside of the tests: {text}"));
+        }
         let begins = text.ends_with(": Failure") || text.ends_with(": Skipped");
         let wanted = !self.failure.is_empty() && self.failure.len() < FAILURE_LINES;
         if self.running.is_some() && (begins && self.failure.is_empty() || wanted) {

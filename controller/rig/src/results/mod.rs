@@ -23,7 +23,8 @@
 //! - **What no grammar can see.** Bytes lost without notice that held exactly one whole TAP
 //!   sub-test (its point then looks like a plain case), or a whole ztest suite together
 //!   with its line in the summary. Known gaps must therefore be told to the parser.
-//! - **Unfinished last line.** At the end of the stream it counts only where no further
+//! - **Unfinished last line.** At the end of the stream, and for a wait once nothing follows for a
+//!   tenth of a second, it counts only where no further
 //!   byte could change its meaning: Unity's `OK`/`FAIL` below the summary, ztest's
 //!   `PROJECT EXECUTION ...`, GoogleTest's counts (they end in `.` or a keyword), libtest's
 //!   `test result` with its time, a marker of the end whose expression is not open-ended.

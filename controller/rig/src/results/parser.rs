@@ -7,7 +7,9 @@ use super::formats::opened_by;
 use super::grammar::{FormatSpec, Grammar};
 use super::markers::{MarkerError, MarkerReader};
 use super::record::{ReportBuilder, ResultEvent};
-use crate::console::lines::{LineSplitter, RawLine, ReportLine, lossy, plain, without_prefix};
+use crate::console::lines::{
+    LineSplitter, RawLine, ReportLine, hides_text, lossy, plain, without_prefix,
+};
 
 /// Most log prefixes taken off one line: time stamp, level, tag.
 const MAX_PREFIXES: usize = 3;
@@ -97,6 +99,16 @@ impl ResultParser {
         self.reader.record.ended()
     }
 
+    /// Tells whether the report would have ended if the unfinished line were whole. A target that
+    /// stops behind its last word prints no line end.
+    pub fn ends_unfinished(&self) -> bool {
+        let Some(raw) = self.splitter.unfinished() else { return false };
+        let Some(Speaker::Format { grammar, .. }) = &self.reader.speaker else { return false };
+        let bytes = plain(raw.bytes);
+        let text = lossy(&bytes);
+        !self.ended() && candidates(&text, &raw).any(|line| grammar.closed(&line))
+    }
+
     /// Ends the stream and returns the report.
     pub fn finish(self) -> TestReport {
         let Self { splitter, mut reader } = self;
@@ -123,6 +135,10 @@ impl ReportReader {
         }
         let Some(speaker) = &mut self.speaker else { return };
         let record = &mut self.record;
+        if hides_text(raw.bytes) {
+            let at = raw.span.start;
+            record.remark(format!("an unfinished control string hides text at {at}"));
+        }
         match speaker {
             Speaker::Markers(markers) => {
                 if markers.line(&bytes, raw.span, record) {

@@ -86,9 +86,13 @@ impl Grammar for Unity {
             self.summed = false;
             return true;
         }
-        if let Some([tests, failures, _]) = summary(text) {
+        if let Some([tests, failures, ignored]) = summary(text) {
             if self.summed || record.ended() {
                 record.begins_again();
+            }
+            let seen = record.count(CaseStatus::Skip);
+            if ignored != seen {
+                record.remark(format!("the summary counts {ignored} ignored, {seen} were seen"));
             }
             record.plan(tests);
             record.claim(failures);

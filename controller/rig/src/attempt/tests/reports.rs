@@ -26,6 +26,17 @@ async fn a_complete_green_report_passes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_report_whose_last_line_has_no_end_is_complete_once_the_target_is_quiet() {
+    let report = "a.c:1:one:PASS\n\n-----------------------\n1 Tests 0 Failures 0 Ignored\nOK";
+    assert_eq!(judged(vec![print(report)]).await, (Pass, Cause::Passed));
+    let failed = "a.c:1:one:FAIL\n\n-----------------------\n1 Tests 1 Failures 0 Ignored\nFAIL";
+    assert_eq!(judged(vec![print(failed)]).await, (Fail, Cause::TestFailed));
+    // A point may go on behind any of its bytes.
+    let point = "TAP version 13\n1..1\nok 1 - a";
+    assert_ne!(judged(vec![print(point)]).await.0, Pass);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_red_or_empty_report_does_not() {
     assert_eq!(judged(vec![print(RED)]).await, (Fail, Cause::TestFailed));
     let empty = vec![print("TAP version 13\n1..0\n")];

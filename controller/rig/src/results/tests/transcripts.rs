@@ -293,7 +293,57 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
     (
         "ktap, totals against points",
         "KTAP version 1\n1..1\nok 1 a\n# Totals: pass:0 fail:1 xfail:0 xpass:0 skip:0 error:0\n",
-        "ktap +a planned=1 claimed=1 end | the summary claims 1 failures, 0 were seen",
+        "ktap +a planned=1 claimed=1 end | the totals claim 0 passes, 1 were seen | the summary claims 1 failures, 0 were seen",
+    ),
+    (
+        "ktap, totals with another number of passes",
+        "KTAP version 1\n1..1\nok 1 a\n# Totals: pass:0 fail:0 xfail:0 xpass:0 skip:1 error:0\n",
+        "ktap +a planned=1 claimed=0 end | the totals claim 0 passes, 1 were seen",
+    ),
+    (
+        "ktap, inner totals with a failure that no line shows",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: list\n    1..1\n    ok 1 add\n    # list: pass:0 fail:1 skip:0 total:1\nok 1 list\n",
+        "ktap +list::add planned=1 end | totals claim 1 failures that no line shows",
+    ),
+    (
+        "ktap, parameters without a plan",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: bits\n    1..1\n        KTAP version 1\n        # Subtest: set\n        ok 1 low\n        ok 2 high\n    # set: pass:2 fail:0 skip:0 total:2\n    ok 1 set\n# Totals: pass:2 fail:0 skip:0 total:2\nok 1 bits\n",
+        "ktap +bits::set::low +bits::set::high planned=2 claimed=0 end",
+    ),
+    (
+        "tap, a rule between reports opens no block",
+        "TAP version 13\n1..2\nok 1 - a\nok 2 - b\n---\nnot ok 3 - c\n",
+        "tap +a +b -c planned=2 end | point 3 is beyond its plan | results go on after the report ended | 2 cases announced, 3 seen",
+    ),
+    (
+        "tap, a rule between points",
+        "TAP version 13\n1..2\nok 1 - a\n---\nok 2 - b\n",
+        "tap +a +b planned=2 end",
+    ),
+    (
+        "tap, failures that cannot be read",
+        "TAP version 13\n1..2\nok 1 - a\nnot ok 2: timer drift\nok 2 - b\n",
+        "tap +a +b planned=2 end | the line at 29 resembles a failure that cannot be read",
+    ),
+    (
+        "tap, a number that is too large",
+        "TAP version 13\n1..2\nok 1 - a\nnot ok 99999999999999999999 - b\nok 2 - c\n",
+        "tap +a +c planned=2 end | the line at 29 resembles a failure that cannot be read",
+    ),
+    (
+        "tap, an unfinished control string",
+        "TAP version 13\n1..2\nok 1 - a\n\u{1b}]0;title not ok 2 - b\nok 2 - b\n",
+        "tap +a +b planned=2 end | an unfinished control string hides text at 29",
+    ),
+    (
+        "gtest, a suite's set-up fails",
+        "[==========] Running 1 test from 1 test suite.\n[----------] 1 test from Flash\nflash_test.cc:12: Failure\nFailed\n[ RUN      ] Flash.Erase\n[       OK ] Flash.Erase (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n",
+        "gtest +Flash::Erase planned=1 end | an assertion failed outside of the tests: flash_test.cc:12: Failure",
+    ),
+    (
+        "unity, another number of ignored tests",
+        "a.c:1:one:PASS\n\n-----------------------\n1 Tests 0 Failures 1 Ignored \nOK\n",
+        "unity +one planned=1 claimed=0 end | the summary counts 1 ignored, 0 were seen",
     ),
     (
         "ktap, directives",
