@@ -29,6 +29,7 @@ const RULES: &[(&str, Rule)] = &[
     ("claimed-failures", claimed_failures),
     ("bad-exit", bad_exit),
     ("core-fault", core_fault),
+    ("recognised", recognised),
     ("bytes-lost", bytes_lost),
     ("silent", silent),
     ("failed-action", failed_action),
@@ -304,6 +305,16 @@ fn core_fault(seen: &Observation) -> Option<Verdict> {
     Some(verdict(proven, summary, vec![finding.range.evidence()]))
 }
 
+/// Any other failure that a fault signature stands for, such as a hang that a kernel reports.
+fn recognised(seen: &Observation) -> Option<Verdict> {
+    let found = seen.incidents.iter().filter_map(|incident| match incident.kind {
+        IncidentKind::Recognised(cause) => Some((incident, cause)),
+        _ => None,
+    });
+    let (first, cause) = found.min_by_key(|(i, _)| (&i.range.file, i.range.start))?;
+    Some(by_incident(first, cause, first.range.text.trim()))
+}
+
 fn silent(seen: &Observation) -> Option<Verdict> {
     let wanted = seen.results_wanted || seen.failure.is_some();
     (wanted && !seen.printed()).then(|| {
@@ -537,6 +548,9 @@ mod tests {
             }),
             (Cause::FaultBanner, |o| {
                 o.incidents.push(incident(IncidentKind::Recognised(Cause::FaultBanner)));
+            }),
+            (Cause::Hang, |o| {
+                o.incidents.push(incident(IncidentKind::Recognised(Cause::Hang)));
             }),
             (Cause::Lockup, |o| o.incidents.push(incident(IncidentKind::Lockup))),
             (Cause::CoreFault, |o| o.post_mortem = Some(finding(Cause::CoreFault))),
