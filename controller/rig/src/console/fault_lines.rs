@@ -7,8 +7,9 @@
 //! automaton at that byte.
 //!
 //! A fault handler may print its headline and stop without a line end. So an unfinished line is
-//! matched, too, without its last byte: what follows cannot undo such a match. Hence the set of
-//! signatures told of a line depends on its bytes and not on how they arrived.
+//! matched, too, without its last byte: what follows cannot undo such a match. A line that is too
+//! long is matched as far as it is kept, in the same way. Hence the set of signatures told of a line
+//! depends on its bytes and not on how they arrived.
 
 use std::sync::Arc;
 
@@ -82,7 +83,7 @@ impl FaultLines {
             matcher.look(automaton, &raw, true, &mut tell);
             matcher.told.clear();
         });
-        if let Some(raw) = self.splitter.unfinished() {
+        if let Some(raw) = self.splitter.begun() {
             matcher.look(automaton, &raw, false, &mut tell);
         }
     }
@@ -90,7 +91,7 @@ impl FaultLines {
     /// Says that the stream is over: its unfinished line is a line.
     pub(super) fn finish(&mut self, mut tell: impl FnMut(FaultLine)) {
         let Some(automaton) = &self.automaton else { return };
-        if let Some(raw) = self.splitter.unfinished() {
+        if let Some(raw) = self.splitter.begun() {
             self.matcher.look(automaton, &raw, true, &mut tell);
         }
     }
@@ -111,7 +112,7 @@ impl Matcher {
         let texts = std::iter::successors(Some(&*line), |text| without_context(text));
         for text in texts.take(1 + MAX_PREFIXES) {
             let text = text.trim_ascii_start();
-            let end = if complete { text.len() } else { text.len().saturating_sub(1) };
+            let end = if complete && !raw.cut { text.len() } else { text.len().saturating_sub(1) };
             let input = Input::new(text).range(..end).anchored(Anchored::Yes);
             // It fails only where a limit of the automaton is exceeded, and none is set.
             let _ = automaton.try_which_overlapping_matches(cache, &input, &mut self.matches);

@@ -9,6 +9,7 @@ use jig_model::profile::{FaultSignature, FaultText, Limits};
 use proptest::prelude::*;
 
 use super::*;
+use crate::console::lines::MAX_LINE;
 use crate::console::{Recogniser, Recognition};
 
 /// A shared signature with its example and near miss.
@@ -136,6 +137,16 @@ fn a_word_that_must_end_its_line_waits_for_the_end() {
     assert_eq!(recogniser.feed(b"PANIC", Duration::ZERO), []);
     assert_eq!(recogniser.feed(b" test passed\nPANIC", Duration::ZERO), []);
     assert_eq!(recogniser.finish().len(), 1);
+}
+
+#[test]
+fn a_headline_of_an_endless_line_is_recognised_however_it_arrives() {
+    let text = [b"*** HardFault: pc=0x42".as_slice(), &[b' '; 2 * MAX_LINE]].concat();
+    for cuts in [&[][..], &[40], &[MAX_LINE], &[MAX_LINE + 1]] {
+        assert_eq!(recognise(&text, cuts).len(), 1, "{cuts:?}");
+    }
+    let ended = [text.as_slice(), b"\n"].concat();
+    assert_eq!(recognise(&ended, &[]).len(), 1);
 }
 
 proptest! {

@@ -111,14 +111,16 @@ impl LineSplitter {
         self.skipping = true;
     }
 
-    /// Returns the unfinished line, if there is one that could mean something.
-    pub(crate) fn unfinished(&self) -> Option<RawLine<'_>> {
+    /// Returns the unfinished line, or its beginning if it is too long.
+    pub(crate) fn begun(&self) -> Option<RawLine<'_>> {
         let span = Span { start: self.line_start, end: self.at };
-        (!self.pending.is_empty() && !self.cut).then_some(RawLine {
-            bytes: &self.pending,
-            span,
-            cut: false,
-        })
+        let raw = RawLine { bytes: &self.pending, span, cut: self.cut };
+        (!self.pending.is_empty()).then_some(raw)
+    }
+
+    /// Returns the unfinished line, if there is one that can be a result.
+    pub(crate) fn unfinished(&self) -> Option<RawLine<'_>> {
+        self.begun().filter(|raw| !raw.cut)
     }
 }
 
