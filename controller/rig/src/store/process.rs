@@ -49,10 +49,21 @@ pub(super) fn lives(pid: u32, start_ticks: u64) -> bool {
     stat(pid).is_some_and(|stat| !stat.dead && stat.start_ticks == start_ticks)
 }
 
+/// Tells whether exactly this process, or the group that it led, still runs.
+pub(super) fn lives_on(pid: u32, start_ticks: u64) -> bool {
+    let group = || i32::try_from(pid).is_ok_and(|group| outlived(group, start_ticks));
+    match stat(pid) {
+        Some(found) if found.start_ticks != start_ticks => false,
+        Some(found) if !found.dead => true,
+        Some(_) | None => group(),
+    }
+}
+
 /// Kills exactly this process, with its group if it leads one; tells whether any of it ran.
 ///
-/// A leader dies with its jig, and its group may outlive it. Between the look and the kill the pid could be given to another process only if the
-/// kernel went through all its pids in those microseconds.
+/// A leader dies with its jig, and its group may outlive it. Between the look and the kill the pid
+/// could be given to another process only if the kernel went through all its pids in those
+/// microseconds.
 pub(super) fn kill_exactly(pid: u32, start_ticks: u64) -> Result<bool, Errno> {
     // 0 and 1 would mean "my group" and init; a damaged ledger must not reach them.
     let Ok(raw) = i32::try_from(pid) else { return Ok(false) };

@@ -168,7 +168,7 @@ pub(super) fn kill_children(
         }
     }
     let deadline = Instant::now() + GONE_WITHIN;
-    while let Some(child) = killed.iter().find(|c| process::lives(c.pid, c.start_ticks)) {
+    while let Some(child) = killed.iter().find(|c| process::lives_on(c.pid, c.start_ticks)) {
         if Instant::now() >= deadline {
             remarks.push(format!("process {} was killed but is not gone yet", child.pid));
             break;
