@@ -66,7 +66,7 @@ impl Host for LocalHost {
             };
             let mut process = ManagedProcess::spawn(request, Arc::clone(&self.ledger))
                 .await
-                .map_err(|e| DriverError::new(Cause::HostCommandMissing, e.to_string()))?;
+                .map_err(|error| DriverError::of(Cause::HostCommandMissing, error))?;
             Ok(match tokio::time::timeout(timeout, process.ended()).await {
                 Ok(Ending::Exited(code)) => CommandEnd::Exited(code),
                 Ok(Ending::Signalled(signal)) => CommandEnd::Signalled(signal as i32),

@@ -111,7 +111,7 @@ impl Instance {
         let process =
             ManagedProcess::spawn(request, Arc::clone(&context.ledger)).await.map_err(|error| {
                 let cause = error.cause(Cause::EmulatorMissing, Cause::EmulatorRefused);
-                DriverError::new(cause, error.to_string())
+                DriverError::of(cause, error)
             })?;
         let mut launched = LaunchedProcess { process, stderr };
         let monitor = match Monitor::greet(near, GREETING).await {
