@@ -77,7 +77,7 @@ pub enum PowerError {
         timeout: Duration,
     },
     /// A person did not switch it.
-    #[error("{PERSON} refused")]
+    #[error("{PERSON} did not switch it")]
     Person(#[from] AskError),
     /// A secret cannot be had.
     #[error(transparent)]

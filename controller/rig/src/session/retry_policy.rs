@@ -304,7 +304,11 @@ fn together(first: Verdict, mut passed: Verdict) -> Verdict {
 
 /// Returns the verdict of a run that was cancelled before the known-good image had decided.
 fn undecided(shown: Verdict) -> Verdict {
-    instead(shown, Cause::Cancelled, "somebody asked to stop before it was known whose it was")
+    instead(
+        shown,
+        Cause::Cancelled,
+        "cancelled before it was known whether the rig or the firmware had failed",
+    )
 }
 
 /// Returns the verdict that blames the rig, with what the test had shown as a note.
