@@ -169,5 +169,5 @@ pub enum HexProblem {
     },
     /// The file stops without saying so: it may have been cut.
     #[error("the file ends without an end record (:00000001FF): it may be cut")]
-    ReportIncomplete,
+    NoEndRecord,
 }

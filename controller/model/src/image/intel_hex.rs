@@ -44,7 +44,7 @@ pub(super) fn pieces(file: &[u8]) -> Result<Vec<Piece<'static>>, ImageError> {
         }
     }
     if end.is_none() {
-        return Err(ImageError::BadHex { line, problem: HexProblem::ReportIncomplete });
+        return Err(ImageError::BadHex { line, problem: HexProblem::NoEndRecord });
     }
     let piece = |run: HexRun| Piece {
         origin: Origin::Lines(run.lines.0, run.lines.1),
@@ -160,7 +160,7 @@ mod tests {
                 HexProblem::BadChecksum { found: 0x0f, wanted: 0xf5 },
             ),
             (format!("{good}{END}\n{good}"), 4, HexProblem::AfterEnd { end: 2 }),
-            (good.clone(), 2, HexProblem::ReportIncomplete),
+            (good.clone(), 2, HexProblem::NoEndRecord),
             (format!("{good}hello\n"), 2, HexProblem::NoColon),
             (format!("{good}:00zz"), 2, HexProblem::NoDigit('z')),
             (format!("{good}:0000000"), 2, HexProblem::HalfByte),
