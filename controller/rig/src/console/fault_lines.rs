@@ -109,10 +109,11 @@ impl Matcher {
         let line = lossy(&bytes);
         let cache = self.cache.get_or_insert_with(|| automaton.create_cache());
         self.matches.clear();
-        let texts = std::iter::successors(Some(&*line), |text| without_context(text));
+        let complete = complete && !raw.cut;
+        let texts = std::iter::successors(Some(&*line), |text| without_context(text, complete));
         for text in texts.take(1 + MAX_PREFIXES) {
             let text = text.trim_ascii_start();
-            let end = if complete && !raw.cut { text.len() } else { text.len().saturating_sub(1) };
+            let end = if complete { text.len() } else { text.len().saturating_sub(1) };
             let input = Input::new(text).range(..end).anchored(Anchored::Yes);
             // It fails only where a limit of the automaton is exceeded, and none is set.
             let _ = automaton.try_which_overlapping_matches(cache, &input, &mut self.matches);

@@ -149,6 +149,14 @@ fn a_headline_of_an_endless_line_is_recognised_however_it_arrives() {
     assert_eq!(recognise(&ended, &[]).len(), 1);
 }
 
+#[test]
+fn a_tag_that_has_only_begun_is_no_headline() {
+    let text = b"<err> sbi_trap_error: installed\n";
+    for cut in 0..text.len() {
+        assert_eq!(recognise(text, &[cut]), [], "{cut}");
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_recognised_does_not_depend_on_how_bytes_arrive(

@@ -240,12 +240,13 @@ pub(crate) fn without_prefix(text: &str) -> Option<&str> {
 /// loggers, a source file and line, a shell's prompt.
 ///
 /// Wider than [`without_prefix`], so that a crash is seen behind any of them. A test result is not
-/// looked for behind these.
-pub(crate) fn without_context(text: &str) -> Option<&str> {
+/// looked for behind these. More may follow on a line that is not `complete`: nothing is removed
+/// before it is known what it is.
+pub(crate) fn without_context(text: &str, complete: bool) -> Option<&str> {
     without_prefix(text).or_else(|| {
         let body = text.trim_ascii_start();
         let rest = after_processor(body)
-            .or_else(|| after_named_level(body))
+            .or_else(|| after_named_level(body, complete))
             .or_else(|| after_source(body))
             .or_else(|| after_prompt(body))?;
         Some(rest.trim_ascii_start())
@@ -262,14 +263,16 @@ fn after_processor(body: &str) -> Option<&str> {
 }
 
 /// `<error> hardfault: rest`, `<3>rest`, `E: rest`, `ERROR:   rest`, `EMERG: rest`.
-fn after_named_level(body: &str) -> Option<&str> {
+fn after_named_level(body: &str, complete: bool) -> Option<&str> {
     if let Some(inside) = body.strip_prefix('<') {
         let (level, rest) = inside.split_once('>')?;
         let printk = matches!(level.as_bytes(), [b'0'..=b'7']);
-        return match names_level(level) {
-            true => Some(after_tag(rest.trim_ascii_start()).unwrap_or(rest)),
-            false => printk.then_some(rest),
-        };
+        if !names_level(level) {
+            return printk.then_some(rest);
+        }
+        let rest = rest.trim_ascii_start();
+        let may_be_tag = rest.strip_suffix(':').unwrap_or(rest).bytes().all(is_tag);
+        return after_tag(rest).or_else(|| (complete || !may_be_tag).then_some(rest));
     }
     let (level, rest) = body.split_once(':')?;
     (names_level(level) && rest.starts_with(' ')).then_some(rest)
@@ -321,8 +324,11 @@ pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 
 fn after_tag(text: &str) -> Option<&str> {
     let (tag, rest) = text.split_once(": ")?;
-    let ok = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-');
-    (!tag.is_empty() && tag.bytes().all(ok)).then_some(rest)
+    (!tag.is_empty() && tag.bytes().all(is_tag)).then_some(rest)
+}
+
+fn is_tag(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'/' | b'-')
 }
 
 fn is_stamp(text: &str) -> bool {
@@ -415,8 +421,9 @@ mod tests {
             ("the error: x", None),
             ("test.c:12:name:PASS", None),
         ] {
-            assert_eq!(without_context(from), to, "{from}");
+            assert_eq!(without_context(from, true), to, "{from}");
         }
+        assert_eq!(without_context("<error> hardfault:", false), None);
     }
 
     #[test]
