@@ -190,7 +190,8 @@ impl From<AttachError> for Failure {
             | AttachError::Input(_)
             | AttachError::ServiceEnded
             | AttachError::Line(_)
-            | AttachError::Log(_) => failure,
+            | AttachError::Log(_)
+            | AttachError::Cancelled => failure,
         }
     }
 }

@@ -72,6 +72,9 @@ pub enum AttachError {
     /// A log cannot be read.
     #[error(transparent)]
     Log(#[from] ScrollError),
+    /// The caller cancelled while the capture service had not answered.
+    #[error("cancelled before jig serve answered")]
+    Cancelled,
 }
 
 impl AttachError {
@@ -86,6 +89,7 @@ impl AttachError {
             | Self::ServiceEnded
             | Self::Line(_)
             | Self::Log(_) => Fault::Lab,
+            Self::Cancelled => Fault::Cancelled,
         }
     }
 }
@@ -110,10 +114,16 @@ impl Lab {
     ) -> Result<Reply, AttachError> {
         let AttachCommand { place, console, since_ms, follow, input: wanted, quiet_ms } = command;
         let console = self.place_console(place, console)?;
-        let (writer, loss) = match wanted {
-            AttachInput::None => (None, None),
-            AttachInput::Send => console.writer_unless_lent(false).await?,
-            AttachInput::Take => console.writer_unless_lent(true).await?,
+        let writer = async {
+            match wanted {
+                AttachInput::None => Ok((None, None)),
+                AttachInput::Send => console.writer_unless_lent(false).await,
+                AttachInput::Take => console.writer_unless_lent(true).await,
+            }
+        };
+        let (writer, loss) = tokio::select! {
+            writer = writer => writer?,
+            () = cancel.cancelled() => return Err(AttachError::Cancelled),
         };
         let (attached, sends) = (console.name.clone(), writer.is_some());
         events.event(CommandEvent::ConsoleAttached { console: attached, sends });
@@ -132,8 +142,21 @@ impl Lab {
         Ok(Reply::Ended(EndedReply { place: console.place }))
     }
 
-    /// Controls the serial line of a captured console.
+    /// Controls the serial line of a captured console, unless the caller cancels.
     pub(crate) async fn control_line(
+        &self,
+        command: LineControlCommand,
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+    ) -> Result<Reply, AttachError> {
+        tokio::select! {
+            biased;
+            done = self.order_line(command, events) => done,
+            () = cancel.cancelled() => Err(AttachError::Cancelled),
+        }
+    }
+
+    async fn order_line(
         &self,
         command: LineControlCommand,
         events: &dyn EventSink,

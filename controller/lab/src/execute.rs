@@ -117,7 +117,7 @@ impl Lab {
             }
             Command::Console(console) => self.converse(console, input, events, cancel).await?,
             Command::Attach(attach) => self.attach(attach, input, &*events, &cancel).await?,
-            Command::LineControl(line) => self.control_line(line, &*events).await?,
+            Command::LineControl(line) => self.control_line(line, &*events, &cancel).await?,
             Command::Recover(RecoverCommand { place, extent }) => {
                 let extent = match extent {
                     RecoverExtent::Prove => Extent::Ask,
