@@ -15,7 +15,7 @@ const CHUNK: usize = 16 * 1024;
 
 /// What comes next on a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NextPacket {
+pub(super) enum GdbInput {
     /// A byte of the client.
     Byte(u8),
     /// Nothing in the time given.
@@ -47,9 +47,9 @@ impl<'a> GdbConnection<'a> {
     }
 
     /// Waits for a byte: for ever without a limit.
-    pub(super) fn next(&mut self, timeout: Option<Duration>) -> NextPacket {
+    pub(super) fn next(&mut self, timeout: Option<Duration>) -> GdbInput {
         if let Some(at) = self.unread.next() {
-            return NextPacket::Byte(self.inbox[at]);
+            return GdbInput::Byte(self.inbox[at]);
         }
         let timeout = match timeout {
             None => PollTimeout::NONE,
@@ -59,10 +59,10 @@ impl<'a> GdbConnection<'a> {
             let (client, other, stop) = match self.poll(timeout) {
                 Ok(ready) => ready,
                 Err(nix::errno::Errno::EINTR) => continue,
-                Err(_) => return NextPacket::Closed,
+                Err(_) => return GdbInput::Closed,
             };
             if stop {
-                return NextPacket::Stop;
+                return GdbInput::Stop;
             }
             // First, because a client that has left makes room for the one that comes.
             if client {
@@ -73,14 +73,14 @@ impl<'a> GdbConnection<'a> {
                 drop(self.listener.accept());
             }
             if timeout.is_some() {
-                return NextPacket::Nothing;
+                return GdbInput::Nothing;
             }
         }
         match self.stream.read(&mut self.inbox) {
-            Ok(0) | Err(_) => NextPacket::Closed,
+            Ok(0) | Err(_) => GdbInput::Closed,
             Ok(count) => {
                 self.unread = 1..count;
-                NextPacket::Byte(self.inbox[0])
+                GdbInput::Byte(self.inbox[0])
             }
         }
     }

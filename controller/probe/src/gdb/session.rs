@@ -6,7 +6,7 @@ use gdbstub::common::Signal;
 use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::stub::{GdbStubBuilder, SingleThreadStopReason};
 
-use super::connection::{GdbConnection, NextPacket};
+use super::connection::{GdbConnection, GdbInput};
 use super::debuggee::Debuggee;
 use super::target::GdbTarget;
 use crate::{CoreState, ProbeError};
@@ -68,10 +68,10 @@ fn talk(connection: GdbConnection<'_>, board: &mut GdbTarget<'_>) -> GdbSessionE
             GdbStubStateMachine::Idle(mut idle) => {
                 looks = 0;
                 match idle.borrow_conn().next(None) {
-                    NextPacket::Byte(byte) => idle.incoming_data(board, byte),
-                    NextPacket::Nothing => Ok(idle.into()),
-                    NextPacket::Closed => return GdbSessionEnd::Left,
-                    NextPacket::Stop => return GdbSessionEnd::Stop,
+                    GdbInput::Byte(byte) => idle.incoming_data(board, byte),
+                    GdbInput::Nothing => Ok(idle.into()),
+                    GdbInput::Closed => return GdbSessionEnd::Left,
+                    GdbInput::Stop => return GdbSessionEnd::Stop,
                 }
             }
             GdbStubStateMachine::Running(mut running) => {
@@ -82,8 +82,8 @@ fn talk(connection: GdbConnection<'_>, board: &mut GdbTarget<'_>) -> GdbSessionE
                     false => LOOKS[usize::from(looks >= SOON)],
                 };
                 match running.borrow_conn().next(Some(wait)) {
-                    NextPacket::Byte(byte) => running.incoming_data(board, byte),
-                    NextPacket::Nothing => {
+                    GdbInput::Byte(byte) => running.incoming_data(board, byte),
+                    GdbInput::Nothing => {
                         looks += 1;
                         match stop_reason(board) {
                             Ok(Some(reason)) => running.report_stop(board, reason),
@@ -91,8 +91,8 @@ fn talk(connection: GdbConnection<'_>, board: &mut GdbTarget<'_>) -> GdbSessionE
                             Err(error) => return left(&error),
                         }
                     }
-                    NextPacket::Closed => return GdbSessionEnd::Left,
-                    NextPacket::Stop => return GdbSessionEnd::Stop,
+                    GdbInput::Closed => return GdbSessionEnd::Left,
+                    GdbInput::Stop => return GdbSessionEnd::Stop,
                 }
             }
             GdbStubStateMachine::CtrlCInterrupt(interrupted) => {
