@@ -242,11 +242,11 @@ pub(crate) struct DumpArgs {
 pub(crate) struct GdbArgs {
     #[command(flatten)]
     pub(crate) at: ProbeTarget,
-    /// Where to listen, IP:PORT; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
     pub(crate) listen: std::net::SocketAddr,
-    /// Allow an address that other machines reach: each machine that connects controls the board, without a
-    /// password
+    /// Allow an address that other machines reach: whichever connects controls the board, without
+    /// a password
     #[arg(long)]
     pub(crate) allow_remote: bool,
     /// Reset first and stand still before the first instruction
