@@ -32,6 +32,10 @@ const READS_PER_SEARCH: u32 = 10;
 /// Most bytes that are told at once; input is looked at in between.
 const MOST_AT_ONCE: usize = 256 << 10;
 
+/// How long the last input of a user who leaves may take: a target that takes input at all has
+/// taken it by then.
+const LAST_INPUT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// How long the capture service may take to tell its status.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -243,13 +247,20 @@ impl AttachSession<'_> {
         let mut reads = interval(READ_INTERVAL);
         reads.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let takes_input = self.input.is_some();
+        let mut ended: Option<Instant> = None;
         loop {
             if !self.output.tell(self.events)? && !self.follow {
                 return Ok(());
             }
             self.sender.send_next().await;
-            let over = takes_input && self.input.is_none() && self.sender.is_idle();
-            if over && self.output.last.elapsed() >= self.quiet {
+            let over = takes_input && self.input.is_none();
+            if over && self.sender.is_idle() && self.output.last.elapsed() >= self.quiet {
+                return Ok(());
+            }
+            // A target that takes no input must not hold a user who wants to leave.
+            if self.quiet.is_zero() && ended.is_some_and(|at| at.elapsed() >= LAST_INPUT_TIMEOUT) {
+                let why = "the target takes no input".to_owned();
+                self.events.event(CommandEvent::InputFailed { why });
                 return Ok(());
             }
             let more = self.sender.unsent.is_empty();
@@ -261,6 +272,7 @@ impl AttachSession<'_> {
                         self.input = None;
                         // The answer to the last input is waited for.
                         self.output.last = Instant::now();
+                        ended = Some(self.output.last);
                     }
                 },
                 event = self.sender.event() => {
