@@ -169,6 +169,13 @@ pub trait DebugPort: Send {
         &'a mut self,
         request: &'a PostMortemRequest,
     ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>>;
+
+    /// Names the fault whose handler the core executes at this moment, such as `HardFault`. Reads
+    /// within milliseconds and stops nothing; nothing if the core is in no fault, or where its
+    /// state cannot be read so.
+    fn current_fault(&mut self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async { None })
+    }
 }
 
 /// The result of one health check.

@@ -14,6 +14,7 @@ use jig_model::protocol::{
 };
 use jig_model::rig_file::EmulatorPart;
 use jig_model::{Cause, chain};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -160,6 +161,10 @@ const CHECK: &str = "emulator-answers";
 /// emulator about 50 us.
 const PULSE: Duration = Duration::from_secs(1);
 
+/// How long an emulator may take to print its registers; it takes less than a millisecond, and who
+/// asks goes on without them.
+const REGISTERS: Duration = Duration::from_millis(250);
+
 /// How often a running emulator is looked at for time that it does not have; a look takes about
 /// 50 us. Stops between two looks are not seen, and are shorter than any time-out worth its name.
 const LOOK: Duration = Duration::from_millis(100);
@@ -295,6 +300,7 @@ impl EmulatorOwner {
                 self.watcher = Some(watcher);
                 drop(reply.send(Ok(())));
             }
+            EmulatorOrder::Registers(reply) => drop(reply.send(self.registers().await)),
             EmulatorOrder::HowEnded(reply) => drop(reply.send(Ok(self.how_ended().await))),
         }
     }
@@ -454,6 +460,27 @@ impl EmulatorOwner {
         match trial(&self.context, what, self.image.as_ref(), self.launches).await {
             Ok(detail) => (true, detail),
             Err(error) => (false, chain(&error)),
+        }
+    }
+
+    /// Has the core's registers printed. Events that arrive meanwhile are kept.
+    async fn registers(&mut self) -> Result<Option<String>, DriverError> {
+        let running =
+            self.instance.as_mut().filter(|running| !running.instance.process.is_stopped());
+        let Some(running) = running else { return Ok(None) };
+        let arguments = json!({ "command-line": "info registers" });
+        let monitor = &mut running.instance.monitor;
+        match monitor.call_with("human-monitor-command", &arguments, REGISTERS).await {
+            Ok(answer) => {
+                running.pulse = None;
+                Ok(answer.as_str().map(str::to_owned))
+            }
+            // Its end is told by itself.
+            Err(MonitorError::Closed) => Ok(None),
+            Err(error) => {
+                let message = "read the registers of the emulated machine";
+                Err(DriverError::new(Cause::EmulatorStuck, message).with_source(error))
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Watcher};
 
 /// Speaks to the owner of one board's emulator from a plain thread.
 ///
-/// Every call blocks until the owner has done it, for some 20 s at most; none may be made
+/// Every call that is not `async` blocks until the owner has done it, for some 20 s at most; none may be made
 /// from a task of an async runtime. While a debugger works, the board's other handles still
 /// do: its power can be taken, and that ends the channels.
 #[derive(Clone)]
@@ -40,10 +40,16 @@ impl Machine {
     /// # Errors
     /// The owner has ended.
     pub async fn watch(&self, watcher: Watcher) -> Result<(), DriverError> {
-        let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
-        let (reply, answer) = oneshot::channel();
-        self.orders.send(EmulatorOrder::Watch(watcher, reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.order(|reply| EmulatorOrder::Watch(watcher, reply)).await
+    }
+
+    /// Returns the registers of the machine's first core, as the emulator prints them, without
+    /// stopping it; nothing if the machine has ended or is stopped.
+    ///
+    /// # Errors
+    /// The emulator does not answer soon, or its owner has ended.
+    pub async fn registers(&self) -> Result<Option<String>, DriverError> {
+        self.order(EmulatorOrder::Registers).await
     }
 
     /// Takes the machine's power.
@@ -68,6 +74,16 @@ impl Machine {
     /// The owner has ended.
     pub fn how_it_ended(&self) -> Result<Option<BoardEvent>, DriverError> {
         self.ask(EmulatorOrder::HowEnded)
+    }
+
+    async fn order<T>(
+        &self,
+        order: impl FnOnce(EmulatorReply<T>) -> EmulatorOrder,
+    ) -> Result<T, DriverError> {
+        let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(order(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
     }
 
     fn ask<T>(

@@ -51,6 +51,8 @@ pub(super) enum EmulatorOrder {
     LaunchHalted(AtLaunch, EmulatorReply<DebugChannels>),
     /// Shows each launch that runs at once to somebody before it runs.
     Watch(Watcher, EmulatorReply<()>),
+    /// The registers of its core, as the emulator prints them; nothing if it does not run.
+    Registers(EmulatorReply<Option<String>>),
     /// How the last launch ended by itself; asked by somebody who saw a channel close.
     HowEnded(EmulatorReply<Option<BoardEvent>>),
 }

@@ -16,6 +16,7 @@
 //! *The first faults count.* A fault that repeats is not copied more than a few times.
 
 mod capture;
+mod registers;
 mod watch;
 
 pub(crate) use capture::windows;

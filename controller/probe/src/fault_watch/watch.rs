@@ -20,6 +20,7 @@ use jig_model::protocol::{
 use tokio::sync::oneshot;
 
 use super::capture::{capture, fault_handlers};
+use super::registers::CurrentRegisters;
 use crate::post_mortem::Since;
 use crate::{CoreDump, CoreSnapshot, Symbols, SymbolsError, Why, explain, parse_register_dump};
 
@@ -44,8 +45,12 @@ impl PartFactory for WatchedEmulator {
         let profile = Arc::clone(&context.profile);
         let spec = profile.emulation.as_ref().and_then(|emulation| emulation.debug.clone());
         let (mut protocols, machine) = QemuFactory.bind_with_machine(context.clone())?;
+        let registers = CurrentRegisters::new(machine.clone());
         // What a debugger would find is not said of every board.
-        let Some(spec) = spec else { return Ok(protocols) };
+        let Some(spec) = spec else {
+            protocols.debug = Some(Box::new(registers));
+            return Ok(protocols);
+        };
         let Some(power) = protocols.power.take() else { return Ok(protocols) };
         let (messages, inbox) = channel();
         let watch = FaultWatch { profile, spec, machine: machine.clone() };
@@ -54,7 +59,8 @@ impl PartFactory for WatchedEmulator {
             .spawn(move || watch.run(&inbox));
         protocols.power = match started {
             Ok(_) => {
-                protocols.debug = Some(Box::new(WatchHandle { messages: messages.clone() }));
+                let handle = WatchHandle { messages: messages.clone(), registers };
+                protocols.debug = Some(Box::new(handle));
                 Some(Box::new(WatchedPower { inner: power, machine, messages: Some(messages) }))
             }
             // The board is driven all the same; its faults stay unexplained.
@@ -109,6 +115,7 @@ enum Message {
 
 struct WatchHandle {
     messages: Sender<Message>,
+    registers: CurrentRegisters,
 }
 
 impl DebugPort for WatchHandle {
@@ -120,6 +127,11 @@ impl DebugPort for WatchHandle {
             self.messages.send(asked).map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
+    }
+
+    /// Asked of the emulator itself: the thread answers only between two of its waits.
+    fn current_fault(&mut self) -> BoxFuture<'_, Option<String>> {
+        self.registers.current_fault()
     }
 }
 
@@ -236,7 +248,10 @@ impl FaultWatch {
         if forget_before_reset(launch).is_err() {
             launch.channels = None;
         }
-        let (snapshot, why) = match (launch.fault.take(), &mut launch.channels) {
+        // Of several faults, the first may be one that the firmware got over.
+        let several = request.why == Cause::CoreFault && launch.stops > 1;
+        let caught = launch.fault.take().filter(|_| !several);
+        let (snapshot, why) = match (caught, &mut launch.channels) {
             (Some(fault), _) => {
                 let since = self.since(launch, request.why);
                 return Ok(Some(since.continue_story(told(&fault, Why::Fault, request))));

@@ -136,6 +136,13 @@ impl BoardFacts {
         self.power == Some(PowerState::On)
     }
 
+    /// Tells whether the state of the core says something of the target: it runs, and the rig has
+    /// not lost it.
+    pub(super) fn may_be_looked_at(&self) -> bool {
+        let lost = |incident: &Incident| matches!(incident.kind, IncidentKind::Lost(_));
+        self.on() && self.exit.is_none() && !self.incidents.iter().any(lost)
+    }
+
     /// Returns what shows later whether a power command had an effect: the number of boots, and
     /// whether the board has power.
     pub(super) fn powered(&self) -> (usize, bool) {

@@ -149,7 +149,7 @@ struct Made {
     restarts: u32,
     /// The image that was put on the board.
     deployed: Option<DeployReport>,
-    /// What the debug port found after a failure.
+    /// What the debug port found at the end.
     post_mortem: Option<CoreFinding>,
 }
 

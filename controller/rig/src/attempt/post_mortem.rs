@@ -8,6 +8,11 @@
 //! decides (`core_fault`, `lockup`) where the consoles prove nothing, and explains the failure
 //! where they do. A fault that the firmware has left, with its status registers cleared, proves
 //! nothing.
+//!
+//! *A green end is looked at, too.* What was printed does not show a fault that came after it, or
+//! a handler that prints what the plan waits for. So the exception that the core executes is read
+//! last; whether it took a fault before does not count, because a test may provoke one. Two reads
+//! have to agree. Without an answer the verdict stays as it is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +22,7 @@ use jig_model::image::{DeployReport, Image, ImageFormat};
 use jig_model::post_mortem::{PostMortem, StackFrame};
 use jig_model::protocol::{DebugPort, DriverError, PostMortemRequest};
 use jig_model::{Cause, Fault, RunEvent, chain};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::board::AttemptBoard;
 use crate::judge::{ByteRange, CoreFinding, Incident, IncidentKind};
@@ -30,6 +35,13 @@ use crate::workflow::{ActionFailure, CancelToken};
 ///
 /// Shorter in unit tests, whose scripted debug port answers at once or never.
 const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 20_000 });
+
+/// How long the read of the core's state at a green end may take. It takes a millisecond; a board
+/// that does not answer keeps its verdict.
+const CURRENT: Duration = Duration::from_millis(300);
+
+/// How long a core stays in the handler of a fault that the firmware does not get over.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// Longest summary, sentence and name in characters, and most frames, sentences and
 /// registers: more than people read, and all of it comes from the image, which is not trusted.
@@ -106,8 +118,9 @@ pub(super) struct Examination<'a> {
 }
 
 impl Examination<'_> {
-    /// Lets the debug port, if there is one, explain what went wrong; the board still has its
-    /// power and nothing has reset it. `image` is what was put on the board.
+    /// Lets the debug port, if there is one, explain what went wrong, or tell that something did
+    /// though nothing has shown it; the board still has its power and nothing has reset it.
+    /// `image` is what was put on the board.
     pub(super) async fn explain(
         &self,
         board: &AttemptBoard,
@@ -116,10 +129,42 @@ impl Examination<'_> {
         failure: Option<&ActionFailure>,
     ) -> Option<CoreFinding> {
         let debug = debug?;
-        let why = why(&board.facts().incidents, failure)?;
         // Other formats name no function and no line.
         let symbols = image.filter(|image| image.format == ImageFormat::Elf);
-        self.examine(board, debug, symbols.map(|image| image.path.clone()), why).await
+        let symbols = symbols.map(|image| image.path.clone());
+        let why = why(&board.facts().incidents, failure);
+        if let Some(why) = why {
+            return self.examine(board, debug, symbols, why).await;
+        }
+        let looks = failure.is_none() && board.facts().may_be_looked_at();
+        if looks { self.last_look(board, debug, symbols).await } else { None }
+    }
+
+    /// Looks at the core of a board on which nothing has failed, before it is switched off.
+    async fn last_look(
+        &self,
+        board: &AttemptBoard,
+        debug: &mut dyn DebugPort,
+        image: Option<PathBuf>,
+    ) -> Option<CoreFinding> {
+        self.current_fault(debug).await?;
+        // A test may provoke a fault and step over it just now.
+        sleep(AGAIN).await;
+        let name = self.current_fault(debug).await?;
+        let examined = self.examine(board, debug, image, Cause::CoreFault).await;
+        // The core has proven the fault, even if nothing explains it.
+        Some(examined.unwrap_or_else(|| CoreFinding {
+            proves: Some(Cause::CoreFault),
+            range: ByteRange { text: name, ..ByteRange::default() },
+        }))
+    }
+
+    async fn current_fault(&self, debug: &mut dyn DebugPort) -> Option<String> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => None,
+            found = timeout(CURRENT, debug.current_fault()) => found.ok().flatten(),
+        }
     }
 
     /// Asks the debug port and keeps what it tells.

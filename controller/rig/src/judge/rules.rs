@@ -301,7 +301,12 @@ fn core_fault(seen: &Observation) -> Option<Verdict> {
     let finding = seen.post_mortem.as_ref()?;
     let proven =
         finding.proves.filter(|cause| matches!(cause, Cause::CoreFault | Cause::Lockup))?;
-    let summary = finding.range.text.clone();
+    let text = &finding.range.text;
+    let summary = match seen.failure {
+        Some(_) => text.clone(),
+        // Else it would look as if the target had printed something wrong.
+        None => format!("in the end the processor stands in a fault: {text}"),
+    };
     Some(verdict(proven, summary, vec![finding.range.evidence()]))
 }
 

@@ -1,5 +1,6 @@
 //! What debug ports, health checks and read-backs add to an attempt, and what they may not.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use jig_model::VerdictKind::{EnvError, Fail, Inconclusive, Pass};
@@ -33,6 +34,9 @@ struct Rich {
     bench: Bench,
     answer: Answer,
     asked: Arc<Mutex<Vec<PostMortemRequest>>>,
+    /// What the core is in at each look, the last for all that follow; nothing for no answer.
+    looks: Vec<Option<&'static str>>,
+    looked: Arc<AtomicUsize>,
     /// The cause of a health check that fails; the default one for `Cause::RigUnhealthy`.
     health: Option<Cause>,
     read_back: Option<String>,
@@ -40,7 +44,15 @@ struct Rich {
 
 impl Rich {
     fn new(bench: Bench, answer: Answer) -> Self {
-        Self { bench, answer, asked: Arc::default(), health: None, read_back: None }
+        Self {
+            bench,
+            answer,
+            asked: Arc::default(),
+            looks: vec![None],
+            looked: Arc::default(),
+            health: None,
+            read_back: None,
+        }
     }
 
     /// Makes the attempt in a run whose folder stays for a while.
@@ -112,6 +124,12 @@ impl DebugPort for Rich {
                 }
             }
         })
+    }
+
+    fn current_fault(&mut self) -> BoxFuture<'_, Option<String>> {
+        let count = self.looked.fetch_add(1, Ordering::Relaxed);
+        let look = self.looks.get(count).or(self.looks.last()).copied().unwrap_or_default();
+        Box::pin(async move { look.map(str::to_owned) })
     }
 }
 
@@ -270,6 +288,42 @@ async fn a_fault_that_no_console_tells_of_is_the_targets() {
         let pointers = pointers.filter(|one| one.file == "consoles/1/post-mortem.json");
         assert_eq!(pointers.count(), 1, "{:?}", end.verdict);
         assert_eq!(end.verdict.summary.matches(&told().summary).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_green_end_is_none_while_the_core_stands_in_a_fault() {
+    let proves = |proves| Answer::Tells(Box::new(PostMortem { proves, ..told() }));
+    let fault = || proves(Some(Cause::CoreFault));
+    let expects = "{ power = 'cycle' }, { expect = ['fake boot'] }";
+    let (standing, over) = (vec![Some("HardFault")], vec![Some("HardFault"), None]);
+    for (actions, looks, answer, verdict) in [
+        (BOOT_AND_WAIT, &standing, fault(), (Fail, Cause::CoreFault)),
+        (expects, &standing, fault(), (Fail, Cause::CoreFault)),
+        // What cannot be explained is a fault all the same.
+        (BOOT_AND_WAIT, &standing, Answer::KnowsNothing, (Fail, Cause::CoreFault)),
+        (BOOT_AND_WAIT, &standing, Answer::Fails, (Fail, Cause::CoreFault)),
+        // The firmware got over it, or its state cannot be read.
+        (BOOT_AND_WAIT, &standing, proves(None), (Pass, Cause::Passed)),
+        (BOOT_AND_WAIT, &over, fault(), (Pass, Cause::Passed)),
+        (expects, &vec![None], fault(), (Pass, Cause::ExpectationsMet)),
+    ] {
+        let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
+        let rich = Rich { looks: looks.clone(), ..Rich::new(bench, answer) };
+        let (end, ..) = rich.perform(&plan(actions)).await;
+        assert_eq!((end.verdict.kind, end.verdict.cause), verdict, "{actions} {looks:?}");
+        if verdict.0 == Fail {
+            let summary = &end.verdict.summary;
+            assert!(summary.contains("stands in a fault: HardFault"), "{summary}");
+        }
+    }
+    // A target that ended is not there any more, and a red report needs no look to fail.
+    let ended = vec![print(GREEN), Beat::Drain, Beat::End(BoardEvent::TargetExit { code: 0 })];
+    for (beats, verdict) in
+        [(ended, (Pass, Cause::Passed)), (vec![print(RED)], (Fail, Cause::TestFailed))]
+    {
+        let rich = Rich { looks: standing.clone(), ..Rich::new(Bench::new(vec![beats]), fault()) };
+        assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, verdict);
     }
 }
 

@@ -1,0 +1,90 @@
+//! The registers of an emulated core at this moment, read while it runs.
+
+use jig_drivers::qemu::Machine;
+use jig_model::post_mortem::PostMortem;
+use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
+use jig_model::{Cause, chain};
+
+use super::watch::told;
+use crate::debug_info::{exception_name, is_fault};
+use crate::post_mortem::exception_of;
+use crate::{CoreSnapshot, Why, parse_register_dump};
+
+/// Asks the emulator for registers: the debug port of a machine of which nothing else is known.
+///
+/// Needs no debug channel and does not stop the machine; a question takes less than a millisecond.
+/// Tells nothing of a core whose registers do not show the exception that it executes.
+pub(super) struct CurrentRegisters {
+    machine: Machine,
+}
+
+impl CurrentRegisters {
+    pub(super) fn new(machine: Machine) -> Self {
+        Self { machine }
+    }
+
+    /// Returns the registers if the core executes the handler of a fault.
+    async fn in_fault(&self) -> Option<(CoreSnapshot, u32)> {
+        let text = self.machine.registers().await.unwrap_or_else(|error| {
+            tracing::debug!(error = chain(&error), "the core's state cannot be read");
+            None
+        })?;
+        fault_in(&text)
+    }
+}
+
+fn fault_in(text: &str) -> Option<(CoreSnapshot, u32)> {
+    let snapshot = parse_register_dump(text)?;
+    let number = exception_of(&snapshot.registers).filter(|&number| is_fault(number))?;
+    Some((snapshot, number))
+}
+
+impl DebugPort for CurrentRegisters {
+    /// Explains a fault that the core is still in; other failures are not asked about.
+    fn post_mortem<'a>(
+        &'a mut self,
+        request: &'a PostMortemRequest,
+    ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>> {
+        Box::pin(async {
+            if request.why != Cause::CoreFault {
+                return Ok(None);
+            }
+            let found = self.in_fault().await;
+            Ok(found.map(|(snapshot, _)| told(&snapshot, Why::Fault, request)))
+        })
+    }
+
+    fn current_fault(&mut self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async { self.in_fault().await.map(|(_, number)| exception_name(number)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As QEMU 7.2 prints it for an Armv8-M.
+    const DUMP: &str = "\r\nCPU#0\r
+R00=100000df R01=00000000 R02=50200000 R03=00000000\r
+R04=38000000 R05=00000000 R06=00000000 R07=00000000\r
+R08=00000000 R09=00000000 R10=00000000 R11=00000000\r
+R12=00000000 R13=3800fec8 R14=100000b7 R15=100000ce\r
+XPSR=81000003 N--- T S handler\r
+FPSCR: 00000000\r
+";
+
+    #[test]
+    fn only_the_exception_that_is_executed_counts() {
+        for (xpsr, fault) in [
+            ("81000003", Some(3)),
+            ("81000006", Some(6)),
+            ("81000000", None),
+            ("8100000f", None),
+            ("81000013", None),
+        ] {
+            let text = DUMP.replace("81000003", xpsr);
+            assert_eq!(fault_in(&text).map(|(_, number)| number), fault, "{xpsr}");
+        }
+        assert_eq!(fault_in(" pc       800000a8\r\n mcause   00000002\r\n"), None);
+    }
+}
