@@ -17,8 +17,10 @@
 
 mod capture;
 mod registers;
+mod telling;
 mod watch;
 
 pub(crate) use capture::windows;
+pub(crate) use telling::told;
 pub use watch::WatchedEmulator;
-pub(crate) use watch::{stands_where_it_failed, told};
+pub(crate) use watch::stands_where_it_failed;

@@ -5,7 +5,7 @@ use jig_model::post_mortem::PostMortem;
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 use jig_model::{Cause, chain};
 
-use super::watch::told;
+use super::telling::told;
 use crate::debug_info::{exception_name, is_fault};
 use crate::post_mortem::exception_of;
 use crate::{CoreSnapshot, Why, parse_register_dump};

@@ -1,7 +1,5 @@
 //! The thread that watches, and the driver that wraps an emulator with it.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
@@ -21,8 +19,9 @@ use tokio::sync::oneshot;
 
 use super::capture::{capture, fault_handlers};
 use super::registers::CurrentRegisters;
+use super::telling::told;
 use crate::post_mortem::Since;
-use crate::{CoreDump, CoreSnapshot, Symbols, SymbolsError, Why, explain, parse_register_dump};
+use crate::{CoreSnapshot, Why, parse_register_dump};
 
 /// How often the thread checks for requests while the machine runs.
 const LOOK: Duration = Duration::from_millis(50);
@@ -310,36 +309,4 @@ fn forget_before_reset(launch: &mut Launch) -> Result<(), ChannelError> {
         launch.fault = None;
     }
     Ok(())
-}
-
-/// Explains a snapshot and leaves it as a core dump.
-pub(crate) fn told(snapshot: &CoreSnapshot, why: Why, request: &PostMortemRequest) -> PostMortem {
-    let symbols = request.image.as_deref().map(symbols_of);
-    let (symbols, trouble) = match symbols {
-        Some(Ok(symbols)) => (Some(symbols), None),
-        Some(Err(error)) => (None, Some(error.to_string())),
-        None => (None, None),
-    };
-    let mut post_mortem = explain(snapshot, symbols.as_ref(), why);
-    post_mortem.limits.extend(trouble);
-    let dumped = fs::File::create(&request.core)
-        .and_then(|file| CoreDump::write(snapshot, &mut std::io::BufWriter::new(file)));
-    match dumped {
-        Ok(()) => post_mortem.core = Some(request.core.clone()),
-        Err(error) => post_mortem.limits.push(format!("the core dump was not written: {error}")),
-    }
-    post_mortem
-}
-
-/// Says why an image explains nothing.
-#[derive(Debug, thiserror::Error)]
-enum NoSymbols {
-    #[error("the image cannot be read: {0}")]
-    Unreadable(#[from] std::io::Error),
-    #[error("no symbols: {0}")]
-    Unusable(#[from] SymbolsError),
-}
-
-fn symbols_of(image: &Path) -> Result<Symbols, NoSymbols> {
-    Ok(Symbols::load(&fs::read(image)?)?)
 }
