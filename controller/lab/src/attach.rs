@@ -126,6 +126,7 @@ impl Lab {
             }
         };
         let (writer, loss) = tokio::select! {
+            biased;
             writer = writer => writer?,
             () = cancel.cancelled() => return Err(AttachError::Cancelled),
         };
