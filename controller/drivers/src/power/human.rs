@@ -10,7 +10,7 @@ pub(super) const PERSON: &str = "the person at the terminal";
 /// Says why a person did not switch.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// There is nobody to ask.
+    /// No person can be asked: there is no terminal.
     #[error(
         "a person must switch it, and there is no terminal to ask on (run this on one, or give \
          the place another power device)"
@@ -33,11 +33,11 @@ pub trait AskHuman: Send + Sync {
     /// question back.
     ///
     /// # Errors
-    /// Says why nobody can be asked, or that they said no.
+    /// Says why no person can be asked, or that the person said no.
     fn ask<'a>(&'a self, question: &'a str) -> BoxFuture<'a, Result<(), AskError>>;
 }
 
-/// There is nobody to ask.
+/// Stands where no person can be asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoHuman;
 

@@ -13,7 +13,7 @@ pub enum SerialError {
     /// A tty of this host is not as it should be.
     #[error(transparent)]
     Tty(#[from] TtyError),
-    /// Nobody answers, or stops to.
+    /// The other end does not answer, or no longer.
     #[error("connect to {address}")]
     Connect {
         /// The address or path.
