@@ -10,9 +10,9 @@ use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Watcher};
 
 /// Speaks to the owner of one board's emulator from a plain thread.
 ///
-/// Every call that is not `async` blocks until the owner has done it, for some 20 s at most; none may be made
-/// from a task of an async runtime. While a debugger works, the board's other handles still
-/// do: its power can be taken, and that ends the channels.
+/// Every call that is not `async` blocks until the owner has done it, for some 20 s at most; none of
+/// these may be made from a task of an async runtime. While a debugger works, the board's other
+/// handles still do: its power can be taken, and that ends the channels.
 #[derive(Clone)]
 pub struct Machine {
     orders: mpsc::Sender<EmulatorOrder>,

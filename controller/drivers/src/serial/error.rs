@@ -41,7 +41,7 @@ pub enum SerialError {
         /// How, and what it said.
         why: String,
     },
-    /// Whoever keeps it does not lend it.
+    /// The process that holds the port does not lend it.
     #[error("borrow {address}")]
     CaptureService {
         /// The address or path.

@@ -202,7 +202,9 @@ pub enum ProbeCommandError {
         source: GdbServerError,
     },
     /// GDB's protocol gives full control of a board, and knows no password.
-    #[error("whoever reaches {0} would control the board: the protocol of gdb has no password")]
+    #[error(
+        "a machine that reaches {0} would control the board: the protocol of gdb has no password"
+    )]
     Exposed(SocketAddr),
     /// A debug port gives full control of a board, and its protocol knows no password.
     #[error("a debug port is only served to this machine")]

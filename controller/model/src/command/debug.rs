@@ -240,8 +240,8 @@ pub enum DebugAction {
     Gdb {
         /// Where to listen; port 0 takes a free one.
         listen: SocketAddr,
-        /// Allows an address that other machines reach. Whoever connects controls the board: the
-        /// protocol of GDB has no password.
+        /// Allows an address that other machines reach. A client that connects controls the board:
+        /// the protocol of GDB has no password.
         #[serde(default)]
         allow_remote: bool,
         /// Resets first and leaves the core before its first instruction.
