@@ -15,11 +15,24 @@ mod render;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use nix::sys::signal::{SigSet, Signal};
+
 use crate::args::{Cli, CliCommand};
 use crate::failure::Failure;
 use crate::render::Screen;
 
+/// Has a write beyond the limit on the size of files (`ulimit -f`) fail, which is reported, where
+/// the signal would end the process before it can say why. Children inherit it and fail likewise.
+fn report_large_files() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
+    // Without it the signal ends the process, as it ends every other program.
+    let _ = signals.thread_block();
+}
+
 fn main() -> ExitCode {
+    // Before there is a second thread: each one inherits the mask.
+    report_large_files();
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(not_parsed(&error)),

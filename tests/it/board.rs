@@ -242,7 +242,7 @@ impl Write for Escaped {
 
 fn put(sink: &Sink, bytes: &[u8]) {
     let mut open = lock(sink);
-    // A line that nobody listens to loses what is sent.
+    // A line that no process listens to loses what is sent.
     if let Some(stream) = open.as_mut()
         && stream.write_all(bytes).is_err()
     {

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use jig_lab::{AttachError, CommandError, Lab, LabConfig};
 use jig_model::command::{
-    AttachCommand, AttachInput, Command, CommandEvent, ConsoleLogEvent, ConsoleLogItem,
-    ConsoleLogSource, EventSink, InputLoss, LineControlCommand, Reply,
+    AttachCommand, AttachFollow, AttachInput, Command, CommandEvent, ConsoleLogEvent,
+    ConsoleLogItem, ConsoleLogSource, EventSink, InputLoss, LineControlCommand, Reply,
 };
 use jig_model::protocol::LineControl;
 use jig_rig::workflow::CancelToken;
@@ -32,7 +32,7 @@ pub(crate) struct CaptureService {
 }
 
 impl CaptureService {
-    fn start(workshop: &Workshop) -> Self {
+    pub(crate) fn start(workshop: &Workshop) -> Self {
         Self::with(workshop, |_| ())
     }
 
@@ -146,7 +146,7 @@ fn grows(what: &str, size: impl Fn() -> u64) {
     until(what, || (size() > before + 4096).then_some(()));
 }
 
-fn captured(workshop: &Workshop, place: &str) -> u64 {
+pub(crate) fn captured(workshop: &Workshop, place: &str) -> u64 {
     let state = workshop.path("../home/STATE/jig/places");
     let folder = state.join(format!("{place}.consoles/uart0"));
     let files = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
@@ -156,7 +156,7 @@ fn captured(workshop: &Workshop, place: &str) -> u64 {
 }
 
 /// Returns a terminal under a name that stays its own.
-fn named(workshop: &Workshop, name: &str) -> (File, File, PathBuf) {
+pub(crate) fn named(workshop: &Workshop, name: &str) -> (File, File, PathBuf) {
     let (far, near, path) = terminal();
     let link = workshop.path(name);
     symlink(path, &link).unwrap();
@@ -283,7 +283,7 @@ fn through_hand_overs_and_kills_each_line_is_kept_or_a_gap_says_that_it_is_not()
 #[test]
 fn a_port_behind_a_server_is_lent_by_passing_its_bytes_on() {
     let (mut far, _near, path) = terminal();
-    // An address of its own on the loopback network: nobody else can have the port.
+    // An address of its own on the loopback network: no other process can have the port.
     let [.., high, low] = std::process::id().to_be_bytes();
     let address = format!("127.{high}.{low}.200,3001");
     let mut server = None;
@@ -319,7 +319,7 @@ fn a_port_behind_a_server_is_lent_by_passing_its_bytes_on() {
 }
 
 /// A rig of places whose probes nobody ever asks for.
-fn rig(places: &[(&str, &Path)]) -> String {
+pub(crate) fn rig(places: &[(&str, &Path)]) -> String {
     let place = |(name, port): &(&str, &Path)| {
         format!(
             "[[place]]\nname = \"{name}\"\nboard = \"microbit\"\n[place.probe]\n\
@@ -357,7 +357,7 @@ async fn a_program_attaches_to_a_captured_console() {
     let (events, mut told) = mpsc::unbounded_channel();
     let (events, stop) = (Arc::new(Told(events)), CancelToken::new());
     let ask = |command| lab.execute(command, events.clone(), stop.clone());
-    let refused = ask(attach(AttachInput::Send, true)).await.unwrap_err();
+    let refused = ask(attach(AttachInput::Send, AttachFollow::Always)).await.unwrap_err();
     let free = matches!(refused, CommandError::Attach(AttachError::NotCaptured { .. }));
     assert!(free, "{refused}");
     assert!(told.try_recv().is_err());
@@ -368,7 +368,7 @@ async fn a_program_attaches_to_a_captured_console() {
     until("the first line", || (captured(&workshop, "bench") == 6).then_some(()));
     let (keys, input) = mpsc::channel(1);
     let (server, sink, cancel) = (lab.clone(), events.clone(), stop.clone());
-    let take = attach(AttachInput::Take, true);
+    let take = attach(AttachInput::Take, AttachFollow::Always);
     let session =
         tokio::spawn(async move { server.execute_with_input(take, input, sink, cancel).await });
     let attached = told.recv().await.unwrap();
@@ -413,8 +413,11 @@ async fn a_program_attaches_to_a_captured_console() {
     assert!(matches!(session.await.unwrap(), Ok(Reply::Ended(_))));
     // What is logged is told without input and without a service.
     service.stop().says(0, &[]);
-    assert!(matches!(ask(attach(AttachInput::None, false)).await, Ok(Reply::Ended(_))));
-    let follow = ask(attach(AttachInput::None, true));
+    assert!(matches!(
+        ask(attach(AttachInput::None, AttachFollow::Logged)).await,
+        Ok(Reply::Ended(_))
+    ));
+    let follow = ask(attach(AttachInput::None, AttachFollow::Always));
     stop.cancel();
     assert!(matches!(follow.await, Ok(Reply::Ended(_))));
 }
@@ -463,7 +466,7 @@ fn the_rig_file_may_change_and_be_broken_and_there_is_one_keeper() {
 fn idle_places_are_looked_after() {
     let workshop = Workshop::new();
     let (_far, near, link) = named(&workshop, "port");
-    // Nobody but the capture service is to have the port, and nobody has such a probe.
+    // Only the capture service is to have the port, and there is no such probe.
     drop(near);
     workshop.write("rig.toml", rig(&[("bench", &link)]));
     let service = CaptureService::with(&workshop, |command| {
@@ -504,10 +507,14 @@ fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_transport_and_one_may_se
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Started::of(&mut command)
     };
-    // Nobody keeps it, and nothing was kept.
+    // No process captures it, and nothing was captured.
     workshop
         .run(["console", "-b", "bench", "--send-break"])
-        .says(2, &["no process captures uart0"]);
+        .says(2, &["no process captures uart0", "jig serve"]);
+    // Nothing would ever come.
+    workshop
+        .run(["console", "-b", "bench", "--listen-only"])
+        .says(2, &["no process captures uart0", "--follow"]);
     let nothing = workshop.run(["console", "-b", "bench", "--listen-only", "--since", "1h"]);
     nothing.says(0, &[]);
     assert_eq!(nothing.out(), "");
@@ -549,10 +556,12 @@ fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_transport_and_one_may_se
     assert_eq!(&heard, b"from ben\n");
     ben.finish().says(0, &[]);
     drop(keys);
-    anna.finish().says(0, &["--take", "may send now"]);
+    anna.finish().says(75, &["input is not sent any more: jig", "--take", "may send now"]);
     workshop.run(["console", "-b", "bench", "--send-break"]).says(0, &["a break was sent"]);
     // A pseudo-terminal has no such line.
-    workshop.run(["console", "-b", "bench", "--dtr", "on"]).says(75, &["was not controlled"]);
+    workshop
+        .run(["console", "-b", "bench", "--dtr", "on"])
+        .says(2, &["has no modem lines: its port has none"]);
     far.write_all(b"done\n").unwrap();
     shows(&mut out, "done");
 }

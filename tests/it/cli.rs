@@ -62,6 +62,19 @@ fn json_is_one_document_for_wrong_arguments_and_a_lost_one_is_told() {
 }
 
 #[test]
+fn a_run_whose_output_is_lost_does_not_pass_and_still_tells_its_verdict() {
+    let _slot = Slot::take();
+    let workshop = Workshop::new();
+    for (fixture, code, verdict) in [("unity-pass", 75, "PASS"), ("unity-fail", 1, "FAIL")] {
+        let mut command = workshop.jig(["run", "-b", "microbit", &elf("microbit", fixture)]);
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        command.stdout(full).stderr(Stdio::piped());
+        let words = [verdict, "could not write to standard output"];
+        Started::of(&mut command).finish().says(code, &words);
+    }
+}
+
+#[test]
 fn quiet_prints_nothing_but_what_was_asked_for() {
     let _slot = Slot::take();
     let workshop = Workshop::new();

@@ -8,7 +8,7 @@ use std::thread;
 use crate::manifest::elf;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop};
 
-/// Somebody at a console.
+/// A user at a console.
 struct Talk {
     run: Started,
     keys: Option<ChildStdin>,

@@ -174,7 +174,7 @@ fn a_run_begins_with_a_look_at_its_host() {
 #[test]
 fn a_board_is_reached_by_ssh() {
     let workshop = Workshop::new();
-    // An address of its own on the loopback network: nobody else can have the port.
+    // An address of its own on the loopback network: no other process can have the port.
     let [.., high, low] = std::process::id().to_be_bytes();
     let address = format!("127.{high}.{low}.201");
     workshop.write(

@@ -41,7 +41,7 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
     );
     let pdu = workshop.write("pdu", PDU);
     fs::set_permissions(pdu, fs::Permissions::from_mode(0o755)).unwrap();
-    // Nobody serves the board yet, so nothing proves that it works.
+    // No process serves the board yet, so nothing proves that it works.
     let recover = || workshop.run(["recover", "-b", "left", "--from", "hub-cycle"]);
 
     // Somebody works with the other place: a command that waits for its device, which hangs.

@@ -30,7 +30,7 @@ fn port_reader_at_work(workshop_mark: &str, tty: &Path) {
 fn a_tty_that_another_program_reads_is_the_rigs_fault_and_the_test_has_its_turn_again() {
     let bench = Bench::of(|workshop| {
         let (mut far, near, path) = terminal();
-        // It stays as it was set, and nobody but the run has it open.
+        // It stays as it was set, and only the run has it open.
         drop(near);
         let link = workshop.path("by-id");
         symlink(&path, &link).unwrap();

@@ -126,7 +126,7 @@ async fn a_program_flashes_and_debugs_an_emulated_board() {
     assert!(events.any(|event| matches!(event, CommandEvent::Attached { .. })));
     assert!(events.any(|event| matches!(event, CommandEvent::Flashing { .. })));
     let error = ask(debug(DebugAction::Halt)).await.unwrap_err();
-    let kept = matches!(&error, CommandError::Probe(ProbeCommandError::NotKept(_)));
+    let kept = matches!(&error, CommandError::Probe(ProbeCommandError::NotKept { .. }));
     assert!(kept, "{error}");
 
     // While it is served, the core outlives each command.

@@ -56,7 +56,7 @@ fn a_place_comes_back_by_itself_once_its_known_good_image_passes() {
         "['reopen', 'out-of-service']",
         &format!("canary = {{ image = '{image}' }}\n"),
     );
-    // Nobody serves the board.
+    // No process serves the board.
     let run = || workshop.run(["--json", "run", "-b", "bench-1", &image]);
     let first = run();
     first.says(75, &["out of service"]);

@@ -198,6 +198,10 @@ fn a_program_flashes_a_board_that_has_no_probe() {
     let image = elf(KIND, "unity-pass");
     workshop.run(["run", "-b", "bare", &image]).says(0, &[]);
     assert!(!fs::read_to_string(&flash).unwrap().contains("unity-fail"));
+    // It says nothing of a comparison, so one that was asked for is missing.
+    workshop.run(["flash", "-b", "bare", &image]).says(0, &[]);
+    let verify = workshop.run(["flash", "-b", "bare", &image, "--verify"]);
+    verify.says(4, &["not verified", "--verify asks for that"]);
     // One that fails is the rig's.
     bare.describe(&flasher("/nowhere/x"));
     let ran = workshop.run(["--json", "run", "-b", "bare", &image]);

@@ -68,6 +68,14 @@ fn a_program_that_lies_fails_or_says_too_much_is_the_labs_fault() {
     let lab = Lab::new(&format!("timeout = \"100ms\"\n{PROGRAM}"), &[("a", "3")]);
     program(&lab, "#!/bin/sh\nsleep 600\n");
     lab.power(&["-b", "a", "off"]).says(75, &["./pdu) did not answer within 100ms"]);
+    // The program that hangs is the one that is named.
+    let asks = PROGRAM.replace("[\"./pdu\", \"get\"", "[\"./ask\", \"get\"");
+    let lab = Lab::new(&format!("timeout = \"100ms\"\n{asks}"), &[("a", "3")]);
+    program(&lab, "#!/bin/sh\n");
+    let ask = lab.workshop.write("ask", "#!/bin/sh\nsleep 600\n");
+    fs::set_permissions(ask, fs::Permissions::from_mode(0o755)).unwrap();
+    lab.power(&["-b", "a", "status"]).says(75, &["the program ./ask) did not answer"]);
+    lab.power(&["-b", "a", "off"]).says(75, &["the program ./ask) did not answer"]);
     lab.workshop.nothing_lives(crate::workshop::DEADLINE).unwrap();
 }
 

@@ -80,7 +80,7 @@ impl Lab {
     }
 }
 
-/// Returns an address that nobody listens on. The host part is of this call alone, so no other
+/// Returns an address that no process listens on. The host part is of this call alone, so no other
 /// test takes the port before a program listens there.
 pub(crate) fn free_address() -> SocketAddrV4 {
     static CALLS: AtomicU8 = AtomicU8::new(1);

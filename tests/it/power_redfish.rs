@@ -83,7 +83,7 @@ fn a_redfish_system_switches_when_it_has_switched() {
     lab.power_with(&["-b", "a", "off"], &secret).says(75, &["still says the contrary after 0ns"]);
 }
 
-/// The system that the emulator has if nobody names others.
+/// The system that the emulator has if no other is named.
 const SYSTEM: &str = "27946b59-9e44-4fa7-8e91-f3527a1ef094";
 
 /// Starts the emulator. It carries each action out one to eleven seconds later, at random; here

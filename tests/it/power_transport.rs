@@ -38,7 +38,7 @@ pub(crate) fn serial(mut answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) 
     let Pty { path, mut device, held } = pty();
     thread::spawn(move || {
         let mut bytes = [0; 256];
-        // An error means that nobody has the port open, now or ever again.
+        // An error means that no process has the port open, now or ever again.
         while let Ok(n) = device.read(&mut bytes) {
             if n == 0 || device.write_all(&answer(&bytes[..n])).is_err() {
                 return;
@@ -53,7 +53,7 @@ fn serial_line() -> [Pty; 2] {
     let ends = [pty(), pty()];
     for (from, to) in [(&ends[0], &ends[1]), (&ends[1], &ends[0])] {
         let (mut from, mut to) = (from.device.try_clone().unwrap(), to.device.try_clone().unwrap());
-        // It ends when nobody has the port open, now or ever again.
+        // It ends when no process has the port open, now or ever again.
         thread::spawn(move || std::io::copy(&mut from, &mut to));
     }
     ends

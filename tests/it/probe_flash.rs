@@ -100,7 +100,7 @@ fn one_byte_one_sector_all_of_it() {
     assert_eq!(counted(&flashed(&workshop, &["all.bin@0"])), (FLASH as u64, sectors, 0));
     assert_eq!(read(&workshop, 0, FLASH), all);
 
-    // What holds the right bytes already is left alone, unless somebody insists.
+    // What holds the right bytes already is left alone, unless an option insists.
     let again = flashed(&workshop, &["all.bin@0"]);
     assert_eq!((counted(&again), &again["written"]), ((FLASH as u64, 0, sectors), &0.into()));
     let mut changed = all.clone();

@@ -44,7 +44,7 @@ impl Gdb {
 
     pub(crate) fn stop(self) {
         self.server.signal(Signal::SIGINT);
-        self.server.finish().says(0, &[]);
+        self.server.finish().says(130, &[]);
     }
 }
 

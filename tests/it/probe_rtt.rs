@@ -133,5 +133,5 @@ fn without_a_channel_there_is_nothing_to_show() {
     workshop.run(["flash", "-b", "microbit", &elf("microbit", "rtt-echo")]).says(0, &[]);
     // Found by its sign in RAM, without the image.
     let found = ["rtt", "-b", "microbit", "--channel", "7", "--timeout", "60s"];
-    workshop.run(found).says(1, &["up 0: echo", "7"]);
+    workshop.run(found).says(2, &["no RTT channel 7", "it has: 0 (echo)"]);
 }

@@ -35,6 +35,7 @@ const FIXTURES: &[&str] = &[
     "tap-fail",
     "fault-bus",
     "fault-null-call",
+    "fault-silent",
     "lockup",
     "self-reset",
     "exit-one",
@@ -311,7 +312,7 @@ fn a_boards_own_image_is_put_back_behind_the_known_good_one() {
     workshop.write("rig.toml", format!("{rig}\n[place.canary]\nimage = \"{good}\"\n"));
     let image = elf("microbit", "silent");
     let ran = workshop.run(["run", "-b", "bench", "--timeout", "1s", &image]);
-    ran.says(4, &["cause: no_output", "missing again", "own image was put back"]);
+    ran.says(4, &["cause: no_output", "a retry did not pass either", "own image was put back"]);
     let run = workshop.run_dirs().pop().unwrap();
     let record = fs::read(run.join("record.json")).unwrap();
     let record: Value = serde_json::from_slice(&record).unwrap();
@@ -493,7 +494,7 @@ fn a_serial_port_that_vanishes_is_the_labs_fault() {
     );
 }
 
-/// Starts a run that goes on until somebody ends it.
+/// Starts a run that goes on until it is ended.
 fn endless(workshop: &Workshop, place: &str) -> Started {
     let image = elf("microbit", "rtt-echo");
     let args = [

@@ -127,9 +127,8 @@ fn erased_is_blank() {
     assert_eq!(all.json().unwrap()["report"]["bytes"], 256 << 10);
     assert_eq!(read("0x400"), [0xff; 4]);
     // A chip without a program locks up, which a person is told and a script can see.
-    let reset = workshop.run(["--json", "reset", "-b", "microbit"]);
-    reset.says(0, &[]);
-    assert_eq!(reset.json().unwrap()["core"]["state"], "locked_up");
+    let served = Served::start(&workshop, "microbit", &[]);
+    assert_eq!(served.json(&["reset"], &[])["core"]["state"], "locked_up");
 }
 
 #[test]
@@ -204,6 +203,10 @@ fn a_served_board_is_debugged() {
         assert_eq!(written["written"], 4);
         let read = served.json(&["mem", "read"], &[FREE, "8"]);
         assert_eq!(bytes_of(&read), [1, 2, 3, 0, 0xef, 0xbe, 0xad, 0xde]);
+        if board == "microbit" {
+            let flash = served.verb(&["mem", "write"], &["0x1000", "1"]);
+            flash.says(2, &["0x00001000 is in the flash of microbit", "jig flash -b microbit"]);
+        }
         let nowhere = served.verb(&["mem", "read"], &["0x60000000", "4"]);
         nowhere.says(2, &["refused to read 0x60000000", "jig profile show"]);
         let nowhere = served.verb(&["mem", "write"], &["0x60000000", "1"]);
@@ -303,9 +306,14 @@ fn what_cannot_be_done_says_what_can() {
     let workshop = Workshop::new();
     let b = ["-b", "microbit"];
     let run = |args: &[&str]| workshop.run(args.iter().chain(&b));
-    for verb in ["halt", "go", "step", "regs", "bt"] {
+    for verb in ["reset", "halt", "go", "step", "regs", "bt"] {
         run(&[verb]).says(2, &["no process keeps it running", "jig probe serve -b microbit"]);
     }
+    // RAM of a board that is booted for the command tells nothing; its flash is kept.
+    run(&["mem", "read", "0x20000000", "4"]).says(2, &["`mem` reaches nothing"]);
+    let words = "was booted from its flash for this command";
+    run(&["mem", "read", "0", "4"]).says(0, &[words, "jig probe serve -b microbit"]);
+    assert!(!run(&["--quiet", "mem", "read", "0", "4"]).err().contains(words));
     run(&["dump", "-o", "x"]).says(2, &["jig probe serve -b microbit"]);
     run(&["mem", "write", "0x20000000", "1"]).says(2, &["jig probe serve -b microbit"]);
     let portless = workshop.run(["mem", "read", "-b", "riscv32-virt", "0", "4"]);
@@ -344,7 +352,7 @@ fn what_cannot_be_done_says_what_can() {
     run(&["erase", "--range", "4..4"]).says(2, &["holds no address"]);
     let silent = ["rtt", "-b", "microbit", "--channel", "7", "--timeout", "30s"];
     run(&["flash", &elf("microbit", "rtt-echo")]).says(0, &[]);
-    workshop.run(silent).says(1, &["7"]);
+    workshop.run(silent).says(2, &["no RTT channel 7"]);
     let board = workshop.run(["halt", "-b", "no-such"]);
     assert_eq!(board.code(), 2, "{board}");
 }
@@ -374,7 +382,7 @@ fn a_place_has_one_user_at_a_time() {
         (said.contains("waiting for place microbit") && said.contains(&pid)).then_some(())
     });
     holder.signal(Signal::SIGINT);
-    holder.finish().says(0, &[]);
+    holder.finish().says(130, &[]);
     let ran = waiter.finish();
     ran.says(0, &[]);
     assert!(ran.out().contains("flashed microbit"), "{ran}");

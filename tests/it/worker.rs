@@ -37,6 +37,7 @@ fn slow_run() -> String {
         place: "mps2-an385".parse().unwrap(),
         image: Some(elf("mps2-an385", "slow-start").into()),
         until: None,
+        reject: Vec::new(),
         timeout_ms: 60_000,
         options: RunOptions::default(),
     }))
@@ -78,9 +79,9 @@ fn a_worker_tells_events_and_ends_with_the_reply() {
 fn a_worker_refuses_what_it_does_not_understand() {
     let workshop = Workshop::new();
     for (line, words) in [
-        (r#"{"version":2,"say":{}}"#, "is of version 2"),
+        (r#"{"version":1,"say":{}}"#, "is of version 1"),
         (r#"{"version":0,"say":{}}"#, "is of version 0"),
-        (r#"{"version":1,"say":{"command":"levitate"}}"#, "no command"),
+        (r#"{"version":2,"say":{"command":"levitate"}}"#, "no command"),
         ("", "no command"),
     ] {
         let ran = worker(&workshop, line).finish();

@@ -261,7 +261,7 @@ fn signatures() -> Outcome<Vec<FaultSignature>> {
     let signatures = PATTERNS.iter().map(|text| {
         let pattern = Pattern::new(text)?;
         let (name, text) = ((*text).to_owned(), FaultText::Pattern(pattern));
-        Ok(FaultSignature { name, text, cause: Cause::FaultBanner })
+        Ok(FaultSignature { name, text, cause: Cause::FaultBanner, reason: None })
     });
     signatures.collect()
 }

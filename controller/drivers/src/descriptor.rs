@@ -35,7 +35,7 @@ impl Descriptor {
         self.0.get_ref().as_fd()
     }
 
-    /// Returns another descriptor of the same thing, for whoever goes on with it.
+    /// Returns another descriptor of the same thing, for the one that goes on with it.
     pub(crate) fn copy(&self) -> io::Result<OwnedFd> {
         self.0.get_ref().try_clone()
     }

@@ -62,11 +62,15 @@ impl Host for LocalHost {
                 stdout: Some(log.try_clone().map_err(storage)?),
                 stderr: Some(log),
                 inherit: Vec::new(),
+                exits_for_target: false,
                 what: program.clone(),
             };
             let mut process = ManagedProcess::spawn(request, Arc::clone(&self.ledger))
                 .await
-                .map_err(|error| DriverError::of(Cause::HostCommandMissing, error))?;
+                .map_err(|error| {
+                    let cause = error.cause(Cause::HostCommandMissing, Cause::HostCommandRefused);
+                    DriverError::of(cause, error)
+                })?;
             Ok(match tokio::time::timeout(timeout, process.ended()).await {
                 Ok(Ending::Exited(code)) => CommandEnd::Exited(code),
                 Ok(Ending::Signalled(signal)) => CommandEnd::Signalled(signal as i32),
@@ -132,6 +136,13 @@ mod tests {
         assert_eq!(output, "out\nerr\n");
         let (end, _) = run(&["no-such-program-x"], minute).await;
         assert_eq!(end.unwrap_err().cause, Cause::HostCommandMissing);
+        // A file without the permission to be executed.
+        let files = tempfile::tempdir().unwrap();
+        let file = files.path().join("file");
+        std::fs::write(&file, "no program").unwrap();
+        let error = run(&[file.to_str().unwrap()], minute).await.0.unwrap_err();
+        assert_eq!(error.cause, Cause::HostCommandRefused);
+        assert!(jig_model::chain(&error).contains("ermission denied"), "{error}");
     }
 
     #[tokio::test]

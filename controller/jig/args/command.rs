@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jig_drivers::inject::Injection;
 use jig_model::command::{
-    AttachCommand, AttachInput, Command, ConsoleCommand, LineControlCommand, PlanText, PowerAction,
-    PowerCommand, RecoverCommand, RecoverExtent, RecoverySteps, RunCommand, RunOptions,
-    TestCommand,
+    AttachCommand, AttachFollow, AttachInput, Command, ConsoleCommand, LineControlCommand,
+    PlanText, PowerAction, PowerCommand, RecoverCommand, RecoverExtent, RecoverySteps, RunCommand,
+    RunOptions, TestCommand,
 };
 use jig_model::protocol::LineControl;
 use jig_model::{ConsoleName, PlaceName};
@@ -23,7 +23,12 @@ pub(crate) fn ms(time: Duration) -> u64 {
 
 fn options(reports: &ReportArgs, faults: &FaultArgs) -> RunOptions {
     let inject = faults.inject.iter().map(Injection::to_string).collect();
-    RunOptions { repeat: reports.repeat, recoveries: reports.max_recoveries, inject }
+    RunOptions {
+        repeat: reports.repeat,
+        recoveries: reports.max_recoveries,
+        settle_ms: reports.settle.map(ms),
+        inject,
+    }
 }
 
 impl RunArgs {
@@ -33,6 +38,7 @@ impl RunArgs {
             place: self.target.board.clone(),
             image: self.image.clone(),
             until: self.until.clone(),
+            reject: self.reject.clone(),
             timeout_ms: ms(self.timeout),
             options: options(&self.reports, &self.faults),
         })
@@ -51,18 +57,29 @@ impl TestArgs {
     }
 }
 
-/// How far back the output of a console begins, if not said.
+/// How far back the output of a console begins for a person, if not said.
 const BACK: Duration = Duration::from_secs(60);
 
 impl ConsoleArgs {
     /// Returns the command that attaches to a console; none where an image is to be booted.
-    pub(crate) fn attach_command(&self, console: &ConsoleName, quiet: Duration) -> Option<Command> {
+    /// `older` shows older output although no option says so.
+    pub(crate) fn attach_command(
+        &self,
+        console: &ConsoleName,
+        quiet: Duration,
+        older: bool,
+    ) -> Option<Command> {
         let AttachArgs { listen_only, since, follow, take, .. } = &self.attach;
+        let back = if older { BACK } else { Duration::ZERO };
         let command = AttachCommand {
             place: self.target.board.clone(),
             console: Some(console.clone()),
-            since_ms: ms(since.unwrap_or(BACK)),
-            follow: !listen_only || *follow || since.is_none(),
+            since_ms: ms(since.unwrap_or(back)),
+            follow: match (listen_only, follow, since) {
+                (false, ..) | (true, true, _) => AttachFollow::Always,
+                (true, false, Some(_)) => AttachFollow::Logged,
+                (true, false, None) => AttachFollow::Captured,
+            },
             input: match (listen_only, take) {
                 (true, _) => AttachInput::None,
                 (false, true) => AttachInput::Take,
@@ -146,7 +163,7 @@ mod tests {
             CliCommand::Console(args) => {
                 let (console, quiet) = ("u".parse().unwrap(), Duration::from_secs(1));
                 let line = args.line_command(&console);
-                let attach = args.attach_command(&console, quiet);
+                let attach = args.attach_command(&console, quiet, args.shows_older(true, true));
                 line.or(attach).unwrap_or_else(|| args.boot_command(&console, quiet))
             }
             CliCommand::Recover(args) => args.command(),
@@ -157,7 +174,7 @@ mod tests {
     }
 
     fn say(text: &str) -> String {
-        format!("{{\"version\":1,\"say\":{{{text}}}}}")
+        format!("{{\"version\":2,\"say\":{{{text}}}}}")
     }
 
     #[test]
@@ -182,11 +199,27 @@ mod tests {
             ),
             (
                 "jig console -b a",
-                r#""command":"attach","place":"a","console":"u","since_ms":60000,"follow":true,"input":"send","quiet_ms":1000"#.to_owned(),
+                r#""command":"attach","place":"a","console":"u","since_ms":60000,"follow":"always","input":"send","quiet_ms":1000"#.to_owned(),
+            ),
+            (
+                "jig console -b a --raw",
+                r#""command":"attach","place":"a","console":"u","since_ms":0,"follow":"always","input":"send","quiet_ms":1000"#.to_owned(),
+            ),
+            (
+                "jig console -b a --raw=bytes --since 3s",
+                r#""command":"attach","place":"a","console":"u","since_ms":3000,"follow":"always","input":"send","quiet_ms":1000"#.to_owned(),
+            ),
+            (
+                "jig console -b a --listen-only",
+                r#""command":"attach","place":"a","console":"u","since_ms":60000,"follow":"captured","input":"none","quiet_ms":1000"#.to_owned(),
             ),
             (
                 "jig console -b a --listen-only --since 2s",
-                r#""command":"attach","place":"a","console":"u","since_ms":2000,"follow":false,"input":"none","quiet_ms":1000"#.to_owned(),
+                r#""command":"attach","place":"a","console":"u","since_ms":2000,"follow":"logged","input":"none","quiet_ms":1000"#.to_owned(),
+            ),
+            (
+                "jig console -b a --listen-only --since 2s --follow",
+                r#""command":"attach","place":"a","console":"u","since_ms":2000,"follow":"always","input":"none","quiet_ms":1000"#.to_owned(),
             ),
             (
                 "jig console -b a --take --send-break --rts off",
@@ -212,6 +245,24 @@ mod tests {
             ),
         ] {
             assert_eq!(typed(line), say(&said), "{line}");
+        }
+    }
+    #[test]
+    fn only_a_person_is_shown_older_output() {
+        let args = |line: &str| match Cli::parse_from(line.split_whitespace()).command {
+            CliCommand::Console(args) => args,
+            other => panic!("{other:?} is no console"),
+        };
+        for (line, stdin, stdout, shown) in [
+            ("jig console -b a", true, true, true),
+            ("jig console -b a", true, false, false),
+            ("jig console -b a", false, true, false),
+            ("jig console -b a --listen-only", false, true, true),
+            ("jig console -b a --listen-only", true, false, false),
+            ("jig console -b a --raw", true, true, false),
+            ("jig console -b a --raw=bytes", true, true, false),
+        ] {
+            assert_eq!(args(line).shows_older(stdin, stdout), shown, "{line} {stdin} {stdout}");
         }
     }
 }

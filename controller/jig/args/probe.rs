@@ -63,7 +63,8 @@ pub(crate) struct FlashArgs {
     /// Image: ELF, Intel HEX, or raw bytes as FILE@ADDRESS
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) image: PathBuf,
-    /// Read back and compare; the default
+    /// Read back and compare; the default by a probe. Where a program flashes, exit code 4 if it
+    /// does not report that it did
     #[arg(long, overrides_with = "no_verify")]
     pub(crate) verify: bool,
     /// Trust the flash algorithm

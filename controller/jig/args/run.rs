@@ -21,6 +21,9 @@ pub(crate) struct RunArgs {
     /// Pass as soon as the console shows this; no test results are needed then
     #[arg(long, value_name = "REGEX")]
     pub(crate) until: Option<Pattern>,
+    /// Fail as soon as a console shows this, until the board is stopped; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) reject: Vec<Pattern>,
     /// Give up after this long (10s, 2m, 500ms)
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) timeout: Duration,
@@ -56,7 +59,13 @@ pub(crate) struct ReportArgs {
     /// Run this many times: tells flaky from failing
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
+    /// Watch the board for this long behind the end of what is waited for (50ms, 2s), in time that
+    /// the board has [default: the plan's, else the profile's]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) settle: Option<Duration>,
     /// Most recoveries of the rig, each with a retry [default: profile's]
+    ///
+    /// With 0 there is one attempt, and no known-good image is run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) max_recoveries: Option<u32>,
     /// Compare with an earlier JSON report: tells regressions from known failures

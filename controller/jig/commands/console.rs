@@ -11,7 +11,7 @@ use std::time::Duration;
 use jig_lab::{AttachError, CommandError, Lab};
 use jig_model::command::{CommandEvent, EventSink, InputLoss, Reply};
 use jig_model::protocol::LineControl;
-use jig_model::{ConsoleName, VerdictKind, exit};
+use jig_model::{ConsoleName, Fault, VerdictKind, exit};
 use jig_rig::console::escape;
 use jig_rig::workflow::CancelToken;
 use serde_json::json;
@@ -20,7 +20,7 @@ use self::typed::TypedInput;
 use self::view::ConsoleView;
 use super::execute::{ended_run, execute, unexpected, until_signalled};
 use super::open_lab;
-use crate::args::{Common, ConsoleArgs};
+use crate::args::{Common, ConsoleArgs, RawMode};
 use crate::failure::Failure;
 use crate::render::{Screen, show_verdict};
 
@@ -34,6 +34,10 @@ const QUIET: Duration = Duration::from_secs(1);
 /// of the capture service and `{"at","run","attempt","offset","text"}` of a run; instead of the text
 /// `"gap","lost"` or `"garbled"`. JSON of a controlled line: `{"place","console","done"}`.
 pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Result<u8, Failure> {
+    if let (Some(RawMode::Terminal), Some(_)) = (args.raw, args.line_end) {
+        let words = "--line-end has no effect with --raw, which passes keys as they are typed";
+        return Err(Failure::new(Fault::Usage, words).help("use --raw=bytes, or no --raw"));
+    }
     let lab = open_lab(common)?;
     let (_, profile) = lab.catalogue().place(&args.target.board)?;
     let wanted = args.console.clone().unwrap_or_else(|| profile.primary_console().clone());
@@ -47,7 +51,8 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
     let typed = Arc::new(TypedInput::new(&args));
     let reply = until_signalled(async |cancel| {
         let session = |end| Session::new(screen, &args, &wanted, &typed, end);
-        if let Some(command) = args.attach_command(&wanted, quiet) {
+        let older = args.shows_older(io::stdin().is_terminal(), io::stdout().is_terminal());
+        if let Some(command) = args.attach_command(&wanted, quiet, older) {
             let events = Arc::new(session(cancel.clone()));
             let ended = lab.execute_with_input(command, typed.receiver(), events, cancel.clone());
             match ended.await {
@@ -64,9 +69,14 @@ pub(crate) fn console(common: &Common, screen: &Screen, args: ConsoleArgs) -> Re
         Ok(ended?)
     });
     typed.restore_terminal();
-    match reply? {
-        Reply::Ended(_) => Ok(exit::PASS),
-        reply => show_run(&lab, screen, reply),
+    let code = match reply? {
+        Reply::Ended(_) => exit::PASS,
+        reply => show_run(&lab, screen, reply)?,
+    };
+    // A pipe that was not read to its end must not look like a session that went well.
+    match typed.take_loss() {
+        Some(loss) if code == exit::PASS => Err(loss),
+        _ => Ok(code),
     }
 }
 
@@ -111,6 +121,16 @@ impl Session {
             self.cancel.cancel();
         }
     }
+
+    /// Says that input is not sent: to a person at once, and for piped input as the failure of the
+    /// session, which ends.
+    fn lost(&self, fault: Fault, words: &str) {
+        let words = escape(words.as_bytes());
+        if !self.typed.note_loss(fault, &words) {
+            let end = if self.typed.is_raw() { "\r" } else { "" };
+            self.screen.insist(&format!("{words}{end}"));
+        }
+    }
 }
 
 impl EventSink for Session {
@@ -124,22 +144,30 @@ impl EventSink for Session {
                 }
             }
             CommandEvent::InputFailed { why } => {
-                let why = escape(why.as_bytes());
-                self.screen.insist(&format!("not all of it was sent: {why}"));
+                self.lost(Fault::Lab, &format!("not all of the input was sent: {why}"));
             }
             CommandEvent::InputLost { loss } => {
-                let words = match &loss {
-                    InputLoss::Lent { by } => format!("{by} has the transport"),
-                    InputLoss::Taken { by } => format!("{by} may send now"),
-                    InputLoss::ServiceEnded => "jig serve has ended".to_owned(),
-                    InputLoss::Failed { why } => why.clone(),
+                let (fault, why) = match &loss {
+                    InputLoss::Lent { by } => {
+                        let words = format!("{by} has the transport; what is typed goes nowhere");
+                        self.screen.say(&escape(words.as_bytes()));
+                        // It matters only if there is any.
+                        if self.typed.is_piped() {
+                            self.begin("attached");
+                        }
+                        return;
+                    }
+                    InputLoss::Taken { by } => (Fault::Lab, format!("{by} may send now")),
+                    InputLoss::ServiceEnded => (Fault::Lab, "jig serve has ended".to_owned()),
+                    InputLoss::FirmwareEnded => {
+                        let words = "not all of the input was sent: the firmware ended";
+                        return self.lost(Fault::Unknown, words);
+                    }
+                    InputLoss::Failed { why } => (Fault::Lab, why.clone()),
                 };
-                let words = format!("{}; what is typed goes nowhere", escape(words.as_bytes()));
-                if matches!(loss, InputLoss::Lent { .. }) {
-                    self.screen.say(&words);
-                } else {
-                    self.screen.insist(&words);
-                    self.typed.end_if_piped();
+                // Piped input that has been sent to its end loses nothing.
+                if !self.typed.is_piped() || self.typed.is_open_pipe() {
+                    self.lost(fault, &format!("input is not sent any more: {why}"));
                 }
             }
             CommandEvent::RunBegan { .. } => {

@@ -1,5 +1,6 @@
 //! Carrying out a command from the command line: a runtime, signals, and the view of a run.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -113,12 +114,13 @@ pub(crate) fn ended_run(
     screen: &Screen,
     reply: Reply,
 ) -> Result<(RunDir, RunRecord), Failure> {
-    let Reply::Run(RunReply { run, not_struck, .. }) = reply else { return Err(unexpected()) };
+    let Reply::Run(RunReply { run, dir, not_struck, .. }) = reply else { return Err(unexpected()) };
     for fault in not_struck {
         screen.say(&format!("--inject {fault} has not struck: its moment did not come"));
     }
-    let RunEntry { dir, record, .. } =
-        RunStore::new(lab.catalogue().runs_dir()).open(run.as_str())?;
+    // The folder of runs, or where a run is kept that lost its own.
+    let runs = dir.parent().map_or_else(|| lab.catalogue().runs_dir(), Path::to_owned);
+    let RunEntry { dir, record, .. } = RunStore::new(runs).open(run.as_str())?;
     Ok((dir, record?))
 }
 

@@ -29,6 +29,9 @@ impl From<CatalogueError> for Failure {
                 let what = if path.is_dir() { "folder" } else { "file" };
                 failure.help(format!("make the {what} readable for this user, or remove it"))
             }
+            CatalogueError::SharedPort(_) => {
+                failure.help("give each console a port of its own in the rig file")
+            }
             CatalogueError::UnknownPlace { unknown, rig_file: Some(file) } => {
                 failure.help(format!(
                     "the board {} is known, but no place has that name: add a [[place]] to {}, or \
@@ -177,11 +180,22 @@ impl From<AttachError> for Failure {
             AttachError::NoConsole(error) => error.into(),
             AttachError::NotCaptured { place, emulated: true, .. } => failure.help(format!(
                 "an emulated board prints only while something runs it: jig console -b {place} \
-                 --image APP.elf; with --listen-only what its runs printed is shown"
+                 --image APP.elf; `--listen-only --since 1h` shows what its runs printed, and \
+                 `--listen-only --follow` waits for the next one"
             )),
             AttachError::NotCaptured { .. } => failure.help(
-                "start `jig serve`; with --listen-only what was captured is shown all the same",
+                "start `jig serve`; `--listen-only --since 1h` shows what was captured before, and \
+                 `--listen-only --follow` waits for `jig serve` or a run",
             ),
+            AttachError::NoLines { with_lines, .. } => {
+                let names: Vec<_> = with_lines.iter().map(ConsoleName::as_str).collect();
+                failure.help(match names.as_slice() {
+                    [] => "no console of this place has any: a `tty` or `rfc2217` that is a real \
+                           serial port has"
+                        .to_owned(),
+                    names => format!("this place has a serial port at: {}", names.join(", ")),
+                })
+            }
             AttachError::Unresponsive => failure.help("is it stopped? start it anew"),
             AttachError::Input(CaptureServiceError::Refused(_)) => {
                 failure.help("listen with --listen-only, or take the right to send with --take")
@@ -191,6 +205,7 @@ impl From<AttachError> for Failure {
             | AttachError::ServiceEnded
             | AttachError::Line(_)
             | AttachError::Log(_)
+            | AttachError::Task(_)
             | AttachError::Cancelled => failure,
         }
     }

@@ -24,9 +24,10 @@ impl From<ProbeCommandError> for Failure {
             ProbeCommandError::FlashFile { place, reading: true, .. } => {
                 failure.help(format!("blank it: jig erase -b {place}"))
             }
-            ProbeCommandError::NotKept(place) => {
-                failure.help(format!("in another terminal: jig probe serve -b {place}"))
-            }
+            ProbeCommandError::NotKept { place, .. } => failure.help(format!(
+                "start it in another terminal: jig probe serve -b {place}; a board that `jig run` \
+                 or `jig console` boots belongs to that command alone"
+            )),
             ProbeCommandError::NotEmulated { .. } => failure
                 .help("any probe-rs tool can use it as it is; `jig probes` lists what there is"),
             ProbeCommandError::VirtualBoard(VirtualBoardError::NotDescribed { .. }) => failure
@@ -46,6 +47,19 @@ impl From<ProbeCommandError> for Failure {
             }
             ProbeCommandError::Rtt(error) => {
                 Self::new(failure.fault, escape(chain(&error).as_bytes()).to_string())
+            }
+            ProbeCommandError::NoRttChannel { known, .. } if known.is_empty() => {
+                failure.help("it has set up none that is read from")
+            }
+            ProbeCommandError::NoRttChannel { known, .. } => {
+                let known: Vec<_> = known
+                    .iter()
+                    .map(|(number, name)| format!("{number} ({})", escape(name.as_bytes())))
+                    .collect();
+                failure.help(format!("it has: {}", known.join(", ")))
+            }
+            ProbeCommandError::WritesFlash { place, .. } => {
+                failure.help(format!("put an image there: jig flash -b {place} IMAGE"))
             }
             ProbeCommandError::NoRtt => failure.help(
                 "does the program use RTT? --image APP.elf says where to look; --reset starts it \

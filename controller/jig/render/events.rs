@@ -33,6 +33,10 @@ impl EventSink for Screen {
                     self.say(&format!("the probe answered at attempt {attempts} ({words})"));
                 }
             }
+            CommandEvent::BootedForCommand { place } => self.say(&format!(
+                "no process kept {place} running: it was booted from its flash for this command \
+                 and ends with it (keep it running: jig probe serve -b {place})"
+            )),
             // The verbs that have these show them.
             CommandEvent::Flashing { .. }
             | CommandEvent::Deploying { .. }

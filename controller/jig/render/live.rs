@@ -1,6 +1,6 @@
 //! Shows a run while it happens: the console as it comes, and a progress line.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use jig_model::command::{CommandEvent, EventSink};
@@ -127,38 +127,38 @@ impl EventSink for LiveView {
         match event {
             CommandEvent::Run { event } => self.run_event(&event),
             CommandEvent::Console { console, log } if self.show_console => {
-                self.logs.show(&console, &log, LinePrinter::default());
+                self.logs.show(&console, &log, LinePrinter::new(&self.screen));
             }
             other => self.screen.event(other),
         }
     }
 }
 
-/// Prints a log, escaped, and ends its last line.
-#[derive(Default)]
+/// Prints a log, escaped, and ends its last line. Each piece is shown at once: people wait for it.
 struct LinePrinter {
+    screen: Screen,
     escaper: Escaper,
     line_open: bool,
+}
+
+impl LinePrinter {
+    fn new(screen: &Screen) -> Self {
+        Self { screen: screen.clone(), escaper: Escaper::default(), line_open: false }
+    }
 }
 
 impl LogPrinter for LinePrinter {
     fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
         let text = self.escaper.escape(bytes);
         self.line_open = !text.is_empty() && !text.ends_with('\n');
-        print(&text)
+        self.screen.out_bytes(text.as_bytes());
+        self.screen.written()
     }
 
     fn finish(&mut self) {
         let rest = self.escaper.finish();
         if self.line_open || !rest.is_empty() {
-            let _ = print(&format!("{rest}\n"));
+            self.screen.out(&rest);
         }
     }
-}
-
-/// Prints at once: output is read by people who wait for it.
-fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
 }

@@ -137,6 +137,15 @@ impl Screen {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
+    /// Fails once standard output is closed.
+    ///
+    /// # Errors
+    /// What was to be written is dropped.
+    pub(crate) fn written(&self) -> io::Result<()> {
+        let lost = *self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.map_or(Ok(()), |kind| Err(kind.into()))
+    }
+
     /// Returns the failure of standard output, if there was one. A reader that went away
     /// is none; a full disk is.
     pub(crate) fn output_failure(&self) -> Option<Failure> {

@@ -49,6 +49,9 @@ pub(crate) fn verdict_text(record: &RunRecord, paint: Paint) -> String {
     for remark in verdict.tests.remarks.iter().take(MAX_EVIDENCE) {
         let _ = writeln!(text, "  remark: {}", clipped(remark));
     }
+    if let Some(ms) = verdict.listened_ms {
+        let _ = writeln!(text, "  listened {ms} ms behind the end");
+    }
     for note in verdict.notes.iter().take(MAX_EVIDENCE) {
         let _ = writeln!(text, "  note: {}", clipped(&note.to_string()));
     }

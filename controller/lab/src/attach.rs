@@ -4,20 +4,23 @@
 //! transport nor each other. Input goes to the capture service, which has the transport.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jig_drivers::serial::capture_service::{CaptureServiceError, WriterClient, status, writer};
 use jig_model::capture_service::{CaptureState, MOST_INPUT, WriterEvent, WriterOrder};
 use jig_model::command::{
-    AttachCommand, AttachInput, CommandEvent, ConsoleLogEvent, ConsoleLogItem, ConsoleLogSource,
-    EndedReply, EventSink, InputLoss, LineControlCommand, Reply,
+    AttachCommand, AttachFollow, AttachInput, CommandEvent, ConsoleLogEvent, ConsoleLogItem,
+    ConsoleLogSource, EndedReply, EventSink, InputLoss, LineControlCommand, Reply,
 };
+use jig_model::rig_file::Place;
 use jig_model::{ConsoleName, Fault, PlaceName, chain};
 use jig_rig::capture_service::{LogFolder, Scroll, ScrollError, ScrollItem, ScrollSource};
 use jig_rig::console::{RecordKind, TailItem};
-use jig_rig::store::RunStore;
+use jig_rig::store::{RunEntry, RunStore};
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
+use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::console_name::console_of;
@@ -32,9 +35,16 @@ const READS_PER_SEARCH: u32 = 10;
 /// Most bytes that are told at once; input is looked at in between.
 const MOST_AT_ONCE: usize = 256 << 10;
 
+/// Most runs among which one that uses the console is looked for, newest first: more are not under
+/// way at a time.
+const RUNS_LOOKED_AT: usize = 200;
+
 /// How long the last input of a user who leaves may take: a target that takes input at all has
 /// taken it by then.
 const LAST_INPUT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long the last piped input may take: as long as a lost transport is waited for by default.
+const LAST_PIPED_INPUT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the capture service may take to tell its status.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -70,12 +80,27 @@ pub enum AttachError {
     /// The capture service has ended before the line was controlled.
     #[error("jig serve has ended meanwhile")]
     ServiceEnded,
+    /// The console's transport has no lines to control.
+    #[error("{console} of place {place} has no modem lines{}", because(.key.as_deref()))]
+    NoLines {
+        /// The place.
+        place: PlaceName,
+        /// The console.
+        console: ConsoleName,
+        /// The key of its transport in the rig file; none where its port has no lines.
+        key: Option<String>,
+        /// The consoles of the place whose transport may have lines.
+        with_lines: Vec<ConsoleName>,
+    },
     /// The serial line was not controlled, for this reason, which may hold any text.
     #[error("the line was not controlled: {0}")]
     Line(String),
     /// A log cannot be read.
     #[error(transparent)]
     Log(#[from] ScrollError),
+    /// The task that reads the logs panicked.
+    #[error(transparent)]
+    Task(#[from] JoinError),
     /// The caller cancelled while the capture service had not answered.
     #[error("cancelled before jig serve answered")]
     Cancelled,
@@ -86,24 +111,32 @@ impl AttachError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Catalogue(error) => error.fault(),
-            Self::NoConsole(_) | Self::NotCaptured { .. } => Fault::Usage,
+            Self::NoConsole(_) | Self::NotCaptured { .. } | Self::NoLines { .. } => Fault::Usage,
             Self::Unresponsive
             | Self::Service(_)
             | Self::Input(_)
             | Self::ServiceEnded
             | Self::Line(_)
             | Self::Log(_) => Fault::Lab,
+            Self::Task(_) => Fault::Bug,
             Self::Cancelled => Fault::Cancelled,
         }
+    }
+}
+
+/// Says why a console has no lines: the kind of its transport.
+fn because(key: Option<&str>) -> String {
+    match key {
+        Some(key) => format!(": its transport is a `{key}`"),
+        None => ": its port has none".to_owned(),
     }
 }
 
 /// A console of a place.
 struct PlaceConsole<'l> {
     lab: &'l Lab,
-    place: PlaceName,
+    place: Place,
     name: ConsoleName,
-    emulated: bool,
 }
 
 impl Lab {
@@ -116,11 +149,18 @@ impl Lab {
         events: &dyn EventSink,
         cancel: &CancelToken,
     ) -> Result<Reply, AttachError> {
-        let AttachCommand { place, console, since_ms, follow, input: wanted, quiet_ms } = command;
+        // What is printed from here on belongs to the session, however long attaching takes.
+        let since = began_at(Duration::from_millis(command.since_ms));
+        let AttachCommand { place, console, follow, input: wanted, quiet_ms, .. } = command;
         let console = self.place_console(place, console)?;
         let writer = async {
             match wanted {
-                AttachInput::None => Ok((None, None)),
+                AttachInput::None => {
+                    if follow == AttachFollow::Captured {
+                        console.has_source().await?;
+                    }
+                    Ok((None, None))
+                }
                 AttachInput::Send => console.writer_unless_lent(false).await,
                 AttachInput::Take => console.writer_unless_lent(true).await,
             }
@@ -136,15 +176,16 @@ impl Lab {
             events.event(CommandEvent::InputLost { loss });
         }
         let quiet = Duration::from_millis(quiet_ms);
-        let sender = InputSender { writer, unsent: VecDeque::new(), busy: false };
-        let output = LogOutput::new(&console, Duration::from_millis(since_ms));
+        let sender = InputSender { writer, ..InputSender::default() };
+        let output = LogOutput::new(&console, since);
+        let follow = follow != AttachFollow::Logged;
         let input = (wanted != AttachInput::None).then_some(input);
         let session = AttachSession { events, output, follow, input, sender, quiet };
         tokio::select! {
             ended = session.run() => ended?,
             () = cancel.cancelled() => {}
         }
-        Ok(Reply::Ended(EndedReply { place: console.place }))
+        Ok(Reply::Ended(EndedReply { place: console.place.name }))
     }
 
     /// Controls the serial line of a captured console, unless the caller cancels.
@@ -168,21 +209,26 @@ impl Lab {
     ) -> Result<Reply, AttachError> {
         let LineControlCommand { place, console, controls, take } = command;
         let console = self.place_console(place, console)?;
+        let end = console.place.console(&console.name).map(|transport| &transport.end);
+        if let Some(end) = end.filter(|end| !end.has_lines()) {
+            return Err(console.no_lines(Some(end.key())));
+        }
         console.captured().await?;
         let mut writer = console.writer(take).await?.ok_or(AttachError::ServiceEnded)?;
         for done in controls {
             writer.order(&WriterOrder::Line(done)).await?;
             match writer.event().await? {
                 Some(WriterEvent::Done) => {}
+                Some(WriterEvent::Unsupported) => return Err(console.no_lines(None)),
                 Some(WriterEvent::Failed(why) | WriterEvent::Taken(why)) => {
                     return Err(AttachError::Line(why));
                 }
                 None => return Err(AttachError::ServiceEnded),
             }
-            let (place, console) = (console.place.clone(), console.name.clone());
+            let (place, console) = (console.place.name.clone(), console.name.clone());
             events.event(CommandEvent::LineControlled { place, console, done });
         }
-        Ok(Reply::Ended(EndedReply { place: console.place }))
+        Ok(Reply::Ended(EndedReply { place: console.place.name }))
     }
 
     fn place_console(
@@ -192,27 +238,57 @@ impl Lab {
     ) -> Result<PlaceConsole<'_>, AttachError> {
         let (place, board) = self.catalogue.place(&place)?;
         let name = console_of(&board, console)?;
-        let emulated = place.is_emulated();
-        Ok(PlaceConsole { lab: self, place: place.name, name, emulated })
+        Ok(PlaceConsole { lab: self, place, name })
     }
 }
 
 impl PlaceConsole<'_> {
     /// Returns the state of a console that is captured.
     async fn captured(&self) -> Result<CaptureState, AttachError> {
-        let client = self.lab.catalogue.capture_client(&self.place);
+        let client = self.lab.catalogue.capture_client(&self.place.name);
         let all = timeout(ANSWER_TIMEOUT, status(&client)).await;
         let mut all = all.map_err(|_| AttachError::Unresponsive)??.into_iter().flatten();
-        let ours = all.find(|at| at.place == self.place && at.console == self.name);
+        let ours = all.find(|at| at.place == self.place.name && at.console == self.name);
         ours.map(|ours| ours.state).ok_or_else(|| AttachError::NotCaptured {
-            place: self.place.clone(),
+            place: self.place.name.clone(),
             console: self.name.clone(),
-            emulated: self.emulated,
+            emulated: self.place.is_emulated(),
         })
     }
 
+    /// Fails where neither the capture service nor a run reads the console, so that nothing would
+    /// come.
+    async fn has_source(&self) -> Result<(), AttachError> {
+        let free = match self.captured().await {
+            Err(free @ AttachError::NotCaptured { .. }) => free,
+            // A service that does not answer may capture it all the same.
+            Ok(_) | Err(_) => return Ok(()),
+        };
+        let runs = RunStore::new(self.lab.catalogue.runs_dir());
+        let place = self.place.name.clone();
+        let used = spawn_blocking(move || {
+            let mut runs = runs.newest_first()?.take(RUNS_LOOKED_AT).filter(|run| run.live);
+            let here = |run: RunEntry| {
+                run.record.is_ok_and(|record| record.place.as_ref() == Some(&place))
+            };
+            Ok::<_, ScrollError>(runs.any(here))
+        });
+        if used.await?? { Ok(()) } else { Err(free) }
+    }
+
+    fn no_lines(&self, key: Option<&str>) -> AttachError {
+        let others = self.place.consoles.iter().filter(|other| other.console != self.name);
+        let with_lines = others.filter(|other| other.end.has_lines());
+        AttachError::NoLines {
+            place: self.place.name.clone(),
+            console: self.name.clone(),
+            key: key.map(str::to_owned),
+            with_lines: with_lines.map(|other| other.console.clone()).collect(),
+        }
+    }
+
     async fn writer(&self, take: bool) -> Result<Option<WriterClient>, AttachError> {
-        let client = self.lab.catalogue.capture_client(&self.place);
+        let client = self.lab.catalogue.capture_client(&self.place.name);
         writer(&client, &self.name, take).await.map_err(AttachError::Input)
     }
 
@@ -250,16 +326,22 @@ impl AttachSession<'_> {
         let takes_input = self.input.is_some();
         let mut ended: Option<Instant> = None;
         loop {
-            if !self.output.tell(self.events)? && !self.follow {
+            if !self.output.tell(self.events).await? && !self.follow {
                 return Ok(());
             }
             self.sender.send_next().await;
+            if let Some(why) = self.sender.dropped.take() {
+                self.events.event(CommandEvent::InputFailed { why: why.to_owned() });
+            }
             let over = takes_input && self.input.is_none();
             if over && self.sender.is_idle() && self.output.last.elapsed() >= self.quiet {
                 return Ok(());
             }
-            // A target that takes no input must not hold a user who wants to leave.
-            if self.quiet.is_zero() && ended.is_some_and(|at| at.elapsed() >= LAST_INPUT_TIMEOUT) {
+            // A target that takes no input must not hold a user who wants to leave, nor a script.
+            let timeout =
+                if self.quiet.is_zero() { LAST_INPUT_TIMEOUT } else { LAST_PIPED_INPUT_TIMEOUT };
+            let late = ended.is_some_and(|at| at.elapsed() >= timeout);
+            if late && !self.sender.is_idle() {
                 let why = "the target takes no input".to_owned();
                 self.events.event(CommandEvent::InputFailed { why });
                 return Ok(());
@@ -295,12 +377,15 @@ async fn received(input: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>
 }
 
 /// Sends input to the capture service, piece by piece.
+#[derive(Default)]
 struct InputSender {
     /// None without the right to send: input is then dropped.
     writer: Option<WriterClient>,
     unsent: VecDeque<Vec<u8>>,
     /// A piece is on its way.
     busy: bool,
+    /// Why input was dropped, until that is told.
+    dropped: Option<&'static str>,
 }
 
 impl InputSender {
@@ -311,6 +396,8 @@ impl InputSender {
     fn push(&mut self, bytes: &[u8]) {
         if self.writer.is_some() {
             self.unsent.extend(bytes.chunks(MOST_INPUT).map(<[u8]>::to_vec));
+        } else if !bytes.is_empty() {
+            self.dropped = Some("this session has no right to send");
         }
     }
 
@@ -330,47 +417,66 @@ impl InputSender {
             Some(writer) => writer.event().await,
             None => std::future::pending().await,
         };
-        self.busy = false;
+        let busy = std::mem::take(&mut self.busy);
         let loss = match event {
             Ok(Some(WriterEvent::Done)) => return None,
             Ok(Some(WriterEvent::Failed(why))) => return Some(CommandEvent::InputFailed { why }),
+            Ok(Some(WriterEvent::Unsupported)) => {
+                let why = "the transport takes no input".to_owned();
+                return Some(CommandEvent::InputFailed { why });
+            }
             Ok(Some(WriterEvent::Taken(by))) => InputLoss::Taken { by },
             Ok(None) => InputLoss::ServiceEnded,
             Err(error) => InputLoss::Failed { why: chain(&error) },
         };
         self.writer = None;
+        if busy || !self.unsent.is_empty() {
+            self.dropped = Some("the right to send was lost before it was sent");
+        }
         self.unsent.clear();
         Some(CommandEvent::InputLost { loss })
     }
 }
 
+/// Returns the wall-clock time so long ago, in nanoseconds since the Unix epoch.
+fn began_at(ago: Duration) -> i64 {
+    let ago = i128::try_from(ago.as_nanos()).unwrap_or(i128::MAX);
+    let at = jiff::Timestamp::now().as_nanosecond().saturating_sub(ago).max(0);
+    i64::try_from(at).unwrap_or(i64::MAX)
+}
+
 /// The logs of a console as events.
 struct LogOutput {
-    scroll: Scroll,
+    /// Read on a thread where it may block: the logs may lie on a slow disk.
+    scroll: Arc<Mutex<Scroll>>,
     reads: u32,
     /// When the last entry was told, or the input ended.
     last: Instant,
 }
 
 impl LogOutput {
-    fn new(console: &PlaceConsole<'_>, since: Duration) -> Self {
-        let since = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
-        let since = jiff::Timestamp::now().as_nanosecond().saturating_sub(since).max(0);
-        let since = i64::try_from(since).unwrap_or(i64::MAX);
+    fn new(console: &PlaceConsole<'_>, since: i64) -> Self {
         let catalogue = &console.lab.catalogue;
-        let folder = LogFolder::new(&catalogue.places(), &console.place, &console.name);
+        let folder = LogFolder::new(&catalogue.places(), &console.place.name, &console.name);
         let runs = RunStore::new(catalogue.runs_dir());
-        let names = (console.place.clone(), console.name.clone());
-        Self { scroll: Scroll::new(folder, runs, names, since), reads: 0, last: Instant::now() }
+        let names = (console.place.name.clone(), console.name.clone());
+        let scroll = Arc::new(Mutex::new(Scroll::new(folder, runs, names, since)));
+        Self { scroll, reads: 0, last: Instant::now() }
     }
 
     /// Tells what has come; returns whether there was anything.
-    fn tell(&mut self, events: &dyn EventSink) -> Result<bool, ScrollError> {
-        if self.reads.is_multiple_of(READS_PER_SEARCH) {
-            self.scroll.look()?;
-        }
+    async fn tell(&mut self, events: &dyn EventSink) -> Result<bool, AttachError> {
+        let (scroll, look) =
+            (Arc::clone(&self.scroll), self.reads.is_multiple_of(READS_PER_SEARCH));
         self.reads = self.reads.wrapping_add(1);
-        let items = self.scroll.read(MOST_AT_ONCE)?;
+        let items = spawn_blocking(move || {
+            let mut scroll = scroll.lock().unwrap_or_else(PoisonError::into_inner);
+            if look {
+                scroll.look()?;
+            }
+            scroll.read(MOST_AT_ONCE)
+        });
+        let items = items.await??;
         let any = !items.is_empty();
         if any {
             self.last = Instant::now();

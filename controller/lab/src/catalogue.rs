@@ -12,6 +12,7 @@
 //! `rig.toml.d/*.toml`. Without one, or with one that names no place, every board that can
 //! be emulated is a place of its own name.
 
+mod devices;
 mod error;
 mod sources;
 mod surroundings;
@@ -105,6 +106,8 @@ impl Catalogue {
             let rig_file = self.rig_files.first().filter(|_| is_board).cloned();
             CatalogueError::UnknownPlace { unknown, rig_file }
         })?;
+        let resolve = |path: &Path| std::fs::canonicalize(path).ok();
+        devices::unshared(place, self.rig.places.iter(), &resolve)?;
         let board = self.profile(&place.board)?;
         let mut place = place.clone();
         for console in &mut place.consoles {

@@ -5,12 +5,13 @@
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jig_model::command::{ConsoleCommand, EventSink, Reply};
+use jig_model::command::{CommandEvent, ConsoleCommand, EventSink, InputLoss, Reply};
 use jig_model::event::BoardEvent;
 use jig_model::plan::console_plan;
-use jig_model::{ConsoleName, RunEvent, RunId};
+use jig_model::{ConsoleName, RunEvent, RunId, chain};
 use jig_rig::console::ConsoleHandle;
 use jig_rig::session::{Observer, SessionRequest};
 use jig_rig::workflow::CancelToken;
@@ -40,11 +41,14 @@ impl Lab {
         let (handles, handle) = watch::channel(None);
         let (boots, booted) = watch::channel(false);
         let (forward, cancels) = (Forward(Arc::clone(&events)), cancel.clone());
-        let observer = Arc::new(Bridge { forward, wanted, handles, boots, cancel: cancels });
+        let firmware_ended = Arc::<AtomicBool>::default();
+        let ends = Arc::clone(&firmware_ended);
+        let observer = Arc::new(Bridge { forward, wanted, handles, boots, ends, cancel: cancels });
         let quiet = Duration::from_millis(quiet_ms);
-        let sender = Sender { handle, booted, quiet, cancel: cancel.clone() };
+        let (cancels, unsent) = (cancel.clone(), UnsentInput::default());
+        let mut sender = Sender { handle, booted, quiet, cancel: cancels, input, unsent };
         let sent = async {
-            sender.send(input).await;
+            sender.send().await;
             std::future::pending::<Infallible>().await
         };
         let ended = tokio::select! {
@@ -52,6 +56,9 @@ impl Lab {
             ended = self.run(here, request, Vec::new(), observer, &*events, cancel) => ended?,
             never = sent => match never {},
         };
+        if let Some(event) = sender.lost(firmware_ended.load(Ordering::Acquire)) {
+            events.event(event);
+        }
         Ok(Reply::Run(ended))
     }
 }
@@ -62,6 +69,8 @@ struct Bridge {
     wanted: ConsoleName,
     handles: watch::Sender<Option<ConsoleHandle>>,
     boots: watch::Sender<bool>,
+    /// Whether the firmware ended by itself.
+    ends: Arc<AtomicBool>,
     cancel: CancelToken,
 }
 
@@ -73,7 +82,10 @@ impl Observer for Bridge {
     fn event(&self, event: &RunEvent) {
         match event {
             RunEvent::Boot { .. } => drop(self.boots.send_replace(true)),
-            RunEvent::Board(BoardEvent::TargetExit { .. }) => self.cancel.cancel(),
+            RunEvent::Board(BoardEvent::TargetExit { .. }) => {
+                self.ends.store(true, Ordering::Release);
+                self.cancel.cancel();
+            }
             _ => {}
         }
         self.forward.event(event);
@@ -95,22 +107,51 @@ struct Sender {
     /// How long the board must have been quiet behind the end of the input.
     quiet: Duration,
     cancel: CancelToken,
+    input: mpsc::Receiver<Vec<u8>>,
+    unsent: UnsentInput,
+}
+
+/// What of the input has not been sent.
+#[derive(Default)]
+enum UnsentInput {
+    /// Nothing that was received.
+    #[default]
+    Nothing,
+    /// A piece that is being sent.
+    Piece,
+    /// A piece that the console refused, for this reason.
+    Refused(String),
 }
 
 impl Sender {
+    /// Says that input was lost, if so; `firmware_ended` tells that the firmware ended by itself.
+    fn lost(mut self, firmware_ended: bool) -> Option<CommandEvent> {
+        match self.unsent {
+            UnsentInput::Refused(why) if !firmware_ended => {
+                return Some(CommandEvent::InputFailed { why });
+            }
+            UnsentInput::Refused(_) | UnsentInput::Piece => {}
+            UnsentInput::Nothing => drop(self.input.try_recv().ok()?),
+        }
+        let loss = InputLoss::FirmwareEnded;
+        firmware_ended.then_some(CommandEvent::InputLost { loss })
+    }
+
     /// Sends until the input ends or the console is closed, and then cancels the run.
-    async fn send(mut self, mut input: mpsc::Receiver<Vec<u8>>) {
+    async fn send(&mut self) {
         let handle = match self.handle.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(handle)) => handle.clone(),
             _ => return,
         };
         // What is sent before the board has a transport would go nowhere.
         let wired = handle.state().wait_for(|state| state.attached || state.closed).await.is_ok();
-        while let Some(bytes) = input.recv().await.filter(|_| wired) {
-            if handle.send(bytes).await.is_err() {
-                self.cancel.cancel();
-                break;
+        while let Some(bytes) = self.input.recv().await.filter(|_| wired) {
+            self.unsent = UnsentInput::Piece;
+            if let Err(error) = handle.send(bytes).await {
+                self.unsent = UnsentInput::Refused(chain(&error));
+                return self.cancel.cancel();
             }
+            self.unsent = UnsentInput::Nothing;
         }
         if !self.quiet.is_zero() {
             self.until_quiet(&handle).await;

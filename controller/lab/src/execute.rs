@@ -104,9 +104,9 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
         Ok(match command {
-            Command::Run(RunCommand { place, image, until, timeout_ms, options }) => {
+            Command::Run(RunCommand { place, image, until, reject, timeout_ms, options }) => {
                 let timeout = Duration::from_millis(timeout_ms);
-                let plan = default_plan(image.is_some(), until, timeout);
+                let plan = Plan { reject, ..default_plan(image.is_some(), until, timeout) };
                 self.run_with(&place, plan, image, options, events, cancel).await?
             }
             Command::Test(TestCommand { place, plan, image, options }) => {
@@ -152,7 +152,9 @@ impl Lab {
         events: Arc<dyn EventSink>,
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
-        let RunOptions { repeat, recoveries: max_recoveries, inject } = options;
+        let RunOptions { repeat, recoveries: max_recoveries, settle_ms, inject } = options;
+        let settle = settle_ms.map(Duration::from_millis).or(plan.settle);
+        let plan = Plan { settle, ..plan };
         let here = self.bind(place)?;
         let parse = |text: String| {
             text.parse::<Injection>().map_err(|error| CommandError::NoFault { text, error })

@@ -20,7 +20,7 @@ const GIVING_WAY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Takes a place, waiting for at most `wait` for another process that has it. `jig serve`, which
-/// looks after idle places, is told that somebody waits.
+/// looks after idle places, is told that another process waits.
 ///
 /// # Errors
 /// Another process has it for longer, or the lock cannot be used.

@@ -16,6 +16,7 @@ use jig_rig::session::{
 };
 use jig_rig::store::{
     PlaceLock, PlaceLockError, Places, RunRecord, RunStore, StoreError, Swept, SweptOutcome,
+    lost_runs,
 };
 use jig_rig::workflow::CancelToken;
 
@@ -165,9 +166,10 @@ impl Lab {
     ) -> Result<RunReply, RunError> {
         let Setting { mut here, inject, recovers } = setting;
         let health = self.health_of(&here.place);
-        if !recovers {
-            in_service(health.as_ref(), &here.place)?;
-        }
+        let health = match health {
+            Some(store) if !recovers => in_service(store, &here.place)?,
+            health => health,
+        };
         let store = RunStore::new(self.catalogue.runs_dir());
         sweep(&store, events);
         let faults = Faults::of(inject, &here.place, &here.profile, &self.program)
@@ -210,7 +212,8 @@ impl Lab {
         // Who waits for the place need not wait for the rest.
         drop(lab);
         let record = record?;
-        let dir = store.open(record.id.as_str())?.dir;
+        let id = record.id.as_str();
+        let dir = store.open(id).or_else(|_| RunStore::new(lost_runs()).open(id))?.dir;
         if let Err(error) = store.prune(self.catalogue.retention(), jiff::Timestamp::now()) {
             tracing::warn!(error = chain(&error), "old runs were not removed");
         }
@@ -227,17 +230,27 @@ impl Lab {
         match self.health_store() {
             Ok(store) => Some(store.with_policy(health_policy(place))),
             Err(error) => {
-                tracing::warn!(error = chain(&error), "the health of places is not noted");
+                tracing::warn!(error = chain(&error), "{UNKNOWN_HEALTH}");
                 None
             }
         }
     }
 }
 
-fn in_service(store: Option<&HealthStore>, place: &Place) -> Result<(), RunError> {
-    let health = store.and_then(|store| store.of(&place.name).ok());
-    match health.filter(|now| now.state == HealthState::Quarantined) {
-        None => Ok(()),
+const UNKNOWN_HEALTH: &str = "the health of the place is unknown, and this run is not noted in it";
+
+/// Refuses a place that is out of service. Returns the store if it can be used: each further
+/// question to one that is locked would take its whole time-out.
+fn in_service(store: HealthStore, place: &Place) -> Result<Option<HealthStore>, RunError> {
+    let health = match store.of(&place.name) {
+        Ok(health) => health,
+        Err(error) => {
+            tracing::warn!(error = chain(&error), "{UNKNOWN_HEALTH}");
+            return Ok(None);
+        }
+    };
+    match Some(health).filter(|now| now.state == HealthState::Quarantined) {
+        None => Ok(Some(store)),
         Some(health) => Err(RunError::OutOfService {
             place: place.name.clone(),
             since: health.since,

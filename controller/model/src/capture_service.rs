@@ -16,7 +16,7 @@ use crate::protocol::LineControl;
 use crate::{ConsoleName, PlaceName};
 
 /// Version of the messages; part of each request.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Longest message in bytes, its line end included: a kilobyte of input is four of JSON.
 pub const MOST_LINE: usize = 64 << 10;
@@ -121,6 +121,8 @@ pub enum WriterEvent {
     Done,
     /// The order failed, or was carried out in part.
     Failed(String),
+    /// The transport has no such line.
+    Unsupported,
     /// The named user has taken over input; no message follows.
     Taken(String),
 }

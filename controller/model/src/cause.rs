@@ -68,7 +68,7 @@ macro_rules! causes {
                 match self { $(Cause::$variant => VerdictKind::$verdict,)+ }
             }
 
-            /// Returns who is to blame, or nobody where everything went well.
+            /// Returns who is to blame, or none where everything went well.
             pub fn fault(self) -> Option<Fault> {
                 match self { $(Cause::$variant => causes!(@fault $fault),)+ }
             }
@@ -132,11 +132,13 @@ causes! {
     PlanMismatch = "plan_mismatch" => Inconclusive, Target;
     /// The report has no end marker.
     ReportIncomplete = "report_incomplete" => Inconclusive, Target;
+    /// Output behind the end of a green report looks like a crash that no fault signature knows.
+    SuspiciousOutput = "suspicious_output" => Inconclusive, Target;
     /// Console bytes are known to be missing.
     OutputLost = "output_lost" => Inconclusive, Lab;
     /// The image announces its build id, but none was printed in this boot.
     IdentityMissing = "identity_missing" => Inconclusive, Target;
-    /// Something was missing in one attempt and not in the next: board or rig, nobody can tell.
+    /// Something was missing in one attempt and not in the next: board or rig, it cannot be told.
     Unconfirmed = "unconfirmed" => Inconclusive, Unknown;
     /// The planner found a goal unmet although every action was done.
     GoalMissed = "goal_missed" => Inconclusive, Target;
@@ -163,7 +165,7 @@ causes! {
     TargetUnresponsive = "target_unresponsive" => EnvError, Lab;
     /// The chip refuses debug access until it is erased.
     ChipProtected = "chip_protected" => EnvError, Lab;
-    /// The board holds another chip than its profile says, or one that nobody knows.
+    /// The board holds another chip than its profile says, or one that is not known.
     WrongChip = "wrong_chip" => EnvError, Lab;
     /// A health check of the rig failed.
     RigUnhealthy = "rig_unhealthy" => EnvError, Lab;
@@ -179,8 +181,10 @@ causes! {
     PowerMismatch = "power_mismatch" => EnvError, Lab;
     /// The run's record or logs could not be written.
     StorageFailed = "storage_failed" => EnvError, Lab;
-    /// A host command, or a flasher that is one, could not be started at all.
+    /// The program of a host command, or of a flasher, does not exist.
     HostCommandMissing = "host_command_missing" => EnvError, Lab;
+    /// The system refused to start a host command: no permission, or no program of this machine.
+    HostCommandRefused = "host_command_refused" => EnvError, Lab;
     /// The planner or generator of the workflow gave no usable answer.
     PlannerFailed = "planner_failed" => EnvError, Lab;
 
@@ -189,7 +193,7 @@ causes! {
 
     /// Passed in some attempts and failed in others.
     Flaky = "flaky" => Flaky, Target;
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     Cancelled = "cancelled" => Cancelled, Cancelled;
     /// Jig was killed while the run was under way; found by a later start.
     Abandoned = "abandoned" => Cancelled, Cancelled;

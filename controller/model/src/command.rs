@@ -18,8 +18,8 @@ pub use ask::{
     RecoverExtent, RecoverySteps, RunCommand, RunOptions, TestCommand,
 };
 pub use attach::{
-    AttachCommand, AttachInput, ConsoleLogEvent, ConsoleLogItem, ConsoleLogSource, InputLoss,
-    LineControlCommand,
+    AttachCommand, AttachFollow, AttachInput, ConsoleLogEvent, ConsoleLogItem, ConsoleLogSource,
+    InputLoss, LineControlCommand,
 };
 pub use debug::{
     BacktraceReply, BoardResetCommand, BreakpointOutcome, BreakpointReply, CodeLocation, CoreReply,

@@ -22,7 +22,7 @@ pub const FLAKY: u8 = 5;
 pub const BUG: u8 = 70;
 /// The rig failed and recovery did not fix it; the same call may work later.
 pub const LAB: u8 = 75;
-/// Somebody asked to stop.
+/// The caller asked to stop.
 pub const CANCELLED: u8 = 130;
 
 /// Lists every code with its meaning, for help texts and the README's table.

@@ -18,7 +18,7 @@ pub enum Fault {
     Target,
     /// The firmware or the rig: what was seen does not tell them apart.
     Unknown,
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     Cancelled,
     /// Jig itself is wrong.
     Bug,

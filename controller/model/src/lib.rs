@@ -14,6 +14,7 @@ pub mod event;
 pub mod exit;
 pub mod fault;
 pub mod image;
+pub mod known_good;
 pub mod name;
 pub mod note;
 pub mod pattern;

@@ -103,7 +103,7 @@ name! {
 }
 
 impl ActionName {
-    /// Takes a name that this crate makes itself, so nobody could act on a refusal.
+    /// Takes a name that this crate makes itself, so a refusal could not be acted on.
     pub(crate) fn made(text: String) -> Self {
         debug_assert!(check(&text).is_ok(), "{text:?} is no name");
         Self(text)
@@ -111,7 +111,7 @@ impl ActionName {
 }
 
 impl ConsoleName {
-    /// Takes a name that this crate makes itself, so nobody could act on a refusal.
+    /// Takes a name that this crate makes itself, so a refusal could not be acted on.
     pub(crate) fn made(text: String) -> Self {
         debug_assert!(check(&text).is_ok(), "{text:?} is no name");
         Self(text)

@@ -76,7 +76,7 @@ pub enum Note {
         /// How it failed.
         failure: String,
     },
-    /// What was missing in one attempt was missing in the next one, too.
+    /// An attempt without a result was retried, and the retry did not pass either.
     MissingAgain,
     /// An attempt was made again because nothing showed which image had run.
     NotIdentified,
@@ -122,7 +122,7 @@ impl fmt::Display for Note {
             Self::KnownGoodContradicts { failure } => {
                 write!(f, "{failure}; it contradicts itself")
             }
-            Self::MissingAgain => f.write_str("made again, and missing again"),
+            Self::MissingAgain => f.write_str("a retry did not pass either"),
             Self::NotIdentified => {
                 f.write_str("made again, because nothing showed which image had run")
             }
@@ -191,7 +191,7 @@ mod tests {
         let json = serde_json::to_string(&notes).unwrap();
         let text = "[\"the probe answered at the 22nd attach (m)\",\
                     \"the rig was recovered by fail-over after probe_lost\",\
-                    \"made again, and missing again\"]";
+                    \"a retry did not pass either\"]";
         assert_eq!(json, text);
         assert_eq!(serde_json::from_str::<Vec<Note>>(&json).unwrap(), notes);
         assert_ne!(notes[0], notes[1]);

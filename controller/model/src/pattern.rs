@@ -87,7 +87,7 @@ impl Pattern {
             .map_or(0, |hir| hir.properties().explicit_captures_len())
     }
 
-    /// Returns the dialect, for whoever compiles the expression.
+    /// Returns the dialect, for the compiler of the expression.
     pub fn dialect() -> syntax::Config {
         syntax::Config::new().unicode(false).utf8(false).multi_line(true).crlf(true)
     }

@@ -23,6 +23,9 @@ pub struct PostMortem {
     pub frames: Vec<StackFrame>,
     /// Why the backtrace is not better than it is: no debug information, stack unreadable.
     pub limits: Vec<String>,
+    /// Threads of the operating system, where it is known and the image tells of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadStory>,
     /// Registers by name, in the order debuggers show them.
     pub registers: Vec<(String, u64)>,
     /// The core dump's file, below the run's directory.
@@ -31,6 +34,28 @@ pub struct PostMortem {
     /// it merely stands somewhere, or took a fault that it got over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proves: Option<Cause>,
+}
+
+/// A thread of an operating system on the target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadStory {
+    /// Its name, as the target spells it, or its address or number.
+    pub name: String,
+    /// What it does: `runs`, `ready`, `waits`, `delayed` or `suspended`.
+    pub state: String,
+    /// Its backtrace, innermost first. Empty for the one that runs, whose frames are those of the
+    /// core, and where its registers are not plausible.
+    pub frames: Vec<StackFrame>,
+}
+
+/// A fault that a core shows while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultSighting {
+    /// The fault in short, such as `HardFault`.
+    pub name: String,
+    /// Whether this proves that the core executes the handler. Where the core keeps only what its
+    /// last fault was, a post-mortem has to find that out.
+    pub proven: bool,
 }
 
 /// One function call on the stack.

@@ -18,14 +18,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::image::{DeployReport, Image};
-use crate::post_mortem::PostMortem;
+use crate::post_mortem::{FaultSighting, PostMortem};
 use crate::profile::BoardProfile;
 use crate::rig_file::Place;
 use crate::{Cause, ConsoleName};
 
 mod board_event;
+mod run_control;
 
-pub use board_event::{BoardEvent, PowerState};
+pub use board_event::{BoardEvent, HIDDEN_EXIT_CODE, PowerState};
+pub use run_control::RunControl;
 
 /// A boxed future that can move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -170,10 +172,9 @@ pub trait DebugPort: Send {
         request: &'a PostMortemRequest,
     ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>>;
 
-    /// Names the fault whose handler the core executes at this moment, such as `HardFault`. Reads
-    /// within milliseconds and stops nothing; nothing if the core is in no fault, or where its
-    /// state cannot be read so.
-    fn current_fault(&mut self) -> BoxFuture<'_, Option<String>> {
+    /// Tells of the fault in which the core is at this moment. Reads within milliseconds and stops
+    /// nothing; nothing if the core is in no fault, or where its state cannot be read so.
+    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
         Box::pin(async { None })
     }
 }
@@ -333,6 +334,8 @@ pub struct Protocols {
     pub flasher: Option<Box<dyn Flasher>>,
     /// A debug port, if a part has one.
     pub debug: Option<Box<dyn DebugPort>>,
+    /// Stops the board where it stands, if a part can.
+    pub control: Option<Box<dyn RunControl>>,
     /// Somebody who sees the board's power although they may not switch it. Asked
     /// only while `power` is off, or was not told otherwise.
     pub sense: Option<Box<dyn PowerSense>>,

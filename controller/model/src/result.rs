@@ -19,6 +19,28 @@ pub enum ResultFormat {
     Gtest,
     /// Rust's libtest and embedded-test.
     Libtest,
+    /// CppUTest, quiet or verbose.
+    Cpputest,
+    /// cmocka's standard output.
+    Cmocka,
+    /// embUnit, as RIOT prints it.
+    Embunit,
+    /// Check, the unit test framework for C.
+    Check,
+    /// doctest's console reporter.
+    Doctest,
+    /// Catch2's console reporter.
+    Catch2,
+    /// Mbed's Greentea.
+    Greentea,
+    /// AUnit and ArduinoUnit.
+    Aunit,
+    /// NuttX's `ostest`.
+    Nuttx,
+    /// pytest.
+    Pytest,
+    /// Go's `testing`, run with `-v`.
+    Go,
     /// Markers that the plan declares.
     Markers,
 }
@@ -33,6 +55,17 @@ impl ResultFormat {
             Self::Ktap => "ktap",
             Self::Gtest => "gtest",
             Self::Libtest => "libtest",
+            Self::Cpputest => "cpputest",
+            Self::Cmocka => "cmocka",
+            Self::Embunit => "embunit",
+            Self::Check => "check",
+            Self::Doctest => "doctest",
+            Self::Catch2 => "catch2",
+            Self::Greentea => "greentea",
+            Self::Aunit => "aunit",
+            Self::Nuttx => "nuttx",
+            Self::Pytest => "pytest",
+            Self::Go => "go",
             Self::Markers => "markers",
         }
     }

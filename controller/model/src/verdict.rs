@@ -38,6 +38,10 @@ pub struct Verdict {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub notes: Vec<Note>,
+    /// For how many milliseconds the board was watched behind the end of what the plan waits for,
+    /// in time that the board had. Absent where the target ended first, or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listened_ms: Option<u64>,
 }
 
 impl Verdict {
@@ -50,6 +54,7 @@ impl Verdict {
             evidence: Vec::new(),
             tests: TestReport::default(),
             notes: Vec::new(),
+            listened_ms: None,
         }
     }
 }

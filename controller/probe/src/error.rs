@@ -27,7 +27,7 @@ pub enum ProbeError {
         /// Which there are, told apart by port path where they have no serial number.
         matching: Vec<String>,
     },
-    /// Somebody else holds the probe.
+    /// Another process holds the probe.
     #[error("probe {selector} is held by {holder}")]
     Held {
         /// The probe.

@@ -20,6 +20,8 @@ mod post_mortem;
 mod ranges;
 mod register_dump;
 mod rig;
+mod riscv;
+mod rtos;
 mod rtt;
 mod semihosting;
 mod snapshot;

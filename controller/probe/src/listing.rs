@@ -46,7 +46,7 @@ pub async fn list_probes() -> Result<Vec<ProbeInfo>, ProbeError> {
     std::thread::Builder::new()
         .name("probe listing".to_owned())
         .spawn(move || {
-            // Nobody listens any more if that took too long.
+            // The caller has gone if that took too long.
             let _ = answer.send(list());
         })
         .map_err(|error| ProbeError::Failed {

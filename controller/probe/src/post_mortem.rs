@@ -1,11 +1,15 @@
 //! Explains a halted core: a summary in one line, and the evidence for it.
 
 use jig_model::Cause;
-use jig_model::post_mortem::{PostMortem, StackFrame};
+use jig_model::post_mortem::{PostMortem, StackFrame, ThreadStory};
 
-use crate::debug_info::{KnownMemory, Symbols, Unwound, exception_name, is_fault, unwind};
+use crate::debug_info::{
+    CodePlace, KnownMemory, Symbols, Unwound, exception_name, is_fault, unwind,
+};
 use crate::diagnosis::{exception_sentences, fault_at, in_fault_handler, lost_frame};
 use crate::fault_status::FaultStatus;
+use crate::riscv::{TrapStand, nowhere, stand};
+use crate::rtos::{WAITING, threads};
 use crate::{CoreKind, CoreSnapshot, RegisterValue};
 
 /// How many callers the summary names: one line.
@@ -32,16 +36,16 @@ pub enum Why {
 /// the story shorter, and `limits` says what was missing.
 pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> PostMortem {
     let unwound = unwind(snapshot, symbols);
+    if snapshot.kind == CoreKind::Riscv32 {
+        return explain_trap(snapshot, symbols, why, unwound);
+    }
     let memory = KnownMemory::new(snapshot, symbols);
     let status = FaultStatus::read(snapshot);
     let innermost = unwound.innermost.as_ref();
-    let arm = snapshot.kind != CoreKind::Riscv32;
-    let mut sentences = if arm { status.sentences() } else { trap_sentences(snapshot) };
-    if arm {
-        sentences.extend(exception_sentences(&unwound.interrupted));
-    }
+    let mut sentences = status.sentences();
+    sentences.extend(exception_sentences(&unwound.interrupted));
 
-    let handler = arm && in_fault_handler(innermost);
+    let handler = in_fault_handler(innermost);
     let fault = if handler { first_fault(&unwound, &status, memory, symbols) } else { None };
     let proves = match why {
         Why::LockUp => Some(Cause::Lockup),
@@ -53,7 +57,7 @@ pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> 
             // The instruction that locked it up is the one it stands at; the status
             // registers may still tell of the fault before.
             let standing = innermost
-                .filter(|context| arm && context.pc < LOCKED_UP)
+                .filter(|context| context.pc < LOCKED_UP)
                 .and_then(|context| fault_at(context, &FaultStatus::default(), memory, symbols));
             before = fault.map(|(what, from)| line_of(&what, &unwound.frames[from..]));
             sentences.extend(before.iter().map(|line| format!("before: {line}")));
@@ -71,23 +75,125 @@ pub fn explain(snapshot: &CoreSnapshot, symbols: Option<&Symbols>, why: Why) -> 
         Why::Hang => ("running".to_owned(), None, 0),
     };
     let mut summary = summarize(&kind, what.as_deref(), &unwound.frames[from..], symbols);
+    let threads = threads(snapshot, symbols);
+    if why == Why::Hang
+        && !handler
+        && let Some(waiting) = waiting(&threads, symbols)
+    {
+        summary = format!("{summary}; {waiting}");
+    }
     if let Some(before) = before {
         summary = format!("{summary}; after {before}");
     }
+    let story = post_mortem(snapshot, unwound, (kind, summary), sentences, proves);
+    PostMortem { threads, ..story }
+}
+
+/// How many threads that wait the summary names, and how many of their calls.
+const MAX_WAITING: usize = 3;
+const MAX_WAITING_CALLS: usize = 4;
+
+/// Says where threads wait: `waiting: rx in xQueueReceive (queue.c:1543) <- read_sensor <- rx`.
+fn waiting(threads: &[ThreadStory], symbols: Option<&Symbols>) -> Option<String> {
+    let waits = |thread: &&ThreadStory| thread.state == WAITING && !thread.frames.is_empty();
+    let named: Vec<String> = threads
+        .iter()
+        .filter(waits)
+        .map(|ThreadStory { name, frames, .. }| {
+            let calls = frames.len().min(MAX_WAITING_CALLS);
+            format!("{name} in {}", chain(&frames[..calls], symbols))
+        })
+        .collect();
+    let more = named.len().saturating_sub(MAX_WAITING);
+    let text = named.iter().take(MAX_WAITING).cloned().collect::<Vec<_>>().join(", ");
+    match (named.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(format!("waiting: {text}")),
+        (false, more) => Some(format!("waiting: {text}, and {more} more")),
+    }
+}
+
+fn post_mortem(
+    snapshot: &CoreSnapshot,
+    unwound: Unwound,
+    (kind, summary): (String, String),
+    status: Vec<String>,
+    proves: Option<Cause>,
+) -> PostMortem {
+    let registers = snapshot.registers.iter();
     PostMortem {
         summary,
         kind,
-        status: sentences,
+        status,
         frames: unwound.frames,
         limits: unwound.limits,
-        registers: snapshot
-            .registers
-            .iter()
+        threads: Vec::new(),
+        registers: registers
             .map(|register| (register.name.clone(), register.value as u64))
             .collect(),
         core: None,
         proves,
     }
+}
+
+/// Explains a RISC-V core, which shows a fault by its last trap and by where it stands.
+fn explain_trap(
+    snapshot: &CoreSnapshot,
+    symbols: Option<&Symbols>,
+    why: Why,
+    mut unwound: Unwound,
+) -> PostMortem {
+    let sentences = trap_sentences(snapshot);
+    let kind = if why == Why::Hang { "running" } else { "halted" }.to_owned();
+    let Some(stand) = stand(snapshot, symbols, &unwound) else {
+        let summary = summarize(&kind, None, &unwound.frames, symbols);
+        return post_mortem(snapshot, unwound, (kind, summary), sentences, None);
+    };
+    let trap = stand.trap();
+    match stand {
+        TrapStand::InHandler { frames, handler_faulted, .. } => {
+            // Below the handler, the walk may follow registers that it has changed.
+            unwound.frames.truncate(frames);
+            if let Some(last) = unwound.frames.last_mut() {
+                last.exception = true;
+            }
+            let from = unwound.frames.len();
+            push_places(&mut unwound.frames, trap.at, symbols);
+            let kind = if handler_faulted { "trap in its own handler" } else { "trap" }.to_owned();
+            let no_code = |symbols: &Symbols| !symbols.is_code(u64::from(trap.at));
+            let what = match trap.at {
+                at if symbols.is_some_and(no_code) => nowhere(at),
+                _ => trap.what(),
+            };
+            let summary = summarize(&kind, Some(&what), &unwound.frames[from..], symbols);
+            post_mortem(snapshot, unwound, (kind, summary), sentences, Some(Cause::CoreFault))
+        }
+        TrapStand::Unclear { .. } => {
+            let summary = summarize(&kind, None, &unwound.frames, symbols);
+            unwound.limits.push(format!(
+                "the last trap was a fault ({} at {:#010x}), and no return from it shows",
+                trap.what(),
+                trap.at
+            ));
+            post_mortem(snapshot, unwound, (kind, summary), sentences, None)
+        }
+    }
+}
+
+/// Appends the calls in which an address lies.
+fn push_places(frames: &mut Vec<StackFrame>, pc: u32, symbols: Option<&Symbols>) {
+    let places = symbols.map_or_else(Vec::new, |symbols| symbols.places(u64::from(pc)));
+    let count = places.len();
+    let blank = CodePlace { function: None, file: None, line: None };
+    let places = if places.is_empty() { vec![blank] } else { places };
+    frames.extend(places.into_iter().enumerate().map(|(index, place)| StackFrame {
+        pc: u64::from(pc),
+        function: place.function,
+        file: place.file,
+        line: place.line,
+        inlined: index + 1 < count,
+        exception: false,
+    }));
 }
 
 /// What has become of a core since a fault of it was caught on its way.

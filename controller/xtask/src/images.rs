@@ -37,7 +37,7 @@ pub(crate) fn run(options: &ImageOptions) -> Result<(), TaskFailure> {
         let known = known.join(", ");
         return Err(TaskFailure::Because(format!("there is no image {name}; there are: {known}")));
     }
-    let cache = cache_folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()))?;
+    let cache = cache_folder(set_variable)?;
     for name in chosen {
         ensure(name, &Recipe::read(&recipes.join(name))?, &cache, options.force)?;
     }
@@ -53,6 +53,16 @@ fn names(recipes: &Path) -> Result<Vec<String>, TaskFailure> {
         .collect();
     names.sort();
     Ok(names)
+}
+
+/// Returns the folder of the images, if it can be told.
+pub(crate) fn folder() -> Option<PathBuf> {
+    cache_folder(set_variable).ok()
+}
+
+/// Returns a variable of the environment; an empty one counts as missing.
+fn set_variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Returns the folder that holds one folder per image; `jig` looks in the same one.

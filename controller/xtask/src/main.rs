@@ -6,9 +6,11 @@
 #![expect(clippy::print_stderr, reason = "a chore talks to the person who started it")]
 
 mod apt;
+mod bare_root;
 mod demo;
 mod dist;
 mod images;
+mod integration;
 mod packages;
 mod services;
 mod setup;

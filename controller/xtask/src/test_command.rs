@@ -9,7 +9,7 @@ use xtask::failure::TaskFailure;
 use xtask::{fixtures, process};
 
 use crate::apt::Conflicts;
-use crate::{images, setup_for_tests};
+use crate::{images, integration, setup_for_tests};
 
 /// What `cargo xtask test` can be told.
 #[derive(clap::Args)]
@@ -17,6 +17,9 @@ pub(crate) struct TestOptions {
     /// Skips building the Linux images; tests that boot them need an earlier build.
     #[arg(long)]
     fast: bool,
+    /// Repeats the order of the integration tests of an earlier run, which printed it.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     #[command(flatten)]
     conflicts: Conflicts,
 }
@@ -33,7 +36,14 @@ const PHASES: &[TestPhase] = &[
         let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         process::run(&mut process::cargo(&args))
     }),
-    ("test", |_| process::run(&mut process::cargo(&["test", "--workspace"]))),
+    ("test", |_| {
+        let units = ["test", "--workspace", "--lib", "--bins", "--no-fail-fast"];
+        process::run(&mut process::cargo(&units))?;
+        process::run(&mut process::cargo(&["test", "--workspace", "--doc"]))
+    }),
+    ("integration", |options| {
+        integration::run(options.seed.unwrap_or_else(integration::fresh_seed))
+    }),
 ];
 
 /// Runs all phases.

@@ -131,7 +131,9 @@ fn holders(path: &Path, proc: &Path) -> Vec<Other> {
     let mut pids: Vec<u32> = locker.into_iter().chain(openers(path, proc)).collect();
     pids.sort_unstable();
     pids.dedup();
-    pids.retain(|&pid| pid != std::process::id());
+    // Who started this process knows of the port, and has it open for that.
+    let starters = ancestors(proc);
+    pids.retain(|&pid| pid != std::process::id() && !starters.contains(&pid));
     let own = fs::read_link(proc.join("self/exe")).ok();
     let other = |pid: u32| {
         let exe = fs::read_link(proc.join(format!("{pid}/exe"))).ok();
@@ -139,6 +141,18 @@ fn holders(path: &Path, proc: &Path) -> Vec<Other> {
         Other { who: crate::serial::named(pid), is_us }
     };
     pids.into_iter().map(other).collect()
+}
+
+/// Lists the processes from this one's parent up to the first of the system.
+fn ancestors(proc: &Path) -> Vec<u32> {
+    // The name stands in brackets and may hold any bytes; the parent stands behind the state.
+    let parent = |of: &str| {
+        let stat = fs::read_to_string(proc.join(of).join("stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let first = parent("self");
+    // Longer than any chain of shells, and an end should the numbers run in a circle.
+    std::iter::successors(first, |pid| parent(&pid.to_string())).take(64).collect()
 }
 
 /// Tells whether a process is this one's child that has not begun its own program yet: until

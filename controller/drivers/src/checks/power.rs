@@ -15,7 +15,7 @@ pub fn outlet(power: OutletPower) -> Box<dyn HealthCheck> {
 }
 
 /// Runs a check of a board only while its outlet is on: without power nothing answers. Where
-/// nobody can tell whether it is on, the check is run.
+/// it cannot be told whether it is on, the check is run.
 pub fn while_powered(power: OutletPower, check: Box<dyn HealthCheck>) -> Box<dyn HealthCheck> {
     Box::new(WhilePowered { power, check })
 }

@@ -196,6 +196,7 @@ async fn a_serial_port_is_there_usable_and_free() {
         stdout: None,
         stderr: None,
         inherit: vec![fs::File::open(&by_id).unwrap().into()],
+        exits_for_target: false,
         what: "port reader".to_owned(),
     };
     let mut port_reader = ManagedProcess::spawn(port_reader, Arc::new(NoLedger)).await.unwrap();

@@ -146,6 +146,7 @@ impl CommandFlasher {
             stdout: Some(far.try_clone().map_err(failed)?),
             stderr: Some(far),
             inherit: Vec::new(),
+            exits_for_target: false,
             what: self.program().to_owned(),
         };
         tracing::debug!(program = self.program(), args = ?request.args, "flashing");

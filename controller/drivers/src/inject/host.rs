@@ -2,7 +2,7 @@
 //!
 //! # Design
 //! A full disk is a limit of nothing on the size of files: each write to a file fails then,
-//! whoever in this process writes, and nobody else on the machine notices. (A small file
+//! whoever in this process writes, and no other process notices. (A small file
 //! system would have to be mounted, which takes root.) Two things differ from a full disk:
 //! the error reads "file too large", and bytes that a file has already cannot be replaced.
 //! A program that is started meanwhile inherits the limit, as it would meet the full disk;

@@ -65,7 +65,7 @@ struct InjectorState {
     stalls: Vec<Duration>,
     /// Thefts that are due.
     thefts: Vec<PortRead>,
-    /// Strikes that nobody could be told of yet.
+    /// Strikes that could not be told yet.
     untold: Vec<BoardEvent>,
 }
 

@@ -522,6 +522,7 @@ async fn sleeper(ledger: Arc<dyn ProcessLedger>) -> ManagedProcess {
         stdout: None,
         stderr: None,
         inherit: Vec::new(),
+        exits_for_target: false,
         what: "sleep".to_owned(),
     };
     ManagedProcess::spawn(request, ledger).await.unwrap()

@@ -31,6 +31,10 @@ impl TemplateCaller for Program {
         format!("the program {}", self.name)
     }
 
+    fn what_is_called(&self, argv: &Vec<String>) -> String {
+        argv.first().map_or_else(|| self.what(), |program| format!("the program {program}"))
+    }
+
     fn call<'a>(
         &'a self,
         argv: &'a Vec<String>,

@@ -4,9 +4,9 @@
 //! A task holds the driver and does one command at a time. Between processes, an `flock` on
 //! `places/<device>.power` keeps commands apart; when it is given up, the file's time of
 //! modification says when the last command ended, so that the interval holds across processes
-//! and nobody has to linger. A clock that was set back costs one interval, not more.
+//! and no process has to linger. A clock that was set back costs one interval, not more.
 //!
-//! A command that was begun is carried to its end even if nobody waits any more: half a
+//! A command that was begun is carried to its end even if the caller has gone: half a
 //! command confuses more devices than a whole one.
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -53,6 +53,7 @@ impl OpenDevice {
         let (orders, inbox) = mpsc::channel(16);
         let owner = DeviceOwner {
             what: format!("{} ({})", about.name, outlets.what()),
+            what_is_asked: format!("{} ({})", about.name, outlets.what_is_asked()),
             outlets,
             min_interval: about.min_interval,
             timeout: about.timeout,
@@ -105,7 +106,9 @@ impl OpenDevice {
 }
 
 struct DeviceOwner {
+    /// What switches, and what tells the state, for messages.
     what: String,
+    what_is_asked: String,
     outlets: Box<dyn Outlets>,
     min_interval: Duration,
     timeout: Duration,
@@ -118,11 +121,11 @@ impl DeviceOwner {
             // A caller that has gone away needs no answer.
             match order {
                 DeviceOrder::Set(outlet, state, reply) => {
-                    let done = self.turn(self.outlets.set(&outlet, state)).await;
+                    let done = self.turn(&self.what, self.outlets.set(&outlet, state)).await;
                     drop(reply.send(done));
                 }
                 DeviceOrder::Read(outlet, reply) => {
-                    let done = self.turn(self.outlets.read(&outlet)).await;
+                    let done = self.turn(&self.what_is_asked, self.outlets.read(&outlet)).await;
                     drop(reply.send(done));
                 }
             }
@@ -132,6 +135,7 @@ impl DeviceOwner {
     /// Carries out one command in its turn.
     async fn turn<T>(
         &self,
+        what: &str,
         command: impl Future<Output = Result<T, PowerError>>,
     ) -> Result<T, PowerError> {
         let lock = self.lock().await?;
@@ -150,7 +154,7 @@ impl DeviceOwner {
         if let Err(error) = stamp(&mut file) {
             tracing::debug!(%error, path = %self.lock.display(), "the time was not kept");
         }
-        let late = PowerError::TimedOut { what: self.what.clone(), timeout: self.timeout };
+        let late = PowerError::TimedOut { what: what.to_owned(), timeout: self.timeout };
         done.unwrap_or(Err(late))
     }
 

@@ -47,6 +47,7 @@ pub(crate) async fn run(
         stdout: Some(far.try_clone().map_err(broken)?),
         stderr: Some(far),
         inherit,
+        exits_for_target: false,
         what: program.clone(),
     };
     let mut near = Receiver::from_owned_fd(near).map_err(broken)?;

@@ -85,7 +85,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// two thousand.
 const TEXT: usize = 8;
 
-/// The transports of a board's consoles, listened to while nobody else has them.
+/// The transports of a board's consoles, listened to while no other process has them.
 ///
 /// A transport that is kept by another process is borrowed there, and given back. What is heard
 /// between two boots of a run stands in no log: a run's begins with its own boot.

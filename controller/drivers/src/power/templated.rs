@@ -14,6 +14,11 @@ pub(super) trait TemplateCaller: Send + Sync {
     /// Says what it talks to, for messages.
     fn what(&self) -> String;
 
+    /// Says what a call talks to, for messages.
+    fn what_is_called(&self, _call: &Self::Call) -> String {
+        self.what()
+    }
+
     /// Makes a call. `word` stands for the state, and is empty in a question for it.
     fn call<'a>(
         &'a self,
@@ -50,6 +55,12 @@ impl<C: TemplateCaller> Outlets for Templated<C> {
         self.caller.what()
     }
 
+    fn what_is_asked(&self) -> String {
+        self.status
+            .as_ref()
+            .map_or_else(|| self.what(), |status| self.caller.what_is_called(status))
+    }
+
     fn set<'a>(
         &'a self,
         outlet: &'a str,
@@ -69,7 +80,7 @@ impl<C: TemplateCaller> Outlets for Templated<C> {
         Box::pin(async move {
             let Some(status) = &self.status else { return Ok(None) };
             let said = self.caller.call(status, outlet, "").await?;
-            self.judge.state(&self.what(), said.trim_ascii()).map(Some)
+            self.judge.state(&self.what_is_asked(), said.trim_ascii()).map(Some)
         })
     }
 }

@@ -1,8 +1,15 @@
 //! One of two modules with `unsafe`: what a child does between `fork` and `exec`.
 //!
 //! Between the two only async-signal-safe calls are allowed: no allocation, no locks. The
-//! closure below makes exactly three kinds of system call (`prctl`, `getppid`, `fcntl`)
-//! on values prepared before the fork.
+//! closure below makes exactly four kinds of system call (`prctl`, `getppid`, `fcntl`,
+//! `setrlimit`) on values prepared before the fork.
+//!
+//! # Design
+//! A parent learns the low byte of an exit code only, so that 256 looks like success. Where a
+//! target's exit code is that of its emulator, a filter of system calls kills an emulator that ends
+//! with such a code. An emulator that Jig starts without privileges can then gain none: a wrapper
+//! that calls `sudo` does not work. Without the right to set a filter, or on a kernel without filters, the low byte
+//! has to do.
 
 #![allow(unsafe_code)]
 
@@ -11,25 +18,36 @@ use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag};
+use nix::libc::{
+    self, BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W,
+    SYS_exit_group, sock_filter, sock_fprog,
+};
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid, getppid};
 
 /// Makes the child die when the calling *thread* ends, and inherit the given descriptors
-/// under their own numbers.
+/// under their own numbers; `kill_hidden_exit` lets it die by SIGSYS instead of ending with a code
+/// other than 0 whose low byte is 0.
 ///
 /// The descriptors stay close-on-exec in this process, so no other child can catch them.
-pub(super) fn tie_to_this_thread(command: &mut Command, inherit: Vec<RawFd>) {
+pub(super) fn tie_to_this_thread(
+    command: &mut Command,
+    inherit: Vec<RawFd>,
+    kill_hidden_exit: bool,
+) {
     let parent = getpid();
     // SAFETY: the closure runs in the forked child and only makes async-signal-safe system
     // calls; it captures a `Pid` and a `Vec` that it reads but neither grows nor drops
     // before `exec` (the closure is never dropped in the child).
     unsafe {
-        command.pre_exec(move || before_exec(parent, &inherit));
+        command.pre_exec(move || before_exec(parent, &inherit, kill_hidden_exit));
     }
 }
 
-fn before_exec(parent: Pid, inherit: &[RawFd]) -> io::Result<()> {
+fn before_exec(parent: Pid, inherit: &[RawFd], kill_hidden_exit: bool) -> io::Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     // The parent may have died before the signal was armed; then nobody will send it.
     if getppid() != parent {
@@ -40,5 +58,52 @@ fn before_exec(parent: Pid, inherit: &[RawFd]) -> io::Result<()> {
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         nix::fcntl::fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
+    if kill_hidden_exit {
+        // Such an end is expected and leaves no core behind. Without a filter the low byte of the
+        // exit code has to do.
+        setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+        let _ = filter_exit_codes();
+    }
     Ok(())
+}
+
+/// Where `struct seccomp_data` has the number of the system call, and the low half of its first
+/// argument.
+const NUMBER: u32 = 0;
+const ARGUMENT: u32 = if cfg!(target_endian = "little") { 16 } else { 20 };
+
+/// `exit_group(code)` with `code != 0 && code & 0xff == 0` kills the process; all else is allowed.
+const EXIT_FILTER: [sock_filter; 8] = [
+    instruction(BPF_LD | BPF_W | BPF_ABS, NUMBER, 0, 0),
+    instruction(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group as u32, 0, 4),
+    instruction(BPF_LD | BPF_W | BPF_ABS, ARGUMENT, 0, 0),
+    instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0),
+    instruction(BPF_ALU | BPF_AND | BPF_K, 0xff, 0, 0),
+    instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+    instruction(BPF_RET | BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
+    instruction(BPF_RET | BPF_K, libc::SECCOMP_RET_KILL_PROCESS, 0, 0),
+];
+
+const fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
+}
+
+fn filter_exit_codes() -> nix::Result<()> {
+    match set_filter() {
+        // A process without privileges may filter itself if its programs cannot gain any.
+        Err(Errno::EACCES) => {
+            nix::sys::prctl::set_no_new_privs()?;
+            set_filter()
+        }
+        other => other,
+    }
+}
+
+fn set_filter() -> nix::Result<()> {
+    let program =
+        sock_fprog { len: EXIT_FILTER.len() as u16, filter: EXIT_FILTER.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies the program, which it only reads, before the call returns.
+    let done =
+        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    Errno::result(done).map(drop)
 }

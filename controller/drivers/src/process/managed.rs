@@ -47,6 +47,9 @@ pub struct SpawnRequest {
     pub stderr: Option<File>,
     /// Descriptors the child gets under their own numbers.
     pub inherit: Vec<OwnedFd>,
+    /// Whether its exit code is that of a target: a code other than 0 whose low byte is 0, which
+    /// would look like success, then ends it by SIGSYS.
+    pub exits_for_target: bool,
     /// What it is, for the ledger.
     pub what: String,
 }
@@ -56,7 +59,7 @@ impl SpawnRequest {
     pub(crate) fn silent(program: OsString, args: Vec<OsString>, what: &str) -> Self {
         let what = what.to_owned();
         let (cwd, stdin, stdout, stderr, inherit) = (None, None, None, None, Vec::new());
-        Self { program, args, cwd, stdin, stdout, stderr, inherit, what }
+        Self { program, args, cwd, stdin, stdout, stderr, inherit, exits_for_target: false, what }
     }
 }
 
@@ -172,7 +175,7 @@ impl ManagedProcess {
         self.pid.as_raw()
     }
 
-    /// Tells whether somebody has stopped it (SIGSTOP): it lives, and does nothing.
+    /// Tells whether it was stopped (SIGSTOP): it lives, and does nothing.
     pub fn is_stopped(&self) -> bool {
         let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
         // Until it is reaped the number is its own.
@@ -203,7 +206,7 @@ impl ManagedProcess {
         end_of(&mut self.ending).await
     }
 
-    /// Returns its end, for whoever waits without holding it.
+    /// Returns its end, for a caller that waits without holding it.
     pub fn end(&self) -> impl Future<Output = Ending> + Send + 'static {
         let mut ending = self.ending.clone();
         async move { end_of(&mut ending).await }
@@ -266,6 +269,7 @@ impl Warden {
         fork::tie_to_this_thread(
             &mut command,
             request.inherit.iter().map(AsRawFd::as_raw_fd).collect(),
+            request.exits_for_target,
         );
         let pid = match command.spawn() {
             // The `Child` is let go: this thread waits by pid, without the reaping that
@@ -283,7 +287,7 @@ impl Warden {
         let (ending, ended) = watch::channel(None);
         let reaped = Arc::new(Mutex::new(false));
         let process = ManagedProcess { pid, ending: ended, reaped: Arc::clone(&reaped) };
-        // Whoever asked may have gone away, before this or before taking it: wherever the
+        // The caller may have gone away, before this or before taking it: wherever the
         // handle is dropped, the child is killed.
         drop(started.send(Ok(process)));
         let status = wait_and_reap(pid, &reaped);
@@ -311,7 +315,7 @@ fn wait_and_reap(pid: Pid, reaped: &Mutex<bool>) -> Ending {
     }
 }
 
-/// Tells whether `/proc/<pid>/stat` says that somebody has stopped a process. (proc(5): the state
+/// Tells whether `/proc/<pid>/stat` says that a process was stopped. (proc(5): the state
 /// stands behind the name, which is in brackets and may hold any bytes, brackets too.)
 fn stopped(stat: &[u8]) -> bool {
     let name_ends = stat.iter().rposition(|&byte| byte == b')');
@@ -346,12 +350,32 @@ mod tests {
             stdout: None,
             stderr: None,
             inherit: Vec::new(),
+            exits_for_target: false,
             what: "test".to_owned(),
         }
     }
 
     async fn spawn(program: &str, args: &[&str]) -> ManagedProcess {
         ManagedProcess::spawn(request(program, args), Arc::new(NoLedger)).await.unwrap()
+    }
+
+    /// A parent is told the low byte of a code, which is 0 for 256: such an end is a signal.
+    #[tokio::test]
+    async fn exit_code_of_a_target_is_not_mistaken_for_success() {
+        for (code, ending) in [
+            (0, Ending::Exited(0)),
+            (3, Ending::Exited(3)),
+            (255, Ending::Exited(255)),
+            (257, Ending::Exited(1)),
+            (256, Ending::Signalled(Signal::SIGSYS)),
+            (-512, Ending::Signalled(Signal::SIGSYS)),
+        ] {
+            let script = format!("import os; os._exit({code})");
+            let request = request("python3", &["-c", &script]);
+            let request = SpawnRequest { exits_for_target: true, ..request };
+            let mut process = ManagedProcess::spawn(request, Arc::new(NoLedger)).await.unwrap();
+            assert_eq!(process.ended().await, ending, "{code}");
+        }
     }
 
     #[tokio::test]

@@ -26,14 +26,21 @@ fn wait(schedstat: &str) -> Option<Duration> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Returns how much longer the thread that waited most has waited since `before`. Threads wait
-/// side by side, so their waits do not add up; a new one has waited since it began.
-pub(super) fn longest(before: &BTreeMap<u32, Duration>, now: &BTreeMap<u32, Duration>) -> Duration {
-    let more = now.iter().map(|(number, wait)| {
-        let known = before.get(number).copied().unwrap_or_default();
-        wait.saturating_sub(known)
-    });
-    more.max().unwrap_or_default()
+/// How much longer threads have waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct MoreWaits {
+    /// The thread that waited most. Less was not lost: threads may wait side by side.
+    pub(super) longest: Duration,
+    /// All threads. More was not lost: threads may also wait for each other.
+    pub(super) all: Duration,
+}
+
+/// Returns how much longer threads have waited since `before`. A new one has waited since it began.
+pub(super) fn more(before: &BTreeMap<u32, Duration>, now: &BTreeMap<u32, Duration>) -> MoreWaits {
+    now.iter().fold(MoreWaits::default(), |waits, (number, wait)| {
+        let more = wait.saturating_sub(before.get(number).copied().unwrap_or_default());
+        MoreWaits { longest: waits.longest.max(more), all: waits.all.saturating_add(more) }
+    })
 }
 
 #[cfg(test)]
@@ -60,12 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_that_waited_most_counts() {
+    fn the_thread_that_waited_most_and_all_threads_are_counted() {
         let ms = Duration::from_millis;
         let before = BTreeMap::from([(1, ms(50)), (2, ms(10)), (3, ms(900))]);
         let now = BTreeMap::from([(1, ms(55)), (2, ms(40)), (4, ms(20))]);
-        assert_eq!(longest(&before, &now), ms(30));
+        assert_eq!(more(&before, &now), MoreWaits { longest: ms(30), all: ms(55) });
         // A number that was given anew counts from nothing, not backwards.
-        assert_eq!(longest(&before, &BTreeMap::from([(3, ms(5))])), Duration::ZERO);
+        assert_eq!(more(&before, &BTreeMap::from([(3, ms(5))])), MoreWaits::default());
     }
 }

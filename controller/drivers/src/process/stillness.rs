@@ -8,9 +8,11 @@ use super::ManagedProcess;
 /// For how long a child stood, and why.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stillness {
-    /// How long.
+    /// How long at least: as the thread that stood longest.
     pub time: Duration,
-    /// Somebody had stopped it; else it was ready to run and got no processor.
+    /// How long at most: as if its threads had waited one after the other.
+    pub most: Duration,
+    /// It was stopped (SIGSTOP); else it was ready to run and got no processor.
     pub stopped: bool,
 }
 
@@ -21,14 +23,14 @@ pub struct StillnessWatch {
     last: Instant,
     /// Time that passed and was not found to be lost: the kernel counts a wait when it is over,
     /// which may be many looks after it began.
-    unspent: Duration,
+    unspent: Unspent,
     waits: BTreeMap<u32, Duration>,
 }
 
 impl StillnessWatch {
     /// Begins to watch.
     pub fn new(child: &ManagedProcess) -> Self {
-        Self { last: Instant::now(), unspent: Duration::ZERO, waits: child.waits() }
+        Self { last: Instant::now(), unspent: Unspent::default(), waits: child.waits() }
     }
 
     /// Says how long the child has stood since the last look. One that is found stopped is taken
@@ -39,11 +41,29 @@ impl StillnessWatch {
         let waits = child.waits();
         let before = std::mem::replace(&mut self.waits, waits);
         if child.is_stopped() {
-            return Stillness { time: passed.min(most), stopped: true };
+            let time = passed.min(most);
+            return Stillness { time, most: time, stopped: true };
         }
-        self.unspent += passed;
-        let time = super::starved::longest(&before, &self.waits).min(self.unspent);
-        self.unspent -= time;
-        Stillness { time, stopped: false }
+        let more = super::starved::more(&before, &self.waits);
+        let time = Unspent::spend(&mut self.unspent.longest, passed, more.longest);
+        let most = Unspent::spend(&mut self.unspent.all, passed, more.all);
+        Stillness { time, most, stopped: false }
+    }
+}
+
+/// Time that passed and was not found to be lost, by each of the two measures.
+#[derive(Debug, Default)]
+struct Unspent {
+    longest: Duration,
+    all: Duration,
+}
+
+impl Unspent {
+    /// Takes lost time from what has passed; no more is lost than has passed.
+    fn spend(unspent: &mut Duration, passed: Duration, lost: Duration) -> Duration {
+        *unspent += passed;
+        let lost = lost.min(*unspent);
+        *unspent -= lost;
+        lost
     }
 }

@@ -213,6 +213,7 @@ mod tests {
             semihosting: false,
             quirks: jig_model::profile::Quirks::default(),
             debug: None,
+            known_good: None,
         }
     }
 

@@ -71,6 +71,16 @@ impl ConsoleEnds {
         Ok((Self { path, _writer: writer }, Box::new(transport)))
     }
 
+    /// Opens the output once more, for what the emulator itself would print there; none if its
+    /// capture has ended already.
+    pub(super) fn output(&self) -> Option<fs::File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let output = open(&fifo(&self.path, ".out"), flags, Mode::empty()).ok()?;
+        // The emulator would lose what a full pipe refuses.
+        fcntl(&output, FcntlArg::F_SETFL(OFlag::empty())).ok()?;
+        Some(output.into())
+    }
+
     /// Returns the name as the emulator takes it; it adds `.in` and `.out` itself.
     pub(super) fn path(&self) -> &Path {
         &self.path

@@ -24,7 +24,7 @@ use super::ending::{EndFacts, classify};
 use super::instance::{ANSWER, Instance};
 use super::machine::Machine;
 use super::monitor::{Arrival, MachineEvent, MonitorError};
-use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Launched, Ready, Watcher};
+use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Launched, Ready, Watcher, ask_owner};
 use super::read_back::read_back;
 use super::trial::trial;
 use crate::process::{Ending, Stillness, StillnessWatch};
@@ -68,6 +68,7 @@ impl QemuFactory {
             reset: Some(Box::new(handle.clone())),
             flasher: Some(Box::new(handle.clone())),
             debug: None,
+            control: Some(Box::new(handle.clone())),
             sense: None,
             health: vec![Box::new(handle)],
         };
@@ -76,19 +77,16 @@ impl QemuFactory {
 }
 
 #[derive(Clone)]
-struct EmulatorHandle {
+pub(super) struct EmulatorHandle {
     orders: mpsc::Sender<EmulatorOrder>,
 }
 
 impl EmulatorHandle {
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         order: impl FnOnce(EmulatorReply<T>) -> EmulatorOrder,
     ) -> Result<T, DriverError> {
-        let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
-        let (reply, answer) = oneshot::channel();
-        self.orders.send(order(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        ask_owner(&self.orders, order).await
     }
 }
 
@@ -186,30 +184,34 @@ const STOPPED: Duration = Duration::from_secs(4);
 /// 20 ms after the write all of 20 measured pokes worked; earlier ones can come too soon.
 const POKE_AFTER: Duration = Duration::from_millis(20);
 
-struct EmulatorOwner {
-    context: BindContext,
+pub(super) struct EmulatorOwner {
+    pub(super) context: BindContext,
     part: EmulatorPart,
     emulation: Emulation,
     image: Option<Image>,
-    instance: Option<Running>,
+    pub(super) instance: Option<Running>,
     launches: u32,
     watcher: Option<Watcher>,
     /// What the end of the last instance meant, if it ended by itself.
     last_end: Option<BoardEvent>,
 }
 
-struct Running {
-    instance: Instance,
+pub(super) struct Running {
+    pub(super) instance: Instance,
     shutdown: Option<MachineEvent>,
     /// The question that has no answer yet.
-    pulse: Option<MonitorPulse>,
+    pub(super) pulse: Option<MonitorPulse>,
     poke_at: Option<Instant>,
     /// Set while a debugger stops and runs the machine.
-    debugged: bool,
+    pub(super) debugged: bool,
+    /// Set while it is halted for whoever controls its runs.
+    pub(super) halted: bool,
+    /// For how long its process could not run, at most.
+    pub(super) lost: Duration,
     /// When to listen to the monitor again.
     listen_at: Option<Instant>,
     watch: StillnessWatch,
-    /// Stillness that nobody was told of yet.
+    /// Stillness that was not told yet.
     untold: Duration,
     /// For how long it has been stopped, without a look in between at which it was not.
     stopped: Duration,
@@ -226,6 +228,8 @@ impl Running {
             pulse: None,
             poke_at: None,
             debugged,
+            halted: false,
+            lost: Duration::ZERO,
             listen_at: None,
         }
     }
@@ -236,7 +240,7 @@ impl Running {
 /// works, and taking each by itself costs as much as the algorithm.
 const LISTEN_AFTER: Duration = Duration::from_millis(20);
 
-struct MonitorPulse {
+pub(super) struct MonitorPulse {
     id: u64,
     asked: Instant,
     /// Beats since then.
@@ -301,6 +305,9 @@ impl EmulatorOwner {
                 drop(reply.send(Ok(())));
             }
             EmulatorOrder::Registers(reply) => drop(reply.send(self.registers().await)),
+            EmulatorOrder::Halt(reply) => drop(reply.send(self.halt().await)),
+            EmulatorOrder::Resume(reply) => drop(reply.send(self.resume().await)),
+            EmulatorOrder::LostTime(reply) => drop(reply.send(Ok(self.lost_time()))),
             EmulatorOrder::HowEnded(reply) => drop(reply.send(Ok(self.how_ended().await))),
         }
     }
@@ -497,7 +504,8 @@ impl EmulatorOwner {
                     running.pulse = None;
                     let status = answer.get("status").and_then(|s| s.as_str()).unwrap_or("unknown");
                     // A debugger stops and runs the machine as it likes.
-                    (running.debugged || status == "running", format!("machine is {status}"))
+                    let may_stand = running.debugged || running.halted;
+                    (may_stand || status == "running", format!("machine is {status}"))
                 }
                 Err(error) => (false, error.to_string()),
             },
@@ -511,7 +519,7 @@ impl EmulatorOwner {
         }
     }
 
-    async fn monitor_failed(&mut self, error: MonitorError) {
+    pub(super) async fn monitor_failed(&mut self, error: MonitorError) {
         let Some(running) = &mut self.instance else { return };
         let ending = match error {
             MonitorError::Closed => {
@@ -579,10 +587,8 @@ impl EmulatorOwner {
     /// Tells how long the machine has stood still, if it has; gives up one that stays stopped.
     async fn look(&mut self) {
         let Some(running) = &mut self.instance else { return };
-        let Stillness { time, stopped } = running.watch.look(&running.instance.process, LOOK * 2);
-        running.stopped = if stopped { running.stopped + time } else { Duration::ZERO };
+        let Stillness { stopped, .. } = running.look();
         let dead = running.stopped >= STOPPED;
-        running.untold += time;
         if running.untold >= STILLNESS || (stopped && !running.untold.is_zero()) {
             let told = std::mem::take(&mut running.untold);
             let ms = u64::try_from(told.as_millis()).unwrap_or(u64::MAX);
@@ -616,6 +622,15 @@ impl EmulatorOwner {
 }
 
 impl Running {
+    /// Accounts for the time that the process has not had since the last look.
+    pub(super) fn look(&mut self) -> Stillness {
+        let seen = self.watch.look(&self.instance.process, LOOK * 2);
+        self.lost = self.lost.saturating_add(seen.most);
+        self.untold += seen.time;
+        self.stopped = if seen.stopped { self.stopped + seen.time } else { Duration::ZERO };
+        seen
+    }
+
     async fn wake(
         &mut self,
         inbox: &mut mpsc::Receiver<EmulatorOrder>,
@@ -679,7 +694,7 @@ impl Running {
         }
     }
 
-    fn hear(&mut self, arrival: Arrival, context: &BindContext) {
+    pub(super) fn hear(&mut self, arrival: Arrival, context: &BindContext) {
         let event = match arrival {
             Arrival::Answer { id, .. } => {
                 self.pulse.take_if(|pulse| pulse.id == id);

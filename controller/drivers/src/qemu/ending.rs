@@ -6,6 +6,7 @@
 
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
+use jig_model::protocol::HIDDEN_EXIT_CODE;
 use nix::sys::signal::Signal;
 
 use super::monitor::MachineEvent;
@@ -46,6 +47,10 @@ pub(super) fn classify(facts: &EndFacts<'_>) -> BoardEvent {
         }
         Ending::Signalled(Signal::SIGABRT) if let Some(detail) = aborted(facts.stderr) => {
             BoardEvent::Aborted { detail }
+        }
+        // `SpawnRequest::exits_for_target`.
+        Ending::Signalled(Signal::SIGSYS) if !complains(facts) => {
+            BoardEvent::TargetExit { code: HIDDEN_EXIT_CODE }
         }
         Ending::Signalled(signal) => {
             let said = said(facts.stderr);
@@ -131,6 +136,8 @@ mod tests {
         assert!(matches!(killed, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));
 
         assert_eq!(classify(&facts(Ending::Exited(3))), BoardEvent::TargetExit { code: 3 });
+        let hidden = classify(&facts(Ending::Signalled(Signal::SIGSYS)));
+        assert_eq!(hidden, BoardEvent::TargetExit { code: HIDDEN_EXIT_CODE });
 
         let remark = "Timer with period zero, disabling\nqemu-system-arm: warning: x\n";
         let with_remark = EndFacts { stderr: remark, ..facts(Ending::Exited(0)) };

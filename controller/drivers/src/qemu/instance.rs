@@ -12,7 +12,7 @@ use std::time::Duration;
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::image::Image;
-use jig_model::profile::Emulation;
+use jig_model::profile::{ConsoleKind, Emulation};
 use jig_model::protocol::{BindContext, DriverError};
 use jig_model::rig_file::EmulatorPart;
 use tokio::net::UnixStream;
@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use super::command_line::{FarEnds, PlaceholderValues, arguments, own_consoles, port_names};
 use super::console_pipe::ConsoleEnds;
 use super::debug::{ChannelPairs, NearEnds};
+use super::identity::check_machine;
 use super::monitor::{Monitor, MonitorError};
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
 
@@ -69,6 +70,7 @@ impl Instance {
         let bell = Arc::new(Notify::new());
         let (near, monitor_far) = pair().map_err(failed("make the monitor's sockets"))?;
         let mut ends = Vec::new();
+        let mut stdout = None;
         let mut inherit = vec![monitor_far];
         let mut debug_far = None;
         let debug = debug.map(|pairs| {
@@ -82,6 +84,11 @@ impl Instance {
             let (end, transport) = ConsoleEnds::make(&context.evidence, &console.name, bell)
                 .map_err(failed("make a console's pipes"))?;
             context.sink.attach(&console.name, transport);
+            // What a target writes to the host's terminal as a file, as newlib's `printf` does, goes
+            // to the emulator's standard output, and other semihosting output to the console.
+            if console.kind == ConsoleKind::Semihosting {
+                stdout = stdout.or_else(|| end.output());
+            }
             ends.push(end);
         }
         let far = FarEnds {
@@ -102,9 +109,10 @@ impl Instance {
             args,
             cwd: Some(context.evidence.clone()),
             stdin: None,
-            stdout: None,
+            stdout,
             stderr: Some(stderr.try_clone().map_err(failed("share the emulator's log"))?),
             inherit,
+            exits_for_target: true,
             what: emulation.program.clone(),
         };
         tracing::debug!(args = ?request.args, "launching the emulator");
@@ -114,10 +122,14 @@ impl Instance {
                 DriverError::of(cause, error)
             })?;
         let mut launched = LaunchedProcess { process, stderr };
-        let monitor = match Monitor::greet(near, GREETING).await {
+        let mut monitor = match Monitor::greet(near, GREETING).await {
             Ok(monitor) => monitor,
             Err(error) => return Err(launched.explain(error).await),
         };
+        if let Err(error) = check_machine(&mut monitor, emulation, ANSWER).await {
+            launched.process.kill().await;
+            return Err(error);
+        }
         // The emulator has opened its ends before it greets.
         drop(ends);
         for (port, number) in ports {

@@ -1,12 +1,11 @@
 //! A debugger's handle on an emulated machine.
 
-use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::protocol::DriverError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::debug::DebugChannels;
-use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Watcher};
+use super::order::{AtLaunch, EmulatorOrder, EmulatorReply, Watcher, ask_owner, owner_gone};
 
 /// Speaks to the owner of one board's emulator from a plain thread.
 ///
@@ -40,7 +39,7 @@ impl Machine {
     /// # Errors
     /// The owner has ended.
     pub async fn watch(&self, watcher: Watcher) -> Result<(), DriverError> {
-        self.order(|reply| EmulatorOrder::Watch(watcher, reply)).await
+        ask_owner(&self.orders, |reply| EmulatorOrder::Watch(watcher, reply)).await
     }
 
     /// Returns the registers of the machine's first core, as the emulator prints them, without
@@ -49,7 +48,7 @@ impl Machine {
     /// # Errors
     /// The emulator does not answer soon, or its owner has ended.
     pub async fn registers(&self) -> Result<Option<String>, DriverError> {
-        self.order(EmulatorOrder::Registers).await
+        ask_owner(&self.orders, EmulatorOrder::Registers).await
     }
 
     /// Takes the machine's power.
@@ -76,23 +75,12 @@ impl Machine {
         self.ask(EmulatorOrder::HowEnded)
     }
 
-    async fn order<T>(
-        &self,
-        order: impl FnOnce(EmulatorReply<T>) -> EmulatorOrder,
-    ) -> Result<T, DriverError> {
-        let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
-        let (reply, answer) = oneshot::channel();
-        self.orders.send(order(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
-    }
-
     fn ask<T>(
         &self,
         order: impl FnOnce(EmulatorReply<T>) -> EmulatorOrder,
     ) -> Result<T, DriverError> {
-        let gone = || DriverError::new(Cause::EmulatorExited, "the emulator's owner has ended");
         let (reply, answer) = oneshot::channel();
-        self.orders.blocking_send(order(reply)).map_err(|_| gone())?;
-        answer.blocking_recv().map_err(|_| gone())?
+        self.orders.blocking_send(order(reply)).map_err(|_| owner_gone())?;
+        answer.blocking_recv().map_err(|_| owner_gone())?
     }
 }

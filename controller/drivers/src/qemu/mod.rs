@@ -20,11 +20,14 @@ pub mod debug;
 mod debug_tests;
 mod emulator;
 mod ending;
+mod identity;
 mod instance;
 mod machine;
 mod monitor;
 mod order;
+mod pauses;
 mod read_back;
+mod run_control;
 #[cfg(test)]
 mod tests;
 mod trial;

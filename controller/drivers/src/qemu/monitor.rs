@@ -11,6 +11,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout_at};
 
+use super::pauses::{EventTime, Pauses};
+
 /// Says why the monitor is of no use any more.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MonitorError {
@@ -73,6 +75,7 @@ pub(super) struct Monitor {
     next_id: u64,
     /// Events that arrived while an answer was awaited.
     early: VecDeque<MachineEvent>,
+    pauses: Pauses,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +87,8 @@ struct RawMessage {
     event: Option<String>,
     #[serde(default)]
     data: Value,
+    #[serde(default)]
+    timestamp: EventTime,
 }
 
 /// The emulator's own words for why it does not do as asked.
@@ -101,7 +106,8 @@ impl Monitor {
     pub(super) async fn greet(stream: UnixStream, timeout: Duration) -> Result<Self, MonitorError> {
         let (read, write) = stream.into_split();
         let (read, line) = (BufReader::new(read), Vec::new());
-        let mut monitor = Self { read, line, write, next_id: 0, early: VecDeque::new() };
+        let (early, pauses) = (VecDeque::new(), Pauses::default());
+        let mut monitor = Self { read, line, write, next_id: 0, early, pauses };
         // Written before the greeting has come: it waits in the socket and saves a round trip.
         monitor.call("qmp_capabilities", timeout).await?;
         Ok(monitor)
@@ -189,6 +195,11 @@ impl Monitor {
         }
     }
 
+    /// Returns when the machine has stood since it was launched, as far as was read.
+    pub(super) fn pauses(&self) -> &Pauses {
+        &self.pauses
+    }
+
     /// Returns the events that arrived while something else was awaited.
     pub(super) fn take_early(&mut self) -> VecDeque<MachineEvent> {
         std::mem::take(&mut self.early)
@@ -233,6 +244,12 @@ impl Monitor {
             let message = serde_json::from_slice(&self.line).map_err(io::Error::other);
             self.line.clear();
             let message: RawMessage = message?;
+            // Not arrivals: a debugger causes thousands a second.
+            match message.event.as_deref() {
+                Some("STOP") => self.pauses.begin(message.timestamp.since_epoch()),
+                Some("RESUME") => self.pauses.end(message.timestamp.since_epoch()),
+                _ => {}
+            }
             if let Some(arrival) = understand(message) {
                 return Ok(arrival);
             }
@@ -242,7 +259,7 @@ impl Monitor {
 
 /// Sorts a message; the greeting and events nobody cares about are nothing.
 fn understand(message: RawMessage) -> Option<Arrival> {
-    let RawMessage { id, answer, error, event, data } = message;
+    let RawMessage { id, answer, error, event, data, .. } = message;
     if let (Some(id), Some(error)) = (id, error) {
         return Some(Arrival::Answer { id, result: Err(error) });
     }

@@ -1,9 +1,12 @@
 //! What the owner of an emulator is asked for, by the handles that speak for it.
 
+use std::time::Duration;
+
+use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::image::Image;
 use jig_model::protocol::{CheckReport, DriverError, PowerState};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::debug::DebugChannels;
 
@@ -53,8 +56,33 @@ pub(super) enum EmulatorOrder {
     Watch(Watcher, EmulatorReply<()>),
     /// The registers of its core, as the emulator prints them; nothing if it does not run.
     Registers(EmulatorReply<Option<String>>),
+    /// Stops the machine where it stands; tells whether it does.
+    Halt(EmulatorReply<bool>),
+    /// Lets a halted machine run on.
+    Resume(EmulatorReply<()>),
+    /// For how long the machine could not run since its launch; nothing without power.
+    LostTime(EmulatorReply<Option<Duration>>),
     /// How the last launch ended by itself; asked by somebody who saw a channel close.
     HowEnded(EmulatorReply<Option<BoardEvent>>),
 }
 
 pub(super) type EmulatorReply<T> = oneshot::Sender<Result<T, DriverError>>;
+
+/// Says that an emulator's owner takes no orders any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the emulator's owner has ended")]
+struct OwnerGone;
+
+pub(super) fn owner_gone() -> DriverError {
+    DriverError::of(Cause::EmulatorExited, OwnerGone)
+}
+
+/// Gives the owner an order and waits for its answer.
+pub(super) async fn ask_owner<T>(
+    orders: &mpsc::Sender<EmulatorOrder>,
+    order: impl FnOnce(EmulatorReply<T>) -> EmulatorOrder,
+) -> Result<T, DriverError> {
+    let (reply, answer) = oneshot::channel();
+    orders.send(order(reply)).await.map_err(|_| owner_gone())?;
+    answer.await.map_err(|_| owner_gone())?
+}

@@ -86,9 +86,17 @@ fn bind(dir: &Path, profile: &str) -> (Protocols, Arc<Seen>) {
 }
 
 pub(super) fn bind_with_machine(dir: &Path, profile: &str) -> (Protocols, Machine, Arc<Seen>) {
+    bind_profile(dir, parsed(profile))
+}
+
+fn parsed(profile: &str) -> BoardProfile {
     let sets = FaultSets::parse(std::iter::empty()).unwrap_or_else(|p| panic!("{}", p[0]));
     let profile = BoardProfile::parse("empty.toml", profile, &sets);
-    let profile = Arc::new(profile.unwrap_or_else(|problems| panic!("{problems}")));
+    profile.unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn bind_profile(dir: &Path, profile: BoardProfile) -> (Protocols, Machine, Arc<Seen>) {
+    let profile = Arc::new(profile);
     let seen = Arc::new(Seen::default());
     std::fs::create_dir_all(dir.join("set")).unwrap();
     std::fs::create_dir_all(dir.join("evidence")).unwrap();
@@ -127,6 +135,51 @@ async fn power_comes_and_goes_and_leaves_nothing() {
     }
     assert_eq!(seen.pids.lock().unwrap().len(), 2);
     assert_eq!(left(dir.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn time_in_which_a_machine_is_halted_is_lost_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (protocols, seen) = bind(dir.path(), PROFILE);
+    let (mut power, mut control) = (protocols.power.unwrap(), protocols.control.unwrap());
+    assert_eq!(control.lost_time().await, None);
+    assert!(!control.halt().await.unwrap(), "a machine without power stands");
+    power.on().await.unwrap();
+    let before = control.lost_time().await.unwrap();
+    let began = std::time::Instant::now();
+    assert!(control.halt().await.unwrap());
+    let halted = std::time::Instant::now();
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    let stood = halted.elapsed();
+    control.resume().await.unwrap();
+    control.resume().await.unwrap();
+    let lost = control.lost_time().await.unwrap() - before;
+    assert!(lost >= stood, "{lost:?} of {stood:?}");
+    // What threads waited counts too, but each moment only once for either reason.
+    assert!(lost <= began.elapsed() * 2, "{lost:?}");
+    // Its own health is not in doubt meanwhile.
+    assert!(control.halt().await.unwrap());
+    let report = protocols.health.into_iter().next().unwrap().check().await;
+    assert!(report.ok, "{report:?}");
+    power.off().await.unwrap();
+    assert!(!control.halt().await.unwrap());
+    assert_eq!(*seen.running.lock().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn an_emulator_of_another_machine_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut profile = parsed(PROFILE);
+    // As a script in place of the emulator does: of two options, the last counts.
+    let other = ["-machine", "mps2-an385"].map(str::to_owned);
+    profile.emulation.as_mut().unwrap().args.extend(other);
+    let (protocols, _machine, seen) = bind_profile(dir.path(), profile);
+    let error = protocols.power.unwrap().on().await.unwrap_err();
+    assert_eq!(error.cause, Cause::EmulatorRefused);
+    let words = error.to_string();
+    assert!(words.contains("runs the machine mps2-an385"), "{words}");
+    assert!(words.contains("the profile asks for none"), "{words}");
+    assert_eq!(*seen.running.lock().unwrap(), 0);
 }
 
 #[tokio::test]

@@ -106,6 +106,7 @@ impl CommandTransport {
             stdout: Some(File::from(stdout)),
             stderr: Some(File::from(stderr)),
             inherit: Vec::new(),
+            exits_for_target: false,
             what: PROGRAM.to_owned(),
         };
         let process = ManagedProcess::spawn(request, ledger).await?;

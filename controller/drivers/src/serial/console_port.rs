@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(read(&mut *transport).await.unwrap(), b"");
         drop(transport);
 
-        // Asked while somebody waits.
+        // Asked while another process waits.
         port.open(nobody()).await.unwrap();
         let mut transport = port.transport().unwrap();
         let waits = tokio::spawn(async move { read(&mut *transport).await });

@@ -96,7 +96,7 @@ impl SerialError {
             if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
-    /// Tells whether somebody else has the port.
+    /// Tells whether another process has the port.
     pub(super) fn is_taken(&self) -> bool {
         matches!(self, Self::Tty(TtyError::Taken { .. }))
     }

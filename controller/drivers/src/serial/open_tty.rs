@@ -74,7 +74,7 @@ pub enum TtyError {
         /// The path.
         path: PathBuf,
     },
-    /// Somebody else has it.
+    /// Another process has it.
     #[error("{} is in use by {}", path.display(), by.as_deref().unwrap_or("another program"))]
     Taken {
         /// The device.
@@ -185,7 +185,7 @@ impl OpenTty {
         self.beside.fd.as_fd()
     }
 
-    /// Returns another descriptor of the open file, for whoever goes on with it.
+    /// Returns another descriptor of the open file, for the one that goes on with it.
     pub(crate) fn copy(&self) -> io::Result<OwnedFd> {
         self.beside.fd.try_clone()
     }

@@ -94,7 +94,7 @@ impl SerialPort {
         }
     }
 
-    /// Opens it once. Takes as long as a server takes to answer: whoever calls sets an end.
+    /// Opens it once. Takes as long as a server takes to answer: the caller sets an end.
     ///
     /// # Errors
     /// The port is not there, not free, or not as it should be.

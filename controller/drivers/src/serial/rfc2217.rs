@@ -31,13 +31,13 @@ const BREAK: Duration = Duration::from_millis(250);
 pub(super) struct Rfc2217Transport {
     socket: SocketTransport,
     telnet: Telnet,
-    /// Bytes of the port that nobody has read yet.
+    /// Bytes of the port that were not read yet.
     ready: VecDeque<u8>,
     /// Bytes to the server that it has not taken yet.
     out: Vec<u8>,
-    /// Overruns that nobody has heard of yet; several at one place are one.
+    /// Overruns that were not told yet; several at one place are one.
     overrun: bool,
-    /// How many characters came with errors that nobody has heard of yet.
+    /// How many characters came with errors that were not told yet.
     garbled: u64,
     suspended: bool,
     /// Who waits to send.
@@ -94,7 +94,7 @@ impl Rfc2217Transport {
     fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<TelnetSaid>>>> {
         if let Some(held) = self.held.take_if(|held| held.over.as_mut().poll(cx).is_ready()) {
             self.out.extend(end_of_break());
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = held.done.send(Ok(()));
         }
         // A server that does not take it is still listened to.

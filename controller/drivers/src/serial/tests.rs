@@ -36,7 +36,7 @@ impl Bench {
         let mut settings = tcgetattr(&near).unwrap();
         settings.make_raw();
         tcsetattr(&near, OptionalActions::Now, &settings).unwrap();
-        // An address of its own on the loopback network: nobody else can have the port.
+        // An address of its own on the loopback network: no other process can have the port.
         static NEXT: AtomicU8 = AtomicU8::new(2);
         let [.., high, low] = std::process::id().to_be_bytes();
         let host = format!("127.{high}.{low}.{}", NEXT.fetch_add(1, Ordering::Relaxed));

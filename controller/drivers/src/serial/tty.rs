@@ -25,7 +25,7 @@ impl TtyTransport {
     /// that has I/O enabled.
     ///
     /// # Errors
-    /// The device is no tty, cannot be opened, is somebody else's, or does not do the speed.
+    /// The device is no tty, cannot be opened, is another process's, or does not do the speed.
     pub fn open(path: &Path, baud: u32) -> Result<Self, TtyError> {
         let tty = OpenTty::open(path, baud, Parity::None)?;
         let watch = PortWatch::of(tty.fd());

@@ -1,6 +1,6 @@
 //! Shows what a console prints.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -9,12 +9,13 @@ use jig_model::command::{ConsoleLogEvent, ConsoleLogItem, ConsoleLogSource};
 use jig_rig::console::{Escaper, escape};
 use serde_json::json;
 
+use crate::args::RawMode;
 use crate::render::{LogPrinter, LogViews, Screen};
 
 /// What is shown of one console.
 pub(super) struct ConsoleView {
     screen: Screen,
-    raw: bool,
+    raw: Option<RawMode>,
     /// The log of a board that this session has booted.
     logs: LogViews,
     shown: Mutex<LastShown>,
@@ -29,14 +30,15 @@ struct LastShown {
 
 impl ConsoleView {
     /// Shows nothing yet; raw output is not escaped.
-    pub(super) fn new(screen: &Screen, raw: bool) -> Self {
+    pub(super) fn new(screen: &Screen, raw: Option<RawMode>) -> Self {
         let (logs, shown) = (LogViews::default(), Mutex::default());
         Self { screen: screen.clone(), raw, logs, shown }
     }
 
     /// Shows a log file while it grows.
     pub(super) fn follow(&self, console: &ConsoleName, log: &Path) {
-        self.logs.show(console, log, BytePrinter((!self.raw).then(Escaper::default)));
+        let escaper = self.raw.is_none().then(Escaper::default);
+        self.logs.show(console, log, BytePrinter { screen: self.screen.clone(), escaper });
     }
 
     /// Waits until the log files that have ended are shown.
@@ -52,7 +54,8 @@ impl ConsoleView {
         }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let ConsoleLogEvent { source, item, .. } = event;
-        if shown.source.as_ref() != Some(&source) {
+        // Between untouched bytes, remarks that nothing is missing are in the way.
+        if self.raw.is_none() && shown.source.as_ref() != Some(&source) {
             let before = shown.source.replace(source.clone());
             match (before, &source) {
                 (_, ConsoleLogSource::Run { run, attempt }) => {
@@ -65,19 +68,25 @@ impl ConsoleView {
             }
         }
         match item {
-            ConsoleLogItem::Output { bytes } if self.raw => screen.out_bytes(&bytes),
+            ConsoleLogItem::Output { bytes } if self.raw.is_some() => screen.out_bytes(&bytes),
             ConsoleLogItem::Output { bytes } => {
                 screen.out_bytes(shown.escaper.escape(&bytes).as_bytes());
             }
             ConsoleLogItem::Gap { lost, reason } => {
                 let lost = lost.map_or_else(String::new, |lost| format!("{lost} "));
                 let reason = escape(reason.as_bytes());
-                screen.say(&format!("[{lost}bytes may be missing here: {reason}]"));
+                self.note(&format!("[{lost}bytes may be missing here: {reason}]"));
             }
             ConsoleLogItem::Garbled { count } => {
-                screen.say(&format!("[{count} of the characters before may be wrong]"));
+                self.note(&format!("[{count} of the characters before may be wrong]"));
             }
         }
+    }
+
+    /// Says something about the output; a terminal in raw mode needs the carriage return.
+    fn note(&self, words: &str) {
+        let end = if self.raw == Some(RawMode::Terminal) { "\r" } else { "" };
+        self.screen.say(&format!("{words}{end}"));
     }
 }
 
@@ -101,15 +110,17 @@ fn json_line(event: &ConsoleLogEvent) -> serde_json::Value {
 }
 
 /// Writes a log to standard output, escaped if there is an escaper.
-struct BytePrinter(Option<Escaper>);
+struct BytePrinter {
+    screen: Screen,
+    escaper: Option<Escaper>,
+}
 
 impl LogPrinter for BytePrinter {
     fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        match &mut self.0 {
-            None => out.write_all(bytes)?,
-            Some(escaper) => out.write_all(escaper.escape(bytes).as_bytes())?,
+        match &mut self.escaper {
+            None => self.screen.out_bytes(bytes),
+            Some(escaper) => self.screen.out_bytes(escaper.escape(bytes).as_bytes()),
         }
-        out.flush()
+        self.screen.written()
     }
 }

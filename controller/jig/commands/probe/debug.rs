@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jig_model::command::{CommandEvent, DebugAction, EventSink, Reply};
-use jig_model::post_mortem::PostMortem;
+use jig_model::post_mortem::{PostMortem, StackFrame};
 use jig_model::{Fault, byte_size, exit};
 use jig_probe::{CoreDump, Symbols, Why, explain};
 use jig_rig::console::escape;
@@ -93,14 +93,15 @@ fn unreadable_words(ranges: &[Range<u64>]) -> String {
     format!("{size} could not be read: {}", ranges.join(", "))
 }
 
-/// Offers a board to GDB until interrupted.
+/// Offers a board to GDB until interrupted, and ends with the code of a cancelled command.
 ///
 /// JSON: `{"place","address"}` as soon as it listens.
 pub(crate) fn gdb(common: &Common, screen: &Screen, args: GdbArgs) -> Result<u8, Failure> {
     let GdbArgs { at, listen, allow_remote, reset } = args;
     let events = Arc::new(GdbEvents(screen.clone()));
     match debug(common, &at, DebugAction::Gdb { listen, allow_remote, reset }, events)? {
-        Reply::Ended(_) => Ok(exit::PASS),
+        // Nothing else ends it.
+        Reply::Ended(_) => Ok(exit::CANCELLED),
         _ => Err(unexpected()),
     }
 }
@@ -131,7 +132,19 @@ pub(super) fn show(screen: &Screen, found: &PostMortem) {
     }
     let paint = screen.out_paint();
     screen.out(&paint.paint(Style::Bold, &one_line(&found.summary)));
-    for (number, frame) in found.frames.iter().enumerate() {
+    show_frames(screen, &found.frames);
+    for thread in found.threads.iter().filter(|thread| !thread.frames.is_empty()) {
+        let head = format!("thread {:?} {}", thread.name, thread.state);
+        screen.out(&paint.paint(Style::Bold, &one_line(&head)));
+        show_frames(screen, &thread.frames);
+    }
+    for line in found.status.iter().chain(&found.limits) {
+        screen.out(&paint.paint(Style::Dim, &one_line(line)));
+    }
+}
+
+fn show_frames(screen: &Screen, frames: &[StackFrame]) {
+    for (number, frame) in frames.iter().enumerate() {
         let kind = match (frame.inlined, frame.exception) {
             (true, _) => " (inlined)",
             (_, true) => " (exception)",
@@ -144,8 +157,5 @@ pub(super) fn show(screen: &Screen, found: &PostMortem) {
         };
         let line = format!("#{number:<2} {:#010x} in {function}{at}{kind}", frame.pc);
         screen.out(&escape(line.as_bytes()).to_string());
-    }
-    for line in found.status.iter().chain(&found.limits) {
-        screen.out(&paint.paint(Style::Dim, &one_line(line)));
     }
 }

@@ -15,12 +15,13 @@ use crate::commands::execute::{execute, unexpected};
 use crate::failure::Failure;
 use crate::render::{FlashView, ProgressView, Screen, flash_line, one_line};
 
-/// Puts an image on a board.
+/// Puts an image on a board. With --verify a program that does not report a comparison ends with
+/// the code of missing evidence.
 ///
 /// JSON: `{"place","chip","method","attempts","report"}`; where a program flashed the board, the
 /// method is its name, the report that of a deployment, and what a probe would tell is null.
 pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result<u8, Failure> {
-    let FlashArgs { at, image, no_verify, no_reset, preserve, all, .. } = args;
+    let FlashArgs { at, image, verify, no_verify, no_reset, preserve, all } = args;
     let board = ProbedBoard::of(common, &at)?;
     let how = ProbeFlash { verify: !no_verify, start: !no_reset, preserve, skip_equal: !all };
     // What only a probe can do chooses the probe.
@@ -38,6 +39,14 @@ pub(crate) fn flash(common: &Common, screen: &Screen, args: FlashArgs) -> Result
         Reply::Flashed(reply) => reply,
         Reply::Deployed(reply) => {
             deployed(screen, &reply);
+            if verify && !reply.report.verified {
+                screen.insist(&format!(
+                    "not verified: {} does not say that it read the image back, and --verify asks \
+                     for that",
+                    one_line(&reply.report.method)
+                ));
+                return Ok(exit::INCONCLUSIVE);
+            }
             return Ok(exit::PASS);
         }
         _ => return Err(unexpected()),

@@ -176,7 +176,13 @@ async fn write(mut caller: Caller, kept: &CaptureHandle, by: String, take: bool)
     }
     loop {
         let order = tokio::select! {
-            by = writer.taken() => return drop(caller.tell(&WriterEvent::Taken(by)).await),
+            by = writer.taken() => {
+                // Without a name the service shuts down, which the end of the connection tells.
+                if let Some(by) = by {
+                    let _ = caller.tell(&WriterEvent::Taken(by)).await;
+                }
+                return;
+            }
             order = caller.next::<WriterOrder>() => order,
         };
         let done = match order {
@@ -192,7 +198,8 @@ async fn write(mut caller: Caller, kept: &CaptureHandle, by: String, take: bool)
     }
 }
 
-/// Carries out an order of the writer; none if the client has disconnected.
+/// Carries out an order of the writer; none if the client has disconnected or the service shuts
+/// down.
 async fn carry_out(
     writer: &mut InputWriter,
     caller: &mut Caller,
@@ -208,9 +215,10 @@ async fn carry_out(
     tokio::select! {
         done = done => Some(match done {
             Ok(()) => WriterEvent::Done,
+            Err(refusal) if refusal.is_unsupported() => WriterEvent::Unsupported,
             Err(refusal) => WriterEvent::Failed(chain(&refusal)),
         }),
-        by = writer.taken() => Some(WriterEvent::Taken(by)),
+        by = writer.taken() => by.map(WriterEvent::Taken),
         // A client sends its next order after this answer, so here it has disconnected.
         _ = caller.next::<WriterOrder>() => None,
     }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use jig_model::rig_file::UnknownPlace;
 use jig_model::{BoardId, Fault, Problems};
 
+use super::devices::SharedPort;
+
 /// Says why the catalogue could not be read, or what it does not have.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
@@ -44,6 +46,9 @@ pub enum CatalogueError {
         /// The rig file that lacks such a place, if a board has the name.
         rig_file: Option<PathBuf>,
     },
+    /// Two consoles of the rig end at the same port.
+    #[error(transparent)]
+    SharedPort(#[from] Box<SharedPort>),
     /// No board has the name.
     #[error("there is no board profile {:?}", board.as_str())]
     UnknownBoard {
@@ -63,7 +68,7 @@ impl CatalogueError {
             | Self::UnknownPlace { .. }
             | Self::UnknownBoard { .. } => Fault::Usage,
             Self::Unreadable { .. } => Fault::Lab,
-            Self::Problems(_) => Fault::Profile,
+            Self::Problems(_) | Self::SharedPort(_) => Fault::Profile,
         }
     }
 }

@@ -73,7 +73,7 @@ impl Surroundings {
     }
 
     /// Returns the nearest `rig.toml` in the current directory or above, up to and
-    /// including the root of a repository: what lies above is somebody else's.
+    /// including the root of a repository: what lies above belongs to others.
     pub(crate) fn project_rig(&self) -> Option<PathBuf> {
         for folder in self.cwd.ancestors() {
             let file = folder.join("rig.toml");

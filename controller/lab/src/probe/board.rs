@@ -82,7 +82,10 @@ impl HeldBoard {
                     return Err(VirtualBoardError::NotDescribed { board }.into());
                 }
                 if lasting == Lasting::Board {
-                    return Err(ProbeCommandError::NotKept(place.name.clone()));
+                    return Err(ProbeCommandError::NotKept {
+                        verb: verb.to_owned(),
+                        place: place.name.clone(),
+                    });
                 }
                 let lock = target.lock(events, cancel).await?;
                 if lasting == Lasting::Nothing {

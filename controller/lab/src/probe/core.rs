@@ -36,8 +36,7 @@ impl Lab {
             return self.reset_by(method, &target, &*events, &cancel).await;
         }
         let halt = by == ResetBy::Probe { halt: true };
-        let lasting = if halt { Lasting::Board } else { Lasting::Flash };
-        let port = self.open_port(&target, "reset", lasting, events, cancel).await?;
+        let port = self.open_port(&target, "reset", Lasting::Board, events, cancel).await?;
         let done = async {
             port.ready().await?;
             let (into, leave) = match halt {

@@ -47,8 +47,13 @@ pub enum ProbeCommandError {
         error: FlashFileError,
     },
     /// The command needs a board that outlives it.
-    #[error("{0} is emulated, and no process keeps it running")]
-    NotKept(PlaceName),
+    #[error("`{verb}` reaches nothing: {place} is emulated, and no process keeps it running")]
+    NotKept {
+        /// The verb.
+        verb: String,
+        /// The place.
+        place: PlaceName,
+    },
     /// Only an emulated board can be served.
     #[error("{place} is a real board{}", behind(.selector.as_deref()))]
     NotEmulated {
@@ -162,7 +167,23 @@ pub enum ProbeCommandError {
     /// The RTT channel cannot be used; may hold any text.
     #[error(transparent)]
     Rtt(RttError),
-    /// The program has no RTT channels.
+    /// The program has no such RTT channel.
+    #[error("the program has no RTT channel {channel}")]
+    NoRttChannel {
+        /// The number that was asked for.
+        channel: usize,
+        /// Numbers and names of the channels that it has: hostile text.
+        known: Vec<(usize, String)>,
+    },
+    /// A plain write does not change flash.
+    #[error("{address:#010x} is in the flash of {place}, which a write to memory does not change")]
+    WritesFlash {
+        /// The place.
+        place: PlaceName,
+        /// The first address in flash.
+        address: u64,
+    },
+    /// The program has no RTT control block.
     #[error("the target has no RTT control block")]
     NoRtt,
     /// The board has no flash.
@@ -268,7 +289,7 @@ impl ProbeCommandError {
             }
             Self::Missing(_) => Fault::Profile,
             Self::Waiting(_) | Self::Cancelled(_) | Self::FlashCancelled { .. } => Fault::Cancelled,
-            Self::NotKept(_)
+            Self::NotKept { .. }
             | Self::NotEmulated { .. }
             | Self::Unreadable { .. }
             | Self::Image { .. }
@@ -281,6 +302,8 @@ impl ProbeCommandError {
             | Self::NotLoopback
             | Self::Exposed(_)
             | Self::NoSuchMemory { .. }
+            | Self::NoRttChannel { .. }
+            | Self::WritesFlash { .. }
             | Self::NoMemory => Fault::Usage,
             Self::Rtt(RttError::Corrupted { .. } | RttError::NoChannel { .. }) | Self::NoRtt => {
                 Fault::Target

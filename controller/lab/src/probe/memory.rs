@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use jig_model::command::{MemoryReadReply, MemoryWrittenReply, Reply};
 use jig_model::debug::{CoreState, MemoryWidth};
-use jig_probe::{Leave, ProbeError};
+use jig_probe::{ChipMemoryKind, Leave, ProbeError};
 
 use super::ProbeCommandError;
 use super::port::{Port, PortDone};
@@ -38,11 +38,22 @@ pub(super) async fn write(
     bytes: Vec<u8>,
     width: MemoryWidth,
 ) -> PortDone {
-    let leave = as_it_is(port).await?;
     let written = bytes.len() as u64;
+    if let Some(address) = first_in_flash(port, address..address.saturating_add(written)) {
+        return Err(ProbeCommandError::WritesFlash { place: port.place.clone(), address });
+    }
+    let leave = as_it_is(port).await?;
     accessed(port, port.handle.write_as(width, address, bytes).await)?;
     let reply = MemoryWrittenReply { place: port.place.clone(), address, written };
     Ok((Reply::MemoryWritten(reply), leave))
+}
+
+/// Returns the first of some addresses that is in flash: there, a write is lost without an error.
+fn first_in_flash(port: &Port, wanted: Range<u64>) -> Option<u64> {
+    let memory = port.attached.memory.iter();
+    let flash = memory.filter(|region| region.kind == ChipMemoryKind::Flash);
+    let first = flash.map(|region| (region.start.max(wanted.start), region.end.min(wanted.end)));
+    first.filter(|(start, end)| start < end).map(|(start, _)| start).min()
 }
 
 /// Names the place in what a probe says of addresses that the caller chose.

@@ -25,6 +25,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use jig_model::command::{DebugAction, DebugCommand, EventSink, Reply};
+use jig_model::image::Segment;
+use jig_model::profile::{MemoryKind, MemoryRegion};
 use jig_probe::Symbols;
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
@@ -64,7 +66,7 @@ impl Lab {
             }
             _ => None,
         };
-        let lasting = lasting(&action);
+        let lasting = lasting(&action, &target);
         let port = self.open_port(&target, action.verb(), lasting, events, cancel).await?;
         let done = async {
             port.ready().await?;
@@ -82,8 +84,14 @@ fn too_much(ranges: &[Range<u64>]) -> bool {
 }
 
 /// Says what must outlive an action for it to make sense.
-fn lasting(action: &DebugAction) -> Lasting {
+fn lasting(action: &DebugAction, target: &CommandTarget<'_>) -> Lasting {
     match action {
+        DebugAction::ReadMemory { address, length, .. } => {
+            match is_kept(*address..address.saturating_add(length.get()), target) {
+                true => Lasting::Flash,
+                false => Lasting::Board,
+            }
+        }
         DebugAction::Halt
         | DebugAction::Resume
         | DebugAction::Step { .. }
@@ -91,11 +99,28 @@ fn lasting(action: &DebugAction) -> Lasting {
         | DebugAction::WriteMemory { .. }
         | DebugAction::Backtrace { .. }
         | DebugAction::Dump { .. } => Lasting::Board,
-        DebugAction::ReadMemory { .. }
-        | DebugAction::Breakpoint { .. }
-        | DebugAction::Rtt { .. }
-        | DebugAction::Gdb { .. } => Lasting::Flash,
+        DebugAction::Breakpoint { .. } | DebugAction::Rtt { .. } | DebugAction::Gdb { .. } => {
+            Lasting::Flash
+        }
     }
+}
+
+/// Tells whether addresses lie in a memory that an emulated board keeps between commands: its flash,
+/// or the memory that its kept image is in. Other memory of a board that is booted for the command
+/// tells nothing.
+fn is_kept(range: Range<u64>, target: &CommandTarget<'_>) -> bool {
+    let CommandTarget { catalogue, place, profile, .. } = target;
+    let holds = |region: &MemoryRegion, start: u64, end: u64| {
+        region.start <= start && end <= region.start.saturating_add(region.size)
+    };
+    let mut regions = profile.memory.iter();
+    let Some(region) = regions.find(|region| holds(region, range.start, range.end)) else {
+        return false;
+    };
+    // A file that cannot be read is reported when the board is booted from it.
+    let kept = || catalogue.places().flash(&place.name).load(&profile.id).ok().flatten();
+    let in_region = |kept: Segment| holds(region, kept.start, kept.start);
+    region.kind == MemoryKind::Flash || kept().into_iter().flatten().any(in_region)
 }
 
 async fn carry_out(

@@ -67,6 +67,9 @@ impl Lab {
             failures: attached.failures.clone(),
         });
         let (place, board) = (target.place.name.clone(), target.profile.id.clone());
+        if held.is_fresh() {
+            events.event(CommandEvent::BootedForCommand { place: place.clone() });
+        }
         Ok(Port { handle, attached, place, board, held, events, cancel })
     }
 

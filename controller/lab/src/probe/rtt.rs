@@ -52,6 +52,10 @@ pub(super) async fn rtt(port: &Port, wish: RttWish, input: mpsc::Receiver<Vec<u8
     let talk = async {
         let block = find(port, known, ram).await?;
         let (up, down) = (channels(&block.up), channels(&block.down));
+        if !up.iter().any(|channel| channel.number == wish.channel) {
+            let known = up.into_iter().map(|channel| (channel.number, channel.name)).collect();
+            return Err(ProbeCommandError::NoRttChannel { channel: wish.channel, known });
+        }
         port.events.event(CommandEvent::RttChannels { up, down });
         converse(port, &block, wish.channel, table, input).await
     };

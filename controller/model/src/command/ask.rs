@@ -89,6 +89,9 @@ pub struct RunCommand {
     /// Passes as soon as the console shows this; no test results are needed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Pattern>,
+    /// Output that fails the run, on whatever console.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reject: Vec<Pattern>,
     /// How long the report is waited for, in milliseconds.
     pub timeout_ms: u64,
     /// How the run is made.
@@ -132,6 +135,9 @@ pub struct RunOptions {
     /// How often the rig may be recovered on the way; as the profile says if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recoveries: Option<u32>,
+    /// How long the board is watched behind the end, in milliseconds; as the plan says if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle_ms: Option<u64>,
     /// Faults to inject, each as `NAME[=ARG][@WHEN][,every]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inject: Vec<String>,
@@ -143,7 +149,7 @@ fn once() -> u32 {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { repeat: once(), recoveries: None, inject: Vec::new() }
+        Self { repeat: once(), recoveries: None, settle_ms: None, inject: Vec::new() }
     }
 }
 
@@ -255,7 +261,7 @@ pub struct CheckCommand {
     /// The place.
     pub place: PlaceName,
     /// How long to wait for a real board that another process uses, in milliseconds. Without it
-    /// nothing is waited for, and `jig serve` is not told that somebody waits.
+    /// nothing is waited for, and `jig serve` is not told that another process waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
 }

@@ -17,13 +17,26 @@ pub struct AttachCommand {
     pub console: Option<ConsoleName>,
     /// How long ago the output begins, in milliseconds.
     pub since_ms: u64,
-    /// Whether later output is waited for; else the command ends after the output that is logged.
-    pub follow: bool,
+    /// Whether later output is waited for.
+    pub follow: AttachFollow,
     /// What becomes of the input.
     pub input: AttachInput,
     /// How long the console must have been quiet after the end of the input before the command
     /// ends, in milliseconds.
     pub quiet_ms: u64,
+}
+
+/// Whether a command that attaches to a console waits for later output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachFollow {
+    /// The command ends after the output that is logged.
+    Logged,
+    /// Later output is waited for. Refused while no process captures the console and no run uses
+    /// it, because there would be none.
+    Captured,
+    /// Later output is waited for, also that of a capture or run that begins later.
+    Always,
 }
 
 /// What becomes of the input of a command that attaches to a console.
@@ -126,6 +139,8 @@ pub enum InputLoss {
     },
     /// The capture service has ended.
     ServiceEnded,
+    /// The firmware ended before it took all of it.
+    FirmwareEnded,
     /// The connection to the capture service has failed.
     Failed {
         /// How; may hold any text.

@@ -88,6 +88,12 @@ pub enum CommandEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         failures: Vec<String>,
     },
+    /// No process kept the emulated board running, so it was booted for this command and ends with
+    /// it.
+    BootedForCommand {
+        /// The place.
+        place: PlaceName,
+    },
     /// A flash operation has come this far.
     Flashing {
         /// How far.

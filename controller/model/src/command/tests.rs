@@ -23,14 +23,19 @@ fn place() -> PlaceName {
 }
 
 fn commands() -> Vec<Command> {
-    let options =
-        RunOptions { repeat: 3, recoveries: Some(0), inject: vec!["kill-emulator@2s".to_owned()] };
+    let options = RunOptions {
+        repeat: 3,
+        recoveries: Some(0),
+        settle_ms: Some(500),
+        inject: vec!["kill-emulator@2s".to_owned()],
+    };
     let image = Some("app.elf".into());
     let mut commands = vec![
         Command::Run(RunCommand {
             place: place(),
             image: image.clone(),
             until: Some(Pattern::new("ready v[0-9]").unwrap()),
+            reject: vec![Pattern::new("ERROR").unwrap()],
             timeout_ms: 10_000,
             options: options.clone(),
         }),
@@ -50,7 +55,7 @@ fn commands() -> Vec<Command> {
             place: place(),
             console: None,
             since_ms: 60_000,
-            follow: true,
+            follow: AttachFollow::Always,
             input: AttachInput::Take,
             quiet_ms: 0,
         }),
@@ -236,6 +241,7 @@ fn probe_replies() -> Vec<Reply> {
         status: Vec::new(),
         frames: vec![frame],
         limits: vec!["no image".to_owned()],
+        threads: Vec::new(),
         registers: vec![("pc".to_owned(), 4)],
         core: None,
         proves: Some(Cause::CoreFault),
@@ -403,7 +409,7 @@ fn everything_a_worker_says_survives_its_line() {
 
 #[test]
 fn a_line_of_another_version_is_refused_before_it_is_understood() {
-    for (other, says) in [(0, "it is of version 0, "), (2, "it is of version 2, ")] {
+    for (other, says) in [(0, "it is of version 0, "), (1, "it is of version 1, ")] {
         let line = format!(r#"{{"version":{other},"say":{{"command":"levitate"}},"and":"more"}}"#);
         let error = Command::from_line(line.as_bytes()).unwrap_err();
         assert!(matches!(error, LineError::Version { found } if found == other), "{error}");
@@ -415,12 +421,12 @@ fn a_line_of_another_version_is_refused_before_it_is_understood() {
 
 #[test]
 fn unknown_fields_and_commands_are_refused() {
-    let steps = r#"{"version":1,"say":{"command":"recovery_steps","place":"a"}}"#;
+    let steps = r#"{"version":2,"say":{"command":"recovery_steps","place":"a"}}"#;
     assert!(Command::from_line(steps.as_bytes()).is_ok());
     for (known, unknown) in [
         (r#""place":"a""#, r#""place":"a","force":true"#),
         ("recovery_steps", "levitate"),
-        (r#""version":1"#, r#""version":1,"more":1"#),
+        (r#""version":2"#, r#""version":2,"more":1"#),
         (r#""place":"a""#, r#""place":"-a""#),
     ] {
         let line = steps.replace(known, unknown);
@@ -429,7 +435,7 @@ fn unknown_fields_and_commands_are_refused() {
             "{line}"
         );
     }
-    let read = r#"{"version":1,"say":{"command":"debug","place":"a","action":{"read_memory":
+    let read = r#"{"version":2,"say":{"command":"debug","place":"a","action":{"read_memory":
         {"address":0,"length":1}}}}"#;
     assert!(Command::from_line(read.as_bytes()).is_ok());
     let nothing = read.replace(r#""length":1"#, r#""length":0"#);
@@ -444,7 +450,7 @@ fn registers_and_memory_travel_as_hexadecimal_digits() {
     let has = |text: &str| lines.iter().any(|line| line.contains(text));
     assert!(has(r#""value":"0xffffffffffffffffffffffffffffffff""#), "{lines:#?}");
     assert!(has(r#""bytes":"007fff""#), "{lines:#?}");
-    let write = r#"{"version":1,"say":{"command":"debug","place":"a","action":{"write_memory":
+    let write = r#"{"version":2,"say":{"command":"debug","place":"a","action":{"write_memory":
         {"address":0,"bytes":"00ff"}}}}"#;
     assert!(Command::from_line(write.as_bytes()).is_ok());
     for bytes in ["0", "00f", "0x", "00 f", "zz", "+1"] {
@@ -472,10 +478,10 @@ fn a_path_to_listen_at_is_told_from_an_address() {
 
 #[test]
 fn the_usual_part_of_a_place_is_the_default() {
-    let flash = r#"{"version":1,"say":{"command":"flash","place":"a","image":"b"}}"#;
+    let flash = r#"{"version":2,"say":{"command":"flash","place":"a","image":"b"}}"#;
     let flash = Command::from_line(flash.as_bytes()).unwrap();
     assert!(matches!(flash, Command::Flash(FlashImageCommand { by: FlashBy::Usual, .. })));
-    let reset = r#"{"version":1,"say":{"command":"reset","place":"a"}}"#;
+    let reset = r#"{"version":2,"say":{"command":"reset","place":"a"}}"#;
     let reset = Command::from_line(reset.as_bytes()).unwrap();
     assert!(matches!(reset, Command::Reset(BoardResetCommand { by: ResetBy::Usual, .. })));
 }

@@ -1,4 +1,4 @@
-//! What somebody probably meant.
+//! What was probably meant.
 
 /// Longest text that is compared, in bytes; keys and names are shorter, and comparing
 /// costs the product of both lengths.

@@ -9,7 +9,7 @@ use super::value::FromToml;
 use super::{Located, Node};
 
 /// Keys that have a new name: the old one, the new one. An old name is refused with the new one
-/// for one release, so that nobody has to guess.
+/// for one release, so that users need not guess.
 const RENAMED: &[(&str, &str)] = &[
     ("cures", "max_recoveries"),
     ("gap", "min_interval"),
@@ -18,7 +18,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("witness", "sense"),
 ];
 
-/// Reads one table key by key, and knows which keys nobody asked for.
+/// Reads one table key by key, and knows which keys were not asked for.
 ///
 /// [`toml_table!`](crate::toml_table) does this for most tables.
 #[must_use = "call `finish` so that unknown keys are reported"]

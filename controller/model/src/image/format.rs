@@ -21,7 +21,7 @@ pub enum ImageFormat {
 
 impl ImageFormat {
     /// Tells the format of a file: ELF by its first bytes, Intel HEX by its first character
-    /// or its name, and a raw binary by the address that somebody gave.
+    /// or its name, and a raw binary by the address that was given.
     ///
     /// # Errors
     /// None of them, or an address for a file that has its own.

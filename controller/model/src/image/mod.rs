@@ -1,7 +1,7 @@
 //! What is put on a board, and proof of which one it was.
 //!
 //! An image is a file in one of three formats. ELF and Intel HEX say where their bytes
-//! belong; a raw binary does not, so whoever names it adds the address: `app.bin@0x8000`.
+//! belong; a raw binary does not, so its name adds the address: `app.bin@0x8000`.
 //! All three become a [`Payload`], segments of bytes with an address, which is what debug
 //! probes and flashers take.
 //!

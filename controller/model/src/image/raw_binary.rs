@@ -27,7 +27,7 @@ impl std::str::FromStr for BinAddress {
     }
 }
 
-/// An image as somebody named it: a path, and for a raw binary where it belongs.
+/// An image as it was named: a path, and for a raw binary where it belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageSource {
     /// What was typed.

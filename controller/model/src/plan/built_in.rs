@@ -1,5 +1,6 @@
-//! The plan that runs where nobody wrote one.
+//! The plan that runs where none was written.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::action::defaults;
@@ -59,6 +60,10 @@ fn boot_and(text: &str, goal: &str, has_image: bool, last: (ActionKind, Duration
         requires: Requirements::default(),
         timeout,
         markers: None,
+        allow_after_end: Vec::new(),
+        reject: Vec::new(),
+        ignore_reports_on: BTreeSet::new(),
+        settle: None,
         stages: vec![stage],
         origin: "built-in".to_owned(),
     }

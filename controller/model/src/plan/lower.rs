@@ -44,6 +44,9 @@ fn lower_plan(raw: RawPlan, origin: &str, findings: &Findings) -> Option<Plan> {
     if let Some(timeout) = &raw.timeout {
         wait_ends("timeout", timeout.value, timeout.at(), findings);
     }
+    if let Some(settle) = &raw.settle {
+        wait_ends("settle", settle.value, settle.at(), findings);
+    }
     // Without a time-out of its own, which was reported, the plan is still looked at.
     let timeout = raw.timeout.map_or(MAX_WAIT, |t| t.value);
     let mut lowering = Lowering::new(timeout, findings);
@@ -61,15 +64,20 @@ fn lower_plan(raw: RawPlan, origin: &str, findings: &Findings) -> Option<Plan> {
         requires: raw.requires.map(|r| lower_requires(r.value)).unwrap_or_default(),
         timeout,
         markers,
+        allow_after_end: values(raw.allow_after_end),
+        reject: values(raw.reject),
+        ignore_reports_on: values(raw.ignore_reports_on),
+        settle: raw.settle.map(|settle| settle.value),
         stages: stages?,
         origin: origin.to_owned(),
     })
 }
 
+fn values<T, C: FromIterator<T> + Default>(list: Option<Located<Vec<Located<T>>>>) -> C {
+    list.map(|l| l.value.into_iter().map(|item| item.value).collect()).unwrap_or_default()
+}
+
 fn lower_requires(raw: RawRequires) -> Requirements {
-    fn values<T, C: FromIterator<T> + Default>(list: Option<Located<Vec<Located<T>>>>) -> C {
-        list.map(|l| l.value.into_iter().map(|item| item.value).collect()).unwrap_or_default()
-    }
     Requirements {
         boards: values(raw.boards),
         arch: values(raw.arch),

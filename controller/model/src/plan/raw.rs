@@ -30,6 +30,17 @@ crate::toml_table! {
         requires: RawRequires = optional,
         /// Texts that stand for results, where the firmware speaks no known format.
         markers: RawMarkers = optional,
+        /// Output behind the end of a green report that is harmless although it looks like a
+        /// crash. Each expression is looked for anywhere in a line.
+        allow_after_end: Vec<Located<Pattern>> = optional,
+        /// Output that fails the run, on whatever console, until the board is stopped.
+        reject: Vec<Located<Pattern>> = optional,
+        /// Consoles whose test reports do not count; else a failing report on any console of the
+        /// board fails the run.
+        ignore_reports_on: Vec<Located<ConsoleName>> = optional,
+        /// How long the board is watched behind the end of what the plan waits for, in time that
+        /// the board has; as the profile says if left out.
+        settle: Duration = optional,
         /// Stages, in order.
         stage: Vec<Located<RawStage>> = required,
     }
@@ -44,8 +55,10 @@ crate::toml_table! {
         /// The board must have all of these consoles.
         consoles: Vec<Located<ConsoleName>> = optional,
     }
-    /// Texts that stand for results. The capture group `name` names the case, `count` the
-    /// number of planned cases, `message` the reason.
+    /// Texts that stand for results. Of `pass`, `fail`, `skip` and `start`, the capture group
+    /// `(?P<name>...)` is the case's name; without it, the case that `start` named is meant. Of
+    /// `pass`, `fail` and `skip`, `(?P<message>...)` is the reason. Of `planned`, `(?P<count>...)`
+    /// is the number of cases, and it must be there.
     pub(super) struct RawMarkers {
         /// A case passed.
         pass: Pattern = required,
@@ -241,6 +254,17 @@ impl Choice for ResultFormat {
         ("ktap", Self::Ktap),
         ("gtest", Self::Gtest),
         ("libtest", Self::Libtest),
+        ("cpputest", Self::Cpputest),
+        ("cmocka", Self::Cmocka),
+        ("embunit", Self::Embunit),
+        ("check", Self::Check),
+        ("doctest", Self::Doctest),
+        ("catch2", Self::Catch2),
+        ("greentea", Self::Greentea),
+        ("aunit", Self::Aunit),
+        ("nuttx", Self::Nuttx),
+        ("pytest", Self::Pytest),
+        ("go", Self::Go),
         ("markers", Self::Markers),
     ];
 }

@@ -24,6 +24,14 @@ pub struct Plan {
     pub timeout: Duration,
     /// Texts that stand for results, where the firmware speaks no known format.
     pub markers: Option<Markers>,
+    /// Output behind the end of a green report that is harmless although it looks like a crash.
+    pub allow_after_end: Vec<Pattern>,
+    /// Output that fails the run, on whatever console, until the board is stopped.
+    pub reject: Vec<Pattern>,
+    /// Consoles whose test reports do not count, unless the plan waits for results there.
+    pub ignore_reports_on: BTreeSet<ConsoleName>,
+    /// How long the board is watched behind the end; as the profile says if nothing.
+    pub settle: Option<Duration>,
     /// Stages, in order. Never empty.
     pub stages: Vec<Stage>,
     /// Where the plan came from: a path, or `built-in`.

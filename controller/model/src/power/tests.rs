@@ -117,6 +117,27 @@ fn every_kind_of_device_is_read() {
 }
 
 #[test]
+fn other_keys_change_what_a_preset_knows() {
+    let rig = every_kind().replace(
+        "preset = \"shelly\" }",
+        "preset = \"shelly\", method = \"POST\", body = '{\"id\":{outlet},\"on\":{state}}' }",
+    );
+    let rig =
+        rig.replace(r#"'{"id":{outlet},"on":{state}}'"#, r#"'{{"id":{outlet},"on":{state}}}'"#);
+    let rig = parse(&[("rig.toml", &rig)]).unwrap_or_else(|p| panic!("{}", p[0]));
+    let known = parse(&[("rig.toml", &every_kind())]).unwrap_or_else(|p| panic!("{}", p[0]));
+    let set = |rig: &Rig| match driver(rig, "shelly") {
+        PowerDriver::Http(http) => http.set.clone(),
+        other => panic!("{other:?}"),
+    };
+    let (changed, preset) = (set(&rig), set(&known));
+    assert_eq!(changed.path, preset.path);
+    assert_eq!(changed.method, HttpMethod::Post);
+    let body = r#"{{"id":{outlet},"on":{state}}}"#;
+    assert_eq!((changed.body.as_deref(), preset.body), (Some(body), None));
+}
+
+#[test]
 fn the_guide_has_a_row_for_every_kind() {
     let guide = include_str!("../../../guide/power.md");
     for kind in PowerDriver::KINDS {

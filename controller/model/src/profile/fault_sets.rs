@@ -106,13 +106,14 @@ pub(super) fn check_texts(faults: &[Located<RawFault>], check: &'static str, fin
 /// Lowers signatures that were read without a problem.
 pub(super) fn lower_faults(faults: &[Located<RawFault>]) -> Option<Vec<FaultSignature>> {
     let lower = |fault: &Located<RawFault>| {
-        let RawFault { name, pattern, line, cause, example: _, near_miss: _ } = fault.value.clone();
+        let RawFault { name, pattern, line, cause, reason, .. } = fault.value.clone();
         let text = match (pattern, line) {
             (Some(pattern), None) => FaultText::Pattern(pattern.value),
             (None, Some(line)) => FaultText::Line(line.value),
             (Some(_), Some(_)) | (None, None) => return None,
         };
-        Some(FaultSignature { name: name?.value, text, cause: cause?.value.0 })
+        let reason = reason.map(|reason| reason.value);
+        Some(FaultSignature { name: name?.value, text, cause: cause?.value.0, reason })
     };
     faults.iter().map(lower).collect()
 }

@@ -6,12 +6,13 @@ use super::checks::{self, Subject};
 use super::deploy::{DeployMethod, FLASH_TIMEOUT};
 use super::fault_sets::lower_faults;
 use super::raw::{
-    RawDebug, RawDeploy, RawEmulation, RawHealth, RawLimits, RawProfile, RawQuirks, RawRecovery,
-    RawStage,
+    RawDebug, RawDeploy, RawEmulation, RawHealth, RawKnownGood, RawLimits, RawProfile, RawQuirks,
+    RawRecovery, RawStage,
 };
 use super::{
     BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugSpec, Deploy, Emulation, FaultSets,
-    FaultSignature, FlashCommand, HealthSpec, Limits, MemoryKind, MemoryRegion, Quirks, StageProbe,
+    FaultSignature, FlashCommand, HealthSpec, KnownGoodSpec, Limits, MemoryKind, MemoryRegion,
+    Quirks, SendReady, StageProbe,
 };
 use crate::Problems;
 use crate::document::{Findings, Located, document_schema, open};
@@ -104,6 +105,7 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
         },
         memory,
         boot_banner: raw.boot_banner.map(|pattern| pattern.value),
+        allow_after_end: values(raw.allow_after_end, Some)?,
         stages: values(raw.stage, lower_stage)?,
         faults,
         limits: raw.limits.map_or_else(Limits::default, |limits| lower_limits(limits.value)),
@@ -145,6 +147,27 @@ fn lower_emulation(raw: RawEmulation, memory: &[MemoryRegion]) -> Option<Emulati
             Some(debug) => Some(lower_debug(debug.value, memory)?),
             None => None,
         },
+        known_good: match raw.known_good {
+            Some(spec) => Some(lower_known_good(spec.value)?),
+            None => None,
+        },
+    })
+}
+
+fn lower_known_good(raw: RawKnownGood) -> Option<KnownGoodSpec> {
+    Some(KnownGoodSpec {
+        start: raw.start?.value,
+        setup: values(raw.setup, |word| Some((word.address?.value, word.value?.value)))?,
+        send: raw.send?.value,
+        ready: match raw.ready.map(|ready| ready.value) {
+            Some(ready) => Some(SendReady {
+                status: ready.status?.value,
+                mask: ready.mask?.value,
+                value: ready.value?.value,
+            }),
+            None => None,
+        },
+        bytes: value_or(raw.bytes, false),
     })
 }
 

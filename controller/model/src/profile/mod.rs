@@ -23,7 +23,8 @@ pub use placeholder::{ArgPart, PlaceholderError, arg_parts};
 pub use raw::FEATURES;
 pub use types::{
     Arch, BoardProfile, BootStage, ConsoleKind, ConsoleSpec, DebugCore, DebugSpec, Emulation,
-    FaultSignature, FaultText, FlashModel, Limits, MemoryKind, MemoryRegion, Quirks, StageProbe,
+    FaultSignature, FaultText, FlashModel, KnownGoodSpec, Limits, MemoryKind, MemoryRegion, Quirks,
+    SendReady, StageProbe,
 };
 
 #[cfg(test)]

@@ -33,6 +33,9 @@ toml_table! {
         faults: Vec<Located<String>> = optional,
         /// What the firmware prints at each start; seen too often, it shows a boot loop.
         boot_banner: Pattern = optional,
+        /// Output behind the end of a green report that is harmless although it looks like a
+        /// crash. Each expression is looked for anywhere in a line.
+        allow_after_end: Vec<Located<Pattern>> = optional,
         /// Memory an image may use. None: the board loads no ELF image.
         memory: Vec<Located<RawMemory>> = optional,
         /// Consoles; the first is the primary one.
@@ -112,6 +115,43 @@ toml_table! {
         quirks: RawQuirks = optional,
         /// What a debug probe finds on the board. None: the virtual probe cannot drive it.
         debug: RawDebug = optional,
+        /// How a program sends a byte by the first UART. Jig's own known-good image is made from
+        /// it, which shows whether the rig or the firmware has failed. None: an image that has
+        /// passed three times in a row takes its part.
+        known_good: RawKnownGood = optional,
+    }
+
+    /// How a program on the emulated board sends a byte by its first UART.
+    pub(super) struct RawKnownGood {
+        /// Where the processor starts: its vectors (arch "arm", which is a Cortex-M) or its first
+        /// instruction.
+        start: u32 = required,
+        /// Words that are written first, in order.
+        setup: Vec<Located<RawWrite>> = optional,
+        /// Address of the register that sends a byte.
+        send: u32 = required,
+        /// When it takes one; always if missing.
+        ready: RawReady = optional,
+        /// Whether both registers are a byte wide, and not a word; false if missing.
+        bytes: bool = optional,
+    }
+
+    /// A word that a program writes.
+    pub(super) struct RawWrite {
+        /// Its address, aligned to 4.
+        address: u32 = required,
+        /// The word.
+        value: u32 = required,
+    }
+
+    /// When a UART takes a byte.
+    pub(super) struct RawReady {
+        /// Address of the status register.
+        status: u32 = required,
+        /// The bits that count.
+        mask: u32 = required,
+        /// Their value when a byte is taken.
+        value: u32 = required,
     }
 
     /// What a debug probe finds on the emulated board, where the emulator does not say.
@@ -247,9 +287,14 @@ toml_table! {
         line: Pattern = optional,
         /// The cause it stands for.
         cause: FaultCause = required,
+        /// What one of the next twelve lines begins with that says why, where the text itself does
+        /// not. That line is quoted, too.
+        reason: Pattern = optional,
         /// A line as firmware really prints it. The tests of the project hold the signature
         /// against it.
         example: String = optional,
+        /// A line behind `example` that says why; with `reason`.
+        example_reason: String = optional,
         /// A line that resembles it and shows no fault; the tests hold it against this, too.
         near_miss: String = optional,
     }

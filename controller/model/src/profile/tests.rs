@@ -70,6 +70,7 @@ image_set = "demo"
 semihosting = true
 quirks = { drops_when_unread = true }
 debug = { core = "armv7m", scratch = 0x7e0, jep106_bank = 4, jep106_code = 0x3b, part = 0x4c3, flash = "plain", program = "flash", overlay = [{ address = 0x10, value = 1 }] }
+known_good = { start = 0x0, send = 0x4000_0000, ready = { status = 0x4000_0008, mask = 0x20, value = 0x20 }, setup = [{ address = 0x4000_0004, value = 3 }] }
 [[stage]]
 name = "kernel"
 console = 'Linux'
@@ -225,6 +226,9 @@ const SLIPS: &[(&str, &str, &str, &str)] = &[
     ("part = 0x4c3", "part = 0x14c3", "profile::debug-identity", "0x14c3"),
     ("program = \"flash\"", "program = \"flush\"", "profile::debug-program", "\"flush\""),
     ("address = 0x10", "address = 0x11", "profile::debug-overlay", "0x11"),
+    ("start = 0x0,", "start = 0x40,", "profile::known-good", "0x40"),
+    ("send = 0x4000_0000", "send = 0x4000_0001", "profile::known-good-word", "0x4000_0001"),
+    ("value = 0x20", "value = 0x21", "profile::known-good-status", "0x21"),
     ("core = \"armv7m\"", "core = \"armv9\"", "document::unknown-word", "\"armv9\""),
     ("boot_loop = 5", "boot_loop = 0", "profile::limits", "0"),
     ("\"20ms\"", "\"1h\"", "profile::limits", "\"1h\""),
@@ -359,6 +363,7 @@ fn the_boards_of_the_project_are_shipped() {
     let profiles = shipped();
     let ids: BTreeSet<&str> = profiles.iter().map(|profile| profile.id.as_str()).collect();
     for id in [
+        "arm64-uboot",
         "arm64-virt",
         "lm3s6965evb",
         "microbit",

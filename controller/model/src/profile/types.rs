@@ -159,6 +159,34 @@ pub struct Emulation {
     pub quirks: Quirks,
     /// What a debug probe finds; the virtual probe needs it.
     pub debug: Option<DebugSpec>,
+    /// How a program sends a byte; Jig's own known-good image needs it.
+    pub known_good: Option<KnownGoodSpec>,
+}
+
+/// How a program on an emulated board sends a byte by its first UART.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KnownGoodSpec {
+    /// Where the processor starts: its vectors (Cortex-M) or its first instruction.
+    pub start: u32,
+    /// Address and value of each word that is written first, in order.
+    pub setup: Vec<(u32, u32)>,
+    /// Address of the register that sends a byte.
+    pub send: u32,
+    /// When it takes one, if the program has to wait.
+    pub ready: Option<SendReady>,
+    /// Whether the registers to send and of the status are a byte wide, and not a word.
+    pub bytes: bool,
+}
+
+/// When a UART takes a byte.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SendReady {
+    /// Address of the status register.
+    pub status: u32,
+    /// The bits that count.
+    pub mask: u32,
+    /// Their value when a byte is taken.
+    pub value: u32,
 }
 
 /// Names the processor cores the virtual probe can imitate.
@@ -261,6 +289,8 @@ pub struct FaultSignature {
     pub text: FaultText,
     /// The cause it stands for.
     pub cause: Cause,
+    /// What a line behind it begins with that says why, where the text itself does not.
+    pub reason: Option<Pattern>,
 }
 
 /// What a console shows of a fault.
@@ -309,6 +339,8 @@ pub struct BoardProfile {
     pub deploy: Option<Deploy>,
     /// What the firmware prints at each start, if it is known.
     pub boot_banner: Option<Pattern>,
+    /// Output behind the end of a green report that is harmless although it looks like a crash.
+    pub allow_after_end: Vec<Pattern>,
     /// Stages of booting, in order.
     pub stages: Vec<BootStage>,
     /// Text that shows a fault.

@@ -14,6 +14,10 @@ pub enum PowerState {
     Off,
 }
 
+/// Exit code of a target that ended with a multiple of 256 other than 0: a parent process is told
+/// the low byte alone, which is that of success.
+pub const HIDDEN_EXIT_CODE: i32 = 256;
+
 /// What a driver sees happen to a board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
@@ -71,7 +75,7 @@ pub enum BoardEvent {
     Stood {
         /// For how long, in milliseconds.
         ms: u64,
-        /// Somebody had stopped it; what its target measures by its clock is wrong then.
+        /// It was stopped (SIGSTOP); what its target measures by its clock is wrong then.
         stopped: bool,
     },
     /// A watchdog fired.
@@ -93,7 +97,7 @@ pub enum BoardEvent {
     },
     /// The target ended by itself (an emulated board's program exit).
     TargetExit {
-        /// Its exit code.
+        /// Its exit code; [`HIDDEN_EXIT_CODE`] if it is not known exactly.
         code: i32,
     },
     /// The target's processor locked up.

@@ -236,6 +236,10 @@ pub(super) fn claim(
     let port = place.probe.iter().filter_map(|probe| probe.value.port.clone());
     let port = port.chain(place.flasher.iter().filter_map(|flasher| flasher.value.port.clone()));
     for end in consoles.chain(port.map(|port| port.map(Endpoint::Tty))) {
+        // Each place starts a process of its own.
+        if matches!(end.value, Endpoint::Command(_)) {
+            continue;
+        }
         match claims.get(&end.value) {
             Some((other, at)) if *other != name.value => findings.add(
                 "rig::transport-twice",

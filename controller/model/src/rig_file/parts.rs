@@ -78,7 +78,7 @@ pub struct ConsoleTransport {
 /// Where to ask for a transport that another program may keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureClient {
-    /// The capture service's socket; nobody may listen there.
+    /// The capture service's socket; no process may listen there.
     pub socket: PathBuf,
     /// The place that the transport belongs to.
     pub place: PlaceName,
@@ -103,6 +103,14 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
+    /// Tells whether it is a serial port, which has modem lines and breaks.
+    pub fn has_lines(&self) -> bool {
+        match self {
+            Self::Tty(_) | Self::Rfc2217(_) => true,
+            Self::Tcp(_) | Self::Unix(_) | Self::Command(_) => false,
+        }
+    }
+
     /// Returns the kind, as rig files name it.
     pub fn key(&self) -> &'static str {
         match self {

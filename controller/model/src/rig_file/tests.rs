@@ -456,6 +456,9 @@ fn two_places_that_claim_one_transport_are_both_named() {
     let flasher = other.replace("[[place.console]]\nname = \"uart0\"\ntty", "port");
     let problems = parse(&[("a", WIRED), ("b", &flasher)]).unwrap_err();
     assert_eq!(problems[0].list[0].check, "rig::transport-twice");
+    // A program is started for each place by itself.
+    let program = |rig: &str| rig.replace("tty = \"/dev/ttyACM0\"", "command = [\"ssh\", \"lab\"]");
+    assert!(parse(&[("a", &program(WIRED)), ("b", &program(&other))]).is_ok());
     // A flasher may share the port of its own board.
     let own = WIRED.replace("selector", "port = \"/dev/ttyACM0\"\nselector");
     assert!(parse(&[("rig.toml", &own)]).is_ok());

@@ -51,12 +51,17 @@ impl Context {
         Some(Self { values, pc, xpsr: word("xpsr"), machine })
     }
 
+    /// Returns a context of the same machine in which nothing is known.
+    pub(crate) fn blank(&self) -> Self {
+        Self { values: [None; REGISTERS], pc: 0, xpsr: None, machine: self.machine }
+    }
+
     /// Returns a register by its DWARF number.
     pub(crate) fn get(&self, number: u16) -> Option<u32> {
         self.values.get(usize::from(number)).copied().flatten()
     }
 
-    pub(super) fn set(&mut self, number: u16, value: Option<u32>) {
+    pub(crate) fn set(&mut self, number: u16, value: Option<u32>) {
         if let Some(slot) = self.values.get_mut(usize::from(number)) {
             *slot = value;
         }

@@ -48,7 +48,7 @@ pub(super) fn is_fnc_return(value: u32) -> bool {
 ///
 /// # Errors
 /// Returns the address that is not in the snapshot.
-pub(super) fn unstack(
+pub(crate) fn unstack(
     handler: &Context,
     exc_return: ExcReturn,
     at: u32,

@@ -25,6 +25,13 @@ impl<'a> KnownMemory<'a> {
         self.snapshot
     }
 
+    /// Reads a byte of what was captured, or of the image's constants.
+    pub(crate) fn byte(&self, address: u32) -> Option<u8> {
+        let start = u64::from(address);
+        let constant = || self.symbols.and_then(|symbols| symbols.constant(start, 1));
+        self.snapshot.read(start, 1).or_else(constant)?.first().copied()
+    }
+
     /// Reads half an instruction.
     pub(crate) fn instruction(&self, address: u32) -> Option<u16> {
         let start = u64::from(address);

@@ -9,10 +9,12 @@ mod cfi;
 mod context;
 mod dead_code;
 mod exception;
+mod layouts;
 mod memory;
 mod names;
 mod search;
 mod symbols;
+mod trap_code;
 mod unwind;
 
 #[cfg(test)]
@@ -22,6 +24,9 @@ pub use symbols::{Symbols, SymbolsError};
 pub use unwind::{Backtrace, backtrace};
 
 pub(crate) use context::Context;
-pub(crate) use exception::{exception_name, is_fault};
+pub(crate) use exception::{ExcReturn, exception_name, is_fault, unstack};
+pub(crate) use layouts::Layouts;
 pub(crate) use memory::KnownMemory;
-pub(crate) use unwind::{Interrupted, Unwound, unwind};
+pub(crate) use symbols::CodePlace;
+pub(crate) use trap_code::TrapCode;
+pub(crate) use unwind::{Interrupted, Unwound, unwind, walk_thread};

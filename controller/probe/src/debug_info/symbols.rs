@@ -10,6 +10,7 @@ use jig_model::post_mortem::StackFrame;
 use super::cfi::UnwindTables;
 use super::context::CoreMachine;
 use super::dead_code::{SectionBytes, SectionReader, Tombstones};
+use super::layouts::Layouts;
 use super::names::{readable, shorten};
 use crate::MemoryRange;
 
@@ -53,13 +54,13 @@ struct Function {
 
 /// A call at an address: a function, and the line that is executed in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CodePlace {
+pub(crate) struct CodePlace {
     /// Function, or nothing if no name is known.
-    pub(super) function: Option<String>,
+    pub(crate) function: Option<String>,
     /// Source file.
-    pub(super) file: Option<String>,
+    pub(crate) file: Option<String>,
     /// Line in it.
-    pub(super) line: Option<u32>,
+    pub(crate) line: Option<u32>,
 }
 
 /// What an image says about its addresses: functions, source lines, how to unwind, code.
@@ -74,8 +75,11 @@ pub struct Symbols {
     executable: Vec<std::ops::Range<u64>>,
     /// Content of read-only memory: stands in for flash that was not captured.
     constant: Vec<MemoryRange>,
+    /// Content of executable memory, also where the image lets it be written.
+    code: Vec<MemoryRange>,
     lines: Option<addr2line::Context<SectionReader>>,
     tables: UnwindTables,
+    layouts: Layouts,
     limits: Vec<String>,
 }
 
@@ -141,10 +145,12 @@ impl Symbols {
             file.section_by_name(".eh_frame").map_or(0, |section| section.address()),
             file.section_by_name(".text").map_or(0, |section| section.address()),
         );
-        let lines = read_lines(&mut section, code_at_zero);
+        let lines = read_lines(&file, &mut section, code_at_zero);
         limits.extend(tables.unreadable().map(str::to_owned));
+        let mut layouts = Layouts::default();
         let lines = match lines {
-            Ok((lines, lacks)) => {
+            Ok((lines, lacks, found)) => {
+                layouts = found;
                 limits.extend(lacks.map(|lacks| format!("some of the image's {lacks}")));
                 Some(lines)
             }
@@ -158,9 +164,11 @@ impl Symbols {
             entry: file.entry() & thumb,
             functions,
             executable: executable_ranges(&file),
-            constant: constant_memory(&file, elf.len()),
+            constant: content(&file, elf.len(), |permissions| !permissions.writable()),
+            code: content(&file, elf.len(), |permissions| permissions.executable()),
             lines,
             tables,
+            layouts,
             limits,
         })
     }
@@ -229,9 +237,32 @@ impl Symbols {
         })
     }
 
+    /// Returns where the variables of an operating system are.
+    pub(crate) fn layouts(&self) -> &Layouts {
+        &self.layouts
+    }
+
+    /// Copies instructions from the image.
+    pub(super) fn code(&self, start: u64, len: usize) -> Option<&[u8]> {
+        self.code.iter().find_map(|range| {
+            let offset = usize::try_from(start.checked_sub(range.start)?).ok()?;
+            range.bytes.get(offset..offset.checked_add(len)?)
+        })
+    }
+
+    /// Tells whether the image lets the address be executed.
+    pub(super) fn is_executable(&self, address: u64) -> bool {
+        self.executable.iter().any(|range| range.contains(&address))
+    }
+
+    /// Returns start and end of each function, in ascending order.
+    pub(super) fn function_ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.functions.iter().map(|function| (function.start, function.end))
+    }
+
     /// Returns the calls the address lies in, innermost first: more than one where the
     /// compiler put functions into each other. At least one.
-    pub(super) fn places(&self, address: u64) -> Vec<CodePlace> {
+    pub(crate) fn places(&self, address: u64) -> Vec<CodePlace> {
         let mut places = self.lines.as_ref().map_or_else(Vec::new, |lines| {
             // No loader of split debug information: what is not in the image is not read.
             let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else {
@@ -312,9 +343,13 @@ fn executable_ranges(file: &object::File<'_>) -> Vec<std::ops::Range<u64>> {
         .collect()
 }
 
-fn constant_memory(file: &object::File<'_>, mut budget: usize) -> Vec<MemoryRange> {
+fn content(
+    file: &object::File<'_>,
+    mut budget: usize,
+    wanted: impl Fn(object::Permissions) -> bool,
+) -> Vec<MemoryRange> {
     file.segments()
-        .filter(|segment| !segment.permissions().writable())
+        .filter(|segment| wanted(segment.permissions()))
         .filter_map(|segment| {
             let data = segment.data().ok().filter(|data| !data.is_empty())?;
             budget = budget.checked_sub(data.len())?;
@@ -341,9 +376,10 @@ enum NoLines {
 
 /// Reads the lines of an image, and says what they lack; or why there are none.
 fn read_lines(
+    file: &object::File<'_>,
     section: &mut impl FnMut(&str) -> Arc<[u8]>,
     code_at_zero: bool,
-) -> Result<(addr2line::Context<SectionReader>, Option<BrokenDwarf>), NoLines> {
+) -> Result<(addr2line::Context<SectionReader>, Option<BrokenDwarf>, Layouts), NoLines> {
     let sections = gimli::DwarfSections::load(|id: SectionId| {
         let bytes = SectionBytes::new(section(id.name()), LittleEndian);
         Ok::<_, std::convert::Infallible>((id, bytes))
@@ -355,6 +391,7 @@ fn read_lines(
     if units.is_empty() {
         return Err(broken.map_or(NoLines::Absent, NoLines::Unreadable));
     }
+    let layouts = Layouts::read(file, &plain);
     let dwarf = if code_at_zero {
         plain
     } else {
@@ -363,7 +400,7 @@ fn read_lines(
             .borrow(|(id, bytes)| SectionReader::new(bytes.clone(), Tombstones::of(*id, &units)))
     };
     match addr2line::Context::from_dwarf(dwarf) {
-        Ok(context) => Ok((context, broken)),
+        Ok(context) => Ok((context, broken, layouts)),
         Err(error) => Err(NoLines::Unreadable(BrokenDwarf(error))),
     }
 }

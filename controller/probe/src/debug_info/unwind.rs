@@ -98,6 +98,31 @@ pub(crate) fn unwind(snapshot: &CoreSnapshot, symbols: Option<&Symbols>) -> Unwo
     walk.out
 }
 
+/// Walks the stack of a thread that does not run, from the registers with which it goes on.
+pub(crate) fn walk_thread(
+    context: Context,
+    snapshot: &CoreSnapshot,
+    symbols: &Symbols,
+) -> Vec<StackFrame> {
+    /// What threads return to: functions that no thread has called.
+    const BELOW: [&str; 3] = ["prvTaskExitError", "sched_task_exit", "z_thread_entry"];
+    let innermost = Some(context.clone());
+    let mut walk = Walk {
+        memory: KnownMemory::new(snapshot, Some(symbols)),
+        symbols: Some(symbols),
+        psp: None,
+        out: Unwound { frames: Vec::new(), limits: Vec::new(), innermost, interrupted: Vec::new() },
+    };
+    walk.follow(context, true);
+    let mut frames = walk.out.frames;
+    let below =
+        |frame: &StackFrame| frame.function.as_deref().is_some_and(|name| BELOW.contains(&name));
+    while frames.len() > 1 && frames.last().is_some_and(below) {
+        frames.pop();
+    }
+    frames
+}
+
 /// What lies below a frame.
 enum UnwindStep {
     /// Its caller: the program counter is a return address.

@@ -3,6 +3,7 @@
 use jig_drivers::qemu::debug::{Access, ChannelError, DebugChannels, Packets};
 use jig_model::profile::{BoardProfile, DebugCore, DebugSpec, MemoryKind};
 
+use crate::riscv::parse_registers;
 use crate::{CoreKind, CoreSnapshot, MemoryRange, RegisterValue};
 
 /// RAM that is copied of each region: all of small ones; of large ones the start, where
@@ -16,16 +17,12 @@ const STACK: u64 = 64 << 10;
 const SYSTEM_CONTROL: u32 = 0xe000_ed00;
 const SYSTEM_CONTROL_WORDS: u32 = 16;
 
-/// An exception return value whose frame lies on the process stack has this bit.
-const ON_PROCESS_STACK: u32 = 1 << 2;
-
 /// Registers in the order of the stub's `g` answer.
 const NAMES: [&str; 17] = [
     "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "sp", "lr",
     "pc", "xpsr",
 ];
 const SP: usize = 13;
-const LR: usize = 14;
 const PC: usize = 15;
 const XPSR: usize = 16;
 
@@ -37,7 +34,39 @@ pub(super) fn core_kind(spec: &DebugSpec) -> CoreKind {
     }
 }
 
-/// Copies what explains where the machine stands.
+/// Copies what explains where a RISC-V machine stands.
+pub(super) fn capture_riscv(
+    channels: &mut DebugChannels,
+    profile: &BoardProfile,
+) -> Result<CoreSnapshot, ChannelError> {
+    // The stub gives no control registers by name before it is asked for long descriptions; the
+    // monitor prints them all.
+    let text = channels.monitor.ask("info registers")?;
+    let mut snapshot = parse_registers(&text).ok_or_else(|| ChannelError::Garbled {
+        channel: "monitor",
+        answer: text.chars().take(200).collect(),
+    })?;
+    let sp = snapshot.register("sp").and_then(|value| u32::try_from(value).ok());
+    let stacks: Vec<u32> = sp.into_iter().collect();
+    snapshot.memory = ram(channels, profile, &stacks)?;
+    Ok(snapshot)
+}
+
+fn ram(
+    channels: &mut DebugChannels,
+    profile: &BoardProfile,
+    stacks: &[u32],
+) -> Result<Vec<MemoryRange>, ChannelError> {
+    let mut memory = Vec::new();
+    for region in profile.memory.iter().filter(|region| region.kind == MemoryKind::Ram) {
+        for (start, end) in windows(region.start, region.start + region.size, stacks) {
+            memory.push(copy(channels, start, end)?);
+        }
+    }
+    Ok(memory)
+}
+
+/// Copies what explains where a Cortex-M machine stands.
 pub(super) fn capture(
     channels: &mut DebugChannels,
     profile: &BoardProfile,
@@ -49,18 +78,11 @@ pub(super) fn capture(
     let mut registers: Vec<RegisterValue> =
         NAMES.iter().zip(values).map(|(name, value)| register(name, value)).collect();
     let mut stacks = vec![values[SP]];
-    if is_exception_return(values[LR]) && values[LR] & ON_PROCESS_STACK != 0 {
-        let psp = process_stack(channels, spec, &values)?;
-        registers.push(register("msp", values[SP]));
-        registers.push(register("psp", psp));
-        stacks.push(psp);
-    }
-    let mut memory = Vec::new();
-    for region in profile.memory.iter().filter(|region| region.kind == MemoryKind::Ram) {
-        for (start, end) in windows(region.start, region.start + region.size, &stacks) {
-            memory.push(copy(channels, start, end)?);
-        }
-    }
+    let banked = banked_registers(channels, spec, &values)?;
+    registers.extend(BANKED.iter().zip(banked).map(|(name, value)| register(name, value)));
+    // The other stack holds what a handler interrupted, or what the threads are switched by.
+    stacks.extend_from_slice(&banked[..2]);
+    let mut memory = ram(channels, profile, &stacks)?;
     memory.push(system_control(channels)?);
     memory.sort_by_key(|range| range.start);
     Ok(CoreSnapshot { kind: core_kind(spec), registers, memory })
@@ -103,37 +125,44 @@ fn register(name: &str, value: u32) -> RegisterValue {
     RegisterValue { name: name.to_owned(), bits: 32, value: value.into() }
 }
 
-fn is_exception_return(lr: u32) -> bool {
-    lr >> 24 == 0xff
-}
+/// Registers that this emulator's stub does not show, and that decide where threads are.
+const BANKED: [&str; 4] = ["msp", "psp", "primask", "control"];
 
-/// Reads the process stack pointer, which this emulator's stub does not show: the core is
-/// made to copy it to `r0`, and put back as it was.
-fn process_stack(
+/// Reads the banked registers: the core is made to copy them to `r0` to `r3`, and put back as it
+/// was. Unprivileged code reads the first three as 0.
+fn banked_registers(
     channels: &mut DebugChannels,
     spec: &DebugSpec,
     values: &[u32; 17],
-) -> Result<u32, ChannelError> {
-    /// `mrs r0, psp`
-    const MRS_R0_PSP: u32 = 0x8009_f3ef;
+) -> Result<[u32; 4], ChannelError> {
+    /// `mrs r0, msp`, `mrs r1, psp`, `mrs r2, primask`, `mrs r3, control`: 16 of the 32 bytes
+    /// that may be borrowed.
+    const MRS: [u32; 4] = [0x8008_f3ef, 0x8109_f3ef, 0x8210_f3ef, 0x8314_f3ef];
     const THUMB: u32 = 1 << 24;
     const IN_AN_IF_THEN: u32 = 0x0600_fc00;
     const STEP: std::time::Duration = std::time::Duration::from_secs(1);
-    let scratch = spec.scratch;
-    let kept = channels.qtest.read(scratch, Access::Word)?;
-    channels.qtest.write(scratch, Access::Word, MRS_R0_PSP)?;
+    let at = |index: usize| spec.scratch.wrapping_add(4 * index as u32);
+    let places: [_; 4] = std::array::from_fn(|index| (at(index), Access::Word));
+    let mut kept = [0; 4];
+    channels.qtest.read_each(&places, &mut kept)?;
+    let put = |words: [u32; 4]| -> [_; 4] {
+        std::array::from_fn(|index| (at(index), Access::Word, words[index]))
+    };
+    channels.qtest.write_each(&put(MRS))?;
     let mut before = Packets::default();
     before.write_register(XPSR as u32, values[XPSR] & !IN_AN_IF_THEN | THUMB);
-    before.write_register(PC as u32, scratch);
-    channels.gdb.step(before, STEP)?;
-    let psp = channels.gdb.registers::<17>()?[0];
+    before.write_register(PC as u32, spec.scratch);
+    for _ in MRS {
+        channels.gdb.step(std::mem::take(&mut before), STEP)?;
+    }
+    let [r0, r1, r2, r3] = channels.gdb.registers::<4>()?;
     let mut after = Packets::default();
-    for number in [0, PC, XPSR] {
+    for number in [0, 1, 2, 3, PC, XPSR] {
         after.write_register(number as u32, values[number]);
     }
     channels.gdb.perform(&after)?;
-    channels.qtest.write(scratch, Access::Word, kept)?;
-    Ok(psp)
+    channels.qtest.write_each(&put(kept))?;
+    Ok([r0, r1, r2, r3])
 }
 
 /// Chooses what to copy of a region.

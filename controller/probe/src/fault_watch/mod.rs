@@ -13,11 +13,16 @@
 //! *Handlers are found in the vector table of reset.* A program that moves its table
 //! elsewhere has its faults explained only as far as they share handlers.
 //!
+//! *RISC-V is looked at when it is asked for.* There, interrupts and faults enter by the same
+//! address, and a breakpoint would stop each tick of a timer. So nothing is watched, and a
+//! post-mortem finds out whether the core stands in a fault; see `riscv/trap.rs` for the proof.
+//!
 //! *The first faults count.* A fault that repeats is not copied more than a few times.
 
 mod capture;
 mod registers;
 mod telling;
+mod trap_watch;
 mod watch;
 
 pub(crate) use capture::windows;

@@ -1,13 +1,14 @@
 //! The registers of an emulated core at this moment, read while it runs.
 
 use jig_drivers::qemu::Machine;
-use jig_model::post_mortem::PostMortem;
+use jig_model::post_mortem::{FaultSighting, PostMortem};
 use jig_model::protocol::{BoxFuture, DebugPort, DriverError, PostMortemRequest};
 use jig_model::{Cause, chain};
 
 use super::telling::told;
 use crate::debug_info::{exception_name, is_fault};
 use crate::post_mortem::exception_of;
+use crate::riscv::{Trap, parse_registers};
 use crate::{CoreSnapshot, Why, parse_register_dump};
 
 /// Asks the emulator for registers: the debug port of a machine of which nothing else is known.
@@ -23,16 +24,26 @@ impl CurrentRegisters {
         Self { machine }
     }
 
-    /// Returns the registers if the core executes the handler of a fault.
-    async fn in_fault(&self) -> Option<(CoreSnapshot, u32)> {
-        let text = self.machine.registers().await.unwrap_or_else(|error| {
+    async fn read(&self) -> Option<String> {
+        self.machine.registers().await.unwrap_or_else(|error| {
             tracing::debug!(error = chain(&error), "the core's state cannot be read");
             None
-        })?;
-        fault_in(&text)
+        })
     }
 }
 
+/// Tells of the fault in which a core is; of a RISC-V core, which fault it took last.
+fn sighting(text: &str) -> Option<FaultSighting> {
+    if let Some(snapshot) = parse_registers(text) {
+        let trap = Trap::last(&snapshot).into_iter().next()?;
+        let name = format!("{} at {:#010x}", trap.what(), trap.at);
+        return Some(FaultSighting { name, proven: false });
+    }
+    let (_, number) = fault_in(text)?;
+    Some(FaultSighting { name: exception_name(number), proven: true })
+}
+
+/// Returns the registers of a Cortex-M if it executes the handler of a fault.
 fn fault_in(text: &str) -> Option<(CoreSnapshot, u32)> {
     let snapshot = parse_register_dump(text)?;
     let number = exception_of(&snapshot.registers).filter(|&number| is_fault(number))?;
@@ -49,13 +60,13 @@ impl DebugPort for CurrentRegisters {
             if request.why != Cause::CoreFault {
                 return Ok(None);
             }
-            let found = self.in_fault().await;
+            let found = self.read().await.and_then(|text| fault_in(&text));
             Ok(found.map(|(snapshot, _)| told(&snapshot, Why::Fault, request)))
         })
     }
 
-    fn current_fault(&mut self) -> BoxFuture<'_, Option<String>> {
-        Box::pin(async { self.in_fault().await.map(|(_, number)| exception_name(number)) })
+    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
+        Box::pin(async { sighting(&self.read().await?) })
     }
 }
 

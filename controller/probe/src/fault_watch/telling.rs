@@ -10,14 +10,34 @@ use crate::{CoreDump, CoreSnapshot, Symbols, SymbolsError, Why, explain};
 
 /// Explains a snapshot and leaves it as a core dump.
 pub(crate) fn told(snapshot: &CoreSnapshot, why: Why, request: &PostMortemRequest) -> PostMortem {
-    let symbols = request.image.as_deref().map(symbols_of);
-    let (symbols, trouble) = match symbols {
-        Some(Ok(symbols)) => (Some(symbols), None),
-        Some(Err(error)) => (None, Some(error.to_string())),
-        None => (None, None),
-    };
-    let mut post_mortem = explain(snapshot, symbols.as_ref(), why);
-    post_mortem.limits.extend(trouble);
+    told_with(&RequestSymbols::load(request), snapshot, why, request)
+}
+
+/// What the image of a request adds, or why it adds nothing.
+pub(super) struct RequestSymbols {
+    pub(super) symbols: Option<Symbols>,
+    trouble: Option<String>,
+}
+
+impl RequestSymbols {
+    pub(super) fn load(request: &PostMortemRequest) -> Self {
+        match request.image.as_deref().map(symbols_of) {
+            Some(Ok(symbols)) => Self { symbols: Some(symbols), trouble: None },
+            Some(Err(error)) => Self { symbols: None, trouble: Some(error.to_string()) },
+            None => Self { symbols: None, trouble: None },
+        }
+    }
+}
+
+/// As [`told`], where the image was read before.
+pub(super) fn told_with(
+    image: &RequestSymbols,
+    snapshot: &CoreSnapshot,
+    why: Why,
+    request: &PostMortemRequest,
+) -> PostMortem {
+    let mut post_mortem = explain(snapshot, image.symbols.as_ref(), why);
+    post_mortem.limits.extend(image.trouble.clone());
     let dumped = fs::File::create(&request.core)
         .and_then(|file| CoreDump::write(snapshot, &mut std::io::BufWriter::new(file)));
     match dumped {

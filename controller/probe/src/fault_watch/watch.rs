@@ -9,17 +9,18 @@ use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
 use jig_drivers::qemu::{Launched, Machine, QemuFactory};
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
-use jig_model::post_mortem::PostMortem;
-use jig_model::profile::{BoardProfile, DebugSpec, Deploy};
+use jig_model::post_mortem::{FaultSighting, PostMortem};
+use jig_model::profile::{Arch, BoardProfile, DebugSpec, Deploy};
 use jig_model::protocol::{
     BindContext, BoxFuture, DebugPort, DriverError, PartFactory, PostMortemRequest, Power,
     PowerState, Protocols,
 };
 use tokio::sync::oneshot;
 
-use super::capture::{capture, fault_handlers};
+use super::capture::{capture, capture_riscv, fault_handlers};
 use super::registers::CurrentRegisters;
-use super::telling::told;
+use super::telling::{RequestSymbols, told, told_with};
+use super::trap_watch::standing_in_fault;
 use crate::post_mortem::Since;
 use crate::{CoreSnapshot, Why, parse_register_dump};
 
@@ -42,17 +43,17 @@ impl PartFactory for WatchedEmulator {
             return Ok(built);
         }
         let profile = Arc::clone(&context.profile);
-        let spec = profile.emulation.as_ref().and_then(|emulation| emulation.debug.clone());
+        let core = WatchedCore::of(&profile);
         let (mut protocols, machine) = QemuFactory.bind_with_machine(context.clone())?;
         let registers = CurrentRegisters::new(machine.clone());
         // What a debugger would find is not said of every board.
-        let Some(spec) = spec else {
+        let Some(core) = core else {
             protocols.debug = Some(Box::new(registers));
             return Ok(protocols);
         };
         let Some(power) = protocols.power.take() else { return Ok(protocols) };
         let (messages, inbox) = channel();
-        let watch = FaultWatch { profile, spec, machine: machine.clone() };
+        let watch = FaultWatch { profile, core, machine: machine.clone() };
         let started = thread::Builder::new()
             .name("jig-fault-watch".to_owned())
             .spawn(move || watch.run(&inbox));
@@ -129,15 +130,43 @@ impl DebugPort for WatchHandle {
     }
 
     /// Asked of the emulator itself: the thread answers only between two of its waits.
-    fn current_fault(&mut self) -> BoxFuture<'_, Option<String>> {
+    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
         self.registers.current_fault()
+    }
+}
+
+/// What is known of the core of a machine that is watched.
+enum WatchedCore {
+    CortexM(DebugSpec),
+    Riscv32,
+}
+
+impl WatchedCore {
+    fn of(profile: &BoardProfile) -> Option<Self> {
+        let emulation = profile.emulation.as_ref()?;
+        match (&emulation.debug, profile.arch) {
+            (Some(spec), _) => Some(Self::CortexM(spec.clone())),
+            (None, Arch::Riscv32) => Some(Self::Riscv32),
+            (None, _) => None,
+        }
+    }
+
+    fn capture(
+        &self,
+        channels: &mut DebugChannels,
+        profile: &BoardProfile,
+    ) -> Result<CoreSnapshot, ChannelError> {
+        match self {
+            Self::CortexM(spec) => capture(channels, profile, spec),
+            Self::Riscv32 => capture_riscv(channels, profile),
+        }
     }
 }
 
 /// The thread's own: it ends when the board's last handle is dropped.
 struct FaultWatch {
     profile: Arc<BoardProfile>,
-    spec: DebugSpec,
+    core: WatchedCore,
     machine: Machine,
 }
 
@@ -184,7 +213,8 @@ impl FaultWatch {
     }
 
     fn arm(&self, channels: &mut DebugChannels) -> Result<Vec<u32>, ChannelError> {
-        let handlers = fault_handlers(channels, &self.profile, &self.spec)?;
+        let WatchedCore::CortexM(spec) = &self.core else { return Ok(Vec::new()) };
+        let handlers = fault_handlers(channels, &self.profile, spec)?;
         let mut packets = Packets::default();
         for &handler in &handlers {
             packets.insert_breakpoint(handler);
@@ -197,7 +227,7 @@ impl FaultWatch {
     fn watch_a_moment(&self, launch: &mut Launch) -> bool {
         let Some(channels) = &mut launch.channels else { return false };
         let outcome = match channels.gdb.wait(LOOK) {
-            // Somebody else stopped the machine, and will let it go.
+            // Another process stopped the machine, and will let it go.
             Ok(Some(Stop::Interrupted | Stop::Other)) => Ok(()),
             Ok(None) => forget_before_reset(launch),
             Ok(Some(Stop::Trapped)) => self.catch(launch),
@@ -219,7 +249,7 @@ impl FaultWatch {
             return channels.gdb.resume(Packets::default());
         }
         if launch.fault.is_none() {
-            launch.fault = Some(capture(channels, &self.profile, &self.spec)?);
+            launch.fault = Some(self.core.capture(channels, &self.profile)?);
         }
         launch.stops += 1;
         let mut before = Packets::default();
@@ -257,10 +287,18 @@ impl FaultWatch {
             }
             // Where it stands now says nothing about the boot that is over.
             (None, Some(_)) if !stands_where_it_failed(request.why) => return Ok(None),
+            (None, Some(channels))
+                if request.why == Cause::CoreFault && matches!(self.core, WatchedCore::Riscv32) =>
+            {
+                let image = RequestSymbols::load(request);
+                let found = standing_in_fault(channels, &self.profile, image.symbols.as_ref());
+                let found = found.map_err(broken)?;
+                return Ok(found.map(|found| told_with(&image, &found, Why::Hang, request)));
+            }
             (None, Some(channels)) => {
-                let stood = channels.gdb.interrupt().map_err(broken);
+                let stood = channels.gdb.stand().map_err(broken);
                 let seen = stood
-                    .and_then(|_| capture(channels, &self.profile, &self.spec).map_err(broken))?;
+                    .and_then(|()| self.core.capture(channels, &self.profile).map_err(broken))?;
                 (seen, Why::Hang)
             }
             (None, None) => match self.machine.how_it_ended()? {
@@ -280,8 +318,8 @@ impl FaultWatch {
             if !stands_where_it_failed(why) {
                 return Since::Standing;
             }
-            let stood = channels.gdb.interrupt();
-            if let Ok(now) = stood.and_then(|_| capture(channels, &self.profile, &self.spec)) {
+            let stood = channels.gdb.stand();
+            if let Ok(now) = stood.and_then(|()| self.core.capture(channels, &self.profile)) {
                 return Since::of(&now);
             }
             launch.channels = None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
-use jig_model::post_mortem::PostMortem;
+use jig_model::post_mortem::{FaultSighting, PostMortem};
 use jig_model::protocol::{DriverError, PostMortemRequest, PowerState, SharedSink};
 use jig_model::{Cause, chain};
 use tokio::sync::mpsc;
@@ -16,8 +16,9 @@ use super::backing::{Backing, failed};
 use super::consoles::ProbeConsoles;
 use super::deployed::{Deployed, without};
 use super::handle::{BoardOrder, OrderReply};
-use super::look::{catch_faults, identify, is_cortex_m, look, stands_at_fault};
+use super::look::{active_exception, catch_faults, identify, is_cortex_m, look, stands_at_fault};
 use super::progress::DeployProgress;
+use crate::debug_info::{exception_name, is_fault};
 use crate::fault_watch::{stands_where_it_failed, told};
 use crate::post_mortem::Since;
 use crate::{
@@ -137,6 +138,7 @@ impl BoardOwner {
             }
             BoardOrder::Check(reply) => drop(reply.send(self.check().await)),
             BoardOrder::Explain(request, reply) => drop(reply.send(self.explain(request).await)),
+            BoardOrder::CurrentFault(reply) => drop(reply.send(self.current_fault().await)),
         }
     }
 
@@ -322,7 +324,7 @@ impl BoardOwner {
             tokio::select! {
                 biased;
                 done = &mut flashing => return done,
-                // Nobody waits for it any more: stop between two sectors.
+                // The caller has gone: stop between two sectors.
                 () = reply.closed() => cancel.cancel(),
             }
             flashing.await
@@ -461,6 +463,21 @@ impl BoardOwner {
         }
         let cause = error.cause_during(Cause::ProbeLost);
         self.sink.event(BoardEvent::Lost { cause, detail: chain(&error) });
+    }
+
+    /// Reads which exception the core executes. It goes on meanwhile.
+    async fn current_fault(&mut self) -> Result<Option<FaultSighting>, DriverError> {
+        let Some(live) = self.live.as_ref().filter(|live| live.cortex_m && !live.gone) else {
+            return Ok(None);
+        };
+        if self.backing.ended() {
+            return Ok(None);
+        }
+        let number = active_exception(&live.handle).await;
+        let number = number
+            .map_err(|error| failed(error, Cause::ProbeLost, "read which exception is active"))?;
+        let name = exception_name(number);
+        Ok(is_fault(number).then_some(FaultSighting { name, proven: true }))
     }
 
     async fn explain(

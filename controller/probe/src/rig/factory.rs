@@ -109,6 +109,7 @@ fn protocols(handle: &BoardHandle) -> Protocols {
         reset: Some(Box::new(handle.clone())),
         flasher: Some(Box::new(handle.clone())),
         debug: Some(Box::new(handle.clone())),
+        control: None,
         sense: Some(Box::new(handle.clone())),
         health: vec![health],
     }

@@ -1,7 +1,7 @@
 //! What others hold of a board: the protocols, each an order to its owner.
 
 use jig_model::image::{DeployReport, Image};
-use jig_model::post_mortem::PostMortem;
+use jig_model::post_mortem::{FaultSighting, PostMortem};
 use jig_model::protocol::{
     BoxFuture, CheckReport, DebugPort, DriverError, Flasher, HealthCheck, PostMortemRequest, Power,
     PowerSense, PowerState, Reset,
@@ -19,10 +19,12 @@ pub(super) enum BoardOrder {
     Status(OrderReply<PowerState>),
     Reset(OrderReply<()>),
     Deploy(Image, OrderReply<DeployReport>),
-    /// Somebody else has put an image on the board.
+    /// Another process has put an image on the board.
     Deployed(Image, OrderReply<()>),
     Check(OrderReply<String>),
     Explain(PostMortemRequest, OrderReply<Option<PostMortem>>),
+    /// The fault in which the core is, read while it runs.
+    CurrentFault(OrderReply<Option<FaultSighting>>),
 }
 
 pub(super) type OrderReply<T> = oneshot::Sender<Result<T, DriverError>>;
@@ -85,6 +87,17 @@ impl DebugPort for BoardHandle {
     ) -> BoxFuture<'a, Result<Option<PostMortem>, DriverError>> {
         let request = request.clone();
         Box::pin(self.ask(|reply| BoardOrder::Explain(request, reply)))
+    }
+
+    /// A probe that fails at this moment changes no verdict: what the run has shown stands, and a
+    /// probe that is lost for good is told by the board's owner.
+    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
+        Box::pin(async {
+            self.ask(BoardOrder::CurrentFault).await.unwrap_or_else(|error| {
+                tracing::warn!(error = chain(&error), "the core's state cannot be read");
+                None
+            })
+        })
     }
 }
 

@@ -69,6 +69,14 @@ pub(super) async fn stands_at_fault(handle: &ProbeHandle) -> Result<bool, ProbeE
     }
 }
 
+/// Reads the number of the exception that a Cortex-M executes, 0 for none; it goes on meanwhile.
+pub(super) async fn active_exception(handle: &ProbeHandle) -> Result<u32, ProbeError> {
+    /// Interrupt control and state register: ARMv7-M manual B3.2.4.
+    const ICSR: u64 = 0xe000_ed04;
+    const VECTACTIVE: u32 = 0x1ff;
+    Ok(word(handle, ICSR).await? & VECTACTIVE)
+}
+
 async fn word(handle: &ProbeHandle, address: u64) -> Result<u32, ProbeError> {
     let bytes = handle.read_as(MemoryWidth::Word, address, 4).await?;
     let bytes: [u8; 4] = bytes.try_into().unwrap_or_default();

@@ -92,7 +92,7 @@ impl ProbeHandle {
                 failed => {
                     worker.lost.store(true, std::sync::atomic::Ordering::Release);
                     worker.leash.release();
-                    // Nobody listens any more if that took too long.
+                    // The caller has gone if that took too long.
                     let _ = answer.send(match failed {
                         Ok(Ok(_)) => Err(ProbeError::Gone),
                         Ok(Err(error)) => Err(error),
@@ -382,7 +382,7 @@ impl ProbeHandle {
         let job: WorkerJob = Box::new(move |open_session| {
             let (result, flow) = catch_unwind(AssertUnwindSafe(|| job(open_session)))
                 .unwrap_or_else(|panic| (Err(panicked(during, &*panic)), Flow::Break));
-            // Whoever asked may have lost interest.
+            // The caller may have gone.
             let _ = answer.send(result);
             flow
         });

@@ -64,7 +64,7 @@ pub(crate) fn open(address: &Address, leash: &Leash) -> Result<Probe, OpenError>
 /// Says why a remote probe could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// Nobody serves the address.
+    /// No process serves the address.
     #[error("no server was reached")]
     Reach(#[source] io::Error),
     /// The server does not speak the protocol.

@@ -8,11 +8,13 @@ mod boot;
 mod console;
 mod host;
 mod power;
+mod quiet;
 mod results;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jig_model::image::{DeployReport, Image};
 use jig_model::pattern::Pattern;
@@ -52,6 +54,10 @@ pub(super) struct Actions<'a> {
     pub(super) commands: u32,
     /// Whether the last action watched the target for a while after what it waited for.
     pub(super) settled: bool,
+    /// How long the target is watched after what a plan waits for.
+    pub(super) settle: Duration,
+    /// Whether the board was halted, or may have been.
+    pub(super) halted: bool,
 }
 
 fn by_driver(error: &DriverError) -> ActionFailure {
@@ -63,6 +69,7 @@ impl Actions<'_> {
     pub(super) async fn perform(&mut self, action: &Action) -> Result<String, ActionFailure> {
         let timeout = action.timeout;
         self.settled = false;
+        self.run_on().await?;
         match &action.kind {
             ActionKind::Power { op } => self.power(*op, timeout).await,
             ActionKind::Reset => self.reset(timeout).await,

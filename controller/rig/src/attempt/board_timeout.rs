@@ -51,18 +51,36 @@ pub(super) struct BoardTimeout {
     until: Instant,
     /// Time that had been lost when it began.
     lost: (Duration, Duration),
+    /// Time lost since then that who runs the board has counted exactly.
+    counted: Duration,
 }
 
 impl BoardTimeout {
     /// Begins to wait.
     pub(super) fn new(board: &AttemptBoard, timeout: Duration) -> Self {
-        Self { timeout, until: Instant::now() + timeout, lost: board.facts().time_lost() }
+        let (until, lost) = (Instant::now() + timeout, board.facts().time_lost());
+        Self { timeout, until, lost, counted: Duration::ZERO }
     }
 
     /// Begins a wait that is a part of this one.
     pub(super) fn part(&self, board: &AttemptBoard, timeout: Duration) -> Self {
         let left = self.until(board).saturating_duration_since(Instant::now());
         Self::new(board, timeout.min(left))
+    }
+
+    /// Returns how long it was to be.
+    pub(super) fn asked(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Takes in what was lost of it by an exact count, in all so far.
+    pub(super) fn lose(&mut self, counted: Duration) {
+        self.counted = counted;
+    }
+
+    /// Returns how much of the time that it took the board had; never more than what was wanted.
+    pub(super) fn had(&self, board: &AttemptBoard, took: Duration) -> Duration {
+        took.saturating_sub(self.lost(board)).min(self.timeout)
     }
 
     /// Returns its deadline, by the lost time known now.
@@ -102,7 +120,7 @@ impl BoardTimeout {
     fn lost(&self, board: &AttemptBoard) -> Duration {
         let (stood, late) = board.facts().time_lost();
         let stood = stood.saturating_sub(self.lost.0);
-        stood.max(late.saturating_sub(self.lost.1))
+        stood.max(late.saturating_sub(self.lost.1)).max(self.counted)
     }
 
     fn most(&self) -> Duration {

@@ -10,7 +10,10 @@ use jig_model::protocol::HealthCheck;
 use jig_model::{Cause, RunEvent};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::abort_condition::exit;
 use super::board::AttemptBoard;
+use crate::console::FaultReasons;
+use crate::console::lines::{MAX_LINE, lossy, plain};
 use crate::judge::{ByteRange, Incident, IncidentKind};
 
 /// A fault handler prints its registers at once; quiet for this long means that it is done.
@@ -23,8 +26,14 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// How long one health check may take; each has its own, shorter limit.
 const HEALTH: Duration = Duration::from_secs(10);
 
+/// How long a failed check waits for the news that the target has ended by itself.
+const EXIT: Duration = Duration::from_millis(500);
+
 /// Longest line of a fault that a verdict quotes.
 const LINE: usize = 200;
+
+/// Bytes that are read of a fault: its line, and the lines among which its reason is.
+const READ: usize = 2 * MAX_LINE;
 
 /// Waits until a fault handler has finished printing: the output after the banner explains the
 /// crash.
@@ -51,6 +60,10 @@ pub(super) async fn check_health(board: &Arc<AttemptBoard>, checks: &mut [Box<dy
         let Ok(report) = timeout(HEALTH, check.check()).await else { continue };
         board.emit(RunEvent::Health(report.clone()));
         if !report.ok {
+            // The emulator of a target that has just ended answers no check.
+            if timeout(EXIT, exit(board)).await.is_ok() {
+                return;
+            }
             let text = format!("{}: {}", report.check, report.detail);
             let range = ByteRange { text, ..ByteRange::default() };
             board.incident(IncidentKind::Lost(check.cause()), range);
@@ -58,20 +71,38 @@ pub(super) async fn check_health(board: &Arc<AttemptBoard>, checks: &mut [Box<dy
     }
 }
 
-/// Extends a recognised fault to its whole line, of which only the beginning had arrived when it
-/// was recognised.
-pub(super) fn complete_lines(incidents: &mut [Incident], run: &Path) {
-    for incident in incidents.iter_mut().filter(|incident| is_fault(incident)) {
+/// Extends what was recognised to its whole line, of which only the beginning may have arrived, and
+/// to the line behind it that says why. Hence a verdict depends on the bytes and not on how they
+/// arrived.
+pub(super) fn complete_lines(incidents: &mut [Incident], run: &Path, reasons: &FaultReasons) {
+    for incident in incidents.iter_mut().filter(|incident| shows_line(incident)) {
         let range = &mut incident.range;
         let Ok(file) = File::open(run.join(&range.file)) else { continue };
-        let mut bytes = vec![0; LINE];
+        let mut bytes = vec![0; READ];
         let Ok(len) = file.read_at(&mut bytes, range.start) else { continue };
-        let line = &bytes[..len];
-        let end = line.iter().position(|&b| b == b'\n').unwrap_or(len);
+        let bytes = &bytes[..len];
+        let end = bytes.iter().position(|&b| matches!(b, b'\n' | b'\r')).unwrap_or(len);
+        let end = end.min(MAX_LINE);
         let known = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(len);
-        if end > known {
+        if end > known || end == MAX_LINE {
             range.end = range.start + end as u64;
-            range.text = String::from_utf8_lossy(&line[..end]).trim_end().to_owned();
+            range.text = quoted(&lossy(&plain(&bytes[..end])));
+        }
+        if let Some((end, reason)) = reasons.find(bytes) {
+            range.end = range.end.max(range.start + end as u64);
+            let colon = if range.text.ends_with(':') { "" } else { ":" };
+            range.text = format!("{}{colon} {}", range.text, quoted(&reason));
         }
     }
+}
+
+/// Tells whether an incident is text on a console. A boot loop and a flood have a text of their own.
+fn shows_line(incident: &Incident) -> bool {
+    matches!(&incident.kind, IncidentKind::Recognised(cause)
+        if !matches!(cause, Cause::BootLoop | Cause::OutputFlood))
+}
+
+fn quoted(line: &str) -> String {
+    let line = line.trim_ascii_end();
+    line[..line.floor_char_boundary(LINE)].to_owned()
 }

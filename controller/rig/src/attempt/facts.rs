@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use jig_model::plan::PowerOp;
 use jig_model::protocol::PowerState;
-use jig_model::{ConsoleName, Note};
+use jig_model::{Cause, ConsoleName, Note};
 
-use crate::judge::{Incident, IncidentKind, Standstill};
+use crate::judge::{ByteRange, Incident, IncidentKind, Listened, Standstill};
 
 /// A boot that the plan started: where its output begins on each console.
 pub(super) type Boot = BTreeMap<ConsoleName, u64>;
@@ -43,6 +43,10 @@ pub(super) enum Observed {
     Stood { time: Duration, stopped: bool },
     /// Jig itself was stopped for a while.
     Late(Duration),
+    /// A quiet period is over.
+    Listened(Listened),
+    /// The plan expected this text, so a crash in it is none of the incidents.
+    Expected(ByteRange),
 }
 
 /// The facts after all events so far.
@@ -74,6 +78,12 @@ pub(super) struct BoardFacts {
     /// For how long Jig itself was stopped, in all and at most at once.
     late: Duration,
     latest: Duration,
+    /// The last quiet period of this boot.
+    pub(super) listened: Option<Listened>,
+    /// Texts that the plan expected.
+    expected: Vec<ByteRange>,
+    /// Whether the plan expected a crash of this boot.
+    pub(super) crash_expected: bool,
 }
 
 impl BoardFacts {
@@ -91,10 +101,14 @@ impl BoardFacts {
                 }
                 self.boots.push(boot);
                 self.exit = None;
+                self.listened = None;
+                self.crash_expected = false;
             }
             Observed::Incident(incident) => self.incidents.push(incident),
             Observed::Shown { boot, incident } => {
-                if self.forgiven.is_none_or(|forgiven| boot > forgiven) {
+                if self.expected.iter().any(|expected| is_crash_in(&incident, expected)) {
+                    self.crash_expected |= boot == self.boots.len();
+                } else if self.forgiven.is_none_or(|forgiven| boot > forgiven) {
                     self.incidents.push(incident);
                 }
             }
@@ -122,6 +136,13 @@ impl BoardFacts {
             Observed::Late(time) => {
                 self.late = self.late.saturating_add(time);
                 self.latest = self.latest.max(time);
+            }
+            Observed::Listened(listened) => self.listened = Some(listened),
+            Observed::Expected(expected) => {
+                let before = self.incidents.len();
+                self.incidents.retain(|incident| !is_crash_in(incident, &expected));
+                self.crash_expected |= self.incidents.len() < before;
+                self.expected.push(expected);
             }
         }
     }
@@ -171,12 +192,22 @@ impl BoardFacts {
     }
 }
 
+/// Tells whether an incident is a crash that a console shows within a text.
+fn is_crash_in(incident: &Incident, text: &ByteRange) -> bool {
+    let Incident { kind, range } = incident;
+    let crash = match kind {
+        IncidentKind::Recognised(cause) => !matches!(
+            cause,
+            Cause::BootLoop | Cause::OutputFlood | Cause::UnexpectedReset | Cause::AssertFailed
+        ),
+        _ => false,
+    };
+    crash && range.file == text.file && range.start < text.end && text.start < range.end
+}
+
 #[cfg(test)]
 mod tests {
-    use jig_model::Cause;
-
     use super::*;
-    use crate::judge::ByteRange;
 
     fn after(events: impl IntoIterator<Item = Observed>) -> BoardFacts {
         let mut facts = BoardFacts::default();

@@ -18,6 +18,7 @@
 
 mod abort_condition;
 mod actions;
+mod after_end;
 mod board;
 mod board_timeout;
 mod bound;
@@ -30,6 +31,7 @@ mod garbage;
 mod identity;
 mod perform;
 mod post_mortem;
+mod result_like;
 #[cfg(test)]
 mod tests;
 mod transport_watch;
@@ -40,6 +42,6 @@ pub use board::RunEventSink;
 pub use bound::{BindRequest, Bound};
 pub use compiled_patterns::RunPatterns;
 pub use error::AttemptError;
-pub use perform::{AttemptEnd, AttemptRequest, perform};
+pub use perform::{AttemptEnd, AttemptRequest, Believed, perform};
 #[cfg(test)]
 pub(crate) use tests::fake;

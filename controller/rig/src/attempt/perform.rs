@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jig_model::image::{DeployReport, Image};
@@ -13,10 +14,12 @@ use jig_model::protocol::{
     Protocols,
 };
 use jig_model::rig_file::Place;
-use jig_model::{Cause, ConsoleName, RunEvent, Verdict, chain};
+use jig_model::{Cause, ConsoleName, Fault, RunEvent, Verdict, chain};
 use tokio::sync::watch;
 
+use super::abort_condition::QUIET;
 use super::actions::{Actions, lied};
+use super::after_end::{self, WaitedTo};
 use super::board::{AttemptBoard, RunEventSink, WatcherProgress};
 use super::board_timeout::pulse;
 use super::compiled_patterns::RunPatterns;
@@ -26,17 +29,23 @@ use super::error::AttemptError;
 use super::facts::{BoardFacts, Observed};
 use super::garbage::GLITCH;
 use super::post_mortem::{Examination, image_of};
+use super::result_like::result_like;
 use super::watcher::ResultsReader;
 use super::watching::{Sights, Watching};
-use crate::console::{ConsoleHandle, Syncing};
+use crate::console::{ConsoleHandle, FaultReasons, Syncing};
 use crate::judge::{
-    ByteRange, CoreFinding, EarlierReport, ImageIdentity, Observation, ReadBack, judge,
+    ByteRange, ConsoleReport, CoreFinding, EarlierReport, ImageIdentity, Observation, ReadBack,
+    judge,
 };
 use crate::store::RunDir;
 use crate::workflow::{
     self, ActionDone, ActionExecutor, ActionFailure, CancelToken, Cast, PlanGenerator, PlanPlanner,
     RejectUpdates, StageRetry, State, WorkflowRecord,
 };
+
+/// How long a target has to be silent before nothing more is expected of it: as long as it takes to
+/// give up a console after lost bytes.
+const PRINTED_OUT: Duration = QUIET;
 
 /// Everything an attempt needs.
 pub struct AttemptRequest<'a> {
@@ -82,9 +91,10 @@ pub struct AttemptRequest<'a> {
 pub struct AttemptEnd {
     /// The verdict.
     pub verdict: Verdict,
-    /// The verdict if the transport is trusted, where `verdict` says that it is not. It counts if
-    /// the garbage returns on a recovered rig.
-    pub believed: Option<Verdict>,
+    /// The verdict if the transport is trusted, where `verdict` says that it is not.
+    pub believed: Option<Believed>,
+    /// Whether the target printed, in no known format, and was silent long before its wait ended.
+    pub printed_out: bool,
     /// The workflow's record, if it got that far.
     pub workflow: Option<WorkflowRecord>,
     /// Where each boot's output begins on the primary console.
@@ -93,6 +103,16 @@ pub struct AttemptEnd {
     pub consoles: BTreeMap<ConsoleName, u64>,
     /// The logs, which are complete but not yet durable.
     pub syncing: Vec<Syncing>,
+}
+
+/// The verdict on an attempt with garbage on a transport, if the transport is trusted. It counts if
+/// the garbage returns on a recovered rig.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Believed {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Whether garbage came last: what is missing may be lost in it.
+    pub garbage_last: bool,
 }
 
 /// Runs a plan once.
@@ -118,19 +138,31 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         (request.opened)(name, console.handle());
     }
     let protocols = bind(&request, &board).map_err(AttemptError::Bind)?;
-    let (watching, watched) = Watching::start(&board, &request.patterns, &reading.how);
+    let (watching, watched) =
+        Watching::start(&board, &request.patterns, &reading.how, &request.plan.ignore_reports_on);
     let (made, workflow) = make(&request, &board, protocols, watched).await;
-    let sights = watching.end().await?;
+    // No byte is captured that the watchers do not see: they read to the end of closed logs.
+    let mut closed = consoles.close(request.dir, request.attempt).await;
+    let sights = watching.end(&board.results).await?;
     let boots = {
         let facts = board.facts();
         facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()
     };
-    let mut closed = consoles.close(request.dir, request.attempt).await;
-    let observation = observe(&request, reading.wanted, &board, made, sights, &mut closed);
+    let garbage_last = sights.results.garbage_goes_on;
+    let silent = sights.silent();
+    let suspicious = suspicious(&request, reading.wanted, &board, &made, &sights)?;
+    let reasons = &request.patterns.compiled().await?.reasons;
+    let observation = observe(&request, reading.wanted, &board, made, sights, &mut closed, reasons);
+    let observation = Observation { suspicious, ..observation };
+    let unknown = reading.wanted && observation.report.format.is_none();
+    let like = unknown.then(|| result_like(request.dir.path(), &observation.output)).flatten();
+    let observation = Observation { result_like: like, ..observation };
     let verdict = judge(&observation);
     let believed = judge(&Observation { garbage: None, ..observation });
+    let believed = Believed { verdict: believed, garbage_last };
     Ok(AttemptEnd {
-        believed: (believed.cause != verdict.cause).then_some(believed),
+        printed_out: verdict.cause == Cause::NoResults && silent >= PRINTED_OUT,
+        believed: (believed.verdict.cause != verdict.cause).then_some(believed),
         verdict,
         workflow: Some(workflow),
         boots,
@@ -149,6 +181,8 @@ struct Made {
     restarts: u32,
     /// The image that was put on the board.
     deployed: Option<DeployReport>,
+    /// Where the waits of the plan have read to.
+    waited_to: WaitedTo,
     /// What the debug port found at the end.
     post_mortem: Option<CoreFinding>,
 }
@@ -175,6 +209,8 @@ async fn make(
             heard: (0, 0),
             commands: 0,
             settled: false,
+            settle: request.plan.settle.unwrap_or(request.profile.limits.settle),
+            halted: false,
         },
         failed: false,
         behavior: String::new(),
@@ -187,13 +223,19 @@ async fn make(
         outcome = follow_plan(request, &mut performer) => outcome,
     };
     let Performer { mut actions, .. } = performer;
+    let mut failure = outcome.failure;
     if outcome.state == State::WorkflowCompleted {
-        // Its findings are incidents, which the judge sees.
-        drop(actions.settle().await);
+        // What it finds on the consoles are incidents, which the judge sees.
+        failure =
+            actions.settle().await.err().filter(|failed| failed.cause.fault() == Some(Fault::Lab));
     }
-    if outcome.failure.is_some() {
+    if failure.is_some() {
         drain::drain(board).await;
         drain::check_health(board, &mut actions.protocols.health).await;
+    }
+    if board.facts().may_be_looked_at() && !request.cancel.is_cancelled() {
+        // What the board does from here on nobody would see.
+        failure = failure.or(actions.halt().await.err());
     }
     let examination = Examination {
         dir: request.dir,
@@ -201,13 +243,12 @@ async fn make(
         evidence: request.evidence,
         cancel: &request.cancel,
     };
-    let (debug, image) = (
-        actions.protocols.debug.as_deref_mut(),
-        image_of(request.images, actions.deployed.as_ref()),
-    );
-    let post_mortem = examination.explain(board, debug, image, outcome.failure.as_ref()).await;
+    let image = image_of(request.images, actions.deployed.as_ref());
+    let Protocols { debug, control, .. } = &mut actions.protocols;
+    let (debug, control) = (debug.as_deref_mut(), control.as_deref_mut());
+    let post_mortem = examination.explain(board, (debug, control), image, failure.as_ref()).await;
     let off = power_off(&mut actions).await;
-    if let (Some(_), Err(error)) = (&outcome.failure, &off) {
+    if let (Some(_), Err(error)) = (&failure, &off) {
         // The verdict has another cause, but the next user of the board has to know this, too.
         board.emit(RunEvent::Note { text: format!("the power was not taken: {}", chain(error)) });
     }
@@ -218,13 +259,43 @@ async fn make(
     let made = Made {
         // Before its first stage a workflow cannot enter its cancelled state.
         cancelled: outcome.state == State::Cancelled
-            || outcome.failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
-        failure: outcome.failure.or(off.err()),
+            || failure.as_ref().is_some_and(|f| f.cause == Cause::Cancelled),
+        failure: failure.or(off.err()),
         restarts: outcome.restarts,
+        waited_to: after_end::waited_to(&actions.cursors, board.boots()),
         deployed: actions.deployed.take(),
         post_mortem,
     };
     (made, outcome.record)
+}
+
+/// Finds output behind the end of the report, or behind the last expected text, that looks like a
+/// crash.
+fn suspicious(
+    request: &AttemptRequest<'_>,
+    results_wanted: bool,
+    board: &AttemptBoard,
+    made: &Made,
+    sights: &Sights,
+) -> Result<Option<ByteRange>, AttemptError> {
+    if board.facts().crash_expected {
+        // What a crash prints behind its first line belongs to it.
+        return Ok(None);
+    }
+    let waited = |console: &ConsoleName| made.waited_to.get(console).copied();
+    let end = if results_wanted {
+        // What the plan expected behind the report is no incident.
+        let end = sights.results.report_end;
+        end.map(|end| (board.results.clone(), end.max(waited(&board.results).unwrap_or_default())))
+    } else {
+        let console = after_end::last_expected(request.plan, &board.primary);
+        console.and_then(|console| Some((waited(&console)?, console))).map(|(at, name)| (name, at))
+    };
+    let Some((console, start)) = end else { return Ok(None) };
+    let Some(line) = board.lines.get(&console) else { return Ok(None) };
+    let allowed = request.profile.allow_after_end.iter().chain(&request.plan.allow_after_end);
+    after_end::suspicious_line(request.dir.path(), &line.file, start, allowed)
+        .map_err(AttemptError::Patterns)
 }
 
 /// Builds the observation for the judge.
@@ -235,32 +306,45 @@ fn observe(
     made: Made,
     sights: Sights,
     closed: &mut Closed,
+    reasons: &FaultReasons,
 ) -> Observation {
-    let Made { cancelled, failure, restarts, deployed, post_mortem } = made;
+    let Made { cancelled, failure, restarts, deployed, post_mortem, waited_to: _ } = made;
+    let file_of = |name| board.lines.get(name).map(|line| line.file.clone()).unwrap_or_default();
     let Sights { results: seen, others } = sights;
     closed.events.drain(..).for_each(|event| board.emit(event));
     let (start, _) = seen.output;
     let garbled = closed.garbled.drain(..).find_map(|(console, range)| {
         (console == board.results && range.start > start + GLITCH).then_some(range)
     });
-    let file = board.lines.get(&board.results).map(|line| line.file.clone()).unwrap_or_default();
+    let file = file_of(&board.results);
     let facts = board.facts().clone();
     let standstill = facts.standstill();
-    let BoardFacts { mut incidents, heard, read_back, notes, .. } = facts;
+    let BoardFacts { mut incidents, heard, read_back, notes, listened, crash_expected, .. } = facts;
     incidents.append(&mut closed.incidents);
-    drain::complete_lines(&mut incidents, request.dir.path());
+    drain::complete_lines(&mut incidents, request.dir.path(), reasons);
     let image = image_of(request.images, deployed.as_ref());
     let earlier = seen.earlier.into_iter().filter(|(boot, ..)| heard.contains(boot));
     let earlier = earlier.map(|(_, (start, end), report)| EarlierReport {
         output: ByteRange { file: file.clone(), start, end, text: String::new() },
         report,
     });
+    let elsewhere = others.iter().flat_map(|(console, other)| {
+        let earlier = other.earlier.iter().filter(|(boot, ..)| heard.contains(boot));
+        let earlier = earlier.map(|(_, output, report)| (output, report));
+        earlier.chain([(&other.output, &other.report)]).map(|(&(start, end), report)| {
+            let output = ByteRange { file: file_of(console), start, end, text: String::new() };
+            ConsoleReport { console: console.clone(), output, report: report.clone() }
+        })
+    });
     Observation {
+        elsewhere: elsewhere.collect(),
         earlier: earlier.collect(),
         cancelled,
         garbage: seen.garbage.or(garbled),
         output: ByteRange { file, start: seen.output.0, end: seen.output.1, text: String::new() },
-        printed_elsewhere: others.iter().any(|other| other.output.1 > other.output.0),
+        suspicious: None,
+        result_like: None,
+        printed_elsewhere: others.values().any(|other| other.output.1 > other.output.0),
         report: seen.report,
         results_wanted,
         incidents,
@@ -274,10 +358,12 @@ fn observe(
             deployed: deployed.and_then(|report| report.build_id),
             announces: image.is_some_and(|image| image.announces),
             // The firmware may print its build id on another console than its results.
-            printed: seen.printed.or_else(|| others.into_iter().find_map(|other| other.printed)),
+            printed: seen.printed.or_else(|| others.into_values().find_map(|other| other.printed)),
         },
         post_mortem,
         standstill,
+        listened,
+        crash_expected,
         notes,
     }
 }
@@ -381,5 +467,6 @@ fn reading(plan: &Plan) -> ResultsReading {
     let wanted = first.is_some();
     let (console, format) = first.unwrap_or_default();
     let only = format.filter(|_| same);
-    ResultsReading { wanted, console, how: ResultsReader { only, markers: plan.markers.clone() } }
+    let how = ResultsReader { only, markers: plan.markers.clone(), awaited: true };
+    ResultsReading { wanted, console, how }
 }

@@ -12,15 +12,16 @@
 //! *A green end is looked at, too.* What was printed does not show a fault that came after it, or
 //! a handler that prints what the plan waits for. So the exception that the core executes is read
 //! last; whether it took a fault before does not count, because a test may provoke one. Two reads
-//! have to agree. Without an answer the verdict stays as it is.
+//! have to agree. Where these show only what the last fault was, as on RISC-V, the post-mortem has
+//! to find that the core is still in it. Without an answer the verdict stays as it is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jig_model::image::{DeployReport, Image, ImageFormat};
-use jig_model::post_mortem::{PostMortem, StackFrame};
-use jig_model::protocol::{DebugPort, DriverError, PostMortemRequest};
+use jig_model::post_mortem::{FaultSighting, PostMortem, StackFrame};
+use jig_model::protocol::{DebugPort, DriverError, PostMortemRequest, RunControl};
 use jig_model::{Cause, Fault, RunEvent, chain};
 use tokio::time::{sleep, timeout};
 
@@ -48,6 +49,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 const MAX_SUMMARY: usize = 512;
 const MAX_NAME: usize = 256;
 const MAX_FRAMES: usize = 128;
+const MAX_THREAD_FRAMES: usize = 32;
 const MAX_LINES: usize = 64;
 const MAX_REGISTERS: usize = 256;
 
@@ -124,7 +126,10 @@ impl Examination<'_> {
     pub(super) async fn explain(
         &self,
         board: &AttemptBoard,
-        debug: Option<&mut (dyn DebugPort + 'static)>,
+        (debug, control): (
+            Option<&mut (dyn DebugPort + 'static)>,
+            Option<&mut (dyn RunControl + 'static)>,
+        ),
         image: Option<&Image>,
         failure: Option<&ActionFailure>,
     ) -> Option<CoreFinding> {
@@ -137,29 +142,30 @@ impl Examination<'_> {
             return self.examine(board, debug, symbols, why).await;
         }
         let looks = failure.is_none() && board.facts().may_be_looked_at();
-        if looks { self.last_look(board, debug, symbols).await } else { None }
+        if looks { self.last_look(board, (debug, control), symbols).await } else { None }
     }
 
     /// Looks at the core of a board on which nothing has failed, before it is switched off.
     async fn last_look(
         &self,
         board: &AttemptBoard,
-        debug: &mut dyn DebugPort,
+        (debug, control): (&mut dyn DebugPort, Option<&mut (dyn RunControl + 'static)>),
         image: Option<PathBuf>,
     ) -> Option<CoreFinding> {
         self.current_fault(debug).await?;
         // A test may provoke a fault and step over it just now.
-        sleep(AGAIN).await;
-        let name = self.current_fault(debug).await?;
+        run_on(control, AGAIN).await;
+        let FaultSighting { name, proven } = self.current_fault(debug).await?;
         let examined = self.examine(board, debug, image, Cause::CoreFault).await;
-        // The core has proven the fault, even if nothing explains it.
-        Some(examined.unwrap_or_else(|| CoreFinding {
+        // The core may have proven the fault, even if nothing explains it.
+        let unexplained = || CoreFinding {
             proves: Some(Cause::CoreFault),
             range: ByteRange { text: name, ..ByteRange::default() },
-        }))
+        };
+        examined.or_else(|| proven.then(unexplained))
     }
 
-    async fn current_fault(&self, debug: &mut dyn DebugPort) -> Option<String> {
+    async fn current_fault(&self, debug: &mut dyn DebugPort) -> Option<FaultSighting> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
@@ -232,7 +238,13 @@ impl Examination<'_> {
             told.frames.truncate(MAX_FRAMES);
             told.limits.push(format!("{more} more frames are left out"));
         }
-        for StackFrame { function, file, .. } in &mut told.frames {
+        told.threads.truncate(MAX_LINES);
+        for thread in &mut told.threads {
+            thread.name = cut(&thread.name, MAX_NAME);
+            thread.frames.truncate(MAX_THREAD_FRAMES);
+        }
+        let threads = told.threads.iter_mut().flat_map(|thread| &mut thread.frames);
+        for StackFrame { function, file, .. } in told.frames.iter_mut().chain(threads) {
             for text in [function, file].into_iter().flatten() {
                 *text = cut(text, MAX_NAME);
             }
@@ -244,6 +256,18 @@ impl Examination<'_> {
             self.dir.relative(&core).map(PathBuf::from)
         });
         told
+    }
+}
+
+/// Lets a board that is halted run for a moment. What it prints meanwhile is judged, too.
+async fn run_on(control: Option<&mut (dyn RunControl + 'static)>, time: Duration) {
+    let Some(control) = control else { return sleep(time).await };
+    let resumed = control.resume().await;
+    sleep(time).await;
+    let halted = control.halt().await;
+    if let Err(error) = resumed.and(halted) {
+        // The monitor that failed is reported by its owner.
+        tracing::debug!(error = chain(&error), "the board could not be let run for a moment");
     }
 }
 

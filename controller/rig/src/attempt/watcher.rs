@@ -33,19 +33,27 @@ pub(super) struct WatcherResult {
     pub(super) output: (u64, u64),
     /// What was reported in the last boot.
     pub(super) report: TestReport,
+    /// Where the end marker of that report ends, if output may follow it.
+    pub(super) report_end: Option<u64>,
     /// Earlier boots in which the plan got its report: the number, the output, and the report.
     pub(super) earlier: Vec<(usize, (u64, u64), TestReport)>,
     /// The first garbage of the last boot.
     pub(super) garbage: Option<ByteRange>,
+    /// Whether garbage came last, without text after it.
+    pub(super) garbage_goes_on: bool,
     /// The build id that the last boot printed.
     pub(super) printed: Option<PrintedId>,
+    /// For how long the last boot has been silent.
+    pub(super) silent: Duration,
 }
 
-/// How the results console is read.
-#[derive(Clone)]
+/// How results are read on a console.
+#[derive(Clone, Default)]
 pub(super) struct ResultsReader {
     pub(super) only: Option<ResultFormat>,
     pub(super) markers: Option<Markers>,
+    /// Whether the plan waits for them there; else they are only guarded against failures.
+    pub(super) awaited: bool,
 }
 
 impl ResultsReader {
@@ -231,6 +239,9 @@ impl ConsoleWatcher {
 
     fn feed_results(&mut self, bytes: &[u8]) {
         let Some(results) = &mut self.results else { return };
+        if !results.reading.awaited {
+            return results.parser.feed(bytes, &mut |_| {});
+        }
         let (board, reporting) = (&self.board, &mut results.reporting);
         let reports = &mut results.reports;
         results.parser.feed(bytes, &mut |event| match event {
@@ -282,10 +293,14 @@ impl ConsoleWatcher {
         self.board.alert(Observed::Shown { boot: self.begun, incident });
     }
 
+    fn awaited(&self) -> bool {
+        self.results.as_ref().is_some_and(|results| results.reading.awaited)
+    }
+
     /// Reports silence. It fails nothing by itself, only a wait that runs out does.
     fn listen_for_silence(&mut self) {
         // Only on a console that the plan waits on: others may be silent for good.
-        if self.results.is_none() {
+        if !self.awaited() {
             return;
         }
         if let Some(silence) = self.recogniser.check_silence(self.began.elapsed()) {
@@ -337,18 +352,27 @@ impl ConsoleWatcher {
         let text = "bytes that no text holds".to_owned();
         let garbage = self.garbage.found();
         let garbage = garbage.map(|(start, end)| ByteRange { file: self.file(), start, end, text });
+        let garbage_goes_on = self.garbage.goes_on();
+        let silent = self.recogniser.silent_for(self.began.elapsed());
         Ok(match self.results {
-            None => {
-                WatcherResult { output, garbage, printed: self.printed, ..WatcherResult::default() }
-            }
+            None => WatcherResult {
+                output,
+                garbage,
+                printed: self.printed,
+                silent,
+                ..WatcherResult::default()
+            },
             Some(results) => {
                 let Results { parser, earlier, .. } = results;
                 WatcherResult {
                     output,
+                    report_end: parser.ended_at(),
                     report: parser.finish(),
                     earlier,
                     garbage,
+                    garbage_goes_on,
                     printed: self.printed,
+                    silent,
                 }
             }
         })

@@ -1,7 +1,8 @@
 //! The watchers of all consoles of an attempt, from its beginning to its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jig_model::{ConsoleName, chain};
 use tokio::sync::{oneshot, watch};
@@ -15,8 +16,8 @@ use crate::judge::{ByteRange, IncidentKind};
 
 /// The running watchers, one for each console.
 pub(super) struct Watching {
-    /// Each returns its result, and whether its console is the one with the test results.
-    watchers: JoinSet<Result<(bool, WatcherResult), AttemptError>>,
+    /// Each returns its console and its result.
+    watchers: JoinSet<Result<(ConsoleName, WatcherResult), AttemptError>>,
     stops: Vec<oneshot::Sender<()>>,
 }
 
@@ -25,22 +26,35 @@ pub(super) struct Watching {
 pub(super) struct Sights {
     /// Of the console with the test results.
     pub(super) results: WatcherResult,
-    pub(super) others: Vec<WatcherResult>,
+    /// Of the other consoles.
+    pub(super) others: BTreeMap<ConsoleName, WatcherResult>,
+}
+
+impl Sights {
+    /// Returns for how long every console has been silent.
+    pub(super) fn silent(&self) -> Duration {
+        let others = self.others.values().map(|other| other.silent);
+        others.fold(self.results.silent, Duration::min)
+    }
 }
 
 impl Watching {
-    /// Starts the watchers; results are read as the plan says. Also returns the progress of each
+    /// Starts the watchers. On the console with the test results they are read as the plan says, on
+    /// the others in every known format, except where their reports do not count. Also returns the progress of each
     /// watcher, a channel that closes when the watcher ends.
     pub(super) fn start(
         board: &Arc<AttemptBoard>,
         patterns: &Arc<RunPatterns>,
         reading: &ResultsReader,
+        ignored: &BTreeSet<ConsoleName>,
     ) -> (Self, BTreeMap<ConsoleName, watch::Receiver<WatcherProgress>>) {
         let mut watching = Self { watchers: JoinSet::new(), stops: Vec::new() };
         let mut watched = BTreeMap::new();
         for name in board.lines.keys() {
-            let is_results = *name == board.results;
-            let how = is_results.then(|| reading.clone());
+            let how = match *name == board.results {
+                true => Some(reading.clone()),
+                false => (!ignored.contains(name)).then(ResultsReader::default),
+            };
             let (told, progress) = watch::channel(WatcherProgress::default());
             watched.insert(name.clone(), progress);
             let (stop, stopped) = oneshot::channel();
@@ -58,22 +72,22 @@ impl Watching {
                     let range = ByteRange { text: chain(error), ..ByteRange::default() };
                     board.incident(IncidentKind::Lost(error.cause()), range);
                 }
-                Ok((is_results, read?))
+                Ok((name, read?))
             });
         }
         (watching, watched)
     }
 
     /// Lets the watchers read the rest, and ends them.
-    pub(super) async fn end(mut self) -> Result<Sights, AttemptError> {
+    pub(super) async fn end(mut self, results: &ConsoleName) -> Result<Sights, AttemptError> {
         drop(self.stops);
         let mut sights = Sights::default();
         while let Some(ended) = self.watchers.join_next().await {
-            let (is_results, seen) = ended.map_err(AttemptError::Broken)??;
-            if is_results {
+            let (name, seen) = ended.map_err(AttemptError::Broken)??;
+            if name == *results {
                 sights.results = seen;
             } else {
-                sights.others.push(seen);
+                sights.others.insert(name, seen);
             }
         }
         Ok(sights)

@@ -68,7 +68,7 @@ impl Drop for RunningCheck<'_> {
 mod tests {
     use super::*;
 
-    /// Looks until somebody waits; remembers where it looked.
+    /// Looks until another process waits; remembers where it looked.
     #[derive(Default)]
     struct Patient(Mutex<Vec<String>>);
 

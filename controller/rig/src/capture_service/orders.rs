@@ -7,6 +7,7 @@ use jig_model::capture_service::CaptureStatus;
 use jig_model::protocol::{BoxFuture, LineControl, Transport};
 use jig_model::rig_file::{CaptureLimits, ConsoleTransport};
 use jig_model::{ConsoleName, PlaceName};
+use nix::errno::Errno;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::console::ConsoleError;
@@ -74,6 +75,15 @@ pub enum CaptureError {
     /// The capture service is shutting down.
     #[error("the capture service is shutting down")]
     Ending,
+}
+
+impl CaptureError {
+    /// Tells whether the transport has no line of the kind that was to be controlled.
+    pub fn is_unsupported(&self) -> bool {
+        let Self::Input(ConsoleError::Transport(error)) = self else { return false };
+        let none = Some(Errno::ENOTTY as i32);
+        error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == none
+    }
 }
 
 /// A borrowed transport.
@@ -168,11 +178,10 @@ impl InputWriter {
         })
     }
 
-    /// Waits until another user takes over input and returns its name. Cancel-safe.
-    pub async fn taken(&mut self) -> String {
-        (&mut self.taken)
-            .await
-            .unwrap_or_else(|_| "the capture service, which is shutting down".to_owned())
+    /// Waits until another user takes over input and returns its name; none if the capture service
+    /// shuts down. Cancel-safe.
+    pub async fn taken(&mut self) -> Option<String> {
+        (&mut self.taken).await.ok()
     }
 }
 

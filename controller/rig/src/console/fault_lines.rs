@@ -110,9 +110,7 @@ impl Matcher {
         let cache = self.cache.get_or_insert_with(|| automaton.create_cache());
         self.matches.clear();
         let complete = complete && !raw.cut;
-        let texts = std::iter::successors(Some(&*line), |text| without_context(text, complete));
-        for text in texts.take(1 + MAX_PREFIXES) {
-            let text = text.trim_ascii_start();
+        for text in texts(&line, complete) {
             let end = if complete { text.len() } else { text.len().saturating_sub(1) };
             let input = Input::new(text).range(..end).anchored(Anchored::Yes);
             // It fails only where a limit of the automaton is exceeded, and none is set.
@@ -126,6 +124,13 @@ impl Matcher {
             }
         }
     }
+}
+
+/// Lists what stands in a line: itself, then what is left behind each prefix.
+pub(super) fn texts(line: &str, complete: bool) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(line), move |text| without_context(text, complete))
+        .take(1 + MAX_PREFIXES)
+        .map(str::trim_ascii_start)
 }
 
 fn build(patterns: &[Pattern], blame: &Pattern) -> Result<DFA, PatternSetError> {

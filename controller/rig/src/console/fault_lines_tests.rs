@@ -10,13 +10,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::console::lines::MAX_LINE;
-use crate::console::{Recogniser, Recognition};
+use crate::console::{FaultReasons, Recogniser, Recognition};
 
 /// A shared signature with its example and near miss.
 struct Shared {
     signature: FaultSignature,
     example: String,
     near_miss: String,
+    reason: Option<String>,
 }
 
 /// Reads the sets of `board-profiles/faults/`.
@@ -35,8 +36,11 @@ static SHARED: LazyLock<Vec<Shared>> = LazyLock::new(|| {
         };
         let text = FaultText::Line(Pattern::new(&key("line")).unwrap());
         let cause: Cause = key("cause").parse().unwrap();
-        let signature = FaultSignature { name: key("name"), text, cause };
-        Shared { signature, example: key("example"), near_miss: key("near_miss") }
+        let reason = fault.get("reason").map(|_| Pattern::new(&key("reason")).unwrap());
+        let example_reason = reason.as_ref().map(|_| key("example_reason"));
+        let signature = FaultSignature { name: key("name"), text, cause, reason };
+        let (example, near_miss) = (key("example"), key("near_miss"));
+        Shared { signature, example, near_miss, reason: example_reason }
     });
     shared.collect()
 });
@@ -70,8 +74,8 @@ fn recognise(text: &[u8], cuts: &[usize]) -> Vec<Recognition> {
 
 #[test]
 fn each_shared_signature_matches_its_example_and_not_its_near_miss() {
-    assert!(SHARED.len() >= 80, "{}", SHARED.len());
-    for Shared { signature, example, near_miss } in &*SHARED {
+    assert!(SHARED.len() >= 150, "{}", SHARED.len());
+    for Shared { signature, example, near_miss, .. } in &*SHARED {
         let log = format!("boot\r\n{example}\r\nmore\r\n");
         let found = recognise(log.as_bytes(), &[]);
         let causes: Vec<Cause> = found.iter().map(|found| found.cause).collect();
@@ -80,6 +84,28 @@ fn each_shared_signature_matches_its_example_and_not_its_near_miss() {
         let found = recognise(format!("{near_miss}\n").as_bytes(), &[]);
         assert_eq!(found, [], "near miss of {}", signature.name);
     }
+}
+
+#[test]
+fn headlines_take_their_reason_from_the_lines_behind() {
+    let signatures: Vec<_> = SHARED.iter().map(|shared| shared.signature.clone()).collect();
+    let reasons = FaultReasons::new(&signatures).unwrap();
+    let mut count = 0;
+    for Shared { signature, example, reason, .. } in &*SHARED {
+        let Some(reason) = reason else { continue };
+        count += 1;
+        let log = format!("{example}\r\n\r\n{reason}\r\nmore\r\n");
+        let (end, found) =
+            reasons.find(log.as_bytes()).unwrap_or_else(|| panic!("{}", signature.name));
+        let ends = example.len() + 4 + reason.len();
+        assert!(reason.ends_with(&found) && end == ends, "{}: {found:?}", signature.name);
+        let far = format!("{example}\r\n{}{reason}\r\n", "*\r\n".repeat(20));
+        let late = reasons.find(far.as_bytes()).map(|(_, text)| text);
+        assert_ne!(late, Some(found), "{}", signature.name);
+        let alone = format!("{reason}\r\n");
+        assert_eq!(reasons.find(alone.as_bytes()), None, "{}", signature.name);
+    }
+    assert!(count >= 10, "{count}");
 }
 
 #[test]
@@ -125,8 +151,38 @@ fn prose_and_results_of_tests_are_no_faults() {
         "INFO panic: handler installed",
         "panic: no",
         "ufsr: 1",
+        "pure virtual function called test",
+        "Fault on thread safety: none",
+        "Exception (3): handled",
+        "*** PANIC *** button test",
+        "[ RUN      ] HardFault.handler",
+        "ok 3 - hardfault handler installed",
+        "stack overflow detected: no",
+        "malloc failed: 0 times",
+        "reboot: System halted",
+        "Nov 23 01:02:03 host kernel: Oops counter: 0",
     ] {
         assert_eq!(recognise(format!("{line}\r\n").as_bytes(), &[]), [], "{line}");
+    }
+}
+
+#[test]
+fn what_loggers_put_in_front_hides_no_headline() {
+    for front in [
+        "Nov 23 01:02:03 host kernel: ",
+        "Nov  3 01:02:03 host kernel: [   12.345678] ",
+        "2026-11-23T01:02:03.123456+00:00 host kernel: ",
+        "<14>Nov 23 01:02:03 host kernel: ",
+        "[ERR : App       ] ",
+        "[EROR][net ]: ",
+        "[  1234][E][Wire.cpp:499] ",
+        "E (123) app: ",
+        "[00:00:01.000,000] \x1b[1;31m<err> os: ",
+        "src/main.c:41: ",
+        "12:30:01.5 ERROR ",
+    ] {
+        let found = recognise(format!("{front}Kernel panic - not syncing: x\n").as_bytes(), &[]);
+        assert_eq!(found.len(), 1, "{front}");
     }
 }
 

@@ -243,7 +243,7 @@ pub(crate) fn without_prefix(text: &str) -> Option<&str> {
 /// looked for behind these. More may follow on a line that is not `complete`: nothing is removed
 /// before it is known what it is.
 pub(crate) fn without_context(text: &str, complete: bool) -> Option<&str> {
-    without_prefix(text).or_else(|| {
+    after_syslog(text).or_else(|| without_prefix(text)).or_else(|| {
         let body = text.trim_ascii_start();
         let rest = after_processor(body)
             .or_else(|| after_named_level(body, complete))
@@ -253,10 +253,42 @@ pub(crate) fn without_context(text: &str, complete: bool) -> Option<&str> {
     })
 }
 
-/// `[CPU0] rest`, `[E] rest`, `[ERR] rest`.
+/// `Nov 23 01:02:03 host app[12]: rest`, `2026-11-23T01:02:03+00:00 host kernel: rest`.
+fn after_syslog(text: &str) -> Option<&str> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let body = text.trim_ascii_start();
+    let behind_time = match body.as_bytes() {
+        [b'A'..=b'S', _, _, b' ', ..] if MONTHS.iter().any(|month| body.starts_with(month)) => {
+            let (day, rest) = body.get(4..)?.trim_ascii_start().split_once(' ')?;
+            let (time, rest) = rest.split_once(' ')?;
+            let date = day.len() <= 2 && is_stamp(day) && is_stamp(time) && time.contains(':');
+            date.then_some(rest)?
+        }
+        [b'0'..=b'9', _, _, _, b'-', _, _, b'-', _, _, b'T', ..] => {
+            let (time, rest) = body.split_once(' ')?;
+            is_stamp(time).then_some(rest)?
+        }
+        _ => return None,
+    };
+    let (host, rest) = behind_time.split_once(' ')?;
+    let (tag, rest) = rest.split_once(": ")?;
+    let tag = tag.split_once('[').map_or(tag, |(tag, _)| tag);
+    let named = |name: &str| !name.is_empty() && name.bytes().all(is_tag);
+    (named(host) && named(tag)).then_some(rest)
+}
+
+/// `[CPU0] rest`, `[E] rest`, `[ERR] rest`, `[ERR : App] rest`, `[EROR][net ]: rest`.
 fn after_processor(body: &str) -> Option<&str> {
     let (inside, rest) = body.strip_prefix('[')?.split_once(']')?;
     let inside = inside.trim_ascii();
+    let (inside, rest) = match (inside.split_once(" : "), rest.strip_prefix('[')) {
+        (Some((level, module)), _) if module.bytes().all(|b| is_tag(b) || b == b' ') => {
+            (level.trim_ascii(), rest)
+        }
+        (_, Some(tagged)) => (inside, tagged.split_once("]: ").map_or(rest, |(_, rest)| rest)),
+        _ => (inside, rest),
+    };
     let number = inside.strip_prefix("CPU").or_else(|| inside.strip_prefix("cpu"));
     let processor = number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     (processor || names_level(inside)).then_some(rest)
@@ -266,7 +298,8 @@ fn after_processor(body: &str) -> Option<&str> {
 fn after_named_level(body: &str, complete: bool) -> Option<&str> {
     if let Some(inside) = body.strip_prefix('<') {
         let (level, rest) = inside.split_once('>')?;
-        let printk = matches!(level.as_bytes(), [b'0'..=b'7']);
+        // Of the kernel, and with the facility of a syslog server.
+        let printk = level.len() <= 3 && level.bytes().all(|b| b.is_ascii_digit());
         if !names_level(level) {
             return printk.then_some(rest);
         }
@@ -306,9 +339,9 @@ fn after_prompt(body: &str) -> Option<&str> {
 }
 
 fn names_level(text: &str) -> bool {
-    const NAMES: [&str; 14] = [
-        "e", "w", "i", "d", "f", "err", "error", "warn", "warning", "notice", "fatal", "crit",
-        "emerg", "alert",
+    const NAMES: [&str; 16] = [
+        "e", "w", "i", "d", "f", "err", "eror", "error", "warn", "warning", "notice", "fatal",
+        "crit", "emerg", "alert", "critical",
     ];
     NAMES.iter().any(|name| name.eq_ignore_ascii_case(text)) || is_level(text)
 }
@@ -408,6 +441,14 @@ mod tests {
             ("<error> hardfault: x", Some("x")),
             ("<3>x", Some("x")),
             ("E: x", Some("x")),
+            ("Nov 23 01:02:03 host kernel: x", Some("x")),
+            ("Nov  3 01:02:03 host app[12]: x", Some("x")),
+            ("2026-11-23T01:02:03.5+00:00 host systemd[1]: x", Some("x")),
+            ("Nov 23 is the day: x", None),
+            ("<14>x", Some("x")),
+            ("[ERR : App       ] x", Some("x")),
+            ("[EROR][net ]: x", Some("x")),
+            ("[RUN : App] x", None),
             ("ERROR:   x", Some("x")),
             ("src/main.c:41 => x", Some("x")),
             ("src/main.c:41: x", Some("x")),

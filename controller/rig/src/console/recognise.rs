@@ -209,6 +209,11 @@ impl Recogniser {
         found
     }
 
+    /// Returns for how long the board has printed nothing, from its boot on.
+    pub fn silent_for(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.alive_at.unwrap_or_default())
+    }
+
     /// Reports once that the board has been silent for as long as the profile allows.
     ///
     /// Only the caller knows whether anything is being waited for.

@@ -11,6 +11,7 @@ fn fault(name: &str, pattern: &str) -> FaultSignature {
         name: name.to_owned(),
         text: FaultText::Pattern(pattern),
         cause: Cause::FaultBanner,
+        reason: None,
     }
 }
 

@@ -121,6 +121,11 @@ impl PatternSet {
         self.0.patterns.is_empty()
     }
 
+    /// Tells whether any of the patterns matches anywhere in a text.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        self.0.finders.iter().any(|finder| finder.is_match(text))
+    }
+
     /// Finds start and groups of a match of one pattern that ends at `span.end`.
     ///
     /// `text` may be larger than `span`: what lies around it is seen by `^`, `$` and `\b`.
@@ -151,7 +156,7 @@ impl PatternSet {
     }
 }
 
-fn finder(pattern: &Pattern) -> Result<meta::Regex, PatternSetError> {
+pub(super) fn finder(pattern: &Pattern) -> Result<meta::Regex, PatternSetError> {
     meta::Builder::new()
         .configure(meta::Config::new().utf8_empty(false).nfa_size_limit(Some(NFA_LIMIT)))
         .syntax(Pattern::dialect())

@@ -220,5 +220,11 @@ fn of_run(kind: VerdictKind, cause: Cause) -> Option<Signal> {
 /// Tells whether a failure of the rig is one of the place. A program that is not installed on
 /// the host, and a planner, would fail the same on every other place.
 fn of_the_place(cause: Cause) -> bool {
-    !matches!(cause, Cause::EmulatorMissing | Cause::HostCommandMissing | Cause::PlannerFailed)
+    !matches!(
+        cause,
+        Cause::EmulatorMissing
+            | Cause::HostCommandMissing
+            | Cause::HostCommandRefused
+            | Cause::PlannerFailed
+    )
 }

@@ -19,11 +19,12 @@ pub(super) const VERSION: i64 = 1;
 const APPLICATION: i64 = 0x6a69_6768;
 
 /// How long other processes may have the store. One note takes some milliseconds and a disk's
-/// flush; a hundred of them that come at once are through within seconds.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
+/// flush; a hundred of them that come at once are through within a second or two. Who keeps the
+/// store for longer has locked it, and health is unknown to a run then.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long SQLite itself waits before it says that the store is in use.
-const BUSY: Duration = Duration::from_secs(1);
+const BUSY: Duration = Duration::from_millis(250);
 
 /// Pause before a refused command is tried again.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -105,6 +105,10 @@ pub fn next(
         (Streak::Pass, HealthState::Healthy) => format!("{passes} passes in a row"),
         // On the way to health, what had gone wrong is still what one wants to know.
         (Streak::Pass, _) => now.why.clone(),
+        // What had put it out of service is what somebody has to look at.
+        (Streak::Failure | Streak::Restart, HealthState::Quarantined) if !entered => {
+            appended(&now.why, &event.words())
+        }
         (Streak::Failure | Streak::Restart, _) => event.words(),
     };
     // A healthy place has nothing to count.
@@ -117,6 +121,23 @@ pub fn next(
         passes,
         failures,
     }
+}
+
+/// Stands between the reason of a quarantine and what came later.
+const LATER: &str = "; later: ";
+
+/// Longest reason in bytes: three lines of a wide terminal.
+const LONGEST_WHY: usize = 400;
+
+/// Returns the first reason with a later one behind it. Of several later ones the newest is kept if
+/// they do not all fit.
+fn appended(why: &str, later: &str) -> String {
+    let (first, _) = why.split_once(LATER).unwrap_or((why, ""));
+    if first.is_empty() || first == later || why.ends_with(&format!("{LATER}{later}")) {
+        return if first.is_empty() { later.to_owned() } else { why.to_owned() };
+    }
+    let all = format!("{why}{LATER}{later}");
+    if all.len() <= LONGEST_WHY { all } else { format!("{first}{LATER}{later}") }
 }
 
 /// Returns how many passes are missing until a place is healthy.

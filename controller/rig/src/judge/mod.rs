@@ -4,11 +4,12 @@
 //! no clock, no file, no board. An agent or a plan cannot report a result, only the
 //! observed bytes and events can.
 
+mod elsewhere;
 mod observation;
 mod rules;
 
 pub use observation::{
-    ByteRange, CoreFinding, EarlierReport, Gap, ImageIdentity, Incident, IncidentKind, Observation,
-    PrintedId, ReadBack, Standstill,
+    ByteRange, ConsoleReport, CoreFinding, EarlierReport, Gap, ImageIdentity, Incident,
+    IncidentKind, Listened, Observation, PrintedId, ReadBack, ResultLike, Standstill,
 };
 pub use rules::judge;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jig_model::result::TestReport;
-use jig_model::{Cause, Evidence, Note};
+use jig_model::{Cause, ConsoleName, Evidence, Note};
 
 use crate::workflow::ActionFailure;
 
@@ -80,6 +80,16 @@ pub struct PrintedId {
     pub range: ByteRange,
 }
 
+/// A line of an unknown format that looks like a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultLike {
+    /// The line.
+    pub range: ByteRange,
+    /// The argument of `--until` that waits for it, quoted for a shell; none where it tells of a
+    /// failure.
+    pub until: Option<String>,
+}
+
 /// What is known of the image that ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageIdentity {
@@ -111,8 +121,19 @@ pub struct EarlierReport {
     pub report: TestReport,
 }
 
+/// What was reported in one boot on a console that the plan does not wait on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsoleReport {
+    /// The console.
+    pub console: ConsoleName,
+    /// Its output of that boot.
+    pub output: ByteRange,
+    /// What was reported.
+    pub report: TestReport,
+}
+
 /// Everything observed in one attempt. All of it belongs to the last boot that the plan started,
-/// except `earlier`, and `incidents` and `gaps`, which belong to the whole attempt.
+/// except `earlier`, `elsewhere`, `incidents` and `gaps`, which belong to the whole attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observation {
     /// The run was cancelled.
@@ -122,10 +143,18 @@ pub struct Observation {
     /// The first garbage of that output, or the first place after characters that came with errors,
     /// if there is any.
     pub garbage: Option<ByteRange>,
+    /// The first line behind the end of the report, or behind the last expected text, that looks
+    /// like a crash and is not allowed.
+    pub suspicious: Option<ByteRange>,
+    /// The line that looks most like a result, where no known format was found.
+    pub result_like: Option<ResultLike>,
     /// Whether another console printed in the last boot.
     pub printed_elsewhere: bool,
     /// What was reported there.
     pub report: TestReport,
+    /// Reports on other consoles than the one that the plan waits on: they cannot pass a run, and
+    /// none may contradict its pass.
+    pub elsewhere: Vec<ConsoleReport>,
     /// Reports of earlier boots, in order: a later boot does not undo them.
     pub earlier: Vec<EarlierReport>,
     /// Whether the plan waits for results at all.
@@ -144,6 +173,10 @@ pub struct Observation {
     pub post_mortem: Option<CoreFinding>,
     /// Stops of the emulator and of Jig.
     pub standstill: Standstill,
+    /// Whether the plan expected a crash of the last boot: a core that stands in one is no failure.
+    pub crash_expected: bool,
+    /// How long the board was watched behind the end, if it was.
+    pub listened: Option<Listened>,
     /// What the rig had to do extra; decides nothing.
     pub notes: Vec<Note>,
 }
@@ -156,6 +189,13 @@ pub struct Standstill {
     pub stopped: Duration,
     /// The longest stop of Jig itself, which may have stopped the board, too.
     pub latest: Duration,
+}
+
+/// The quiet period behind what a plan waits for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Listened {
+    /// How long it was, in time that the board had.
+    pub had: Duration,
 }
 
 /// What a debug port found out about a failed target.

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use jig_model::VerdictKind::{Fail, Flaky, Inconclusive, Pass};
-use jig_model::result::{CaseStatus, TestReport};
+use jig_model::protocol::HIDDEN_EXIT_CODE;
+use jig_model::result::{CaseStatus, ResultFormat, TestReport};
 use jig_model::{Cause, Evidence, Verdict};
 
 use super::observation::{ImageIdentity, Incident, IncidentKind, Observation, Standstill};
 
-type Rule = fn(&Observation) -> Option<Verdict>;
+pub(super) type Rule = fn(&Observation) -> Option<Verdict>;
 
 /// The first rule that applies decides.
 ///
@@ -40,6 +41,7 @@ const RULES: &[(&str, Rule)] = &[
     ("plan-mismatch", plan_mismatch),
     ("no-end", report_incomplete),
     ("contradiction", contradiction),
+    ("suspicious-output", suspicious_output),
     ("restarted", restarted),
 ];
 
@@ -49,6 +51,9 @@ const RULES: &[(&str, Rule)] = &[
 /// them decides; else the last boot, unless it passes and an earlier one is inconclusive.
 pub fn judge(seen: &Observation) -> Verdict {
     let mut verdict = judge_boots(seen);
+    if let Some(contradicted) = super::elsewhere::contradicted(seen, &verdict) {
+        verdict = contradicted;
+    }
     if let Some(doubt) = garbled(seen, &verdict) {
         verdict = doubt;
     }
@@ -57,6 +62,7 @@ pub fn judge(seen: &Observation) -> Verdict {
         verdict = doubt;
     }
     verdict.notes.clone_from(&seen.notes);
+    verdict.listened_ms = seen.listened.map(|listened| listened.had.as_millis() as u64);
     verdict
 }
 
@@ -197,7 +203,10 @@ fn crash(seen: &Observation) -> Option<Verdict> {
     if let Some(lockup) = incident(seen, |kind| *kind == IncidentKind::Lockup) {
         let line = lockup.range.text.lines().next().unwrap_or_default();
         let summary = format!("the processor locked up: {line}");
-        return Some(by_incident(lockup, Cause::Lockup, summary));
+        let nothing = lockup.range.start == lockup.range.end;
+        let range = if nothing { &seen.output } else { &lockup.range };
+        let evidence = Evidence { note: lockup.range.evidence().note, ..range.evidence() };
+        return Some(verdict(Cause::Lockup, summary, vec![evidence]));
     }
     if let Some(aborted) = incident(seen, |kind| *kind == IncidentKind::Aborted) {
         let line = aborted.range.text.lines().next().unwrap_or_default();
@@ -257,7 +266,7 @@ fn case_evidence(seen: &Observation, status: CaseStatus) -> Vec<Evidence> {
     listed.collect()
 }
 
-fn executed(report: &TestReport) -> usize {
+pub(super) fn executed(report: &TestReport) -> usize {
     report.cases.len() - report.count(CaseStatus::Unfinished)
 }
 
@@ -269,7 +278,7 @@ fn unidentified_report(seen: &Observation) -> Option<Verdict> {
     if reports { identity_missing(seen) } else { None }
 }
 
-fn failed_case(seen: &Observation) -> Option<Verdict> {
+pub(super) fn failed_case(seen: &Observation) -> Option<Verdict> {
     let failed = seen.report.count(CaseStatus::Fail);
     let first = cases(seen, CaseStatus::Fail).next()?;
     let all = executed(&seen.report);
@@ -278,7 +287,7 @@ fn failed_case(seen: &Observation) -> Option<Verdict> {
     Some(verdict(Cause::TestFailed, summary, case_evidence(seen, CaseStatus::Fail)))
 }
 
-fn claimed_failures(seen: &Observation) -> Option<Verdict> {
+pub(super) fn claimed_failures(seen: &Observation) -> Option<Verdict> {
     let claimed = seen.report.claimed_failures.filter(|&n| n > 0)?;
     let summary =
         format!("the target's own summary claims {claimed} failed, though no case says so");
@@ -288,7 +297,11 @@ fn claimed_failures(seen: &Observation) -> Option<Verdict> {
 fn bad_exit(seen: &Observation) -> Option<Verdict> {
     seen.incidents.iter().find_map(|incident| match incident.kind {
         IncidentKind::Exit(code) if code != 0 => {
-            let summary = format!("the firmware ended with exit code {code}");
+            let summary = if code == HIDDEN_EXIT_CODE {
+                "the firmware ended with an exit code that is a multiple of 256".to_owned()
+            } else {
+                format!("the firmware ended with exit code {code}")
+            };
             Some(by_incident(incident, Cause::GuestExit, summary))
         }
         _ => None,
@@ -298,7 +311,7 @@ fn bad_exit(seen: &Observation) -> Option<Verdict> {
 /// A core that is halted in a fault has failed, whether or not a console reports it. Faults on a
 /// console, and the way in which a target ended, come before: they name the failure more closely.
 fn core_fault(seen: &Observation) -> Option<Verdict> {
-    let finding = seen.post_mortem.as_ref()?;
+    let finding = seen.post_mortem.as_ref().filter(|_| !seen.crash_expected)?;
     let proven =
         finding.proves.filter(|cause| matches!(cause, Cause::CoreFault | Cause::Lockup))?;
     let text = &finding.range.text;
@@ -317,7 +330,9 @@ fn recognised(seen: &Observation) -> Option<Verdict> {
         _ => None,
     });
     let (first, cause) = found.min_by_key(|(i, _)| (&i.range.file, i.range.start))?;
-    Some(by_incident(first, cause, first.range.text.trim()))
+    let text = first.range.text.trim();
+    let rejected = if cause == Cause::AssertFailed { "the plan rejects this output: " } else { "" };
+    Some(by_incident(first, cause, format!("{rejected}{text}")))
 }
 
 fn silent(seen: &Observation) -> Option<Verdict> {
@@ -335,10 +350,36 @@ fn failed_action(seen: &Observation) -> Option<Verdict> {
     if failure.cause == Cause::Hang && seen.results_wanted && seen.report.format.is_none() {
         return no_results(seen);
     }
+    if failure.cause == Cause::Hang
+        && seen.results_wanted
+        && let Some(missing) = missing_end(&seen.report)
+    {
+        decided.summary = format!("{}; {missing}", decided.summary);
+    }
     if decided.evidence.is_empty() {
         decided.evidence.push(seen.output.evidence());
     }
     Some(decided)
+}
+
+/// What ends a report of each format.
+const ENDS: &[(ResultFormat, &str)] = &[
+    (ResultFormat::Unity, "`OK` or `FAIL` alone on the line below `N Tests N Failures N Ignored`"),
+    (ResultFormat::Ztest, "`PROJECT EXECUTION SUCCESSFUL` or `PROJECT EXECUTION FAILED`"),
+    (ResultFormat::Tap, "as many points as the plan `1..N` says"),
+    (ResultFormat::Ktap, "as many points as the plan `1..N` says"),
+    (ResultFormat::Gtest, "`[  PASSED  ] N tests.` below `N tests ran`"),
+    (ResultFormat::Libtest, "`test result: ...`"),
+    (ResultFormat::Markers, "the plan's end marker"),
+];
+
+/// Says what was read of a report without an end, and which line would have been its end.
+fn missing_end(report: &TestReport) -> Option<String> {
+    let format = report.format.filter(|_| !report.ended)?;
+    let read = executed(report);
+    let s = if read == 1 { "" } else { "s" };
+    let end = ENDS.iter().find(|(known, _)| *known == format).map_or("its summary", |(_, end)| end);
+    Some(format!("{read} result{s} of format {} were read, and its end is {end}", format.as_str()))
 }
 
 /// A missing result may have been lost in a gap; an observed failure stands.
@@ -416,24 +457,41 @@ fn identity_missing(seen: &Observation) -> Option<Verdict> {
 
 fn no_results(seen: &Observation) -> Option<Verdict> {
     (seen.results_wanted && seen.report.format.is_none()).then(|| {
-        let summary = "the target printed, but no known result format was found \
-                       (wait for a text instead: --until REGEX)";
-        on_output(seen, Cause::NoResults, summary)
+        let none = "the target printed, but no known result format was found";
+        let Some(like) = &seen.result_like else {
+            let summary = format!("{none} (wait for a text instead: --until REGEX)");
+            return on_output(seen, Cause::NoResults, summary);
+        };
+        let advice = match &like.until {
+            Some(until) => format!("to wait for that line: --until {until}"),
+            None => "name the line of a pass: --until REGEX".to_owned(),
+        };
+        let summary =
+            format!("{none}; most like a result is {:?} ({advice})", like.range.text.as_str());
+        let mut found = on_output(seen, Cause::NoResults, summary);
+        found.evidence.insert(0, like.range.evidence());
+        found
     })
 }
 
-fn unfinished_case(seen: &Observation) -> Option<Verdict> {
+pub(super) fn unfinished_case(seen: &Observation) -> Option<Verdict> {
     let first = cases(seen, CaseStatus::Unfinished).next()?;
     let summary = format!("test {} began and has no result", first.name);
     Some(verdict(Cause::PlanMismatch, summary, case_evidence(seen, CaseStatus::Unfinished)))
 }
 
 fn no_tests(seen: &Observation) -> Option<Verdict> {
-    (seen.results_wanted && seen.report.ended && seen.report.cases.is_empty())
-        .then(|| on_output(seen, Cause::NoTests, "the report holds no test at all"))
+    (seen.results_wanted && seen.report.ended && seen.report.cases.is_empty()).then(|| {
+        let format = seen.report.format.map_or("", ResultFormat::as_str);
+        let summary = format!(
+            "the {format} report ended, and none of its lines could be read as the result of a \
+                 test"
+        );
+        on_output(seen, Cause::NoTests, summary)
+    })
 }
 
-fn report_incomplete(seen: &Observation) -> Option<Verdict> {
+pub(super) fn report_incomplete(seen: &Observation) -> Option<Verdict> {
     (seen.results_wanted && !seen.report.ended).then(|| {
         let all = executed(&seen.report);
         on_output(
@@ -444,7 +502,7 @@ fn report_incomplete(seen: &Observation) -> Option<Verdict> {
     })
 }
 
-fn plan_mismatch(seen: &Observation) -> Option<Verdict> {
+pub(super) fn plan_mismatch(seen: &Observation) -> Option<Verdict> {
     let planned = seen.report.planned?;
     let all = executed(&seen.report) as u64;
     (seen.results_wanted && planned != all).then(|| {
@@ -454,9 +512,21 @@ fn plan_mismatch(seen: &Observation) -> Option<Verdict> {
 }
 
 /// A report that contradicts itself proves nothing, even where each line is green.
-fn contradiction(seen: &Observation) -> Option<Verdict> {
+pub(super) fn contradiction(seen: &Observation) -> Option<Verdict> {
     let remark = seen.report.remarks.first()?;
     seen.results_wanted.then(|| on_output(seen, Cause::PlanMismatch, remark.clone()))
+}
+
+/// Behind the end, output that looks like a crash is no proof of one, but nothing passes with it.
+fn suspicious_output(seen: &Observation) -> Option<Verdict> {
+    let line = seen.suspicious.as_ref()?;
+    let end = if seen.results_wanted { "the end of the report" } else { "the expected text" };
+    let summary = format!(
+        "behind {end} the target printed what looks like a crash: {} \
+         (if it is harmless: `allow_after_end` of profile or plan)",
+        line.text
+    );
+    Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
 }
 
 /// A step that needed several starts did not simply work.
@@ -480,291 +550,5 @@ fn passed(seen: &Observation) -> Verdict {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::judge::{ByteRange, CoreFinding, EarlierReport, Gap, PrintedId, ReadBack};
-    use crate::workflow::ActionFailure;
-    use jig_model::VerdictKind;
-    use jig_model::result::{ResultFormat, TestCase};
-
-    fn case(name: &str, status: CaseStatus) -> TestCase {
-        TestCase { name: name.into(), status, message: None, duration_ms: None, start: 0, end: 1 }
-    }
-
-    fn green() -> Observation {
-        Observation {
-            output: ByteRange { end: 10, ..ByteRange::default() },
-            results_wanted: true,
-            report: TestReport {
-                format: Some(ResultFormat::Unity),
-                cases: vec![case("a", CaseStatus::Pass), case("b", CaseStatus::Skip)],
-                planned: Some(2),
-                claimed_failures: Some(0),
-                ended: true,
-                remarks: vec![],
-            },
-            ..Observation::default()
-        }
-    }
-
-    fn incident(kind: IncidentKind) -> Incident {
-        Incident { kind, range: ByteRange::default() }
-    }
-
-    fn finding(proves: Cause) -> CoreFinding {
-        CoreFinding { proves: Some(proves), range: ByteRange::default() }
-    }
-
-    #[test]
-    fn what_a_debug_port_finds_comes_behind_the_rig_and_what_the_target_said() {
-        let fault = Some(finding(Cause::CoreFault));
-        let seen = || Observation { post_mortem: fault.clone(), ..green() };
-        for (cause, what) in [
-            (Cause::ProbeLost, IncidentKind::Lost(Cause::ProbeLost)),
-            (Cause::FaultBanner, IncidentKind::Recognised(Cause::FaultBanner)),
-            (Cause::WatchdogReset, IncidentKind::Watchdog),
-            (Cause::GuestExit, IncidentKind::Exit(3)),
-            (Cause::CoreFault, IncidentKind::Exit(0)),
-        ] {
-            let incidents = vec![incident(what)];
-            assert_eq!(judge(&Observation { incidents, ..seen() }).cause, cause);
-        }
-        // An earlier boot's report is judged by itself.
-        let heard = EarlierReport { output: green().output, report: green().report };
-        let earlier = Observation { earlier: vec![heard], ..seen() };
-        assert_eq!(judge(&earlier).cause, Cause::CoreFault);
-    }
-
-    #[test]
-    fn a_complete_green_report_passes() {
-        let verdict = judge(&green());
-        assert_eq!((verdict.kind, verdict.cause), (VerdictKind::Pass, Cause::Passed));
-        assert_eq!(verdict.tests.cases.len(), 2);
-    }
-
-    /// Each of these takes one thing away from a green observation: none may pass.
-    #[test]
-    fn nothing_that_is_missing_or_wrong_passes() {
-        type Spoil = fn(&mut Observation);
-        let table: &[(Cause, Spoil)] = &[
-            (Cause::Cancelled, |o| o.cancelled = true),
-            (Cause::EmulatorKilled, |o| {
-                o.incidents.push(incident(IncidentKind::Lost(Cause::EmulatorKilled)));
-            }),
-            (Cause::FaultBanner, |o| {
-                o.incidents.push(incident(IncidentKind::Recognised(Cause::FaultBanner)));
-            }),
-            (Cause::Hang, |o| {
-                o.incidents.push(incident(IncidentKind::Recognised(Cause::Hang)));
-            }),
-            (Cause::Lockup, |o| o.incidents.push(incident(IncidentKind::Lockup))),
-            (Cause::CoreFault, |o| o.post_mortem = Some(finding(Cause::CoreFault))),
-            (Cause::Lockup, |o| o.post_mortem = Some(finding(Cause::Lockup))),
-            (Cause::TargetAborted, |o| o.incidents.push(incident(IncidentKind::Aborted))),
-            (Cause::GuestPanic, |o| o.incidents.push(incident(IncidentKind::GuestPanic))),
-            (Cause::WatchdogReset, |o| o.incidents.push(incident(IncidentKind::Watchdog))),
-            (Cause::BootLoop, |o| {
-                o.incidents.push(incident(IncidentKind::Recognised(Cause::BootLoop)));
-            }),
-            (Cause::OutputFlood, |o| {
-                o.incidents.push(incident(IncidentKind::Recognised(Cause::OutputFlood)));
-            }),
-            (Cause::UnexpectedReset, |o| o.incidents.push(incident(IncidentKind::Reset))),
-            (Cause::GuestExit, |o| o.incidents.push(incident(IncidentKind::Exit(1)))),
-            (Cause::TestFailed, |o| o.report.cases.push(case("c", CaseStatus::Fail))),
-            (Cause::SummaryFailed, |o| o.report.claimed_failures = Some(1)),
-            (Cause::NoOutput, |o| o.output.end = o.output.start),
-            (Cause::OutputLost, |o| {
-                o.gaps.push(Gap { range: ByteRange::default(), lost: Some(3) });
-            }),
-            (Cause::NoResults, |o| o.report = TestReport::default()),
-            (Cause::NoTests, |o| {
-                o.report.cases.clear();
-                o.report.planned = Some(0);
-            }),
-            (Cause::ReportIncomplete, |o| o.report.ended = false),
-            (Cause::PlanMismatch, |o| o.report.planned = Some(3)),
-            (Cause::PlanMismatch, |o| o.report.cases.push(case("c", CaseStatus::Unfinished))),
-            (Cause::PlanMismatch, |o| o.report.remarks.push("twice".into())),
-            (Cause::Flaky, |o| o.restarts = 1),
-            (Cause::IdentityMissing, |o| {
-                o.identity = ImageIdentity {
-                    deployed: Some("ab".into()),
-                    announces: true,
-                    ..ImageIdentity::default()
-                };
-            }),
-            (Cause::WrongImage, |o| {
-                o.identity.read_back =
-                    Some(ReadBack { found: "ab".into(), deployed: "abcd".into() });
-            }),
-            (Cause::WrongImage, |o| {
-                let printed = PrintedId { hex: "cd".into(), range: ByteRange::default() };
-                o.identity = ImageIdentity {
-                    deployed: Some("ab".into()),
-                    announces: true,
-                    printed: Some(printed),
-                    read_back: None,
-                };
-            }),
-            (Cause::Hang, |o| {
-                o.failure = Some(ActionFailure::new(Cause::Hang, ""));
-            }),
-        ];
-        for (cause, spoil) in table {
-            let mut seen = green();
-            spoil(&mut seen);
-            let verdict = judge(&seen);
-            assert_eq!(verdict.cause, *cause);
-            assert_ne!(verdict.kind, VerdictKind::Pass, "{cause}");
-        }
-    }
-
-    #[test]
-    fn the_rig_is_asked_before_the_firmware() {
-        let mut seen = green();
-        seen.report.cases.push(case("c", CaseStatus::Fail));
-        seen.incidents.push(incident(IncidentKind::Recognised(Cause::FaultBanner)));
-        seen.incidents.push(incident(IncidentKind::Lost(Cause::EmulatorStuck)));
-        assert_eq!(judge(&seen).kind, VerdictKind::EnvError);
-    }
-
-    #[test]
-    fn what_explains_a_loss_comes_before_it_whatever_was_noticed_first() {
-        let lost = |cause| incident(IncidentKind::Lost(cause));
-        let order = [Cause::EmulatorKilled, Cause::StorageFailed, Cause::ConsoleLost];
-        for (first, second) in [(0, 1), (0, 2), (1, 2)] {
-            for (early, late) in [(first, second), (second, first)] {
-                let mut seen = green();
-                seen.incidents = vec![lost(order[early]), lost(order[late])];
-                assert_eq!(judge(&seen).cause, order[first]);
-            }
-        }
-    }
-
-    #[test]
-    fn the_first_crash_in_a_log_and_the_deeper_loop_decide_whatever_was_noticed_first() {
-        let shown = |cause, file: &str, start| Incident {
-            kind: IncidentKind::Recognised(cause),
-            range: ByteRange { file: file.into(), start, ..ByteRange::default() },
-        };
-        for turn in [false, true] {
-            for (first, second) in [
-                (shown(Cause::GuestPanic, "a", 7), shown(Cause::FaultBanner, "a", 9)),
-                (shown(Cause::FaultBanner, "a", 7), shown(Cause::GuestPanic, "b", 3)),
-                (shown(Cause::BootLoop, "b", 7), shown(Cause::OutputFlood, "a", 0)),
-            ] {
-                let mut seen = green();
-                seen.incidents = vec![first.clone(), second];
-                if turn {
-                    seen.incidents.reverse();
-                }
-                assert_eq!(IncidentKind::Recognised(judge(&seen).cause), first.kind);
-            }
-        }
-    }
-
-    #[test]
-    fn a_reset_that_has_two_witnesses_is_one_reset() {
-        let recognised = IncidentKind::Recognised(Cause::UnexpectedReset);
-        for (resets, witnesses, times) in
-            [(1, 0, "once"), (0, 1, "once"), (1, 1, "once"), (2, 0, "2 times"), (2, 1, "2 times")]
-        {
-            let mut seen = green();
-            let kinds = std::iter::repeat_n(IncidentKind::Reset, resets)
-                .chain(std::iter::repeat_n(recognised.clone(), witnesses));
-            seen.incidents = kinds.map(incident).collect();
-            let verdict = judge(&seen);
-            assert_eq!(verdict.cause, Cause::UnexpectedReset);
-            assert_eq!(verdict.summary, format!("the target reset itself {times}, unasked"));
-        }
-    }
-
-    #[test]
-    fn garbage_puts_in_doubt_what_is_missing_and_nothing_else() {
-        let garbage = Some(ByteRange { start: 3, end: 5, ..ByteRange::default() });
-        let seen = || Observation { garbage: garbage.clone(), ..green() };
-        assert_eq!(judge(&seen()).cause, Cause::Passed);
-        let mut failed = seen();
-        failed.report.cases.push(case("c", CaseStatus::Fail));
-        assert_eq!(judge(&failed).cause, Cause::TestFailed);
-        let crashed = vec![incident(IncidentKind::Recognised(Cause::FaultBanner))];
-        let crashed = Observation { incidents: crashed, ..seen() };
-        assert_eq!(judge(&crashed).cause, Cause::FaultBanner);
-        let mut cut = seen();
-        cut.report.ended = false;
-        let verdict = judge(&cut);
-        assert_eq!((verdict.cause, verdict.evidence[0].start), (Cause::OutputLost, 3));
-        assert_eq!(verdict.tests.cases.len(), 2);
-        let mut claimed = seen();
-        claimed.report.claimed_failures = Some(1);
-        assert_eq!(judge(&claimed).cause, Cause::OutputLost);
-        let late = Some(ActionFailure::new(Cause::ExpectMissed, ""));
-        assert_eq!(judge(&Observation { failure: late, ..seen() }).cause, Cause::OutputLost);
-    }
-
-    #[test]
-    fn a_standstill_puts_failures_in_doubt_and_no_pass_and_names_the_rig() {
-        let ms = Duration::from_millis;
-        let stopped = |time| Standstill { stopped: time, ..Standstill::default() };
-        let frozen = |time| Standstill { latest: time, ..Standstill::default() };
-        for (standstill, cause) in [
-            (stopped(STOPPED - ms(1)), None),
-            (stopped(STOPPED), Some(Cause::EmulatorStuck)),
-            (frozen(FROZEN - ms(1)), None),
-            (frozen(FROZEN), Some(Cause::RigUnhealthy)),
-        ] {
-            let seen = || Observation { standstill, ..green() };
-            assert_eq!(judge(&seen()).cause, Cause::Passed);
-            let lost = vec![incident(IncidentKind::Lost(Cause::ConsoleLost))];
-            assert_eq!(judge(&Observation { incidents: lost, ..seen() }).cause, Cause::ConsoleLost);
-            let watchdog = vec![incident(IncidentKind::Watchdog)];
-            let bitten = judge(&Observation { incidents: watchdog, ..seen() });
-            assert_eq!(bitten.cause, cause.unwrap_or(Cause::WatchdogReset));
-            let mut failed = seen();
-            failed.report.cases.push(case("c", CaseStatus::Fail));
-            let failed = judge(&failed);
-            assert_eq!(failed.cause, cause.unwrap_or(Cause::TestFailed));
-            assert_eq!(failed.tests.cases.len(), 3);
-        }
-    }
-
-    #[test]
-    fn a_shortened_build_id_is_accepted_but_not_another_one() {
-        let mut seen = green();
-        let printed = |hex: &str| PrintedId { hex: hex.into(), range: ByteRange::default() };
-        seen.identity = ImageIdentity {
-            deployed: Some("abcdef".into()),
-            announces: true,
-            printed: Some(printed("abcd")),
-            read_back: Some(ReadBack { found: "cd".into(), deployed: "cd".into() }),
-        };
-        assert_eq!(judge(&seen).cause, Cause::Passed);
-        seen.identity.printed = Some(printed("abce"));
-        assert_eq!(judge(&seen).cause, Cause::WrongImage);
-    }
-
-    #[test]
-    fn tests_of_an_image_that_nobody_knows_are_not_blamed_on_the_one_that_was_deployed() {
-        let mut seen = green();
-        seen.report.cases.push(case("c", CaseStatus::Fail));
-        let deployed = Some("ab".to_owned());
-        seen.identity = ImageIdentity { deployed, announces: true, ..ImageIdentity::default() };
-        assert_eq!(judge(&seen).cause, Cause::IdentityMissing);
-        let bytes = || "cd".to_owned();
-        seen.identity.read_back = Some(ReadBack { found: bytes(), deployed: bytes() });
-        assert_eq!(judge(&seen).cause, Cause::TestFailed);
-        let crashed = vec![incident(IncidentKind::Recognised(Cause::FaultBanner))];
-        let unread = ImageIdentity { read_back: None, ..seen.identity.clone() };
-        let crashed = Observation { incidents: crashed, identity: unread, ..seen };
-        assert_eq!(judge(&crashed).cause, Cause::FaultBanner);
-    }
-
-    #[test]
-    fn running_out_of_time_before_any_result_is_no_proof_against_the_target() {
-        let mut seen = green();
-        seen.report = TestReport::default();
-        seen.failure = Some(ActionFailure::new(Cause::Hang, ""));
-        assert_eq!(judge(&seen).cause, Cause::NoResults);
-    }
-}
+#[path = "rules_tests.rs"]
+mod tests;

@@ -3,22 +3,42 @@
 //! A new format is a file with a [`FormatSpec`] and a grammar, and a place in [`FORMATS`].
 
 use super::grammar::FormatSpec;
-use super::{gtest, libtest, tap, unity, ztest};
+use super::{
+    aunit, catch2, check, cmocka, cpputest, doctest, embunit, golang, greentea, gtest, libtest,
+    nuttx, pytest, tap, unity, ztest,
+};
 use crate::console::lines::ReportLine;
 
 /// All formats but a plan's markers; the first that knows a line counts.
-static FORMATS: [FormatSpec; 6] =
-    [tap::KTAP, tap::TAP, ztest::ZTEST, gtest::GTEST, libtest::LIBTEST, unity::UNITY];
+static FORMATS: [FormatSpec; 17] = [
+    tap::KTAP,
+    tap::TAP,
+    ztest::ZTEST,
+    gtest::GTEST,
+    libtest::LIBTEST,
+    unity::UNITY,
+    cpputest::CPPUTEST,
+    cmocka::CMOCKA,
+    embunit::EMBUNIT,
+    check::CHECK,
+    doctest::DOCTEST,
+    catch2::CATCH2,
+    greentea::GREENTEA,
+    aunit::AUNIT,
+    nuttx::NUTTX,
+    pytest::PYTEST,
+    golang::GOLANG,
+];
 
-/// Which bytes a first line of a report may begin with.
-static BEGINS: [bool; 256] = {
-    let mut table = [false; 256];
+/// For each byte, the formats whose first line may begin with it, one bit each.
+static BEGINS: [u32; 256] = {
+    let mut table = [0; 256];
     let mut format = 0;
     while format < FORMATS.len() {
         let begins = FORMATS[format].begins;
         let mut at = 0;
         while at < begins.len() {
-            table[begins[at] as usize] = true;
+            table[begins[at] as usize] |= 1 << format;
             at += 1;
         }
         format += 1;
@@ -26,21 +46,44 @@ static BEGINS: [bool; 256] = {
     table
 };
 
-/// Tells cheaply whether a line could be the first of a report: most console lines are not.
-fn may_open(text: &str) -> bool {
-    let holds = |format: &FormatSpec| {
-        format.holds.is_some_and(|byte| memchr::memchr(byte, text.as_bytes()).is_some())
-    };
-    let first = text.as_bytes().first();
-    first.is_some_and(|&byte| BEGINS[usize::from(byte)]) || FORMATS.iter().any(holds)
+/// Bytes that some formats' first line holds somewhere, with those formats, one bit each.
+static HOLDS: [(u8, u32); 2] = [(b':', holders(b':')), (b'(', holders(b'('))];
+
+const fn holders(byte: u8) -> u32 {
+    let mut formats = 0;
+    let mut format = 0;
+    while format < FORMATS.len() {
+        if let Some(held) = FORMATS[format].holds
+            && held == byte
+        {
+            formats |= 1 << format;
+        }
+        format += 1;
+    }
+    formats
+}
+
+/// Returns the formats, one bit each, of whose report a line could be the first: for most console
+/// lines there is none.
+fn may_open(text: &str) -> u32 {
+    let Some(&first) = text.as_bytes().first() else { return 0 };
+    HOLDS.iter().fold(BEGINS[usize::from(first)], |formats, &(byte, holders)| {
+        let holds = || memchr::memchr(byte, text.as_bytes()).is_some();
+        if formats & holders != holders && holds() { formats | holders } else { formats }
+    })
 }
 
 /// Lists the formats that alone can have printed a line.
 pub(super) fn opened_by<'a>(
     line: ReportLine<'a>,
 ) -> impl Iterator<Item = &'static FormatSpec> + use<'a> {
-    let formats: &'static [FormatSpec] = if may_open(line.text) { &FORMATS } else { &[] };
-    formats.iter().filter(move |format| (format.opens)(&line))
+    let mut left = may_open(line.text);
+    let candidates = std::iter::from_fn(move || {
+        let format = FORMATS.get(left.trailing_zeros() as usize)?;
+        left &= left - 1;
+        Some(format)
+    });
+    candidates.filter(move |format| (format.opens)(&line))
 }
 
 #[cfg(test)]
@@ -72,6 +115,39 @@ mod tests {
             ("TEST(a, b) PASS", ResultFormat::Unity),
             ("IGNORE_TEST(a, b)", ResultFormat::Unity),
             ("3 Tests 1 Failures 0 Ignored", ResultFormat::Unity),
+            ("TEST(a, b) - 3 ms", ResultFormat::Cpputest),
+            ("a.cpp:1: error: Failure in TEST(a, b)", ResultFormat::Cpputest),
+            (
+                "OK (1 tests, 1 ran, 1 checks, 0 ignored, 0 filtered out, 0 ms)",
+                ResultFormat::Cpputest,
+            ),
+            (
+                "Errors (ran nothing, 1 tests, 0 ran, 0 checks, 0 ignored, 1 filtered out, 0 ms)",
+                ResultFormat::Cpputest,
+            ),
+            ("[==========] a: Running 1 test(s).", ResultFormat::Cmocka),
+            ("OK (3 tests)", ResultFormat::Embunit),
+            ("run 3 failures 1", ResultFormat::Embunit),
+            ("a.b (c.c 1) d", ResultFormat::Embunit),
+            ("Running suite(s): a", ResultFormat::Check),
+            ("66%: Checks: 3, Failures: 1, Errors: 0", ResultFormat::Check),
+            ("[doctest] test cases: 1 | 1 passed | 0 failed | 0 skipped", ResultFormat::Doctest),
+            ("Randomness seeded to: 1", ResultFormat::Catch2),
+            ("All tests passed (1 assertion in 1 test case)", ResultFormat::Catch2),
+            ("a.cpp:1: FAILED:", ResultFormat::Catch2),
+            ("test cases: 2 | 1 passed | 1 failed", ResultFormat::Catch2),
+            ("{{__testcase_start;a}}", ResultFormat::Greentea),
+            ("TestRunner started on 1 test(s).", ResultFormat::Aunit),
+            (
+                "Test summary: 1 passed, 0 failed, and 0 skipped, out of 1 test(s).",
+                ResultFormat::Aunit,
+            ),
+            ("ostest_main: Exiting with status 0", ResultFormat::Nuttx),
+            ("user_main: Exiting", ResultFormat::Nuttx),
+            ("== test session starts ==", ResultFormat::Pytest),
+            ("== 1 passed in 0.1s ==", ResultFormat::Pytest),
+            ("=== RUN   TestA", ResultFormat::Go),
+            ("--- PASS: TestA (0.00s)", ResultFormat::Go),
         ] {
             let line = ReportLine::new(text, Span { start: 0, end: 0 }).unwrap();
             let format = FORMATS.iter().find(|format| (format.opens)(&line));
@@ -83,6 +159,14 @@ mod tests {
             assert_eq!(opened_by(line).next().map(|format| format.format), Some(wanted));
         }
         let prose = ReportLine::new("hello world", Span { start: 0, end: 0 }).unwrap();
-        assert!(!may_open(prose.text) && opened_by(prose).next().is_none());
+        assert!(opened_by(prose).next().is_none());
+    }
+
+    #[test]
+    fn each_byte_that_a_format_holds_is_searched_for() {
+        for format in &FORMATS {
+            let searched = |byte| HOLDS.iter().any(|(known, _)| *known == byte);
+            assert!(format.holds.is_none_or(searched), "{:?}", format.format);
+        }
     }
 }

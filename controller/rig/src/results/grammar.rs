@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use jig_model::result::ResultFormat;
 
+use super::choice::Credibility;
 use super::record::ReportBuilder;
 use crate::console::lines::ReportLine;
 
@@ -33,6 +34,15 @@ pub(super) trait Grammar: Debug + Send + Sync {
     fn prose(&mut self, _text: &str, _record: &mut ReportBuilder) {}
     /// Tells whether no further byte on this line could change its meaning.
     fn closed(&self, _line: &ReportLine<'_>) -> bool {
+        false
+    }
+    /// Tells how much the lines read so far prove.
+    fn credibility(&self) -> Credibility {
+        Credibility::Report
+    }
+    /// Tells whether a line that is no result holds the words of a failed one: behind other output,
+    /// or nearly in their form.
+    fn holds_failure(&self, _text: &str) -> bool {
         false
     }
     /// Tells whether the head of an overlong line looks like a result.

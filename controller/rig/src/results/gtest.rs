@@ -1,4 +1,4 @@
-//! GoogleTest.
+//! GoogleTest, and the small frameworks that print like it: utest.h and Pigweed's `pw_unit_test`.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
@@ -49,13 +49,17 @@ impl Grammar for Gtest {
                 if let Some(count) = head(rest) {
                     if self.headed {
                         record.begins_again();
+                    } else if record.decided() == 0 {
+                        // A log line that resembles the start of a test.
+                        record.forget();
+                        self.running = None;
                     }
                     (self.headed, self.ran) = (true, false);
-                    record.plan(count);
+                    count.into_iter().for_each(|count| record.plan(count));
                     return true;
                 }
                 let Some(count) = tail(rest) else { return false };
-                record.plan(count);
+                count.into_iter().for_each(|count| record.plan(count));
                 self.ran = true;
             }
             "----------" => {}
@@ -136,18 +140,29 @@ impl Gtest {
         line: &ReportLine<'_>,
         record: &mut ReportBuilder,
     ) -> bool {
-        // The time is always there; a line without it only lists the name again.
-        let Some((name, time)) = rest.strip_suffix(" ms)").and_then(|r| r.rsplit_once(" (")) else {
-            return false;
+        let (name, time) = match rest.strip_suffix("s)").and_then(|r| r.rsplit_once(" (")) {
+            Some((name, time)) => (name, Some(time)),
+            None => (rest, None),
         };
-        let name = name.split_once(", where ").map_or(name, |(name, _)| name);
-        let Some(duration) = number(time).filter(|_| is_name(name)) else { return false };
+        let name = name.split_once(", where ").map_or(name, |(name, _)| name).trim_ascii_end();
+        if !is_name(name) {
+            return false;
+        }
+        let duration_ms = match time {
+            Some(time) => match duration(time) {
+                Some(duration) => Some(duration),
+                None => return false,
+            },
+            // Without a time the line only lists the name, unless that very test runs.
+            None if self.running.as_deref() == Some(&named(name)) => None,
+            None => return false,
+        };
         let name = named(name);
         let message = self.failure.join("\n");
         self.failure.clear();
         self.running = None;
         let message = (status != CaseStatus::Pass).then_some(message.as_str());
-        let outcome = CaseOutcome { status, message, duration_ms: Some(duration) };
+        let outcome = CaseOutcome { status, message, duration_ms };
         record.decide(&name, &name, outcome, line.span);
         true
     }
@@ -197,25 +212,59 @@ fn counts(text: &str) -> Option<(u64, &str)> {
     (is_counted(tests, word, "test", "tests") && unit_ok).then_some((tests, rest))
 }
 
-fn head(rest: &str) -> Option<u64> {
-    let (count, rest) = counts(rest.strip_prefix("Running ")?)?;
-    (rest == ".").then_some(count)
+/// Reads a time as milliseconds: `12 m` of GoogleTest, `6310n` of utest.h; the `s` is cut off.
+fn duration(text: &str) -> Option<u64> {
+    if let Some(nanoseconds) = text.strip_suffix('n') {
+        let digits = !nanoseconds.is_empty() && nanoseconds.bytes().all(|b| b.is_ascii_digit());
+        return digits.then(|| nanoseconds.parse::<u64>().ok()).flatten().map(|ns| ns / 1_000_000);
+    }
+    number(text.strip_suffix(" m")?)
 }
 
-fn tail(rest: &str) -> Option<u64> {
+/// Reads the line in front of all tests, and their number where it is told.
+fn head(rest: &str) -> Option<Option<u64>> {
+    let rest = rest.strip_prefix("Running ")?;
+    if rest == "all tests." {
+        return Some(None);
+    }
+    if let Some(count) = test_cases(rest, ".") {
+        return Some(Some(count));
+    }
+    let (count, rest) = counts(rest)?;
+    (rest == ".").then_some(Some(count))
+}
+
+/// Reads the line behind all tests, and their number where it is told.
+fn tail(rest: &str) -> Option<Option<u64>> {
+    if rest == "Done running all tests." {
+        return Some(None);
+    }
+    if let Some(count) = test_cases(rest, " ran.") {
+        return Some(Some(count));
+    }
     let (count, rest) = counts(rest)?;
     (rest == " ran." || (rest.starts_with(" ran. (") && rest.ends_with(" ms total)")))
-        .then_some(count)
+        .then_some(Some(count))
+}
+
+/// Reads `3 test cases` of utest.h, in front of an end.
+fn test_cases(text: &str, end: &str) -> Option<u64> {
+    let (count, unit) = leading_number(text.strip_suffix(end)?)?;
+    is_counted(count, unit, " test case", " test cases").then_some(count)
 }
 
 fn passed(rest: &str) -> Option<u64> {
     let (count, rest) = leading_number(rest)?;
-    is_counted(count, rest, " test.", " tests.").then_some(count)
+    (rest == " test(s)." || is_counted(count, rest, " test.", " tests.")).then_some(count)
 }
 
 fn listed(rest: &str) -> Option<u64> {
     let (count, rest) = leading_number(rest)?;
-    is_counted(count, rest.strip_suffix(", listed below:")?, " test", " tests").then_some(count)
+    let listed = |rest: &str| is_counted(count, rest, " test", " tests");
+    (rest == " test(s)."
+        || rest == " tests."
+        || rest.strip_suffix(", listed below:").is_some_and(listed))
+    .then_some(count)
 }
 
 fn failed_count(text: &str) -> Option<u64> {

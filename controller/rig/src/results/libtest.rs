@@ -94,7 +94,8 @@ impl Grammar for Libtest {
     }
 
     fn closed(&self, line: &ReportLine<'_>) -> bool {
-        summary(line.text).is_some_and(|s| s.timed)
+        let counted = line.text.ends_with(" filtered out");
+        summary(line.text).is_some_and(|s| s.timed || counted)
     }
 
     fn resembles(&self, line: &ReportLine<'_>) -> bool {

@@ -1,12 +1,13 @@
-//! The parser: recognises the format, then hands lines to its grammar.
+//! The parser: opens a report for each format that a line stands for, and hands it the lines.
 
 use jig_model::plan::Markers;
 use jig_model::result::{ResultFormat, TestReport};
 
+use super::choice::{Credibility, Standing};
 use super::formats::opened_by;
-use super::grammar::{FormatSpec, Grammar};
 use super::markers::{MarkerError, MarkerReader};
-use super::record::{ReportBuilder, ResultEvent};
+use super::reading::Reading;
+use super::record::ResultEvent;
 use crate::console::lines::{
     LineSplitter, RawLine, ReportLine, hides_text, lossy, plain, without_prefix,
 };
@@ -19,30 +20,29 @@ const MAX_PREFIXES: usize = 3;
 pub struct ResultParser {
     splitter: LineSplitter,
     reader: ReportReader,
+    /// Where the line with the last end marker ends.
+    ended_at: Option<u64>,
 }
 
-/// What reads the report, once it is recognised.
-#[derive(Debug)]
-enum Speaker {
-    Format { family: ResultFormat, grammar: Box<dyn Grammar> },
-    Markers(Box<MarkerReader>),
-}
-
+/// Reads every report that was opened, at most one for each family of formats.
 #[derive(Debug)]
 struct ReportReader {
     only: Option<ResultFormat>,
     markers: Option<Box<MarkerReader>>,
-    speaker: Option<Speaker>,
-    /// Where the stream was cut before any format was recognised.
+    readings: Vec<Reading>,
+    /// Index of the report whose events are passed on.
+    leader: Option<usize>,
+    /// Where the stream was last cut.
     cut_at: Option<u64>,
-    record: ReportBuilder,
+    /// Whether the end of a report was told.
+    was_ended: bool,
+    events: Vec<ResultEvent>,
 }
 
 impl ResultParser {
     /// Builds a parser for a stream whose first byte has an offset in the console's log.
     ///
-    /// With `only`, other formats are not looked for. Without it, the first format that is
-    /// recognised counts; markers are tried first.
+    /// With `only`, other formats are not looked for; markers are tried before the formats.
     ///
     /// # Errors
     /// Refuses markers that do not compile, and `only` markers where there are none.
@@ -61,20 +61,29 @@ impl ResultParser {
             reader: ReportReader {
                 only,
                 markers: markers.map(Box::new),
-                speaker: None,
+                readings: Vec::new(),
+                leader: None,
                 cut_at: None,
-                record: ReportBuilder::default(),
+                was_ended: false,
+                events: Vec::new(),
             },
+            ended_at: None,
         })
     }
 
     /// Takes the next bytes of the stream, in chunks of any size.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(ResultEvent)) {
         let reader = &mut self.reader;
-        reader.record.events.drain(..).for_each(&mut *sink);
+        reader.events.drain(..).for_each(&mut *sink);
+        let ended_at = &mut self.ended_at;
         self.splitter.feed(bytes, |raw| {
             reader.line(&raw);
-            reader.record.events.drain(..).for_each(&mut *sink);
+            for event in reader.events.drain(..) {
+                if event == ResultEvent::Ended {
+                    *ended_at = Some(raw.span.end);
+                }
+                sink(event);
+            }
         });
     }
 
@@ -86,39 +95,43 @@ impl ResultParser {
     /// or suite, and the rest would still look complete.
     pub fn interrupt(&mut self) {
         let at = self.splitter.at();
-        if self.reader.speaker.is_none() {
-            self.reader.cut_at = Some(at);
-        } else if !self.reader.record.ended() {
-            self.reader.record.cut(at);
-        }
+        let reader = &mut self.reader;
+        reader.cut_at = Some(at);
+        reader.readings.iter_mut().for_each(|reading| reading.cut(at));
+        reader.pass_on();
         self.splitter.interrupt();
     }
 
-    /// Tells whether the format's end marker was seen, with no result after it.
+    /// Tells whether a report's end marker was seen, with no result of that report after it.
     pub fn ended(&self) -> bool {
-        self.reader.record.ended()
+        self.reader.ended()
+    }
+
+    /// Returns where the line with the end marker ends, if no result followed it.
+    pub fn ended_at(&self) -> Option<u64> {
+        self.ended_at.filter(|_| self.ended())
     }
 
     /// Tells whether the report would have ended if the unfinished line were whole. A target that
     /// stops behind its last word prints no line end.
     pub fn ends_unfinished(&self) -> bool {
         let Some(raw) = self.splitter.unfinished() else { return false };
-        let Some(Speaker::Format { grammar, .. }) = &self.reader.speaker else { return false };
         let bytes = plain(raw.bytes);
         let text = lossy(&bytes);
-        !self.ended() && candidates(&text, &raw).any(|line| grammar.closed(&line))
+        !self.ended() && self.reader.readings.iter().any(|r| r.closes_with(meanings(&text, &raw)))
     }
 
-    /// Ends the stream and returns the report.
+    /// Ends the stream and returns the report that counts.
     pub fn finish(self) -> TestReport {
-        let Self { splitter, mut reader } = self;
+        let Self { splitter, mut reader, ended_at: _ } = self;
         if let Some(raw) = splitter.unfinished() {
-            reader.last(&raw);
+            let bytes = plain(raw.bytes);
+            let text = lossy(&bytes);
+            for reading in &mut reader.readings {
+                reading.last(&bytes, &raw, meanings(&text, &raw));
+            }
         }
-        if let Some(Speaker::Format { grammar, .. }) = &mut reader.speaker {
-            grammar.finish(&mut reader.record);
-        }
-        reader.record.finish()
+        reader.finish()
     }
 }
 
@@ -126,103 +139,118 @@ impl ReportReader {
     fn line(&mut self, raw: &RawLine<'_>) {
         let bytes = plain(raw.bytes);
         let text = lossy(&bytes);
-        if raw.cut {
-            self.cut_line(&bytes, &text, raw);
+        self.open(&bytes, &text, raw);
+        if self.readings.is_empty() {
             return;
         }
-        if self.speaker.is_none() {
-            self.speaker = self.recognise(&bytes, &text, raw);
-        }
-        let Some(speaker) = &mut self.speaker else { return };
-        let record = &mut self.record;
         if hides_text(raw.bytes) {
-            let at = raw.span.start;
-            record.remark(format!("an unfinished control string hides text at {at}"));
+            self.readings.iter_mut().for_each(|reading| reading.hidden_text(raw.span.start));
         }
-        match speaker {
-            Speaker::Markers(markers) => {
-                if markers.line(&bytes, raw.span, record) {
-                    return;
-                }
+        if raw.cut {
+            for reading in &mut self.readings {
+                reading.overlong_line(&bytes, raw, meanings(&text, raw));
             }
-            Speaker::Format { grammar, .. } => {
-                if candidates(&text, raw).any(|line| grammar.line(&line, record)) {
-                    return;
-                }
-                grammar.prose(text.trim_ascii(), record);
+        } else if !self.readings.iter_mut().any(|reading| reading.marked_line(&bytes, raw)) {
+            for reading in &mut self.readings {
+                reading.line(&text, raw, meanings(&text, raw));
             }
         }
-        if self.only.is_none()
-            && let Some(other) = self.foreign(&bytes, &text, raw)
-        {
-            self.record.remark(format!("the target also speaks {}, not read", other.as_str()));
-        }
+        self.pass_on();
     }
 
-    fn recognise(&mut self, bytes: &[u8], text: &str, raw: &RawLine<'_>) -> Option<Speaker> {
+    /// Opens a report for each format that alone can have printed this line. What the plan's
+    /// markers know is theirs.
+    fn open(&mut self, bytes: &[u8], text: &str, raw: &RawLine<'_>) {
+        let at = raw.span.start;
         if let Some(markers) = self.markers.take_if(|markers| markers.matches(bytes)) {
-            self.record.set_format(ResultFormat::Markers);
-            if let Some(at) = self.cut_at {
-                self.record.cut(at);
-            }
-            return Some(Speaker::Markers(markers));
+            let mut reading = Reading::of_markers(markers, at);
+            self.cut_at.into_iter().for_each(|at| reading.cut(at));
+            self.readings.push(reading);
+            return;
         }
-        let wanted = |found: &&FormatSpec| self.only.is_none_or(|only| only == found.format);
-        let (found, line) = candidates(text, raw)
-            .find_map(|line| opened_by(line).find(wanted).map(|found| (found, line)))?;
-        self.record.set_format(found.format);
-        if let Some(at) = self.cut_at.filter(|_| !(found.tells_size)(&line)) {
-            self.record.cut(at);
-        }
-        let grammar = (found.grammar)(self.only.is_some());
-        Some(Speaker::Format { family: found.family, grammar })
-    }
-
-    /// Finds another format in a line that the recognised one does not know.
-    fn foreign(&self, bytes: &[u8], text: &str, raw: &RawLine<'_>) -> Option<ResultFormat> {
-        if self.markers.as_ref().is_some_and(|markers| markers.matches(bytes)) {
-            return Some(ResultFormat::Markers);
-        }
-        let own = match &self.speaker {
-            Some(Speaker::Format { family, .. }) => Some(*family),
-            Some(Speaker::Markers(_)) | None => None,
-        };
-        let other = |found: &&FormatSpec| Some(found.family) != own;
-        candidates(text, raw).find_map(|line| opened_by(line).find(other).map(|found| found.format))
-    }
-
-    /// An overlong line is never a result, but one that would have been is worth a remark.
-    fn cut_line(&mut self, bytes: &[u8], text: &str, raw: &RawLine<'_>) {
-        let suspect = match &self.speaker {
-            Some(Speaker::Markers(markers)) => markers.matches(bytes),
-            Some(Speaker::Format { grammar, .. }) => {
-                candidates(text, raw).any(|line| grammar.resembles(&line))
-            }
-            None => self.markers.as_ref().is_some_and(|markers| markers.matches(bytes)),
-        };
-        if suspect {
-            self.record.distrust(raw.span);
-        }
-    }
-
-    /// Reads the unfinished last line of the stream.
-    fn last(&mut self, raw: &RawLine<'_>) {
-        let bytes = plain(raw.bytes);
-        let text = lossy(&bytes);
-        match &mut self.speaker {
-            Some(Speaker::Markers(markers)) => markers.last(&bytes, &mut self.record),
-            Some(Speaker::Format { grammar, .. }) => {
-                if let Some(line) = candidates(&text, raw).find(|line| grammar.closed(line)) {
-                    grammar.line(&line, &mut self.record);
+        for line in meanings(text, raw) {
+            for spec in opened_by(line) {
+                let known = self.readings.iter().any(|r| r.family() == Some(spec.family));
+                if known || self.only.is_some_and(|only| only != spec.format) {
+                    continue;
                 }
+                let mut reading = Reading::of_format(spec, self.only.is_some(), at);
+                if let Some(at) = self.cut_at.filter(|_| !(spec.tells_size)(&line)) {
+                    reading.cut(at);
+                }
+                self.readings.push(reading);
             }
-            None => {}
         }
+    }
+
+    fn ended(&self) -> bool {
+        let complete = |reading: &Reading| reading.standing().complete();
+        let leads = |index: usize| {
+            self.readings.get(index).is_some_and(|r| r.standing().ended_at.is_some())
+        };
+        self.leader.is_some_and(leads)
+            || (self.readings.len() > 1 && self.readings.iter().any(complete))
+    }
+
+    /// Passes on the events of the report that leads; those of the others wait until they do. The
+    /// end of any report is told at once: a wait may end with it.
+    fn pass_on(&mut self) {
+        if let [only] = self.readings.as_mut_slice()
+            && self.leader == Some(0)
+        {
+            only.take_events(&mut self.events);
+            self.was_ended = only.standing().ended_at.is_some();
+            return;
+        }
+        let was_ended = self.was_ended;
+        self.leader = self.best();
+        let mut ends = 0;
+        for (index, reading) in self.readings.iter_mut().enumerate() {
+            if self.leader == Some(index) {
+                reading.take_events(&mut self.events);
+            } else {
+                ends += reading.hold_events();
+            }
+        }
+        self.was_ended = self.ended();
+        if self.was_ended {
+            let told = self.events.contains(&ResultEvent::Ended);
+            let owed = if was_ended || told { ends } else { ends.max(1) };
+            self.events.extend(std::iter::repeat_n(ResultEvent::Ended, owed));
+        }
+    }
+
+    /// Finds the report that counts, as far as is known.
+    fn best(&self) -> Option<usize> {
+        let standings = self.readings.iter().map(Reading::standing).enumerate();
+        let credible = standings.filter(|(_, s)| s.credibility != Credibility::Guess);
+        credible.max_by_key(|(_, standing)| standing.rank()).map(|(index, _)| index)
+    }
+
+    fn finish(mut self) -> TestReport {
+        self.readings.iter_mut().for_each(Reading::close);
+        let Some(best) = self.best() else { return TestReport::default() };
+        let counted = self.readings.swap_remove(best);
+        let standing: Standing = counted.standing();
+        let mut report = counted.finish();
+        for other in &self.readings {
+            if other.standing().casts_doubt_on(&standing) {
+                let format = other.format().map_or("unknown", ResultFormat::as_str);
+                let (count, end) = (other.decided(), other.standing().ended_at);
+                let s = if count == 1 { "" } else { "s" };
+                let end = if end.is_some() { "" } else { ", without an end" };
+                report.remarks.push(format!(
+                    "the target also reports in format {format} ({count} result{s}{end}): \
+                     name the format that counts in the plan"
+                ));
+            }
+        }
+        report
     }
 }
 
 /// Lists what a line can mean: itself, then what stands behind each log prefix.
-fn candidates<'a>(text: &'a str, raw: &RawLine<'_>) -> impl Iterator<Item = ReportLine<'a>> {
+fn meanings<'a>(text: &'a str, raw: &RawLine<'_>) -> impl Iterator<Item = ReportLine<'a>> {
     let span = raw.span;
     std::iter::successors(Some(text), |text| without_prefix(text))
         .take(1 + MAX_PREFIXES)

@@ -74,6 +74,7 @@ pub(super) struct ReportBuilder {
     claimed: Option<u64>,
     failing: u64,
     ended: bool,
+    distrusted: bool,
     remarks: Vec<String>,
 }
 
@@ -109,6 +110,15 @@ impl ReportBuilder {
     pub(super) fn set_format(&mut self, format: ResultFormat) {
         self.format = Some(format);
         self.events.push(ResultEvent::Format(format));
+    }
+
+    /// Forgets cases and plan: what was read was no report. The one that begins has its own.
+    pub(super) fn forget(&mut self) {
+        self.entries.clear();
+        self.order.clear();
+        self.index.clear();
+        (self.text_bytes, self.failing, self.planned) = (0, 0, None);
+        self.ended = false;
     }
 
     /// A case begins.
@@ -245,6 +255,28 @@ impl ReportBuilder {
         }
     }
 
+    pub(super) fn format(&self) -> Option<ResultFormat> {
+        self.format
+    }
+
+    /// Tells whether a case failed or the target's summary claims a failure.
+    pub(super) fn failed(&self) -> bool {
+        self.failing > 0 || self.claimed.is_some_and(|claimed| claimed > 0)
+    }
+
+    /// Counts the cases that have a result.
+    pub(super) fn decided(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn knows(&self, key: &str) -> bool {
+        self.index.contains_key(key)
+    }
+
+    pub(super) fn planned(&self) -> Option<u64> {
+        self.planned
+    }
+
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -281,10 +313,6 @@ impl ReportBuilder {
         self.claimed = Some(self.claimed.unwrap_or(0).max(failures));
     }
 
-    pub(super) fn claimed(&self) -> Option<u64> {
-        self.claimed
-    }
-
     /// A verdict line says that something failed: at least one failure is claimed.
     pub(super) fn claim_any(&mut self) {
         self.claim(self.failing.max(1));
@@ -309,6 +337,18 @@ impl ReportBuilder {
         }
     }
 
+    /// Another part of the report begins where one has ended: a group, a package.
+    pub(super) fn goes_on(&mut self) {
+        self.ended = false;
+    }
+
+    /// Decides a case of a format that lists cases behind its end.
+    pub(super) fn list(&mut self, key: &str, name: &str, outcome: CaseOutcome<'_>, span: Span) {
+        let ended = std::mem::take(&mut self.ended);
+        self.decide(key, name, outcome, span);
+        self.ended = ended;
+    }
+
     /// The report's head came again: the firmware started over.
     pub(super) fn begins_again(&mut self) {
         self.reopen();
@@ -329,7 +369,12 @@ impl ReportBuilder {
 
     /// A line that cannot be trusted would have been a result.
     pub(super) fn distrust(&mut self, span: Span) {
+        self.distrusted = true;
         self.remark(format!("overlong result line at {} ignored", span.start));
+    }
+
+    pub(super) fn distrusted(&self) -> bool {
+        self.distrusted
     }
 
     pub(super) fn finish(mut self) -> TestReport {

@@ -1,10 +1,14 @@
 //! TAP 13 and 14 with sub-tests, and the kernel's KTAP: one grammar, told apart by the head.
 //!
 //! Cases are the leaves. A sub-test's own point is a case only where it fails although
-//! nothing in it did. `not ok` with SKIP stays a failure: TAP gives it no meaning.
+//! nothing in it did. `not ok` with SKIP is a skip, as TAP 13 has it and cmocka prints it.
+//!
+//! Points without a number and a dash are read where the report has a head and numbers none of its
+//! points; anywhere else such a line is prose, as the `ok` of a modem is.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
+use super::choice::Credibility;
 use super::grammar::{FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{leading_number, number};
@@ -21,6 +25,8 @@ struct TapLevel {
     plan: Option<u64>,
     points: u64,
     last: u64,
+    /// A point had a number.
+    numbered: bool,
     /// Numbers of the parents, as a prefix of keys.
     path: String,
     /// Index of the first case that belongs to it.
@@ -43,6 +49,13 @@ struct Tap {
     last_key: Option<String>,
     /// Indent of the last point: its YAML block is indented deeper.
     last_indent: usize,
+    /// Lines that hardly stand in a log: version lines, plans, points with a number or a dash.
+    signs: u64,
+    versioned: bool,
+    /// A point had a number and a dash, or a dash and failed: hardly any prose does.
+    dashed: bool,
+    /// Where a comment said that something failed.
+    denied_at: Option<u64>,
     /// There was a sub-test.
     nested: bool,
     /// Leaves that the plans seen so far promise.
@@ -74,7 +87,10 @@ pub(super) const KTAP: FormatSpec = FormatSpec {
 fn opens(line: &ReportLine<'_>) -> bool {
     version(line.text) == Some(false)
         || plan(line.text).is_some()
-        || line.text.strip_prefix("not ").unwrap_or(line.text).starts_with("ok 1 - ")
+        || Point::parse(line.text).is_some_and(|point| match point.number {
+            Some(number) => number == 1,
+            None => point.dashed,
+        })
 }
 
 fn opens_ktap(line: &ReportLine<'_>) -> bool {
@@ -105,7 +121,7 @@ impl Grammar for Tap {
             self.version(ktap, line, record);
         } else if let Some(count) = plan(text) {
             self.plan(count, line, record);
-        } else if let Some(point) = Point::parse(text) {
+        } else if let Some(point) = self.point_in(line) {
             self.point(&point, line, record);
         } else if let Some(reason) = text.strip_prefix("Bail out!") {
             record.remark(format!("the target bailed out: {}", reason.trim()));
@@ -129,6 +145,52 @@ impl Grammar for Tap {
         }
         self.drop_over(record);
         self.update_plan(record);
+        if let Some(at) = self.denied_at.filter(|_| !record.failed()) {
+            record.remark(format!("the comment at {at} claims a failure that no line shows"));
+        }
+    }
+
+    /// An `ok` that fulfils the plan cannot become a failure, and a count that equals the points
+    /// seen is hardly the beginning of a larger one.
+    fn closed(&self, line: &ReportLine<'_>) -> bool {
+        let Some(base) = self.levels.first() else { return false };
+        if line.indent != base.indent || self.yaml.is_some() {
+            return false;
+        }
+        if let Some(count) = plan(line.text) {
+            return base.plan.is_none() && count > 0 && base.points == count;
+        }
+        // A directive that is only begun may turn out to be any, and so may a word.
+        let whole = |point: &Point<'_>| {
+            let named = point.number.is_some() || !point.name.is_empty();
+            named && (point.message.is_some() || !point.name.contains('#'))
+        };
+        let next = base.points + 1;
+        base.plan == Some(next)
+            && self.point_in(line).is_some_and(|point| {
+                point.number.is_none_or(|number| number == next) && whole(&point)
+            })
+    }
+
+    /// One sign, and bare `ok`s, may be log lines.
+    fn credibility(&self) -> Credibility {
+        let planned = self.levels.iter().any(|level| level.plan.is_some());
+        match self.signs {
+            2.. => Credibility::Report,
+            _ if planned || self.dashed => Credibility::Weak,
+            _ => Credibility::Guess,
+        }
+    }
+
+    fn holds_failure(&self, text: &str) -> bool {
+        let text = text.trim_ascii_start().to_ascii_lowercase();
+        let numbered = |rest: &str| {
+            let rest = rest.trim_ascii_start().strip_prefix("ok").map(str::trim_ascii_start);
+            rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let fails = || text.split("not").skip(1).any(numbered);
+        // Comments quote the output of nested tests.
+        !text.starts_with('#') && (text.starts_with("bail out!") || fails())
     }
 
     fn resembles(&self, line: &ReportLine<'_>) -> bool {
@@ -147,6 +209,10 @@ impl Tap {
             yaml: None,
             last_key: None,
             last_indent: 0,
+            signs: 0,
+            versioned: false,
+            dashed: false,
+            denied_at: None,
             nested: false,
             planned: 0,
             claimed: 0,
@@ -161,6 +227,31 @@ impl Tap {
         {
             record.explain(key, message.trim().trim_matches(['"', '\'']));
         }
+    }
+
+    /// Reads the point that a line holds, as this report writes them.
+    fn point_in<'a>(&self, line: &ReportLine<'a>) -> Option<Point<'a>> {
+        Point::parse(line.text).or_else(|| {
+            let level = self.levels.last().filter(|level| level.indent == line.indent)?;
+            let headed = self.versioned || level.plan.is_some();
+            let point = Point::loose(line.text).filter(|_| headed && !level.numbered)?;
+            let wanted = level.plan.is_none_or(|plan| level.points < plan);
+            (wanted || point.status == CaseStatus::Fail).then_some(point)
+        })
+    }
+
+    /// Tells whether all that was read is one line that may stand in a log.
+    fn is_stray(&self, record: &ReportBuilder) -> bool {
+        self.signs <= 1 && !record.failed() && self.levels.len() == 1
+    }
+
+    /// Forgets the line that was taken for a report; the real one begins here.
+    fn start_over(&mut self, record: &mut ReportBuilder) {
+        if let Some(base) = self.levels.first_mut() {
+            (base.plan, base.points, base.last, base.numbered) = (None, 0, 0, false);
+        }
+        (self.signs, self.planned, self.last_key) = (0, 0, None);
+        record.forget();
     }
 
     fn comment(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) {
@@ -195,6 +286,11 @@ impl Tap {
             }
         } else if let Some(totals) = Totals::parse(body) {
             self.totals(&totals, line, record);
+        } else if body.starts_with("not ok ")
+            && Point::parse(body).is_some_and(|point| point.status == CaseStatus::Fail)
+        {
+            // cmocka says so of a group whose set-up or tear-down failed.
+            self.denied_at = Some(line.span.start);
         }
     }
 
@@ -220,6 +316,11 @@ impl Tap {
     }
 
     fn version(&mut self, ktap: bool, line: &ReportLine<'_>, record: &mut ReportBuilder) {
+        if !self.versioned && self.is_stray(record) {
+            self.start_over(record);
+        }
+        self.signs += 2;
+        self.versioned = true;
         let switch = ktap && !self.ktap && self.may_switch;
         let Some(level) = self.enter(line, record) else { return };
         if level.points > 0 || level.plan.is_some() {
@@ -234,6 +335,17 @@ impl Tap {
     }
 
     fn plan(&mut self, count: u64, line: &ReportLine<'_>, record: &mut ReportBuilder) {
+        // A plan stands in front of all points or behind them, and there is one.
+        let contradicts = |level: &TapLevel| match level.plan {
+            Some(plan) => level.points == 0 && plan != count,
+            None => level.points > 0 && level.points != count,
+        };
+        let base = self.levels.first().filter(|level| level.indent == line.indent);
+        let contradicted = base.is_some_and(contradicts);
+        if contradicted && self.is_stray(record) {
+            self.start_over(record);
+        }
+        self.signs += 1;
         let Some(level) = self.enter(line, record) else { return };
         match level.plan {
             None => {
@@ -247,7 +359,19 @@ impl Tap {
     }
 
     fn point(&mut self, point: &Point<'_>, line: &ReportLine<'_>, record: &mut ReportBuilder) {
+        // Prose in front of numbered points was read as points without a number.
+        let loose = self.levels.first().is_some_and(|base| base.points > 0 && !base.numbered);
+        if point.number == Some(1) && loose && self.levels.len() == 1 && !record.failed() {
+            let (signs, plan) = (self.signs, self.levels.first().and_then(|base| base.plan));
+            self.start_over(record);
+            self.signs = signs;
+            self.restore_plan(plan);
+        }
+        let numbered = point.number.is_some();
+        self.signs += u64::from(numbered || (point.dashed && self.signs > 0));
+        self.dashed |= point.dashed && (numbered || point.status == CaseStatus::Fail);
         let Some(level) = self.enter(line, record) else { return };
+        level.numbered |= point.number.is_some();
         let number = point.number.unwrap_or(level.last + 1);
         level.points += 1;
         level.last = number;
@@ -319,11 +443,19 @@ impl Tap {
                 plan: None,
                 points: 0,
                 last: 0,
+                numbered: false,
                 path,
                 first: record.len(),
             });
         }
         self.levels.last_mut()
+    }
+
+    fn restore_plan(&mut self, plan: Option<u64>) {
+        if let Some(base) = self.levels.first_mut() {
+            base.plan = plan;
+            self.planned = plan.and_then(|plan| i64::try_from(plan).ok()).unwrap_or(0);
+        }
     }
 
     /// Gives up on the own point of a sub-test that is over.
@@ -381,12 +513,12 @@ fn is_result(text: &str) -> bool {
         || text.starts_with("Bail out!")
 }
 
-/// Tells whether a line that is no point looks like one that failed: `not ok: x`, `not ok 2: x`, a
-/// number that is too large.
+/// Tells whether a line that is no point looks like one that failed: `not ok`, `not ok: x`,
+/// `not ok 2: x`, a number that is too large.
 fn resembles_failure(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("not ok") else { return false };
     let number = rest.trim_ascii_start().starts_with(|c: char| c.is_ascii_digit());
-    number || rest.starts_with([':', '-'])
+    number || rest.is_empty() || rest.starts_with([':', '-'])
 }
 
 /// Counts that a comment claims: `Totals: pass:1 fail:0 ...`, or of one suite `list: pass:1 ...`.
@@ -432,36 +564,48 @@ struct Point<'a> {
     status: CaseStatus,
     number: Option<u64>,
     name: &'a str,
+    dashed: bool,
     message: Option<&'a str>,
 }
 
 impl<'a> Point<'a> {
+    /// Reads a point that a number or a dash tells from prose.
     fn parse(text: &'a str) -> Option<Self> {
-        let (ok, rest) = match text.strip_prefix("not ok") {
-            Some(rest) => (false, rest),
-            None => (true, text.strip_prefix("ok")?),
+        let (ok, rest) = Self::split(text)?;
+        let body = rest.strip_prefix(' ')?;
+        let (number, rest) = match leading_number(body) {
+            Some((number, rest)) if rest.is_empty() || rest.starts_with(' ') => {
+                (Some(number), rest.trim_ascii_start())
+            }
+            _ if body.starts_with("- ") || body.starts_with("# ") => (None, body),
+            _ => return None,
         };
-        let (count, rest) = match rest.strip_prefix(' ') {
-            None if rest.is_empty() => (None, ""),
-            None => return None,
-            Some(body) => match leading_number(body) {
-                Some((count, rest)) if rest.is_empty() || rest.starts_with(' ') => {
-                    (Some(count), rest.trim_ascii_start())
-                }
-                // Without a number only the dash or a directive tells a point from prose.
-                _ if body.starts_with("- ") || body.starts_with("# ") => (None, body),
-                _ => return None,
-            },
-        };
-        let rest = rest.strip_prefix("- ").unwrap_or(rest);
-        let (name, directive) = split_directive(rest);
+        Some(Self::new(ok, number, rest))
+    }
+
+    /// Reads a point without either: `ok`, `not ok the clock runs`.
+    fn loose(text: &'a str) -> Option<Self> {
+        let (ok, rest) = Self::split(text)?;
+        (rest.is_empty() || rest.starts_with(' ')).then(|| Self::new(ok, None, rest.trim_ascii()))
+    }
+
+    fn split(text: &str) -> Option<(bool, &str)> {
+        match text.strip_prefix("not ok") {
+            Some(rest) => Some((false, rest)),
+            None => Some((true, text.strip_prefix("ok")?)),
+        }
+    }
+
+    fn new(ok: bool, number: Option<u64>, rest: &'a str) -> Self {
+        let dashed = rest.starts_with("- ");
+        let (name, directive) = split_directive(rest.strip_prefix("- ").unwrap_or(rest));
         let status = match (ok, directive.map(|(kind, _)| kind)) {
             (_, Some(Directive::Broken)) => CaseStatus::Fail,
+            (_, Some(Directive::Skip)) | (false, Some(Directive::Todo)) => CaseStatus::Skip,
             (true, None | Some(Directive::Todo)) => CaseStatus::Pass,
-            (true, Some(Directive::Skip)) | (false, Some(Directive::Todo)) => CaseStatus::Skip,
-            (false, None | Some(Directive::Skip)) => CaseStatus::Fail,
+            (false, None) => CaseStatus::Fail,
         };
-        Some(Self { status, number: count, name, message: directive.map(|(_, text)| text) })
+        Self { status, number, name, dashed, message: directive.map(|(_, text)| text) }
     }
 }
 

@@ -10,6 +10,9 @@ use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_ident, number};
 use crate::console::lines::ReportLine;
 
+/// Most colons of a line that are looked at: a path and a name hold a handful.
+const MAX_COLONS: usize = 16;
+
 /// Reads Unity's lines.
 #[derive(Debug, Default)]
 struct Unity {
@@ -17,7 +20,16 @@ struct Unity {
     running: Option<String>,
     /// The summary was read and `OK` or `FAIL` must follow.
     summed: bool,
+    /// Tests, failures and ignored tests by all summaries.
+    totals: [u64; 3],
+    /// The prompt of ESP-IDF's test menu stands behind the last summary: another round may follow.
+    prompted: bool,
+    /// The menu's prompt was read between results, so that summaries add up.
+    rounds: bool,
 }
+
+/// What ESP-IDF's test menu prints behind each round of tests.
+const PROMPT: &str = "Enter next test, or 'enter' to see menu";
 
 struct CaseLine<'a> {
     file: &'a str,
@@ -51,6 +63,10 @@ impl Grammar for Unity {
             self.verdict(text, record);
             return true;
         }
+        if text == PROMPT {
+            self.prompted = record.ended();
+            return true;
+        }
         if let Some((test, rest)) = fixture(text) {
             let ignored = text.starts_with("IGNORE_");
             let name = fixture_name(test);
@@ -72,6 +88,7 @@ impl Grammar for Unity {
             return true;
         }
         if let Some(case) = case_line(text) {
+            self.next_round(record);
             if fixture(case.name).is_some_and(|(_, rest)| rest.is_empty()) {
                 let name = fixture_name(fixture(case.name).map_or(case.name, |(test, _)| test));
                 record.decide(&name, &name, case.outcome, line.span);
@@ -86,15 +103,24 @@ impl Grammar for Unity {
             self.summed = false;
             return true;
         }
-        if let Some([tests, failures, ignored]) = summary(text) {
+        if let Some(counts) = summary(text) {
+            self.next_round(record);
             if self.summed || record.ended() {
                 record.begins_again();
             }
+            let earlier = if self.rounds { self.totals } else { [0; 3] };
+            let [tests, failures, ignored] =
+                [0, 1, 2].map(|n| earlier[n].saturating_add(counts[n]));
+            self.totals = [tests, failures, ignored];
             let seen = record.count(CaseStatus::Skip);
             if ignored != seen {
                 record.remark(format!("the summary counts {ignored} ignored, {seen} were seen"));
             }
-            record.plan(tests);
+            if self.rounds {
+                record.replan(tests);
+            } else {
+                record.plan(tests);
+            }
             record.claim(failures);
             self.summed = true;
             return true;
@@ -114,15 +140,27 @@ impl Grammar for Unity {
         self.summed && matches!(line.text, "OK" | "FAIL")
     }
 
+    fn holds_failure(&self, text: &str) -> bool {
+        text.contains(":FAIL")
+    }
+
     fn resembles(&self, line: &ReportLine<'_>) -> bool {
         opens(line) || starts(line, &["TEST(", "IGNORE_TEST("])
     }
 }
 
 impl Unity {
+    /// Goes on with the report behind the menu's prompt.
+    fn next_round(&mut self, record: &mut ReportBuilder) {
+        if std::mem::take(&mut self.prompted) {
+            self.rounds = true;
+            record.goes_on();
+        }
+    }
+
     fn verdict(&mut self, text: &str, record: &mut ReportBuilder) {
         self.summed = false;
-        let failures = record.claimed().unwrap_or(0);
+        let [_, failures, _] = self.totals;
         match (text, failures) {
             ("FAIL", 0) => {
                 record.remark("the summary counts no failure, but the verdict is FAIL".to_owned());
@@ -160,35 +198,66 @@ fn exec_time(text: &str) -> Option<u64> {
 }
 
 /// Reads `file:line:name:PASS|FAIL|IGNORE[:message]`.
+///
+/// Paths may hold blanks and colons, and so may names, as those of ESP-IDF do. The first line number
+/// behind something that is a path ends it; the first word of the three that can end a line ends the
+/// name.
 fn case_line(text: &str) -> Option<CaseLine<'_>> {
-    // A drive letter holds the only colon that may stand before the line number.
+    // A drive letter holds a colon, too.
     let skip = if text.as_bytes().get(1) == Some(&b':') { 2 } else { 0 };
-    let colon = skip + text.get(skip..)?.find(':')?;
-    let (file, rest) = text.split_at_checked(colon)?;
-    let in_path = |b: u8| b.is_ascii_alphanumeric() || b >= 0x80 || b"_./\\:+-!".contains(&b);
-    if !file.contains('.') || !file.bytes().all(in_path) {
-        return None;
-    }
-    let (line, rest) = rest.get(1..)?.split_once(':')?;
-    number(line)?;
-    let (name, verdict) = rest.split_once(':')?;
-    if name.trim() != name || name.is_empty() {
-        return None;
-    }
-    let (status, tail) = if let Some(tail) = verdict.strip_prefix("PASS") {
-        (CaseStatus::Pass, tail)
-    } else if let Some(tail) = verdict.strip_prefix("FAIL") {
-        (CaseStatus::Fail, tail)
-    } else {
-        (CaseStatus::Skip, verdict.strip_prefix("IGNORE")?)
-    };
+    let colons = text.bytes().enumerate().skip(skip).filter(|&(_, byte)| byte == b':');
+    let (file, rest) = colons.take(MAX_COLONS).find_map(|(at, _)| {
+        let (file, rest) = text.split_at_checked(at)?;
+        let (line, rest) = rest.get(1..)?.split_once(':')?;
+        number(line).filter(|_| is_path(file))?;
+        Some((file, rest))
+    })?;
+    let colons = rest.bytes().enumerate().filter(|&(_, byte)| byte == b':');
+    colons.take(MAX_COLONS).find_map(|(at, _)| {
+        let (name, verdict) = rest.split_at_checked(at)?;
+        if name.trim() != name || name.is_empty() {
+            return None;
+        }
+        Some(CaseLine { file, name, outcome: case_outcome(verdict.get(1..)?)? })
+    })
+}
+
+/// Reads `PASS`, `FAIL: message`, `PASS (3 ms)`.
+fn case_outcome(verdict: &str) -> Option<CaseOutcome<'_>> {
+    let words =
+        [("PASS", CaseStatus::Pass), ("FAIL", CaseStatus::Fail), ("IGNORE", CaseStatus::Skip)];
+    let (status, tail) =
+        words.into_iter().find_map(|(word, status)| Some((status, verdict.strip_prefix(word)?)))?;
     let mut outcome = CaseOutcome::of(status);
     if let Some(message) = tail.strip_prefix(':').filter(|_| status != CaseStatus::Pass) {
         outcome.message = Some(message);
     } else if !tail.is_empty() {
         outcome.duration_ms = Some(exec_time(tail)?);
     }
-    Some(CaseLine { file, name, outcome })
+    Some(outcome)
+}
+
+/// Tells whether a text is the path of a source file.
+///
+/// A path with blanks or colons is told from prose by how it begins, or by a folder in it.
+fn is_path(file: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b >= 0x80 || b"_./\\:+-!".contains(&b);
+    let wide = |b: u8| plain(b) || b" ()[]{}@~,=&'#$%^".contains(&b);
+    let Some((body, extension)) = file.rsplit_once('.') else { return false };
+    let bytes = file.as_bytes();
+    let drive = matches!(bytes, [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
+    let rooted = drive || ["/", "./", "../", ".\\", "..\\"].iter().any(|r| file.starts_with(r));
+    let colons = file.get(if drive { 2 } else { 0 }..).is_some_and(|rest| rest.contains(':'));
+    if bytes.iter().all(|&b| plain(b)) && !colons {
+        return true;
+    }
+    let source = matches!(
+        extension,
+        "c" | "cc" | "cpp" | "cxx" | "c++" | "h" | "hh" | "hpp" | "m" | "ino" | "C" | "S"
+    );
+    let folder =
+        body.contains(['/', '\\']) && bytes.first().is_some_and(|b| b.is_ascii_alphanumeric());
+    source && bytes.iter().all(|&b| wide(b)) && (rooted || (folder && !colons))
 }
 
 /// Reads `3 Tests 1 Failures 0 Ignored`.

@@ -44,6 +44,10 @@ impl Grammar for Ztest {
         let text = line.text;
         if let Some(suite) = suite_head(text) {
             record.reopen();
+            if record.decided() == 0 && self.suite.is_none() {
+                // A log line that resembles the start of a case: a suite's head comes first.
+                record.forget();
+            }
             self.suite = Some(suite.to_owned());
             self.running = None;
         } else if let Some(name) = started(text) {
@@ -76,7 +80,12 @@ impl Grammar for Ztest {
             record.claim(self.claimed);
         } else if let Some((status, name)) = case_summary(text) {
             let key = name.replacen('.', "::", 1);
-            record.restate(&key, &key, status, line.span);
+            if status == CaseStatus::Skip && !record.knows(&key) {
+                // Only the summary knows of suites and cases that were not run.
+                record.decide(&key, &key, CaseOutcome::of(status), line.span);
+            } else {
+                record.restate(&key, &key, status, line.span);
+            }
         } else if let Some(word) = text.strip_prefix(DONE) {
             match word {
                 "SUCCESSFUL" => {}
@@ -100,6 +109,12 @@ impl Grammar for Ztest {
 
     fn closed(&self, line: &ReportLine<'_>) -> bool {
         matches!(line.text.strip_prefix(DONE), Some("SUCCESSFUL" | "FAILED"))
+    }
+
+    fn holds_failure(&self, text: &str) -> bool {
+        const ERRORS: [&str; 2] = ["ERROR: Test suite ", "ERROR: cannot fail in test phase"];
+        let fails = || text.split_once("FAIL - ").is_some_and(|(_, case)| case.contains(" in "));
+        fails() || ERRORS.iter().any(|error| text.contains(error))
     }
 
     fn resembles(&self, line: &ReportLine<'_>) -> bool {

@@ -20,8 +20,8 @@ use super::events::{RunClock, RunEvents};
 use super::recorder::HealthRecorder;
 use super::storage_retry::retried;
 use crate::attempt::{
-    AttemptEnd, AttemptError, AttemptRequest, BindRequest, Bound, RunEventSink, RunPatterns,
-    perform,
+    AttemptEnd, AttemptError, AttemptRequest, Believed, BindRequest, Bound, RunEventSink,
+    RunPatterns, perform,
 };
 use crate::console::Syncing;
 use crate::health::PlaceHealth;
@@ -44,8 +44,10 @@ pub(super) struct PlannedAttempt<'t> {
 /// Result of an attempt.
 pub(super) struct Attempted {
     pub(super) verdict: Verdict,
+    /// Whether the target has printed all that it prints, in no known format.
+    pub(super) printed_out: bool,
     /// The verdict if its transport is trusted, where `verdict` says that it is not.
-    pub(super) believed: Option<Verdict>,
+    pub(super) believed: Option<Believed>,
     pub(super) duration_ms: u64,
 }
 
@@ -63,7 +65,10 @@ pub(super) struct Dut<'a> {
     pub(super) syncing: Vec<Syncing>,
     /// Whether the known-good image was the last that ran.
     pub(super) displaced: bool,
+    /// Of the board's profile alone.
     patterns: Arc<RunPatterns>,
+    /// With what the plan of the test rejects, which says nothing of other images.
+    test_patterns: Option<Arc<RunPatterns>>,
     /// Number of attempts so far, with those of known-good images and bindings without a plan.
     /// Names the logs.
     number: u32,
@@ -80,7 +85,8 @@ impl<'a> Dut<'a> {
     ) -> Self {
         Self {
             environment,
-            patterns: Arc::new(RunPatterns::new(Arc::clone(&spec.profile))),
+            patterns: Arc::new(RunPatterns::new(Arc::clone(&spec.profile), Vec::new())),
+            test_patterns: None,
             spec,
             events: RunEvents::new(&live, observer),
             recorder: HealthRecorder::new(environment.health, live.id().clone()),
@@ -99,7 +105,7 @@ impl<'a> Dut<'a> {
 
     /// Returns what is known of the health of the place.
     pub(super) fn health(&self) -> Option<PlaceHealth> {
-        self.environment.health.and_then(|store| store.of(self.place()).ok())
+        self.recorder.health(self.place())
     }
 
     /// Binds a place under a number of its own, without a plan.
@@ -117,6 +123,15 @@ impl<'a> Dut<'a> {
             image_sets: self.environment.image_sets,
             ledger: self.ledger(),
         })
+    }
+
+    fn patterns_of(&mut self, purpose: Purpose, plan: &Plan) -> Arc<RunPatterns> {
+        if plan.reject.is_empty() || !purpose.is_test() {
+            return Arc::clone(&self.patterns);
+        }
+        let profile = &self.spec.profile;
+        let made = || Arc::new(RunPatterns::new(Arc::clone(profile), plan.reject.clone()));
+        Arc::clone(self.test_patterns.get_or_insert_with(made))
     }
 
     /// Makes one attempt and records it.
@@ -139,7 +154,7 @@ impl<'a> Dut<'a> {
         let outcome = perform(AttemptRequest {
             attempt,
             profile: Arc::clone(&self.spec.profile),
-            patterns: Arc::clone(&self.patterns),
+            patterns: self.patterns_of(purpose, plan),
             place: &self.spec.place,
             plan,
             images,
@@ -163,6 +178,7 @@ impl<'a> Dut<'a> {
         let mut end = outcome.unwrap_or_else(|error| AttemptEnd {
             verdict: Verdict::of(error.cause(), jig_model::chain(&error)),
             believed: None,
+            printed_out: false,
             workflow: None,
             boots: Vec::new(),
             consoles: BTreeMap::new(),
@@ -189,7 +205,7 @@ impl<'a> Dut<'a> {
         };
         self.note(|record| record.attempts.push(made)).await?;
         self.syncing.extend(end.syncing);
-        Ok(Attempted { verdict, believed: end.believed, duration_ms })
+        Ok(Attempted { verdict, printed_out: end.printed_out, believed: end.believed, duration_ms })
     }
 
     /// Replaces the verdict of the last test attempt, now that more is known.
@@ -225,6 +241,11 @@ impl<'a> Dut<'a> {
         match self.live.note(change) {
             // The change is made; only the file lacks it.
             Err(error) if error.may_pass() => retried(|| self.live.update(|_| {})).await,
+            // The folder was deleted: at its end the run is recorded elsewhere.
+            Err(error) if !self.live.dir().record_path().exists() => {
+                tracing::warn!(error = jig_model::chain(&error), "the run's folder is gone");
+                Ok(())
+            }
             done => done,
         }
     }

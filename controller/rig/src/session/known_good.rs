@@ -1,24 +1,30 @@
 //! The known-good image of a place: which image becomes it, and how it is run.
 //!
 //! # Design
-//! An emulated place has the last quick image that passed there. A real place has only the one
-//! that it declares, because the flash of a board belongs to its user. An image that fails after
-//! every recovery, while every check passes, is no longer used.
+//! A real place has only the image that it declares, because the flash of a board belongs to its
+//! user. An emulated place has the one that it declares, else the one that Jig brings along for its
+//! kind of board, else a quick image that has passed there three times in a row and never failed.
+//! What a failure of each proves stands in `accusation`. A kept image that fails after every
+//! recovery, while every check passes, is no longer used.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jig_model::image::Image;
+use jig_model::known_good;
 use jig_model::pattern::Pattern;
 use jig_model::plan::{ActionKind, Plan, PowerOp, default_plan};
 use jig_model::{Purpose, RunEvent, VerdictKind};
 
+use super::accusation::{ImageOrigin, ImageRuns, NextProof, Proven};
 use super::dut::{Dut, Images, PlannedAttempt};
 use super::images::{self, ReadImage};
 use super::step_outcome::KnownGoodFailure;
 use super::storage_retry::retried;
 use crate::attempt::RunEventSink as _;
+use crate::health::examine;
 use crate::store::{KnownFormat, KnownGood, Passed, StoreError};
 
 /// Longest run whose image becomes the known-good image: each proof of the rig takes as long.
@@ -30,11 +36,17 @@ const TIMEOUT: u32 = 10;
 const LEAST: Duration = Duration::from_secs(5);
 const MOST: Duration = Duration::from_secs(60);
 
+/// Time-out of Jig's own image, which takes some 0.2 s on an idle host.
+const SHIPPED: Duration = Duration::from_secs(20);
+
+/// How long one check of the host or the board may take before a kept image is run again.
+const CHECK: Duration = Duration::from_secs(20);
+
 /// Says what a plan waits for, if it is one that [`default_plan`] repeats faithfully: it puts
 /// the image of the command line on the board, powers it, and waits for a report or one text.
 /// `Some(None)` is a report.
 fn repeatable(plan: &Plan) -> Option<Option<Pattern>> {
-    if plan.markers.is_some() {
+    if plan.markers.is_some() || !plan.ignore_reports_on.is_empty() {
         return None;
     }
     let behaviors = plan.stages.iter().flat_map(|s| &s.steps).flat_map(|s| &s.behaviors);
@@ -97,24 +109,89 @@ pub(super) enum KnownGoodResult {
     Passed(String),
     /// The image failed: the rig does not work.
     Failed(KnownGoodFailure),
+    /// The image passes and fails while every check passes: it proves nothing.
+    Unreliable(KnownGoodFailure),
     /// The run was cancelled.
     Cancelled,
 }
 
+/// A known-good image, ready to run.
+struct KnownGoodImage {
+    origin: ImageOrigin,
+    plan: Plan,
+    image: Image,
+}
+
 impl Dut<'_> {
-    /// Runs the known-good image on the same place, in the same way.
+    /// Runs the known-good image on the same place, in the same way, as often as it takes to know
+    /// whether the rig works.
     pub(super) async fn control(&mut self) -> Result<KnownGoodResult, StoreError> {
-        let Some((plan, image)) = self.canary().await? else { return Ok(KnownGoodResult::None) };
-        let name = image.name.clone();
-        let images = BTreeMap::from([(None, image)]);
-        let trial =
-            PlannedAttempt { purpose: Purpose::Canary, plan: &plan, images: &images, again: false };
-        let made = self.attempt(trial).await?.verdict;
-        if made.kind != VerdictKind::Cancelled {
-            let (passed, words) =
-                (made.kind == VerdictKind::Pass, format!("{name}: {}", made.cause));
-            self.recorder.canary(self.place(), passed, &words);
+        let Some(known) = self.known_good().await? else { return Ok(KnownGoodResult::None) };
+        let mut runs = ImageRuns::new(known.origin, self.shipped_image().is_some());
+        let mut failure = None;
+        let mut name = known.image.name.clone();
+        let proven = loop {
+            match runs.next() {
+                NextProof::Run => match self.run_known_good(&known).await? {
+                    KnownGoodResult::Passed(_) => runs.passed.push(true),
+                    KnownGoodResult::Failed(failed) => {
+                        runs.passed.push(false);
+                        failure = Some(failed);
+                    }
+                    other => return Ok(other),
+                },
+                NextProof::RunShipped => {
+                    let Some(shipped) = self.shipped().await? else {
+                        runs.shipped = Some(false);
+                        continue;
+                    };
+                    match self.run_known_good(&shipped).await? {
+                        KnownGoodResult::Passed(passed) => {
+                            runs.shipped = Some(true);
+                            name = passed;
+                        }
+                        KnownGoodResult::Failed(_) => runs.shipped = Some(false),
+                        other => return Ok(other),
+                    }
+                }
+                NextProof::Check => runs.checks = Some(self.checks_pass().await),
+                NextProof::Known(proven) => break proven,
+            }
+        };
+        let words = failure.as_ref().map(ToString::to_string);
+        if proven == Proven::OnlyShippedPasses
+            && let Some(words) = &words
+        {
+            let text = format!("{words}; the image that jig brings along passes, so the rig works");
+            self.events.emit(RunEvent::Note { text });
         }
+        match (proven, failure) {
+            (Proven::RigFails, Some(failure)) => {
+                self.recorder.canary(self.place(), false, &failure.to_string());
+                Ok(KnownGoodResult::Failed(failure))
+            }
+            (Proven::ImageUnreliable, Some(failure)) => {
+                self.doubt(Some(u32::MAX));
+                Ok(KnownGoodResult::Unreliable(failure))
+            }
+            (Proven::RigWorks | Proven::OnlyShippedPasses, _) | (_, None) => {
+                self.recorder.canary(self.place(), true, &name);
+                Ok(KnownGoodResult::Passed(name))
+            }
+        }
+    }
+
+    /// Runs an image once.
+    async fn run_known_good(
+        &mut self,
+        known: &KnownGoodImage,
+    ) -> Result<KnownGoodResult, StoreError> {
+        let KnownGoodImage { plan, image, .. } = known;
+        let name = image.name.clone();
+        let images = BTreeMap::from([(None, image.clone())]);
+        let trial =
+            PlannedAttempt { purpose: Purpose::Canary, plan, images: &images, again: false };
+        let made = self.attempt(trial).await?.verdict;
         Ok(match made.kind {
             VerdictKind::Pass => KnownGoodResult::Passed(name),
             VerdictKind::Cancelled => KnownGoodResult::Cancelled,
@@ -129,59 +206,106 @@ impl Dut<'_> {
         })
     }
 
-    /// Returns the known-good image and the plan that runs it. A real board gets only an image
-    /// that its place declares, because its flash belongs to its user.
-    async fn canary(&self) -> Result<Option<(Plan, Image)>, StoreError> {
-        let (plan, read, name) = if let Some(canary) = &self.spec.canary {
+    /// Tells whether the checks of the host and of an emulated board pass.
+    async fn checks_pass(&mut self) -> bool {
+        let mut host = self.environment.lab.host_checks(self.place());
+        let mut reports = examine(&mut host, CHECK).await;
+        let place = Arc::clone(&self.spec.place);
+        let Ok(mut bound) = self.bind(&place) else { return false };
+        reports.extend(examine(&mut bound.protocols.health, CHECK).await);
+        bound.end().await.is_ok() && reports.iter().all(|report| report.ok)
+    }
+
+    /// Returns the known-good image of the place, if it has one.
+    async fn known_good(&self) -> Result<Option<KnownGoodImage>, StoreError> {
+        if let Some(canary) = &self.spec.canary {
             let Ok(read) = images::read_one(&canary.image, &self.spec.profile) else {
                 let path = canary.image.display();
                 let text = format!("the canary {path} of place {} cannot be read", self.place());
                 self.events.emit(RunEvent::Note { text });
-                return Ok(None);
+                return self.shipped().await;
             };
             let plan = declared_plan(canary.until.clone(), canary.timeout);
             let name = format!("canary.{}", read.image.format.extension());
-            (plan, read, name)
-        } else {
-            let Some(places) = self.environment.places.filter(|_| self.spec.place.is_emulated())
-            else {
-                return Ok(None);
-            };
-            let known = places.known_good(self.place(), &self.spec.profile.id);
-            let Some((known, bytes)) = known else { return Ok(None) };
-            let name = format!("known-good.{}", known.image.extension());
-            let Some(read) = images::of_bytes(&name, bytes, &self.spec.profile) else {
-                return Ok(None);
-            };
-            (canary_plan(&known), read, name)
+            return self.laid_out(ImageOrigin::Declared, plan, read, &name).await.map(Some);
+        }
+        if let Some(shipped) = self.shipped().await? {
+            return Ok(Some(shipped));
+        }
+        let places = self.environment.places.filter(|_| self.spec.place.is_emulated());
+        let known = places.and_then(|kept| kept.known_good(self.place(), &self.spec.profile.id));
+        let Some((known, bytes)) = known else { return Ok(None) };
+        let name = format!("known-good.{}", known.image.extension());
+        let Some(read) = images::of_bytes(&name, bytes, &self.spec.profile) else {
+            return Ok(None);
         };
-        let path = self.live.dir().artefact_path(&name);
-        let write = || std::fs::write(&path, &read.bytes);
-        retried(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
-        let ReadImage { image, .. } = read;
-        Ok(Some((plan, Image { path, ..image })))
+        self.laid_out(ImageOrigin::Kept, canary_plan(&known), read, &name).await.map(Some)
     }
 
-    /// Keeps the image of a passed test as the known-good image of the place, if it can be one.
-    pub(super) fn remember(&self, plan: &Plan, images: &Images, took_ms: u64) {
+    /// Returns Jig's own image for the board as a file, if there is one. The flash of a real board
+    /// is left alone.
+    fn shipped_image(&self) -> Option<Vec<u8>> {
+        if !self.spec.place.is_emulated() {
+            return None;
+        }
+        known_good::image(&self.spec.profile)
+    }
+
+    /// Returns Jig's own image for the board, if there is one.
+    async fn shipped(&self) -> Result<Option<KnownGoodImage>, StoreError> {
+        const NAME: &str = "jig-known-good.elf";
+        let image = self.shipped_image();
+        let Some(read) = image.and_then(|elf| images::of_bytes(NAME, elf, &self.spec.profile))
+        else {
+            return Ok(None);
+        };
+        let line = Pattern::new(&format!("^{}", known_good::LINE)).ok();
+        let plan = default_plan(true, line, SHIPPED);
+        self.laid_out(ImageOrigin::Shipped, plan, read, NAME).await.map(Some)
+    }
+
+    /// Writes an image into the run, where the place takes it from.
+    async fn laid_out(
+        &self,
+        origin: ImageOrigin,
+        plan: Plan,
+        read: ReadImage,
+        name: &str,
+    ) -> Result<KnownGoodImage, StoreError> {
+        let path = self.live.dir().artefact_path(name);
+        let write = || std::fs::write(&path, &read.bytes);
+        retried(|| write().map_err(|error| StoreError::writing(&path, error))).await?;
+        Ok(KnownGoodImage { origin, plan, image: Image { path, ..read.image } })
+    }
+
+    /// Notes how a test of an image ended. One that passes several times in a row becomes the
+    /// known-good image of a place whose board has none; one that fails never does.
+    pub(super) fn remember(&self, plan: &Plan, images: &Images, kind: VerdictKind, took_ms: u64) {
         let Some(places) = self.environment.places else { return };
         let (Some(until), [image]) = (repeatable(plan), &images.values().collect::<Vec<_>>()[..])
         else {
             return;
         };
         let Some(format) = KnownFormat::of(image.format) else { return };
-        if u128::from(took_ms) > LONGEST.as_millis() {
+        if !self.spec.place.is_emulated() || self.shipped_image().is_some() {
             return;
         }
-        let kept = std::fs::read(&image.path).map_err(|e| StoreError::reading(&image.path, e));
-        let kept = kept.and_then(|bytes| {
-            let until = until.map(|pattern| pattern.as_str().to_owned());
-            let board = &self.spec.profile.id;
-            let passed = Passed { board, format, bytes: &bytes, until, took_ms };
-            places.keep_known_good(self.place(), &passed, Timestamp::now())
-        });
-        if let Err(error) = kept {
-            tracing::warn!(error = jig_model::chain(&error), "known-good image not kept");
+        let board = &self.spec.profile.id;
+        let noted = match kind {
+            VerdictKind::Pass if u128::from(took_ms) <= LONGEST.as_millis() => {
+                let until = until.map(|pattern| pattern.as_str().to_owned());
+                let read = || std::fs::read(&image.path);
+                let passed = Passed { board, format, sha256: &image.sha256, until, took_ms };
+                places.note_pass(self.place(), &passed, Timestamp::now(), read)
+            }
+            VerdictKind::Fail | VerdictKind::Flaky | VerdictKind::Inconclusive => {
+                places.note_failure(self.place(), board, &image.sha256)
+            }
+            // The rig failed, or somebody stopped: neither says anything about the image.
+            VerdictKind::Pass | VerdictKind::EnvError | VerdictKind::Cancelled => Ok(()),
+        };
+        if let Err(error) = noted {
+            tracing::warn!(error = jig_model::chain(&error), "known-good image not noted");
         }
     }
 

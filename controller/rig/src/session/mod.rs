@@ -3,7 +3,7 @@
 //!
 //! Owns the order: check, record, attempt, judge, recover, report. Refuses to show anything: an
 //! [`Observer`] is told what happens. The run driver, preflight and the steps of the ladder act on
-//! one `dut::Dut`; `retry_policy` and `ladder` are pure.
+//! one `dut::Dut`; `retry_policy`, `ladder` and `accusation` are pure.
 //!
 //! # Design
 //! *Known-good images and recoveries have attempt numbers of their own*, so that every byte a board
@@ -21,6 +21,7 @@
 //! `wait` asks for its proof again, with growing pauses: what killed an emulator or kept a device
 //! away may do so during the recovery, too, and be over a moment later.
 
+mod accusation;
 mod dut;
 mod environment;
 mod events;

@@ -39,6 +39,12 @@ impl<'a> HealthRecorder<'a> {
             .ok()
     }
 
+    /// Returns what is known of the health of a place; nothing if the store does not work.
+    pub(super) fn health(&self, place: &PlaceName) -> Option<PlaceHealth> {
+        let store = self.store.filter(|_| !self.given_up.load(Ordering::Relaxed))?;
+        store.of(place).inspect_err(|_| self.given_up.store(true, Ordering::Relaxed)).ok()
+    }
+
     /// Records the result of the known-good image.
     pub(super) fn canary(&self, place: &PlaceName, passed: bool, detail: &str) {
         let (run, detail) = (self.run.clone(), detail.to_owned());

@@ -14,15 +14,19 @@
 //!   of the firmware. A result that appears only on the retry is reported as `unconfirmed`, never
 //!   as a pass. A run retries once for a missing result.
 //!
-//! There are two exceptions. An attempt without the build id that its image announces may have run
+//! There are three exceptions. Output in no known format that ended long before its wait was seen
+//! as a whole, so another attempt would show nothing else. An attempt without the build id that its image announces may have run
 //! another image, so it does not count, and the next attempt decides alone. Garbage on a transport
 //! makes an attempt a rig failure, until it returns on a rig on which the known-good image has
-//! passed: then the firmware prints it.
+//! passed: then the firmware prints it. What such an attempt showed of a failure in readable text is
+//! kept: a retry that passes is `unconfirmed`.
 
+use jig_model::result::CaseStatus;
 use jig_model::{Cause, Note, Verdict, VerdictKind};
 
 use super::known_good::KnownGoodResult;
 use super::run_ladder::LadderOutcome;
+use crate::attempt::Believed;
 
 /// What a verdict may be due to, before it is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +59,8 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::Lockup
         | Cause::GuestPanic
         | Cause::AssertFailed
-        | Cause::HostCommandFailed => Suspicion::Neither,
+        | Cause::HostCommandFailed
+        | Cause::SuspiciousOutput => Suspicion::Neither,
 
         // An exit code comes from the emulator process, and line noise can be a flood: no console
         // output confirms either.
@@ -98,6 +103,7 @@ fn suspicion(verdict: &Verdict) -> Suspicion {
         | Cause::WrongChip
         | Cause::EmulatorMissing
         | Cause::HostCommandMissing
+        | Cause::HostCommandRefused
         | Cause::PlannerFailed
         | Cause::InternalError => Suspicion::Neither,
     }
@@ -141,6 +147,8 @@ pub(super) struct RetryPolicy {
     vouched: bool,
     /// The verdict of the attempt with a missing result, if this test had one.
     first: Option<Verdict>,
+    /// What an attempt with garbage on a transport showed of a failure nevertheless.
+    doubted: Option<Verdict>,
     /// The recoveries between the attempts of this test.
     recovers: Vec<Note>,
 }
@@ -157,13 +165,14 @@ impl RetryPolicy {
             unmasked: false,
             vouched: false,
             first: None,
+            doubted: None,
             recovers: Vec::new(),
         }
     }
 
     /// Begins the first attempt of a test, or of a repetition of it.
     pub(super) fn begin(&mut self) {
-        self.first = None;
+        (self.first, self.doubted) = (None, None);
         self.recovers.clear();
     }
 
@@ -174,18 +183,33 @@ impl RetryPolicy {
 
     /// Decides after an attempt. `believed` is its verdict if the transport is trusted, where
     /// `verdict` says that it is not.
-    pub(super) fn attempted(&mut self, verdict: Verdict, believed: Option<Verdict>) -> RetryStep {
+    pub(super) fn attempted(&mut self, verdict: Verdict, believed: Option<Believed>) -> RetryStep {
         let verdict = match believed {
             Some(believed) if std::mem::replace(&mut self.garbled, true) && self.vouched => {
-                noted(believed, Note::GarbageAgain)
+                noted(believed.verdict, Note::GarbageAgain)
             }
-            Some(_) | None => verdict,
+            Some(believed) => {
+                if shows_failure(&believed) {
+                    self.doubted.get_or_insert(believed.verdict);
+                } else {
+                    let Verdict { cause, summary, .. } = believed.verdict;
+                    self.recovers.push(Note::Shown { cause, summary });
+                }
+                verdict
+            }
+            None => verdict,
         };
         match suspicion(&verdict) {
             Suspicion::Neither => self.seen(verdict),
             Suspicion::Rig => self.spoiled(verdict),
             Suspicion::Either => RetryStep { verdict, next: NextAction::Control },
         }
+    }
+
+    /// Decides after an attempt whose target has printed all that it prints, in no known format:
+    /// another attempt would show the same.
+    pub(super) fn printed_out(&mut self, verdict: Verdict) -> RetryStep {
+        self.seen(verdict)
     }
 
     /// Tells whether an attempt with garbage on a transport is retried, whatever it shows.
@@ -215,6 +239,10 @@ impl RetryPolicy {
                 self.vouch();
                 self.missed(noted(verdict, Note::KnownGoodPassed { image }))
             }
+            KnownGoodResult::Unreliable(failure) => {
+                let failure = failure.to_string();
+                self.missed(noted(verdict, Note::KnownGoodContradicts { failure }))
+            }
             KnownGoodResult::None => self.missed(verdict),
         }
     }
@@ -226,6 +254,7 @@ impl RetryPolicy {
             Some(step) => {
                 let after = verdict.cause;
                 self.recovers.push(Note::Recovered { step, after });
+                self.recovers.extend(discarded_failure(&verdict));
                 RetryStep { verdict, next: NextAction::Again }
             }
             None if outcome.cancelled => {
@@ -270,7 +299,8 @@ impl RetryPolicy {
 
     /// A result was observed.
     fn seen(&mut self, verdict: Verdict) -> RetryStep {
-        let verdict = match self.first.take() {
+        let doubted = self.doubted.take();
+        let verdict = match self.first.take().or(doubted) {
             Some(first) if verdict.kind == VerdictKind::Pass => together(first, verdict),
             Some(_) | None => verdict,
         };
@@ -281,6 +311,28 @@ impl RetryPolicy {
         verdict.notes.append(&mut self.recovers);
         RetryStep { verdict, next: NextAction::Done }
     }
+}
+
+/// Tells whether an attempt with garbage on a transport showed a failure in readable text: a summary
+/// that counts failures, or a report that began and stopped without garbage behind it. Text that
+/// never came shows nothing.
+fn shows_failure(Believed { verdict, garbage_last }: &Believed) -> bool {
+    let began = verdict.tests.format.is_some() && !garbage_last;
+    verdict.cause == Cause::SummaryFailed || verdict.kind == VerdictKind::Fail && began
+}
+
+/// Returns a note on failed tests that an attempt with a rig failure showed: it does not count, but
+/// who reads the result of the retry wants to know.
+fn discarded_failure(verdict: &Verdict) -> Option<Note> {
+    let failed = verdict.tests.count(CaseStatus::Fail);
+    let mut cases = verdict.tests.cases.iter();
+    if let Some(first) = cases.find(|case| case.status == CaseStatus::Fail) {
+        let summary = format!("{failed} failed, first {}", first.name);
+        return Some(Note::Shown { cause: Cause::TestFailed, summary });
+    }
+    let claimed = verdict.tests.claimed_failures.filter(|&claimed| claimed > 0)?;
+    let summary = format!("the target's own summary claimed {claimed} failed");
+    Some(Note::Shown { cause: Cause::SummaryFailed, summary })
 }
 
 fn noted(mut verdict: Verdict, note: Note) -> Verdict {
@@ -364,6 +416,11 @@ mod tests {
         Says(failed())
     }
 
+    fn fickle() -> Scene {
+        let KnownGoodResult::Failed(failure) = failed() else { unreachable!() };
+        Says(KnownGoodResult::Unreliable(failure))
+    }
+
     fn ladder_ended(recovered: bool, vouched: bool) -> LadderOutcome {
         LadderOutcome {
             recovered_by: recovered.then_some(RecoveryStep::Reopen),
@@ -388,7 +445,7 @@ mod tests {
                 }
                 (NextAction::Again, Some(Garbled(cause))) => retries.attempted(
                     Verdict::of(Cause::OutputLost, "garbage"),
-                    Some(Verdict::of(cause, "shown")),
+                    Some(Believed { verdict: Verdict::of(cause, "shown"), garbage_last: false }),
                 ),
                 (NextAction::Control, Some(Says(control))) => retries.controlled(verdict, control),
                 (NextAction::Recover, Some(Scene::Recover { recovered, vouched })) => {
@@ -437,6 +494,9 @@ mod tests {
             // A failing known-good image blames the rig, until it contradicts itself.
             (vec![Test(Hang), bad(), RECOVERED, Test(Passed)], Passed),
             (vec![Test(Hang), bad(), RECOVERED, Test(Hang), bad(), Test(Hang), bad()], Hang),
+            // One that passes and fails says nothing.
+            (vec![Test(Hang), fickle(), Test(Hang), none()], Hang),
+            (vec![Test(Hang), fickle(), Test(Passed)], Unconfirmed),
             // Garbage blames the transport, until it returns on a good one.
             (vec![Garbled(Hang), RECOVERED, Test(Passed)], Passed),
             (vec![Garbled(TestFailed), RECOVERED, Garbled(TestFailed)], TestFailed),
@@ -485,6 +545,64 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_in_readable_text_beside_garbage_is_never_forgotten() {
+        use jig_model::result::{ResultFormat, TestReport};
+        let unity = Some(ResultFormat::Unity);
+        for (cause, format, garbage_last, ended) in [
+            (Cause::Hang, unity, false, Cause::Unconfirmed),
+            (Cause::SummaryFailed, unity, false, Cause::Unconfirmed),
+            // The rest of the report may be lost in the garbage.
+            (Cause::Hang, unity, true, Cause::Passed),
+            // Nothing was read, so nothing was seen to fail.
+            (Cause::Hang, None, false, Cause::Passed),
+            (Cause::NoResults, None, false, Cause::Passed),
+        ] {
+            let mut retries = RetryPolicy::new(3);
+            retries.begin();
+            let tests = TestReport { format, ..TestReport::default() };
+            let verdict = Verdict { tests, ..Verdict::of(cause, "it said so") };
+            let believed = Believed { verdict, garbage_last };
+            let doubt = Verdict::of(Cause::OutputLost, "garbage");
+            let step = retries.attempted(doubt, Some(believed));
+            assert_eq!(step.next, NextAction::Recover);
+            let step = retries.recovered(step.verdict, &ladder_ended(true, false));
+            assert_eq!(step.next, NextAction::Again);
+            let verdict = retries.attempted(Verdict::of(Cause::Passed, ""), None).verdict;
+            assert_eq!(verdict.cause, ended, "{cause}");
+            let notes: String = verdict.notes.iter().map(|note| format!("{note}\n")).collect();
+            assert!((verdict.summary + &notes).contains("it said so"), "{notes}");
+        }
+    }
+
+    #[test]
+    fn a_pass_behind_a_rig_failure_tells_of_failed_tests_before() {
+        use jig_model::result::{TestCase, TestReport};
+        let case = TestCase {
+            name: "test_b".to_owned(),
+            status: CaseStatus::Fail,
+            message: None,
+            duration_ms: None,
+            start: 0,
+            end: 1,
+        };
+        let failed = TestReport { cases: vec![case], ..TestReport::default() };
+        let claimed = TestReport { claimed_failures: Some(2), ..TestReport::default() };
+        for (tests, words) in [
+            (failed, "test_failed: 1 failed, first test_b"),
+            (claimed, "summary_failed: the target's own summary claimed 2 failed"),
+        ] {
+            let lost = Verdict { tests, ..Verdict::of(Cause::EmulatorKilled, "") };
+            let mut retries = RetryPolicy::new(3);
+            retries.begin();
+            let step = retries.attempted(lost, None);
+            retries.recovered(step.verdict, &ladder_ended(true, true));
+            let verdict = retries.attempted(Verdict::of(Cause::Passed, ""), None).verdict;
+            let notes: String = verdict.notes.iter().map(|note| format!("{note}\n")).collect();
+            assert!(notes.contains(words), "{notes}");
+        }
+    }
+
+    #[test]
     fn the_rig_is_suspected_exactly_where_the_lab_is_to_blame_and_can_be_repaired() {
         for &cause in Cause::ALL {
             let found = suspicion(&Verdict::of(cause, ""));
@@ -496,8 +614,9 @@ mod tests {
                 Some(Fault::Lab) => assert_ne!(found, Suspicion::Either, "{cause}"),
                 Some(other) => panic!("{cause} is blamed on {other:?}"),
             }
-            // An inconclusive verdict is never accepted at once.
-            if cause.verdict() == VerdictKind::Inconclusive && cause != Cause::Unconfirmed {
+            // An inconclusive verdict is accepted at once only where something was observed.
+            let observed = matches!(cause, Cause::Unconfirmed | Cause::SuspiciousOutput);
+            if cause.verdict() == VerdictKind::Inconclusive && !observed {
                 assert_ne!(found, Suspicion::Neither, "{cause}");
             }
         }
@@ -532,7 +651,8 @@ mod tests {
                         match garbled {
                             true => {
                                 let doubt = Verdict::of(Cause::OutputLost, "");
-                                retries.attempted(doubt, Some(shown))
+                                let believed = Believed { verdict: shown, garbage_last: false };
+                                retries.attempted(doubt, Some(believed))
                             }
                             false => retries.attempted(shown, None),
                         }

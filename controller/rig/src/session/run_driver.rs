@@ -109,6 +109,7 @@ pub async fn run(
         plan: &plan,
         images: &images,
         retries: RetryPolicy::new(max_recoveries),
+        took_ms: 0,
     };
     let (mut verdict, before) = driver.drive(look, repeat).instrument(span).await?;
     let Dut { spec, events, recorder, mut live, .. } = driver.dut;
@@ -131,6 +132,8 @@ struct RunDriver<'a> {
     images: &'a Images,
     /// Decides what is done after each attempt.
     retries: RetryPolicy,
+    /// How long the last attempt of the test took, in milliseconds.
+    took_ms: u64,
 }
 
 impl RunDriver<'_> {
@@ -179,7 +182,10 @@ impl RunDriver<'_> {
             let RetryStep { verdict, next } = step;
             self.dut.amend(&verdict, next == NextAction::Again).await?;
             step = match next {
-                NextAction::Done => return Ok(verdict),
+                NextAction::Done => {
+                    self.dut.remember(self.plan, self.images, verdict.kind, self.took_ms);
+                    return Ok(verdict);
+                }
                 NextAction::Again => self.test().await?,
                 NextAction::Recover => {
                     let outcome = self.recovery(verdict.cause).await;
@@ -206,11 +212,13 @@ impl RunDriver<'_> {
         let (plan, images) = (self.plan, self.images);
         let again = self.retries.makes_garbled_again();
         let trial = PlannedAttempt { purpose: Purpose::Test, plan, images, again };
-        let Attempted { verdict, believed, duration_ms } = self.dut.attempt(trial).await?;
-        if verdict.kind == VerdictKind::Pass {
-            self.dut.remember(plan, images, duration_ms);
-        }
-        Ok(self.retries.attempted(verdict, believed))
+        let Attempted { verdict, printed_out, believed, duration_ms } =
+            self.dut.attempt(trial).await?;
+        self.took_ms = duration_ms;
+        Ok(match printed_out && believed.is_none() {
+            true => self.retries.printed_out(verdict),
+            false => self.retries.attempted(verdict, believed),
+        })
     }
 
     /// Recovers the rig.
@@ -327,9 +335,9 @@ fn check_requirements(plan: &Plan, board: &BoardProfile) -> Result<(), SessionEr
     if !lacks.is_empty() {
         missing.push(format!("the board lacks {}", lacks.join(", ")));
     }
+    let named = needs.consoles.union(&plan.ignore_reports_on);
     let has = |name: &ConsoleName| board.consoles.iter().any(|c| c.name == *name);
-    let lacks: Vec<_> =
-        needs.consoles.iter().filter(|name| !has(name)).map(ToString::to_string).collect();
+    let lacks: Vec<_> = named.filter(|name| !has(name)).map(ToString::to_string).collect();
     if !lacks.is_empty() {
         missing.push(format!("the board has no console {}", lacks.join(", ")));
     }

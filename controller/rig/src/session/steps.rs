@@ -103,7 +103,9 @@ impl Steps<'_, '_> {
             RecoveryStep::AttachUnderReset => self.attach_under_reset().await,
             RecoveryStep::ReflashKnownGood => match self.control().await? {
                 KnownGoodResult::Passed(image) => Ok(StepDone::Reflashed(image)),
-                KnownGoodResult::Failed(failure) => Err(failure.into()),
+                KnownGoodResult::Failed(failure) | KnownGoodResult::Unreliable(failure) => {
+                    Err(failure.into())
+                }
                 KnownGoodResult::None => Err(StepError::NoKnownGood),
                 KnownGoodResult::Cancelled => Err(StepError::Cancelled),
             },
@@ -282,7 +284,8 @@ impl Steps<'_, '_> {
                 return Err(failure.into());
             }
             KnownGoodResult::Cancelled => return Err(StepError::Cancelled),
-            KnownGoodResult::None => {}
+            // The checks alone prove it then.
+            KnownGoodResult::None | KnownGoodResult::Unreliable(_) => {}
         }
         if proofs.is_empty() { Err(StepError::NoProof) } else { Ok(proofs.join("; ")) }
     }

@@ -33,6 +33,18 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
+    /// The limit of this process on the size of files was reached.
+    #[error(
+        "could not write {}: it would exceed the limit on the size of files (`ulimit -f unlimited` before jig lifts it)",
+        path.display()
+    )]
+    TooLarge {
+        /// What was to be written.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// A write failed for another reason.
     #[error("could not write {}", path.display())]
     Write {
@@ -123,6 +135,7 @@ impl StoreError {
         match self {
             Self::Unwritable { .. }
             | Self::Full { .. }
+            | Self::TooLarge { .. }
             | Self::Write { .. }
             | Self::Read { .. }
             | Self::Damaged { .. }
@@ -143,6 +156,7 @@ impl StoreError {
             Self::Full { .. } => true,
             Self::Write { source, .. } | Self::Read { source, .. } => lacks(source),
             Self::Unwritable { .. }
+            | Self::TooLarge { .. }
             | Self::Newer { .. }
             | Self::Damaged { .. }
             | Self::NotFound { .. }
@@ -162,6 +176,7 @@ impl StoreError {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Self::Unwritable { path, source }
             }
+            io::ErrorKind::FileTooLarge => Self::TooLarge { path, source },
             _ => Self::Write { path, source },
         }
     }
@@ -179,19 +194,11 @@ impl StoreError {
     }
 }
 
-/// Tells whether this machine lacks something that comes back: handles, memory, room within a
-/// limit.
+/// Tells whether this machine lacks something that comes back: handles, memory, room.
 pub(crate) fn lacks(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     matches!(
         errno,
-        Some(
-            Errno::EMFILE
-                | Errno::ENFILE
-                | Errno::ENOMEM
-                | Errno::ENOSPC
-                | Errno::EDQUOT
-                | Errno::EFBIG
-        )
+        Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::ENOSPC | Errno::EDQUOT)
     )
 }

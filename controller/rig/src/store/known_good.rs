@@ -1,11 +1,12 @@
 //! The image that is known to work on a place: what tells a broken rig from broken firmware.
 //!
-//! # Format, version 1
+//! # Format, version 2
 //! `<place>.known-good.json` says what `<place>.known-good.image` is, with its SHA-256: the two
 //! are replaced one after the other, and are believed only where they fit together. Whoever
 //! finds something else finds no known-good image, and the next run that passes leaves one.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -15,11 +16,13 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::candidates::CandidateFile;
 use super::disk::{Durability, read_bounded, replace};
 use super::{Places, StoreError};
 
 const FORMAT: &str = "jig-known-good";
-const VERSION: u32 = 1;
+/// Version 1 held images that had passed once.
+const VERSION: u32 = 2;
 
 /// Largest image that is kept: firmware with its debug information takes a few megabytes, and
 /// what is kept is copied once into each run that asks for it.
@@ -89,8 +92,8 @@ pub struct Passed<'a> {
     pub board: &'a BoardId,
     /// What kind of file it is.
     pub format: KnownFormat,
-    /// The file.
-    pub bytes: &'a [u8],
+    /// SHA-256 of the file, in lower-case hex.
+    pub sha256: &'a str,
     /// The text it prints when it works; its test report otherwise.
     pub until: Option<String>,
     /// How long it took, in milliseconds.
@@ -115,38 +118,71 @@ impl Places {
         (hash(&bytes) == known.sha256).then_some((known, bytes))
     }
 
-    /// Keeps what has passed as the place's known-good image, unless there is one already that
-    /// is as good: an image that works is not replaced by each next one.
+    /// Notes that an image has passed. With the last of `PASSES` in a row it becomes the place's
+    /// known-good image, unless there is one already that is as good: an image that works is not
+    /// replaced by each next one. `read` returns the file.
     ///
     /// # Errors
-    /// The folder cannot be written.
-    pub fn keep_known_good(
+    /// The folder cannot be written, or the file not be read.
+    pub fn note_pass(
         &self,
         place: &PlaceName,
         passed: &Passed<'_>,
         now: Timestamp,
+        read: impl FnOnce() -> io::Result<Vec<u8>>,
     ) -> Result<(), StoreError> {
         let (record, image) = self.known_good_paths(place);
         let good_enough = |known: KnownGood| {
             known.board == *passed.board && known.doubts == 0 && known.took_ms / 2 <= passed.took_ms
         };
-        if passed.bytes.len() as u64 > MAX_IMAGE || read_record(&record).is_some_and(good_enough) {
+        if read_record(&record).is_some_and(good_enough) {
             return Ok(());
         }
         let Some(_lock) = self.lock_known_good(place)? else { return Ok(()) };
-        replace(&image, passed.bytes, Durability::Kill)?;
+        if !self.candidates(place).passed(passed.board, passed.sha256, passed.until.as_deref())? {
+            return Ok(());
+        }
+        let bytes = read().map_err(|error| StoreError::reading(&image, error))?;
+        if bytes.len() as u64 > MAX_IMAGE || hash(&bytes) != passed.sha256 {
+            return Ok(());
+        }
+        replace(&image, &bytes, Durability::Kill)?;
         let known = KnownGood {
             format: FORMAT.to_owned(),
             version: VERSION,
             board: passed.board.clone(),
             image: passed.format,
-            sha256: hash(passed.bytes),
+            sha256: passed.sha256.to_owned(),
             until: passed.until.clone(),
             took_ms: passed.took_ms,
             passed: now,
             doubts: 0,
         };
         write_record(&record, &known)
+    }
+
+    /// Notes that an image has failed on a rig that works: it does not become the known-good image,
+    /// and is none any longer.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn note_failure(
+        &self,
+        place: &PlaceName,
+        board: &BoardId,
+        sha256: &str,
+    ) -> Result<(), StoreError> {
+        let (record, _) = self.known_good_paths(place);
+        let Some(_lock) = self.lock_known_good(place)? else { return Ok(()) };
+        self.candidates(place).failed(board, sha256)?;
+        match read_record(&record).filter(|known| known.sha256 == sha256) {
+            Some(known) => write_record(&record, &KnownGood { doubts: u32::MAX, ..known }),
+            None => Ok(()),
+        }
+    }
+
+    fn candidates(&self, place: &PlaceName) -> CandidateFile {
+        CandidateFile::at(self.root().join(format!("{place}.known-good.candidates.json")))
     }
 
     /// Notes that the known-good image spoke against a recovery although everything else at the
@@ -196,26 +232,33 @@ mod tests {
 
     use super::*;
     use crate::session::canary_plan;
+    use crate::store::candidates::PASSES;
 
-    fn passed<'a>(board: &'a BoardId, bytes: &'a [u8], took_ms: u64) -> Passed<'a> {
-        Passed { board, format: KnownFormat::Elf, bytes, until: None, took_ms }
+    /// Notes that a file has passed this often.
+    fn passes(places: &Places, board: &BoardId, bytes: &[u8], took_ms: u64, times: u32) {
+        let (place, sha256) = ("bench".parse().unwrap(), hash(bytes));
+        let format = KnownFormat::Elf;
+        for _ in 0..times {
+            let passed = Passed { board, format, sha256: &sha256, until: None, took_ms };
+            let read = || Ok(bytes.to_vec());
+            places.note_pass(&place, &passed, Timestamp::UNIX_EPOCH, read).unwrap();
+        }
     }
 
     #[test]
-    fn the_first_that_passes_stays_until_it_is_doubted_or_much_slower() {
+    fn the_first_that_is_proven_stays_until_it_is_doubted_or_much_slower() {
         let state = tempfile::tempdir().unwrap();
         let places = Places::new(state.path());
         let place: PlaceName = "bench".parse().unwrap();
         let (board, other): (BoardId, BoardId) = ("a".parse().unwrap(), "b".parse().unwrap());
-        let now = Timestamp::UNIX_EPOCH;
         let kept = |board: &BoardId| places.known_good(&place, board).map(|(_, bytes)| bytes);
         assert_eq!(kept(&board), None);
         places.doubt_known_good(&place, Some(1)).unwrap();
-        places.keep_known_good(&place, &passed(&board, b"one", 100), now).unwrap();
-        places.keep_known_good(&place, &passed(&board, b"two", 60), now).unwrap();
+        passes(&places, &board, b"one", 100, PASSES);
+        passes(&places, &board, b"two", 60, PASSES);
         assert_eq!(kept(&board).unwrap(), b"one");
         assert_eq!(kept(&other), None, "another board's image proves nothing");
-        places.keep_known_good(&place, &passed(&board, b"three", 49), now).unwrap();
+        passes(&places, &board, b"three", 49, PASSES);
         assert_eq!(kept(&board).unwrap(), b"three");
         for _ in 0..2 {
             places.doubt_known_good(&place, Some(1)).unwrap();
@@ -227,24 +270,57 @@ mod tests {
             places.doubt_known_good(&place, Some(1)).unwrap();
         }
         assert_eq!(kept(&board), None, "what never works is believed no longer");
-        places.keep_known_good(&place, &passed(&board, b"four", 900), now).unwrap();
+        passes(&places, &board, b"four", 900, PASSES);
         assert_eq!(kept(&board).unwrap(), b"four");
-        places.keep_known_good(&place, &passed(&other, b"five", 900), now).unwrap();
+        passes(&places, &other, b"five", 900, PASSES);
         assert_eq!((kept(&board), kept(&other).unwrap()), (None, b"five".to_vec()));
+    }
+
+    #[test]
+    fn an_image_is_known_to_be_good_after_passes_in_a_row_and_no_failure() {
+        // p: image a passes, P: image b passes, f: image a fails. Then the image that is kept.
+        for (script, wanted) in [
+            ("p", None),
+            ("pp", None),
+            ("ppp", Some("a")),
+            ("pPpPp", Some("a")),
+            ("pPPpP", Some("b")),
+            ("ppf", None),
+            ("ppfppp", None),
+            ("fppppp", None),
+            ("pppf", None),
+            ("pppfPPP", Some("b")),
+            ("pppfppp", None),
+        ] {
+            let state = tempfile::tempdir().unwrap();
+            let places = Places::new(state.path());
+            let (place, board): (PlaceName, BoardId) =
+                ("bench".parse().unwrap(), "b".parse().unwrap());
+            for step in script.chars() {
+                match step {
+                    'p' => passes(&places, &board, b"a", 9, 1),
+                    'P' => passes(&places, &board, b"b", 9, 1),
+                    _ => places.note_failure(&place, &board, &hash(b"a")).unwrap(),
+                }
+            }
+            let kept = places.known_good(&place, &board).map(|(_, bytes)| bytes);
+            assert_eq!(kept.as_deref(), wanted.map(str::as_bytes), "{script}");
+        }
     }
 
     #[test]
     fn what_does_not_fit_together_is_not_trusted() {
         let state = tempfile::tempdir().unwrap();
         let places = Places::new(state.path());
-        let (place, board): (PlaceName, BoardId) = ("p".parse().unwrap(), "b".parse().unwrap());
-        places.keep_known_good(&place, &passed(&board, b"good", 1), Timestamp::UNIX_EPOCH).unwrap();
+        let (place, board): (PlaceName, BoardId) = ("bench".parse().unwrap(), "b".parse().unwrap());
+        passes(&places, &board, b"good", 1, PASSES);
         let (record, image) = places.known_good_paths(&place);
         fs::write(&image, b"gold").unwrap();
         assert!(places.known_good(&place, &board).is_none());
         fs::write(&image, b"good").unwrap();
         assert!(places.known_good(&place, &board).is_some());
-        let text = fs::read_to_string(&record).unwrap().replace("\"version\": 1", "\"version\": 2");
+        // What an earlier version had kept after one pass.
+        let text = fs::read_to_string(&record).unwrap().replace("\"version\": 2", "\"version\": 1");
         fs::write(&record, text).unwrap();
         assert!(places.known_good(&place, &board).is_none());
     }
@@ -258,9 +334,8 @@ mod tests {
         ) {
             let state = tempfile::tempdir().unwrap();
             let places = Places::new(state.path());
-            let (place, board) = ("desk".parse().unwrap(), "b".parse().unwrap());
-            let now = Timestamp::UNIX_EPOCH;
-            places.keep_known_good(&place, &passed(&board, b"image", 7), now).unwrap();
+            let (place, board) = ("bench".parse().unwrap(), "b".parse().unwrap());
+            passes(&places, &board, b"image", 7, PASSES);
             let (record, _) = places.known_good_paths(&place);
             let mut text = fs::read(&record).unwrap();
             let at = at.index(text.len());
@@ -272,7 +347,7 @@ mod tests {
             }
             // Whatever it says now, what passes next can be kept.
             places.doubt_known_good(&place, Some(MOST_DOUBTS)).unwrap();
-            places.keep_known_good(&place, &passed(&board, b"next", 7), now).unwrap();
+            passes(&places, &board, b"next", 7, PASSES);
             prop_assert_eq!(places.known_good(&place, &board).unwrap().1, b"next");
         }
     }

@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use super::disk::Durability;
+use super::lost_run::put_aside;
 use super::{
     ChildLedger, Clock, EventLog, ImageRecord, PlanRecord, RunDir, RunRecord, RunState, StoreError,
     id,
@@ -218,15 +219,27 @@ impl LiveRun {
 
     /// Ends the run with a verdict and saves the record so that it survives a power cut.
     ///
+    /// A record that cannot be written where it belongs, such as in a folder that was deleted
+    /// during the run, is saved elsewhere, and its verdict says so: the logs are not what they
+    /// should be.
+    ///
     /// # Errors
-    /// Says why it cannot be written; the run then stays `running` for the next sweep.
+    /// Says why it cannot be written anywhere; the run then stays `running` for the next sweep.
     pub fn finish(mut self, verdict: Verdict) -> Result<RunRecord, StoreError> {
         self.record.state = RunState::Ended;
         self.record.ended = Some(self.clock.wall());
         let took = self.clock.mono().saturating_sub(self.began).as_millis();
         self.record.duration_ms = Some(u64::try_from(took).unwrap_or(u64::MAX));
         self.record.conclude(crate::report::settle(verdict));
-        self.record.write(&self.dir.record_path(), Durability::PowerCut)?;
+        let lock = self.dir.lock_path();
+        let written = match lock.symlink_metadata() {
+            Ok(_) => self.record.write(&self.dir.record_path(), Durability::PowerCut),
+            // Whoever deleted the lock has deleted the logs with it.
+            Err(error) => Err(StoreError::writing(&lock, error)),
+        };
+        if let Err(error) = written {
+            put_aside(&mut self.record, &self.dir, error)?;
+        }
         // Only after the record says so; a kill in between leaves an ended run with a
         // free lock, which the next sweep merely tidies.
         let _ = fs::remove_file(self.dir.lock_path());
@@ -241,6 +254,7 @@ fn tolerate_loss(error: StoreError) -> Result<Option<LiveRun>, StoreError> {
         StoreError::Write { .. } | StoreError::Damaged { .. } | StoreError::Read { .. } => Ok(None),
         StoreError::Unwritable { .. }
         | StoreError::Full { .. }
+        | StoreError::TooLarge { .. }
         | StoreError::Newer { .. }
         | StoreError::NotFound { .. }
         | StoreError::Ambiguous { .. }

@@ -32,6 +32,7 @@
 //!
 //! *Newer files are refused*, by readers and writers, and never swept or pruned.
 
+mod candidates;
 mod children;
 mod clock;
 mod disk;
@@ -43,6 +44,7 @@ mod id;
 mod jsonl;
 mod known_good;
 mod live;
+mod lost_run;
 mod place_command;
 mod place_lock;
 mod process;
@@ -61,6 +63,7 @@ pub use events::{EventItem, EventLog, EventReader};
 pub use flash_file::{FlashFile, FlashFileError};
 pub use known_good::{KnownFormat, KnownGood, Passed};
 pub use live::{LiveRun, NewRun};
+pub use lost_run::lost_runs;
 pub use place_command::PlaceCommand;
 pub use place_lock::{CaptureLock, Holder, PlaceLock, PlaceLockError, Places};
 pub use prune::{Pruned, Retention};

@@ -61,19 +61,45 @@ impl Drop for PlaceCommand {
     }
 }
 
-/// Ends what a killed command has left running. The place is held.
+/// Returns the record of children that could not be ended. It lies beside the folder, which the
+/// next command begins anew.
+fn unended(folder: &Path) -> PathBuf {
+    folder.with_extension("unended.jsonl")
+}
+
+/// Ends what a killed command has left running. The place is held. The record of a child that could
+/// not be ended is kept, so that the next command tries again.
 pub(super) fn end_children(folder: &Path) {
-    let (path, mut remarks) = (folder.join(CHILDREN), Vec::new());
-    if !path.exists() {
-        return;
-    }
-    match sweep::kill_children(&path, &mut remarks) {
-        Ok(killed) => {
-            let killed: Vec<&str> = killed.iter().map(|child| child.what.as_str()).collect();
-            tracing::info!(?killed, ?remarks, "ended what a killed command has left running");
-            let _ = fs::remove_file(&path);
+    for path in [unended(folder), folder.join(CHILDREN)] {
+        if !path.exists() {
+            continue;
         }
-        Err(error) => tracing::warn!(%error, "what a killed command left was not ended"),
+        let mut remarks = Vec::new();
+        match sweep::kill_children(&path, &mut remarks) {
+            Ok(killed) if remarks.is_empty() => {
+                let killed: Vec<&str> = killed.iter().map(|child| child.what.as_str()).collect();
+                tracing::info!(?killed, "ended what a killed command has left running");
+                let _ = fs::remove_file(&path);
+            }
+            Ok(_) => {
+                tracing::warn!(?remarks, "not all that a killed command left could be ended");
+                keep(&path, &unended(folder));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what a killed command left was not ended");
+                keep(&path, &unended(folder));
+            }
+        }
+    }
+}
+
+/// Moves a record to where the next command finds it. An earlier record there is replaced: it was
+/// read just before, and a child that cannot be ended twice is left to a person.
+fn keep(path: &Path, to: &Path) {
+    if path != to
+        && let Err(error) = fs::rename(path, to)
+    {
+        tracing::warn!(%error, "the record of children that were not ended is lost");
     }
 }
 

@@ -31,7 +31,7 @@ use tokio::time::{Instant, sleep};
 
 use super::StoreError;
 use super::place_command::{PlaceCommand, end_children};
-use super::process::{lives, start_ticks};
+use super::process::{host_name, lives, pid_namespace, start_ticks};
 
 /// Pause between two looks at a lock: short for people, and 20 looks a second cost nothing.
 const LOOK: Duration = Duration::from_millis(50);
@@ -50,8 +50,15 @@ pub struct Places {
 /// Who holds a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Its process.
+    /// Its process, within its pid namespace.
     pub pid: u32,
+    /// Name of its host; of its container, if it runs in one. Empty in a record of an earlier
+    /// version.
+    #[serde(default)]
+    pub host: String,
+    /// Number of its pid namespace; 0 if it is unknown.
+    #[serde(default)]
+    pub pid_namespace: u64,
     /// When that process began, in ticks since the machine started: with the pid, its name.
     pub start_ticks: u64,
     /// Its command line, shortened.
@@ -68,7 +75,11 @@ impl fmt::Display for Holder {
     /// any text: escape it before printing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since = self.since.strftime("%Y-%m-%d %H:%M:%SZ");
-        write!(f, "{} (pid {}, since {since}", self.command.join(" "), self.pid)?;
+        write!(f, "{} (pid {}", self.command.join(" "), self.pid)?;
+        if self.is_elsewhere() {
+            write!(f, " of another container or host: {}", self.host)?;
+        }
+        write!(f, ", since {since}")?;
         match &self.selector {
             Some(selector) => write!(f, ", serves probe {selector})"),
             None => f.write_str(")"),
@@ -76,10 +87,19 @@ impl fmt::Display for Holder {
     }
 }
 
+impl Holder {
+    /// Tells whether its pid means nothing here: it runs in another pid namespace or on another
+    /// host that shares the folder.
+    fn is_elsewhere(&self) -> bool {
+        let known = !self.host.is_empty() && self.pid_namespace != 0;
+        known && (self.host != host_name() || self.pid_namespace != pid_namespace())
+    }
+}
+
 /// Says why a place could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceLockError {
-    /// Somebody else has it.
+    /// Another process has it.
     #[error("place {place} is in use by {}", by(holder.as_deref()))]
     Held {
         /// The place.
@@ -296,6 +316,8 @@ impl LockFile {
         }
         let holder = Holder {
             pid,
+            host: host_name(),
+            pid_namespace: pid_namespace(),
             start_ticks: start_ticks(pid).unwrap_or_default(),
             command,
             since: Timestamp::now(),
@@ -329,10 +351,10 @@ impl Drop for LockFile {
 }
 
 /// Reads who holds a lock that is known to be held; nothing if the record is not that of a
-/// process that lives.
+/// process that lives. Of a process elsewhere only the lock tells that it lives.
 fn read_holder(file: &mut File) -> Option<Holder> {
     let mut text = Vec::new();
     file.take(MAX_RECORD).read_to_end(&mut text).ok()?;
     let holder: Holder = serde_json::from_slice(&text).ok()?;
-    lives(holder.pid, holder.start_ticks).then_some(holder)
+    (holder.is_elsewhere() || lives(holder.pid, holder.start_ticks)).then_some(holder)
 }

@@ -44,6 +44,19 @@ pub(super) fn boot_id() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+/// Returns the name of this host, or of the container that this process runs in.
+pub(super) fn host_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().chars().take(64).collect()
+}
+
+/// Returns the number of this process's pid namespace; 0 where it cannot be told. Pids of another
+/// one name other processes here, or none.
+pub(super) fn pid_namespace() -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino())
+}
+
 /// Tells whether exactly this process still runs.
 pub(super) fn lives(pid: u32, start_ticks: u64) -> bool {
     stat(pid).is_some_and(|stat| !stat.dead && stat.start_ticks == start_ticks)

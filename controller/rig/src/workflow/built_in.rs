@@ -59,7 +59,7 @@ impl Generator for PlanGenerator {
     }
 }
 
-/// Turns every proposal down: where nobody watches, a plan is run as it was written.
+/// Turns every proposal down: where no planner watches, a plan is run as it was written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RejectUpdates;
 

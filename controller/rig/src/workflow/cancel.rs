@@ -9,7 +9,7 @@ use tokio::sync::watch;
 pub struct CancelToken(Arc<watch::Sender<bool>>);
 
 impl CancelToken {
-    /// Builds a token that nobody has cancelled.
+    /// Builds a token that is not cancelled.
     pub fn new() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }
@@ -19,12 +19,12 @@ impl CancelToken {
         self.0.send_replace(true);
     }
 
-    /// Tells whether somebody asked to stop.
+    /// Tells whether the caller asked to stop.
     pub fn is_cancelled(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until somebody asks to stop.
+    /// Waits until the caller asks to stop.
     pub async fn cancelled(&self) {
         let mut receiver = self.0.subscribe();
         // The sender lives in `self`, so the wait cannot fail.

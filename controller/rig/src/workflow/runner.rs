@@ -96,7 +96,7 @@ enum Halt {
     Action(ActionFailure),
     /// Something else failed, or the time is over: there is no other attempt.
     Final(ActionFailure),
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     Cancelled,
 }
 

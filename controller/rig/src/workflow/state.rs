@@ -72,7 +72,7 @@ words! {
         WorkflowCompleted = "workflow_completed",
         /// Something failed.
         Error = "error",
-        /// Somebody asked to stop.
+        /// The caller asked to stop.
         Cancelled = "cancelled",
         /// A proposed change of the workflow waits for an answer.
         WorkflowUpdatePending = "workflow_update_pending",
@@ -112,7 +112,7 @@ words! {
         NextStage = "NEXT_STAGE",
         /// Something failed.
         Fail = "FAIL",
-        /// Somebody asked to stop.
+        /// The caller asked to stop.
         Cancel = "CANCEL",
         /// Back to the beginning.
         Reset = "RESET",

@@ -86,7 +86,7 @@ pub struct GdbStats {
     pub packets: u64,
     /// Writes to the socket that were followed by a wait for answers.
     pub trips: u64,
-    /// Stop replies that nobody waited for.
+    /// Stop replies that were not waited for.
     pub stray_stops: u64,
     /// Time spent waiting for answers, runs of the machine not counted.
     pub time: Duration,
@@ -264,6 +264,26 @@ impl Gdb {
         let stop = self.wait(ANSWER)?.ok_or_else(|| late(b"interrupt"))?;
         self.stats.time += began.elapsed();
         Ok(stop)
+    }
+
+    /// Makes the machine stand, whether it runs or was stopped by another channel.
+    ///
+    /// # Errors
+    /// The channel fails.
+    pub fn stand(&mut self) -> Result<(), ChannelError> {
+        let body: &[u8] = b"qAttached";
+        // The first byte stops a machine that runs, and is lost on one that stands.
+        let mut bytes = b"+\x03".to_vec();
+        frame(&mut bytes, body);
+        let began = Instant::now();
+        self.stats.packets += 1;
+        self.stats.trips += 1;
+        if !self.stream.send(&bytes, began + ANSWER)? {
+            return Err(late(body));
+        }
+        self.answer(body)?;
+        self.stats.time += began.elapsed();
+        Ok(())
     }
 
     /// Takes in what the stub said of a machine that others run, so that its end of the

@@ -16,7 +16,7 @@ const MAX_LINE: usize = 4 << 20;
 /// How long a new emulator may take to greet, as for its first monitor.
 const GREETING: Duration = Duration::from_secs(20);
 
-/// Resets that happened since somebody last asked.
+/// Resets that happened since the last question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResetSeen {
     /// The target reset itself.

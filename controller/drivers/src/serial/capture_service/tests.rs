@@ -95,7 +95,7 @@ async fn a_transport_changes_hands_with_what_waits_in_it_and_back() {
     assert_eq!(*told.lock().unwrap(), [lent]);
     assert_eq!(read(&mut transport, 3).await, b"two");
     assert_eq!(poll_fn(|cx| transport.poll_write(cx, b"in")).await.unwrap(), 2);
-    // Nobody else gets it while it is lent, or after.
+    // No other process gets it while it is lent, or after.
     assert!(TtyTransport::open(&path, 115_200).is_err());
     // A pseudo-terminal takes a break and has no modem lines.
     transport.control(LineControl::Break).await.unwrap();
@@ -116,7 +116,7 @@ async fn a_port_that_nobody_keeps_is_opened() {
     let folder = tempfile::tempdir().unwrap();
     let (mut target, path) = terminal();
     let dead = folder.path().join("dead");
-    // Its capture service was killed: the file is there, and nobody listens.
+    // Its capture service was killed: the file is there, and no process listens.
     drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
     for socket in [folder.path().join("none"), folder.path().join("no/folder"), dead] {
         let (port, told) = port(&path, &socket);

@@ -173,7 +173,14 @@ impl PowerTable for RawHttp {
         let method = self.method.as_ref().map_or(HttpMethod::Get, |method| method.value);
         let set = match text(&self.set) {
             Some(path) => HttpCall { method, path, body: text(&self.body) },
-            None => known?.set.clone(),
+            None => {
+                let preset = &known?.set;
+                HttpCall {
+                    method: self.method.as_ref().map_or(preset.method, |method| method.value),
+                    path: preset.path.clone(),
+                    body: text(&self.body).or_else(|| preset.body.clone()),
+                }
+            }
         };
         let status = match text(&self.status) {
             Some(path) => Some(HttpCall { method: HttpMethod::Get, path, body: None }),

@@ -7,6 +7,7 @@ mod board;
 mod debug;
 mod deploy;
 mod emulation;
+mod known_good;
 mod recovery;
 
 use super::FaultSets;
@@ -63,6 +64,9 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("profile::debug-identity", debug::identity_fits_its_fields),
     ("profile::debug-program", debug::program_memory_exists),
     ("profile::debug-overlay", debug::overlay_words_are_aligned),
+    ("profile::known-good", known_good::start_lies_in_memory),
+    ("profile::known-good-word", known_good::words_are_aligned),
+    ("profile::known-good-status", known_good::a_status_can_be_met),
     ("profile::stage-name", board::stage_names_are_unique),
     ("profile::stage-probe", board::stages_have_one_probe),
     ("profile::stage-port", emulation::banner_ports_are_forwarded),

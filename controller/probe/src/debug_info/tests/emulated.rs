@@ -127,6 +127,7 @@ impl Emulated {
             stdout: None,
             stderr: Some(File::create(dir.path().join("stderr")).unwrap()),
             inherit: vec![theirs],
+            exits_for_target: false,
             what: "test".to_owned(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

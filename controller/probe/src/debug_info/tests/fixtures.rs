@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::emulated::{Emulated, M0, M3, M4, M33, Machine, RISCV, address_of, fixture};
+use crate::debug_info::TrapCode;
 use crate::{Symbols, Why, explain, parse_register_dump};
 use jig_model::post_mortem::PostMortem;
 
@@ -177,4 +178,26 @@ fn a_risc_v_core_is_walked_by_the_same_tables() {
     assert!(names.ends_with(&["print", "banner", "runtime_start"]), "{names:?}");
     let story = caught(RISCV, "hang-in-test", "idle", Why::Hang);
     assert!(story.summary.ends_with(") <- runtime_start"), "{}", story.summary);
+}
+
+#[test]
+fn only_what_the_trap_handler_alone_calls_is_its_code() {
+    for name in ["fault-silent", "fault-stepped-over"] {
+        let elf = std::fs::read(fixture(RISCV, name)).unwrap();
+        let symbols = Symbols::load(&elf).unwrap();
+        let address = |name: &str| address_of(&elf, name);
+        let code = TrapCode::find(&symbols, address("trap_entry") as u32);
+        for (function, alone) in [
+            ("trap_entry", true),
+            ("trap_report", true),
+            ("on_fault", true),
+            // These are called by others, too, and this one calls none of them.
+            ("print", false),
+            ("idle", false),
+            ("runtime_start", false),
+        ] {
+            assert_eq!(code.holds(address(function)), alone, "{name} {function}");
+        }
+        assert!(!TrapCode::find(&symbols, 0x1000).holds(0x1000), "there is no code");
+    }
 }

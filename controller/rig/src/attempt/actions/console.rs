@@ -15,8 +15,9 @@ use super::{Actions, compile};
 use crate::attempt::abort_condition::{abort_condition, found, quiet_in_vain};
 use crate::attempt::board::{AttemptBoard, REASON};
 use crate::attempt::board_timeout::BoardTimeout;
-use crate::console::{ExpectError, Follower, Matched, expect, find_all};
-use crate::judge::ByteRange;
+use crate::attempt::facts::Observed;
+use crate::console::{ExpectError, Follower, Matched, PatternSet, expect, find_all};
+use crate::judge::{ByteRange, Incident, IncidentKind};
 use crate::workflow::ActionFailure;
 
 impl Actions<'_> {
@@ -44,7 +45,10 @@ impl Actions<'_> {
             let until = if in_vain { Instant::now() } else { board_timeout.until(&board) };
             let outcome = tokio::select! {
                 biased;
-                failure = abort_condition(&board) => return Err(failure),
+                failure = abort_condition(&board) => {
+                    let awaited = awaited_crash(&board, &file, follower, (&any, &reject)).await;
+                    return awaited.ok_or(failure);
+                }
                 outcome = expect(follower, &any, &reject, until) => outcome,
                 () = quiet => {
                     in_vain = true;
@@ -59,13 +63,15 @@ impl Actions<'_> {
             }
         };
         let mut error = match outcome {
-            Ok(matched) => return Ok(matched),
+            Ok(matched) => {
+                board.report(Observed::Expected(expected_text(follower, &file, &matched)));
+                return Ok(matched);
+            }
             Err(error) => error,
         };
-        if let ExpectError::TimedOut { after, .. } = &mut error
-            && in_vain
-        {
-            *after = began.elapsed();
+        if let ExpectError::TimedOut { after, .. } = &mut error {
+            // Not that of the last piece of an extended wait.
+            *after = if in_vain { began.elapsed() } else { board_timeout.asked() };
         }
         let at = follower.cursor();
         let cause = match &error {
@@ -241,6 +247,55 @@ impl Actions<'_> {
         }
         Ok(follower)
     }
+}
+
+/// How long a crash handler may take to print the text that the plan expects of it.
+const HANDLER: Duration = Duration::from_millis(100);
+
+/// Waits on where a crash would end the wait, since its text may be what is awaited. Returns the
+/// match if nothing but that text ends the wait.
+async fn awaited_crash(
+    board: &AttemptBoard,
+    file: &str,
+    follower: &mut Follower,
+    (any, reject): (&PatternSet, &PatternSet),
+) -> Option<Matched> {
+    let at = follower.cursor();
+    let is_ahead = |incident: &Incident| {
+        let recognised = matches!(incident.kind, IncidentKind::Recognised(_));
+        recognised && incident.range.file == file && incident.range.end > at
+    };
+    if !board.facts().incidents.iter().any(is_ahead) {
+        return None;
+    }
+    let matched = expect(follower, any, reject, Instant::now() + HANDLER).await.ok()?;
+    board.report(Observed::Expected(expected_text(follower, file, &matched)));
+    found(board).is_none().then_some(matched)
+}
+
+/// Longest beginning of a line that belongs to a match in it.
+const LINE: u64 = 256;
+
+/// Returns the text that a match stands for: from the beginning of its line, or of the headline
+/// before it (`*** kernel panic:`), which says nothing by itself.
+fn expected_text(follower: &Follower, file: &str, matched: &Matched) -> ByteRange {
+    let from = matched.start.saturating_sub(LINE).max(follower.floor());
+    let mut before = vec![0; (matched.start - from) as usize];
+    let len = follower.read_at(from, &mut before).unwrap_or_default();
+    before.truncate(len);
+    let back = text_before(&before);
+    let start = from + (len - back) as u64;
+    ByteRange { file: file.to_owned(), start, end: matched.end, text: String::new() }
+}
+
+/// Returns how many of the bytes before a match belong to its line and headline.
+fn text_before(before: &[u8]) -> usize {
+    let line = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+    let above = before[..line].trim_ascii_end();
+    let headline = memchr::memrchr(b'\n', above).map_or(0, |at| at + 1);
+    let is_next = before[above.len()..line].iter().filter(|&&byte| byte == b'\n').count() == 1;
+    let start = if is_next && above.ends_with(b":") { headline } else { line };
+    before.len() - start
 }
 
 /// Names the end of a transport: with the board off the target is over, else the transport is lost.

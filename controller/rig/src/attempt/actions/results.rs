@@ -1,14 +1,14 @@
-//! Test reports: waiting for one, and watching the output right after it.
+//! Test reports: waiting for one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jig_model::{Cause, ConsoleName};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::Actions;
-use crate::attempt::abort_condition::{QUIET, abort_condition, exit, found, quiet_in_vain};
+use crate::attempt::abort_condition::{abort_condition, exit, found, quiet_in_vain};
 use crate::attempt::board::{AttemptBoard, REASON, WatcherProgress};
 use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::facts::Observed;
@@ -64,12 +64,18 @@ impl Actions<'_> {
         let board = Arc::clone(&self.board);
         let boots = board.boots();
         let board_timeout = BoardTimeout::new(&board, timeout);
+        let began = Instant::now();
         // A report that an earlier wait of this boot has consumed does not count again.
         let old = if self.heard.0 == boots { self.heard.1 } else { 0 };
         loop {
+            self.run_on().await?;
             match report_end(&board, self.progress(), (boots, old), &board_timeout).await? {
                 ReportEnd::Overdue => return Err(board_timeout.judged(&board, self.hang(timeout))),
-                ReportEnd::InVain => return Err(self.hang(QUIET)),
+                ReportEnd::InVain => {
+                    let waited = began.elapsed().as_millis();
+                    let waited = Duration::from_millis(u64::try_from(waited).unwrap_or(u64::MAX));
+                    return Err(self.hang(waited));
+                }
                 ReportEnd::Exit(code) => {
                     self.looked_at_everything().await?;
                     self.hear();
@@ -79,16 +85,21 @@ impl Actions<'_> {
             }
             let mut progress = self.progress();
             let reports = progress.borrow_and_update().reports;
-            let goes_on = progress.wait_for(|p| !p.ended || p.reports > reports);
+            let goes_on = |p: &WatcherProgress| !p.ended || p.reports > reports;
+            let mut later = progress.clone();
             self.settled = false;
             tokio::select! {
                 biased;
                 // A report that is repeated without end never ends the wait.
-                Ok(_) = goes_on => if board_timeout.is_over(&board) {
+                Ok(_) = later.wait_for(goes_on) => if board_timeout.is_over(&board) {
                     return Err(board_timeout.judged(&board, self.hang(timeout)));
                 },
                 settled = self.settle() => {
                     settled?;
+                    // The last bytes before the board was halted may have begun another report.
+                    if goes_on(&progress.borrow()) && !board_timeout.is_over(&board) {
+                        continue;
+                    }
                     self.hear();
                     return Ok("end marker seen".to_owned());
                 }
@@ -107,26 +118,9 @@ impl Actions<'_> {
         self.board.report(Observed::Heard { boot: boots });
     }
 
-    /// Watches the target a little longer: a fault often comes right after the last "OK".
-    pub(in crate::attempt) async fn settle(&mut self) -> Result<(), ActionFailure> {
-        let board = Arc::clone(&self.board);
-        if std::mem::replace(&mut self.settled, true) {
-            return Ok(());
-        }
-        if !board.facts().on() {
-            return self.looked_at_everything().await;
-        }
-        tokio::select! {
-            biased;
-            failure = abort_condition(&board) => Err(failure),
-            _ = exit(&board) => self.looked_at_everything().await,
-            () = sleep(self.profile.limits.settle) => Ok(()),
-        }
-    }
-
-    /// Waits until the watchers have read all output of the ended target; fails with what they
-    /// found in it.
-    async fn looked_at_everything(&mut self) -> Result<(), ActionFailure> {
+    /// Waits until the watchers have read all that the target, which has ended or is halted, has
+    /// printed; fails with what they found in it.
+    pub(super) async fn looked_at_everything(&mut self) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
         let looked = async {
             for (name, line) in &board.lines {

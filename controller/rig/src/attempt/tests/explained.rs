@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use jig_model::VerdictKind::{EnvError, Fail, Inconclusive, Pass};
 use jig_model::event::BoardEvent;
 use jig_model::image::{DeployReport, Image};
-use jig_model::post_mortem::{PostMortem, StackFrame};
+use jig_model::post_mortem::{FaultSighting, PostMortem, StackFrame};
 use jig_model::protocol::{
     BindContext, BoxFuture, CheckReport, DebugPort, DriverError, DriverFactory, Flasher,
     HealthCheck, PostMortemRequest, Protocols,
@@ -37,6 +37,8 @@ struct Rich {
     /// What the core is in at each look, the last for all that follow; nothing for no answer.
     looks: Vec<Option<&'static str>>,
     looked: Arc<AtomicUsize>,
+    /// Whether the looks show only what the last fault was.
+    last_fault_only: bool,
     /// The cause of a health check that fails; the default one for `Cause::RigUnhealthy`.
     health: Option<Cause>,
     read_back: Option<String>,
@@ -50,6 +52,7 @@ impl Rich {
             asked: Arc::default(),
             looks: vec![None],
             looked: Arc::default(),
+            last_fault_only: false,
             health: None,
             read_back: None,
         }
@@ -126,10 +129,12 @@ impl DebugPort for Rich {
         })
     }
 
-    fn current_fault(&mut self) -> BoxFuture<'_, Option<String>> {
+    fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
         let count = self.looked.fetch_add(1, Ordering::Relaxed);
         let look = self.looks.get(count).or(self.looks.last()).copied().unwrap_or_default();
-        Box::pin(async move { look.map(str::to_owned) })
+        let proven = !self.last_fault_only;
+        let sighting = move |name: &str| FaultSighting { name: name.to_owned(), proven };
+        Box::pin(async move { look.map(sighting) })
     }
 }
 
@@ -189,6 +194,7 @@ fn told() -> PostMortem {
         status: vec!["bus fault".to_owned()],
         frames: vec![frame("uart_tx", 41), frame("main", 7)],
         limits: Vec::new(),
+        threads: Vec::new(),
         registers: vec![("pc".to_owned(), 0x4e)],
         core: None,
         proves: None,
@@ -316,6 +322,19 @@ async fn a_green_end_is_none_while_the_core_stands_in_a_fault() {
             let summary = &end.verdict.summary;
             assert!(summary.contains("stands in a fault: HardFault"), "{summary}");
         }
+    }
+    // Where the looks show only the last fault, the post-mortem decides alone.
+    for (answer, verdict) in [
+        (fault(), (Fail, Cause::CoreFault)),
+        (Answer::KnowsNothing, (Pass, Cause::Passed)),
+        (Answer::Fails, (Pass, Cause::Passed)),
+        (proves(None), (Pass, Cause::Passed)),
+    ] {
+        let bench = Bench::new(vec![vec![print("fake boot\n"), print(GREEN)]]);
+        let looks = standing.clone();
+        let rich = Rich { looks, last_fault_only: true, ..Rich::new(bench, answer) };
+        assert_eq!(rich.verdict(&plan(BOOT_AND_WAIT)).await, verdict);
+        assert_eq!(rich.asked(), [Cause::CoreFault]);
     }
     // A target that ended is not there any more, and a red report needs no look to fail.
     let ended = vec![print(GREEN), Beat::Drain, Beat::End(BoardEvent::TargetExit { code: 0 })];

@@ -11,7 +11,7 @@ use jig_model::plan::Plan;
 use jig_model::profile::{BoardProfile, FaultSets};
 use jig_model::protocol::{
     BindContext, BoxFuture, CommandEnd, DriverError, DriverFactory, Flasher, Host, NoLedger, Power,
-    PowerState, Protocols, Reset, SharedSink, TransportEvent,
+    PowerState, Protocols, Reset, RunControl, SharedSink, TransportEvent,
 };
 use jig_model::rig_file::{EmulatorPart, Place};
 use jig_model::{Cause, ConsoleName, RunEvent, VerdictKind};
@@ -171,6 +171,13 @@ pub(crate) struct Bench {
     pub(crate) again: bool,
     /// Whether the logs cannot be opened for reading once they have begun.
     pub(crate) unreadable: bool,
+    /// Whether the board can be halted.
+    pub(crate) controls: bool,
+    /// What it prints last, on the n-th console: while it is halted for the last time, or else
+    /// while it loses its power.
+    pub(crate) last_words: Vec<(usize, String)>,
+    /// For how long it turns out to have lost time, at each question.
+    pub(crate) lost: Vec<Duration>,
     pub(crate) seen: Arc<Seen>,
 }
 
@@ -206,6 +213,9 @@ impl Bench {
             cancel: CancelToken::new(),
             again: false,
             unreadable: false,
+            controls: false,
+            last_words: Vec::new(),
+            lost: Vec::new(),
             seen: Arc::default(),
         }
     }
@@ -271,7 +281,7 @@ impl Bench {
             ledger: Arc::new(NoLedger),
             cancel: self.cancel.clone(),
             again: self.again,
-            patterns: Arc::new(RunPatterns::new(self.profile())),
+            patterns: Arc::new(RunPatterns::new(self.profile(), parse(plan).reject)),
             opened: &|console, handle| {
                 self.seen.handles.lock().unwrap().push(handle.clone());
                 if self.unreadable {
@@ -328,6 +338,8 @@ impl DriverFactory for Bench {
                 consoles: context.profile.consoles.iter().map(|c| c.name.clone()).collect(),
                 boots: self.boots.clone().into(),
                 targets: Vec::new(),
+                lost: self.lost.clone().into(),
+                last_words: self.last_words.clone(),
                 on: Arc::default(),
                 playing: JoinSet::new(),
             }))),
@@ -338,6 +350,7 @@ impl DriverFactory for Bench {
             reset: Some(Box::new(twin())),
             flasher: Some(Box::new(twin())),
             debug: None,
+            control: self.controls.then(|| Box::new(twin()) as Box<dyn RunControl>),
             sense: None,
             power: Some(Box::new(first)),
             health: Vec::new(),
@@ -350,6 +363,8 @@ struct Fake {
     consoles: Vec<ConsoleName>,
     boots: VecDeque<Vec<Beat>>,
     targets: Vec<FakeTarget>,
+    lost: VecDeque<Duration>,
+    last_words: Vec<(usize, String)>,
     on: Arc<Mutex<bool>>,
     playing: JoinSet<()>,
 }
@@ -366,6 +381,12 @@ impl FakeBoard {
 }
 
 impl Fake {
+    fn say_last(&mut self) {
+        for (console, text) in self.last_words.drain(..) {
+            self.targets[console].change(|line| line.output.extend(text.as_bytes()));
+        }
+    }
+
     async fn boot(&mut self, bench: &Bench) {
         let Some(beats) = self.boots.pop_front() else { return };
         let play = Play {
@@ -466,6 +487,7 @@ impl Power for FakeBoard {
             if !std::mem::replace(&mut *fake.on.lock().unwrap(), false) {
                 return Ok(());
             }
+            fake.say_last();
             for target in &fake.targets {
                 target.change(|line| line.ended = true);
             }
@@ -481,6 +503,34 @@ impl Power for FakeBoard {
 
     fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>> {
         Box::pin(async { Ok(PowerState::Off) })
+    }
+}
+
+impl RunControl for FakeBoard {
+    fn halt(&mut self) -> BoxFuture<'_, Result<bool, DriverError>> {
+        Box::pin(async {
+            self.called("halt");
+            let mut fake = self.shared.lock().await;
+            let Some(fake) = fake.as_mut() else { return Ok(false) };
+            if fake.lost.len() < 2 {
+                fake.say_last();
+            }
+            fake.sink.drained().await;
+            Ok(true)
+        })
+    }
+
+    fn resume(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        self.called("resume");
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn lost_time(&mut self) -> BoxFuture<'_, Option<Duration>> {
+        Box::pin(async {
+            let mut fake = self.shared.lock().await;
+            let lost = &mut fake.as_mut()?.lost;
+            if lost.len() > 1 { lost.pop_front() } else { lost.front().copied() }
+        })
     }
 }
 

@@ -1,6 +1,9 @@
 //! Tests of whole attempts on a board that plays scripts.
 
 mod actions;
+mod after_end;
+mod ending;
+mod expected;
 mod explained;
 pub(crate) mod fake;
 mod losses;

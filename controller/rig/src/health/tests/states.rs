@@ -140,7 +140,10 @@ fn only_the_rig_is_held_against_a_place() {
         let now = play(into(Healthy), &POLICY, &[run(cause)]);
         let plan = matches!(
             cause,
-            Cause::EmulatorMissing | Cause::HostCommandMissing | Cause::PlannerFailed
+            Cause::EmulatorMissing
+                | Cause::HostCommandMissing
+                | Cause::HostCommandRefused
+                | Cause::PlannerFailed
         );
         let blamed = cause.fault() == Some(Fault::Lab) && !plan;
         assert_eq!(now.state, if blamed { Suspect } else { Healthy }, "{cause}");
@@ -148,6 +151,23 @@ fn only_the_rig_is_held_against_a_place() {
     // The verdict over several attempts is what counts, not the cause of one of them.
     let flaky = ended(VerdictKind::Flaky, Cause::PowerFailed);
     assert_eq!(play(into(Healthy), &POLICY, &[flaky]).state, Healthy);
+}
+
+#[test]
+fn a_quarantine_keeps_its_first_reason_and_adds_later_ones() {
+    let quarantined = into(Quarantined);
+    let first = quarantined.why.clone();
+    let same = play(quarantined.clone(), &POLICY, &[super::quarantined()]);
+    assert_eq!(same.why, first);
+    let later = play(quarantined, &POLICY, &[run(Cause::PowerFailed), run(Cause::PowerFailed)]);
+    assert_eq!(later.why, format!("{first}; later: {}", run(Cause::PowerFailed).words()));
+    use Cause::{ConsoleLost, DeployFailed, PowerFailed, PowerMismatch, ProbeBusy, ProbeLost};
+    let causes = [ConsoleLost, DeployFailed, PowerMismatch, ProbeBusy, ProbeLost, PowerFailed];
+    let many: Vec<_> = causes.iter().cycle().take(13).map(|&cause| run(cause)).collect();
+    let last = many.last().unwrap().words();
+    let full = play(later, &POLICY, &many);
+    assert!(full.why.starts_with(&first) && full.why.ends_with(&last), "{}", full.why);
+    assert!(full.why.len() <= 400, "{}", full.why);
 }
 
 #[test]
@@ -283,7 +303,10 @@ proptest! {
                     cause.fault() == Some(Fault::Lab)
                         && !matches!(
             cause,
-            Cause::EmulatorMissing | Cause::HostCommandMissing | Cause::PlannerFailed
+            Cause::EmulatorMissing
+                | Cause::HostCommandMissing
+                | Cause::HostCommandRefused
+                | Cause::PlannerFailed
         )
                 }
                 HealthEvent::Canary { passed, .. } => !passed,

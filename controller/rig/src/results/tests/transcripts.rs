@@ -1,5 +1,7 @@
 //! Transcripts in the shape the real frameworks print, and the reports they must give.
 
+use super::frameworks;
+
 /// Complete reports of which everything passed or was skipped.
 pub(super) const ALL_GREEN: &[(&str, &str)] = &[
     ("unity", UNITY),
@@ -10,6 +12,19 @@ pub(super) const ALL_GREEN: &[(&str, &str)] = &[
     ("ktap", KTAP),
     ("gtest", GTEST),
     ("libtest", LIBTEST),
+    ("cpputest", frameworks::CPPUTEST),
+    ("cpputest verbose", frameworks::CPPUTEST_VERBOSE),
+    ("cmocka", frameworks::CMOCKA),
+    ("embunit", frameworks::EMBUNIT),
+    ("check", frameworks::CHECK),
+    ("doctest", frameworks::DOCTEST),
+    ("catch2", frameworks::CATCH2),
+    ("greentea", frameworks::GREENTEA),
+    ("aunit", frameworks::AUNIT),
+    ("nuttx", frameworks::NUTTX),
+    ("pytest", frameworks::PYTEST),
+    ("pytest quiet", frameworks::PYTEST_QUIET),
+    ("go", frameworks::GO),
 ];
 
 const UNITY: &str = "\
@@ -163,6 +178,21 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "a.c:1:one:PASS\n../src/a.c:2:two:FAIL: Expected 1 Was 2. Values: a:b\nC:\\fw\\a.c:9:th ree:PASS\n---\n3 Tests 1 Failures 0 Ignored \nFAIL\n",
         "unity +one -two +th_ree planned=3 claimed=1 end",
     ),
+    (
+        "unity, blanks and colons in the path",
+        "/builds/jo doe/fw (new)/test a.c:12:one:PASS\nC:\\My Work\\a.c:9:two:PASS\nmy tests/a.c:3:three:PASS\n/srv/a:b/c.c:4:four:FAIL: x:y\n./main/test_b.cpp:8:five:PASS\n",
+        "unity +one +two +three -four +five",
+    ),
+    (
+        "unity, names of esp-idf",
+        "/idf/nvs.cpp:33:nvs: can read and write [nvs]:PASS\n./main/a.c:4:rate is 10:1:FAIL: Expected 1 Was 2\n./main/a.c:9:reports :FAIL on crc error:PASS\n./main/a.c:12:skips 12:30:IGNORE: no clock\n",
+        "unity +nvs:_can_read_and_write_[nvs] -rate_is_10:1 +reports_:FAIL_on_crc_error ~skips_12:30",
+    ),
+    (
+        "unity, parameters",
+        "a.c:7:test_sum(1, \"a:b\"):PASS\n1 Tests 0 Failures 0 Ignored\nOK\n",
+        "unity +test_sum(1,_\"a:b\") planned=1 claimed=0 end",
+    ),
     ("unity, none", "0 Tests 0 Failures 0 Ignored\nOK\n", "unity planned=0 claimed=0 end"),
     (
         "unity, truncated",
@@ -222,6 +252,21 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "ztest +s::test_a +s::test_b end",
     ),
     ("ztest, none", "PROJECT EXECUTION SUCCESSFUL\n", "ztest end"),
+    (
+        "ztest, suite that was not run",
+        "Running TESTSUITE x\nSTART - test_a\n PASS - test_a in 0.001 seconds\nTESTSUITE x succeeded\nSUITE PASS - 100.00% [x]: pass = 1, fail = 0, skip = 0, total = 1 duration = 0.001 seconds\n - PASS - [x.test_a] duration = 0.001 seconds\nSUITE SKIP -   0.00% [y]: pass = 0, fail = 0, skip = 1, total = 1 duration = 0.000 seconds\n - SKIP - [y.test_c] duration = 0.000 seconds\nPROJECT EXECUTION SUCCESSFUL\n",
+        "ztest +x::test_a ~y::test_c planned=2 claimed=0 end",
+    ),
+    (
+        "ztest, case that only the summary passes",
+        "Running TESTSUITE x\nSTART - test_a\n PASS - test_a in 0.001 seconds\n - PASS - [y.test_c] duration = 0.000 seconds\nPROJECT EXECUTION SUCCESSFUL\n",
+        "ztest +x::test_a end | case y::test_c is only in the summary",
+    ),
+    (
+        "ztest, log line that resembles a start",
+        "START - motor\nRunning TESTSUITE x\nSTART - test_a\n PASS - test_a in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+        "ztest +x::test_a end",
+    ),
     ("ztest, hanging", "Running TESTSUITE s\nSTART - test_a\n", "ztest ?s::test_a"),
     (
         "ztest, failed without a failing case",
@@ -237,8 +282,64 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
     ("tap, failing", "1..2\nok 1 - a\nnot ok 2 - b\n", "tap +a -b planned=2 end"),
     ("tap, plan last", "ok 1 - a\nnot ok 2 - b\n1..2\n", "tap +a -b planned=2 end"),
     ("tap, none", "TAP version 13\n1..0 # SKIP no hardware\n", "tap planned=0 end"),
-    ("tap, truncated", "1..3\nok 1 - a\nok 2 - b\nok 3", "tap +a +b planned=3"),
-    ("tap, not ok and skip", "1..1\nnot ok 1 - a # SKIP\n", "tap -a planned=1 end"),
+    ("tap, truncated", "1..3\nok 1 - a\nok 2 - b\nok 2", "tap +a +b planned=3"),
+    ("tap, last line without end", "1..2\nok 1 - a\nok 2 - b", "tap +a +b planned=2 end"),
+    ("tap, directive not complete", "1..2\nok 1 - a\nok 2 - b # TO", "tap +a planned=2"),
+    ("tap, failure without line end", "1..2\nok 1 - a\nnot ok 2 - b", "tap +a -b planned=2 end"),
+    ("tap, plan without line end", "ok 1 - a\nok 2 - b\n1..2", "tap +a +b planned=2 end"),
+    ("tap, other plan without line end", "ok 1 - a\nok 2 - b\n1..1", "tap +a +b"),
+    ("tap, not ok and skip", "1..1\nnot ok 1 - a # SKIP\n", "tap ~a planned=1 end"),
+    ("tap, bare points", "1..3\nok\nnot ok\nok\n", "tap +1 -2 +3 planned=3 end"),
+    (
+        "tap, points without number and dash",
+        "TAP version 13\nok boots\nok reads the clock # SKIP none\nnot ok drift\n1..3\n",
+        "tap +boots ~reads_the_clock -drift planned=3 end",
+    ),
+    ("tap, dashes without number", "1..2\nok - a\nok - b\n", "tap +a +b planned=2 end"),
+    ("tap, dashes and plan last", "ok - a\nok - b\n1..2\n", "tap +a +b planned=2 end"),
+    ("tap, dashes in a log", "ok - sensor found\nok - flash found\n", "none"),
+    ("tap, failing dash in a log", "not ok - flash\n", "tap -flash"),
+    ("tap, dashes and another plan", "ok - x\n1..2\nok 1 a\nok 2 b\n", "tap +a +b planned=2 end"),
+    ("tap, plan last without dash", "ok 1 a\nok 2 b\n1..2\n", "tap +a +b planned=2 end"),
+    ("tap, one number is prose", "ok 1 apple\n", "none"),
+    (
+        "tap, word of a modem",
+        "TAP version 13\n1..2\nok 1 - modem answers\nok\nok then\n",
+        "tap +modem_answers planned=2",
+    ),
+    (
+        "tap, prose in front of the points",
+        "TAP version 13\n1..2\nok then\nok 1 - a\nok 2 - b\n",
+        "tap +a +b planned=2 end",
+    ),
+    (
+        "tap, log lines that resemble a point and a plan",
+        "ok 1 - sensor found\nTAP version 13\n1..2\nok 1 - a\nok 2 - b\n",
+        "tap +a +b planned=2 end",
+    ),
+    ("tap, stray point then plan", "ok 1 - x\n1..2\nok 1 a\nok 2 b\n", "tap +a +b planned=2 end"),
+    ("tap, stray plan", "1..5\nTAP version 13\n1..1\nok 1 - a\n", "tap +a planned=1 end"),
+    ("tap, two plans", "1..5\n1..1\nok 1 - a\n", "tap +a planned=1 end"),
+    (
+        "tap, same plan twice",
+        "1..1\n1..1\nok 1 - a\n",
+        "tap +a planned=1 end | the report begins again",
+    ),
+    (
+        "tap, stray failure is kept",
+        "not ok 1 - x\nTAP version 13\n1..1\nok 1 - a\n",
+        "tap -x planned=1 end | the report begins again | case a reported as fail and as pass",
+    ),
+    (
+        "cmocka's tap",
+        "TAP version 13\n1..3\nok 1 - adds\nnot ok 2 # SKIP divides\nok 3 - halves\n# ok - math\n",
+        "tap +adds ~2 +halves planned=3 end",
+    ),
+    (
+        "cmocka's tap, group fixture failed",
+        "1..1\nok 1 - adds\n# not ok - math\n",
+        "tap +adds planned=1 end | the comment at 17 claims a failure that no line shows",
+    ),
     ("tap, escaped hash", "1..1\nok 1 - a \\# SKIP\n", "tap +a_\\#_SKIP planned=1 end"),
     (
         "tap, bail out",
@@ -350,6 +451,36 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "KTAP version 1\n1..3\nnot ok 1 a # TIMEOUT 45 seconds\nnot ok 2 b # XFAIL known\nok 3 c # SKIP\n",
         "ktap -a ~b ~c planned=3 end",
     ),
+    (
+        "gtest, without times",
+        "[==========] Running 3 tests from 1 test suite.\n[ RUN      ] A.B\n[       OK ] A.B\n[ RUN      ] A.C\na.cc:3: Failure\n[  FAILED  ] A.C, where GetParam() = 4\n[ RUN      ] A.D\na.cc:9: Skipped\n[  SKIPPED ] A.D\n[==========] 3 tests from 1 test suite ran.\n[  PASSED  ] 1 test.\n[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] A.D\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] A.C, where GetParam() = 4\n\n 1 FAILED TEST\n",
+        "gtest +A::B -A::C ~A::D planned=3 claimed=1 end",
+    ),
+    (
+        "gtest, log line that resembles a start",
+        "[ RUN      ] boot.stage2\n[==========] Running 1 test from 1 test suite.\n[ RUN      ] A.B\n[       OK ] A.B\n[==========] 1 test from 1 test suite ran.\n[  PASSED  ] 1 test.\n",
+        "gtest +A::B planned=1 end",
+    ),
+    (
+        "utest.h",
+        "[==========] Running 2 test cases.\n[ RUN      ] math.adds\n[       OK ] math.adds (6310ns)\n[ RUN      ] math.divides\n[       OK ] math.divides (12500000ns)\n[==========] 2 test cases ran.\n[  PASSED  ] 2 tests.\n",
+        "gtest +math::adds +math::divides planned=2 end",
+    ),
+    (
+        "utest.h, failing",
+        "[==========] Running 2 test cases.\n[ RUN      ] math.adds\n[       OK ] math.adds (631ns)\n[ RUN      ] math.divides\na.c:7: Failure\n  Expected : 1\n    Actual : 0\n[  FAILED  ] math.divides (700ns)\n[==========] 2 test cases ran.\n[  PASSED  ] 1 tests.\n[  FAILED  ] 1 tests, listed below:\n[  FAILED  ] math.divides\n",
+        "gtest +math::adds -math::divides planned=2 claimed=1 end",
+    ),
+    (
+        "pw_unit_test",
+        "[==========] Running all tests.\n[ RUN      ] A.B\n[       OK ] A.B\n[ RUN      ] A.C\n[  SKIPPED ] A.C\n[==========] Done running all tests.\n[  PASSED  ] 1 test(s).\n[  SKIPPED ] 1 test(s).\n",
+        "gtest +A::B ~A::C end",
+    ),
+    (
+        "pw_unit_test, failing",
+        "[==========] Running all tests.\n[ RUN      ] A.B\n[  FAILED  ] A.B\n[==========] Done running all tests.\n[  PASSED  ] 0 test(s).\n[  FAILED  ] 1 test(s).\n",
+        "gtest -A::B claimed=1 end",
+    ),
     ("gtest", GTEST, "gtest +Math::Adds ~Math::Divides +All/Ranges::Fits/0 planned=3 end"),
     (
         "gtest, failing",
@@ -386,6 +517,11 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
         "libtest planned=0 claimed=0 end",
     ),
+    (
+        "libtest, panics that are wanted",
+        "running 3 tests\ntest a - should panic ... ok\ntest b - should panic ... thread 'b' panicked at src/lib.rs:5:9:\nboom\nnote: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\nok\ntest c - should panic ... FAILED\n\nfailures:\n\n---- c stdout ----\nnote: test did not panic as expected\n\nfailures:\n    c\n\ntest result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
+        "libtest +a +b -c planned=3 claimed=1 end",
+    ),
     ("libtest, hanging", "running 2 tests\ntest a ... ok\ntest b ... ", "libtest +a planned=2"),
     (
         "libtest, test that hangs",
@@ -400,6 +536,6 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
     (
         "two formats",
         "a.c:1:one:PASS\nTAP version 13\nnot ok 1 - a\n1 Tests 0 Failures 0 Ignored\nOK\n",
-        "unity +one planned=1 claimed=0 end | the target also speaks tap, not read",
+        "tap -a | the target also reports in format unity (1 result): name the format that counts in the plan",
     ),
 ];

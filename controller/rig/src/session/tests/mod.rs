@@ -97,6 +97,35 @@ async fn storage_that_fails_under_way_is_the_labs_fault() {
 }
 
 #[tokio::test]
+async fn a_run_whose_folder_is_deleted_keeps_its_verdict_elsewhere() {
+    // The second one leaves a file where the folder would be made anew.
+    let gone: fn(&Path) = |dir| {
+        for file in ["lock", "record.json"] {
+            std::fs::remove_file(dir.join(file)).unwrap();
+        }
+    };
+    let blocked: fn(&Path) = |dir| {
+        std::fs::rename(dir, dir.with_extension("moved")).unwrap();
+        std::fs::write(dir, "").unwrap();
+    };
+    for (spoil, shown) in [(gone, true), (blocked, false)] {
+        let record = made(vec![vec![print(GREEN)]], &plan(WAIT), 1, Some(spoil)).await.unwrap();
+        let verdict = record.verdict.unwrap();
+        assert_eq!((verdict.kind, verdict.cause), (VerdictKind::EnvError, Cause::StorageFailed));
+        let kept = verdict.summary.split_once("the verdict is kept in ").unwrap().1;
+        let kept = Path::new(kept.split_once(" (").unwrap().0);
+        assert_eq!(kept.starts_with(crate::store::lost_runs()), !shown, "{kept:?}");
+        if shown {
+            assert_eq!(verdict.notes[0], "the test had shown: passed: 2 tests passed");
+        } else {
+            let text = std::fs::read_to_string(kept).unwrap();
+            assert!(text.contains("storage_failed"), "{text}");
+            std::fs::remove_dir_all(kept.parent().unwrap()).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_does_not_fit_is_refused_before_anything_is_recorded() {
     let text = plan(WAIT).replace("[[stage]]\n", "[requires]\nfeatures = [\"x\"]\n[[stage]]\n");
     let error = made(vec![], &text, 1, None).await.unwrap_err();

@@ -153,6 +153,7 @@ pub(super) struct Case {
 
 /// Loads one byte.
 const HEX: &str = ":0100000001FE\n:00000001FF\n";
+const HEX_SHA256: &str = "cf22fd3297ac293ac0b420fbf33cd4b383a4c75487d29940c39aeb471f8dd1c0";
 
 fn real() -> Place {
     let place = Place::new("fake".parse().unwrap(), "fake".parse().unwrap());
@@ -219,10 +220,12 @@ impl Case {
         let places = Places::new(root.path());
         let place: PlaceName = "fake".parse().unwrap();
         if self.known_good {
-            let (board, bytes) = (&profile.id, HEX.as_bytes());
-            let format = KnownFormat::IntelHex;
-            let passed = Passed { board, format, bytes, until: None, took_ms: 1 };
-            places.keep_known_good(&place, &passed, jiff::Timestamp::UNIX_EPOCH).unwrap();
+            let (board, format) = (&profile.id, KnownFormat::IntelHex);
+            let passed = Passed { board, format, sha256: HEX_SHA256, until: None, took_ms: 1 };
+            for _ in 0..3 {
+                let (now, read) = (jiff::Timestamp::UNIX_EPOCH, || Ok(HEX.into()));
+                places.note_pass(&place, &passed, now, read).unwrap();
+            }
         }
         let spare = DutSpec {
             place: Arc::new(Place { name: "other".parse().unwrap(), ..self.place.clone() }),
@@ -374,8 +377,8 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     assert_eq!(verdict.cause, Cause::NoOutput);
     assert!(verdict.notes[0].to_string().contains("known-good"), "{:?}", verdict.notes);
 
-    // The test is silent, and so is what is known to talk: the rig is recovered.
-    let binds = vec![silent(), red(), Says(true), green(), green()];
+    // The test is silent, the known-good image fails, and so does a check: the rig is recovered.
+    let binds = vec![silent(), red(), Says(false), Says(true), green(), green()];
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     let verdict = record.verdict.clone().unwrap();
     assert_eq!(verdict.cause, Cause::Passed, "{}", verdict.summary);
@@ -384,21 +387,44 @@ async fn the_known_good_image_tells_the_firmware_from_the_rig() {
     assert!(first.notes[0].to_string().contains("no_output"), "{:?}", first.notes);
 
     // An image that fails, passes and fails again tells nothing: what the test showed stands.
-    let binds = vec![silent(), red(), Says(true), green(), silent(), red(), silent()];
+    let (bad, good) = (Says(false), Says(true));
+    let binds = vec![silent(), red(), bad.clone(), good, green(), silent(), red(), bad, silent()];
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     let verdict = record.verdict.unwrap();
     assert_eq!(verdict.cause, Cause::NoOutput, "{}", verdict.summary);
     assert!(verdict.notes[0].to_string().contains("contradicts itself"), "{:?}", verdict.notes);
 
     // A recovery that the known-good image does not confirm is none.
-    let binds = vec![lost(), Says(true), red(), Says(true), red()];
+    let proof = || vec![Says(true), red(), Says(true), red(), red()];
+    let binds = [vec![lost()], proof(), proof()].concat();
     let record = Case { known_good: true, ..Case::of(binds) }.made().await;
     assert_eq!(record.verdict.unwrap().cause, Cause::EmulatorKilled);
 }
 
-/// Prints what no text holds, and no report.
+#[tokio::test]
+async fn an_image_that_fails_now_and_then_does_not_accuse_the_rig() {
+    // Every check passes, and the kept image fails, then passes: what the test shows stands, and
+    // the image is not run again.
+    let binds = vec![silent(), red(), Says(true), red(), green(), silent()];
+    let record = Case { known_good: true, ..Case::of(binds) }.made().await;
+    let canary = |cause| (Purpose::Canary, false, cause);
+    let shown = |replaced| (Purpose::Test, replaced, Cause::NoOutput);
+    let failed = canary(Cause::TestFailed);
+    let wanted = [shown(true), failed, failed, canary(Cause::Passed), shown(false)];
+    assert_eq!(attempts(&record), wanted);
+    let verdict = record.verdict.unwrap();
+    assert_eq!(verdict.cause, Cause::NoOutput, "{}", verdict.summary);
+    // One that fails each time does, although every check passes.
+    let fails = || vec![red(), Says(true), red(), red()];
+    let asked = || [vec![Says(true)], fails()].concat();
+    let binds = [vec![silent()], fails(), asked(), asked()].concat();
+    let record = Case { known_good: true, ..Case::of(binds) }.made().await;
+    assert_eq!(record.verdict.unwrap().cause, Cause::RigUnhealthy);
+}
+
+/// Prints a mixture that no text holds, and no report.
 fn garbled() -> Bind {
-    Plays(vec![Beat::Print(0, b"hello \xf0\x0f world\n".to_vec()), ends()])
+    Plays(vec![Beat::Print(0, b"hello \xf0\x0f\xe6\x18\x9e\x06 world\n".to_vec()), ends()])
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ fn given_up(who: &str, interrupt: Interrupt) -> Halt {
     }
 }
 
-/// Awaits something unless somebody asks to stop or the plan's time is over.
+/// Awaits something unless the caller asks to stop or the plan's time is over.
 ///
 /// What is ready counts even past the deadline: it did happen, and only awaits can be late.
 pub(super) async fn guarded<T>(

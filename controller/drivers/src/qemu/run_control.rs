@@ -1,0 +1,117 @@
+//! Halting an emulated machine, letting it run on, and the time that it has lost.
+//!
+//! # Design
+//! *Lost time is what the kernel counted, and what the monitor said.* A machine's own clock goes on
+//! while its threads wait for a processor, so the processor time that they used says nothing; the
+//! time that they spent ready and waiting does. The kernel adds a wait when it is over, and `stop`
+//! returns when the thread of the core has stood still, so the account of a halted machine is
+//! complete.
+//!
+//! *Waits of threads are added up.* A timer fires in one thread, and its interrupt is taken in
+//! another: they wait one after the other. Where they waited side by side the sum is too long, and
+//! a quiet period is longer than it has to be.
+
+use std::time::Duration;
+
+use jig_model::Cause;
+use jig_model::protocol::{BoxFuture, DriverError, RunControl};
+use tokio::time::{sleep, timeout};
+
+use super::emulator::{EmulatorHandle, EmulatorOwner, Running};
+use super::instance::ANSWER;
+use super::monitor::{Arrival, MonitorError};
+use super::order::EmulatorOrder;
+
+/// How long the fault watch may hold the machine: it copies registers and RAM in a few
+/// milliseconds, and a machine that it holds must not be taken for one that is halted here.
+const COPIED: Duration = Duration::from_millis(500);
+
+/// Pause between two looks at a machine that the fault watch holds.
+const MOMENT: Duration = Duration::from_millis(2);
+
+impl RunControl for EmulatorHandle {
+    fn halt(&mut self) -> BoxFuture<'_, Result<bool, DriverError>> {
+        Box::pin(self.ask(EmulatorOrder::Halt))
+    }
+    fn resume(&mut self) -> BoxFuture<'_, Result<(), DriverError>> {
+        Box::pin(self.ask(EmulatorOrder::Resume))
+    }
+    fn lost_time(&mut self) -> BoxFuture<'_, Option<Duration>> {
+        Box::pin(async { self.ask(EmulatorOrder::LostTime).await.ok().flatten() })
+    }
+}
+
+impl EmulatorOwner {
+    /// Stops the machine, and takes in what it printed and what its monitor said.
+    pub(super) async fn halt(&mut self) -> Result<bool, DriverError> {
+        let running = self.instance.as_mut().filter(|running| running.can_be_halted());
+        let Some(running) = running else { return Ok(false) };
+        let stopped = match running.let_copy().await {
+            Ok(()) => running.instance.monitor.call("stop", ANSWER).await,
+            Err(error) => Err(error),
+        };
+        match stopped {
+            Ok(_) => {
+                running.pulse = None;
+                running.halted = true;
+                for event in running.instance.monitor.take_early() {
+                    running.hear(Arrival::Event(event), &self.context);
+                }
+                self.context.sink.drained().await;
+                Ok(true)
+            }
+            // Its end tells the story.
+            Err(MonitorError::Closed) => {
+                self.monitor_failed(MonitorError::Closed).await;
+                Ok(false)
+            }
+            Err(error) => {
+                let message = "halt the emulated machine";
+                Err(DriverError::new(Cause::EmulatorStuck, message).with_source(error))
+            }
+        }
+    }
+
+    pub(super) async fn resume(&mut self) -> Result<(), DriverError> {
+        let running = self.instance.as_mut().filter(|running| running.halted);
+        let Some(running) = running else { return Ok(()) };
+        running.halted = false;
+        running.pulse = None;
+        match running.instance.monitor.call("cont", ANSWER).await {
+            Ok(_) => Ok(()),
+            Err(MonitorError::Closed) => {
+                self.monitor_failed(MonitorError::Closed).await;
+                Ok(())
+            }
+            Err(error) => {
+                let message = "let the halted machine run on";
+                Err(DriverError::new(Cause::EmulatorStuck, message).with_source(error))
+            }
+        }
+    }
+
+    pub(super) fn lost_time(&mut self) -> Option<Duration> {
+        let running = self.instance.as_mut()?;
+        running.look();
+        Some(running.lost.saturating_add(running.instance.monitor.pauses().total()))
+    }
+}
+
+impl Running {
+    fn can_be_halted(&self) -> bool {
+        !self.debugged && !self.instance.process.is_stopped()
+    }
+
+    /// Waits until the fault watch, if it holds the machine, has let it go.
+    async fn let_copy(&mut self) -> Result<(), MonitorError> {
+        let copied = async {
+            while !self.halted && self.instance.monitor.pauses().stands() {
+                sleep(MOMENT).await;
+                // Its answer comes behind the event that the machine runs again.
+                self.instance.monitor.call("query-status", ANSWER).await?;
+            }
+            Ok(())
+        };
+        timeout(COPIED, copied).await.unwrap_or(Ok(()))
+    }
+}

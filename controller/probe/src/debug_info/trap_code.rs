@@ -1,0 +1,138 @@
+//! The functions that only a trap handler calls.
+//!
+//! Each function of the image is read once from its first to its last byte. A jump, a call or the
+//! computation of a function's address is an edge between two functions; what passes through
+//! pointers in memory is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::context::CoreMachine;
+use super::symbols::Symbols;
+use crate::riscv::{CodeFlow, Sweep};
+
+/// Most bytes of code that are read, and the longest handler whose length no symbol tells.
+const MAX_CODE: u64 = 16 << 20;
+const MAX_NAMELESS: u64 = 4 << 10;
+
+/// Addresses of functions that run only in a trap handler.
+#[derive(Debug, Default)]
+pub(crate) struct TrapCode {
+    functions: Vec<Range<u64>>,
+}
+
+impl TrapCode {
+    /// Tells whether the address lies in such a function.
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        self.functions.iter().any(|range| range.contains(&address))
+    }
+
+    /// Finds the function of a RISC-V image at the handler's address, and those that are called
+    /// from it and from each other only.
+    pub(crate) fn find(symbols: &Symbols, handler: u32) -> Self {
+        if symbols.machine() != CoreMachine::Riscv {
+            return Self::default();
+        }
+        let handler = u64::from(handler);
+        let mut ranges: BTreeMap<u64, u64> = symbols.function_ranges().collect();
+        let root = match symbols.function_start(handler) {
+            Some(start) => start,
+            None => {
+                let next = ranges.range(handler..).next().map(|(&start, _)| start);
+                let end = handler + MAX_NAMELESS;
+                ranges.insert(handler, next.map_or(end, |next| next.min(end)));
+                handler
+            }
+        };
+        if !symbols.is_executable(root) {
+            return Self::default();
+        }
+        let edges = edges(symbols, &ranges);
+        let mut reached = BTreeSet::from([root]);
+        let mut open = vec![root];
+        while let Some(from) = open.pop() {
+            let first = CallEdge { from, to: 0, runs: false };
+            for edge in edges.range(first..).take_while(|edge| edge.from == from) {
+                if edge.runs && reached.insert(edge.to) {
+                    open.push(edge.to);
+                }
+            }
+        }
+        // A function that something else uses, too, takes with it what it calls.
+        loop {
+            let shared: Vec<u64> = edges
+                .iter()
+                .filter(|edge| edge.to != root && reached.contains(&edge.to))
+                .filter(|edge| !reached.contains(&edge.from))
+                .map(|edge| edge.to)
+                .collect();
+            if shared.is_empty() {
+                break;
+            }
+            reached.retain(|start| !shared.contains(start));
+        }
+        let functions = reached.into_iter().filter_map(|start| Some(start..*ranges.get(&start)?));
+        Self { functions: functions.collect() }
+    }
+}
+
+/// A function that another one runs, or whose address it computes.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct CallEdge {
+    from: u64,
+    to: u64,
+    runs: bool,
+}
+
+fn edges(symbols: &Symbols, ranges: &BTreeMap<u64, u64>) -> BTreeSet<CallEdge> {
+    let holder = |address: u64| {
+        let (&start, &end) = ranges.range(..=address).next_back()?;
+        (address < end).then_some(start)
+    };
+    let mut edges = BTreeSet::new();
+    let mut budget = MAX_CODE;
+    for (&from, &end) in ranges {
+        budget = budget.saturating_sub(end - from);
+        if budget == 0 {
+            break;
+        }
+        let mut add = |target: u64, runs: bool| {
+            if let Some(to) = holder(target).filter(|&to| to != from) {
+                edges.insert(CallEdge { from, to, runs });
+            }
+        };
+        let half = |at: u64| {
+            let bytes = symbols.code(at, 2)?;
+            Some(u16::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let mut sweep = Sweep::default();
+        let (mut at, mut falls_through) = (from, false);
+        while at < end
+            && let Some(first) = half(at)
+        {
+            let (len, flow) = sweep.read(at as u32, first, half(at + 2).unwrap_or(0));
+            match flow {
+                CodeFlow::Branch(to) | CodeFlow::Call(to) | CodeFlow::Jump(to) => {
+                    add(u64::from(to), true)
+                }
+                CodeFlow::Address(to) => add(u64::from(to), false),
+                CodeFlow::Next | CodeFlow::Away => {}
+            }
+            falls_through = matches!(flow, CodeFlow::Next | CodeFlow::Branch(_)) && !is_end(first);
+            at += u64::from(len);
+        }
+        // Assembly may go on under another name.
+        if falls_through && at == end {
+            add(end, true);
+        }
+    }
+    edges
+}
+
+/// Tells whether an instruction is one that compilers put where a program must not come: the
+/// illegal one of all zeros, or a breakpoint.
+fn is_end(first: u16) -> bool {
+    const EBREAK: u16 = 0x0073;
+    const SHORT_EBREAK: u16 = 0x9002;
+    matches!(first, 0 | EBREAK | SHORT_EBREAK)
+}

@@ -1,0 +1,149 @@
+//! Where RISC-V instructions lead: as much of them as the graph of calls needs.
+//!
+//! Source: The RISC-V Instruction Set Manual, Volume I, "RV32I" and "C" (RV32C).
+
+/// Where an instruction leads besides the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CodeFlow {
+    /// To the next instruction only.
+    Next,
+    /// To the next instruction, or to this address.
+    Branch(u32),
+    /// To this address, and back by a return.
+    Call(u32),
+    /// To this address.
+    Jump(u32),
+    /// To an address in a register, or out of a trap.
+    Away,
+    /// To the next instruction; the program has computed this address.
+    Address(u32),
+}
+
+/// Reads instructions in the order of their addresses.
+///
+/// Remembers the upper half of an address, which is in one instruction while the lower half is
+/// in the next.
+#[derive(Debug, Default)]
+pub(crate) struct Sweep {
+    /// Register and value of the last `auipc` or `lui`, if nothing came between.
+    upper: Option<(u32, u32)>,
+}
+
+impl Sweep {
+    /// Reads the instruction at `pc` whose first halfwords are given; returns its length in bytes.
+    pub(crate) fn read(&mut self, pc: u32, first: u16, second: u16) -> (u32, CodeFlow) {
+        let upper = self.upper.take();
+        if first & 3 != 3 {
+            return (2, compressed(pc, first));
+        }
+        let word = u32::from(second) << 16 | u32::from(first);
+        (4, self.wide(pc, word, upper))
+    }
+
+    fn wide(&mut self, pc: u32, word: u32, upper: Option<(u32, u32)>) -> CodeFlow {
+        /// `mret`, `sret` and `dret`.
+        const TRAP_RETURNS: [u32; 3] = [0x3020_0073, 0x1020_0073, 0x7b20_0073];
+        let rd = word >> 7 & 31;
+        let rs1 = word >> 15 & 31;
+        let low = (word as i32 >> 20) as u32;
+        let sum = upper.filter(|(register, _)| *register == rs1).map(|(_, v)| v.wrapping_add(low));
+        match word & 0x7f {
+            0x17 => {
+                self.upper = Some((rd, pc.wrapping_add(word & 0xffff_f000)));
+                CodeFlow::Next
+            }
+            0x37 => {
+                self.upper = Some((rd, word & 0xffff_f000));
+                CodeFlow::Next
+            }
+            0x13 if word >> 12 & 7 == 0 => sum.map_or(CodeFlow::Next, CodeFlow::Address),
+            0x6f => {
+                let sign = (word as i32 >> 31) as u32 & 0xfff0_0000;
+                let offset =
+                    sign | word & 0x000f_f000 | (word >> 20 & 1) << 11 | (word >> 21 & 0x3ff) << 1;
+                let target = pc.wrapping_add(offset);
+                if rd == 0 { CodeFlow::Jump(target) } else { CodeFlow::Call(target) }
+            }
+            0x67 => match (sum, rd) {
+                (Some(target), 0) => CodeFlow::Jump(target & !1),
+                (Some(target), _) => CodeFlow::Call(target & !1),
+                (None, 0) => CodeFlow::Away,
+                (None, _) => CodeFlow::Next,
+            },
+            0x63 => {
+                let sign = (word as i32 >> 31) as u32 & 0xffff_f000;
+                let offset = sign
+                    | (word >> 7 & 1) << 11
+                    | (word >> 25 & 0x3f) << 5
+                    | (word >> 8 & 0xf) << 1;
+                CodeFlow::Branch(pc.wrapping_add(offset))
+            }
+            0x73 if TRAP_RETURNS.contains(&word) => CodeFlow::Away,
+            _ => CodeFlow::Next,
+        }
+    }
+}
+
+fn compressed(pc: u32, half: u16) -> CodeFlow {
+    let word = u32::from(half);
+    let bit = |from: u32, to: u32| (word >> from & 1) << to;
+    let negative = |from: u32| if word >> 12 & 1 == 1 { u32::MAX << from } else { 0 };
+    match (half & 3, half >> 13) {
+        (1, 1 | 5) => {
+            let low = bit(11, 4) | (word >> 9 & 3) << 8 | bit(8, 10) | bit(7, 6) | bit(6, 7);
+            let offset = negative(11) | low | (word >> 3 & 7) << 1 | bit(2, 5);
+            let target = pc.wrapping_add(offset);
+            if half >> 13 == 1 { CodeFlow::Call(target) } else { CodeFlow::Jump(target) }
+        }
+        (1, 6 | 7) => {
+            let low = (word >> 10 & 3) << 3 | (word >> 5 & 3) << 6 | (word >> 3 & 3) << 1;
+            CodeFlow::Branch(pc.wrapping_add(negative(8) | low | bit(2, 5)))
+        }
+        // `c.jr`: no second register, and a first one.
+        (2, 4) if word >> 12 & 1 == 0 && word >> 2 & 31 == 0 && word >> 7 & 31 != 0 => {
+            CodeFlow::Away
+        }
+        _ => CodeFlow::Next,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(pc: u32, words: &[u32]) -> CodeFlow {
+        let mut sweep = Sweep::default();
+        let (mut pc, mut last) = (pc, CodeFlow::Next);
+        for &word in words {
+            let (len, flow) = sweep.read(pc, word as u16, (word >> 16) as u16);
+            (pc, last) = (pc + len, flow);
+        }
+        last
+    }
+
+    /// Instructions and targets as objdump lists them.
+    #[test]
+    fn instructions_lead_where_a_disassembler_says() {
+        for (pc, words, wanted) in [
+            (0x8000_001c, &[0x0220_006f_u32][..], CodeFlow::Jump(0x8000_003e)),
+            (0x8000_0028, &[0xe311], CodeFlow::Branch(0x8000_002c)),
+            (0x8000_002a, &[0x8082], CodeFlow::Away),
+            (0x8000_0072, &[0x377d], CodeFlow::Call(0x8000_0020)),
+            (0x8000_007a, &[0xbff5], CodeFlow::Jump(0x8000_0076)),
+            (0x8000_0096, &[0x00f7_1963], CodeFlow::Branch(0x8000_00a8)),
+            (0x8000_00a8, &[0xa001], CodeFlow::Jump(0x8000_00a8)),
+            (0x8000_00d0, &[0xb775], CodeFlow::Jump(0x8000_007c)),
+            // auipc sp, 0x110; addi sp, sp, -456
+            (0x8000_00c8, &[0x0011_0117, 0xe381_0113], CodeFlow::Address(0x8010_ff00)),
+            // auipc ra, 0; jalr ra, 16(ra) and auipc t1, 0; jr -8(t1)
+            (0x8000_0000, &[0x0000_0097, 0x0100_80e7], CodeFlow::Call(0x8000_0010)),
+            (0x8000_0100, &[0x0000_0317, 0xff83_0067], CodeFlow::Jump(0x8000_00f8)),
+            // An address in another register is none of this call.
+            (0x8000_0000, &[0x0000_0097, 0x0005_00e7], CodeFlow::Next),
+            (0x8000_0000, &[0x3020_0073], CodeFlow::Away),
+            (0x8000_0000, &[0x1050_0073], CodeFlow::Next),
+        ] {
+            assert_eq!(flow(pc, words), wanted, "{words:x?}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What is particular to RISC-V: registers as the emulator prints them, the control flow of
+//! instructions, and where a trap left a core.
+//!
+//! Owns pure functions of text, bytes and snapshots; refuses to speak to anything.
+
+mod decode;
+mod registers;
+mod trap;
+
+pub(crate) use decode::{CodeFlow, Sweep};
+pub(crate) use registers::parse_registers;
+pub(crate) use trap::{Trap, TrapStand, nowhere, stand};

@@ -1,0 +1,222 @@
+//! Where the last trap of a RISC-V core left it.
+//!
+//! # Design
+//! A Cortex-M keeps the number of the exception that it executes; a RISC-V core keeps only why it
+//! last entered a trap handler. `mcause` still holds that after the handler has returned, and
+//! `mstatus` does not tell a handler that runs from one that was left by a `longjmp`. So three
+//! things together are taken as proof that the core *stands in* a fault:
+//!
+//! 1. The last trap was a fault: neither an interrupt nor an environment call, by which
+//!    FreeRTOS, Zephyr and NuttX switch contexts. Each later interrupt overwrites the cause, so
+//!    under a running system an old fault is forgotten with the next tick.
+//! 2. The core executes the handler: a function on its stack is the one at `mtvec`, or is called
+//!    from there and from nowhere else in the image. What `main` calls, too, such as a common
+//!    `halt()`, proves nothing by itself. Calls by pointers do not count, so a handler behind a
+//!    table of handlers is recognised by the caller that the unwind tables lead to.
+//! 3. The handler does not return: two looks find the same fault, and in between the program does
+//!    not come by the faulting instruction or the ones behind it. This acquits a handler that
+//!    emulates an instruction again and again, as for misaligned accesses. A handler that faults
+//!    itself needs no such watch.
+//!
+//! Without a proof, a core whose interrupts are off and whose `mstatus` still shows the entry of
+//! the trap (`MPP` is M; each `mret` sets it to U where the core has that mode) is told as a
+//! remark and changes no verdict: the firmware may have left the handler by a `longjmp`.
+//!
+//! Supervisor mode is judged likewise by `scause` and `stvec`, unless addresses are translated:
+//! under Linux these belong to the kernel, which reports its faults itself.
+
+use crate::CoreSnapshot;
+use crate::debug_info::{Symbols, TrapCode, Unwound};
+
+/// `mstatus`: interrupts of machine mode are on.
+const MIE: u32 = 1 << 3;
+/// `mstatus`: the mode from which the trap came, in two bits.
+const MPP: u32 = 3 << 11;
+
+/// A trap that a core took last, and which is a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trap {
+    /// The exception's number.
+    pub(crate) cause: u32,
+    /// Address of the instruction that faulted.
+    pub(crate) at: u32,
+    /// Value that the core adds, such as the address of a refused access.
+    pub(crate) value: u32,
+    /// Address of the handler.
+    pub(crate) handler: u32,
+}
+
+impl Trap {
+    /// Returns the last traps of machine and of supervisor mode, where these are faults.
+    pub(crate) fn last(snapshot: &CoreSnapshot) -> Vec<Self> {
+        let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
+        let trap = |cause: &str, at: &str, handler: &str, value: &str| {
+            let cause = word(cause).filter(|&cause| is_fault(cause))?;
+            // The lowest bits say how interrupts are told apart; faults go to the base.
+            let handler = word(handler)? & !3;
+            Some(Self { cause, at: word(at)?, value: word(value).unwrap_or(0), handler })
+        };
+        let machine = trap("mcause", "mepc", "mtvec", "mtval");
+        let translated = word("satp").unwrap_or(0) != 0;
+        // A cause of 0 is also that of a register that was never written.
+        let supervisor = trap("scause", "sepc", "stvec", "stval")
+            .filter(|trap| !translated && trap.handler != 0);
+        machine
+            .filter(|trap| trap.cause != 0 || trap.at != 0)
+            .into_iter()
+            .chain(supervisor)
+            .collect()
+    }
+
+    /// Says in a few words what happened.
+    pub(crate) fn what(&self) -> String {
+        let Self { at, value, .. } = *self;
+        match self.cause {
+            0 => format!("jump to {value:#010x}, which is not aligned"),
+            1 | 12 => nowhere(at),
+            2 => "illegal instruction".to_owned(),
+            3 => "breakpoint without a debugger".to_owned(),
+            4 => format!("unaligned access reading {value:#010x}"),
+            6 => format!("unaligned access writing {value:#010x}"),
+            5 | 13 => format!("bus fault reading {value:#010x}"),
+            7 | 15 => format!("bus fault writing {value:#010x}"),
+            cause => format!("exception {cause}"),
+        }
+    }
+}
+
+/// Says that the program left its code.
+pub(crate) fn nowhere(at: u32) -> String {
+    match at {
+        0 => "call of a null pointer".to_owned(),
+        at => format!("jump to {at:#010x}, which holds no code"),
+    }
+}
+
+fn is_fault(cause: u32) -> bool {
+    matches!(cause, 0..=7 | 12 | 13 | 15)
+}
+
+/// How far it is known that a core stands in the handler of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrapStand {
+    /// It executes the handler: its frames up to this number belong to it.
+    InHandler {
+        /// The fault.
+        trap: Trap,
+        /// How many frames belong to the handler.
+        frames: usize,
+        /// Whether the handler itself has faulted.
+        handler_faulted: bool,
+    },
+    /// No return from the trap shows, and where the core stands is not known to be the handler.
+    Unclear {
+        /// The fault.
+        trap: Trap,
+    },
+}
+
+impl TrapStand {
+    /// Returns the fault.
+    pub(crate) fn trap(&self) -> Trap {
+        match self {
+            Self::InHandler { trap, .. } | Self::Unclear { trap } => *trap,
+        }
+    }
+}
+
+/// Finds out whether a core stands in the handler of its last fault; nothing if it does not.
+pub(crate) fn stand(
+    snapshot: &CoreSnapshot,
+    symbols: Option<&Symbols>,
+    unwound: &Unwound,
+) -> Option<TrapStand> {
+    let traps = Trap::last(snapshot);
+    let standing = traps.iter().find_map(|&trap| {
+        let code = TrapCode::find(symbols?, trap.handler);
+        in_handler(trap, &code, unwound)
+    });
+    standing.or_else(|| {
+        let trap = traps.first().copied().filter(|_| entry_shows(snapshot))?;
+        // Without an image, the loop of one instruction at the handler's address is still known.
+        let pc = snapshot.register("pc")?;
+        let looping = pc == u128::from(trap.handler);
+        match looping {
+            true => Some(TrapStand::InHandler {
+                trap,
+                frames: 1,
+                handler_faulted: trap.at == trap.handler,
+            }),
+            false => Some(TrapStand::Unclear { trap }),
+        }
+    })
+}
+
+fn in_handler(trap: Trap, code: &TrapCode, unwound: &Unwound) -> Option<TrapStand> {
+    let holds = |address: u64| code.holds(address);
+    let position = unwound.frames.iter().enumerate().rposition(|(index, frame)| {
+        // Of a caller, the address behind the call is known: another function may begin there.
+        holds(if index == 0 { frame.pc } else { frame.pc.wrapping_sub(1) })
+    })?;
+    let handler_faulted = holds(u64::from(trap.at));
+    Some(TrapStand::InHandler { trap, frames: position + 1, handler_faulted })
+}
+
+/// Tells whether `mstatus` is as the entry of a trap from machine mode leaves it.
+fn entry_shows(snapshot: &CoreSnapshot) -> bool {
+    let is = |name: &str, value: u128| snapshot.register(name).unwrap_or(0) == value;
+    let Some(status) = snapshot.register("mstatus") else { return false };
+    let status = status as u32;
+    status & MIE == 0 && status & MPP == MPP && is("satp", 0) && is("medeleg", 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse_registers;
+    use super::super::registers::tests::DUMP;
+    use super::*;
+
+    fn with(changes: &[(&str, u128)]) -> CoreSnapshot {
+        let mut snapshot = parse_registers(DUMP).unwrap();
+        for (name, value) in changes {
+            let register = snapshot.registers.iter_mut().find(|r| r.name == *name).unwrap();
+            register.value = *value;
+        }
+        snapshot
+    }
+
+    #[test]
+    fn only_faults_are_traps_that_count() {
+        let causes = |changes: &[(&str, u128)]| -> Vec<u32> {
+            Trap::last(&with(changes)).iter().map(|trap| trap.cause).collect()
+        };
+        assert_eq!(causes(&[]), [2]);
+        for cause in [8, 9, 11, 0x8000_0007, 0x8000_000b] {
+            assert!(causes(&[("mcause", cause)]).is_empty(), "{cause:#x}");
+        }
+        // Nothing has trapped since the reset.
+        assert!(causes(&[("mcause", 0), ("mepc", 0)]).is_empty());
+        assert_eq!(causes(&[("mcause", 9), ("scause", 13), ("stvec", 0x8020_0000)]), [13]);
+        let linux = [("scause", 13), ("stvec", 0xc000_0000), ("satp", 0x8008_0000), ("mcause", 9)];
+        assert!(causes(&linux).is_empty());
+    }
+
+    #[test]
+    fn without_an_image_only_the_loop_at_the_handler_is_proof() {
+        let unwound = |snapshot: &CoreSnapshot| crate::debug_info::unwind(snapshot, None);
+        let found = |changes: &[(&str, u128)]| {
+            let snapshot = with(changes);
+            stand(&snapshot, None, &unwound(&snapshot))
+        };
+        assert!(matches!(found(&[]), Some(TrapStand::Unclear { .. })));
+        let looping = found(&[("pc", 0x8000_00c8)]);
+        assert!(matches!(looping, Some(TrapStand::InHandler { handler_faulted: false, .. })));
+        let vector = [("pc", 0), ("mtvec", 0), ("mepc", 0), ("mcause", 1)];
+        let faulting = found(&vector);
+        assert!(matches!(faulting, Some(TrapStand::InHandler { handler_faulted: true, .. })));
+        // After `mret`, with interrupts on, or where traps are delegated.
+        for change in [("mstatus", 0x80), ("mstatus", 0x1808), ("medeleg", 0xb109)] {
+            assert_eq!(found(&[change]), None, "{change:?}");
+        }
+    }
+}

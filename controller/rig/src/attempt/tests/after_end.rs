@@ -1,0 +1,120 @@
+//! Output behind the end of a green report, or behind the last expected text.
+
+use jig_model::Cause;
+use jig_model::VerdictKind::{Inconclusive, Pass};
+
+use super::fake::*;
+
+const BOOT_AND_WAIT: &str = "{ power = 'cycle' }, { wait_for_results = true }";
+const PANIC: &str = "thread 'main' panicked at src/main.rs:17:5:\n";
+
+#[tokio::test(start_paused = true)]
+async fn nothing_passes_with_a_crash_behind_its_end() {
+    let boot = || vec![print(PANIC), print(GREEN), print("bye\n"), print(PANIC)];
+    let end = Bench::new(vec![boot()]).perform(&plan(BOOT_AND_WAIT)).await.unwrap();
+    assert_eq!(end.verdict.cause, Cause::SuspiciousOutput);
+    let start = (PANIC.len() + GREEN.len() + 4) as u64;
+    let evidence = &end.verdict.evidence[0];
+    let line = PANIC.trim_end();
+    assert_eq!((evidence.start, evidence.end), (start, start + line.len() as u64));
+    assert!(end.verdict.summary.contains(line), "{}", end.verdict.summary);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stands_before_the_end_or_is_harmless_does_not_count() {
+    for behind in ["", "0 errors\nbye\n", "panic handler installed\n"] {
+        let boot = vec![print(PANIC), print(GREEN), print(behind)];
+        let verdict = Bench::new(vec![boot]).verdict(&plan(BOOT_AND_WAIT)).await;
+        assert_eq!(verdict, (Pass, Cause::Passed), "{behind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rest_of_an_expected_line_is_looked_at_like_a_line() {
+    for (output, cause) in [
+        ("READY in 5 s, no errors\nbye\n", Cause::ExpectationsMet),
+        ("READY PANIC: queue full\nbye\n", Cause::SuspiciousOutput),
+        ("READY *** HardFault: pc=0x42 lr=0xfffffff9\n", Cause::SuspiciousOutput),
+        ("READY\npanic: queue is full", Cause::SuspiciousOutput),
+    ] {
+        for text in [
+            "{ power = 'cycle' }, { expect = ['READY'] }",
+            "{ power = 'cycle' }, { expect = ['READY'] }, { sleep = '1s' }",
+        ] {
+            let bench = Bench::new(vec![vec![print(output)]]);
+            assert_eq!(bench.cause(&plan(text)).await, cause, "{output:?} {text}");
+        }
+    }
+    // Behind a text that does not end the plan, its actions make the target print.
+    let text = "{ power = 'cycle' }, { expect = ['READY'] }, { send = 'crash' }";
+    let bench = Bench::new(vec![vec![print("READY\npanic: queue is full\n")]]);
+    assert_eq!(bench.cause(&plan(text)).await, Cause::ExpectationsMet);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_plan_expects_behind_a_report_is_no_incident() {
+    let waits = format!("{BOOT_AND_WAIT}, {{ expect = ['panicked'] }}");
+    let bench = Bench::new(vec![vec![print(GREEN), print(PANIC)]]);
+    assert_eq!(bench.verdict(&plan(&waits)).await, (Pass, Cause::Passed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn profile_and_plan_allow_patterns() {
+    let boot = || vec![print(GREEN), print(PANIC), print("trap: 7\n")];
+    let head = |allowed: &str, text: &str| format!("allow_after_end = [{allowed}]\n{text}");
+    let text = plan(BOOT_AND_WAIT);
+    let with = |profile: &str, text: String| {
+        let bench = Bench::new(vec![boot()]);
+        let profile = if profile.is_empty() {
+            bench.profile.clone()
+        } else {
+            bench.profile.replacen("version = 1", &head(profile, "version = 1"), 1)
+        };
+        (Bench { profile, ..bench }, text)
+    };
+    for (profile, text, wanted) in [
+        ("", text.clone(), Inconclusive),
+        ("'^trap: '", text.clone(), Inconclusive),
+        ("'^trap: ', 'panicked at'", text.clone(), Pass),
+        ("'^trap: '", head("'panicked at'", &text), Pass),
+    ] {
+        let (bench, text) = with(profile, text);
+        assert_eq!(bench.verdict(&text).await.0, wanted, "{profile}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn allowed_lines_hide_no_crash_behind_them() {
+    let allowed = "trap: 7\n".repeat(2000);
+    let text = format!("allow_after_end = ['^trap: ']\n{}", plan(BOOT_AND_WAIT));
+    for (last, cause) in [("", Cause::Passed), (PANIC, Cause::SuspiciousOutput)] {
+        let boot = vec![print(GREEN), print(&format!("{allowed}{last}"))];
+        let bench = Bench::new(vec![boot]);
+        assert_eq!(bench.cause(&text).await, cause, "{last:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_headline_is_quoted_whole_and_with_its_reason_however_it_arrived() {
+    let signature = "[[fault]]\nname = \"riot\"\nline = '\\*\\*\\* RIOT kernel panic'\n\
+                     cause = \"guest_panic\"\nreason = '[A-Z]'\n";
+    let text =
+        "\u{1b}[31m*** RIOT kernel panic:\u{1b}[0m\r\nHARD FAULT HANDLER\r\n\r\n*** halted.\r\n";
+    for cut in [text.len(), 26, 30, 40, 50] {
+        let (head, tail) = text.split_at(cut);
+        let mut boot = vec![print("hello\n"), print(head)];
+        if !tail.is_empty() {
+            boot.extend([SOON, print(tail)]);
+        }
+        let bench = Bench::new(vec![boot]);
+        let profile = bench.profile.replacen("[limits]", &format!("{signature}[limits]"), 1);
+        let end = Bench { profile, ..bench }.perform(&plan(BOOT_AND_WAIT)).await.unwrap();
+        assert_eq!(
+            end.verdict.summary, "panic: *** RIOT kernel panic: HARD FAULT HANDLER",
+            "{cut}"
+        );
+        let evidence = &end.verdict.evidence[0];
+        let behind = 6 + text.find("\r\n\r\n").unwrap() as u64;
+        assert_eq!((evidence.start, evidence.end), (6, behind), "{cut}");
+    }
+}

@@ -1,0 +1,129 @@
+//! The end of a run: the quiet period in board time, then stop, drain, judge.
+
+use std::time::Duration;
+
+use jig_model::Cause;
+
+use super::fake::*;
+use crate::store::{LiveRun, NewRun, RunStore, SystemClock};
+
+const RESULTS: &str = "{ power = 'cycle' }, { wait_for_results = true }";
+const TEXT: &str = "{ power = 'cycle' }, { expect = ['ok 2'] }";
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn begin(root: &tempfile::TempDir) -> LiveRun {
+    let clock = std::sync::Arc::new(SystemClock::new());
+    RunStore::new(root.path()).begin(NewRun::default(), clock).unwrap()
+}
+
+/// What a user can read is what was judged: the bytes that arrive between the last look and the
+/// stop are in the log, and decide.
+#[tokio::test(start_paused = true)]
+async fn last_bytes_before_the_stop_are_captured_and_judged() {
+    for controls in [true, false] {
+        for (waits, console, words, cause) in [
+            (RESULTS, 0, "", Cause::Passed),
+            (RESULTS, 0, FAULT, Cause::FaultBanner),
+            (RESULTS, 1, FAULT, Cause::FaultBanner),
+            (RESULTS, 0, RED, Cause::TestFailed),
+            (RESULTS, 1, RED, Cause::TestFailed),
+            // The last line needs no line end.
+            (RESULTS, 0, FAULT.trim_end(), Cause::FaultBanner),
+            (TEXT, 0, "", Cause::ExpectationsMet),
+            (TEXT, 0, FAULT, Cause::FaultBanner),
+            (TEXT, 1, FAULT, Cause::FaultBanner),
+        ] {
+            let last_words = vec![(console, words.to_owned())];
+            let bench = Bench { controls, last_words, ..Bench::new(vec![vec![print(GREEN)]]) };
+            let root = tempfile::tempdir().unwrap();
+            let live = begin(&root);
+            let end = bench.perform_in(&live, &plan(waits)).await.unwrap();
+            assert_eq!(end.verdict.cause, cause, "{controls} {waits} {console} {words:?}");
+            let logs = ["uart0", "uart1"].map(|name| {
+                std::fs::read_to_string(live.dir().console_path(1, &name.parse().unwrap())).unwrap()
+            });
+            let mut printed = [GREEN.to_owned(), String::new()];
+            printed[console].push_str(words);
+            assert_eq!(logs, printed);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn last_bytes_of_a_board_that_fails_or_exits_are_judged_too() {
+    let missed = "{ power = 'cycle' }, { expect = ['never'], timeout = '100ms' }";
+    let last_words = vec![(1, FAULT.to_owned())];
+    for controls in [true, false] {
+        let last_words = last_words.clone();
+        let bench = Bench { controls, last_words, ..Bench::new(vec![vec![print("hello\n")]]) };
+        assert_eq!(bench.cause(&plan(missed)).await, Cause::FaultBanner);
+    }
+    let beats = vec![print(GREEN), Beat::Print(1, FAULT.into()), exit(0)];
+    let bench = Bench { controls: true, ..Bench::new(vec![beats]) };
+    assert_eq!(bench.cause(&plan(RESULTS)).await, Cause::FaultBanner);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_time_that_the_board_had_counts_for_the_quiet_period() {
+    // The period is 50 ms; the first answer is asked for when it begins.
+    for (lost, at, cause) in [
+        (vec![ms(0)], 49, Cause::FaultBanner),
+        (vec![ms(0)], 51, Cause::Passed),
+        (vec![ms(7), ms(37)], 79, Cause::FaultBanner),
+        (vec![ms(7), ms(37)], 81, Cause::Passed),
+        // The board loses more while it is listened to again.
+        (vec![ms(0), ms(10), ms(35), ms(40)], 89, Cause::FaultBanner),
+        (vec![ms(0), ms(10), ms(35), ms(40)], 91, Cause::Passed),
+    ] {
+        for (waits, passed) in [(RESULTS, Cause::Passed), (TEXT, Cause::ExpectationsMet)] {
+            let beats = vec![print(GREEN), Beat::Pause(ms(at)), print(FAULT)];
+            let lost = lost.clone();
+            let bench = Bench { controls: true, lost, ..Bench::new(vec![beats]) };
+            let end = bench.perform(&plan(waits)).await.unwrap();
+            let cause = if cause == Cause::Passed { passed } else { cause };
+            assert_eq!(end.verdict.cause, cause, "{at} {waits}");
+            let listened = (cause == passed).then_some(50);
+            assert_eq!(end.verdict.listened_ms, listened, "{at} {waits}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_board_that_gets_no_time_behind_its_report_proves_nothing() {
+    let lost = vec![ms(0), ms(3_600_000)];
+    let bench = Bench { controls: true, lost, ..Bench::new(vec![vec![print(GREEN)]]) };
+    assert_eq!(bench.cause(&plan(RESULTS)).await, Cause::RigUnhealthy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_board_that_was_halted_runs_on_for_the_next_action() {
+    let waits = "{ power = 'cycle' }, { wait_for_results = true }, { send = 'again' }, \
+                 { expect = ['done'] }";
+    let beats = vec![print(GREEN), Beat::Input(5), print("done\n")];
+    let bench = Bench { controls: true, ..Bench::new(vec![beats]) };
+    assert_eq!(bench.cause(&plan(waits)).await, Cause::Passed);
+    let calls = ["off", "on", "halt", "resume", "halt", "halt", "off"];
+    assert_eq!(bench.calls(), calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_says_how_long_is_listened() {
+    let beats = vec![print(GREEN), Beat::Pause(ms(490)), print(FAULT)];
+    for (settle, cause) in [("", Cause::Passed), ("settle = '500ms'\n", Cause::FaultBanner)] {
+        let text = format!("{settle}{}", plan(RESULTS));
+        assert_eq!(Bench::new(vec![beats.clone()]).cause(&text).await, cause, "{settle}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_format_that_ended_long_ago_is_printed_out() {
+    for (pause, printed_out) in [(0, true), (9_000, false)] {
+        let beats = vec![print("hello\n"), Beat::Pause(ms(pause)), print("bye\n")];
+        let text = plan("{ power = 'cycle' }, { wait_for_results = true, timeout = '10s' }");
+        let end = Bench::new(vec![beats]).perform(&text).await.unwrap();
+        assert_eq!((end.verdict.cause, end.printed_out), (Cause::NoResults, printed_out));
+    }
+}

@@ -1,0 +1,112 @@
+//! Text that a plan expects or rejects: a crash that is the test, and output that fails a run.
+
+use jig_model::Cause;
+
+use super::fake::*;
+
+/// Judges one boot that prints this, on a plan that ends with one of these texts.
+async fn judged(output: &str, awaited: &str) -> Cause {
+    let text =
+        plan(&format!("{{ power = 'cycle' }}, {{ expect = ['{awaited}'], timeout = '1s' }}"));
+    Bench::new(vec![vec![print(output)]]).cause(&text).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_that_the_plan_expects_is_no_incident() {
+    for (output, awaited, cause) in [
+        ("HardFault at 0x12ab\n", "HardFault", Cause::ExpectationsMet),
+        // In the rest of its line, and in its headline, too.
+        ("HardFault at 0x12ab: stack smashed\n", "stack smashed", Cause::ExpectationsMet),
+        ("HardFault at 0x12ab:\nstack smashed\n", "stack smashed", Cause::ExpectationsMet),
+        // A crash before the text, or behind it, is not the one that was expected.
+        ("HardFault at 0x12ab\nready\n", "ready", Cause::FaultBanner),
+        ("HardFault at 0x12ab\n\nready\n", "ready", Cause::FaultBanner),
+        ("HardFault at 0x12ab:\n\nready\n", "ready", Cause::FaultBanner),
+        ("ready\nHardFault at 0x12ab\n", "ready", Cause::FaultBanner),
+        ("HardFault at 0x12ab\nHardFault at 0x34cd\n", "HardFault", Cause::FaultBanner),
+        ("HardFault at 0x12ab\nHardFault at 0x34cd\n", "34cd", Cause::FaultBanner),
+        ("HardFault at 0x12ab\n", "never", Cause::FaultBanner),
+    ] {
+        assert_eq!(judged(output, awaited).await, cause, "{output:?} {awaited}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_is_expected_only_where_it_is_awaited() {
+    // On another console, and in the boot of another expectation.
+    let text = plan("{ power = 'cycle' }, { expect = ['HardFault'], timeout = '1s' }");
+    let boot = vec![Beat::Print(1, FAULT.into()), Beat::Drain, print(FAULT)];
+    assert_eq!(Bench::new(vec![boot]).cause(&text).await, Cause::FaultBanner);
+    let twice = plan(
+        "{ power = 'cycle' }, { expect = ['HardFault'] }, { power = 'cycle' }, { expect = ['up'] }",
+    );
+    let second = |output: &str| Bench::new(vec![vec![print(FAULT)], vec![print(output)]]);
+    assert_eq!(second("up\n").cause(&twice).await, Cause::ExpectationsMet);
+    assert_eq!(second("up\nHardFault at 0x12ab\n").cause(&twice).await, Cause::FaultBanner);
+    // A handler may take a moment to print the rest.
+    let beats = vec![print("HardFault at 0x12ab:"), Beat::Drain, SOON, print("\nsmashed\n")];
+    let text = plan("{ power = 'cycle' }, { expect = ['smashed'], timeout = '1s' }");
+    assert_eq!(Bench::new(vec![beats]).cause(&text).await, Cause::ExpectationsMet);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_output_fails_on_every_console_until_the_end() {
+    let text = format!("reject = ['ERR[0-9]+']\n{}", plan(RESULTS));
+    for (console, beats) in [
+        (0, vec![print("ERR7\n"), print(GREEN)]),
+        (0, vec![print(GREEN), SOON, print("ERR7\n")]),
+        (1, vec![print(GREEN), SOON, Beat::Print(1, b"ERR7\n".to_vec())]),
+    ] {
+        let bench = Bench { controls: true, ..Bench::new(vec![beats]) };
+        let end = bench.perform(&text).await.unwrap();
+        assert_eq!(end.verdict.cause, Cause::AssertFailed, "{console}");
+        assert!(end.verdict.summary.contains("ERR7"), "{}", end.verdict.summary);
+    }
+    let bench = Bench::new(vec![vec![print("ERR\n"), print(GREEN)]]);
+    assert_eq!(bench.cause(&text).await, Cause::Passed);
+}
+
+const RESULTS: &str = "{ power = 'cycle' }, { wait_for_results = true }";
+
+#[tokio::test(start_paused = true)]
+async fn no_console_contradicts_a_pass() {
+    let begun = "TAP version 13\n1..2\nok 1 - a\n";
+    for (other, ignored, cause) in [
+        (GREEN, false, Cause::Passed),
+        (RED, false, Cause::TestFailed),
+        (RED, true, Cause::Passed),
+        // It began and did not end.
+        (begun, false, Cause::PlanMismatch),
+        // No case has a result, so this is no report.
+        ("TAP version 13\n1..2\n", false, Cause::Passed),
+        ("hello\n", false, Cause::Passed),
+    ] {
+        let ignore = if ignored { "ignore_reports_on = ['uart1']\n" } else { "" };
+        for format in ["true", "'tap'"] {
+            let waits = RESULTS.replace("true", format);
+            let beats = vec![Beat::Print(1, other.into()), Beat::Drain, print(GREEN)];
+            let bench = Bench::new(vec![beats]);
+            let found = bench.cause(&format!("{ignore}{}", plan(&waits))).await;
+            assert_eq!(found, cause, "{other:?} {ignored} {format}");
+        }
+    }
+    // The primary console is another one where the plan waits elsewhere.
+    let waits = "{ power = 'cycle' }, { wait_for_results = true, console = 'uart1' }";
+    let beats = vec![print(RED), Beat::Drain, Beat::Print(1, GREEN.into())];
+    assert_eq!(Bench::new(vec![beats]).cause(&plan(waits)).await, Cause::TestFailed);
+    // A report elsewhere passes nothing, and a red one fails a plan that waits for none.
+    let beats = vec![print("hello\n"), Beat::Print(1, GREEN.into())];
+    let short = RESULTS.replace("true", "true, timeout = '1s'");
+    assert_eq!(Bench::new(vec![beats]).cause(&plan(&short)).await, Cause::NoResults);
+    let text = plan("{ power = 'cycle' }, { expect = ['up'] }");
+    let beats = vec![Beat::Print(1, RED.into()), Beat::Drain, print("up\n")];
+    assert_eq!(Bench::new(vec![beats]).cause(&text).await, Cause::TestFailed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_red_report_elsewhere_in_an_earlier_boot_counts() {
+    let waits = format!("{RESULTS}, {RESULTS}");
+    let boots =
+        vec![vec![Beat::Print(1, RED.into()), Beat::Drain, print(GREEN)], vec![print(GREEN)]];
+    assert_eq!(Bench::new(boots).cause(&plan(&waits)).await, Cause::TestFailed);
+}

@@ -1,0 +1,365 @@
+//! Tells whether a line looks like a crash, a failed assertion or a failed test, although no fault
+//! signature and no result format knows it. Pure.
+//!
+//! # Design
+//! The words of a crash are few and every system uses them; the words that take an alarm back
+//! (`0 faults`, `panic handler installed`, `exception test: OK`) are few, too. So a line is cut into
+//! words, and a crash word near its start counts unless a denial stands in the right place: before
+//! the word, as its value, or as the result at the line's end. A wrong alarm makes a green run
+//! inconclusive and can be allowed by a pattern; a missed crash is a false pass. In doubt a line
+//! is suspicious.
+//!
+//! Only output behind the end of a report is looked at, so speed does not matter here.
+//! `suspicion_lines.toml` holds the lines that the words were chosen by.
+
+use super::lines::without_context;
+
+/// Most prefixes taken off one line.
+const MAX_PREFIXES: usize = 6;
+/// A crash word counts among so many words at the start of a message: `The system has run into an
+/// exception`. Behind them it is part of a sentence.
+const LEAD: usize = 7;
+/// A negation reaches over so many words: `no fatal errors`, `did not even panic`.
+const REACH: usize = 3;
+
+/// Words of which one near the start of a line makes it suspicious.
+const CRASH: &str = "\
+    fault faults faulted faulting hardfault busfault usagefault memfault memmanage \
+    securefault segfault segfaulted pagefault doublefault panic panics panicked panicking \
+    kpanic assert asserts asserted assertion assertions abort aborted aborting aborts \
+    exception exceptions guru oops fatal trap trapped traps crash crashed crashing crashes \
+    lockup deadlock deadlocked smashing smashed corrupt corrupted corruption backtrace \
+    traceback stacktrace coredump unhandled uncaught sigsegv sigabrt sigbus sigill sigfpe \
+    sigtrap died bugcheck stackoverflow error_handler os_error osrtxerrornotify unreachable unrecoverable nullpointerexception hardfaulthandler";
+
+/// Neighbours that make a line suspicious: a first word, and its second words.
+const PAIRS: &[(&str, &str)] = &[
+    ("stack", "overflow overflowed underflow dump canary"),
+    ("buffer", "overflow"),
+    ("heap", "overflow"),
+    ("core", "dumped"),
+    ("register", "dump"),
+    ("registers", "dump"),
+    ("crash", "dump"),
+    ("segmentation", "violation"),
+    ("access", "violation"),
+    ("illegal", "instruction"),
+    ("undefined", "instruction"),
+    ("invalid", "opcode"),
+    ("bus", "error"),
+    ("divide", "by"),
+    ("division", "by"),
+    ("null", "pointer dereference"),
+    ("out", "of"),
+    ("double", "free"),
+    ("watchdog", "timeout expired reset fired triggered bite"),
+    ("wdt", "reset timeout"),
+    ("internal", "error"),
+    ("reset", "reason cause"),
+    ("runtime", "error"),
+    ("unexpected", "interrupt"),
+    ("spurious", "interrupt"),
+    ("machine", "check"),
+    ("memory", "violation"),
+    ("mpu", "violation"),
+    ("thread", "died"),
+];
+
+/// Neighbours of a crash word that name a part of the machine and no event.
+const THINGS: &str = "\
+    vector vectors table tables level levels injection detection detector protection support \
+    tolerance tolerant counter counters statistics priority mask test tests testing stack \
+    entry entries button line pin input signal class classes path log logs logging reporting \
+    tracking reports storage partition delegation";
+
+/// Words between a crash word and its value: `fault count: 0`.
+const MEASURES: &str = "\
+    count counts counter status flags register total number code";
+
+/// Words that say that all is well, where they stand behind a crash word.
+const STATES: &str = "\
+    installed registered enabled disabled configured initialized initialised initializing \
+    initialising setup ready armed attached loaded supported available linked cleared \
+    expected ignored skipped recovered simulated injected tested masked delegated mapped \
+    suppressed remapped relocated";
+
+/// States that take back even something that failed.
+const WANTED: &str = "expected ignored skipped recovered simulated injected suppressed handled";
+
+/// Words that say that something failed.
+const FAILED: &str = "fail failed failure failures fails testfailed";
+
+/// Words that say that all is well at the start or the end of a line.
+const RESULTS: &str = "\
+    ok okay pass passed passes success successful successfully succeeded done complete \
+    completed good healthy clean fine none xfail skip no off n/a nil";
+
+/// Words that deny the crash word behind them.
+const NEGATIONS: &str = "\
+    no not without 0 zero none never non nor cannot can't didn't doesn't won't any";
+
+/// Words in front of a crash word that announce a test or a part of the set-up.
+const ANNOUNCEMENTS: &str = "\
+    test tests testing check checking checks verify verifying install installing enable \
+    enabling register registering configure configuring init initializing initialising set \
+    setting clear clearing cleared disable disabling simulate simulating simulated inject \
+    injecting expect expecting expected ignore ignoring previous last save mapping \
+    relocating delegated delegating default waiting if on non-fatal";
+
+/// Registers of which two in a row make a dump.
+const REGISTERS: &str = "\
+    pc lr sp psr xpsr cpsr spsr ra gp tp fp ip msp psp epc elr eip rip esp rsp ebp rbp eax \
+    ebx ecx edx rax rbx rcx rdx rsi rdi eflags rflags cs ss ps sar lbeg lend lcount nip msr \
+    ctr xer status cause hi lo retpc apsr ipsr depc dfsr afsr";
+
+/// Registers that are only printed because of a fault.
+const FAULT_REGISTERS: &str = "\
+    cfsr hfsr mmfsr bfsr ufsr mmfar bfar mmar bfa mcause mepc mtval scause sepc stval \
+    excvaddr exccause epc1 esr esr_el1 esr_el2 esr_el3 far_el1 elr_el1 badvaddr dfar ifar \
+    ifsr cr2 sfsr sfar exc_return shcsr";
+
+/// Tells whether a list of words holds a word.
+fn listed(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
+}
+
+/// Tells whether a line, colours removed, looks like a crash, an assertion or a failed test.
+pub(crate) fn is_suspicious(line: &str) -> bool {
+    let mut text = line.trim_ascii();
+    let mut calm = false;
+    for _ in 0..MAX_PREFIXES {
+        if heads_error(text) {
+            return true;
+        }
+        calm |= is_calm_level(text);
+        match without_context(text, true).map(str::trim_ascii) {
+            Some(rest) if rest.len() < text.len() => text = rest,
+            _ => break,
+        }
+    }
+    let words = words(text);
+    if dumps_registers(&words) {
+        return true;
+    }
+    let run = words.first().is_some_and(|first| first.text == "run" && text.starts_with('['));
+    // `No memory for the task, aborting` is no result.
+    let result = |first: &Word| first.text != "no" && listed(RESULTS, &first.text);
+    if run || words.first().is_some_and(result) {
+        return false;
+    }
+    if fails(&words) {
+        return true;
+    }
+    // What a system tells for information is no crash, unless it says so in capitals.
+    let counts = |word: &Word| !calm || word.capital;
+    (0..words.len().min(LEAD)).any(|at| counts(&words[at]) && crashes(&words, at))
+}
+
+/// `Error: x`, `FATAL: x`, `*** Fatal error`, but not `error: 0` and `Error: none`.
+fn heads_error(text: &str) -> bool {
+    let words = words(text);
+    let Some(first) = words.first() else { return false };
+    let next = words.get(1);
+    let named = matches!(first.text.as_str(), "error" | "fatal");
+    let headed = next.is_none_or(|next| next.before.trim_start().starts_with([':', '!', ']']));
+    named && headed && !denied(&words, 0)
+}
+
+/// `I (12) main: x`, `<inf> app: x`, `[INFO] x`, `D: x`.
+fn is_calm_level(text: &str) -> bool {
+    const LEVELS: [&str; 12] = [
+        "I (", "D (", "V (", "<inf>", "<dbg>", "<info>", "<debug>", "[INFO", "[DEBUG", "INFO",
+        "DEBUG", "NOTICE:",
+    ];
+    let word = |level: &&str| {
+        let behind = text.get(level.len()..).and_then(|rest| rest.chars().next());
+        level.ends_with(['(', '>', ':']) || !behind.is_some_and(char::is_alphanumeric)
+    };
+    LEVELS.iter().any(|level| text.starts_with(level) && word(level))
+        || ["I: ", "D: ", "[I] ", "[D] ", "<6>", "<7>"].iter().any(|l| text.starts_with(l))
+}
+
+/// A word of a line.
+#[derive(Debug)]
+struct Word {
+    /// In lower case.
+    text: String,
+    /// Whether it is written in capitals.
+    capital: bool,
+    /// What stands between the word before and this one.
+    before: String,
+}
+
+fn words(text: &str) -> Vec<Word> {
+    /// Words of a line that are looked at; a register dump of 32 registers has 64.
+    const MOST: usize = 80;
+    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '\'');
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(inside).filter(|_| words.len() < MOST) {
+        let (before, behind) = rest.split_at(start);
+        let len = behind.find(|c| !inside(c)).unwrap_or(behind.len());
+        let (word, tail) = behind.split_at(len);
+        let letters = word.bytes().filter(u8::is_ascii_alphabetic).count();
+        words.push(Word {
+            text: word.trim_matches('\'').to_ascii_lowercase(),
+            capital: letters > 1 && !word.bytes().any(|b| b.is_ascii_lowercase()),
+            before: before.to_owned(),
+        });
+        rest = tail;
+    }
+    words
+}
+
+/// Tells whether the word at an index stands for a crash.
+fn crashes(words: &[Word], at: usize) -> bool {
+    let word = words[at].text.as_str();
+    let next = words.get(at + 1).filter(|next| next.before.len() == next.before.trim().len() + 1);
+    let pair = next.is_some_and(|next| {
+        PAIRS.iter().any(|(first, seconds)| *first == word && listed(seconds, &next.text))
+    });
+    let bug = word == "bug" && words[at].capital && next.is_some();
+    let begins = at == 0 || at == 1 && words[0].text == "in";
+    let compound = || begins && word.split('_').any(|part| listed(CRASH, part));
+    (pair || bug || listed(CRASH, word) || compound())
+        && !denied(words, at)
+        // `out of reset`, `divide by two`: only some are crashes.
+        && (word != "out" || words.get(at + 2).is_some_and(|w| w.text == "memory"))
+        && (!matches!(word, "divide" | "division")
+            || words.get(at + 2).is_some_and(|w| matches!(w.text.as_str(), "zero" | "0")))
+}
+
+/// Tells whether the crash word at an index is taken back.
+fn denied(words: &[Word], at: usize) -> bool {
+    let plain = |word: &Word| !word.before.contains(['.', ',', ';', ':', '!', '(']);
+    // `test failed`, `assertion failed: interrupts enabled`: it happened, and what stands behind it
+    // is the condition.
+    let failed = words[at..].iter().take(2).any(|word| listed(FAILED, &word.text));
+    // In front: `no faults`, `did not panic`, `testing the exception`.
+    for back in 1..=REACH.min(at) {
+        let word = &words[at - back];
+        if !plain(&words[at - back + 1]) {
+            break;
+        }
+        // `CS line asserted` tells of a voltage.
+        let electric = || matches!(word.text.as_str(), "line" | "pin" | "signal" | "irq" | "reset");
+        if back == 1 && words[at].text == "asserted" && electric() {
+            return true;
+        }
+        let announced = || !failed && back <= 2 && listed(ANNOUNCEMENTS, &word.text);
+        if listed(NEGATIONS, &word.text) || announced() {
+            return true;
+        }
+    }
+    // Its value: `faults: 0`, `fault status = 0x00000000`, `panic: none`.
+    let behind = || words.iter().enumerate().skip(at + 1);
+    let named = |word: &Word| listed(MEASURES, &word.text);
+    let value = match words.get(at + 1) {
+        Some(next) if named(next) => words.get(at + 2),
+        next => next,
+    };
+    if value.is_some_and(|word| {
+        let set = word.before.contains([':', '=']);
+        set && (is_zero(&word.text) || word.text == "none")
+            // A setting of a kernel's command line.
+            || word.before.starts_with('=') && matches!(words[at].text.as_str(), "panic" | "oops")
+    }) {
+        return true;
+    }
+    // What it is: `exception vectors at 0x0`, `assert level 2`.
+    if behind().take(1).any(|(_, word)| listed(THINGS, &word.text) && plain(word)) {
+        return true;
+    }
+    // How it is: `panic handler installed`, `fault was cleared`, `exception (3): handled`.
+    let negated = |index: usize| {
+        index > 0 && matches!(words[index - 1].text.as_str(), "not" | "never" | "un")
+    };
+    let well = |word: &Word| listed(WANTED, &word.text) || !failed && listed(STATES, &word.text);
+    if behind().any(|(index, word)| well(word) && !negated(index)) {
+        return true;
+    }
+    // How the line ends: `exception test ... OK`, but not `assertion failed: status == OK`.
+    let last = words.len() - 1;
+    last > at
+        && listed(RESULTS, &words[last].text)
+        && !negated(last)
+        && !words[last].before.contains(['=', '<', '>', '('])
+        && !words.iter().any(|word| word.text.starts_with("fail"))
+}
+
+fn is_zero(text: &str) -> bool {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|b| b == b'0')
+}
+
+/// Tells whether a line reports a failed test in a format that no grammar knows.
+fn fails(words: &[Word]) -> bool {
+    const TESTS: [&str; 15] = [
+        "passed",
+        "test",
+        "tests",
+        "case",
+        "cases",
+        "testcase",
+        "testcases",
+        "suite",
+        "suites",
+        "check",
+        "checks",
+        "assertion",
+        "assertions",
+        "spec",
+        "specs",
+    ];
+    let about_tests = || words.iter().any(|word| TESTS.contains(&word.text.as_str()));
+    words.iter().enumerate().take(12).any(|(at, word)| {
+        if !listed(FAILED, &word.text) {
+            return false;
+        }
+        // `<... RESULT=fail>`, `##teamcity[testFailed name='x']`.
+        let result = at > 0 && words[at - 1].text == "result" && word.before.contains(['=', ':']);
+        if result || word.text == "testfailed" {
+            return true;
+        }
+        let number =
+            |index: usize| words.get(index).filter(|w| w.text.bytes().all(|b| b.is_ascii_digit()));
+        let before = at.checked_sub(1).and_then(number);
+        let after = number(at + 1).filter(|next| next.before.contains([':', '=']));
+        if let Some(count) = after.or(before) {
+            return !is_zero(&count.text) && (about_tests() || words.len() <= 4);
+        }
+        let alone = words.len() == 1 || at == 0 && word.capital;
+        (alone || word.capital || about_tests()) && !denied(words, at)
+    })
+}
+
+/// Tells whether a line is a row of a register dump: `r0: deadbeef r1: 00000000`.
+fn dumps_registers(words: &[Word]) -> bool {
+    let hex = |text: &str| {
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        digits.len() >= 4 && digits.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let numbered = |name: &str| {
+        let digits = name.trim_start_matches(|c: char| "raxst".contains(c));
+        name.len() - digits.len() == 1
+            && matches!(digits.len(), 1 | 2)
+            && digits.bytes().all(|b| b.is_ascii_digit())
+    };
+    let mut rows = 0;
+    for (name, value) in words.iter().zip(words.iter().skip(1)) {
+        let name = name.text.as_str();
+        let gap = value.before.trim();
+        if !hex(&value.text) || !matches!(gap, "" | ":" | "=" | "(" | "): " | "):" | "->") {
+            continue;
+        }
+        if listed(FAULT_REGISTERS, name) && !is_zero(&value.text) {
+            return true;
+        }
+        rows += usize::from(listed(REGISTERS, name) || numbered(name));
+    }
+    rows >= 2
+}
+
+#[cfg(test)]
+#[path = "suspicion_tests.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+//! Reports on consoles that the plan does not wait on: none may contradict a pass. Pure.
+
+use jig_model::Verdict;
+use jig_model::VerdictKind::{Fail, Flaky, Inconclusive, Pass};
+
+use super::observation::Observation;
+use super::rules::{
+    Rule, claimed_failures, contradiction, executed, failed_case, plan_mismatch, report_incomplete,
+    unfinished_case,
+};
+
+/// Rules by which a report on another console contradicts a pass, in their order.
+const ELSEWHERE: &[Rule] = &[
+    failed_case,
+    claimed_failures,
+    unfinished_case,
+    plan_mismatch,
+    report_incomplete,
+    contradiction,
+];
+
+/// Judges the reports on other consoles than the one that the plan waits on. A failure there is one
+/// of the run; what is incomplete there only takes a pass. A console on which no case has a result
+/// reports nothing: its text merely resembles a report.
+pub(super) fn contradicted(seen: &Observation, found: &Verdict) -> Option<Verdict> {
+    if !matches!(found.kind, Pass | Flaky | Inconclusive) {
+        return None;
+    }
+    let reports = seen.elsewhere.iter().filter(|other| {
+        executed(&other.report) > 0 || other.report.claimed_failures.is_some_and(|n| n > 0)
+    });
+    let decided = reports.filter_map(|other| {
+        let alone = Observation {
+            output: other.output.clone(),
+            report: other.report.clone(),
+            results_wanted: seen.results_wanted,
+            ..Observation::default()
+        };
+        let mut verdict = ELSEWHERE.iter().find_map(|rule| rule(&alone))?;
+        verdict.summary = format!("on console {}: {}", other.console, verdict.summary);
+        verdict.tests = other.report.clone();
+        Some(verdict)
+    });
+    let mut decided: Vec<Verdict> = decided.collect();
+    let failed = decided.iter().position(|verdict| verdict.kind == Fail);
+    let open = matches!(found.kind, Pass | Flaky) && !decided.is_empty();
+    let first = failed.or(open.then_some(0))?;
+    Some(decided.swap_remove(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::Cause;
+    use jig_model::result::{CaseStatus, TestCase, TestReport};
+
+    use super::*;
+    use crate::judge::{ByteRange, ConsoleReport};
+
+    fn report(statuses: &[CaseStatus], ended: bool) -> ConsoleReport {
+        let case = |status: &CaseStatus| TestCase {
+            name: "late".to_owned(),
+            status: *status,
+            message: None,
+            duration_ms: None,
+            start: 0,
+            end: 0,
+        };
+        let cases = statuses.iter().map(case).collect();
+        ConsoleReport {
+            console: "uart1".parse().unwrap(),
+            output: ByteRange::default(),
+            report: TestReport { cases, ended, ..TestReport::default() },
+        }
+    }
+
+    #[test]
+    fn a_failure_elsewhere_decides_and_what_is_open_there_takes_a_pass() {
+        use CaseStatus::{Fail as Failed, Pass as Passed, Unfinished};
+        for (found, statuses, ended, cause) in [
+            (Cause::Passed, &[Passed][..], true, None),
+            (Cause::Passed, &[Passed, Failed], true, Some(Cause::TestFailed)),
+            (Cause::NoResults, &[Failed], false, Some(Cause::TestFailed)),
+            (Cause::Passed, &[Passed], false, Some(Cause::ReportIncomplete)),
+            (Cause::Flaky, &[Passed, Unfinished], true, Some(Cause::PlanMismatch)),
+            (Cause::NoResults, &[Passed], false, None),
+            (Cause::Passed, &[Unfinished], false, None),
+            (Cause::Passed, &[], false, None),
+            // What blames the rig, or a crash, stands.
+            (Cause::ProbeLost, &[Failed], true, None),
+            (Cause::FaultBanner, &[Failed], true, None),
+        ] {
+            let elsewhere = vec![report(&[Passed], true), report(statuses, ended)];
+            let seen = Observation { elsewhere, results_wanted: true, ..Observation::default() };
+            let decided = contradicted(&seen, &Verdict::of(found, "found"));
+            assert_eq!(decided.as_ref().map(|v| v.cause), cause, "{found} {statuses:?} {ended}");
+            if let Some(verdict) = decided {
+                assert!(verdict.summary.starts_with("on console uart1: "), "{}", verdict.summary);
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! CppUTest, quiet and with `-v` or `-vv`.
+//!
+//! A quiet run prints a mark for each case and names only the failing ones: the summary then
+//! gives the number of the others, and the marks must agree with it.
+
+use jig_model::result::{CaseStatus, ResultFormat};
+
+use super::choice::Credibility;
+use super::grammar::{FormatSpec, Grammar, starts};
+use super::record::{CaseOutcome, ReportBuilder};
+use super::scan::{is_ident, leading_number, number};
+use super::tally::{ProgressMarks, add_unnamed, labelled};
+use crate::console::lines::ReportLine;
+
+/// Most lines of a failing check that are kept as its message.
+const FAILURE_LINES: usize = 6;
+
+/// Reads CppUTest's lines.
+#[derive(Debug, Default)]
+struct CppUTest {
+    /// A test of a verbose run that has not printed its time.
+    running: Option<String>,
+    /// The test that failed last.
+    failed: Option<String>,
+    /// The failing test whose message follows, and how many lines of it were kept.
+    explaining: Option<(String, usize)>,
+    /// A line with a name and a time was read: every case is named.
+    verbose: bool,
+    /// A line was read that only CppUTest prints; marks alone are none.
+    sure: bool,
+    marks: ProgressMarks,
+}
+
+pub(super) const CPPUTEST: FormatSpec = FormatSpec {
+    format: ResultFormat::Cpputest,
+    family: ResultFormat::Cpputest,
+    begins: b"TIOE.!",
+    holds: Some(b':'),
+    opens,
+    tells_size: |_| true,
+    grammar: |_| Box::new(CppUTest::default()),
+};
+
+fn opens(line: &ReportLine<'_>) -> bool {
+    line.text.starts_with(['.', '!'])
+        || failure(line.text).is_some()
+        || summary(line.text).is_some()
+        || test(line.text).is_some()
+}
+
+impl Grammar for CppUTest {
+    fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
+        let text = line.text;
+        if self.marks.line(text) {
+            return true;
+        }
+        if let Some(summary) = summary(text) {
+            self.end(&summary, line, record);
+        } else if let Some(name) = failure(text) {
+            // A test that goes on behind a failed check fails once.
+            if self.failed.as_ref() != Some(&name) {
+                record.decide(&name, &name, CaseOutcome::of(CaseStatus::Fail), line.span);
+                self.failed = Some(name.clone());
+            }
+            record.explain(&name, text);
+            self.running = self.running.take().filter(|running| *running != name);
+            self.explaining = Some((name, 0));
+        } else if let Some((name, ignored, rest)) = test(text) {
+            self.explaining = None;
+            if let Some(duration) = time(rest) {
+                self.verbose = true;
+                self.running = None;
+                let status = if ignored { CaseStatus::Skip } else { CaseStatus::Pass };
+                decide(&name, status, duration, line, record);
+            } else {
+                // Unity's fixture prints this too, and a log may.
+                if self.verbose {
+                    record.begin(&name, &name, line.span);
+                }
+                self.running = Some(name);
+                return true;
+            }
+        } else if let Some(duration) =
+            time(text).filter(|_| self.running.is_some() || self.explaining.is_some())
+        {
+            self.verbose = true;
+            self.explaining = None;
+            if let Some(name) = self.running.take() {
+                decide(&name, CaseStatus::Pass, duration, line, record);
+            }
+        } else {
+            return false;
+        }
+        self.sure = true;
+        true
+    }
+
+    /// Counts progress marks, and keeps the message of a failing check.
+    fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
+        self.marks.prose(text);
+        if let Some((name, lines)) = &mut self.explaining {
+            *lines += 1;
+            if *lines <= FAILURE_LINES {
+                record.explain(name, text);
+            }
+        }
+    }
+
+    fn credibility(&self) -> Credibility {
+        if self.sure { Credibility::Report } else { Credibility::Guess }
+    }
+
+    fn closed(&self, line: &ReportLine<'_>) -> bool {
+        summary(line.text).is_some()
+    }
+
+    fn resembles(&self, line: &ReportLine<'_>) -> bool {
+        starts(line, &["TEST(", "IGNORE_TEST("]) || line.text.contains(": error: Failure in ")
+    }
+}
+
+impl CppUTest {
+    fn end(&mut self, summary: &Summary, line: &ReportLine<'_>, record: &mut ReportBuilder) {
+        if record.ended() {
+            record.begins_again();
+        }
+        let cases = summary.ran + summary.ignored;
+        if summary.tests != cases + summary.filtered {
+            let Summary { tests, ran, ignored, filtered, .. } = summary;
+            record.remark(format!(
+                "{tests} tests are not {ran} ran, {ignored} ignored and {filtered} filtered out"
+            ));
+        }
+        record.plan(cases);
+        record.claim(summary.failures);
+        if summary.bad {
+            record.claim_any();
+        }
+        if !self.verbose {
+            self.marks.check(cases, record);
+            let failed = record.count(CaseStatus::Fail);
+            add_unnamed(record, CaseStatus::Pass, summary.ran.saturating_sub(failed), line.span);
+            add_unnamed(record, CaseStatus::Skip, summary.ignored, line.span);
+        } else if record.count(CaseStatus::Skip) != summary.ignored {
+            let (count, seen) = (summary.ignored, record.count(CaseStatus::Skip));
+            record.remark(format!("the summary counts {count} ignored, {seen} were seen"));
+        }
+        self.explaining = None;
+        record.end();
+    }
+}
+
+fn decide(
+    name: &str,
+    status: CaseStatus,
+    duration: u64,
+    line: &ReportLine<'_>,
+    record: &mut ReportBuilder,
+) {
+    let outcome = CaseOutcome { duration_ms: Some(duration), ..CaseOutcome::of(status) };
+    record.decide(name, name, outcome, line.span);
+}
+
+/// Splits `TEST(group, name)` off the front; tells whether the test is ignored.
+fn test(text: &str) -> Option<(String, bool, &str)> {
+    let body = text.strip_prefix("IGNORE_").unwrap_or(text);
+    let (inside, rest) = body.strip_prefix("TEST(")?.split_once(')')?;
+    let (group, name) = inside.split_once(", ")?;
+    (is_ident(group) && is_ident(name))
+        .then(|| (format!("{group}::{name}"), body.len() < text.len(), rest))
+}
+
+/// Reads the time in ` - 3 ms`, also behind what the test printed.
+fn time(text: &str) -> Option<u64> {
+    let head = text.strip_suffix(" ms")?;
+    let (_, time) = head.rsplit_once(" - ").or_else(|| Some(("", head.strip_prefix("- ")?)))?;
+    number(time)
+}
+
+/// Reads `file.cpp:12: error: Failure in TEST(group, name)`, or `file.cpp(12): error: ...`.
+fn failure(text: &str) -> Option<String> {
+    // A drive letter holds the only colon that may stand in front of the place. The line is not
+    // searched for the words: most console lines with a colon come here.
+    let skip = if text.as_bytes().get(1) == Some(&b':') { 2 } else { 0 };
+    let (file, rest) = text.get(skip..)?.split_once(':')?;
+    let rest = match leading_number(rest) {
+        Some((_, rest)) => rest.strip_prefix(':')?,
+        None if file.ends_with(')') => rest,
+        None => return None,
+    };
+    let (name, _, rest) = test(rest.strip_prefix(" error: Failure in ")?)?;
+    rest.is_empty().then_some(name)
+}
+
+struct Summary {
+    bad: bool,
+    failures: u64,
+    tests: u64,
+    ran: u64,
+    ignored: u64,
+    filtered: u64,
+}
+
+/// Reads `OK (3 tests, 2 ran, 5 checks, 1 ignored, 0 filtered out, 2 ms)`, or the same behind
+/// `Errors (1 failures, ` or `Errors (ran nothing, `.
+fn summary(text: &str) -> Option<Summary> {
+    let (bad, inside) = match text.strip_prefix("OK (") {
+        Some(inside) => (false, inside),
+        None => (true, text.strip_prefix("Errors (")?),
+    };
+    let mut parts = inside.strip_suffix(')')?.split(", ");
+    let failures = match bad.then(|| parts.next()).flatten() {
+        None | Some("ran nothing") => 0,
+        Some(part) => labelled(part, "failures")?,
+    };
+    let mut count = |label| labelled(parts.next()?, label);
+    let (tests, ran, _) = (count("tests")?, count("ran")?, count("checks")?);
+    let (ignored, filtered, _) = (count("ignored")?, count("filtered out")?, count("ms")?);
+    parts.next().is_none().then_some(Summary { bad, failures, tests, ran, ignored, filtered })
+}

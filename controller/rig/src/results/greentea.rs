@@ -1,0 +1,160 @@
+//! Mbed's Greentea: key-value pairs in double braces, `{{key;value;value}}`.
+//!
+//! A Greentea target first waits for `{{__sync;...}}` from its host: a plan sends it.
+
+use std::collections::HashMap;
+
+use jig_model::result::{CaseStatus, ResultFormat};
+
+use super::grammar::{FormatSpec, Grammar, starts};
+use super::record::{CaseOutcome, ReportBuilder};
+use super::scan::number;
+use crate::console::lines::ReportLine;
+
+/// Reads Greentea's pairs.
+#[derive(Debug, Default)]
+struct Greentea {
+    running: Option<String>,
+    failure: Option<String>,
+    /// How often each case has passed: a repeating case reports growing counts.
+    passes: HashMap<String, u64>,
+    listed: u64,
+    headed: bool,
+}
+
+pub(super) const GREENTEA: FormatSpec = FormatSpec {
+    format: ResultFormat::Greentea,
+    family: ResultFormat::Greentea,
+    begins: b"{",
+    holds: None,
+    opens,
+    tells_size: |_| true,
+    grammar: |_| Box::new(Greentea::default()),
+};
+
+fn opens(line: &ReportLine<'_>) -> bool {
+    pair(line.text).is_some_and(|(key, _)| {
+        matches!(
+            key,
+            "__version"
+                | "__testcase_count"
+                | "__testcase_name"
+                | "__testcase_start"
+                | "__testcase_finish"
+                | "__testcase_summary"
+        )
+    })
+}
+
+impl Grammar for Greentea {
+    fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
+        let Some((key, value)) = pair(line.text) else { return false };
+        match key {
+            "__version" => {
+                if self.headed {
+                    record.begins_again();
+                }
+                self.headed = true;
+            }
+            "__testcase_count" => match number(value) {
+                Some(count) => record.plan(count),
+                None => return false,
+            },
+            "__testcase_name" => {
+                self.listed += 1;
+            }
+            "__testcase_start" => {
+                self.failure = None;
+                // A case that repeats starts again; its counts then go on.
+                if record.ended() || !self.passes.contains_key(value) {
+                    record.begin(value, value, line.span);
+                }
+                self.running = Some(value.to_owned());
+            }
+            "__testcase_finish" => {
+                let Some((name, passed, failed)) = finish(value) else { return false };
+                self.finish_case(name, passed, failed, line, record);
+            }
+            "__testcase_summary" => {
+                let Some((passed, failed)) = counts(value) else { return false };
+                record.plan(passed + failed);
+                record.claim(failed);
+                if self.listed > 0 && self.listed != passed + failed {
+                    let listed = self.listed;
+                    record.remark(format!(
+                        "{listed} cases were listed, {passed} passed and {failed} failed"
+                    ));
+                }
+            }
+            "end" => {
+                if value != "success" {
+                    record.claim_any();
+                }
+                record.end();
+            }
+            "__exit" => {
+                if value != "0" {
+                    record.claim_any();
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Keeps the assertion that a running case prints: `:12::FAIL: Expected 1 Was 2`.
+    fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
+        if self.running.is_some() && self.failure.is_none() && text.contains("FAIL") {
+            self.failure = Some(text.to_owned());
+        }
+    }
+
+    fn closed(&self, line: &ReportLine<'_>) -> bool {
+        pair(line.text).is_some_and(|(key, _)| key == "end")
+    }
+
+    fn resembles(&self, line: &ReportLine<'_>) -> bool {
+        starts(line, &["{{__testcase_", "{{end;"])
+    }
+}
+
+impl Greentea {
+    fn finish_case(
+        &mut self,
+        name: &str,
+        passed: u64,
+        failed: u64,
+        line: &ReportLine<'_>,
+        record: &mut ReportBuilder,
+    ) {
+        self.running = None;
+        let failure = self.failure.take();
+        let known = self.passes.get(name).copied().unwrap_or(0);
+        if failed == 0 && known > 0 && passed > known && !record.ended() {
+            self.passes.insert(name.to_owned(), passed);
+            return;
+        }
+        let status = if failed == 0 && passed > 0 { CaseStatus::Pass } else { CaseStatus::Fail };
+        if status == CaseStatus::Pass {
+            self.passes.insert(name.to_owned(), passed);
+        }
+        let message = failure.as_deref().filter(|_| status == CaseStatus::Fail);
+        record.decide(name, name, CaseOutcome { message, ..CaseOutcome::of(status) }, line.span);
+    }
+}
+
+fn pair(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix("{{")?.strip_suffix("}}")?.split_once(';')
+}
+
+fn counts(value: &str) -> Option<(u64, u64)> {
+    let (passed, failed) = value.split_once(';')?;
+    Some((number(passed)?, number(failed)?))
+}
+
+/// Reads `name;passed;failed`.
+fn finish(value: &str) -> Option<(&str, u64, u64)> {
+    let (rest, failed) = value.rsplit_once(';')?;
+    let (name, passed) = rest.rsplit_once(';')?;
+    Some((name, number(passed)?, number(failed)?))
+}

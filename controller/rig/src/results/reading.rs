@@ -1,0 +1,203 @@
+//! One report that is being read: its grammar or markers, and what they have recorded.
+
+use jig_model::result::{ResultFormat, TestReport};
+
+use super::choice::{Credibility, Standing};
+use super::grammar::{FormatSpec, Grammar};
+use super::markers::MarkerReader;
+use super::record::{ReportBuilder, ResultEvent};
+use crate::console::lines::{RawLine, ReportLine};
+
+/// What reads the lines of a report.
+#[derive(Debug)]
+enum Source {
+    Format { family: ResultFormat, grammar: Box<dyn Grammar> },
+    Markers(Box<MarkerReader>),
+}
+
+/// A report from its first line on.
+#[derive(Debug)]
+pub(super) struct Reading {
+    source: Source,
+    record: ReportBuilder,
+    opened_at: u64,
+    /// Offset behind the line that ended the report.
+    ended_at: Option<u64>,
+    /// Events that were looked at while another report led.
+    kept: usize,
+}
+
+impl Reading {
+    pub(super) fn of_format(spec: &FormatSpec, alone: bool, opened_at: u64) -> Self {
+        let source = Source::Format { family: spec.family, grammar: (spec.grammar)(alone) };
+        Self::new(source, spec.format, opened_at)
+    }
+
+    pub(super) fn of_markers(markers: Box<MarkerReader>, opened_at: u64) -> Self {
+        Self::new(Source::Markers(markers), ResultFormat::Markers, opened_at)
+    }
+
+    fn new(source: Source, format: ResultFormat, opened_at: u64) -> Self {
+        let mut record = ReportBuilder::default();
+        record.set_format(format);
+        Self { source, record, opened_at, ended_at: None, kept: 0 }
+    }
+
+    /// Returns the family of formats it reads; a plan's markers have none.
+    pub(super) fn family(&self) -> Option<ResultFormat> {
+        match &self.source {
+            Source::Format { family, .. } => Some(*family),
+            Source::Markers(_) => None,
+        }
+    }
+
+    pub(super) fn format(&self) -> Option<ResultFormat> {
+        self.record.format()
+    }
+
+    pub(super) fn decided(&self) -> usize {
+        self.record.decided()
+    }
+
+    /// Reads a line by a format's grammar.
+    pub(super) fn line<'a>(
+        &mut self,
+        text: &str,
+        raw: &RawLine<'_>,
+        mut meanings: impl Iterator<Item = ReportLine<'a>>,
+    ) {
+        let Source::Format { grammar, .. } = &mut self.source else { return };
+        if !meanings.any(|line| grammar.line(&line, &mut self.record)) {
+            if grammar.holds_failure(text) {
+                let at = raw.span.start;
+                self.record.remark(format!("a failure in a line that is no result, at {at}"));
+            }
+            grammar.prose(text.trim_ascii(), &mut self.record);
+        }
+        self.note_end(raw.span.end);
+    }
+
+    /// Reads a line by the plan's markers; tells whether they know it.
+    pub(super) fn marked_line(&mut self, bytes: &[u8], raw: &RawLine<'_>) -> bool {
+        let Source::Markers(markers) = &mut self.source else { return false };
+        let known = markers.line(bytes, raw.span, &mut self.record);
+        self.note_end(raw.span.end);
+        known
+    }
+
+    fn note_end(&mut self, at: u64) {
+        if !self.record.ended() {
+            self.ended_at = None;
+        } else if self.ended_at.is_none() {
+            self.ended_at = Some(at);
+        }
+    }
+
+    /// An overlong line is never a result, but one that would have been is worth a remark.
+    pub(super) fn overlong_line<'a>(
+        &mut self,
+        bytes: &[u8],
+        raw: &RawLine<'_>,
+        mut meanings: impl Iterator<Item = ReportLine<'a>>,
+    ) {
+        let suspect = match &self.source {
+            Source::Markers(markers) => markers.matches(bytes),
+            Source::Format { grammar, .. } => meanings.any(|line| grammar.resembles(&line)),
+        };
+        if suspect {
+            self.record.distrust(raw.span);
+        }
+    }
+
+    /// A control string without an end hides the rest of a line.
+    pub(super) fn hidden_text(&mut self, at: u64) {
+        self.record.remark(format!("an unfinished control string hides text at {at}"));
+    }
+
+    /// The stream was cut here.
+    pub(super) fn cut(&mut self, at: u64) {
+        if !self.record.ended() {
+            self.record.cut(at);
+        }
+    }
+
+    /// Tells whether the report would end with an unfinished line.
+    pub(super) fn closes_with<'a>(
+        &self,
+        mut meanings: impl Iterator<Item = ReportLine<'a>>,
+    ) -> bool {
+        let Source::Format { grammar, .. } = &self.source else { return false };
+        meanings.any(|line| grammar.closed(&line))
+    }
+
+    /// Reads the unfinished last line of the stream.
+    pub(super) fn last<'a>(
+        &mut self,
+        bytes: &[u8],
+        raw: &RawLine<'_>,
+        mut meanings: impl Iterator<Item = ReportLine<'a>>,
+    ) {
+        match &mut self.source {
+            Source::Markers(markers) => markers.last(bytes, &mut self.record),
+            Source::Format { grammar, .. } => {
+                if let Some(line) = meanings.find(|line| grammar.closed(line)) {
+                    grammar.line(&line, &mut self.record);
+                }
+            }
+        }
+        self.note_end(raw.span.end);
+    }
+
+    /// The stream is over: the grammar draws its last conclusions.
+    pub(super) fn close(&mut self) {
+        if let Source::Format { grammar, .. } = &mut self.source {
+            grammar.finish(&mut self.record);
+        }
+    }
+
+    pub(super) fn finish(self) -> TestReport {
+        self.record.finish()
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        let (credibility, declared) = match &self.source {
+            Source::Format { grammar, .. } => (grammar.credibility(), false),
+            Source::Markers(_) => (Credibility::Report, true),
+        };
+        Standing {
+            credibility,
+            declared,
+            failed: self.record.failed(),
+            distrusted: self.record.distrusted(),
+            planned: self.record.planned().unwrap_or(0),
+            begun: self.record.len(),
+            decided: self.record.decided(),
+            opened_at: self.opened_at,
+            ended_at: self.ended_at,
+        }
+    }
+
+    /// Hands out all events so far.
+    pub(super) fn take_events(&mut self, sink: &mut Vec<ResultEvent>) {
+        self.kept = 0;
+        sink.append(&mut self.record.events);
+    }
+
+    /// Keeps the events that are worth telling should this report take the lead, so that their
+    /// number is bounded by cases and remarks. Returns how many ends of the report were among them.
+    pub(super) fn hold_events(&mut self) -> usize {
+        let mut ends = 0;
+        if self.record.events.len() > self.kept {
+            let fresh = self.record.events.split_off(self.kept);
+            for event in fresh {
+                match event {
+                    ResultEvent::Ended => ends += 1,
+                    ResultEvent::Planned(_) | ResultEvent::Started { .. } => {}
+                    event => self.record.events.push(event),
+                }
+            }
+            self.kept = self.record.events.len();
+        }
+        ends
+    }
+}

@@ -1,0 +1,12 @@
+#include <board.h>
+
+FIXTURE_MAIN
+{
+    print("test/test_ring.c:21:test_starts_empty:PASS\n");
+    print("test/test_ring.c:29:test_keeps_order:PASS\n");
+    print("test/test_ring.c:41:test_refuses_when_full:PASS\n");
+    print("\n-----------------------\n");
+    print("3 Tests 0 Failures 0 Ignored \n");
+    print("OK\n");
+    print("An exception occurred: 0x0000000d\n");
+}
