@@ -8,6 +8,7 @@ use std::thread;
 
 use nix::fcntl::OFlag;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::manifest::elf;
@@ -108,17 +109,19 @@ fn a_board_behind_a_probe_is_asked_and_its_transports_and_outlet_are_looked_at()
     assert!(check(&well, "console-uart0").1.ends_with("is there"), "{ran}");
     assert!(check(&well, "probe-answers").1.starts_with("off; the core says CPUID 0x410"), "{ran}");
     // Somebody else reads the console; the board has no power, which is no fault.
-    let port_reader = File::options().read(true).write(true).open(&tty).unwrap();
+    let taken = File::options().read(true).write(true).open(&tty).unwrap();
+    let mut port_reader = Started::of(Command::new("sleep").arg("600").stdin(taken));
     fs::write(&outlet, "off\n").unwrap();
     let ran = look();
     ran.says(0, &[]);
     let ill = place(&ran, "bench");
     assert_eq!(ill["state"], "suspect", "{ran}");
     let (ok, detail) = check(&ill, "console-uart0");
-    let pid = format!("(pid {})", std::process::id());
+    let pid = format!("(pid {})", port_reader.child().id());
     assert!(!ok && detail.contains("is in use by") && detail.ends_with(&pid), "{detail}");
     assert_eq!(check(&ill, "probe-answers"), (true, "not asked: its outlet is off".to_owned()));
-    drop(port_reader);
+    port_reader.signal(Signal::SIGKILL);
+    port_reader.finish();
     // A port that the board takes with it is missed only while it has power.
     let rig = fs::read_to_string(workshop.path("rig.toml")).unwrap();
     workshop.write("rig.toml", rig.replace(&tty, "/dev/serial/by-id/none"));
