@@ -1,15 +1,16 @@
 //! One of two modules with `unsafe`: what a child does between `fork` and `exec`.
 //!
 //! Between the two only async-signal-safe calls are allowed: no allocation, no locks. The
-//! closure below makes exactly four kinds of system call (`prctl`, `getppid`, `fcntl`,
-//! `setrlimit`) on values prepared before the fork.
+//! closure below makes exactly five kinds of system call (`prctl`, `getppid`, `fcntl`,
+//! `setrlimit`, `write`) on values prepared before the fork.
 //!
 //! # Design
 //! A parent learns the low byte of an exit code only, so that 256 looks like success. Where a
 //! target's exit code is that of its emulator, a filter of system calls kills an emulator that ends
 //! with such a code. An emulator that Jig starts without privileges can then gain none: a wrapper
-//! that calls `sudo` does not work. Without the right to set a filter, or on a kernel without filters, the low byte
-//! has to do.
+//! that calls `sudo` does not work. Without the right to set a filter, or on a kernel without
+//! filters, the low byte has to do; the child tells by a pipe whether it has the filter, because a
+//! death by SIGSYS means nothing else without it.
 
 #![allow(unsafe_code)]
 
@@ -29,25 +30,25 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid, getppid};
 
 /// Makes the child die when the calling *thread* ends, and inherit the given descriptors
-/// under their own numbers; `kill_hidden_exit` lets it die by SIGSYS instead of ending with a code
-/// other than 0 whose low byte is 0.
+/// under their own numbers. With `kill_hidden_exit` it dies by SIGSYS instead of ending with a code
+/// other than 0 whose low byte is 0; it writes a byte there once that is so.
 ///
 /// The descriptors stay close-on-exec in this process, so no other child can catch them.
 pub(super) fn tie_to_this_thread(
     command: &mut Command,
     inherit: Vec<RawFd>,
-    kill_hidden_exit: bool,
+    kill_hidden_exit: Option<RawFd>,
 ) {
     let parent = getpid();
     // SAFETY: the closure runs in the forked child and only makes async-signal-safe system
-    // calls; it captures a `Pid` and a `Vec` that it reads but neither grows nor drops
+    // calls; it captures a `Pid`, a number and a `Vec` that it reads but neither grows nor drops
     // before `exec` (the closure is never dropped in the child).
     unsafe {
         command.pre_exec(move || before_exec(parent, &inherit, kill_hidden_exit));
     }
 }
 
-fn before_exec(parent: Pid, inherit: &[RawFd], kill_hidden_exit: bool) -> io::Result<()> {
+fn before_exec(parent: Pid, inherit: &[RawFd], kill_hidden_exit: Option<RawFd>) -> io::Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     // The parent may have died before the signal was armed; then nobody will send it.
     if getppid() != parent {
@@ -58,11 +59,14 @@ fn before_exec(parent: Pid, inherit: &[RawFd], kill_hidden_exit: bool) -> io::Re
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         nix::fcntl::fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
-    if kill_hidden_exit {
-        // Such an end is expected and leaves no core behind. Without a filter the low byte of the
-        // exit code has to do.
+    if let Some(told) = kill_hidden_exit {
+        // Such an end is expected and leaves no core behind.
         setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
-        let _ = filter_exit_codes();
+        if filter_exit_codes().is_ok() {
+            // SAFETY: the parent holds the descriptor open until the spawn has returned.
+            let told = unsafe { std::os::fd::BorrowedFd::borrow_raw(told) };
+            nix::unistd::write(told, &[1])?;
+        }
     }
     Ok(())
 }

@@ -24,12 +24,14 @@ use std::time::Duration;
 use jig_model::Cause;
 use jig_model::protocol::{CHILD_MARK, ProcessLedger};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, pipe2, read};
 use tokio::sync::{oneshot, watch};
 
 use super::fork;
+use super::starved::ThreadTime;
 
 /// What to start.
 pub struct SpawnRequest {
@@ -48,7 +50,7 @@ pub struct SpawnRequest {
     /// Descriptors the child gets under their own numbers.
     pub inherit: Vec<OwnedFd>,
     /// Whether its exit code is that of a target: a code other than 0 whose low byte is 0, which
-    /// would look like success, then ends it by SIGSYS.
+    /// would look like success, then ends it by SIGSYS if the kernel lets a filter be set.
     pub exits_for_target: bool,
     /// What it is, for the ledger.
     pub what: String,
@@ -139,6 +141,7 @@ pub struct ManagedProcess {
     pid: Pid,
     ending: watch::Receiver<Option<Ending>>,
     reaped: Arc<Mutex<bool>>,
+    hidden_exit_kills: bool,
 }
 
 /// A warden waits, but it also calls the ledger, which may log through whatever subscriber
@@ -175,6 +178,12 @@ impl ManagedProcess {
         self.pid.as_raw()
     }
 
+    /// Tells whether SIGSYS may be what ended it instead of an exit code whose low byte is 0; see
+    /// [`SpawnRequest::exits_for_target`].
+    pub fn hidden_exit_kills(&self) -> bool {
+        self.hidden_exit_kills
+    }
+
     /// Tells whether it was stopped (SIGSTOP): it lives, and does nothing.
     pub fn is_stopped(&self) -> bool {
         let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,12 +195,12 @@ impl ManagedProcess {
         stopped(&stat.unwrap_or_default())
     }
 
-    /// Returns how long each of its threads has waited for a processor.
-    pub(super) fn waits(&self) -> BTreeMap<u32, Duration> {
+    /// Returns how long each of its threads has run, and has waited for a processor.
+    pub(super) fn thread_times(&self) -> BTreeMap<u32, ThreadTime> {
         let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
         // Until it is reaped the number is its own.
         match *reaped {
-            false => super::starved::waits(Path::new(&format!("/proc/{}/task", self.pid))),
+            false => super::starved::thread_times(Path::new(&format!("/proc/{}/task", self.pid))),
             true => BTreeMap::new(),
         }
     }
@@ -266,10 +275,12 @@ impl Warden {
         if let Some(cwd) = &request.cwd {
             command.current_dir(cwd);
         }
+        // Without the pipe there is no filter, as without the right to set one.
+        let filter = request.exits_for_target.then(|| pipe2(OFlag::O_CLOEXEC).ok()).flatten();
         fork::tie_to_this_thread(
             &mut command,
             request.inherit.iter().map(AsRawFd::as_raw_fd).collect(),
-            request.exits_for_target,
+            filter.as_ref().map(|(_, far)| far.as_raw_fd()),
         );
         let pid = match command.spawn() {
             // The `Child` is let go: this thread waits by pid, without the reaping that
@@ -283,10 +294,16 @@ impl Warden {
         // The parent's copies must go, or the other ends would never see the end.
         drop(command);
         drop(request.inherit);
+        // The child's copy was closed by the start of the program: this ends at once.
+        let hidden_exit_kills = filter.is_some_and(|(near, far)| {
+            drop(far);
+            read(&near, &mut [0]) == Ok(1)
+        });
         ledger.started(pid.as_raw(), &request.what);
         let (ending, ended) = watch::channel(None);
         let reaped = Arc::new(Mutex::new(false));
-        let process = ManagedProcess { pid, ending: ended, reaped: Arc::clone(&reaped) };
+        let process =
+            ManagedProcess { pid, ending: ended, reaped: Arc::clone(&reaped), hidden_exit_kills };
         // The caller may have gone away, before this or before taking it: wherever the
         // handle is dropped, the child is killed.
         drop(started.send(Ok(process)));
@@ -374,8 +391,10 @@ mod tests {
             let request = request("python3", &["-c", &script]);
             let request = SpawnRequest { exits_for_target: true, ..request };
             let mut process = ManagedProcess::spawn(request, Arc::new(NoLedger)).await.unwrap();
+            assert!(process.hidden_exit_kills());
             assert_eq!(process.ended().await, ending, "{code}");
         }
+        assert!(!spawn("true", &[]).await.hidden_exit_kills());
     }
 
     #[tokio::test]

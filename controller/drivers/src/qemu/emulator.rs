@@ -547,6 +547,7 @@ impl EmulatorOwner {
             let said = running.instance.said();
             classify(&EndFacts {
                 ending,
+                hidden_exit_kills: running.instance.process.hidden_exit_kills(),
                 stderr: &said,
                 shutdown: running.shutdown.as_ref(),
                 program: &self.emulation.program,

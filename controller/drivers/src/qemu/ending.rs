@@ -16,6 +16,8 @@ use crate::process::Ending;
 pub(super) struct EndFacts<'a> {
     /// How its process ended.
     pub(super) ending: Ending,
+    /// Whether SIGSYS ends it where an exit code would look like success.
+    pub(super) hidden_exit_kills: bool,
     /// Its standard error since the machine was let go.
     pub(super) stderr: &'a str,
     /// The shutdown it announced, if it did.
@@ -48,8 +50,7 @@ pub(super) fn classify(facts: &EndFacts<'_>) -> BoardEvent {
         Ending::Signalled(Signal::SIGABRT) if let Some(detail) = aborted(facts.stderr) => {
             BoardEvent::Aborted { detail }
         }
-        // `SpawnRequest::exits_for_target`.
-        Ending::Signalled(Signal::SIGSYS) if !complains(facts) => {
+        Ending::Signalled(Signal::SIGSYS) if facts.hidden_exit_kills && !complains(facts) => {
             BoardEvent::TargetExit { code: HIDDEN_EXIT_CODE }
         }
         Ending::Signalled(signal) => {
@@ -104,6 +105,7 @@ mod tests {
     fn facts(ending: Ending) -> EndFacts<'static> {
         EndFacts {
             ending,
+            hidden_exit_kills: true,
             stderr: "",
             shutdown: None,
             program: "qemu-system-arm",
@@ -138,6 +140,10 @@ mod tests {
         assert_eq!(classify(&facts(Ending::Exited(3))), BoardEvent::TargetExit { code: 3 });
         let hidden = classify(&facts(Ending::Signalled(Signal::SIGSYS)));
         assert_eq!(hidden, BoardEvent::TargetExit { code: HIDDEN_EXIT_CODE });
+        let unfiltered =
+            EndFacts { hidden_exit_kills: false, ..facts(Ending::Signalled(Signal::SIGSYS)) };
+        let killed = classify(&unfiltered);
+        assert!(matches!(killed, BoardEvent::Lost { cause: Cause::EmulatorKilled, .. }));
 
         let remark = "Timer with period zero, disabling\nqemu-system-arm: warning: x\n";
         let with_remark = EndFacts { stderr: remark, ..facts(Ending::Exited(0)) };
@@ -154,6 +160,11 @@ mod tests {
         let guest = MachineEvent::Shutdown { by_guest: true, reason: "guest-shutdown".to_owned() };
         let off = classify(&EndFacts { shutdown: Some(&guest), ..facts(Ending::Exited(0)) });
         assert_eq!(off, BoardEvent::TargetExit { code: 0 });
+
+        // A finisher that is told to fail, of emulators that announce it; its code may be 0.
+        let failed = MachineEvent::Shutdown { by_guest: true, reason: "guest-panic".to_owned() };
+        let failed = classify(&EndFacts { shutdown: Some(&failed), ..facts(Ending::Exited(0)) });
+        assert!(matches!(failed, BoardEvent::GuestPanic { .. }));
     }
 
     #[test]

@@ -246,8 +246,8 @@ impl Monitor {
             let message: RawMessage = message?;
             // Not arrivals: a debugger causes thousands a second.
             match message.event.as_deref() {
-                Some("STOP") => self.pauses.begin(message.timestamp.since_epoch()),
-                Some("RESUME") => self.pauses.end(message.timestamp.since_epoch()),
+                Some("STOP") => self.pauses.begin(message.timestamp.happened()),
+                Some("RESUME") => self.pauses.end(message.timestamp.happened()),
                 _ => {}
             }
             if let Some(arrival) = understand(message) {

@@ -1,6 +1,12 @@
-//! The time in which an emulated machine stood, by the events of its monitor. Pure.
+//! The time in which an emulated machine stood, by the events of its monitor. Pure, but for the
+//! clocks that [`EventTime::happened`] and [`Pauses::total`] ask.
+//!
+//! # Design
+//! *Lengths are measured by the monotonic clock.* The emulator stamps its events by the clock of the
+//! day, which may be set while a machine stands. So each stamp is turned at once into its age, and
+//! ages are taken from the clock that nothing sets.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 
@@ -12,30 +18,43 @@ pub(super) struct EventTime {
 }
 
 impl EventTime {
-    /// Returns the time since 1970; zero where the emulator could not tell it.
-    pub(super) fn since_epoch(self) -> Duration {
+    /// Returns when the event happened, which was read just now.
+    pub(super) fn happened(self) -> Instant {
+        let now = Instant::now();
+        let today = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.checked_sub(self.age(today)).unwrap_or(now)
+    }
+
+    /// Returns how old the event is by the clock of the day; zero where the emulator could not tell
+    /// its time, or where that lies further back than an event stays unread.
+    fn age(self, today: Duration) -> Duration {
         let seconds = u64::try_from(self.seconds).unwrap_or_default();
         let micros = u64::try_from(self.microseconds).unwrap_or_default();
-        Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros))
+        let at = Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros));
+        Some(today.saturating_sub(at)).filter(|&age| age <= OLDEST).unwrap_or_default()
     }
 }
+
+/// How long an event may lie unread: the owner of an emulator reads them as they come, unless Jig
+/// itself was stopped. A greater age means that the clock of the day was set meanwhile.
+const OLDEST: Duration = Duration::from_secs(60);
 
 /// Account of the time in which a machine stood: halted, or stopped by the fault watch.
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
-    since: Option<Duration>,
+    since: Option<Instant>,
     total: Duration,
 }
 
 impl Pauses {
-    pub(super) fn begin(&mut self, at: Duration) {
+    pub(super) fn begin(&mut self, at: Instant) {
         self.since.get_or_insert(at);
     }
 
-    pub(super) fn end(&mut self, at: Duration) {
+    pub(super) fn end(&mut self, at: Instant) {
         // Nothing to add at the first start: the machine is launched halted.
         let since = self.since.take().unwrap_or(at);
-        self.total = self.total.saturating_add(at.saturating_sub(since));
+        self.total = self.total.saturating_add(at.saturating_duration_since(since));
     }
 
     /// Tells whether the machine stands.
@@ -45,12 +64,11 @@ impl Pauses {
 
     /// Returns for how long it has stood in all.
     pub(super) fn total(&self) -> Duration {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.total_at(now)
+        self.total_at(Instant::now())
     }
 
-    fn total_at(&self, now: Duration) -> Duration {
-        let this = self.since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+    fn total_at(&self, now: Instant) -> Duration {
+        let this = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         self.total.saturating_add(this)
     }
 }
@@ -62,26 +80,30 @@ mod tests {
     #[test]
     fn pauses_add_up_and_the_launch_is_none() {
         let ms = Duration::from_millis;
+        let launch = Instant::now();
+        let at = |time| launch + ms(time);
         let mut pauses = Pauses::default();
-        pauses.end(ms(100));
-        assert_eq!((pauses.total_at(ms(200)), pauses.stands()), (ms(0), false));
-        pauses.begin(ms(200));
+        pauses.end(at(100));
+        assert_eq!((pauses.total_at(at(200)), pauses.stands()), (ms(0), false));
+        pauses.begin(at(200));
         // A second request to stop changes nothing.
-        pauses.begin(ms(210));
-        assert_eq!((pauses.total_at(ms(230)), pauses.stands()), (ms(30), true));
-        pauses.end(ms(250));
-        assert_eq!((pauses.total_at(ms(900)), pauses.stands()), (ms(50), false));
-        // A clock that was set back takes nothing away.
-        pauses.begin(ms(300));
-        pauses.end(ms(1));
-        assert_eq!(pauses.total_at(ms(900)), ms(50));
+        pauses.begin(at(210));
+        assert_eq!((pauses.total_at(at(230)), pauses.stands()), (ms(30), true));
+        pauses.end(at(250));
+        assert_eq!((pauses.total_at(at(900)), pauses.stands()), (ms(50), false));
+        // Events whose order the stamps do not keep take nothing away.
+        pauses.begin(at(300));
+        pauses.end(at(1));
+        assert_eq!(pauses.total_at(at(900)), ms(50));
     }
 
     #[test]
-    fn a_time_stamp_that_the_emulator_does_not_know_is_zero() {
-        let unknown = EventTime { seconds: -1, microseconds: -1 };
-        assert_eq!(unknown.since_epoch(), Duration::ZERO);
-        let known = EventTime { seconds: 2, microseconds: 5 };
-        assert_eq!(known.since_epoch(), Duration::from_micros(2_000_005));
+    fn an_event_is_as_old_as_its_stamp_says_unless_the_clock_was_set() {
+        let today = Duration::from_secs(1_000_000);
+        let age = |seconds, microseconds| EventTime { seconds, microseconds }.age(today);
+        assert_eq!(age(999_999, 999_000), Duration::from_millis(1));
+        for (seconds, microseconds) in [(-1, -1), (5, 0), (2_000_000, 0), (i64::MAX, i64::MAX)] {
+            assert_eq!(age(seconds, microseconds), Duration::ZERO, "{seconds}.{microseconds}");
+        }
     }
 }

@@ -18,5 +18,5 @@ pub trait RunControl: Send {
     /// Returns for how long the board could not run since it got power: it was stopped, or what
     /// runs it waited for a processor. Nothing if it has no power. Exact once the board is halted;
     /// before, a wait that still lasts is missing.
-    fn lost_time(&mut self) -> BoxFuture<'_, Option<Duration>>;
+    fn lost_time(&mut self) -> BoxFuture<'_, Result<Option<Duration>, DriverError>>;
 }

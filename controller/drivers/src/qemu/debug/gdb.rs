@@ -15,6 +15,9 @@ const MAX_PACKET: usize = 64 << 10;
 /// Bytes of memory in one write packet: the stub takes 4 KiB of text.
 const WRITE_CHUNK: usize = 0x7c0;
 
+/// Bytes of memory in one read packet: the stub refuses answers longer than its packets.
+const READ_CHUNK: usize = 0x7c0;
+
 /// Write packets on their way at once. Their answers, of 6 bytes each, never fill a socket.
 const WRITES_AHEAD: usize = 16;
 
@@ -174,6 +177,24 @@ impl Gdb {
         }
         self.send(&packets.bytes, packets.count)?;
         self.expect_ok(packets.count)
+    }
+
+    /// Reads memory as the core sees it in its present state. The machine must stand.
+    ///
+    /// # Errors
+    /// Nothing is mapped there, or the channel fails.
+    pub fn read_memory(&mut self, address: u32, out: &mut [u8]) -> Result<(), ChannelError> {
+        let mut at = address;
+        for chunk in out.chunks_mut(READ_CHUNK) {
+            let body = format!("m{at:x},{:x}", chunk.len());
+            let answer = self.call(body.as_bytes())?;
+            match unhex(&answer).filter(|bytes| bytes.len() == chunk.len()) {
+                Some(bytes) => chunk.copy_from_slice(&bytes),
+                None => return Err(refused(body.as_bytes(), &answer)),
+            }
+            at = at.wrapping_add(chunk.len() as u32);
+        }
+        Ok(())
     }
 
     /// Writes memory past whatever protects it: flash and ROM too. The machine must stand.

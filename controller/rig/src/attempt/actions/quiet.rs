@@ -32,7 +32,7 @@ impl Actions<'_> {
         if !board.facts().on() {
             return self.looked_at_everything().await;
         }
-        let lost = self.lost_time().await;
+        let lost = self.lost_time().await?;
         let mut period = BoardTimeout::new(&board, self.settle);
         let began = Instant::now();
         loop {
@@ -43,7 +43,7 @@ impl Actions<'_> {
                 () = period.run_out(&board) => {}
             }
             self.halt().await?;
-            period.lose(self.lost_time().await.saturating_sub(lost));
+            period.lose(self.lost_time().await?.saturating_sub(lost));
             // As long as the lost time that was counted, which goes on while the board stands.
             let over = began.elapsed();
             if period.is_over(&board) {
@@ -81,10 +81,11 @@ impl Actions<'_> {
         control.resume().await.map_err(|error| by_driver(&error))
     }
 
-    async fn lost_time(&mut self) -> Duration {
-        match &mut self.protocols.control {
-            Some(control) => control.lost_time().await.unwrap_or_default(),
-            None => Duration::ZERO,
-        }
+    /// Returns for how long the board could not run; zero where the clock of the host has to do, and
+    /// of a board that has ended.
+    pub(super) async fn lost_time(&mut self) -> Result<Duration, ActionFailure> {
+        let Some(control) = &mut self.protocols.control else { return Ok(Duration::ZERO) };
+        let lost = control.lost_time().await.map_err(|error| by_driver(&error))?;
+        Ok(lost.unwrap_or_default())
     }
 }

@@ -98,6 +98,27 @@ async fn a_board_that_gets_no_time_behind_its_report_proves_nothing() {
     assert_eq!(bench.cause(&plan(RESULTS)).await, Cause::RigUnhealthy);
 }
 
+/// Lost time that is not known would make the quiet period too short.
+#[tokio::test(start_paused = true)]
+async fn an_emulator_that_does_not_tell_the_lost_time_is_the_rigs_failure() {
+    for waits in [RESULTS, TEXT] {
+        let lost_time = Call::Fails(Cause::EmulatorStuck);
+        let bench = Bench { controls: true, lost_time, ..Bench::new(vec![vec![print(GREEN)]]) };
+        assert_eq!(bench.cause(&plan(waits)).await, Cause::EmulatorStuck, "{waits}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_ends_the_quiet_period() {
+    for waits in [RESULTS, TEXT] {
+        let beats = vec![print(GREEN), Beat::Pause(ms(5_000)), Beat::Cancel];
+        let began = tokio::time::Instant::now();
+        let text = format!("settle = '60s'\n{}", plan(waits));
+        assert_eq!(Bench::new(vec![beats]).cause(&text).await, Cause::Cancelled, "{waits}");
+        assert!(began.elapsed() < ms(20_000), "{waits}: {:?}", began.elapsed());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_board_that_was_halted_runs_on_for_the_next_action() {
     let waits = "{ power = 'cycle' }, { wait_for_results = true }, { send = 'again' }, \

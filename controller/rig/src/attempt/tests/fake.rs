@@ -178,6 +178,8 @@ pub(crate) struct Bench {
     pub(crate) last_words: Vec<(usize, String)>,
     /// For how long it turns out to have lost time, at each question.
     pub(crate) lost: Vec<Duration>,
+    /// How it is asked for that.
+    pub(crate) lost_time: Call,
     pub(crate) seen: Arc<Seen>,
 }
 
@@ -216,6 +218,7 @@ impl Bench {
             controls: false,
             last_words: Vec::new(),
             lost: Vec::new(),
+            lost_time: Call::Works,
             seen: Arc::default(),
         }
     }
@@ -525,11 +528,12 @@ impl RunControl for FakeBoard {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn lost_time(&mut self) -> BoxFuture<'_, Option<Duration>> {
+    fn lost_time(&mut self) -> BoxFuture<'_, Result<Option<Duration>, DriverError>> {
         Box::pin(async {
+            self.bench.lost_time.make().await?;
             let mut fake = self.shared.lock().await;
-            let lost = &mut fake.as_mut()?.lost;
-            if lost.len() > 1 { lost.pop_front() } else { lost.front().copied() }
+            let Some(Fake { lost, .. }) = fake.as_mut() else { return Ok(None) };
+            Ok(if lost.len() > 1 { lost.pop_front() } else { lost.front().copied() })
         })
     }
 }
