@@ -225,9 +225,17 @@ async fn make(
     let Performer { mut actions, .. } = performer;
     let mut failure = outcome.failure;
     if outcome.state == State::WorkflowCompleted {
+        let cancelled = || ActionFailure::new(Cause::Cancelled, "somebody asked to stop");
+        let settled = tokio::select! {
+            biased;
+            never = pulse(board) => match never {},
+            () = request.cancel.cancelled() => Err(cancelled()),
+            settled = actions.settle() => settled,
+        };
         // What it finds on the consoles are incidents, which the judge sees.
-        failure =
-            actions.settle().await.err().filter(|failed| failed.cause.fault() == Some(Fault::Lab));
+        failure = settled
+            .err()
+            .filter(|failed| matches!(failed.cause.fault(), Some(Fault::Lab | Fault::Cancelled)));
     }
     if failure.is_some() {
         drain::drain(board).await;

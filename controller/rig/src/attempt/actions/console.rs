@@ -46,7 +46,7 @@ impl Actions<'_> {
             let outcome = tokio::select! {
                 biased;
                 failure = abort_condition(&board) => {
-                    let awaited = awaited_crash(&board, &file, follower, (&any, &reject)).await;
+                    let awaited = self.awaited_crash(&console, &file, (&any, &reject)).await;
                     return awaited.ok_or(failure);
                 }
                 outcome = expect(follower, &any, &reject, until) => outcome,
@@ -218,6 +218,46 @@ impl Actions<'_> {
         }
     }
 
+    /// Waits on where a crash would end the wait, since its text may be what is awaited. Returns the
+    /// match if nothing but that text ends the wait.
+    async fn awaited_crash(
+        &mut self,
+        console: &ConsoleName,
+        file: &str,
+        (any, reject): (&PatternSet, &PatternSet),
+    ) -> Option<Matched> {
+        let board = Arc::clone(&self.board);
+        let at = self.cursor(console).ok()?.cursor();
+        let is_ahead = |incident: &Incident| {
+            let recognised = matches!(incident.kind, IncidentKind::Recognised(_));
+            recognised && incident.range.file == file && incident.range.end > at
+        };
+        if !board.facts().incidents.iter().any(is_ahead) {
+            return None;
+        }
+        let lost = self.lost_time().await.ok()?;
+        let mut period = BoardTimeout::new(&board, HANDLER);
+        let matched = loop {
+            let follower = self.cursor(console).ok()?;
+            match expect(follower, any, reject, period.until(&board)).await {
+                Ok(matched) => break matched,
+                Err(ExpectError::TimedOut { .. }) => {}
+                Err(_) => return None,
+            }
+            // What was lost is known exactly only of a halted board.
+            self.halt().await.ok()?;
+            period.lose(self.lost_time().await.ok()?.saturating_sub(lost));
+            let over = period.is_over(&board);
+            self.run_on().await.ok()?;
+            if over {
+                return None;
+            }
+        };
+        let follower = self.cursor(console).ok()?;
+        board.report(Observed::Expected(expected_text(follower, file, &matched)));
+        found(&board).is_none().then_some(matched)
+    }
+
     fn console(&self, name: Option<&ConsoleName>) -> ConsoleName {
         name.unwrap_or(&self.board.primary).clone()
     }
@@ -249,29 +289,8 @@ impl Actions<'_> {
     }
 }
 
-/// How long a crash handler may take to print the text that the plan expects of it.
+/// How long a crash handler may take to print the text that the plan expects of it, in board time.
 const HANDLER: Duration = Duration::from_millis(100);
-
-/// Waits on where a crash would end the wait, since its text may be what is awaited. Returns the
-/// match if nothing but that text ends the wait.
-async fn awaited_crash(
-    board: &AttemptBoard,
-    file: &str,
-    follower: &mut Follower,
-    (any, reject): (&PatternSet, &PatternSet),
-) -> Option<Matched> {
-    let at = follower.cursor();
-    let is_ahead = |incident: &Incident| {
-        let recognised = matches!(incident.kind, IncidentKind::Recognised(_));
-        recognised && incident.range.file == file && incident.range.end > at
-    };
-    if !board.facts().incidents.iter().any(is_ahead) {
-        return None;
-    }
-    let matched = expect(follower, any, reject, Instant::now() + HANDLER).await.ok()?;
-    board.report(Observed::Expected(expected_text(follower, file, &matched)));
-    found(board).is_none().then_some(matched)
-}
 
 /// Longest beginning of a line that belongs to a match in it.
 const LINE: u64 = 256;

@@ -49,6 +49,20 @@ async fn a_crash_is_expected_only_where_it_is_awaited() {
     assert_eq!(Bench::new(vec![beats]).cause(&text).await, Cause::ExpectationsMet);
 }
 
+/// A busy host gives the handler no less time to print.
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_an_expected_crash_is_awaited_in_board_time() {
+    let ms = std::time::Duration::from_millis;
+    let text = plan("{ power = 'cycle' }, { expect = ['smashed'], timeout = '1s' }");
+    for (lost, cause) in [(0, Cause::FaultBanner), (80, Cause::ExpectationsMet)] {
+        let pause = Beat::Pause(ms(150));
+        let beats = vec![print("HardFault at 0x12ab:"), Beat::Drain, pause, print("\nsmashed\n")];
+        let lost = vec![ms(0), ms(lost)];
+        let bench = Bench { controls: true, lost, ..Bench::new(vec![beats]) };
+        assert_eq!(bench.cause(&text).await, cause);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn rejected_output_fails_on_every_console_until_the_end() {
     let text = format!("reject = ['ERR[0-9]+']\n{}", plan(RESULTS));
