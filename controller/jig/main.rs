@@ -72,6 +72,7 @@ fn main() -> ExitCode {
         CliCommand::Inject(args) => commands::inject::inject(&screen, &args),
         CliCommand::Doctor => commands::doctor::doctor(&cli.common, &screen),
         CliCommand::Machine(command) => commands::machine::machine(&screen, command),
+        CliCommand::Explain(command) => commands::explain::explain(&screen, command),
         CliCommand::Completions { shell } => commands::manual::completions(shell),
         CliCommand::Man { dir } => commands::manual::man(&dir),
     };

@@ -19,6 +19,7 @@ mod console;
 mod console_attach;
 mod console_loss;
 mod dice;
+mod explain;
 mod fixtures;
 mod formats;
 mod full_disk;

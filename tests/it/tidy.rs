@@ -15,12 +15,13 @@ const README_LINES: usize = 200;
 
 /// Who may import whom; tests of a crate obey the same rule.
 const EDGES: &[(&str, &[&str])] = &[
-    ("jig", &["jig-drivers", "jig-lab", "jig-model", "jig-probe", "jig-rig"]),
+    ("jig", &["jig-drivers", "jig-lab", "jig-model", "jig-probe", "jig-repair", "jig-rig"]),
     ("jig-bench", &["jig-drivers", "jig-model", "jig-probe", "jig-rig", "xtask"]),
     ("jig-drivers", &["jig-model"]),
     ("jig-lab", &["jig-drivers", "jig-model", "jig-probe", "jig-rig"]),
     ("jig-model", &[]),
     ("jig-probe", &["jig-drivers", "jig-model"]),
+    ("jig-repair", &["jig-model"]),
     ("jig-rig", &["jig-model"]),
     ("xtask", &["jig-model"]),
 ];

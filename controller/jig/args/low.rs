@@ -135,6 +135,9 @@ pub(crate) enum CliCommand {
     /// Print a state machine
     #[command(subcommand)]
     Machine(MachineCommand),
+    /// Answer what the rules of the repair loop decide about given figures
+    #[command(subcommand)]
+    Explain(ExplainCommand),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -235,6 +238,36 @@ pub(crate) enum MachineCommand {
         /// Form
         #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
         format: MachineFormat,
+    },
+    /// The loop that repairs firmware
+    Repair {
+        /// Form
+        #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
+        format: MachineFormat,
+    },
+}
+
+/// What to explain.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExplainCommand {
+    /// Whether a repair run has converged
+    ///
+    /// Each line of the file is an object with the lists "pass_counts" and "total_counts" (one number
+    /// per iteration), "current_iteration", "max_iterations" and, if wanted, "criteria" with
+    /// thresholds that differ from the defaults. It is printed with the answer as "expect".
+    Convergence {
+        /// File with one JSON object per line; - for standard input
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
+    /// How the results of a repair run develop
+    ///
+    /// Each line of the file is an object with "preset" (strict, balanced, aggressive) and "history",
+    /// a list of results, one per iteration. It is printed with the answer as "expect".
+    Analysis {
+        /// File with one JSON object per line; - for standard input
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
     },
 }
 

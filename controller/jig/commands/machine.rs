@@ -1,7 +1,7 @@
 //! `jig machine`.
 
 use jig_model::exit;
-use jig_rig::workflow::RenderFormat;
+use jig_model::machine::RenderFormat;
 use jig_rig::{health, workflow};
 
 use crate::args::{MachineCommand, MachineFormat};
@@ -13,6 +13,7 @@ pub(crate) fn machine(screen: &Screen, command: MachineCommand) -> Result<u8, Fa
     let (format, render): (_, fn(RenderFormat) -> String) = match command {
         MachineCommand::Workflow { format } => (format, workflow::render),
         MachineCommand::Health { format } => (format, health::render),
+        MachineCommand::Repair { format } => (format, jig_repair::machine::render),
     };
     let format = match format {
         _ if screen.json() => RenderFormat::Json,

@@ -6,6 +6,7 @@ pub(crate) mod console;
 pub(crate) mod discover;
 pub(crate) mod doctor;
 mod execute;
+pub(crate) mod explain;
 pub(crate) mod health;
 pub(crate) mod inject;
 pub(crate) mod machine;

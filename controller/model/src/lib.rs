@@ -15,6 +15,7 @@ pub mod exit;
 pub mod fault;
 pub mod image;
 pub mod known_good;
+pub mod machine;
 pub mod name;
 pub mod note;
 pub mod pattern;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::table::{HealthMove, MOVES, Streak};
 use super::{HealthState, Signal};
-use crate::workflow::RenderFormat;
+use jig_model::machine::RenderFormat;
 
 /// Prints the table; the text ends with a line end. A pair of state and signal that it does not
 /// hold changes nothing.

@@ -29,7 +29,7 @@ pub use record::{
     Current, Fsm, Goals, Location, PlanProgress, RefusedMove, RefusedReason, Track, WorkflowMove,
     WorkflowRecord,
 };
-pub use render::{RenderFormat, render};
+pub use render::render;
 pub use runner::{Cast, MAX_EXTRA_BEHAVIORS, WorkflowOutcome, run};
-pub use state::{Event, Owner, State, UnknownName};
+pub use state::{Event, Owner, State};
 pub use table::{Illegal, TRANSITIONS, Transition, find, next};

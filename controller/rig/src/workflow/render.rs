@@ -5,21 +5,11 @@
 
 use std::fmt::Write as _;
 
+use jig_model::machine::RenderFormat;
 use serde::Serialize;
 
 use super::state::{Event, Owner, State};
 use super::table::{TRANSITIONS, Transition};
-
-/// Names the forms in which the table can be printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RenderFormat {
-    /// A Mermaid state diagram.
-    Mermaid,
-    /// Lines of `from,event,to,owner`.
-    Csv,
-    /// One object with states, events, owners and transitions.
-    Json,
-}
 
 #[derive(Serialize)]
 struct TransitionRow {

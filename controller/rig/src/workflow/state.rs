@@ -3,53 +3,11 @@
 //! Owns the text forms, which records, tables and scripts rely on. What leads where is not
 //! said here but in the table.
 
-use serde::{Deserialize, Serialize};
-
-/// Says that a text names no state, event or owner.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a workflow {noun}")]
-pub struct UnknownName {
-    noun: &'static str,
-    text: String,
-}
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $noun:literal { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant,)+ }
-
-        impl $name {
-            /// Lists all of them, in the order of this file.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// Returns the stable text form.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text,)+ }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = UnknownName;
-            fn from_str(text: &str) -> Result<Self, UnknownName> {
-                match text {
-                    $($text => Ok(Self::$variant),)+
-                    _ => Err(UnknownName { noun: $noun, text: text.to_owned() }),
-                }
-            }
-        }
-    };
-}
+use jig_model::words;
 
 words! {
     /// Names where a workflow stands.
-    State, "state" {
+    State, "workflow state" {
         /// Nothing has begun.
         Idle = "idle",
         /// A stage is under way.
@@ -83,7 +41,7 @@ words! {
 
 words! {
     /// Names what can move a workflow.
-    Event, "event" {
+    Event, "workflow event" {
         /// The workflow begins, or begins again after an error.
         StartWorkflow = "START_WORKFLOW",
         /// A stage's step begins.
@@ -133,7 +91,7 @@ words! {
 
 words! {
     /// Names who may make a move.
-    Owner, "owner" {
+    Owner, "workflow owner" {
         /// Judges goals and decides the strategy.
         Planning = "planning",
         /// Yields the actions of a behaviour.

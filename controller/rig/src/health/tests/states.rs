@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::health::{HealthPolicy, HealthState, MOVES, PlaceHealth, Proof, Signal, next, render};
-use crate::workflow::RenderFormat;
 use HealthState::{Healthy, Quarantined, Suspect, Unhealthy};
+use jig_model::machine::RenderFormat;
 
 const POLICY: HealthPolicy = HealthPolicy {
     failures_to_unhealthy: 2,

@@ -1,0 +1,156 @@
+//! What follows an error of a repair run: how often it is recovered, by what, and where the run goes
+//! on. Pure, one table.
+
+use crate::machine::{RepairEvent, RepairState};
+
+jig_model::words! {
+    /// Names the classes of errors.
+    ErrorClass, "error class" {
+        /// The firmware does not build.
+        BuildFailure = "BUILD_FAILURE",
+        /// The rig failed.
+        TestEnvFailure = "TEST_ENV_FAILURE",
+        /// A state took too long.
+        Timeout = "TIMEOUT",
+        /// A log, a result or an image is missing.
+        ArtifactMissing = "ARTIFACT_MISSING",
+        /// The failure could not be analysed.
+        AnalysisFailure = "ANALYSIS_FAILURE",
+        /// An agent gave no usable answer.
+        ModelFailure = "MODEL_FAILURE",
+        /// A proposal breaks the policy.
+        PolicyViolation = "POLICY_VIOLATION",
+        /// A patch does not apply.
+        PatchApplyFailure = "PATCH_APPLY_FAILURE",
+        /// A step failed in a way that it does not know.
+        UnhandledException = "UNHANDLED_EXCEPTION",
+    }
+}
+
+jig_model::words! {
+    /// Names what is done about an error.
+    RecoveryAction, "recovery action" {
+        /// The build folder is cleaned.
+        CleanBuild = "clean_build",
+        /// The rig recovers the place, step by step.
+        RecoverRig = "recover_rig",
+        /// Logs and results are collected again.
+        CollectAgain = "collect_again",
+        /// The next agent is asked, with more constraints.
+        Degrade = "degrade",
+        /// The patch is taken back.
+        RollBack = "roll_back",
+        /// The run ends.
+        GiveUp = "give_up",
+    }
+}
+
+/// Most recoveries of one class in a row: the third error of a class in a row is no accident.
+pub const MAX_RETRIES: u32 = 3;
+
+/// What follows an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorRecovery {
+    /// What is done.
+    pub action: RecoveryAction,
+    /// How the run goes on afterwards.
+    pub event: RepairEvent,
+    /// Whether the iteration counts: an error of the rig uses none, and the end of a run neither.
+    pub uses_iteration: bool,
+}
+
+/// Says what follows an error.
+///
+/// `retries` counts the errors of this class before it since the last progress; `state` is where it
+/// occurred; `can_roll_back` tells whether a patch is applied that can be taken back.
+pub fn recovery_of(
+    class: ErrorClass,
+    state: RepairState,
+    retries: u32,
+    can_roll_back: bool,
+) -> ErrorRecovery {
+    use ErrorClass as C;
+    use RecoveryAction as A;
+    use RepairEvent as E;
+    let to = |action, event| ErrorRecovery { action, event, uses_iteration: action != A::GiveUp };
+    if retries >= MAX_RETRIES {
+        return to(A::GiveUp, E::Unrecoverable);
+    }
+    let on_the_rig = matches!(state, RepairState::TestSetup | RepairState::TestRun);
+    match class {
+        C::BuildFailure if state == RepairState::BuildSetup => {
+            to(A::CleanBuild, E::RecoveredToBuildSetup)
+        }
+        C::BuildFailure => to(A::CleanBuild, E::RecoveredToBuild),
+        C::TestEnvFailure => {
+            ErrorRecovery { uses_iteration: false, ..to(A::RecoverRig, E::RecoveredToTestSetup) }
+        }
+        // What takes too long on the rig may be the rig: it is asked before the patch is blamed.
+        C::Timeout if on_the_rig => {
+            ErrorRecovery { uses_iteration: false, ..to(A::RecoverRig, E::RecoveredToTestSetup) }
+        }
+        C::ArtifactMissing => to(A::CollectAgain, E::RecoveredToCollection),
+        C::AnalysisFailure | C::ModelFailure => to(A::Degrade, E::RecoveredToAnalysis),
+        C::Timeout | C::PolicyViolation | C::PatchApplyFailure | C::UnhandledException
+            if can_roll_back =>
+        {
+            to(A::RollBack, E::RecoveredToAnalysis)
+        }
+        // Nothing is applied yet, so there is nothing to take back.
+        C::PolicyViolation | C::PatchApplyFailure => to(A::Degrade, E::RecoveredToAnalysis),
+        C::Timeout | C::UnhandledException => to(A::GiveUp, E::Unrecoverable),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::next;
+
+    #[test]
+    fn every_recovery_is_a_transition_and_none_is_endless() {
+        for &class in ErrorClass::ALL {
+            for &state in RepairState::ALL {
+                for can_roll_back in [false, true] {
+                    for retries in 0..=MAX_RETRIES {
+                        let recovery = recovery_of(class, state, retries, can_roll_back);
+                        assert!(next(RepairState::ErrorRecovery, recovery.event).is_ok());
+                    }
+                    let last = recovery_of(class, state, MAX_RETRIES, can_roll_back);
+                    assert_eq!(last.event, RepairEvent::Unrecoverable);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn errors_of_the_rig_recover_the_rig_and_use_no_iteration() {
+        for class in [ErrorClass::TestEnvFailure, ErrorClass::Timeout] {
+            let recovery = recovery_of(class, RepairState::TestRun, 0, true);
+            assert_eq!(recovery.action, RecoveryAction::RecoverRig);
+            assert_eq!(recovery.event, RepairEvent::RecoveredToTestSetup);
+            assert!(!recovery.uses_iteration);
+        }
+    }
+
+    #[test]
+    fn other_classes_go_where_the_specification_sends_them() {
+        use ErrorClass as C;
+        use RepairEvent as E;
+        use RepairState as S;
+        for (class, state, event) in [
+            (C::BuildFailure, S::BuildRun, E::RecoveredToBuild),
+            (C::BuildFailure, S::BuildSetup, E::RecoveredToBuildSetup),
+            (C::ArtifactMissing, S::ResultCollection, E::RecoveredToCollection),
+            (C::AnalysisFailure, S::CodeAnalysis, E::RecoveredToAnalysis),
+            (C::ModelFailure, S::ResultAnalysis, E::RecoveredToAnalysis),
+            (C::PolicyViolation, S::PatchGeneration, E::RecoveredToAnalysis),
+            (C::PatchApplyFailure, S::PatchApply, E::RecoveredToAnalysis),
+            (C::UnhandledException, S::BuildRun, E::RecoveredToAnalysis),
+        ] {
+            assert_eq!(recovery_of(class, state, 0, true).event, event, "{class}");
+        }
+        let at_start = recovery_of(C::UnhandledException, S::Init, 0, false);
+        assert_eq!(at_start.event, E::Unrecoverable);
+    }
+}
