@@ -1,13 +1,17 @@
 //! The repair loop: it changes firmware only on evidence.
 //!
 //! **Invariant: nothing in this crate touches a board.** Its state machine, its fold, its convergence
-//! rules and its analysis are pure functions: no I/O, no clock. Of the workspace it imports
-//! `jig-model` alone.
+//! rules and its analysis are pure functions: no I/O, no clock. The journal is its only file. Of the
+//! workspace it imports `jig-model` alone.
 
 pub mod analysis;
 pub mod convergence;
+pub mod drive;
 pub mod explain;
+pub mod journal;
 pub mod localise;
 pub mod machine;
 pub mod patch;
 pub mod recovery;
+pub mod redact;
+pub mod run;

@@ -1,0 +1,178 @@
+//! The driver: the only place with a loop, and the only writer of intents and outcomes.
+//!
+//! It asks the fold where the run stands, writes what it is about to do, lets the step of that state
+//! do it, and writes what came of it. What a step found is never kept anywhere else, so that a
+//! process that is killed and started again goes on as if nothing had happened.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::journal::{Effect, Entry, EvidenceRef, Fact, Intent, Journal, JournalError, Outcome};
+use crate::machine::{RepairEvent, RepairState, RepairSubState};
+use crate::recovery::ErrorClass;
+use crate::run::{FoldError, Run};
+
+/// How often requests of other processes are looked for.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The work of one state, or of one part of it.
+pub trait RepairStep: Send + Sync {
+    /// Says what it leaves behind where it is cut off.
+    fn effect(&self) -> Effect;
+    /// Says how long it may take.
+    fn limit(&self) -> Duration;
+    /// Does the work. Where it is not waited for to its end, dropping it ends what it started.
+    fn run<'a>(&'a self, run: &'a Run) -> StepFuture<'a>;
+}
+
+/// What a step does.
+pub type StepFuture<'a> = Pin<Box<dyn Future<Output = StepResult> + Send + 'a>>;
+
+/// What a step found: everything of an outcome but the state, which the driver knows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepResult {
+    /// What moves the run; `None` where the next part of the state follows.
+    pub event: Option<RepairEvent>,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// What it rests on.
+    pub evidence: Vec<EvidenceRef>,
+    /// What later steps need to know.
+    pub facts: Vec<Fact>,
+}
+
+impl StepResult {
+    /// A result without evidence or facts.
+    pub fn of(event: RepairEvent, reason: impl Into<String>) -> Self {
+        Self { event: Some(event), reason: reason.into(), evidence: Vec::new(), facts: Vec::new() }
+    }
+
+    fn with(mut self, fact: Fact) -> Self {
+        self.facts.push(fact);
+        self
+    }
+}
+
+/// Finds the step of a state.
+pub trait RepairSteps: Send + Sync {
+    /// Returns the step of a state, or of a part of it.
+    fn step(&self, state: RepairState, part: Option<RepairSubState>) -> Box<dyn RepairStep + '_>;
+}
+
+/// Says why a run cannot be driven.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal is not that of a run.
+    #[error("the journal is not that of a repair run")]
+    Fold(#[from] FoldError),
+}
+
+/// Drives a run from where its journal stands to its end, and returns it.
+///
+/// It waits for the disk between two steps: give it a thread of its own.
+///
+/// # Errors
+/// The journal cannot be read or written. The run can be driven on from its last row.
+pub async fn drive(journal: &mut Journal, steps: &dyn RepairSteps) -> Result<Run, DriveError> {
+    let mut run = Run::of(&journal.rows()?)?;
+    while run.state != RepairState::Idle {
+        catch_up(journal, &mut run)?;
+        let result = match before_step(&run) {
+            Some(result) => result,
+            None if run.waits.is_some() && !run.is_answered() => {
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+            None => {
+                let step = steps.step(run.state, run.part);
+                let intent = Intent {
+                    state: run.state,
+                    part: run.part,
+                    effect: step.effect(),
+                    input: run.hash.to_string(),
+                };
+                write(journal, &mut run, &Entry::Intent(intent))?;
+                watched(journal, &run, &*step).await?
+            }
+        };
+        let StepResult { event, reason, evidence, facts } = result;
+        let (state, part) = (run.state, run.part);
+        let outcome = Outcome { state, part, event, reason, evidence, facts };
+        write(journal, &mut run, &Entry::Outcome(outcome))?;
+    }
+    Ok(run)
+}
+
+/// Returns what is known without a step: a request to stop, and a step that was cut off beside a
+/// board.
+fn before_step(run: &Run) -> Option<StepResult> {
+    if let Some(why) = run.stop.as_ref().filter(|_| !run.state.is_final()) {
+        return Some(StepResult::of(RepairEvent::Abort, why.clone()));
+    }
+    let cut_off = run.begun_step.as_ref().filter(|step| step.effect == Effect::Device)?;
+    // In these states the table leads to the recovery of the rig, which looks at its health first.
+    let event = match cut_off.state {
+        RepairState::TestSetup => RepairEvent::EnvironmentFailed,
+        RepairState::TestRun => RepairEvent::RunnerFailed,
+        RepairState::ResultAnalysis => RepairEvent::EnvironmentBlamed,
+        _ => return None,
+    };
+    let reason = "the step was cut off, and the board may be in any state";
+    let class = ErrorClass::TestEnvFailure;
+    Some(StepResult::of(event, reason).with(Fact::Failed { class }))
+}
+
+/// Runs a step until it ends, takes too long, or the run is to stop.
+async fn watched(
+    journal: &Journal,
+    run: &Run,
+    step: &dyn RepairStep,
+) -> Result<StepResult, DriveError> {
+    let mut work = step.run(run);
+    let limit = tokio::time::sleep(step.limit());
+    tokio::pin!(limit);
+    let mut looks = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            biased;
+            result = &mut work => return Ok(result),
+            () = &mut limit => {
+                let reason = format!("{} took longer than {} s", run.state, step.limit().as_secs());
+                let class = ErrorClass::Timeout;
+                let result = StepResult::of(RepairEvent::TimedOut, reason);
+                return Ok(result.with(Fact::Failed { class }));
+            }
+            _ = looks.tick() => {
+                let mut now = run.clone();
+                catch_up(journal, &mut now)?;
+                if let Some(why) = now.stop.filter(|_| !run.state.is_final()) {
+                    return Ok(StepResult::of(RepairEvent::Abort, why));
+                }
+            }
+        }
+    }
+}
+
+/// Reads the requests that other processes have written meanwhile.
+fn catch_up(journal: &Journal, run: &mut Run) -> Result<(), DriveError> {
+    for row in journal.rows_behind(run.seq, run.hash)? {
+        run.apply(&row)?;
+    }
+    Ok(())
+}
+
+fn write(journal: &mut Journal, run: &mut Run, entry: &Entry) -> Result<(), DriveError> {
+    let row = journal.append(entry)?;
+    // Requests may stand in front of it.
+    catch_up(journal, run)?;
+    debug_assert!(run.seq >= row.seq);
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "drive_tests.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+//! What steps find out that later steps need to know.
+
+use serde::{Deserialize, Serialize};
+
+use crate::convergence::TestCounts;
+use crate::recovery::{ErrorClass, RecoveryAction};
+
+/// Something that a step found out. Each replaces the earlier one of its kind, unless it says that
+/// it is counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "kebab-case")]
+pub enum Fact {
+    /// How the required tests end without a patch.
+    Baseline {
+        /// Tests of one run of the plan.
+        counts: TestCounts,
+        /// Signature of the failure.
+        signature: String,
+    },
+    /// An agent proposed a patch.
+    Proposed(Proposed),
+    /// The candidate is a commit.
+    Applied {
+        /// The commit.
+        commit: String,
+    },
+    /// The candidate was taken back.
+    RolledBack,
+    /// The candidate was built.
+    Built {
+        /// SHA-256 of the image, in lower-case hex.
+        image: String,
+    },
+    /// The candidate was tested. Counted.
+    Tested {
+        /// The run of the plan.
+        run: String,
+        /// Its tests.
+        counts: TestCounts,
+        /// Signature of the failure; `None` where all tests passed.
+        signature: Option<String>,
+    },
+    /// A step failed. Counted by class.
+    Failed {
+        /// Class of the error.
+        class: ErrorClass,
+    },
+    /// An error was recovered.
+    Recovered {
+        /// By what.
+        action: RecoveryAction,
+        /// Whether the iteration counts.
+        uses_iteration: bool,
+    },
+    /// A real board was flashed. Counted.
+    Flashed,
+    /// The run waits for an approval of what has this digest.
+    Waits {
+        /// SHA-256 in lower-case hex of patch, image and board.
+        digest: String,
+    },
+}
+
+/// A patch that an agent proposed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposed {
+    /// Identity of the change: equal for equal changes.
+    pub patch: String,
+    /// The agent.
+    pub agent: String,
+    /// What it takes for the cause.
+    pub hypothesis: String,
+    /// What it cost. Counted.
+    pub usage: Usage,
+}
+
+/// What agents have used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens, in and out.
+    pub tokens: u64,
+    /// Money in millionths of a US dollar.
+    pub micro_usd: u64,
+}

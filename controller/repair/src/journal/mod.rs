@@ -1,0 +1,250 @@
+//! The journal of a repair run: the only place where its state is.
+//!
+//! Owns the rows, their chain of hashes and the file. Rows are appended and never changed. Any
+//! process may append a request; one at a time drives the run.
+//!
+//! # Format, version 1
+//! An SQLite database with one table. `body` is an [`Entry`] as JSON; `hash` is SHA-256 of the hash
+//! of the row before, the number, the time and the body. Times are milliseconds since 1970, UTC.
+
+mod chain;
+mod digest;
+mod entry;
+mod fact;
+mod schema;
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, TransactionBehavior, params};
+
+pub use chain::BrokenChain;
+pub use digest::Digest;
+pub use entry::{Contract, Effect, Entry, EvidenceRef, Intent, Outcome, RepairLimits, Request};
+pub use fact::{Fact, Proposed, Usage};
+
+use crate::redact::Redactor;
+
+/// Most bytes of a row. What is longer belongs into a file that the row names.
+const MAX_BODY: usize = 256 << 10;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its number, from 1, without gaps.
+    pub seq: u64,
+    /// Milliseconds since 1970, UTC.
+    pub time_ms: u64,
+    /// What it says.
+    pub entry: Entry,
+    /// Its hash.
+    pub hash: Digest,
+}
+
+/// Says why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// SQLite refused.
+    #[error("could not use the journal {path}")]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// There is a journal already.
+    #[error("{path} exists: a journal is begun once")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is no journal.
+    #[error("{path} is not the journal of a repair run")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer program wrote it.
+    #[error("{path} has version {found}, and this program knows versions up to {known}")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest version that is known.
+        known: i64,
+    },
+    /// A row was changed, or is damaged.
+    #[error("{path} was changed or is damaged")]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        #[source]
+        source: BrokenChain,
+    },
+    /// A row is too long.
+    #[error("a row of {0} bytes is longer than the {MAX_BODY} bytes that a row may have")]
+    TooLong(usize),
+    /// An entry cannot be written as JSON.
+    #[error("could not write an entry as JSON")]
+    Json(#[source] serde_json::Error),
+    /// Another process drives the run.
+    #[error("another process drives this run")]
+    Driven,
+    /// The lock of the driver cannot be taken.
+    #[error("could not lock {path}")]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The journal of one run.
+///
+/// Every call waits for the disk: call it where blocking is allowed. A row is durable when the call
+/// that appends it returns.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    db: Connection,
+    redactor: Redactor,
+}
+
+/// The right to drive a run, for as long as it is held. The kernel gives it back with the process.
+#[derive(Debug)]
+pub struct DriverLock(#[expect(dead_code, reason = "that it is held is what counts")] File);
+
+impl Journal {
+    /// Begins a journal in a folder.
+    ///
+    /// # Errors
+    /// The folder holds one already, or cannot be written.
+    pub fn begin(
+        folder: &Path,
+        contract: Contract,
+        redactor: Redactor,
+    ) -> Result<Self, JournalError> {
+        let path = path_in(folder);
+        let db = schema::create(&path)?;
+        let mut journal = Self { path, db, redactor };
+        journal.append(&Entry::Begun(contract))?;
+        Ok(journal)
+    }
+
+    /// Opens the journal of a folder.
+    ///
+    /// # Errors
+    /// There is none, a newer program wrote it, or it is not a journal.
+    pub fn open(folder: &Path, redactor: Redactor) -> Result<Self, JournalError> {
+        let path = path_in(folder);
+        let db = schema::open(&path)?;
+        Ok(Self { path, db, redactor })
+    }
+
+    /// Takes the right to drive the run.
+    ///
+    /// # Errors
+    /// Another process has it.
+    pub fn lock(folder: &Path) -> Result<DriverLock, JournalError> {
+        let path = folder.join("driver.lock");
+        let failed = |source| JournalError::Lock { path: path.clone(), source };
+        let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(DriverLock(file)),
+            Err(TryLockError::WouldBlock) => Err(JournalError::Driven),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    /// Appends a row, secrets removed, and returns it.
+    ///
+    /// # Errors
+    /// The row is too long, or cannot be written; then nothing is.
+    pub fn append(&mut self, entry: &Entry) -> Result<Row, JournalError> {
+        let mut body = serde_json::to_value(entry).map_err(JournalError::Json)?;
+        self.redactor.value(&mut body);
+        let entry = serde_json::from_value(body.clone()).map_err(JournalError::Json)?;
+        let body = body.to_string();
+        if body.len() > MAX_BODY {
+            return Err(JournalError::TooLong(body.len()));
+        }
+        self.insert(entry, &body).map_err(|source| self.failed(source))
+    }
+
+    fn insert(&mut self, entry: Entry, body: &str) -> rusqlite::Result<Row> {
+        // Several processes append: number and hash of the row before must not change meanwhile.
+        let writing = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let (last, before) = schema::last(&writing)?;
+        let (seq, time_ms) = (last + 1, now_ms());
+        let hash = before.followed_by(seq, time_ms, body);
+        writing.execute(
+            "INSERT INTO journal (seq, time_ms, kind, body, hash) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![seq, time_ms, entry.kind(), body, hash.as_bytes()],
+        )?;
+        writing.commit()?;
+        Ok(Row { seq, time_ms, entry, hash })
+    }
+
+    /// Reads the rows behind a number, each checked against the hash of the row before it.
+    ///
+    /// # Errors
+    /// A row was changed, is missing or cannot be read.
+    pub fn rows_behind(&self, seq: u64, hash: Digest) -> Result<Vec<Row>, JournalError> {
+        let found = schema::rows_behind(&self.db, seq).map_err(|source| self.failed(source))?;
+        let mut last = (seq, hash);
+        let mut rows = Vec::with_capacity(found.len());
+        for stored in found {
+            let row = chain::checked(stored, last)
+                .map_err(|source| JournalError::Broken { path: self.path.clone(), source })?;
+            last = (row.seq, row.hash);
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Reads all rows.
+    ///
+    /// # Errors
+    /// See [`Self::rows_behind`].
+    pub fn rows(&self) -> Result<Vec<Row>, JournalError> {
+        self.rows_behind(0, Digest::default())
+    }
+
+    /// Copies the rows up to a number into a new journal, from which another run goes on. The rows
+    /// keep their times and hashes, so that both journals show where they part.
+    ///
+    /// # Errors
+    /// The folder holds a journal already, or a row is damaged.
+    pub fn fork(&self, seq: u64, folder: &Path) -> Result<Self, JournalError> {
+        let rows = schema::rows_behind(&self.db, 0).map_err(|source| self.failed(source))?;
+        let path = path_in(folder);
+        let mut db = schema::create(&path)?;
+        schema::copy(&mut db, rows.iter().take_while(|row| row.seq <= seq))
+            .map_err(|source| JournalError::Database { path: path.clone(), source })?;
+        let fork = Self { path, db, redactor: self.redactor.clone() };
+        fork.rows()?;
+        Ok(fork)
+    }
+
+    fn failed(&self, source: rusqlite::Error) -> JournalError {
+        JournalError::Database { path: self.path.clone(), source }
+    }
+}
+
+fn path_in(folder: &Path) -> PathBuf {
+    folder.join("journal.db")
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

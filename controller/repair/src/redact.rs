@@ -1,0 +1,175 @@
+//! Removes secrets from text, before it is written anywhere.
+//!
+//! Owns two kinds of knowledge: the values of the variables that a run passes on, and the shapes of
+//! common keys, as data with examples. What is removed leaves a mark with the name of its rule.
+
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Shorter values of variables are words that occur everywhere.
+const MIN_VALUE: usize = 8;
+
+const RULES: &str = include_str!("redact_rules.toml");
+
+/// The shape of a secret.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleText {
+    name: String,
+    /// Texts of which the pattern needs one, in lower case: they are looked for first.
+    keywords: Vec<String>,
+    /// The group `secret`, or else the whole match, is removed.
+    pattern: String,
+    /// Texts in which something is removed.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests read it"))]
+    hits: Vec<String>,
+    /// Texts that stay as they are.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests read it"))]
+    misses: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    rule: Vec<RuleText>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    text: RuleText,
+    pattern: Regex,
+}
+
+/// The rules of `redact_rules.toml`; one that is wrong is found by the tests.
+static SHAPES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+    let file: RuleFile = toml::from_str(RULES).unwrap_or(RuleFile { rule: Vec::new() });
+    let compiled = |text: RuleText| {
+        let pattern = Regex::new(&text.pattern).ok()?;
+        Some(Rule { text, pattern })
+    };
+    file.rule.into_iter().filter_map(compiled).collect()
+});
+
+/// Removes secrets from text.
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    /// Name and value of each variable, the longest values first: one may hold another.
+    values: Arc<[(String, String)]>,
+}
+
+impl Redactor {
+    /// Also removes the values of these variables.
+    pub fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut values: Vec<_> =
+            variables.into_iter().filter(|(_, value)| value.len() >= MIN_VALUE).collect();
+        values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        Self { values: values.into() }
+    }
+
+    /// Returns a text without secrets.
+    pub fn text(&self, text: &str) -> String {
+        let mut clean = text.to_owned();
+        for (name, value) in self.values.iter() {
+            if clean.contains(value.as_str()) {
+                clean = clean.replace(value.as_str(), &mark(name));
+            }
+        }
+        let mut lower = clean.to_ascii_lowercase();
+        for rule in SHAPES.iter() {
+            if rule.text.keywords.iter().any(|keyword| lower.contains(keyword)) {
+                clean = without(rule, &clean);
+                lower = clean.to_ascii_lowercase();
+            }
+        }
+        clean
+    }
+
+    /// Removes secrets from all texts of a JSON value, also from names of members.
+    pub fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(members) => {
+                let cleaned = std::mem::take(members).into_iter().map(|(name, mut member)| {
+                    self.value(&mut member);
+                    (self.text(&name), member)
+                });
+                *members = cleaned.collect();
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+fn mark(name: &str) -> String {
+    format!("[removed: {name}]")
+}
+
+fn without(rule: &Rule, text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut copied = 0;
+    for found in rule.pattern.captures_iter(text) {
+        let Some(secret) = found.name("secret").or_else(|| found.get(0)) else { continue };
+        clean.push_str(&text[copied..secret.start()]);
+        clean.push_str(&mark(&rule.text.name));
+        copied = secret.end();
+    }
+    clean.push_str(&text[copied..]);
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_rule_removes_its_hits_and_keeps_its_misses() {
+        let file: RuleFile = toml::from_str(RULES).unwrap();
+        assert_eq!(SHAPES.len(), file.rule.len(), "a pattern cannot be compiled");
+        let redactor = Redactor::default();
+        for rule in file.rule {
+            assert!(!rule.hits.is_empty() && !rule.misses.is_empty(), "{}", rule.name);
+            for hit in &rule.hits {
+                let clean = redactor.text(hit);
+                assert!(clean.contains(&mark(&rule.name)), "{}: {hit} became {clean}", rule.name);
+            }
+            for miss in &rule.misses {
+                assert_eq!(redactor.text(miss), *miss, "{}", rule.name);
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_variables_are_removed_longest_first_and_short_ones_stay() {
+        let variables = [("SHORT", "on"), ("TOKEN", "abcdefgh"), ("LONGER", "abcdefghij")];
+        let redactor =
+            Redactor::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let clean = redactor.text("on abcdefgh, abcdefghij");
+        assert_eq!(clean, "on [removed: TOKEN], [removed: LONGER]");
+    }
+
+    #[test]
+    fn every_text_of_a_value_is_clean() {
+        let redactor = Redactor::new([("KEY".to_owned(), "s3cr3t-value".to_owned())]);
+        let mut value = json!({ "a": ["x s3cr3t-value"], "s3cr3t-value": { "b": 1, "c": null } });
+        redactor.value(&mut value);
+        assert_eq!(
+            value,
+            json!({ "a": ["x [removed: KEY]"], "[removed: KEY]": { "b": 1, "c": null } })
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_clean_stays_as_it_is(text in "\\PC{0,200}") {
+            let redactor = Redactor::new([("KEY".to_owned(), "s3cr3t-value".to_owned())]);
+            let once = redactor.text(&text);
+            proptest::prop_assert_eq!(redactor.text(&once), once);
+        }
+    }
+}

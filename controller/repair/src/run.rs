@@ -1,0 +1,260 @@
+//! The state of a run: what its journal amounts to. Pure.
+//!
+//! The fold uses the same table of transitions as the driver, so a journal that the machine could
+//! not have written is refused and not repaired.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::convergence::TestCounts;
+use crate::journal::{
+    Contract, Digest, Entry, Fact, Intent, Outcome, Proposed, Request, Row, Usage,
+};
+use crate::machine::{IllegalRepairEvent, RepairEvent, RepairState, RepairSubState, next};
+use crate::recovery::ErrorClass;
+
+/// Says why rows are not the journal of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum FoldError {
+    /// The first row does not begin a run, or a later one does.
+    #[error("row {0}: a run is begun by its first row and by no other")]
+    Beginning(u64),
+    /// An outcome has no intent, or another one.
+    #[error("row {seq}: {found} has an outcome, and the run is in {expected}")]
+    WrongState {
+        /// The row.
+        seq: u64,
+        /// State of the row.
+        found: RepairState,
+        /// State of the run.
+        expected: RepairState,
+    },
+    /// An outcome moves the run in a way that the table does not hold.
+    #[error("row {seq}")]
+    Illegal {
+        /// The row.
+        seq: u64,
+        /// Why.
+        #[source]
+        source: IllegalRepairEvent,
+    },
+}
+
+/// A tested candidate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The iteration.
+    pub iteration: u64,
+    /// The run of the plan.
+    pub run: String,
+    /// Its tests.
+    pub counts: TestCounts,
+    /// Signature of the failure; `None` where all tests passed.
+    pub signature: Option<String>,
+}
+
+/// An error, and where it occurred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepError {
+    /// Its class.
+    pub class: ErrorClass,
+    /// The state that failed.
+    pub state: RepairState,
+    /// Errors of this class before it since the last finished iteration.
+    pub retries: u32,
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// What it is held to.
+    pub contract: Contract,
+    /// When it began, in milliseconds since 1970.
+    pub begun_ms: u64,
+    /// Number of the last row.
+    pub seq: u64,
+    /// Hash of the last row.
+    pub hash: Digest,
+    /// Where it stands.
+    pub state: RepairState,
+    /// The part of the state that is next, where it has parts.
+    pub part: Option<RepairSubState>,
+    /// How it ended.
+    pub ended: Option<RepairState>,
+    /// A step that was begun and has no outcome.
+    pub begun_step: Option<Intent>,
+    /// Number of the iteration, from 1.
+    pub iteration: u64,
+    /// How often the strategy was switched: the next agent of the list is asked.
+    pub strategy: u64,
+    /// The baseline.
+    pub baseline: Option<(TestCounts, String)>,
+    /// The last proposal.
+    pub proposed: Option<Proposed>,
+    /// Identities of all proposals.
+    pub patches: BTreeSet<String>,
+    /// Commit of the candidate that is applied.
+    pub applied: Option<String>,
+    /// SHA-256 of the candidate's image.
+    pub image: Option<String>,
+    /// The tested candidates.
+    pub attempts: Vec<Attempt>,
+    /// The error that is being recovered.
+    pub error: Option<StepError>,
+    /// What the agents have used.
+    pub usage: Usage,
+    /// How often a real board was flashed.
+    pub flash_cycles: u64,
+    /// Digest of what waits for an approval.
+    pub waits: Option<String>,
+    /// Digests that are approved.
+    pub approved: BTreeSet<String>,
+    /// Why what waited was refused.
+    pub rejected: Option<String>,
+    /// Why the run is to stop.
+    pub stop: Option<String>,
+    retries: BTreeMap<ErrorClass, u32>,
+}
+
+impl Run {
+    /// Folds the rows of a journal.
+    ///
+    /// # Errors
+    /// The rows are not the journal of a run.
+    pub fn of(rows: &[Row]) -> Result<Self, FoldError> {
+        let Some((Row { entry: Entry::Begun(contract), .. }, rest)) = rows.split_first() else {
+            return Err(FoldError::Beginning(1));
+        };
+        let first = &rows[0];
+        let mut run = Self {
+            contract: contract.clone(),
+            begun_ms: first.time_ms,
+            seq: first.seq,
+            hash: first.hash,
+            state: RepairState::Init,
+            part: None,
+            ended: None,
+            begun_step: None,
+            iteration: 1,
+            strategy: 0,
+            baseline: None,
+            proposed: None,
+            patches: BTreeSet::new(),
+            applied: None,
+            image: None,
+            attempts: Vec::new(),
+            error: None,
+            usage: Usage::default(),
+            flash_cycles: 0,
+            waits: None,
+            approved: BTreeSet::new(),
+            rejected: None,
+            stop: None,
+            retries: BTreeMap::new(),
+        };
+        rest.iter().try_for_each(|row| run.apply(row))?;
+        Ok(run)
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// The row does not follow the ones before it.
+    pub fn apply(&mut self, row: &Row) -> Result<(), FoldError> {
+        match &row.entry {
+            Entry::Begun(_) => return Err(FoldError::Beginning(row.seq)),
+            Entry::Intent(intent) => {
+                self.expect(row.seq, intent.state)?;
+                self.begun_step = Some(intent.clone());
+            }
+            Entry::Outcome(outcome) => self.outcome(row.seq, outcome)?,
+            Entry::Request(request) => self.request(request),
+        }
+        (self.seq, self.hash) = (row.seq, row.hash);
+        Ok(())
+    }
+
+    fn expect(&self, seq: u64, found: RepairState) -> Result<(), FoldError> {
+        let expected = self.state;
+        if found == expected { Ok(()) } else { Err(FoldError::WrongState { seq, found, expected }) }
+    }
+
+    fn outcome(&mut self, seq: u64, outcome: &Outcome) -> Result<(), FoldError> {
+        self.expect(seq, outcome.state)?;
+        self.begun_step = None;
+        self.waits = None;
+        outcome.facts.iter().for_each(|fact| self.learn(fact));
+        let Some(event) = outcome.event else {
+            if self.waits.is_none() {
+                self.part = following(self.state, self.part);
+            }
+            return Ok(());
+        };
+        self.state =
+            next(self.state, event).map_err(|source| FoldError::Illegal { seq, source })?;
+        self.part = self.state.sub_states().first().copied();
+        match event {
+            RepairEvent::Continue | RepairEvent::StrategySwitched => {
+                self.strategy += u64::from(event == RepairEvent::StrategySwitched);
+                self.iteration += 1;
+            }
+            RepairEvent::Reported => self.ended = Some(outcome.state),
+            // An iteration was tested: what failed on the way to it is over.
+            RepairEvent::DecisionProduced => self.retries.clear(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, fact: &Fact) {
+        match fact.clone() {
+            Fact::Baseline { counts, signature } => self.baseline = Some((counts, signature)),
+            Fact::Proposed(proposed) => {
+                self.usage.tokens += proposed.usage.tokens;
+                self.usage.micro_usd += proposed.usage.micro_usd;
+                self.patches.insert(proposed.patch.clone());
+                self.proposed = Some(proposed);
+            }
+            Fact::Applied { commit } => self.applied = Some(commit),
+            Fact::RolledBack => (self.applied, self.image) = (None, None),
+            Fact::Built { image } => self.image = Some(image),
+            Fact::Tested { run, counts, signature } => {
+                let iteration = self.iteration;
+                self.attempts.push(Attempt { iteration, run, counts, signature });
+            }
+            Fact::Failed { class } => {
+                let count = self.retries.entry(class).or_default();
+                self.error = Some(StepError { class, state: self.state, retries: *count });
+                *count += 1;
+            }
+            Fact::Recovered { uses_iteration, .. } => {
+                self.error = None;
+                self.iteration += u64::from(uses_iteration);
+            }
+            Fact::Flashed => self.flash_cycles += 1,
+            Fact::Waits { digest } => self.waits = Some(digest),
+        }
+    }
+
+    fn request(&mut self, request: &Request) {
+        match request {
+            Request::Stop { why } => self.stop = Some(why.clone()),
+            Request::Approve { digest } => {
+                self.approved.insert(digest.clone());
+            }
+            Request::Reject { why } => self.rejected = Some(why.clone()),
+        }
+    }
+
+    /// Tells whether what waits for an approval has got an answer.
+    pub fn is_answered(&self) -> bool {
+        let approved = |digest| self.approved.contains(digest);
+        self.rejected.is_some() || self.waits.as_ref().is_none_or(approved)
+    }
+}
+
+/// Returns the part of a state behind one of its parts; behind the last the first follows again.
+fn following(state: RepairState, part: Option<RepairSubState>) -> Option<RepairSubState> {
+    let parts = state.sub_states();
+    let at = parts.iter().position(|&one| Some(one) == part);
+    parts.get(at.map_or(0, |at| at + 1)).or(parts.first()).copied()
+}
