@@ -221,6 +221,10 @@ pub(crate) fn without_prefix(text: &str) -> Option<&str> {
         }
         b'A'..=b'Z' => {
             let (level, rest) = body.split_once(' ')?;
+            // Pigweed's levels: two blanks follow, which no prose has.
+            if matches!(level, "DBG" | "INF" | "WRN" | "ERR" | "CRT" | "FTL") {
+                return rest.strip_prefix(' ');
+            }
             if !is_level(level) {
                 return None;
             }
@@ -426,6 +430,8 @@ mod tests {
             ("3 Tests", None),
             ("INFO  x", Some("x")),
             ("INFORM x", None),
+            ("INF  [ RUN      ] a.b", Some("[ RUN      ] a.b")),
+            ("ERR x", None),
             ("[ RUN      ] A.B", None),
         ] {
             assert_eq!(without_prefix(from), to, "{from}");

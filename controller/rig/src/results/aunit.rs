@@ -1,35 +1,49 @@
 //! AUnit and ArduinoUnit.
 //!
-//! AUnit announces its tests. ArduinoUnit prints no head and its lines resemble prose, so that only
-//! its summary opens a report; cases in front of it are counted and have no name.
+//! AUnit announces its tests. ArduinoUnit prints no head and its lines resemble prose, so that they
+//! count only with its summary. What a verbosity leaves out the summary counts.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar};
+use super::choice::Credibility;
+use super::grammar::{AssertionSigns, FormatSpec, Grammar};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::leading_number;
-use super::tally::{add_unnamed, labelled};
+use super::tally::{HeldCases, add_unnamed, labelled};
 use crate::console::lines::ReportLine;
 
 /// Reads the lines of AUnit and ArduinoUnit.
 #[derive(Debug, Default)]
 struct Aunit {
     headed: bool,
+    summed: bool,
+    /// Cases without a head.
+    held: HeldCases,
     assertion: Option<String>,
 }
+
+const ASSERTION: &str = "Assertion failed: ";
+
+static FAILING: AssertionSigns = AssertionSigns::new(ASSERTION);
 
 pub(super) const AUNIT: FormatSpec = FormatSpec {
     format: ResultFormat::Aunit,
     family: ResultFormat::Aunit,
-    begins: b"T",
-    holds: None,
+    begins: b"TA",
+    holds: &[],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(Aunit::default()),
+    failing: &FAILING,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
-    head(line.text).is_some() || summary(line.text).is_some()
+    // A failing assertion of ArduinoUnit may be the first line of all.
+    let assertion = || line.text.starts_with(ASSERTION);
+    head(line.text).is_some()
+        || summary(line.text).is_some()
+        || case(line.text).is_some()
+        || assertion()
 }
 
 impl Grammar for Aunit {
@@ -43,10 +57,15 @@ impl Grammar for Aunit {
             record.plan(count);
         } else if let Some(summary) = summary(text) {
             self.end(&summary, line, record);
-        } else if let Some((name, status)) = case(text).filter(|_| self.headed) {
+        } else if let Some((name, status)) = case(text) {
             let message = self.assertion.take().filter(|_| status == CaseStatus::Fail);
-            let outcome = CaseOutcome { message: message.as_deref(), ..CaseOutcome::of(status) };
-            record.decide(name, name, outcome, line.span);
+            let message = message.as_deref().unwrap_or_default();
+            if self.headed {
+                let outcome = CaseOutcome { message: Some(message), ..CaseOutcome::of(status) };
+                record.decide(name, name, outcome, line.span);
+            } else {
+                self.held.push(name, status, message, line.span);
+            }
         } else {
             return false;
         }
@@ -54,9 +73,13 @@ impl Grammar for Aunit {
     }
 
     fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
-        if self.assertion.is_none() && text.contains("Assertion failed: ") {
+        if self.assertion.is_none() && text.contains(ASSERTION) {
             self.assertion = Some(text.to_owned());
         }
+    }
+
+    fn credibility(&self) -> Credibility {
+        if self.headed || self.summed { Credibility::Report } else { Credibility::Guess }
     }
 
     fn closed(&self, line: &ReportLine<'_>) -> bool {
@@ -78,13 +101,22 @@ impl Aunit {
         }
         record.plan(total);
         record.claim(failed);
-        if !self.headed {
-            add_unnamed(record, CaseStatus::Pass, passed, line.span);
-            add_unnamed(record, CaseStatus::Fail, failed, line.span);
-            add_unnamed(record, CaseStatus::Skip, skipped, line.span);
-        } else if record.count(CaseStatus::Pass) != passed {
-            let seen = record.count(CaseStatus::Pass);
-            record.remark(format!("the summary claims {passed} passes, {seen} were seen"));
+        self.summed = true;
+        // Without a head, a case that the verbosity leaves out has no line.
+        let held = [CaseStatus::Pass, CaseStatus::Fail, CaseStatus::Skip]
+            .map(|status| self.held.count(status));
+        self.held.release(record);
+        let told = [
+            ("passes", CaseStatus::Pass, passed, held[0]),
+            ("failures", CaseStatus::Fail, failed, held[1]),
+            ("skipped", CaseStatus::Skip, skipped, held[2]),
+        ];
+        for (what, status, told, held) in told {
+            if self.headed || held > 0 {
+                record.compare(what, told, record.count(status));
+            } else {
+                add_unnamed(record, status, told, line.span);
+            }
         }
         record.end();
     }

@@ -1,33 +1,35 @@
 //! Catch2's console reporter.
 //!
 //! Passing cases have no line at all: the totals count them. A failing assertion is named by its
-//! place, since the case's name stands where nothing tells it from prose.
-
-use std::collections::HashSet;
+//! place, since the case's name stands where nothing tells it from prose. One in a case that is
+//! declared to fail looks the same: only the totals tell how many were expected to.
+//!
+//! A report that is only its last line or two proves as many passes without names as these count.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
 use super::choice::Credibility;
-use super::grammar::{FormatSpec, Grammar};
-use super::record::{CaseOutcome, ReportBuilder};
+use super::grammar::{FormatSpec, Grammar, NO_SIGNS};
+use super::record::ReportBuilder;
 use super::scan::{is_counted, leading_number, number};
-use super::tally::{add_unnamed, labelled};
+use super::tally::{HeldCases, add_unnamed, labelled};
 use crate::console::lines::{ReportLine, Span};
 
 /// Most lines of a failing assertion that are kept as its message.
 const FAILURE_LINES: usize = 4;
 
-/// Most failing assertions that are listed: a screenful is all that anybody reads.
-const MAX_PLACES: usize = 100;
-
 /// Reads Catch2's lines.
 #[derive(Debug, Default)]
 struct Catch2 {
-    /// The failing assertion whose expression follows, and how many lines of it were kept.
-    explaining: Option<(String, usize)>,
     /// Places of failing assertions; a case may hold several, and a loop repeats one.
-    places: HashSet<String>,
+    failing: HeldCases,
+    /// Failing assertions, however often one place has failed.
+    failures: u64,
+    /// How many lines follow that are part of the last failing assertion's message.
+    explaining: usize,
     totals: Option<Totals>,
+    /// The line about the random seed was read.
+    seeded: bool,
     /// More was read than the line about the random seed.
     sure: bool,
 }
@@ -36,10 +38,11 @@ pub(super) const CATCH2: FormatSpec = FormatSpec {
     format: ResultFormat::Catch2,
     family: ResultFormat::Catch2,
     begins: b"AtR",
-    holds: Some(b':'),
+    holds: &[": FAILED:"],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(Catch2::default()),
+    failing: &NO_SIGNS,
 };
 
 const SEED: &str = "Randomness seeded to: ";
@@ -55,22 +58,31 @@ impl Grammar for Catch2 {
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
         if let Some(total) = all_passed(text) {
-            if record.count(CaseStatus::Fail) > 0 {
+            if self.failures > 0 {
                 record.remark("all tests passed, but an assertion failed".to_owned());
             }
-            add_cases(&Totals { total, passed: total, ..Totals::default() }, line.span, record);
+            self.end(&Totals { total, passed: total, ..Totals::default() }, 0, line.span, record);
         } else if let Some(totals) = totals(text, "test cases:") {
             self.totals = Some(totals);
         } else if let Some(assertions) = totals(text, "assertions:") {
             let Some(totals) = self.totals.take() else { return false };
+            assertions.check_sum("assertions", record);
             if assertions.failed > 0 && totals.failed == 0 && totals.expected == 0 {
                 record.remark("assertions failed, but no test case did".to_owned());
             }
-            add_cases(&totals, line.span, record);
+            let failures = assertions.failed + assertions.expected;
+            if self.failures > 0 {
+                record.compare("failing assertions", failures, self.failures);
+            }
+            let excused = if assertions.failed > 0 || totals.failed > 0 { 0 } else { failures };
+            self.end(&totals, excused, line.span, record);
+        } else if text == "No tests ran" && self.seeded {
+            self.end(&Totals::default(), 0, line.span, record);
         } else if let Some(place) = failed(text) {
-            if self.places.len() < MAX_PLACES && self.places.insert(place.to_owned()) {
-                record.decide(place, place, CaseOutcome::of(CaseStatus::Fail), line.span);
-                self.explaining = Some((place.to_owned(), 0));
+            self.failures += 1;
+            if !self.failing.holds(place) {
+                self.failing.push(place, CaseStatus::Fail, "", line.span);
+                self.explaining = FAILURE_LINES;
             }
         } else {
             return false;
@@ -83,19 +95,29 @@ impl Grammar for Catch2 {
         if self.sure { Credibility::Report } else { Credibility::Guess }
     }
 
-    fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
+    fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
+        self.seeded |= text.starts_with(SEED);
         if text.starts_with("-----") || text.starts_with("=====") {
-            self.explaining = None;
-        } else if let Some((place, lines)) = &mut self.explaining {
-            *lines += 1;
-            if *lines <= FAILURE_LINES {
-                record.explain(place, text);
-            }
+            self.explaining = 0;
+        } else if self.explaining > 0 {
+            self.explaining -= 1;
+            self.failing.explain(text);
+        }
+    }
+
+    /// Without totals nothing says that a failure was expected.
+    fn finish(&mut self, record: &mut ReportBuilder) {
+        let ended = record.ended();
+        record.goes_on();
+        self.failing.release(record);
+        if ended {
+            record.end();
         }
     }
 
     fn closed(&self, line: &ReportLine<'_>) -> bool {
-        all_passed(line.text).is_some()
+        let none = line.text == "assertions: - none -" && self.totals.is_some();
+        none || all_passed(line.text).is_some()
     }
 
     fn resembles(&self, line: &ReportLine<'_>) -> bool {
@@ -103,22 +125,24 @@ impl Grammar for Catch2 {
     }
 }
 
-/// Ends a report: cases without a line of their own are counted by the totals alone.
-fn add_cases(totals: &Totals, span: Span, record: &mut ReportBuilder) {
-    let Totals { total, passed, failed, expected, skipped } = *totals;
-    if passed + failed + expected + skipped != total {
-        record.remark(format!(
-            "{total} test cases are not {passed} passed, {} failed and {skipped} skipped",
-            failed + expected
-        ));
+impl Catch2 {
+    /// Ends a report: cases without a line of their own are counted by the totals alone. As many
+    /// failing assertions are excused as were expected, if no other is listed.
+    fn end(&mut self, totals: &Totals, excused: u64, span: Span, record: &mut ReportBuilder) {
+        totals.check_sum("test cases", record);
+        let Totals { total, passed, failed, expected, skipped } = *totals;
+        if self.failures > excused {
+            self.failing.release(record);
+        }
+        (self.failing, self.failures, self.explaining) = (HeldCases::default(), 0, 0);
+        // Each failing assertion is listed as a case: one test case may hold several.
+        let listed = record.count(CaseStatus::Fail).max(failed);
+        record.plan(total + listed - failed);
+        record.claim(listed);
+        add_unnamed(record, CaseStatus::Pass, passed, span);
+        add_unnamed(record, CaseStatus::Skip, expected + skipped, span);
+        record.end();
     }
-    // Each failing assertion is listed as a case: one test case may hold several.
-    let listed = record.count(CaseStatus::Fail).max(failed);
-    record.plan(total + listed - failed);
-    record.claim(listed);
-    add_unnamed(record, CaseStatus::Pass, passed, span);
-    add_unnamed(record, CaseStatus::Skip, expected + skipped, span);
-    record.end();
 }
 
 #[derive(Debug, Default)]
@@ -131,8 +155,25 @@ struct Totals {
     skipped: u64,
 }
 
+impl Totals {
+    /// Remarks on a total that its parts do not add up to.
+    fn check_sum(&self, what: &str, record: &mut ReportBuilder) {
+        let Self { total, passed, failed, expected, skipped } = *self;
+        if passed + failed + expected + skipped != total {
+            let failed = failed + expected;
+            record.remark(format!(
+                "{total} {what} are not {passed} passed, {failed} failed and {skipped} skipped"
+            ));
+        }
+    }
+}
+
 /// Reads `test cases: 4 | 2 passed | 1 failed | 1 skipped`; parts that are zero are left out.
+/// `assertions: - none -` counts none.
 fn totals(text: &str, label: &str) -> Option<Totals> {
+    if text.strip_prefix(label)?.trim_ascii() == "- none -" {
+        return Some(Totals::default());
+    }
     let mut parts = text.strip_prefix(label)?.split('|');
     let mut totals = Totals { total: number(parts.next()?.trim_ascii())?, ..Totals::default() };
     let mut known = false;

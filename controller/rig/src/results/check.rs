@@ -1,11 +1,12 @@
 //! Check, the unit test framework for C.
 //!
 //! The totals come first. Which lines follow depends on the verbosity: failing cases, or all of
-//! them. Cases without a line of their own are counted by the totals alone.
+//! them. Cases without a line of their own are counted by the totals alone: a report that is only
+//! a line of totals proves as many passes without names as that line counts, and no more.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar};
+use super::grammar::{FormatSpec, Grammar, NO_SIGNS};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{leading_number, number};
 use super::tally::{add_unnamed, after_label};
@@ -22,16 +23,17 @@ pub(super) const CHECK: FormatSpec = FormatSpec {
     format: ResultFormat::Check,
     family: ResultFormat::Check,
     begins: b"R0123456789",
-    holds: None,
+    holds: &[":P:", ":F:", ":E:", ":S:"],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(Check::default()),
+    failing: &NO_SIGNS,
 };
 
 const HEAD: &str = "Running suite(s): ";
 
 fn opens(line: &ReportLine<'_>) -> bool {
-    line.text.starts_with(HEAD) || totals(line.text).is_some()
+    line.text.starts_with(HEAD) || totals(line.text).is_some() || detail(line.text).is_some()
 }
 
 impl Grammar for Check {
@@ -54,9 +56,7 @@ impl Grammar for Check {
             record.claim(failures);
             self.totals = Some((totals, line.span));
             record.end();
-        } else if self.totals.is_some()
-            && let Some((name, outcome)) = detail(line.text)
-        {
+        } else if let Some((name, outcome)) = detail(line.text) {
             record.list(&name, &name, outcome, line.span);
         } else {
             return false;

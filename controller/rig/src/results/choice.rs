@@ -26,6 +26,8 @@ pub(super) struct Standing {
     pub(super) failed: bool,
     /// An overlong line that would have been a result was ignored.
     pub(super) distrusted: bool,
+    /// The stream ends in the middle of what would be a result.
+    pub(super) broke_off: bool,
     pub(super) planned: u64,
     pub(super) begun: usize,
     pub(super) decided: usize,
@@ -37,6 +39,13 @@ impl Standing {
     /// Tells whether the report ended and says something.
     pub(super) fn complete(&self) -> bool {
         self.ended_at.is_some() && (self.decided > 0 || self.failed)
+    }
+
+    /// Tells whether all that was read is a line that a log may hold by accident: `1..5`,
+    /// `running 2 tests`.
+    pub(super) fn is_stray(&self) -> bool {
+        let empty = self.begun == 0 && self.ended_at.is_none() && !self.failed;
+        empty && self.credibility != Credibility::Report && !self.distrusted && !self.broke_off
     }
 
     /// Tells whether more was read than lines that a log may hold by accident.
@@ -79,6 +88,7 @@ mod tests {
         declared: false,
         failed: false,
         distrusted: false,
+        broke_off: false,
         planned: 0,
         begun: 0,
         decided: 0,
@@ -103,6 +113,22 @@ mod tests {
         assert!(GREEN.rank() > stray.rank());
         let later = Standing { opened_at: 5, ..stray };
         assert!(stray.rank() > later.rank());
+    }
+
+    #[test]
+    fn opening_without_a_case_is_stray_only_where_a_log_may_hold_it() {
+        let weak = Standing { credibility: Credibility::Weak, planned: 5, ..PLAIN };
+        for (what, standing, stray) in [
+            ("plan", weak, true),
+            ("head of one format alone", PLAIN, false),
+            ("case", Standing { begun: 1, ..weak }, false),
+            ("end", Standing { ended_at: Some(9), ..weak }, false),
+            ("failure", Standing { failed: true, ..weak }, false),
+            ("overlong line", Standing { distrusted: true, ..weak }, false),
+            ("unfinished line", Standing { broke_off: true, ..weak }, false),
+        ] {
+            assert_eq!(standing.is_stray(), stray, "{what}");
+        }
     }
 
     #[test]

@@ -5,13 +5,33 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar, starts};
+use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::leading_number;
 use crate::console::lines::ReportLine;
 
 /// Most lines of a failing assertion that are kept as its message.
 const FAILURE_LINES: usize = 6;
+
+/// How many cases were seen.
+#[derive(Debug, Default, Clone, Copy)]
+struct GroupCounts {
+    all: u64,
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl GroupCounts {
+    fn of(record: &ReportBuilder) -> Self {
+        Self {
+            all: record.decided() as u64,
+            passed: record.count(CaseStatus::Pass),
+            failed: record.count(CaseStatus::Fail),
+            skipped: record.count(CaseStatus::Skip),
+        }
+    }
+}
 
 /// Reads cmocka's lines.
 #[derive(Debug, Default)]
@@ -22,21 +42,24 @@ struct Cmocka {
     /// What the running case's errors said.
     errors: Vec<String>,
     planned: u64,
-    /// Cases that passed in groups that are over.
-    passed: u64,
+    /// Cases of the groups that are over.
+    earlier: GroupCounts,
     /// The line `N test(s) run` was read: what follows repeats results.
     ran: bool,
 }
+
+static FAILING: AssertionSigns = AssertionSigns::new(r"\[  ERROR   \]|: error: Failure!$");
 
 /// A group's head does not tell whether another group stood in front of it.
 pub(super) const CMOCKA: FormatSpec = FormatSpec {
     format: ResultFormat::Cmocka,
     family: ResultFormat::Cmocka,
     begins: b"[",
-    holds: None,
+    holds: &[],
     opens,
     tells_size: |_| false,
     grammar: |_| Box::new(Cmocka::default()),
+    failing: &FAILING,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
@@ -52,10 +75,7 @@ impl Grammar for Cmocka {
                     self.begin_group(group, count, record);
                 } else if let Some(count) = tail(rest) {
                     self.ran = true;
-                    if count > self.planned {
-                        let planned = self.planned;
-                        record.remark(format!("{count} tests ran, {planned} were announced"));
-                    }
+                    record.compare("tests run", count, record.decided() as u64 - self.earlier.all);
                 } else {
                     return false;
                 }
@@ -75,9 +95,11 @@ impl Grammar for Cmocka {
             "FAILED" | "SKIPPED" | "ERROR" => {
                 let status = if tag == "SKIPPED" { CaseStatus::Skip } else { CaseStatus::Fail };
                 if let Some(count) = listed(rest) {
-                    let seen = record.count(status);
-                    if count > seen && status == CaseStatus::Fail {
-                        record.claim(count);
+                    let now = GroupCounts::of(record);
+                    if status == CaseStatus::Skip {
+                        record.compare("skipped", count, now.skipped - self.earlier.skipped);
+                    } else if count != now.failed - self.earlier.failed {
+                        record.claim(self.earlier.failed + count);
                     }
                 } else if self.ran {
                     let key = self.key(rest);
@@ -88,11 +110,8 @@ impl Grammar for Cmocka {
             }
             "PASSED" => {
                 let Some(count) = counted(rest, ".").filter(|_| self.ran) else { return false };
-                let seen = record.count(CaseStatus::Pass).saturating_sub(self.passed);
-                if count != seen {
-                    record.remark(format!("the summary claims {count} passes, {seen} were seen"));
-                }
-                self.passed += seen;
+                let now = GroupCounts::of(record);
+                record.compare("passes", count, now.passed - self.earlier.passed);
                 record.end();
             }
             _ => return false,
@@ -128,6 +147,7 @@ impl Cmocka {
         }
         self.groups.push(group.to_owned());
         self.ran = false;
+        self.earlier = GroupCounts::of(record);
         self.planned += count;
         record.replan(self.planned);
     }

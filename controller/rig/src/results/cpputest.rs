@@ -6,9 +6,9 @@
 use jig_model::result::{CaseStatus, ResultFormat};
 
 use super::choice::Credibility;
-use super::grammar::{FormatSpec, Grammar, starts};
+use super::grammar::{FormatSpec, Grammar, NO_SIGNS, starts};
 use super::record::{CaseOutcome, ReportBuilder};
-use super::scan::{is_ident, leading_number, number};
+use super::scan::{is_ident, number};
 use super::tally::{ProgressMarks, add_unnamed, labelled};
 use crate::console::lines::ReportLine;
 
@@ -31,14 +31,18 @@ struct CppUTest {
     marks: ProgressMarks,
 }
 
+/// Stands between the place of a failing check and the test.
+const FAILURE: &str = ": error: Failure in ";
+
 pub(super) const CPPUTEST: FormatSpec = FormatSpec {
     format: ResultFormat::Cpputest,
     family: ResultFormat::Cpputest,
     begins: b"TIOE.!",
-    holds: Some(b':'),
+    holds: &[FAILURE],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(CppUTest::default()),
+    failing: &NO_SIGNS,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
@@ -115,7 +119,7 @@ impl Grammar for CppUTest {
     }
 
     fn resembles(&self, line: &ReportLine<'_>) -> bool {
-        starts(line, &["TEST(", "IGNORE_TEST("]) || line.text.contains(": error: Failure in ")
+        starts(line, &["TEST(", "IGNORE_TEST("]) || line.text.contains(FAILURE)
     }
 }
 
@@ -137,13 +141,14 @@ impl CppUTest {
             record.claim_any();
         }
         if !self.verbose {
-            self.marks.check(cases, record);
+            self.marks.check(cases, summary.ignored, record);
             let failed = record.count(CaseStatus::Fail);
             add_unnamed(record, CaseStatus::Pass, summary.ran.saturating_sub(failed), line.span);
             add_unnamed(record, CaseStatus::Skip, summary.ignored, line.span);
-        } else if record.count(CaseStatus::Skip) != summary.ignored {
-            let (count, seen) = (summary.ignored, record.count(CaseStatus::Skip));
-            record.remark(format!("the summary counts {count} ignored, {seen} were seen"));
+        } else {
+            record.compare("ignored", summary.ignored, record.count(CaseStatus::Skip));
+            let ran = record.count(CaseStatus::Pass) + record.count(CaseStatus::Fail);
+            record.compare("tests run", summary.ran, ran);
         }
         self.explaining = None;
         record.end();
@@ -178,18 +183,16 @@ fn time(text: &str) -> Option<u64> {
 }
 
 /// Reads `file.cpp:12: error: Failure in TEST(group, name)`, or `file.cpp(12): error: ...`.
+///
+/// What fails outside of the tests, as memory that leaks does, has no name that C would allow.
 fn failure(text: &str) -> Option<String> {
-    // A drive letter holds the only colon that may stand in front of the place. The line is not
-    // searched for the words: most console lines with a colon come here.
-    let skip = if text.as_bytes().get(1) == Some(&b':') { 2 } else { 0 };
-    let (file, rest) = text.get(skip..)?.split_once(':')?;
-    let rest = match leading_number(rest) {
-        Some((_, rest)) => rest.strip_prefix(':')?,
-        None if file.ends_with(')') => rest,
-        None => return None,
-    };
-    let (name, _, rest) = test(rest.strip_prefix(" error: Failure in ")?)?;
-    rest.is_empty().then_some(name)
+    let (place, named) = text.split_once(FAILURE)?;
+    let line = place.trim_end_matches(')').trim_end_matches(|c: char| c.is_ascii_digit());
+    if !line.ends_with([':', '(']) || line.len() == place.len() {
+        return None;
+    }
+    let inside = named.split_once('(').and_then(|(_, inside)| inside.strip_suffix(')'));
+    Some(inside.unwrap_or(named).replacen(", ", "::", 1))
 }
 
 struct Summary {

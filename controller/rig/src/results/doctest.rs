@@ -1,12 +1,13 @@
 //! doctest's console reporter.
 //!
 //! Only failing cases are named. Cases that a filter left out (`skipped`) are none of the report.
+//! A case that is declared to fail prints its failures, and then that it is not marked as failed.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar};
-use super::record::{CaseOutcome, ReportBuilder};
-use super::tally::{add_unnamed, labelled};
+use super::grammar::{FormatSpec, Grammar, NO_SIGNS};
+use super::record::ReportBuilder;
+use super::tally::{HeldCases, add_unnamed, labelled};
 use crate::console::lines::ReportLine;
 
 /// Most lines of a failing assertion that are kept as its message.
@@ -18,8 +19,14 @@ struct Doctest {
     headed: bool,
     /// The case that the next assertion belongs to.
     case: Option<String>,
-    /// The failing case whose message follows, and how many lines of it were kept.
-    explaining: Option<(String, usize)>,
+    /// The case with a failed assertion: it may be expected to fail.
+    failing: HeldCases,
+    /// How many of its assertions failed.
+    failures: u64,
+    /// Assertions that failed as expected.
+    excused: u64,
+    /// How many lines follow that are part of the failing case's message.
+    explaining: usize,
     cases: Option<Counts>,
     assertions: Option<Counts>,
 }
@@ -28,10 +35,11 @@ pub(super) const DOCTEST: FormatSpec = FormatSpec {
     format: ResultFormat::Doctest,
     family: ResultFormat::Doctest,
     begins: b"[",
-    holds: None,
+    holds: &[],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(Doctest::default()),
+    failing: &NO_SIGNS,
 };
 
 const TAG: &str = "[doctest] ";
@@ -54,6 +62,7 @@ impl Grammar for Doctest {
                 }
                 self.headed = true;
             } else if let Some(cases) = counts(text, "test cases: ") {
+                self.close_case(record);
                 record.plan(cases.total);
                 record.claim(cases.failed);
                 self.cases = Some(cases);
@@ -61,29 +70,46 @@ impl Grammar for Doctest {
                 self.assertions = Some(assertions);
             }
         } else if let Some(name) = text.strip_prefix("TEST CASE: ") {
-            self.explaining = None;
-            self.case = Some(name.trim_ascii().to_owned());
-        } else if let Some((place, message)) = error(text) {
-            let name = self.case.clone().unwrap_or_else(|| place.to_owned());
-            if self.explaining.as_ref().is_none_or(|(failing, _)| *failing != name) {
-                record.decide(&name, &name, CaseOutcome::of(CaseStatus::Fail), line.span);
+            let name = name.trim_ascii();
+            if !self.failing.last_is(name) {
+                self.close_case(record);
             }
-            record.explain(&name, message);
-            self.explaining = Some((name, 0));
+            self.case = Some(name.to_owned());
+        } else if let Some((place, message)) = error(text) {
+            let name = self.case.as_deref().unwrap_or(place);
+            if !self.failing.last_is(name) {
+                self.failing.release(record);
+                self.failing.push(name, CaseStatus::Fail, "", line.span);
+            }
+            self.failing.explain(message);
+            // An exception is none of the assertions that are counted.
+            self.failures += u64::from(!message.starts_with("test case "));
+            self.explaining = FAILURE_LINES;
+        } else if text.contains(" so marking it as not failed") {
+            self.failing = HeldCases::default();
+            self.excused += std::mem::take(&mut self.failures);
+            self.explaining = 0;
         } else {
             return false;
         }
         true
     }
 
-    fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
+    fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
         if text.starts_with("=====") {
-            self.explaining = None;
-        } else if let Some((name, lines)) = &mut self.explaining {
-            *lines += 1;
-            if *lines <= FAILURE_LINES {
-                record.explain(name, text);
-            }
+            self.explaining = 0;
+        } else if self.explaining > 0 {
+            self.explaining -= 1;
+            self.failing.explain(text);
+        }
+    }
+
+    fn finish(&mut self, record: &mut ReportBuilder) {
+        let ended = record.ended();
+        record.goes_on();
+        self.close_case(record);
+        if ended {
+            record.end();
         }
     }
 
@@ -97,6 +123,12 @@ impl Grammar for Doctest {
 }
 
 impl Doctest {
+    /// Nothing said that the case was expected to fail.
+    fn close_case(&mut self, record: &mut ReportBuilder) {
+        self.failing.release(record);
+        (self.failures, self.explaining) = (0, 0);
+    }
+
     fn end(&mut self, good: bool, line: &ReportLine<'_>, record: &mut ReportBuilder) {
         let Some(cases) = self.cases.take() else {
             record.remark("the status stands without a count of test cases".to_owned());
@@ -107,19 +139,26 @@ impl Doctest {
             let Counts { total, passed, failed } = cases;
             record.remark(format!("{total} cases are not {passed} passed and {failed} failed"));
         }
-        let failed = assertions.as_ref().is_none_or(|assertions| assertions.failed > 0);
+        if let Some(Counts { total, passed, failed }) = assertions
+            && passed + failed != total
+        {
+            record
+                .remark(format!("{total} assertions are not {passed} passed and {failed} failed"));
+        }
+        let excused = std::mem::take(&mut self.excused);
+        let failed = assertions.as_ref().is_none_or(|assertions| assertions.failed != excused);
         if good && (failed || cases.failed > 0) {
             record.remark("the status is SUCCESS, but the counts tell of failures".to_owned());
         } else if !good {
             record.claim_any();
         }
         add_unnamed(record, CaseStatus::Pass, cases.passed, line.span);
-        self.explaining = None;
+        self.explaining = 0;
         record.end();
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Counts {
     total: u64,
     passed: u64,
@@ -146,6 +185,7 @@ fn status(text: &str) -> Option<bool> {
 /// Reads `file.cpp:12: ERROR: CHECK( a == b ) is NOT correct!`; a warning fails nothing.
 fn error(text: &str) -> Option<(&str, &str)> {
     let (place, message) =
-        text.split_once(": ERROR: ").or_else(|| text.split_once(": FATAL ERROR: "))?;
+        text.split_once(": ERROR:").or_else(|| text.split_once(": FATAL ERROR:"))?;
+    let message = message.trim_ascii_start();
     place.ends_with(|c: char| c.is_ascii_digit() || c == ')').then_some((place, message))
 }

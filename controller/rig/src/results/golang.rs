@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar, starts};
+use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::seconds;
 use crate::console::lines::ReportLine;
@@ -23,15 +23,20 @@ struct Golang {
     package_is_over: bool,
 }
 
+/// What `t.Error` prints looks like what `t.Log` does. Those of testify and of the runtime do not.
+static FAILING: AssertionSigns =
+    AssertionSigns::new(r"^Error Trace:|^panic: |race detected during execution of test");
+
 /// Nothing tells whether another test stood in front of the first line.
 pub(super) const GOLANG: FormatSpec = FormatSpec {
     format: ResultFormat::Go,
     family: ResultFormat::Go,
     begins: b"=-",
-    holds: None,
+    holds: &[],
     opens,
     tells_size: |_| false,
     grammar: |_| Box::new(Golang::default()),
+    failing: &FAILING,
 };
 
 const RUN: &str = "=== RUN   ";

@@ -1,8 +1,10 @@
 //! What a result format declares, once, beside its grammar.
 
 use std::fmt::Debug;
+use std::sync::OnceLock;
 
 use jig_model::result::ResultFormat;
+use regex::Regex;
 
 use super::choice::Credibility;
 use super::record::ReportBuilder;
@@ -15,8 +17,8 @@ pub(super) struct FormatSpec {
     pub(super) family: ResultFormat,
     /// Each byte that a line may begin with that [`FormatSpec::opens`] takes.
     pub(super) begins: &'static [u8],
-    /// A byte that such a line holds, where it may begin with any.
-    pub(super) holds: Option<u8>,
+    /// Texts one of which such a line holds, where it may begin with any byte.
+    pub(super) holds: &'static [&'static str],
     /// Tells whether this format alone can have printed a line.
     pub(super) opens: fn(&ReportLine<'_>) -> bool,
     /// Tells whether nothing of the report can be missing in front of its first line unnoticed:
@@ -24,6 +26,41 @@ pub(super) struct FormatSpec {
     pub(super) tells_size: fn(&ReportLine<'_>) -> bool,
     /// Begins to read a report; true means that other formats are not looked for.
     pub(super) grammar: fn(bool) -> Box<dyn Grammar>,
+    /// Lines that a failing assertion prints in front of the result that it belongs to, beside
+    /// those that the grammar reads as failures itself.
+    pub(super) failing: &'static AssertionSigns,
+}
+
+/// The lines of a format that say that an assertion failed.
+///
+/// A case that passes below one contradicts itself. What a skip prints as its reason, and what a
+/// test that is expected to fail prints, must not match.
+#[derive(Debug)]
+pub(super) struct AssertionSigns {
+    pattern: &'static str,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+/// No line: the grammar reads each failing assertion itself, or none has a form of its own.
+pub(super) static NO_SIGNS: AssertionSigns = AssertionSigns::new("");
+
+impl AssertionSigns {
+    pub(super) const fn new(pattern: &'static str) -> Self {
+        Self { pattern, compiled: OnceLock::new() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn compiles(&self) -> bool {
+        Regex::new(self.pattern).is_ok()
+    }
+
+    pub(super) fn match_line(&self, text: &str) -> bool {
+        if self.pattern.is_empty() {
+            return false;
+        }
+        let compiled = self.compiled.get_or_init(|| Regex::new(self.pattern).ok());
+        compiled.as_ref().is_some_and(|regex| regex.is_match(text))
+    }
 }
 
 /// Reads the lines of one report.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar, starts};
+use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::number;
 use crate::console::lines::ReportLine;
@@ -22,14 +22,19 @@ struct Greentea {
     headed: bool,
 }
 
+/// A reason that is ignored is called so.
+static FAILING: AssertionSigns =
+    AssertionSigns::new(r":\d+:[^:]*:FAIL\b|>>> failure with reason '(?:[^I]|I[^g])");
+
 pub(super) const GREENTEA: FormatSpec = FormatSpec {
     format: ResultFormat::Greentea,
     family: ResultFormat::Greentea,
     begins: b"{",
-    holds: None,
+    holds: &[],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(Greentea::default()),
+    failing: &FAILING,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
@@ -79,6 +84,7 @@ impl Grammar for Greentea {
                 let Some((passed, failed)) = counts(value) else { return false };
                 record.plan(passed + failed);
                 record.claim(failed);
+                record.compare("passes", passed, record.count(CaseStatus::Pass));
                 if self.listed > 0 && self.listed != passed + failed {
                     let listed = self.listed;
                     record.remark(format!(

@@ -2,7 +2,7 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar, starts};
+use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_counted, leading_number, number};
 use crate::console::lines::ReportLine;
@@ -20,14 +20,19 @@ struct Gtest {
     ran: bool,
 }
 
+/// gtest-spi lists what it caught as `Fatal failure:`, which is no such line.
+static FAILING: AssertionSigns =
+    AssertionSigns::new(r"(?::\d+|\(\d+\)|unknown file): (?:Failure|error: .*)$");
+
 pub(super) const GTEST: FormatSpec = FormatSpec {
     format: ResultFormat::Gtest,
     family: ResultFormat::Gtest,
     begins: b"[",
-    holds: None,
+    holds: &[],
     opens,
     tells_size: |first| first.text.starts_with("[==========]"),
     grammar: |_| Box::new(Gtest::default()),
+    failing: &FAILING,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
@@ -82,6 +87,8 @@ impl Grammar for Gtest {
                 if let Some(count) = listed(rest) {
                     if status == CaseStatus::Fail {
                         record.claim(count);
+                    } else {
+                        record.compare("skipped", count, record.count(status));
                     }
                     return true;
                 }
@@ -94,10 +101,7 @@ impl Grammar for Gtest {
             }
             "PASSED" => {
                 let Some(count) = passed(rest).filter(|_| self.ran) else { return false };
-                let seen = record.count(CaseStatus::Pass);
-                if count != seen {
-                    record.remark(format!("the summary claims {count} passes, {seen} were seen"));
-                }
+                record.compare("passes", count, record.count(CaseStatus::Pass));
                 record.end();
             }
             _ => return false,
@@ -105,12 +109,8 @@ impl Grammar for Gtest {
         true
     }
 
-    /// Keeps the assertion that a running case prints. One that no case prints belongs to the
-    /// set-up or tear-down of a suite or of all tests, and no case tells of it.
-    fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
-        if self.running.is_none() && text.ends_with(": Failure") {
-            record.remark(format!("an assertion failed outside of the tests: {text}"));
-        }
+    /// Keeps the assertion that a running case prints.
+    fn prose(&mut self, text: &str, _record: &mut ReportBuilder) {
         let begins = text.ends_with(": Failure") || text.ends_with(": Skipped");
         let wanted = !self.failure.is_empty() && self.failure.len() < FAILURE_LINES;
         if self.running.is_some() && (begins && self.failure.is_empty() || wanted) {
@@ -184,11 +184,11 @@ fn tag(text: &str) -> Option<(&str, &str)> {
     Some((tag.trim_ascii(), rest))
 }
 
-/// Tells whether a text is `Suite.Test`, with the slashes of parameters.
+/// Tells whether a text is `Suite.Test`, with the slashes of parameters. The name of a parameter
+/// may be in any language.
 fn is_name(text: &str) -> bool {
-    let part = |p: &str| {
-        !p.is_empty() && p.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'/')
-    };
+    let part =
+        |p: &str| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '/');
     text.split_once('.').is_some_and(|(suite, test)| part(suite) && part(test))
 }
 

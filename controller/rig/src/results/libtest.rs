@@ -2,7 +2,8 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar};
+use super::choice::Credibility;
+use super::grammar::{AssertionSigns, FormatSpec, Grammar};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_counted, leading_number, seconds};
 use crate::console::lines::ReportLine;
@@ -16,18 +17,28 @@ struct Libtest {
     headed: bool,
     /// A test whose own output came between its name and its result.
     running: Option<String>,
+    /// The test whose result stood alone on a line. A word of its output may have looked like it.
+    bare: Option<String>,
+    /// More was read than a head, which a log may hold, too.
+    begun: bool,
+    /// Below the last `failures:`, where names follow.
+    listing: bool,
     /// The failing test whose output is being listed, and how many lines were kept.
     explaining: Option<(String, usize)>,
 }
+
+/// The list of failures, and a result behind other output.
+static FAILING: AssertionSigns = AssertionSigns::new(r"^failures:$|\bFAILED$");
 
 pub(super) const LIBTEST: FormatSpec = FormatSpec {
     format: ResultFormat::Libtest,
     family: ResultFormat::Libtest,
     begins: b"r",
-    holds: None,
+    holds: &[],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(Libtest::default()),
+    failing: &FAILING,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
@@ -43,10 +54,14 @@ impl Grammar for Libtest {
             }
             self.headed = true;
             record.plan(count);
+            return true;
         } else if let Some(summary) = summary(text) {
-            self.explaining = None;
-            record.plan(summary.total);
+            (self.explaining, self.bare, self.listing) = (None, None, false);
+            record.plan(summary.total());
             record.claim(summary.failed);
+            let passed = summary.passed + summary.measured;
+            record.compare("passes", passed, record.count(CaseStatus::Pass));
+            record.compare("ignored", summary.ignored, record.count(CaseStatus::Skip));
             if !summary.good && summary.failed == 0 {
                 record.remark("the summary counts no failure, but says FAILED".to_owned());
                 record.claim_any();
@@ -55,6 +70,7 @@ impl Grammar for Libtest {
             }
             record.end();
         } else if let Some((name, result)) = test(text) {
+            (self.bare, self.listing) = (None, false);
             match outcome(result) {
                 Some(outcome) => {
                     self.running = None;
@@ -65,26 +81,27 @@ impl Grammar for Libtest {
                     self.running = Some(name.to_owned());
                 }
             }
-        } else if matches!(text, "ok" | "FAILED")
-            && let Some(name) = self.running.take()
-        {
-            if let Some(outcome) = outcome(text) {
-                record.decide(&name, &name, outcome, line.span);
-            }
+        } else if let Some((name, outcome)) = self.bare_result(text) {
+            record.decide(&name, &name, outcome, line.span);
+            self.bare = Some(name);
         } else if let Some(name) = text.strip_prefix("---- ").and_then(|t| t.strip_suffix(" ----"))
         {
             let name = name.strip_suffix(" stdout").unwrap_or(name);
             self.explaining = Some((name.to_owned(), 0));
+            self.listing = false;
+        } else if self.listing && line.indent >= 4 && record.knows(text) {
+            record.restate(text, text, CaseStatus::Fail, line.span);
         } else {
             return false;
         }
+        self.begun = true;
         true
     }
 
     /// Keeps the first lines of what a failing test printed.
     fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
         if text == "failures:" {
-            self.explaining = None;
+            (self.explaining, self.listing) = (None, true);
         } else if let Some((name, lines)) = &mut self.explaining
             && *lines < FAILURE_LINES
         {
@@ -93,13 +110,32 @@ impl Grammar for Libtest {
         }
     }
 
+    fn credibility(&self) -> Credibility {
+        if self.begun { Credibility::Report } else { Credibility::Weak }
+    }
+
     fn closed(&self, line: &ReportLine<'_>) -> bool {
         let counted = line.text.ends_with(" filtered out");
         summary(line.text).is_some_and(|s| s.timed || counted)
     }
 
     fn resembles(&self, line: &ReportLine<'_>) -> bool {
-        line.text.starts_with("test ") && line.text.contains(" ... ")
+        line.text.starts_with("test ") && line.text.contains(" ...")
+    }
+}
+
+impl Libtest {
+    /// Reads a result that stands alone, because the test printed something in front of it. What
+    /// the test printed may be the same word, so a worse one that follows counts.
+    fn bare_result(&mut self, text: &str) -> Option<(String, CaseOutcome<'static>)> {
+        let status = match text {
+            "ok" => CaseStatus::Pass,
+            "FAILED" => CaseStatus::Fail,
+            _ => return None,
+        };
+        let failed_after = self.bare.take_if(|_| status == CaseStatus::Fail);
+        let name = self.running.take().or(failed_after)?;
+        Some((name, CaseOutcome::of(status)))
     }
 }
 
@@ -139,9 +175,17 @@ fn outcome(result: &str) -> Option<CaseOutcome<'_>> {
 
 struct Summary {
     good: bool,
+    passed: u64,
     failed: u64,
-    total: u64,
+    ignored: u64,
+    measured: u64,
     timed: bool,
+}
+
+impl Summary {
+    fn total(&self) -> u64 {
+        self.passed + self.failed + self.ignored + self.measured
+    }
 }
 
 /// Reads `test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; ...`.
@@ -160,6 +204,5 @@ fn summary(text: &str) -> Option<Summary> {
     let (passed, failed, ignored) = (count("passed")?, count("failed")?, count("ignored")?);
     let measured = count("measured").unwrap_or(0);
     let timed = rest.rsplit_once("; finished in ").and_then(|(_, t)| seconds(t.strip_suffix('s')?));
-    let total = passed + failed + ignored + measured;
-    Some(Summary { good, failed, total, timed: timed.is_some() })
+    Some(Summary { good, passed, failed, ignored, measured, timed: timed.is_some() })
 }

@@ -22,6 +22,10 @@
 //! - **Never greener.** Of two outcomes of a case the worse stays, with a remark. Summaries
 //!   can add failures, never remove them. Every remark means that the report cannot be
 //!   trusted as it stands: a report with remarks must not be judged a pass.
+//! - **Failing assertions.** Each format declares the lines that a failing assertion prints in front
+//!   of a result (`AssertionSigns`). One above a pass or a skip is a remark, and so is one in a
+//!   report without a failure. A format that marks a failure as expected excuses it.
+//! - **Counts.** Every count that a summary gives is compared with the cases that were seen.
 //! - **One report per parser.** Start a new parser for every boot. Results after the end
 //!   marker clear `ended` again and leave a remark, as does a head that comes twice.
 //! - **Interrupted.** A line that a fault banner, reset or gap cuts is no result, and a
@@ -32,7 +36,10 @@
 //!   menu, which nothing announces. Known gaps must therefore be told to the parser.
 //! - **Cases without a name.** A quiet runner prints marks and a summary, or only a summary. Its
 //!   cases are then called `case 1` and so on. A summary that contradicts itself, the marks or
-//!   the failures seen is a remark. One that stands alone (Check, Catch2) is believed.
+//!   the failures seen is a remark. One that stands alone (Check, Catch2, ArduinoUnit) proves as
+//!   many passes without names as it counts.
+//! - **An opening alone** (`1..5`, `running 2 tests`) that a log may hold, too, is no report before a
+//!   case has begun.
 //! - **Marks alone** (`....`) and other words that prose may hold open a report as a guess: it is
 //!   none unless a line follows that only the format can have printed.
 //! - **Unfinished last line.** At the end of the stream, and for a wait once nothing follows for a

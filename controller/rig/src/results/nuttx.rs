@@ -6,7 +6,7 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar};
+use super::grammar::{FormatSpec, Grammar, NO_SIGNS};
 use super::record::{CaseOutcome, ReportBuilder};
 use crate::console::lines::ReportLine;
 
@@ -28,10 +28,11 @@ pub(super) const NUTTX: FormatSpec = FormatSpec {
     format: ResultFormat::Nuttx,
     family: ResultFormat::Nuttx,
     begins: b"ou",
-    holds: None,
+    holds: &[],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(Nuttx::default()),
+    failing: &NO_SIGNS,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
@@ -61,7 +62,7 @@ impl Grammar for Nuttx {
             }
         } else if text == "user_main: Exiting" {
             self.user_main_ended = true;
-        } else if text.contains("ERROR") {
+        } else if tells_error(text) {
             self.error(text, record);
         } else if text.starts_with("user_main: ") {
             self.part = Some(text.to_owned());
@@ -74,7 +75,7 @@ impl Grammar for Nuttx {
     }
 
     fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
-        if text.contains("ERROR") {
+        if tells_error(text) {
             self.error(text, record);
         }
     }
@@ -95,6 +96,50 @@ impl Nuttx {
         if self.error.is_none() {
             record.remark(format!("ostest printed an error: {text}"));
             self.error = Some(text.to_owned());
+        }
+    }
+}
+
+/// Tells whether a line says that something went wrong, in whatever case: `ERROR thread 1: ...`,
+/// `sem_init failed`. `Errors 0 0` of the table below a test says the opposite.
+fn tells_error(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let mut words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let mut last = "";
+    while let Some(word) = words.next() {
+        let counts = || words.clone().filter(|word| !word.is_empty());
+        match word {
+            "error" | "failed" | "failure" => {
+                return !text.contains("expected") && !matches!(last, "no" | "nothing" | "0");
+            }
+            "errors" if counts().next().is_some_and(|w| super::scan::number(w).is_some()) => {
+                return counts().any(|word| super::scan::number(word).is_some_and(|n| n > 0));
+            }
+            _ => {}
+        }
+        last = word;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_in_any_case_and_zero_errors_are_none() {
+        for (text, is_error) in [
+            ("thread 1: ERROR pthread_mutex_lock failed", true),
+            ("cond_test: error: waiter woke up", true),
+            ("sem_test: sem_init failed: 22", true),
+            ("Errors\t0\t0", false),
+            ("cond_test: Errors  0   3", true),
+            ("user_main: setvbuf test", false),
+            ("sigprocmask_test: errno 0", false),
+            ("nothing failed here", false),
+            ("robust_test: lock failed as expected", false),
+        ] {
+            assert_eq!(tells_error(text), is_error, "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@ use jig_model::plan::Markers;
 use jig_model::result::{ResultFormat, TestReport};
 
 use super::choice::{Credibility, Standing};
-use super::formats::opened_by;
+use super::formats::{holders, opened_by};
 use super::markers::{MarkerError, MarkerReader};
 use super::reading::Reading;
 use super::record::ResultEvent;
@@ -168,8 +168,9 @@ impl ReportReader {
             self.readings.push(reading);
             return;
         }
+        let held = holders(text);
         for line in meanings(text, raw) {
-            for spec in opened_by(line) {
+            for spec in opened_by(line, held) {
                 let known = self.readings.iter().any(|r| r.family() == Some(spec.family));
                 if known || self.only.is_some_and(|only| only != spec.format) {
                     continue;
@@ -229,7 +230,9 @@ impl ReportReader {
 
     fn finish(mut self) -> TestReport {
         self.readings.iter_mut().for_each(Reading::close);
-        let Some(best) = self.best() else { return TestReport::default() };
+        let told =
+            |&best: &usize| self.readings.get(best).is_some_and(|r| !r.standing().is_stray());
+        let Some(best) = self.best().filter(told) else { return TestReport::default() };
         let counted = self.readings.swap_remove(best);
         let standing: Standing = counted.standing();
         let mut report = counted.finish();
@@ -250,7 +253,7 @@ impl ReportReader {
 }
 
 /// Lists what a line can mean: itself, then what stands behind each log prefix.
-fn meanings<'a>(text: &'a str, raw: &RawLine<'_>) -> impl Iterator<Item = ReportLine<'a>> {
+fn meanings<'a>(text: &'a str, raw: &RawLine<'_>) -> impl Iterator<Item = ReportLine<'a>> + Clone {
     let span = raw.span;
     std::iter::successors(Some(text), |text| without_prefix(text))
         .take(1 + MAX_PREFIXES)

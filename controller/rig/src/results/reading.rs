@@ -3,7 +3,7 @@
 use jig_model::result::{ResultFormat, TestReport};
 
 use super::choice::{Credibility, Standing};
-use super::grammar::{FormatSpec, Grammar};
+use super::grammar::{AssertionSigns, FormatSpec, Grammar};
 use super::markers::MarkerReader;
 use super::record::{ReportBuilder, ResultEvent};
 use crate::console::lines::{RawLine, ReportLine};
@@ -11,7 +11,7 @@ use crate::console::lines::{RawLine, ReportLine};
 /// What reads the lines of a report.
 #[derive(Debug)]
 enum Source {
-    Format { family: ResultFormat, grammar: Box<dyn Grammar> },
+    Format { family: ResultFormat, grammar: Box<dyn Grammar>, failing: &'static AssertionSigns },
     Markers(Box<MarkerReader>),
 }
 
@@ -25,11 +25,14 @@ pub(super) struct Reading {
     ended_at: Option<u64>,
     /// Events that were looked at while another report led.
     kept: usize,
+    /// The stream ends in the middle of what would be a result.
+    broke_off: bool,
 }
 
 impl Reading {
     pub(super) fn of_format(spec: &FormatSpec, alone: bool, opened_at: u64) -> Self {
-        let source = Source::Format { family: spec.family, grammar: (spec.grammar)(alone) };
+        let grammar = (spec.grammar)(alone);
+        let source = Source::Format { family: spec.family, grammar, failing: spec.failing };
         Self::new(source, spec.format, opened_at)
     }
 
@@ -40,7 +43,7 @@ impl Reading {
     fn new(source: Source, format: ResultFormat, opened_at: u64) -> Self {
         let mut record = ReportBuilder::default();
         record.set_format(format);
-        Self { source, record, opened_at, ended_at: None, kept: 0 }
+        Self { source, record, opened_at, ended_at: None, kept: 0, broke_off: false }
     }
 
     /// Returns the family of formats it reads; a plan's markers have none.
@@ -64,9 +67,12 @@ impl Reading {
         &mut self,
         text: &str,
         raw: &RawLine<'_>,
-        mut meanings: impl Iterator<Item = ReportLine<'a>>,
+        mut meanings: impl Iterator<Item = ReportLine<'a>> + Clone,
     ) {
-        let Source::Format { grammar, .. } = &mut self.source else { return };
+        let Source::Format { grammar, failing, .. } = &mut self.source else { return };
+        if let Some(line) = meanings.clone().find(|line| failing.match_line(line.text)) {
+            self.record.assertion_failed(line.text);
+        }
         if !meanings.any(|line| grammar.line(&line, &mut self.record)) {
             if grammar.holds_failure(text) {
                 let at = raw.span.start;
@@ -135,12 +141,17 @@ impl Reading {
         &mut self,
         bytes: &[u8],
         raw: &RawLine<'_>,
-        mut meanings: impl Iterator<Item = ReportLine<'a>>,
+        meanings: impl Iterator<Item = ReportLine<'a>>,
     ) {
         match &mut self.source {
             Source::Markers(markers) => markers.last(bytes, &mut self.record),
             Source::Format { grammar, .. } => {
-                if let Some(line) = meanings.find(|line| grammar.closed(line)) {
+                let mut closed = None;
+                for line in meanings {
+                    self.broke_off |= grammar.resembles(&line);
+                    closed = closed.or(grammar.closed(&line).then_some(line));
+                }
+                if let Some(line) = closed {
                     grammar.line(&line, &mut self.record);
                 }
             }
@@ -169,6 +180,7 @@ impl Reading {
             declared,
             failed: self.record.failed(),
             distrusted: self.record.distrusted(),
+            broke_off: self.broke_off,
             planned: self.record.planned().unwrap_or(0),
             begun: self.record.len(),
             decided: self.record.decided(),

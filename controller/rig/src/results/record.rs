@@ -75,6 +75,8 @@ pub(super) struct ReportBuilder {
     failing: u64,
     ended: bool,
     distrusted: bool,
+    /// A failing assertion that no failing case has explained yet.
+    assertion: Option<String>,
     remarks: Vec<String>,
 }
 
@@ -135,6 +137,7 @@ impl ReportBuilder {
     /// A case's own line says how it ended.
     pub(super) fn decide(&mut self, key: &str, name: &str, outcome: CaseOutcome<'_>, span: Span) {
         self.reopen();
+        self.explain_assertion(name, outcome.status);
         let found = self.index.get(key).copied();
         let Some(at) = found.or_else(|| self.insert(key, name, span)) else { return };
         let Some(entry) = self.entries.get(at) else { return };
@@ -154,6 +157,30 @@ impl ReportBuilder {
             }
         }
         self.write(at, outcome, span);
+    }
+
+    /// A line said that an assertion failed, so the case that it belongs to must not pass.
+    pub(super) fn assertion_failed(&mut self, line: &str) {
+        self.assertion.get_or_insert_with(|| shortened(line, 120).to_owned());
+    }
+
+    /// What failed was expected to fail, as the report itself says.
+    pub(super) fn excuse_assertion(&mut self) {
+        self.assertion = None;
+    }
+
+    fn explain_assertion(&mut self, name: &str, status: CaseStatus) {
+        if let Some(line) = self.assertion.take().filter(|_| status != CaseStatus::Fail) {
+            let (shown, word) = (shortened(name, 80), word(status));
+            self.remark(format!("case {shown} is {word}, but an assertion failed: {line}"));
+        }
+    }
+
+    /// Compares a count of the target's summary with the cases that were seen.
+    pub(super) fn compare(&mut self, what: &str, told: u64, seen: u64) {
+        if told != seen {
+            self.remark(format!("the summary counts {told} {what}, {seen} were seen"));
+        }
     }
 
     /// A summary repeats how a case ended. It can make the case worse, never better.
@@ -282,13 +309,24 @@ impl ReportBuilder {
     }
 
     pub(super) fn count(&self, status: CaseStatus) -> u64 {
-        self.entries.iter().filter(|e| e.decided && e.case.status == status).count() as u64
+        self.count_from(0, status)
     }
 
-    /// Counts failures among the cases from `first` on.
-    pub(super) fn failing_from(&self, first: usize) -> bool {
+    /// Counts results among the cases from `first` on.
+    pub(super) fn count_from(&self, first: usize, status: CaseStatus) -> u64 {
         let tail = self.entries.get(first..).unwrap_or_default();
-        tail.iter().any(|e| e.decided && e.case.status == CaseStatus::Fail)
+        tail.iter().filter(|e| e.decided && e.case.status == status).count() as u64
+    }
+
+    /// Lists the name and result of each case that has one.
+    pub(super) fn results(&self) -> impl Iterator<Item = (&str, CaseStatus)> {
+        let decided = self.entries.iter().filter(|entry| entry.decided);
+        decided.map(|entry| (entry.case.name.as_str(), entry.case.status))
+    }
+
+    /// Tells whether one of the cases from `first` on failed.
+    pub(super) fn failing_from(&self, first: usize) -> bool {
+        self.count_from(first, CaseStatus::Fail) > 0
     }
 
     /// The target says once how many cases there are; another number contradicts it.
@@ -378,6 +416,9 @@ impl ReportBuilder {
     }
 
     pub(super) fn finish(mut self) -> TestReport {
+        if let Some(line) = self.assertion.take().filter(|_| !self.failed()) {
+            self.remark(format!("no case failed, but an assertion did: {line}"));
+        }
         if let Some(claimed) = self.claimed
             && claimed != self.failing
         {

@@ -24,6 +24,83 @@ pub(super) fn add_unnamed(record: &mut ReportBuilder, status: CaseStatus, count:
     }
 }
 
+/// Most cases that are held.
+const MAX_HELD: usize = 1000;
+/// Longest text of a held case.
+const MAX_TEXT: usize = 1024;
+
+#[derive(Debug)]
+struct HeldCase {
+    name: String,
+    message: String,
+    status: CaseStatus,
+    span: Span,
+}
+
+/// Cases that count only with a later line: one that proves that the report is one, or that says
+/// whether they were expected to fail. Beyond a limit they are counted only.
+#[derive(Debug, Default)]
+pub(super) struct HeldCases {
+    cases: Vec<HeldCase>,
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl HeldCases {
+    pub(super) fn push(&mut self, name: &str, status: CaseStatus, message: &str, span: Span) {
+        match status {
+            CaseStatus::Pass => self.passed += 1,
+            CaseStatus::Skip => self.skipped += 1,
+            CaseStatus::Fail | CaseStatus::Unfinished => self.failed += 1,
+        }
+        if self.cases.len() < MAX_HELD {
+            let short = |text: &str| text.chars().take(MAX_TEXT).collect();
+            let (name, message) = (short(name), short(message));
+            self.cases.push(HeldCase { name, message, status, span });
+        }
+    }
+
+    /// Tells whether the last held case has a name.
+    pub(super) fn last_is(&self, name: &str) -> bool {
+        self.cases.last().is_some_and(|case| case.name == name)
+    }
+
+    /// Tells whether a case with a name is held.
+    pub(super) fn holds(&self, name: &str) -> bool {
+        self.cases.iter().any(|case| case.name == name)
+    }
+
+    /// Adds a line to the last case's message.
+    pub(super) fn explain(&mut self, line: &str) {
+        if let Some(case) = self.cases.last_mut()
+            && case.message.len() + line.len() < MAX_TEXT
+        {
+            if !case.message.is_empty() {
+                case.message.push('\n');
+            }
+            case.message.push_str(line);
+        }
+    }
+
+    pub(super) fn count(&self, status: CaseStatus) -> u64 {
+        match status {
+            CaseStatus::Pass => self.passed,
+            CaseStatus::Skip => self.skipped,
+            CaseStatus::Fail | CaseStatus::Unfinished => self.failed,
+        }
+    }
+
+    /// Passes the cases on to the report.
+    pub(super) fn release(&mut self, record: &mut ReportBuilder) {
+        for case in std::mem::take(self).cases {
+            let message = Some(case.message.as_str());
+            let outcome = CaseOutcome { message, ..CaseOutcome::of(case.status) };
+            record.decide(&case.name, &case.name, outcome, case.span);
+        }
+    }
+}
+
 /// Counts the marks that a quiet runner prints, one for each case: `.`, and `!` if ignored.
 ///
 /// What a case prints stands on the same line, so that some dots are only possible marks.
@@ -31,13 +108,18 @@ pub(super) fn add_unnamed(record: &mut ReportBuilder, status: CaseStatus, count:
 pub(super) struct ProgressMarks {
     sure: u64,
     possible: u64,
+    /// Sure marks of ignored cases.
+    ignored: u64,
 }
 
 impl ProgressMarks {
     /// Counts a line that holds nothing but marks; tells whether it is one.
     pub(super) fn line(&mut self, text: &str) -> bool {
         let known = text.bytes().all(is_mark);
-        self.sure += if known { text.len() as u64 } else { 0 };
+        if known {
+            self.sure += text.len() as u64;
+            self.ignored += text.bytes().filter(|&byte| byte == b'!').count() as u64;
+        }
         known
     }
 
@@ -48,8 +130,13 @@ impl ProgressMarks {
         self.possible += (ahead + behind) as u64;
     }
 
-    /// Remarks on a count of cases that the marks contradict, and begins to count anew.
-    pub(super) fn check(&mut self, count: u64, record: &mut ReportBuilder) {
+    /// Remarks on counts of cases, and of ignored ones, that the marks contradict, and begins to
+    /// count anew.
+    pub(super) fn check(&mut self, count: u64, ignored: u64, record: &mut ReportBuilder) {
+        let shown = self.ignored;
+        if !(shown..=shown + self.possible).contains(&ignored) {
+            record.compare("ignored", ignored, shown);
+        }
         if !(self.sure..=self.sure + self.possible).contains(&count) {
             let seen = self.sure;
             record.remark(format!("the summary counts {count} cases, {seen} marks were seen"));

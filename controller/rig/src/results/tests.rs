@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::{MarkerError, ResultEvent, ResultParser};
 
 mod candidates;
+mod contradictions;
 mod frameworks;
 mod transcripts;
 

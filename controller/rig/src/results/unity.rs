@@ -5,13 +5,17 @@
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar, starts};
+use super::choice::Credibility;
+use super::grammar::{FormatSpec, Grammar, NO_SIGNS, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_ident, number};
-use crate::console::lines::ReportLine;
+use crate::console::lines::{ReportLine, Span};
 
 /// Most colons of a line that are looked at: a path and a name hold a handful.
 const MAX_COLONS: usize = 16;
+
+/// Longest name that is remembered.
+const MAX_NAME: usize = 256;
 
 /// Reads Unity's lines.
 #[derive(Debug, Default)]
@@ -26,6 +30,12 @@ struct Unity {
     prompted: bool,
     /// The menu's prompt was read between results, so that summaries add up.
     rounds: bool,
+    /// The test that `Running x...` announced, and where.
+    announced: Option<(String, Span)>,
+    /// A test of that name had a result: such lines announce tests, and are no prose.
+    announces: bool,
+    /// A line was read that only Unity prints.
+    sure: bool,
 }
 
 /// What ESP-IDF's test menu prints behind each round of tests.
@@ -41,11 +51,12 @@ struct CaseLine<'a> {
 pub(super) const UNITY: FormatSpec = FormatSpec {
     format: ResultFormat::Unity,
     family: ResultFormat::Unity,
-    begins: b"TI0123456789",
-    holds: Some(b':'),
+    begins: b"TIR0123456789",
+    holds: &[":PASS", ":FAIL", ":IGNORE"],
     opens,
     tells_size: |_| true,
     grammar: |_| Box::new(Unity::default()),
+    failing: &NO_SIGNS,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
@@ -54,11 +65,17 @@ fn opens(line: &ReportLine<'_>) -> bool {
             rest.is_empty() || pass(rest).is_some() || case_line(rest).is_some()
         })
         || summary(line.text).is_some()
+        || running(line.text).is_some()
 }
 
 impl Grammar for Unity {
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
+        if let Some(name) = running(text) {
+            self.close_announced(record);
+            self.announced = Some((name.to_owned(), line.span));
+            return false;
+        }
         if self.summed && matches!(text, "OK" | "FAIL") {
             self.verdict(text, record);
             return true;
@@ -68,6 +85,7 @@ impl Grammar for Unity {
             return true;
         }
         if let Some((test, rest)) = fixture(text) {
+            self.sure = true;
             let ignored = text.starts_with("IGNORE_");
             let name = fixture_name(test);
             if let Some(case) = case_line(rest) {
@@ -88,6 +106,10 @@ impl Grammar for Unity {
             return true;
         }
         if let Some(case) = case_line(text) {
+            self.sure = true;
+            if self.announced.take_if(|(name, _)| name == case.name).is_some() {
+                self.announces = true;
+            }
             self.next_round(record);
             if fixture(case.name).is_some_and(|(_, rest)| rest.is_empty()) {
                 let name = fixture_name(fixture(case.name).map_or(case.name, |(test, _)| test));
@@ -104,6 +126,8 @@ impl Grammar for Unity {
             return true;
         }
         if let Some(counts) = summary(text) {
+            self.sure = true;
+            self.close_announced(record);
             self.next_round(record);
             if self.summed || record.ended() {
                 record.begins_again();
@@ -112,10 +136,7 @@ impl Grammar for Unity {
             let [tests, failures, ignored] =
                 [0, 1, 2].map(|n| earlier[n].saturating_add(counts[n]));
             self.totals = [tests, failures, ignored];
-            let seen = record.count(CaseStatus::Skip);
-            if ignored != seen {
-                record.remark(format!("the summary counts {ignored} ignored, {seen} were seen"));
-            }
+            record.compare("ignored", ignored, record.count(CaseStatus::Skip));
             if self.rounds {
                 record.replan(tests);
             } else {
@@ -136,6 +157,14 @@ impl Grammar for Unity {
         false
     }
 
+    fn credibility(&self) -> Credibility {
+        if self.sure { Credibility::Report } else { Credibility::Guess }
+    }
+
+    fn finish(&mut self, record: &mut ReportBuilder) {
+        self.close_announced(record);
+    }
+
     fn closed(&self, line: &ReportLine<'_>) -> bool {
         self.summed && matches!(line.text, "OK" | "FAIL")
     }
@@ -150,6 +179,13 @@ impl Grammar for Unity {
 }
 
 impl Unity {
+    /// A test that was announced and has no result is unfinished.
+    fn close_announced(&mut self, record: &mut ReportBuilder) {
+        if let Some((name, span)) = self.announced.take().filter(|_| self.announces) {
+            record.begin(&format!("\0{name}"), &name, span);
+        }
+    }
+
     /// Goes on with the report behind the menu's prompt.
     fn next_round(&mut self, record: &mut ReportBuilder) {
         if std::mem::take(&mut self.prompted) {
@@ -173,6 +209,12 @@ impl Unity {
         }
         record.end();
     }
+}
+
+/// Reads the name in `Running push...`, which ESP-IDF and others print in front of a test.
+fn running(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("Running ")?.strip_suffix("...")?;
+    (1..=MAX_NAME).contains(&name.len()).then_some(name)
 }
 
 /// Splits `TEST(group, name)` off the front.
@@ -203,6 +245,9 @@ fn exec_time(text: &str) -> Option<u64> {
 /// behind something that is a path ends it; the first word of the three that can end a line ends the
 /// name.
 fn case_line(text: &str) -> Option<CaseLine<'_>> {
+    if ![":PASS", ":FAIL", ":IGNORE"].iter().any(|word| text.contains(word)) {
+        return None;
+    }
     // A drive letter holds a colon, too.
     let skip = if text.as_bytes().get(1) == Some(&b':') { 2 } else { 0 };
     let colons = text.bytes().enumerate().skip(skip).filter(|&(_, byte)| byte == b':');

@@ -1,8 +1,13 @@
 //! Zephyr's ztest, with and without the summary that newer versions add.
+//!
+//! A test that `ZTEST_EXPECT_FAIL` marks prints its failing assertion and passes, as a test does
+//! that forgets a failure: nothing printed tells the two apart, so that it is a remark.
+
+use std::collections::HashMap;
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
-use super::grammar::{FormatSpec, Grammar, starts};
+use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_ident, number, seconds};
 use crate::console::lines::ReportLine;
@@ -16,19 +21,30 @@ struct Ztest {
     assertion: Option<String>,
     totals: Option<u64>,
     claimed: u64,
+    /// What the summary says of each suite.
+    summaries: Vec<SuiteSummary>,
 }
 
+/// Longest name of a suite that is kept.
+const MAX_NAME: usize = 256;
+
+/// Most suites whose summaries are kept: some hundred are known to run on one board.
+const MAX_SUITES: usize = 1000;
+
 const DONE: &str = "PROJECT EXECUTION ";
+
+static FAILING: AssertionSigns = AssertionSigns::new("(?:Assertion|Expectation) failed at ");
 
 /// Not even a suite's head tells that no suite stood in front of it.
 pub(super) const ZTEST: FormatSpec = FormatSpec {
     format: ResultFormat::Ztest,
     family: ResultFormat::Ztest,
     begins: b"RSPF",
-    holds: None,
+    holds: &[],
     opens,
     tells_size: |_| false,
     grammar: |_| Box::new(Ztest::default()),
+    failing: &FAILING,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
@@ -48,6 +64,7 @@ impl Grammar for Ztest {
                 // A log line that resembles the start of a case: a suite's head comes first.
                 record.forget();
             }
+            self.remark_on_open_suite(record);
             self.suite = Some(suite.to_owned());
             self.running = None;
         } else if let Some(name) = started(text) {
@@ -78,6 +95,9 @@ impl Grammar for Ztest {
             record.replan(total);
             self.claimed += suite.failed.max(u64::from(!suite.good));
             record.claim(self.claimed);
+            if self.summaries.len() < MAX_SUITES {
+                self.summaries.push(suite);
+            }
         } else if let Some((status, name)) = case_summary(text) {
             let key = name.replacen('.', "::", 1);
             if status == CaseStatus::Skip && !record.knows(&key) {
@@ -92,6 +112,8 @@ impl Grammar for Ztest {
                 "FAILED" => record.claim_any(),
                 _ => return false,
             }
+            self.remark_on_open_suite(record);
+            self.check_summaries(record);
             record.end();
         } else {
             return false;
@@ -123,6 +145,38 @@ impl Grammar for Ztest {
 }
 
 impl Ztest {
+    /// A suite says how it ended before another one begins.
+    fn remark_on_open_suite(&mut self, record: &mut ReportBuilder) {
+        if let Some(suite) = self.suite.take() {
+            record.remark(format!("suite {suite} began and did not end"));
+        }
+    }
+
+    /// Compares what the summary says of each suite with its cases.
+    fn check_summaries(&mut self, record: &mut ReportBuilder) {
+        let mut seen: HashMap<String, [u64; 3]> = HashMap::new();
+        if !self.summaries.is_empty() {
+            for (name, status) in record.results() {
+                let suite = name.split_once("::").map_or("", |(suite, _)| suite);
+                let counts = seen.entry(suite.to_owned()).or_default();
+                let slot = match status {
+                    CaseStatus::Pass => 0,
+                    CaseStatus::Skip => 2,
+                    CaseStatus::Fail | CaseStatus::Unfinished => 1,
+                };
+                counts[slot] += 1;
+            }
+        }
+        for summary in self.summaries.drain(..) {
+            let SuiteSummary { name, passed, failed, skipped, total, .. } = summary;
+            let [pass, fail, skip] = seen.get(&name).copied().unwrap_or_default();
+            record.compare(&format!("passes of {name}"), passed, pass);
+            record.compare(&format!("failures of {name}"), failed, fail);
+            record.compare(&format!("skipped of {name}"), skipped, skip);
+            record.compare(&format!("cases of {name}"), total, pass + fail + skip);
+        }
+    }
+
     fn key(&self, name: &str) -> String {
         match &self.suite {
             Some(suite) => format!("{suite}::{name}"),
@@ -165,8 +219,10 @@ fn status_word(text: &str) -> Option<(CaseStatus, &str)> {
     words.into_iter().find_map(|(word, status)| Some((status, text.strip_prefix(word)?)))
 }
 
+/// Reads `TESTSUITE name succeeded`, and `Test suite name succeeded` of Zephyr before 3.
 fn suite_end(text: &str) -> Option<(&str, bool)> {
-    let (suite, how) = text.strip_prefix("TESTSUITE ")?.split_once(' ')?;
+    let rest = text.strip_prefix("TESTSUITE ").or_else(|| text.strip_prefix("Test suite "))?;
+    let (suite, how) = rest.split_once(' ')?;
     let good = match how.trim_end_matches('.') {
         "succeeded" => true,
         "failed" => false,
@@ -175,22 +231,29 @@ fn suite_end(text: &str) -> Option<(&str, bool)> {
     is_name(suite).then_some((suite, good))
 }
 
+#[derive(Debug)]
 struct SuiteSummary {
+    name: String,
     good: bool,
+    passed: u64,
     failed: u64,
+    skipped: u64,
     total: u64,
 }
 
 /// Reads `SUITE PASS - 100.00% [name]: pass = 1, fail = 0, skip = 0, total = 1 duration = ...`.
 fn suite_summary(text: &str) -> Option<SuiteSummary> {
     let (status, rest) = status_word(text.strip_prefix("SUITE ")?)?;
-    let (_, counts) = rest.strip_prefix(" - ")?.split_once("]: pass = ")?;
+    let (head, counts) = rest.strip_prefix(" - ")?.split_once("]: ")?;
+    let (_, name) = head.split_once('[')?;
     let (counts, _) = counts.split_once(" duration = ")?;
-    let (_, counts) = counts.split_once(", fail = ")?;
-    let (failed, counts) = counts.split_once(", ")?;
-    let (_, total) = counts.split_once("total = ")?;
+    let mut parts = counts.split(", ");
+    let mut count = |label| number(parts.next()?.strip_prefix(label)?.strip_prefix(" = ")?);
+    let (passed, failed) = (count("pass")?, count("fail")?);
+    let (skipped, total) = (count("skip")?, count("total")?);
     let good = status != CaseStatus::Fail;
-    Some(SuiteSummary { good, failed: number(failed)?, total: number(total)? })
+    let name = name.chars().take(MAX_NAME).collect();
+    Some(SuiteSummary { name, good, passed, failed, skipped, total })
 }
 
 /// Reads `- PASS - [suite.name] duration = 0.001 seconds`.

@@ -5,14 +5,21 @@
 //!
 //! Points without a number and a dash are read where the report has a head and numbers none of its
 //! points; anywhere else such a line is prose, as the `ok` of a modem is.
+//!
+//! Counts that comments give are compared with the points. Where there are sub-tests, producers
+//! count cases, points of the outermost level, or both: a count that is none of them is a remark.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
+use self::point::{Point, is_result, plan, resembles_failure, version};
+use self::totals::{Counts, Totals, Trailers};
 use super::choice::Credibility;
-use super::grammar::{FormatSpec, Grammar, starts};
+use super::grammar::{AssertionSigns, FormatSpec, Grammar, starts};
 use super::record::{CaseOutcome, ReportBuilder};
-use super::scan::{leading_number, number};
-use crate::console::lines::ReportLine;
+use crate::console::lines::{ReportLine, Span};
+
+mod point;
+mod totals;
 
 /// Deepest nesting read; KTAP has three levels in practice.
 const MAX_DEPTH: usize = 8;
@@ -31,6 +38,26 @@ struct TapLevel {
     path: String,
     /// Index of the first case that belongs to it.
     first: usize,
+    /// Results of its own points.
+    counts: Counts,
+}
+
+/// A point that stands in front of its sub-test, as node-tap prints it: `ok 1 - x {`, the sub-test
+/// and `}`. It is read behind the sub-test, as those of TAP 14 are.
+#[derive(Debug)]
+struct BracedPoint {
+    indent: usize,
+    text: String,
+    span: Span,
+}
+
+/// An open YAML block.
+#[derive(Debug)]
+struct YamlBlock {
+    indent: usize,
+    at: u64,
+    /// A line of it would be a failure outside of it.
+    hides_failure: bool,
 }
 
 /// Reads TAP and KTAP lines.
@@ -44,8 +71,10 @@ struct Tap {
     over: Option<TapLevel>,
     /// Name that a comment gave to the sub-test to come.
     announced: Option<String>,
-    /// Indent of the YAML block that is open.
-    yaml: Option<usize>,
+    /// Points whose sub-tests are not closed.
+    braced: Vec<BracedPoint>,
+    /// The YAML block that is open.
+    yaml: Option<YamlBlock>,
     last_key: Option<String>,
     /// Indent of the last point: its YAML block is indented deeper.
     last_indent: usize,
@@ -61,16 +90,25 @@ struct Tap {
     /// Leaves that the plans seen so far promise.
     planned: i64,
     claimed: u64,
+    /// Results of all points, those of sub-tests included.
+    points: Counts,
+    trailers: Trailers,
+    /// The last point failed, or may fail: what its diagnostics say is known.
+    explained: bool,
 }
+
+/// KUnit prints them in front of the point. The diagnostics of TAP follow it.
+static FAILING: AssertionSigns = AssertionSigns::new(r"^#.*(?:EXPECTATION|ASSERTION) FAILED at ");
 
 pub(super) const TAP: FormatSpec = FormatSpec {
     format: ResultFormat::Tap,
     family: ResultFormat::Tap,
     begins: b"T1on",
-    holds: None,
+    holds: &[],
     opens,
     tells_size,
     grammar: |alone| Box::new(Tap::new(false, !alone)),
+    failing: &FAILING,
 };
 
 /// One grammar reads TAP and KTAP.
@@ -78,10 +116,11 @@ pub(super) const KTAP: FormatSpec = FormatSpec {
     format: ResultFormat::Ktap,
     family: ResultFormat::Tap,
     begins: b"K",
-    holds: None,
+    holds: &[],
     opens: opens_ktap,
     tells_size,
     grammar: |_| Box::new(Tap::new(true, false)),
+    failing: &FAILING,
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
@@ -104,8 +143,8 @@ fn tells_size(first: &ReportLine<'_>) -> bool {
 impl Grammar for Tap {
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
-        if let Some(indent) = self.yaml {
-            if line.indent >= indent {
+        if let Some(block) = &self.yaml {
+            if line.indent >= block.indent {
                 self.yaml_line(text, record);
                 return true;
             }
@@ -113,7 +152,12 @@ impl Grammar for Tap {
             if !is_result(text) {
                 return false;
             }
-            self.yaml = None;
+            if let Some(block) = self.yaml.take().filter(|block| block.hides_failure) {
+                block.remark_on_end(record);
+            }
+        }
+        if self.braces(line, record) {
+            return true;
         }
         if text.starts_with('#') {
             self.comment(line, record);
@@ -128,7 +172,8 @@ impl Grammar for Tap {
             record.claim_any();
             record.end();
         } else if text == "---" && self.last_key.is_some() && line.indent > self.last_indent {
-            self.yaml = Some(line.indent);
+            let (indent, at) = (line.indent, line.span.start);
+            self.yaml = Some(YamlBlock { indent, at, hides_failure: false });
         } else if resembles_failure(text) {
             let at = line.span.start;
             record.remark(format!("the line at {at} resembles a failure that cannot be read"));
@@ -139,12 +184,18 @@ impl Grammar for Tap {
     }
 
     fn finish(&mut self, record: &mut ReportBuilder) {
+        self.end_braces(0, record);
+        if let Some(block) = self.yaml.take() {
+            block.remark_on_end(record);
+        }
         while self.levels.len() > 1 {
             self.drop_over(record);
             self.over = self.levels.pop();
         }
         self.drop_over(record);
         self.update_plan(record);
+        let base = self.levels.first().map_or(self.points, |base| base.counts);
+        self.trailers.check(&[Counts::of_cases(0, record), base, self.points], record);
         if let Some(at) = self.denied_at.filter(|_| !record.failed()) {
             record.remark(format!("the comment at {at} claims a failure that no line shows"));
         }
@@ -154,7 +205,8 @@ impl Grammar for Tap {
     /// seen is hardly the beginning of a larger one.
     fn closed(&self, line: &ReportLine<'_>) -> bool {
         let Some(base) = self.levels.first() else { return false };
-        if line.indent != base.indent || self.yaml.is_some() {
+        let open = self.yaml.is_some() || !self.braced.is_empty() || line.text.ends_with('{');
+        if line.indent != base.indent || open {
             return false;
         }
         if let Some(count) = plan(line.text) {
@@ -216,16 +268,59 @@ impl Tap {
             nested: false,
             planned: 0,
             claimed: 0,
+            braced: Vec::new(),
+            points: Counts::default(),
+            trailers: Trailers::default(),
+            explained: false,
         }
     }
 
     fn yaml_line(&mut self, text: &str, record: &mut ReportBuilder) {
+        if let Some(block) = &mut self.yaml {
+            block.hides_failure |= text.starts_with("Bail out!") || text.starts_with("not ok");
+        }
         if text == "..." {
             self.yaml = None;
         } else if let Some(key) = &self.last_key
             && let Some(message) = text.strip_prefix("message:")
         {
             record.explain(key, message.trim().trim_matches(['"', '\'']));
+        }
+    }
+
+    /// Reads a point in front of its sub-test, and the brace behind the sub-test.
+    fn braces(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
+        if line.text == "}" && self.braced.last().is_some_and(|b| b.indent == line.indent) {
+            self.end_braces(line.indent, record);
+            return true;
+        }
+        if Point::parse(line.text).is_none() {
+            return false;
+        }
+        self.end_braces(line.indent, record);
+        let Some(text) = line.text.strip_suffix(" {").filter(|_| self.braced.len() < MAX_DEPTH)
+        else {
+            return false;
+        };
+        if self.enter(line, record).is_none() {
+            return true;
+        }
+        self.braced.push(BracedPoint {
+            indent: line.indent,
+            text: text.trim_ascii_end().to_owned(),
+            span: line.span,
+        });
+        true
+    }
+
+    /// Reads the points, on one level or deeper, whose sub-tests are over.
+    fn end_braces(&mut self, indent: usize, record: &mut ReportBuilder) {
+        while let Some(braced) = self.braced.pop_if(|braced| braced.indent >= indent) {
+            let BracedPoint { indent, text, span } = braced;
+            let line = ReportLine { indent, text: &text, span };
+            if let Some(point) = Point::parse(&text) {
+                self.point(&point, &line, record);
+            }
         }
     }
 
@@ -249,7 +344,9 @@ impl Tap {
     fn start_over(&mut self, record: &mut ReportBuilder) {
         if let Some(base) = self.levels.first_mut() {
             (base.plan, base.points, base.last, base.numbered) = (None, 0, 0, false);
+            base.counts = Counts::default();
         }
+        self.points = Counts::default();
         (self.signs, self.planned, self.last_key) = (0, 0, None);
         record.forget();
     }
@@ -286,33 +383,33 @@ impl Tap {
             }
         } else if let Some(totals) = Totals::parse(body) {
             self.totals(&totals, line, record);
+        } else if self.trailers.line(body) {
         } else if body.starts_with("not ok ")
             && Point::parse(body).is_some_and(|point| point.status == CaseStatus::Fail)
         {
             // cmocka says so of a group whose set-up or tear-down failed.
             self.denied_at = Some(line.span.start);
+        } else if denies(body) && !self.explained {
+            self.denied_at = Some(line.span.start);
         }
     }
 
-    /// Holds totals against the cases. Those of inner levels are part of the outermost ones.
+    /// Holds totals against the points of the level that they belong to: that of the sub-test that
+    /// stands deeper than they, or the outermost.
     fn totals(&mut self, totals: &Totals, line: &ReportLine<'_>, record: &mut ReportBuilder) {
-        let outermost = self.levels.first().is_none_or(|base| line.indent <= base.indent);
-        if outermost && totals.of_all {
+        let Some(base) = self.levels.first() else { return };
+        let deeper = self.levels.iter().find(|level| level.indent > line.indent);
+        let level = deeper.unwrap_or(base);
+        if totals.of_all && line.indent <= base.indent {
             self.claimed += totals.failed;
             record.claim(self.claimed);
-            // With sub-tests some producers count cases and others the outermost points.
-            let seen = record.count(CaseStatus::Pass);
-            if !self.nested && totals.passed != seen {
-                let claimed = totals.passed;
-                record.remark(format!("the totals claim {claimed} passes, {seen} were seen"));
-            }
-        } else if totals.failed > 0 {
-            let first = self.levels.last().map_or(0, |level| level.first);
-            if !record.failing_from(first) {
-                let failed = totals.failed;
-                record.remark(format!("totals claim {failed} failures that no line shows"));
-            }
+        } else if totals.failed > 0 && !record.failing_from(level.first) {
+            let failed = totals.failed;
+            record.remark(format!("totals claim {failed} failures that no line shows"));
         }
+        // Parameters of a test are cases, and its suite counts the test.
+        let seen = [Counts::of_cases(level.first, record), level.counts];
+        totals.check(&seen, record);
     }
 
     fn version(&mut self, ktap: bool, line: &ReportLine<'_>, record: &mut ReportBuilder) {
@@ -326,6 +423,7 @@ impl Tap {
         if level.points > 0 || level.plan.is_some() {
             level.points = 0;
             level.last = 0;
+            level.counts = Counts::default();
             record.begins_again();
         } else if switch && level.path.is_empty() {
             self.ktap = true;
@@ -372,6 +470,7 @@ impl Tap {
         self.dashed |= point.dashed && (numbered || point.status == CaseStatus::Fail);
         let Some(level) = self.enter(line, record) else { return };
         level.numbered |= point.number.is_some();
+        level.counts.add(point.status);
         let number = point.number.unwrap_or(level.last + 1);
         level.points += 1;
         level.last = number;
@@ -382,6 +481,9 @@ impl Tap {
         let fallback = format!("{number}");
         let name = if point.name.is_empty() { fallback.as_str() } else { point.name };
         let outcome = CaseOutcome { message: point.message, ..CaseOutcome::of(point.status) };
+        if point.expected {
+            record.excuse_assertion();
+        }
         // A sub-test that was skipped as a whole holds no point and is a case itself.
         let parent_of = self.over.take().filter(|c| c.points > 0 || c.plan.is_some_and(|n| n > 0));
         let prefix: Vec<&str> =
@@ -408,6 +510,8 @@ impl Tap {
         }
         // Some producers announce every test as a sub-test, also those that hold none.
         self.announced = None;
+        self.points.add(point.status);
+        self.explained = point.expected || point.status == CaseStatus::Fail;
         self.last_key = Some(key);
         self.last_indent = line.indent;
         self.update(record);
@@ -446,6 +550,7 @@ impl Tap {
                 numbered: false,
                 path,
                 first: record.len(),
+                counts: Counts::default(),
             });
         }
         self.levels.last_mut()
@@ -506,136 +611,18 @@ impl Tap {
     }
 }
 
-fn is_result(text: &str) -> bool {
-    version(text).is_some()
-        || plan(text).is_some()
-        || Point::parse(text).is_some()
-        || text.starts_with("Bail out!")
-}
-
-/// Tells whether a line that is no point looks like one that failed: `not ok`, `not ok: x`,
-/// `not ok 2: x`, a number that is too large.
-fn resembles_failure(text: &str) -> bool {
-    let Some(rest) = text.strip_prefix("not ok") else { return false };
-    let number = rest.trim_ascii_start().starts_with(|c: char| c.is_ascii_digit());
-    number || rest.is_empty() || rest.starts_with([':', '-'])
-}
-
-/// Counts that a comment claims: `Totals: pass:1 fail:0 ...`, or of one suite `list: pass:1 ...`.
-struct Totals {
-    of_all: bool,
-    passed: u64,
-    failed: u64,
-}
-
-impl Totals {
-    fn parse(body: &str) -> Option<Self> {
-        let (name, counts) = body.split_once(": ")?;
-        let (mut passed, mut failed) = (None, 0);
-        for (label, count) in counts.split(' ').filter_map(|word| word.split_once(':')) {
-            match label {
-                "pass" => passed = number(count),
-                "xpass" => passed = Some(passed? + number(count)?),
-                "fail" | "error" => failed += number(count)?,
-                _ => {}
-            }
-        }
-        Some(Self { of_all: name == "Totals", passed: passed?, failed })
+impl YamlBlock {
+    /// What stands in a block without an end may be none of it.
+    fn remark_on_end(&self, record: &mut ReportBuilder) {
+        record.remark(format!("the block at {} has no end: what it holds is not read", self.at));
     }
 }
 
-/// Reads a version line; true means KTAP.
-fn version(text: &str) -> Option<bool> {
-    let (ktap, body) = match text.strip_prefix('K') {
-        Some(body) => (true, body),
-        None => (false, text),
-    };
-    number(body.strip_prefix("TAP version ")?)?;
-    Some(ktap)
-}
-
-/// Reads `1..3`, with or without a comment.
-fn plan(text: &str) -> Option<u64> {
-    let (count, rest) = leading_number(text.strip_prefix("1..")?)?;
-    (rest.is_empty() || rest.trim_ascii_start().starts_with('#')).then_some(count)
-}
-
-struct Point<'a> {
-    status: CaseStatus,
-    number: Option<u64>,
-    name: &'a str,
-    dashed: bool,
-    message: Option<&'a str>,
-}
-
-impl<'a> Point<'a> {
-    /// Reads a point that a number or a dash tells from prose.
-    fn parse(text: &'a str) -> Option<Self> {
-        let (ok, rest) = Self::split(text)?;
-        let body = rest.strip_prefix(' ')?;
-        let (number, rest) = match leading_number(body) {
-            Some((number, rest)) if rest.is_empty() || rest.starts_with(' ') => {
-                (Some(number), rest.trim_ascii_start())
-            }
-            _ if body.starts_with("- ") || body.starts_with("# ") => (None, body),
-            _ => return None,
-        };
-        Some(Self::new(ok, number, rest))
-    }
-
-    /// Reads a point without either: `ok`, `not ok the clock runs`.
-    fn loose(text: &'a str) -> Option<Self> {
-        let (ok, rest) = Self::split(text)?;
-        (rest.is_empty() || rest.starts_with(' ')).then(|| Self::new(ok, None, rest.trim_ascii()))
-    }
-
-    fn split(text: &str) -> Option<(bool, &str)> {
-        match text.strip_prefix("not ok") {
-            Some(rest) => Some((false, rest)),
-            None => Some((true, text.strip_prefix("ok")?)),
-        }
-    }
-
-    fn new(ok: bool, number: Option<u64>, rest: &'a str) -> Self {
-        let dashed = rest.starts_with("- ");
-        let (name, directive) = split_directive(rest.strip_prefix("- ").unwrap_or(rest));
-        let status = match (ok, directive.map(|(kind, _)| kind)) {
-            (_, Some(Directive::Broken)) => CaseStatus::Fail,
-            (_, Some(Directive::Skip)) | (false, Some(Directive::Todo)) => CaseStatus::Skip,
-            (true, None | Some(Directive::Todo)) => CaseStatus::Pass,
-            (false, None) => CaseStatus::Fail,
-        };
-        Self { status, number, name, dashed, message: directive.map(|(_, text)| text) }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Directive {
-    Skip,
-    /// Also KTAP's XFAIL: known to fail.
-    Todo,
-    /// KTAP's TIMEOUT and ERROR.
-    Broken,
-}
-
-/// Splits `# SKIP reason` off a description; an escaped `#` belongs to the description.
-fn split_directive(text: &str) -> (&str, Option<(Directive, &str)>) {
-    for (at, _) in text.match_indices('#') {
-        let (name, tail) = text.split_at(at);
-        if !(name.is_empty() || name.ends_with(' ')) {
-            continue;
-        }
-        let body = tail.trim_start_matches('#').trim_ascii_start();
-        let end = body.find([' ', ':']).unwrap_or(body.len());
-        let (word, reason) = body.split_at(end);
-        let kind = match word.to_ascii_uppercase().as_str() {
-            "SKIP" | "SKIPPED" => Directive::Skip,
-            "TODO" | "XFAIL" => Directive::Todo,
-            "TIMEOUT" | "ERROR" => Directive::Broken,
-            _ => continue,
-        };
-        let reason = reason.trim_start_matches([' ', ':']);
-        return (name.trim_ascii_end(), Some((kind, reason)));
-    }
-    (text, None)
+/// Tells whether a diagnostic says that something failed: `Failed test 'x'` of the point above it,
+/// `Looks like you failed 1 test of 3.`, and the line of the command that bats ran.
+fn denies(body: &str) -> bool {
+    let starts = ["Failed test ", "Looks like you ", "Looks like your test "];
+    starts.iter().any(|start| body.starts_with(start))
+        || body == "Failed test"
+        || (body.starts_with('`') && body.ends_with("' failed"))
 }

@@ -1,0 +1,379 @@
+//! Reports that contradict themselves, and those that only seem to.
+
+use jig_model::result::ResultFormat;
+
+use super::{ResultParser, brief, could_be_green, read};
+
+/// What a program prints, each line as its framework prints it, that must not be a pass: a failing
+/// assertion above a pass, a count that the lines contradict, a part without an end.
+const DOUBTFUL: &[(&str, &str)] = &[
+    (
+        "gtest, failing assertion",
+        "[==========] Running 1 test from 1 test suite.\n[ RUN      ] A.B\na.cc:3: Failure\nExpected: 1\n[       OK ] A.B (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n",
+    ),
+    (
+        "gtest, failing assertion of a compiler's form",
+        "[==========] Running 1 test from 1 test suite.\n[ RUN      ] A.B\na.cc(3): error: Expected: 1\n[       OK ] A.B (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n",
+    ),
+    (
+        "gtest, tear-down of all tests",
+        "[==========] Running 1 test from 1 test suite.\n[ RUN      ] A.B\n[       OK ] A.B (0 ms)\nenv.cc:3: Failure\nFailed\n[==========] 1 test from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n",
+    ),
+    (
+        "gtest, another number of skips",
+        "[==========] Running 1 test from 1 test suite.\n[ RUN      ] A.B\n[       OK ] A.B (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n[  SKIPPED ] 1 test, listed below:\n",
+    ),
+    (
+        "cmocka, failing assertion",
+        "[==========] Running 1 test(s).\n[ RUN      ] a\n[  ERROR   ] --- 1 != 2\n[   LINE   ] --- t.c:9: error: Failure!\n[       OK ] a\n[==========] 1 test(s) run.\n[  PASSED  ] 1 test(s).\n",
+    ),
+    (
+        "cmocka, another number of runs",
+        "[==========] Running 1 test(s).\n[ RUN      ] a\n[       OK ] a\n[==========] 2 test(s) run.\n[  PASSED  ] 1 test(s).\n",
+    ),
+    (
+        "cmocka, fewer runs than cases",
+        "[==========] x: Running 1 test(s).\n[ RUN      ] a\n[       OK ] a\n[==========] x: 0 test(s) run.\n[  PASSED  ] 1 test(s).\n",
+    ),
+    (
+        "cmocka, a failure in the list",
+        "[==========] Running 1 test(s).\n[ RUN      ] a\n[       OK ] a\n[==========] 1 test(s) run.\n[  PASSED  ] 1 test(s).\n[  FAILED  ] 1 test(s), listed below:\n",
+    ),
+    (
+        "ztest, failing assertion",
+        "Running TESTSUITE x\nSTART - t\n    Assertion failed at main.c:3: t: (a == b is false)\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "ztest, failing expectation",
+        "Running TESTSUITE x\nSTART - t\n    Expectation failed at main.c:3: t: (a == b is false)\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "ztest, suite without an end",
+        "Running TESTSUITE x\nSTART - t\n PASS - t in 0.001 seconds\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "ztest, suite without an end in front of another",
+        "Running TESTSUITE x\nSTART - t\n PASS - t in 0.001 seconds\nRunning TESTSUITE y\nSTART - t\n PASS - t in 0.001 seconds\nTESTSUITE y succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "ztest, passes of a suite",
+        "Running TESTSUITE x\nSTART - t\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nSUITE PASS - 100.00% [x]: pass = 0, fail = 0, skip = 1, total = 1 duration = 0.001 seconds\n - PASS - [x.t] duration = 0.001 seconds\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "ztest, total of a suite",
+        "Running TESTSUITE x\nSTART - t\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nSUITE PASS - 100.00% [x]: pass = 1, fail = 0, skip = 0, total = 2 duration = 0.001 seconds\n - PASS - [x.t] duration = 0.001 seconds\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "kunit, failing expectation",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: bits\n    1..1\n    # set: EXPECTATION FAILED at lib/bits_test.c:12\n    Expected a == b, but\n    ok 1 set\nok 1 bits\n",
+    ),
+    (
+        "kunit, failing assertion",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: bits\n    1..1\n    # set: ASSERTION FAILED at lib/bits_test.c:12\n    ok 1 set\nok 1 bits\n",
+    ),
+    (
+        "kunit, totals of a suite",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: bits\n    1..1\n    ok 1 set\n# bits: pass:2 fail:0 skip:0 total:2\nok 1 bits\n",
+    ),
+    (
+        "kunit, skipped of a suite",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: bits\n    1..1\n    ok 1 set\n# bits: pass:1 fail:0 skip:1 total:1\nok 1 bits\n",
+    ),
+    (
+        "kunit, totals of all cases",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: bits\n    1..1\n    ok 1 set\n# Totals: pass:1 fail:0 skip:2 total:3\nok 1 bits\n",
+    ),
+    (
+        "tap, diagnostic of a failure",
+        "1..2\nok 1 - a\n#   Failed test 'a'\n#   at t.c line 3.\nok 2 - b\n",
+    ),
+    (
+        "tap, diagnostic at the end",
+        "1..2\nok 1 - a\nok 2 - b\n# Looks like you failed 1 test of 2.\n",
+    ),
+    ("tap, failing trailer", "1..2\nok 1 - a\nok 2 - b\n# tests 2\n# pass  1\n# fail  1\n"),
+    ("tap, another number of tests", "1..2\nok 1 - a\nok 2 - b\n# tests 3\n# pass 2\n"),
+    ("tap, another number of passes", "1..2\nok 1 - a\nok 2 - b\n# tests 2\n# pass 3\n# fail 0\n"),
+    ("tap, another number of skips", "1..2\nok 1 - a\nok 2 - b\n# tests 2\n# pass 2\n# skip 1\n"),
+    ("tap, cancelled", "1..1\nok 1 - a\n# tests 1\n# pass 1\n# fail 0\n# cancelled 1\n"),
+    (
+        "tap, block without an end",
+        "1..2\nok 1 - a\nok 2 - b\n  ---\n  message: x\n  not ok 3 - c\n",
+    ),
+    ("tap, block that an outer point ends", "1..2\nok 1 - a\n  ---\n  not ok 2 - b\nok 2 - c\n"),
+    ("tap, brace that hides a failure", "1..1\nok 1 - x {\n    not ok 1 - a\n    1..1\n}\n"),
+    ("tap, failing brace", "1..1\nnot ok 1 - x {\n    ok 1 - a\n    1..1\n}\n"),
+    ("tap, failing brace without an end", "1..1\nnot ok 1 - x {\n    ok 1 - a\n"),
+    (
+        "libtest, another number of passes",
+        "running 2 tests\ntest a ... ok\ntest b ... ignored\n\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+    ),
+    (
+        "libtest, second word behind a result",
+        "running 1 test\ntest a ... hello\nok\nFAILED\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+    ),
+    (
+        "libtest, two words",
+        "running 1 test\ntest a ... hello\nok FAILED\nok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+    ),
+    (
+        "libtest, list of failures",
+        "running 1 test\ntest a ... ok\n\nfailures:\n\n---- a stdout ----\nboom\n\nfailures:\n    a\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+    ),
+    (
+        "check, detail in front of the totals",
+        "Running suite(s): Ring\nt.c:14:F:Core:test_push:0: Assertion 'a == b' failed\n100%: Checks: 2, Failures: 0, Errors: 0\n",
+    ),
+    (
+        "check, detail in front of the totals without a head",
+        "t.c:14:E:Core:test_push:0: (after this point) Received signal 11\n100%: Checks: 2, Failures: 0, Errors: 0\n",
+    ),
+    (
+        "arduinounit, failing case in front of the summary",
+        "Test pop failed.\nTest push passed.\nTest summary: 2 passed, 0 failed, and 0 skipped, out of 2 test(s).\n",
+    ),
+    (
+        "arduinounit, failing assertion",
+        "Assertion failed: (a=1) == (b=2), file ring.ino, line 12.\nTest push passed.\nTest summary: 1 passed, 0 failed, and 0 skipped, out of 1 test(s).\n",
+    ),
+    (
+        "aunit, failing assertion",
+        "TestRunner started on 1 test(s).\nring.ino:12: Assertion failed: (1) == (2).\nTest push passed.\nTestRunner summary: 1 passed, 0 failed, 0 skipped, 0 timed out, out of 1 test(s).\n",
+    ),
+    (
+        "nuttx, error in lower case",
+        "user_main: mutex test\nmutex_test: error: pthread_mutex_lock returned 22\nuser_main: Exiting\nostest_main: Exiting with status 0\n",
+    ),
+    (
+        "nuttx, errors of a table",
+        "user_main: mutex test\nErrors\t0\t3\nuser_main: Exiting\nostest_main: Exiting with status 0\n",
+    ),
+    (
+        "cpputest, leak outside of the tests",
+        "..\nMemoryLeakWarningPlugin.cpp:12: error: Failure in TEST(Memory leak detector)\n\tMemory leak(s) found.\n\nOK (2 tests, 2 ran, 2 checks, 0 ignored, 0 filtered out, 1 ms)\n",
+    ),
+    (
+        "cpputest, another number of runs",
+        "TEST(Led, on) - 0 ms\nIGNORE_TEST(Led, dim) - 0 ms\nOK (2 tests, 2 ran, 1 checks, 0 ignored, 0 filtered out, 1 ms)\n",
+    ),
+    (
+        "cpputest, another number of ignored marks",
+        ".!\nOK (2 tests, 2 ran, 2 checks, 0 ignored, 0 filtered out, 1 ms)\n",
+    ),
+    ("embunit, failing line", "1) OK push\n2) NG pop (t.c 45) exp 1 was 0\n\nOK (2 tests)\n"),
+    ("embunit, another number of lines", "1) OK push\n\nOK (2 tests)\n"),
+    (
+        "doctest, failure that nothing excuses",
+        "[doctest] doctest version is \"2.4.11\"\nTEST CASE:  pop\n\nr.cpp:14: ERROR: CHECK( a == b ) is NOT correct!\n\n[doctest] test cases: 1 | 1 passed | 0 failed | 0 skipped\n[doctest] assertions: 2 | 1 passed | 1 failed |\n[doctest] Status: SUCCESS!\n",
+    ),
+    (
+        "doctest, message without a text",
+        "[doctest] doctest version is \"2.4.11\"\nTEST CASE:  pop\n\nr.cpp:14: FATAL ERROR: \n\n[doctest] test cases: 1 | 1 passed | 0 failed | 0 skipped\n[doctest] assertions: 1 | 1 passed | 0 failed |\n[doctest] Status: SUCCESS!\n",
+    ),
+    (
+        "doctest, assertions that do not add up",
+        "[doctest] test cases: 1 | 1 passed | 0 failed | 0 skipped\n[doctest] assertions: 4 | 3 passed | 0 failed |\n[doctest] Status: SUCCESS!\n",
+    ),
+    (
+        "doctest, more failing assertions than were excused",
+        "[doctest] doctest version is \"2.4.11\"\nTEST CASE:  pop\n\nr.cpp:14: ERROR: CHECK( a ) is NOT correct!\n\nAllowed to fail so marking it as not failed\n[doctest] test cases: 1 | 1 passed | 0 failed | 0 skipped\n[doctest] assertions: 3 | 1 passed | 2 failed |\n[doctest] Status: SUCCESS!\n",
+    ),
+    (
+        "catch2, more failing assertions than were expected",
+        "t.cpp:12: FAILED:\n  CHECK( a )\n\nt.cpp:13: FAILED:\n  CHECK( b )\n\n===\ntest cases: 2 | 1 passed | 1 failed as expected\nassertions: 2 | 1 passed | 1 failed as expected\n",
+    ),
+    (
+        "catch2, assertions that do not add up",
+        "test cases: 2 | 1 passed | 1 skipped\nassertions: 4 | 3 passed\n",
+    ),
+    (
+        "greentea, failing assertion",
+        "{{__testcase_start;push}}\n:12::FAIL: Expected 1 Was 2\n{{__testcase_finish;push;1;0}}\n{{__testcase_summary;1;0}}\n{{end;success}}\n",
+    ),
+    (
+        "greentea, reason of a failure",
+        "{{__testcase_start;push}}\n>>> failure with reason 'Assertion Failed' during 'Case Setup Handler'\n{{__testcase_finish;push;1;0}}\n{{__testcase_summary;1;0}}\n{{end;success}}\n",
+    ),
+    (
+        "unity, announced test without a result",
+        "Running push...\na.c:1:push:PASS\nRunning pop...\n1 Tests 0 Failures 0 Ignored\nOK\n",
+    ),
+    (
+        "pytest, character of a failure",
+        "=== test session starts ===\ncollected 3 items\n\ntest_x.py ..F   [100%]\n\n=== 3 passed in 0.12s ===\n",
+    ),
+    (
+        "pytest, character of an error without a percentage",
+        "=== test session starts ===\ncollected 2 items\n\n..E\n\n=== 2 passed in 0.12s ===\n",
+    ),
+    (
+        "pytest, section of failures",
+        "=== test session starts ===\ncollected 1 item\n\ntest_x.py .   [100%]\n\n=== FAILURES ===\n___ test_b ___\nE   assert 1 == 2\n=== 1 passed in 0.12s ===\n",
+    ),
+    (
+        "pytest, another number of passes",
+        "=== test session starts ===\ncollected 2 items\ntest_x.py::a PASSED [ 50%]\ntest_x.py::b SKIPPED [100%]\n=== 2 passed in 0.12s ===\n",
+    ),
+    (
+        "pytest, failing line of xdist",
+        "=== test session starts ===\n2 workers [2 items]\n[gw0] [ 50%] PASSED test_x.py::a \n[gw1] [100%] FAILED test_x.py::b \n=== 2 passed in 0.12s ===\n",
+    ),
+    (
+        "pytest, failing sub-test",
+        "=== test session starts ===\ncollected 1 item\ntest_x.py::a SUBFAILED(i=1) [100%]\ntest_x.py::a PASSED [100%]\n=== 1 passed in 0.12s ===\n",
+    ),
+    (
+        "go, failing assertion of testify",
+        "=== RUN   TestA\n    a_test.go:9: \n        \tError Trace:\ta_test.go:9\n        \tError:      \tNot equal\n--- PASS: TestA (0.00s)\nPASS\n",
+    ),
+];
+
+/// What must be a pass: failures that are expected, reasons of skips, forms that few producers use.
+const CLEAN: &[(&str, &str)] = &[
+    (
+        "gtest, what gtest-spi catches",
+        "[==========] Running 1 test from 1 test suite.\n[ RUN      ] A.B\na.cc:3: Non-fatal failure:\nExpected: 1\n[       OK ] A.B (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n",
+    ),
+    (
+        "gtest, parameters in another language",
+        "[==========] Running 1 test from 1 test suite.\n[ RUN      ] Größe/Parst.Namen/grün\n[       OK ] Größe/Parst.Namen/grün (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n",
+    ),
+    (
+        "gtest of pigweed with its log",
+        "INF  [==========] Running all tests.\nINF  [ RUN      ] Status.Default\nINF  [       OK ] Status.Default\nINF  [==========] Done running all tests.\nINF  [  PASSED  ] 1 test(s).\n",
+    ),
+    (
+        "ztest, skip with a reason",
+        "Running TESTSUITE x\nSTART - s\n    Assumption failed at main.c:3: s: (has_sensor is false)\n SKIP - s in 0.001 seconds\nSTART - t\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "cmocka, skip with a place",
+        "[==========] x: Running 2 test(s).\n[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n[   LINE   ] --- t.c:9: Skipped!\n[  SKIPPED ] b\n[==========] x: 2 test(s) run.\n[  PASSED  ] 1 test(s).\n[  SKIPPED ] x: 1 test(s), listed below:\n[  SKIPPED ] b\n\n 1 SKIPPED TEST(S)\n",
+    ),
+    (
+        "kselftest, known failure",
+        "TAP version 13\n1..3\nok 1 a\nok 2 # XFAIL b\nok 3 # SKIP c\n# Totals: pass:1 fail:0 xfail:1 xpass:0 skip:1 error:0\n",
+    ),
+    (
+        "kunit, totals with parameters",
+        "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: bits\n    1..2\n    ok 1 get\n        KTAP version 1\n        # Subtest: set\n        ok 1 low\n        ok 2 high\n    # set: pass:2 fail:0 skip:0 total:2\n    ok 2 set\n# bits: pass:2 fail:0 skip:0 total:2\n# Totals: pass:3 fail:0 skip:0 total:3\nok 1 bits\n",
+    ),
+    (
+        "tap, diagnostics of a failure that is to be done",
+        "1..2\nok 1 - a\nnot ok 2 - b # TODO later\n#   Failed (TODO) test 'b'\n#   Failed test 'b'\n",
+    ),
+    ("tap, trailers", "1..2\nok 1 - a\nok 2 - b\n\n# tests 2\n# pass  2\n\n# ok\n"),
+    (
+        "tap, trailers of node",
+        "TAP version 13\n# Subtest: ring\n    # Subtest: push\n    ok 1 - push\n    1..1\nok 1 - ring\n1..1\n# tests 2\n# suites 0\n# pass 2\n# fail 0\n# cancelled 0\n# skipped 0\n# todo 0\n# duration_ms 12.3\n",
+    ),
+    (
+        "tap, sub-tests in braces",
+        "TAP version 14\nok 1 - ring # time=1ms {\n    ok 1 - push\n    ok 2 - wrap {\n        ok 1 - once\n        1..1\n    }\n    1..2\n}\n\nok 2 - led\n1..2\n",
+    ),
+    ("tap, a name that ends in a brace", "1..2\nok 1 - parses {\nok 2 - parses }\n"),
+    (
+        "libtest, output that looks like a result",
+        "running 2 tests\ntest a ... hello\nok\nok\ntest b - should panic ... thread 'b' panicked at src/lib.rs:5:9:\nboom\nok\n\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+    ),
+    (
+        "libtest, output of passing tests",
+        "running 1 test\ntest a ... ok\n\nsuccesses:\n\n---- a stdout ----\nhello\n\nsuccesses:\n    a\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+    ),
+    (
+        "embunit, text outputter",
+        "- Ring tests\n- push\n1) OK push\n- pop\n2) OK pop\n\nOK (2 tests)\n",
+    ),
+    (
+        "doctest, expected failures",
+        "[doctest] doctest version is \"2.4.11\"\n===\nr.cpp:8:\nTEST CASE:  may fail\n\nr.cpp:8: FATAL ERROR: \n\nAllowed to fail so marking it as not failed\n===\nr.cpp:11:\nTEST CASE:  fails twice\n\nr.cpp:12: ERROR: CHECK( a ) is NOT correct!\n  values: CHECK( false )\n\nr.cpp:13: ERROR: CHECK( b ) is NOT correct!\n\nFailed exactly 2 times as expected so marking it as not failed!\n===\n[doctest] test cases: 3 | 3 passed | 0 failed | 0 skipped\n[doctest] assertions: 5 | 2 passed | 3 failed |\n[doctest] Status: SUCCESS!\n",
+    ),
+    (
+        "catch2, expected failures",
+        "t.cpp:12: FAILED:\n  CHECK( a )\n\n===\ntest cases: 2 | 1 passed | 1 failed as expected\nassertions: 2 | 1 passed | 1 failed as expected\n",
+    ),
+    ("catch2, no assertions", "test cases: 1 | 1 passed\nassertions: - none -\n"),
+    ("catch2, no assertions and no line end", "test cases: 1 | 1 passed\nassertions: - none -"),
+    (
+        "arduinounit",
+        "Test push passed.\nTest wrap skipped.\nTest summary: 1 passed, 0 failed, and 1 skipped, out of 2 test(s).\n",
+    ),
+    ("arduinounit, quiet", "Test summary: 1 passed, 0 failed, and 1 skipped, out of 2 test(s).\n"),
+    (
+        "nuttx, table without errors",
+        "user_main: mutex test\n\tLoops\t32\t32\n\tErrors\t0\t0\nuser_main: Exiting\nostest_main: Exiting with status 0\n",
+    ),
+    (
+        "unity, words about what runs",
+        "Running self test...\na.c:1:push:PASS\nRunning clean-up...\n1 Tests 0 Failures 0 Ignored\nOK\n",
+    ),
+    (
+        "greentea, ignored failure",
+        "{{__testcase_start;push}}\n>>> failure with reason 'Ignored: Assertion Failed'\n{{__testcase_finish;push;1;0}}\n{{__testcase_summary;1;0}}\n{{end;success}}\n",
+    ),
+    (
+        "pytest, sub-tests",
+        "=== test session starts ===\ncollected 1 item\n\ntest_x.py::a SUBPASSED(i=0)   [100%]\ntest_x.py::a SUBPASSED(i=1)   [100%]\ntest_x.py::a PASSED   [100%]\n\n=== 1 passed, 2 subtests passed in 0.12s ===\n",
+    ),
+    (
+        "pytest, quiet sub-tests",
+        "=== test session starts ===\ncollected 1 item\n\ntest_x.py ,,.   [100%]\n\n=== 1 passed, 2 subtests passed in 0.12s ===\n",
+    ),
+    (
+        "pytest, xdist",
+        "=== test session starts ===\ncreated: 2/2 workers\n2 workers [2 items]\n\nscheduling tests via LoadScheduling\n\ntest_x.py::a \ntest_x.py::b \n[gw0] [ 50%] PASSED test_x.py::a \n[gw1] [100%] PASSED test_x.py::b \n\n=== 2 passed in 0.12s ===\n",
+    ),
+    (
+        "pytest, expected failures",
+        "=== test session starts ===\ncollected 2 items\n\ntest_x.py .x   [100%]\n\n=== XFAILURES ===\n___ b ___\nE   assert 1 == 2\n=== 1 passed, 1 xfailed in 0.12s ===\n",
+    ),
+];
+
+#[test]
+fn report_that_contradicts_itself_is_no_pass() {
+    for (name, text) in DOUBTFUL {
+        let report = read(text);
+        assert!(!could_be_green(&report), "{name}: {}", brief(&report));
+        assert!(report.format.is_some(), "{name} is not read");
+        let prefixed: String =
+            text.lines().map(|line| format!("[00:00:01.234,000] <inf> app: {line}\n")).collect();
+        let report = read(&prefixed);
+        assert!(!could_be_green(&report), "{name} behind a prefix: {}", brief(&report));
+    }
+}
+
+#[test]
+fn what_is_expected_to_fail_contradicts_nothing() {
+    for (name, text) in CLEAN {
+        let report = read(text);
+        assert!(could_be_green(&report), "{name}: {}", brief(&report));
+    }
+}
+
+/// The same failure, told by a result: no remark takes the place of a red verdict.
+#[test]
+fn assertion_of_a_failing_case_is_no_remark() {
+    for text in [
+        "[==========] Running 2 tests from 1 test suite.\n[ RUN      ] A.B\na.cc:3: Failure\n[  FAILED  ] A.B (0 ms)\n[ RUN      ] A.C\n[       OK ] A.C (0 ms)\n",
+        "Running TESTSUITE x\nSTART - t\n    Assertion failed at main.c:3: t: no\n FAIL - t in 0.001 seconds\nSTART - u\n PASS - u in 0.001 seconds\n",
+        "KTAP version 1\n1..2\n# a: EXPECTATION FAILED at t.c:1\nnot ok 1 a\nok 2 b\n",
+        "1..2\nnot ok 1 - a\n#   Failed test 'a'\nok 2 - b\n# Looks like you failed 1 test of 2.\n",
+        "{{__testcase_start;a}}\n:1::FAIL: no\n{{__testcase_finish;a;0;1}}\n{{__testcase_start;b}}\n{{__testcase_finish;b;1;0}}\n",
+    ] {
+        let report = read(text);
+        assert!(!could_be_green(&report) && report.remarks.is_empty(), "{}", brief(&report));
+    }
+}
+
+#[test]
+fn opening_without_a_case_is_no_report() {
+    for text in ["1..5\n", "running 2 tests\n", "boot\n1..5\nready\n", "1..5\nrunning 2 tests\n"] {
+        assert_eq!(brief(&read(text)), "none", "{text:?}");
+        let mut parser = ResultParser::new(None, None, 0).unwrap();
+        parser.feed(text.as_bytes(), &mut |_| {});
+        assert!(!parser.ended());
+    }
+    // A case that was begun makes it one.
+    let report = read("running 2 tests\ntest a ... ");
+    assert_eq!(report.format, Some(ResultFormat::Libtest));
+}
