@@ -38,6 +38,7 @@ fn slow_run() -> String {
         image: Some(elf("mps2-an385", "slow-start").into()),
         until: None,
         reject: Vec::new(),
+        allow: Vec::new(),
         timeout_ms: 60_000,
         options: RunOptions::default(),
     }))

@@ -39,6 +39,7 @@ impl RunArgs {
             image: self.image.clone(),
             until: self.until.clone(),
             reject: self.reject.clone(),
+            allow: self.allow.clone(),
             timeout_ms: ms(self.timeout),
             options: options(&self.reports, &self.faults),
         })

@@ -24,6 +24,10 @@ pub(crate) struct RunArgs {
     /// Fail as soon as a console shows this, until the board is stopped; may be repeated
     #[arg(long, value_name = "REGEX")]
     pub(crate) reject: Vec<Pattern>,
+    /// Lines that show this are harmless, though they look like a failed test or a crash; may be
+    /// repeated
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) allow: Vec<Pattern>,
     /// Give up after this long (10s, 2m, 500ms)
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) timeout: Duration,

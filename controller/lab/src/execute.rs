@@ -104,9 +104,21 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
         Ok(match command {
-            Command::Run(RunCommand { place, image, until, reject, timeout_ms, options }) => {
+            Command::Run(RunCommand {
+                place,
+                image,
+                until,
+                reject,
+                allow,
+                timeout_ms,
+                options,
+            }) => {
                 let timeout = Duration::from_millis(timeout_ms);
-                let plan = Plan { reject, ..default_plan(image.is_some(), until, timeout) };
+                let plan = Plan {
+                    reject,
+                    allow_output: allow,
+                    ..default_plan(image.is_some(), until, timeout)
+                };
                 self.run_with(&place, plan, image, options, events, cancel).await?
             }
             Command::Test(TestCommand { place, plan, image, options }) => {

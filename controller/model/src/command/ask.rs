@@ -92,6 +92,9 @@ pub struct RunCommand {
     /// Output that fails the run, on whatever console.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reject: Vec<Pattern>,
+    /// Lines that are harmless, though they look like a failed test or a crash.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Pattern>,
     /// How long the report is waited for, in milliseconds.
     pub timeout_ms: u64,
     /// How the run is made.

@@ -36,6 +36,7 @@ fn commands() -> Vec<Command> {
             image: image.clone(),
             until: Some(Pattern::new("ready v[0-9]").unwrap()),
             reject: vec![Pattern::new("ERROR").unwrap()],
+            allow: vec![Pattern::new("^self-test ").unwrap()],
             timeout_ms: 10_000,
             options: options.clone(),
         }),

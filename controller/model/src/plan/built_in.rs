@@ -60,7 +60,7 @@ fn boot_and(text: &str, goal: &str, has_image: bool, last: (ActionKind, Duration
         requires: Requirements::default(),
         timeout,
         markers: None,
-        allow_after_end: Vec::new(),
+        allow_output: Vec::new(),
         reject: Vec::new(),
         ignore_reports_on: BTreeSet::new(),
         settle: None,

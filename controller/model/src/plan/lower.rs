@@ -64,7 +64,7 @@ fn lower_plan(raw: RawPlan, origin: &str, findings: &Findings) -> Option<Plan> {
         requires: raw.requires.map(|r| lower_requires(r.value)).unwrap_or_default(),
         timeout,
         markers,
-        allow_after_end: values(raw.allow_after_end),
+        allow_output: values(raw.allow_output),
         reject: values(raw.reject),
         ignore_reports_on: values(raw.ignore_reports_on),
         settle: raw.settle.map(|settle| settle.value),

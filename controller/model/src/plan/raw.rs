@@ -30,9 +30,9 @@ crate::toml_table! {
         requires: RawRequires = optional,
         /// Texts that stand for results, where the firmware speaks no known format.
         markers: RawMarkers = optional,
-        /// Output behind the end of a green report that is harmless although it looks like a
-        /// crash. Each expression is looked for anywhere in a line.
-        allow_after_end: Vec<Located<Pattern>> = optional,
+        /// Output that is harmless although it looks like a failed test, or like a crash behind
+        /// the end of a green report. Each expression is looked for anywhere in a line.
+        allow_output: Vec<Located<Pattern>> = optional,
         /// Output that fails the run, on whatever console, until the board is stopped.
         reject: Vec<Located<Pattern>> = optional,
         /// Consoles whose test reports do not count; else a failing report on any console of the

@@ -24,8 +24,9 @@ pub struct Plan {
     pub timeout: Duration,
     /// Texts that stand for results, where the firmware speaks no known format.
     pub markers: Option<Markers>,
-    /// Output behind the end of a green report that is harmless although it looks like a crash.
-    pub allow_after_end: Vec<Pattern>,
+    /// Output that is harmless although it looks like a failed test, or like a crash behind the end
+    /// of a green report.
+    pub allow_output: Vec<Pattern>,
     /// Output that fails the run, on whatever console, until the board is stopped.
     pub reject: Vec<Pattern>,
     /// Consoles whose test reports do not count, unless the plan waits for results there.

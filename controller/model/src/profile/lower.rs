@@ -105,7 +105,7 @@ fn lower(raw: RawProfile, origin: &str, sets: &FaultSets) -> Option<BoardProfile
         },
         memory,
         boot_banner: raw.boot_banner.map(|pattern| pattern.value),
-        allow_after_end: values(raw.allow_after_end, Some)?,
+        allow_output: values(raw.allow_output, Some)?,
         stages: values(raw.stage, lower_stage)?,
         faults,
         limits: raw.limits.map_or_else(Limits::default, |limits| lower_limits(limits.value)),

@@ -33,9 +33,9 @@ toml_table! {
         faults: Vec<Located<String>> = optional,
         /// What the firmware prints at each start; seen too often, it shows a boot loop.
         boot_banner: Pattern = optional,
-        /// Output behind the end of a green report that is harmless although it looks like a
-        /// crash. Each expression is looked for anywhere in a line.
-        allow_after_end: Vec<Located<Pattern>> = optional,
+        /// Output that is harmless although it looks like a failed test, or like a crash behind
+        /// the end of a green report. Each expression is looked for anywhere in a line.
+        allow_output: Vec<Located<Pattern>> = optional,
         /// Memory an image may use. None: the board loads no ELF image.
         memory: Vec<Located<RawMemory>> = optional,
         /// Consoles; the first is the primary one.

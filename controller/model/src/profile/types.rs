@@ -339,8 +339,9 @@ pub struct BoardProfile {
     pub deploy: Option<Deploy>,
     /// What the firmware prints at each start, if it is known.
     pub boot_banner: Option<Pattern>,
-    /// Output behind the end of a green report that is harmless although it looks like a crash.
-    pub allow_after_end: Vec<Pattern>,
+    /// Output that is harmless although it looks like a failed test, or like a crash behind the end
+    /// of a green report.
+    pub allow_output: Vec<Pattern>,
     /// Stages of booting, in order.
     pub stages: Vec<BootStage>,
     /// Text that shows a fault.

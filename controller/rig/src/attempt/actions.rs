@@ -29,6 +29,7 @@ pub(super) use self::power::lied;
 use super::abort_condition::abort_condition;
 use super::board::{AttemptBoard, WatcherProgress};
 use super::board_timeout::BoardTimeout;
+use super::compiled_patterns::RunPatterns;
 use crate::console::{Follower, PatternSet};
 use crate::store::RunDir;
 use crate::workflow::ActionFailure;
@@ -39,6 +40,8 @@ pub(super) struct Actions<'a> {
     pub(super) profile: Arc<BoardProfile>,
     pub(super) protocols: Protocols,
     pub(super) host: &'a dyn Host,
+    /// What to look for in the output.
+    pub(super) patterns: &'a RunPatterns,
     /// Images by the name the plan gives them; `None` is the command line's.
     pub(super) images: &'a BTreeMap<Option<PathBuf>, Image>,
     pub(super) dir: &'a RunDir,

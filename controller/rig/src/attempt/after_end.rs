@@ -4,6 +4,10 @@
 //! # Design
 //! The lines are read from the log after the attempt and not while it runs. Hence the finding
 //! depends on the bytes and not on how they arrived, and a run pays for it only once.
+//!
+//! On the other consoles, what was captured later than the end stands behind it: the indexes of the
+//! logs hold the times, all of one clock. A line that was captured in the same moment counts as one
+//! in front of the end.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,17 +15,17 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jig_model::ConsoleName;
-use jig_model::pattern::Pattern;
 use jig_model::plan::{ActionKind, Plan};
 
-use crate::console::lines::{LineSplitter, RawLine, lossy, plain};
-use crate::console::{Follower, PatternSet, PatternSetError, is_suspicious};
+use super::failed_results::{FoundLine, quoted};
+use crate::console::lines::{LineSplitter, RawLine};
+use crate::console::{
+    Follower, LogPaths, LogReader, PatternSet, RecordKind, is_suspicious, readable,
+};
 use crate::judge::ByteRange;
 
 /// Bytes read at once.
 const STRIDE: usize = 64 << 10;
-/// Longest quote of a line.
-const QUOTE: usize = 200;
 
 /// Where the waits of the plan have read to in the last boot, by console.
 pub(super) type WaitedTo = BTreeMap<ConsoleName, u64>;
@@ -48,68 +52,63 @@ pub(super) fn last_expected(plan: &Plan, primary: &ConsoleName) -> Option<Consol
     }
 }
 
+/// Returns when the last byte before an offset was captured, in nanoseconds of the log's clock.
+pub(super) fn captured_at(run: &Path, file: &str, offset: u64) -> Option<u64> {
+    let log = open(run, file)?;
+    let chunk = log.records().find(|record| match record.kind {
+        RecordKind::Bytes(len) => record.offset.saturating_add(len) >= offset,
+        _ => false,
+    });
+    chunk.map(|record| record.stamp.mono_ns)
+}
+
+/// Returns the offset of the first byte of a log that was captured behind a time.
+pub(super) fn captured_behind(run: &Path, file: &str, time: u64) -> Option<u64> {
+    let log = open(run, file)?;
+    let behind = log
+        .records()
+        .find(|record| matches!(record.kind, RecordKind::Bytes(_)) && record.stamp.mono_ns > time);
+    behind.map(|record| record.offset)
+}
+
+fn open(run: &Path, file: &str) -> Option<LogReader> {
+    let raw = run.join(file);
+    LogReader::open(&LogPaths { index: raw.with_extension("idx"), raw }).ok()
+}
+
 /// Finds the first line of a log behind an offset that looks like a crash and is not allowed.
 ///
 /// The rest of the line at the offset is looked at as a line of its own.
-///
-/// # Errors
-/// Names the allowed pattern that cannot be compiled.
-pub(super) fn suspicious_line<'a>(
+pub(super) fn suspicious_line(
     run: &Path,
     file: &str,
     start: u64,
-    allowed: impl IntoIterator<Item = &'a Pattern>,
-) -> Result<Option<ByteRange>, PatternSetError> {
+    allowed: &PatternSet,
+) -> Option<ByteRange> {
     // A log that cannot be read has failed the attempt already.
-    let Ok(log) = File::open(run.join(file)) else { return Ok(None) };
-    let allowed: Vec<Pattern> = allowed.into_iter().cloned().collect();
-    let mut search = Search {
-        splitter: LineSplitter::new(start),
-        allowed: PatternSet::new(&allowed)?,
-        found: None,
-    };
+    let log = File::open(run.join(file)).ok()?;
+    let mut splitter = LineSplitter::new(start);
+    let mut found = None;
     let mut buf = vec![0; STRIDE];
     let mut at = start;
-    while search.found.is_none() {
+    while found.is_none() {
         let Ok(len @ 1..) = log.read_at(&mut buf, at) else { break };
-        search.feed(&buf[..len]);
+        splitter.feed(&buf[..len], |raw| look(&raw, allowed, &mut found));
         at += len as u64;
     }
-    search.finish();
-    Ok(search.found.map(|((start, end), mut text)| {
-        text.truncate(text.floor_char_boundary(QUOTE));
-        ByteRange { file: file.to_owned(), start, end, text }
-    }))
-}
-
-struct Search {
-    splitter: LineSplitter,
-    allowed: PatternSet,
-    /// The first line that looks like a crash and is not allowed.
-    found: Option<((u64, u64), String)>,
-}
-
-impl Search {
-    fn feed(&mut self, bytes: &[u8]) {
-        let Self { splitter, allowed, found } = self;
-        splitter.feed(bytes, |raw| look(&raw, allowed, found));
+    if let Some(raw) = splitter.begun() {
+        look(&raw, allowed, &mut found);
     }
-
-    fn finish(&mut self) {
-        if let Some(raw) = self.splitter.begun() {
-            look(&raw, &self.allowed, &mut self.found);
-        }
-    }
+    found.map(|found| quoted(file, found))
 }
 
-fn look(raw: &RawLine<'_>, allowed: &PatternSet, found: &mut Option<((u64, u64), String)>) {
+fn look(raw: &RawLine<'_>, allowed: &PatternSet, found: &mut Option<FoundLine>) {
     if found.is_some() {
         return;
     }
-    let bytes = plain(raw.bytes);
-    let text = lossy(&bytes);
+    let text = readable(raw.bytes);
     let text = text.trim_ascii();
     if is_suspicious(text) && !allowed.matches(text.as_bytes()) {
-        *found = Some(((raw.span.start, raw.span.end), text.to_owned()));
+        *found = Some((raw.span.start..raw.span.end, text.to_owned()));
     }
 }

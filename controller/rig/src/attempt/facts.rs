@@ -152,6 +152,16 @@ impl BoardFacts {
         self.incidents.retain(|incident| matches!(incident.kind, IncidentKind::Lost(_)));
     }
 
+    /// Returns the first boot whose output counts: not that of a start of a behaviour that is over.
+    pub(super) fn first_boot(&self) -> Option<&Boot> {
+        self.boots.get(self.forgiven.unwrap_or_default())
+    }
+
+    /// Returns the texts that the plan expected.
+    pub(super) fn expected(&self) -> &[ByteRange] {
+        &self.expected
+    }
+
     /// Tells whether the board has power, as far as its driver knows.
     pub(super) fn on(&self) -> bool {
         self.power == Some(PowerState::On)

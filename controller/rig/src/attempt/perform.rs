@@ -14,7 +14,7 @@ use jig_model::protocol::{
     Protocols,
 };
 use jig_model::rig_file::Place;
-use jig_model::{Cause, ConsoleName, Fault, RunEvent, Verdict, chain};
+use jig_model::{Cause, ConsoleName, Fault, RunEvent, Verdict, VerdictKind, chain};
 use tokio::sync::watch;
 
 use super::abort_condition::QUIET;
@@ -28,8 +28,8 @@ use super::drain;
 use super::error::AttemptError;
 use super::facts::{BoardFacts, Observed};
 use super::garbage::GLITCH;
+use super::log_search::{LogSearch, SearchedConsole, most_like_a_result};
 use super::post_mortem::{Examination, image_of};
-use super::result_like::result_like;
 use super::watcher::ResultsReader;
 use super::watching::{Sights, Watching};
 use crate::console::{ConsoleHandle, FaultReasons, Syncing};
@@ -143,21 +143,25 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let (made, workflow) = make(&request, &board, protocols, watched).await;
     // No byte is captured that the watchers do not see: they read to the end of closed logs.
     let mut closed = consoles.close(request.dir, request.attempt).await;
-    let sights = watching.end(&board.results).await?;
+    let mut sights = watching.end(&board.results).await?;
     let boots = {
         let facts = board.facts();
         facts.boots.iter().filter_map(|boot| boot.get(&board.primary).copied()).collect()
     };
     let garbage_last = sights.results.garbage_goes_on;
     let silent = sights.silent();
-    let suspicious = suspicious(&request, reading.wanted, &board, &made, &sights)?;
+    let search = log_search(&request, reading.wanted, &board, &made, &mut sights);
     let reasons = &request.patterns.compiled().await?.reasons;
-    let observation = observe(&request, reading.wanted, &board, made, sights, &mut closed, reasons);
-    let observation = Observation { suspicious, ..observation };
-    let unknown = reading.wanted && observation.report.format.is_none();
-    let like = unknown.then(|| result_like(request.dir.path(), &observation.output)).flatten();
-    let observation = Observation { result_like: like, ..observation };
-    let verdict = judge(&observation);
+    let mut observation =
+        observe(&request, reading.wanted, &board, made, sights, &mut closed, reasons);
+    if reading.wanted && observation.report.format.is_none() {
+        observation = most_like_a_result(search.run.clone(), observation).await?;
+    }
+    let mut verdict = judge(&observation);
+    if matches!(verdict.kind, VerdictKind::Pass | VerdictKind::Flaky) {
+        observation = search.contradictions(observation).await?;
+        verdict = judge(&observation);
+    }
     let believed = judge(&Observation { garbage: None, ..observation });
     let believed = Believed { verdict: believed, garbage_last };
     Ok(AttemptEnd {
@@ -200,6 +204,7 @@ async fn make(
             profile: Arc::clone(&request.profile),
             protocols,
             host: request.host,
+            patterns: &request.patterns,
             images: request.images,
             dir: request.dir,
             attempt: request.attempt,
@@ -277,21 +282,20 @@ async fn make(
     (made, outcome.record)
 }
 
-/// Finds output behind the end of the report, or behind the last expected text, that looks like a
-/// crash.
-fn suspicious(
+/// Returns where in the logs of an attempt a pass may be contradicted.
+fn log_search(
     request: &AttemptRequest<'_>,
     results_wanted: bool,
     board: &AttemptBoard,
     made: &Made,
-    sights: &Sights,
-) -> Result<Option<ByteRange>, AttemptError> {
-    if board.facts().crash_expected {
-        // What a crash prints behind its first line belongs to it.
-        return Ok(None);
-    }
+    sights: &mut Sights,
+) -> LogSearch {
+    let facts = board.facts();
     let waited = |console: &ConsoleName| made.waited_to.get(console).copied();
-    let end = if results_wanted {
+    let end = if facts.crash_expected {
+        // What a crash prints behind its first line belongs to it.
+        None
+    } else if results_wanted {
         // What the plan expected behind the report is no incident.
         let end = sights.results.report_end;
         end.map(|end| (board.results.clone(), end.max(waited(&board.results).unwrap_or_default())))
@@ -299,11 +303,26 @@ fn suspicious(
         let console = after_end::last_expected(request.plan, &board.primary);
         console.and_then(|console| Some((waited(&console)?, console))).map(|(at, name)| (name, at))
     };
-    let Some((console, start)) = end else { return Ok(None) };
-    let Some(line) = board.lines.get(&console) else { return Ok(None) };
-    let allowed = request.profile.allow_after_end.iter().chain(&request.plan.allow_after_end);
-    after_end::suspicious_line(request.dir.path(), &line.file, start, allowed)
-        .map_err(AttemptError::Patterns)
+    let file = |name: &ConsoleName| board.lines.get(name).map(|line| line.file.clone());
+    let results = [(&board.results, &mut sights.results)];
+    let consoles = results.into_iter().chain(&mut sights.others).filter_map(|(name, seen)| {
+        let boot = facts.first_boot().and_then(|boot| boot.get(name)).copied();
+        let start = boot.unwrap_or(seen.output.0);
+        let mut judged = start..seen.output.1;
+        let file = file(name)?;
+        if facts.crash_expected {
+            let expected = facts.expected().iter().filter(|text| text.file == file);
+            judged.end = expected.map(|text| text.start).max().unwrap_or(judged.end);
+        }
+        Some(SearchedConsole { file, judged, read: seen.read.take()? })
+    });
+    LogSearch {
+        run: request.dir.path().to_owned(),
+        consoles: consoles.collect(),
+        allowed: [&request.profile.allow_output[..], &request.plan.allow_output].concat(),
+        expected: facts.expected().to_vec(),
+        end: end.and_then(|(name, at)| Some((file(&name)?, at))),
+    }
 }
 
 /// Builds the observation for the judge.
@@ -351,6 +370,7 @@ fn observe(
         garbage: seen.garbage.or(garbled),
         output: ByteRange { file, start: seen.output.0, end: seen.output.1, text: String::new() },
         suspicious: None,
+        failed_result: None,
         result_like: None,
         printed_elsewhere: others.values().any(|other| other.output.1 > other.output.0),
         report: seen.report,

@@ -18,7 +18,7 @@ use super::identity::{IdentityScanner, MAX_LINE, id_in};
 use super::transport_watch::TransportWatch;
 use crate::console::{Follow, Follower, LogState, Recogniser, Recognition};
 use crate::judge::{ByteRange, Incident, IncidentKind, PrintedId};
-use crate::results::{ResultEvent, ResultParser};
+use crate::results::{ReadLines, ResultEvent, ResultParser};
 
 /// Bytes read at once. One console chunk is at most as long.
 const STRIDE: usize = 64 << 10;
@@ -33,6 +33,8 @@ pub(super) struct WatcherResult {
     pub(super) output: (u64, u64),
     /// What was reported in the last boot.
     pub(super) report: TestReport,
+    /// The lines of reports, of all boots; `None` where reports on this console do not count.
+    pub(super) read: Option<ReadLines>,
     /// Where the end marker of that report ends, if output may follow it.
     pub(super) report_end: Option<u64>,
     /// Earlier boots in which the plan got its report: the number, the output, and the report.
@@ -86,6 +88,8 @@ struct Results {
     reports: u32,
     reporting: bool,
     earlier: Vec<(usize, (u64, u64), TestReport)>,
+    /// The lines of the reports of earlier boots.
+    read: ReadLines,
 }
 
 impl ConsoleWatcher {
@@ -106,6 +110,7 @@ impl ConsoleWatcher {
                 reports: 0,
                 reporting: false,
                 earlier: Vec::new(),
+                read: ReadLines::default(),
                 reading,
             }),
         };
@@ -186,8 +191,10 @@ impl ConsoleWatcher {
             if let Some(results) = &mut self.results {
                 let parser = results.reading.parser(start)?;
                 let parser = std::mem::replace(&mut results.parser, parser);
+                let (report, read) = parser.finish_with_lines();
+                results.read.append(read);
                 if heard {
-                    results.earlier.push((self.begun - 1, output, parser.finish()));
+                    results.earlier.push((self.begun - 1, output, report));
                 }
                 results.reports = 0;
                 results.reporting = false;
@@ -363,11 +370,15 @@ impl ConsoleWatcher {
                 ..WatcherResult::default()
             },
             Some(results) => {
-                let Results { parser, earlier, .. } = results;
+                let Results { parser, earlier, mut read, .. } = results;
+                let report_end = parser.ended_at();
+                let (report, last) = parser.finish_with_lines();
+                read.append(last);
                 WatcherResult {
                     output,
-                    report_end: parser.ended_at(),
-                    report: parser.finish(),
+                    report_end,
+                    report,
+                    read: Some(read),
                     earlier,
                     garbage,
                     garbage_goes_on,

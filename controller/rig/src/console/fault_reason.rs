@@ -10,7 +10,7 @@ use super::scan::{PatternSetError, finder};
 
 /// A reason stands among so many lines behind its headline: behind some registers, and before the
 /// backtrace.
-const LINES: usize = 12;
+pub(crate) const REASON_LINES: usize = 12;
 
 /// Headlines that say no reason, and what their reason looks like.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl FaultReasons {
         let mut splitter = LineSplitter::new(0);
         let mut lines = Vec::new();
         let mut keep = |raw: super::lines::RawLine<'_>| {
-            if lines.len() <= LINES {
+            if lines.len() <= REASON_LINES {
                 lines.push((raw.span.end as usize, lossy(&plain(raw.bytes)).into_owned()));
             }
         };

@@ -12,13 +12,15 @@
 //! Only output behind the end of a report is looked at, so speed does not matter here.
 //! `suspicion_lines.toml` holds the lines that the words were chosen by.
 
+use super::failed_result::tells_failure;
 use super::lines::without_context;
+use super::words::{Word, is_zero, listed, words};
 
 /// Most prefixes taken off one line.
 const MAX_PREFIXES: usize = 6;
 /// A crash word counts among so many words at the start of a message: `The system has run into an
 /// exception`. Behind them it is part of a sentence.
-const LEAD: usize = 7;
+const LEAD: usize = 9;
 /// A negation reaches over so many words: `no fatal errors`, `did not even panic`.
 const REACH: usize = 3;
 
@@ -31,6 +33,11 @@ const CRASH: &str = "\
     lockup deadlock deadlocked smashing smashed corrupt corrupted corruption backtrace \
     traceback stacktrace coredump unhandled uncaught sigsegv sigabrt sigbus sigill sigfpe \
     sigtrap died bugcheck stackoverflow error_handler os_error osrtxerrornotify unreachable unrecoverable nullpointerexception hardfaulthandler";
+
+/// Crash words that tell of an event, wherever they stand: `the worker for packet 12 has crashed`.
+const EVENTS: &str = "\
+    faulted hardfault hardfaulted panicked panicking crashed aborted segfault segfaulted smashed \
+    corrupted deadlocked died bugcheck unhandled uncaught unrecoverable";
 
 /// Neighbours that make a line suspicious: a first word, and its second words.
 const PAIRS: &[(&str, &str)] = &[
@@ -63,6 +70,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("memory", "violation"),
     ("mpu", "violation"),
     ("thread", "died"),
+    ("system", "halted"),
 ];
 
 /// Neighbours of a crash word that name a part of the machine and no event.
@@ -94,6 +102,9 @@ const RESULTS: &str = "\
     ok okay pass passed passes success successful successfully succeeded done complete \
     completed good healthy clean fine none xfail skip no off n/a nil";
 
+/// Words at the start of a line that make it the result of a test.
+const VERDICTS: &str = "ok okay pass passed passes xfail skip";
+
 /// Words that deny the crash word behind them.
 const NEGATIONS: &str = "\
     no not without 0 zero none never non nor cannot can't didn't doesn't won't any";
@@ -118,11 +129,6 @@ const FAULT_REGISTERS: &str = "\
     excvaddr exccause epc1 esr esr_el1 esr_el2 esr_el3 far_el1 elr_el1 badvaddr dfar ifar \
     ifsr cr2 sfsr sfar exc_return shcsr";
 
-/// Tells whether a list of words holds a word.
-fn listed(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|listed| listed == word)
-}
-
 /// Tells whether a line, colours removed, looks like a crash, an assertion or a failed test.
 pub(crate) fn is_suspicious(line: &str) -> bool {
     let mut text = line.trim_ascii();
@@ -138,21 +144,30 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
         }
     }
     let words = words(text);
-    if dumps_registers(&words) {
+    // It is also printed at each start, for information.
+    let image = !calm && text.starts_with("ELF file SHA");
+    if image || dumps_registers(&words) || dumps_state(text) {
         return true;
     }
     let run = words.first().is_some_and(|first| first.text == "run" && text.starts_with('['));
-    // `No memory for the task, aborting` is no result.
-    let result = |first: &Word| first.text != "no" && listed(RESULTS, &first.text);
-    if run || words.first().is_some_and(result) {
+    if run || words.first().is_some_and(|first| listed(VERDICTS, &first.text)) {
         return false;
     }
-    if fails(&words) {
+    if fails(&words) || tells_failure(line) {
         return true;
     }
-    // What a system tells for information is no crash, unless it says so in capitals.
-    let counts = |word: &Word| !calm || word.capital;
-    (0..words.len().min(LEAD)).any(|at| counts(&words[at]) && crashes(&words, at))
+    // What a system tells for information is no crash, unless it says so in capitals or tells of
+    // an event.
+    let happened = |at: usize| {
+        let place = words
+            .get(at + 1)
+            .is_some_and(|next| listed("at in", &next.text) && next.before.trim().is_empty());
+        listed(EVENTS, &words[at].text) || place && listed(CRASH, &words[at].text)
+    };
+    (0..words.len()).any(|at| {
+        let counts = at < LEAD && (!calm || words[at].capital) || happened(at);
+        counts && crashes(&words, at)
+    })
 }
 
 /// `Error: x`, `FATAL: x`, `*** Fatal error`, but not `error: 0` and `Error: none`.
@@ -179,40 +194,8 @@ fn is_calm_level(text: &str) -> bool {
         || ["I: ", "D: ", "[I] ", "[D] ", "<6>", "<7>"].iter().any(|l| text.starts_with(l))
 }
 
-/// A word of a line.
-#[derive(Debug)]
-struct Word {
-    /// In lower case.
-    text: String,
-    /// Whether it is written in capitals.
-    capital: bool,
-    /// What stands between the word before and this one.
-    before: String,
-}
-
-fn words(text: &str) -> Vec<Word> {
-    /// Words of a line that are looked at; a register dump of 32 registers has 64.
-    const MOST: usize = 80;
-    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '\'');
-    let mut words = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find(inside).filter(|_| words.len() < MOST) {
-        let (before, behind) = rest.split_at(start);
-        let len = behind.find(|c| !inside(c)).unwrap_or(behind.len());
-        let (word, tail) = behind.split_at(len);
-        let letters = word.bytes().filter(u8::is_ascii_alphabetic).count();
-        words.push(Word {
-            text: word.trim_matches('\'').to_ascii_lowercase(),
-            capital: letters > 1 && !word.bytes().any(|b| b.is_ascii_lowercase()),
-            before: before.to_owned(),
-        });
-        rest = tail;
-    }
-    words
-}
-
 /// Tells whether the word at an index stands for a crash.
-fn crashes(words: &[Word], at: usize) -> bool {
+fn crashes(words: &[Word<'_>], at: usize) -> bool {
     let word = words[at].text.as_str();
     let next = words.get(at + 1).filter(|next| next.before.len() == next.before.trim().len() + 1);
     let pair = next.is_some_and(|next| {
@@ -220,7 +203,15 @@ fn crashes(words: &[Word], at: usize) -> bool {
     });
     let bug = word == "bug" && words[at].capital && next.is_some();
     let begins = at == 0 || at == 1 && words[0].text == "in";
-    let compound = || begins && word.split('_').any(|part| listed(CRASH, part));
+    let compound = || {
+        begins
+            && (word.split('_').any(|part| listed(CRASH, part)) || {
+                let name = words[at].raw;
+                let last = name.rfind(|c: char| c.is_ascii_uppercase()).map(|at| &name[at..]);
+                !words[at].capital
+                    && last.is_some_and(|last| listed(CRASH, &last.to_ascii_lowercase()))
+            })
+    };
     (pair || bug || listed(CRASH, word) || compound())
         && !denied(words, at)
         // `out of reset`, `divide by two`: only some are crashes.
@@ -230,14 +221,20 @@ fn crashes(words: &[Word], at: usize) -> bool {
 }
 
 /// Tells whether the crash word at an index is taken back.
-fn denied(words: &[Word], at: usize) -> bool {
-    let plain = |word: &Word| !word.before.contains(['.', ',', ';', ':', '!', '(']);
+fn denied(words: &[Word<'_>], at: usize) -> bool {
+    let plain = |word: &Word<'_>| !word.before.contains(['.', ',', ';', ':', '!', '(']);
     // `test failed`, `assertion failed: interrupts enabled`: it happened, and what stands behind it
     // is the condition.
     let failed = words[at..].iter().take(2).any(|word| listed(FAILED, &word.text));
     // In front: `no faults`, `did not panic`, `testing the exception`.
     for back in 1..=REACH.min(at) {
         let word = &words[at - back];
+        // A system that was asked to stop, and a setting of a kernel's command line.
+        if matches!((word.text.as_str(), words[at].text.as_str()), ("reboot", "system"))
+            || word.text == "oops" && words[at].before == "="
+        {
+            return true;
+        }
         if !plain(&words[at - back + 1]) {
             break;
         }
@@ -253,7 +250,7 @@ fn denied(words: &[Word], at: usize) -> bool {
     }
     // Its value: `faults: 0`, `fault status = 0x00000000`, `panic: none`.
     let behind = || words.iter().enumerate().skip(at + 1);
-    let named = |word: &Word| listed(MEASURES, &word.text);
+    let named = |word: &Word<'_>| listed(MEASURES, &word.text);
     let value = match words.get(at + 1) {
         Some(next) if named(next) => words.get(at + 2),
         next => next,
@@ -274,7 +271,8 @@ fn denied(words: &[Word], at: usize) -> bool {
     let negated = |index: usize| {
         index > 0 && matches!(words[index - 1].text.as_str(), "not" | "never" | "un")
     };
-    let well = |word: &Word| listed(WANTED, &word.text) || !failed && listed(STATES, &word.text);
+    let well =
+        |word: &Word<'_>| listed(WANTED, &word.text) || !failed && listed(STATES, &word.text);
     if behind().any(|(index, word)| well(word) && !negated(index)) {
         return true;
     }
@@ -287,13 +285,8 @@ fn denied(words: &[Word], at: usize) -> bool {
         && !words.iter().any(|word| word.text.starts_with("fail"))
 }
 
-fn is_zero(text: &str) -> bool {
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|b| b == b'0')
-}
-
 /// Tells whether a line reports a failed test in a format that no grammar knows.
-fn fails(words: &[Word]) -> bool {
+fn fails(words: &[Word<'_>]) -> bool {
     const TESTS: [&str; 15] = [
         "passed",
         "test",
@@ -333,8 +326,33 @@ fn fails(words: &[Word]) -> bool {
     })
 }
 
+/// `>>>stack>>>`, `up_dump_register: ...`, and the packet in which a gdb stub says that the core has
+/// stopped: `$T05thread:01;#07`.
+fn dumps_state(text: &str) -> bool {
+    const DUMPS: [&str; 8] = [
+        ">>>stack>>>",
+        "<<<stack<<<",
+        "dump_register",
+        "registerdump",
+        "dump_stack",
+        "stackdump",
+        "dump_task",
+        "dumpstate",
+    ];
+    let head = text.split_ascii_whitespace().next().unwrap_or_default();
+    if DUMPS.iter().any(|dump| head.trim_end_matches(':').ends_with(dump)) {
+        return true;
+    }
+    text.match_indices('$').any(|(at, _)| {
+        let hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
+        let Some((body, sum)) = text[at + 1..].split_once('#') else { return false };
+        let signal = body.strip_prefix(['T', 'S']).and_then(|body| body.get(..2));
+        signal.is_some_and(hex) && sum.get(..2).is_some_and(hex) && !body.contains(' ')
+    })
+}
+
 /// Tells whether a line is a row of a register dump: `r0: deadbeef r1: 00000000`.
-fn dumps_registers(words: &[Word]) -> bool {
+fn dumps_registers(words: &[Word<'_>]) -> bool {
     let hex = |text: &str| {
         let digits = text.strip_prefix("0x").unwrap_or(text);
         digits.len() >= 4 && digits.bytes().all(|b| b.is_ascii_hexdigit())

@@ -143,9 +143,11 @@ pub struct Observation {
     /// The first garbage of that output, or the first place after characters that came with errors,
     /// if there is any.
     pub garbage: Option<ByteRange>,
-    /// The first line behind the end of the report, or behind the last expected text, that looks
-    /// like a crash and is not allowed.
+    /// The first line behind the end of the report, or behind the last expected text, on any
+    /// console, that looks like a crash and is not allowed.
     pub suspicious: Option<ByteRange>,
+    /// The first line that says that a test failed, and that is part of no report.
+    pub failed_result: Option<ByteRange>,
     /// The line that looks most like a result, where no known format was found.
     pub result_like: Option<ResultLike>,
     /// Whether another console printed in the last boot.

@@ -41,6 +41,7 @@ const RULES: &[(&str, Rule)] = &[
     ("plan-mismatch", plan_mismatch),
     ("no-end", report_incomplete),
     ("contradiction", contradiction),
+    ("failed-result", failed_result),
     ("suspicious-output", suspicious_output),
     ("restarted", restarted),
 ];
@@ -517,13 +518,25 @@ pub(super) fn contradiction(seen: &Observation) -> Option<Verdict> {
     seen.results_wanted.then(|| on_output(seen, Cause::PlanMismatch, remark.clone()))
 }
 
+/// A failed result that no format knows is no proof of one, but nothing passes with it, wherever it
+/// stands.
+fn failed_result(seen: &Observation) -> Option<Verdict> {
+    let line = seen.failed_result.as_ref()?;
+    let summary = format!(
+        "the target printed what looks like a failed test and is part of no known report: {} \
+         (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
+        line.text
+    );
+    Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
+}
+
 /// Behind the end, output that looks like a crash is no proof of one, but nothing passes with it.
 fn suspicious_output(seen: &Observation) -> Option<Verdict> {
     let line = seen.suspicious.as_ref()?;
     let end = if seen.results_wanted { "the end of the report" } else { "the expected text" };
     let summary = format!(
         "behind {end} the target printed what looks like a crash: {} \
-         (if it is harmless: `allow_after_end` of profile or plan)",
+         (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
         line.text
     );
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))

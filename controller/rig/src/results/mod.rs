@@ -69,6 +69,7 @@ mod markers;
 mod nuttx;
 mod parser;
 mod pytest;
+mod read_lines;
 mod reading;
 mod record;
 mod scan;
@@ -82,4 +83,5 @@ mod tests;
 
 pub use markers::MarkerError;
 pub use parser::ResultParser;
+pub use read_lines::ReadLines;
 pub use record::ResultEvent;

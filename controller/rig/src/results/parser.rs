@@ -6,6 +6,7 @@ use jig_model::result::{ResultFormat, TestReport};
 use super::choice::{Credibility, Standing};
 use super::formats::{holders, opened_by};
 use super::markers::{MarkerError, MarkerReader};
+use super::read_lines::ReadLines;
 use super::reading::Reading;
 use super::record::ResultEvent;
 use crate::console::lines::{
@@ -123,6 +124,11 @@ impl ResultParser {
 
     /// Ends the stream and returns the report that counts.
     pub fn finish(self) -> TestReport {
+        self.finish_with_lines().0
+    }
+
+    /// Ends the stream and returns the report that counts, with the lines that it consists of.
+    pub fn finish_with_lines(self) -> (TestReport, ReadLines) {
         let Self { splitter, mut reader, ended_at: _ } = self;
         if let Some(raw) = splitter.unfinished() {
             let bytes = plain(raw.bytes);
@@ -228,14 +234,14 @@ impl ReportReader {
         credible.max_by_key(|(_, standing)| standing.rank()).map(|(index, _)| index)
     }
 
-    fn finish(mut self) -> TestReport {
+    fn finish(mut self) -> (TestReport, ReadLines) {
         self.readings.iter_mut().for_each(Reading::close);
         let told =
             |&best: &usize| self.readings.get(best).is_some_and(|r| !r.standing().is_stray());
-        let Some(best) = self.best().filter(told) else { return TestReport::default() };
+        let Some(best) = self.best().filter(told) else { return Default::default() };
         let counted = self.readings.swap_remove(best);
         let standing: Standing = counted.standing();
-        let mut report = counted.finish();
+        let (mut report, lines) = counted.finish();
         for other in &self.readings {
             if other.standing().casts_doubt_on(&standing) {
                 let format = other.format().map_or("unknown", ResultFormat::as_str);
@@ -248,7 +254,7 @@ impl ReportReader {
                 ));
             }
         }
-        report
+        (report, lines)
     }
 }
 

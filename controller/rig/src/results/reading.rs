@@ -5,6 +5,7 @@ use jig_model::result::{ResultFormat, TestReport};
 use super::choice::{Credibility, Standing};
 use super::grammar::{AssertionSigns, FormatSpec, Grammar};
 use super::markers::MarkerReader;
+use super::read_lines::ReadLines;
 use super::record::{ReportBuilder, ResultEvent};
 use crate::console::lines::{RawLine, ReportLine};
 
@@ -27,6 +28,8 @@ pub(super) struct Reading {
     kept: usize,
     /// The stream ends in the middle of what would be a result.
     broke_off: bool,
+    /// The lines that belong to it.
+    lines: ReadLines,
 }
 
 impl Reading {
@@ -43,7 +46,8 @@ impl Reading {
     fn new(source: Source, format: ResultFormat, opened_at: u64) -> Self {
         let mut record = ReportBuilder::default();
         record.set_format(format);
-        Self { source, record, opened_at, ended_at: None, kept: 0, broke_off: false }
+        let lines = ReadLines::default();
+        Self { source, record, opened_at, ended_at: None, kept: 0, broke_off: false, lines }
     }
 
     /// Returns the family of formats it reads; a plan's markers have none.
@@ -73,7 +77,9 @@ impl Reading {
         if let Some(line) = meanings.clone().find(|line| failing.match_line(line.text)) {
             self.record.assertion_failed(line.text);
         }
-        if !meanings.any(|line| grammar.line(&line, &mut self.record)) {
+        if meanings.any(|line| grammar.line(&line, &mut self.record)) {
+            self.lines.add(raw.span);
+        } else {
             if grammar.holds_failure(text) {
                 let at = raw.span.start;
                 self.record.remark(format!("a failure in a line that is no result, at {at}"));
@@ -87,6 +93,9 @@ impl Reading {
     pub(super) fn marked_line(&mut self, bytes: &[u8], raw: &RawLine<'_>) -> bool {
         let Source::Markers(markers) = &mut self.source else { return false };
         let known = markers.line(bytes, raw.span, &mut self.record);
+        if known {
+            self.lines.add(raw.span);
+        }
         self.note_end(raw.span.end);
         known
     }
@@ -151,8 +160,10 @@ impl Reading {
                     self.broke_off |= grammar.resembles(&line);
                     closed = closed.or(grammar.closed(&line).then_some(line));
                 }
-                if let Some(line) = closed {
-                    grammar.line(&line, &mut self.record);
+                if let Some(line) = closed
+                    && grammar.line(&line, &mut self.record)
+                {
+                    self.lines.add(raw.span);
                 }
             }
         }
@@ -166,8 +177,9 @@ impl Reading {
         }
     }
 
-    pub(super) fn finish(self) -> TestReport {
-        self.record.finish()
+    /// Returns the report, and the lines that belong to it.
+    pub(super) fn finish(self) -> (TestReport, ReadLines) {
+        (self.record.finish(), self.lines)
     }
 
     pub(super) fn standing(&self) -> Standing {

@@ -15,8 +15,12 @@ use super::{Actions, compile};
 use crate::attempt::abort_condition::{abort_condition, found, quiet_in_vain};
 use crate::attempt::board::{AttemptBoard, REASON};
 use crate::attempt::board_timeout::BoardTimeout;
+use crate::attempt::compiled_patterns::RunPatterns;
 use crate::attempt::facts::Observed;
-use crate::console::{ExpectError, Follower, Matched, PatternSet, expect, find_all};
+use crate::console::lines::MAX_LINE;
+use crate::console::{
+    ExpectError, FaultReasons, Follower, Matched, PatternSet, REASON_LINES, expect, find_all,
+};
 use crate::judge::{ByteRange, Incident, IncidentKind};
 use crate::workflow::ActionFailure;
 
@@ -33,6 +37,7 @@ impl Actions<'_> {
         let board = Arc::clone(&self.board);
         let file = board.lines.get(&console).map(|line| line.file.clone()).unwrap_or_default();
         let progress = self.watched.get(&console).cloned();
+        let patterns = self.patterns;
         let follower = self.cursor(&console)?;
         let (began, mut in_vain) = (Instant::now(), false);
         let outcome = loop {
@@ -46,8 +51,8 @@ impl Actions<'_> {
             let outcome = tokio::select! {
                 biased;
                 failure = abort_condition(&board) => {
-                    let awaited = self.awaited_crash(&console, &file, (&any, &reject)).await;
-                    return awaited.ok_or(failure);
+                    let matched = self.awaited_crash(&console, &file, (&any, &reject)).await;
+                    return matched.ok_or(failure);
                 }
                 outcome = expect(follower, &any, &reject, until) => outcome,
                 () = quiet => {
@@ -64,7 +69,9 @@ impl Actions<'_> {
         };
         let mut error = match outcome {
             Ok(matched) => {
-                board.report(Observed::Expected(expected_text(follower, &file, &matched)));
+                let reasons = reasons(patterns).await?;
+                let expected = expected_text(follower, &file, &matched, reasons);
+                board.report(Observed::Expected(expected));
                 return Ok(matched);
             }
             Err(error) => error,
@@ -253,8 +260,9 @@ impl Actions<'_> {
                 return None;
             }
         };
+        let reasons = reasons(self.patterns).await.ok()?;
         let follower = self.cursor(console).ok()?;
-        board.report(Observed::Expected(expected_text(follower, file, &matched)));
+        board.report(Observed::Expected(expected_text(follower, file, &matched, reasons)));
         found(&board).is_none().then_some(matched)
     }
 
@@ -292,29 +300,42 @@ impl Actions<'_> {
 /// How long a crash handler may take to print the text that the plan expects of it, in board time.
 const HANDLER: Duration = Duration::from_millis(100);
 
-/// Longest beginning of a line that belongs to a match in it.
-const LINE: u64 = 256;
+/// Longest beginning of a crash report that belongs to a match in it: its headline and its reason.
+const REPORT: u64 = 2 * MAX_LINE as u64;
 
-/// Returns the text that a match stands for: from the beginning of its line, or of the headline
-/// before it (`*** kernel panic:`), which says nothing by itself.
-fn expected_text(follower: &Follower, file: &str, matched: &Matched) -> ByteRange {
-    let from = matched.start.saturating_sub(LINE).max(follower.floor());
-    let mut before = vec![0; (matched.start - from) as usize];
-    let len = follower.read_at(from, &mut before).unwrap_or_default();
-    before.truncate(len);
-    let back = text_before(&before);
-    let start = from + (len - back) as u64;
+async fn reasons(patterns: &RunPatterns) -> Result<&FaultReasons, ActionFailure> {
+    let compiled = patterns.compiled().await;
+    let compiled =
+        compiled.map_err(|error| ActionFailure::new(Cause::InternalError, chain(&error)))?;
+    Ok(&compiled.reasons)
+}
+
+/// Returns the text that a match stands for: from the beginning of its line, or of the headline of a
+/// fault whose reason the line is. Other lines below a crash report are no part of it.
+fn expected_text(
+    follower: &Follower,
+    file: &str,
+    matched: &Matched,
+    reasons: &FaultReasons,
+) -> ByteRange {
+    let from = matched.start.saturating_sub(REPORT).max(follower.floor());
+    let mut text = vec![0; (matched.end.max(matched.start) - from) as usize];
+    let len = follower.read_at(from, &mut text).unwrap_or_default();
+    text.truncate(len);
+    let start = from + report_start(&text, (matched.start - from) as usize, reasons) as u64;
     ByteRange { file: file.to_owned(), start, end: matched.end, text: String::new() }
 }
 
-/// Returns how many of the bytes before a match belong to its line and headline.
-fn text_before(before: &[u8]) -> usize {
-    let line = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
-    let above = before[..line].trim_ascii_end();
-    let headline = memchr::memrchr(b'\n', above).map_or(0, |at| at + 1);
-    let is_next = before[above.len()..line].iter().filter(|&&byte| byte == b'\n').count() == 1;
-    let start = if is_next && above.ends_with(b":") { headline } else { line };
-    before.len() - start
+/// Returns where the text that a match at an index stands for begins.
+fn report_start(text: &[u8], matched: usize, reasons: &FaultReasons) -> usize {
+    let line_at = |at: usize| memchr::memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
+    let line = line_at(matched.min(text.len()));
+    let above = std::iter::successors(Some(line), |&line| (line > 0).then(|| line_at(line - 1)));
+    let is_reason_of = |headline: &usize| {
+        let reason = reasons.find(&text[*headline..]);
+        reason.is_some_and(|(end, _)| headline + end > matched)
+    };
+    above.skip(1).take(REASON_LINES).find(is_reason_of).unwrap_or(line)
 }
 
 /// Names the end of a transport: with the board off the target is over, else the transport is lost.

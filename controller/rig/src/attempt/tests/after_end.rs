@@ -61,7 +61,7 @@ async fn what_the_plan_expects_behind_a_report_is_no_incident() {
 #[tokio::test(start_paused = true)]
 async fn profile_and_plan_allow_patterns() {
     let boot = || vec![print(GREEN), print(PANIC), print("trap: 7\n")];
-    let head = |allowed: &str, text: &str| format!("allow_after_end = [{allowed}]\n{text}");
+    let head = |allowed: &str, text: &str| format!("allow_output = [{allowed}]\n{text}");
     let text = plan(BOOT_AND_WAIT);
     let with = |profile: &str, text: String| {
         let bench = Bench::new(vec![boot()]);
@@ -86,7 +86,7 @@ async fn profile_and_plan_allow_patterns() {
 #[tokio::test(start_paused = true)]
 async fn allowed_lines_hide_no_crash_behind_them() {
     let allowed = "trap: 7\n".repeat(2000);
-    let text = format!("allow_after_end = ['^trap: ']\n{}", plan(BOOT_AND_WAIT));
+    let text = format!("allow_output = ['^trap: ']\n{}", plan(BOOT_AND_WAIT));
     for (last, cause) in [("", Cause::Passed), (PANIC, Cause::SuspiciousOutput)] {
         let boot = vec![print(GREEN), print(&format!("{allowed}{last}"))];
         let bench = Bench::new(vec![boot]);
@@ -116,5 +116,76 @@ async fn a_headline_is_quoted_whole_and_with_its_reason_however_it_arrived() {
         let evidence = &end.verdict.evidence[0];
         let behind = 6 + text.find("\r\n\r\n").unwrap() as u64;
         assert_eq!((evidence.start, evidence.end), (6, behind), "{cut}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_passes_beside_a_failed_result_that_no_report_has() {
+    const RESULT: &str = "Tests: 3 failed, 2 passed";
+    let line = format!("{RESULT}\n");
+    for (what, boot) in [
+        ("in front", vec![print(&line), print(GREEN)]),
+        ("behind", vec![print(GREEN), print(&line)]),
+        ("without a line end", vec![print(GREEN), print(RESULT)]),
+        (
+            "on another console",
+            vec![Beat::Print(1, line.clone().into()), Beat::Drain, print(GREEN)],
+        ),
+    ] {
+        let end = Bench::new(vec![boot]).perform(&plan(BOOT_AND_WAIT)).await.unwrap();
+        assert_eq!(end.verdict.cause, Cause::SuspiciousOutput, "{what}");
+        assert!(end.verdict.summary.contains(RESULT), "{what}: {}", end.verdict.summary);
+        let (evidence, start) = (&end.verdict.evidence[0], end.verdict.evidence[0].start);
+        assert_eq!(evidence.end, start + RESULT.len() as u64, "{what}");
+    }
+    // Between the lines of the report, too.
+    let (head, tail) = GREEN.split_once('\n').unwrap();
+    let boot = vec![print(&format!("{head}\n{line}{tail}"))];
+    assert_eq!(Bench::new(vec![boot]).cause(&plan(BOOT_AND_WAIT)).await, Cause::SuspiciousOutput);
+    // Where the plan waits for a text, and does not expect that line itself.
+    for (awaited, cause) in [("up", Cause::SuspiciousOutput), ("3 failed", Cause::ExpectationsMet)]
+    {
+        let waits = format!("{{ power = 'cycle' }}, {{ expect = ['{awaited}'] }}");
+        let boot = vec![print(&line), print("up\n")];
+        assert_eq!(Bench::new(vec![boot]).cause(&plan(&waits)).await, cause, "{awaited}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_results_that_a_report_explains_or_that_are_allowed_do_not_count() {
+    let todo = "TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b # TODO later\n";
+    for (what, head, boot) in [
+        ("a point that may fail", "", vec![print(todo)]),
+        ("a log", "", vec![print("retry failed, trying again\n0 failures\n"), print(GREEN)]),
+        (
+            "allowed",
+            "allow_output = ['^Tests: ']\n",
+            vec![print("Tests: 3 failed\n"), print(GREEN)],
+        ),
+        (
+            "a console whose reports do not count",
+            "ignore_reports_on = ['uart1']\n",
+            vec![Beat::Print(1, b"Tests: 3 failed\n".to_vec()), Beat::Drain, print(GREEN)],
+        ),
+    ] {
+        let text = format!("{head}{}", plan(BOOT_AND_WAIT));
+        assert_eq!(Bench::new(vec![boot]).cause(&text).await, Cause::Passed, "{what}");
+    }
+    // An earlier boot of the plan counts.
+    let text = plan(
+        "{ power = 'cycle' }, { expect = ['up'] }, { power = 'cycle' }, { wait_for_results = true }",
+    );
+    let boots = vec![vec![print("Tests: 3 failed\nup\n")], vec![print(GREEN)]];
+    assert_eq!(Bench::new(boots).cause(&text).await, Cause::SuspiciousOutput);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_on_another_console_counts_behind_the_end() {
+    let panic = || Beat::Print(1, PANIC.into());
+    for (boot, cause) in [
+        (vec![print(GREEN), Beat::Drain, SOON, panic()], Cause::SuspiciousOutput),
+        (vec![panic(), Beat::Drain, SOON, print(GREEN)], Cause::Passed),
+    ] {
+        assert_eq!(Bench::new(vec![boot]).cause(&plan(BOOT_AND_WAIT)).await, cause);
     }
 }

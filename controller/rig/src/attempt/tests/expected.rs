@@ -17,8 +17,8 @@ async fn a_crash_that_the_plan_expects_is_no_incident() {
         ("HardFault at 0x12ab\n", "HardFault", Cause::ExpectationsMet),
         // In the rest of its line, and in its headline, too.
         ("HardFault at 0x12ab: stack smashed\n", "stack smashed", Cause::ExpectationsMet),
-        ("HardFault at 0x12ab:\nstack smashed\n", "stack smashed", Cause::ExpectationsMet),
         // A crash before the text, or behind it, is not the one that was expected.
+        ("HardFault at 0x12ab:\nready\n", "ready", Cause::FaultBanner),
         ("HardFault at 0x12ab\nready\n", "ready", Cause::FaultBanner),
         ("HardFault at 0x12ab\n\nready\n", "ready", Cause::FaultBanner),
         ("HardFault at 0x12ab:\n\nready\n", "ready", Cause::FaultBanner),
@@ -28,6 +28,25 @@ async fn a_crash_that_the_plan_expects_is_no_incident() {
         ("HardFault at 0x12ab\n", "never", Cause::FaultBanner),
     ] {
         assert_eq!(judged(output, awaited).await, cause, "{output:?} {awaited}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_reason_of_a_crash_belongs_to_it_and_other_lines_do_not() {
+    let signature = "[[fault]]\nname = \"riot\"\nline = '\\*\\*\\* RIOT kernel panic'\n\
+                     cause = \"guest_panic\"\nreason = '[a-z]+:'\n";
+    for (output, awaited, cause) in [
+        ("*** RIOT kernel panic:\nssp: smashed\n", "smashed", Cause::ExpectationsMet),
+        ("*** RIOT kernel panic:\n 1 2\n\nssp: smashed\n", "smashed", Cause::ExpectationsMet),
+        ("*** RIOT kernel panic:\nssp: smashed\nready\n", "ready", Cause::GuestPanic),
+        ("*** RIOT kernel panic:\nready\nssp: smashed\n", "ready", Cause::GuestPanic),
+        ("*** RIOT kernel panic:\nready\n", "ready", Cause::GuestPanic),
+    ] {
+        let text = format!("{{ power = 'cycle' }}, {{ expect = ['{awaited}'], timeout = '1s' }}");
+        let bench = Bench::new(vec![vec![print(output)]]);
+        let profile = bench.profile.replacen("[limits]", &format!("{signature}[limits]"), 1);
+        let found = Bench { profile, ..bench }.cause(&plan(&text)).await;
+        assert_eq!(found, cause, "{output:?} {awaited}");
     }
 }
 
@@ -44,7 +63,7 @@ async fn a_crash_is_expected_only_where_it_is_awaited() {
     assert_eq!(second("up\n").cause(&twice).await, Cause::ExpectationsMet);
     assert_eq!(second("up\nHardFault at 0x12ab\n").cause(&twice).await, Cause::FaultBanner);
     // A handler may take a moment to print the rest.
-    let beats = vec![print("HardFault at 0x12ab:"), Beat::Drain, SOON, print("\nsmashed\n")];
+    let beats = vec![print("HardFault at 0x12ab:"), Beat::Drain, SOON, print(" smashed\n")];
     let text = plan("{ power = 'cycle' }, { expect = ['smashed'], timeout = '1s' }");
     assert_eq!(Bench::new(vec![beats]).cause(&text).await, Cause::ExpectationsMet);
 }
@@ -56,7 +75,7 @@ async fn the_rest_of_an_expected_crash_is_awaited_in_board_time() {
     let text = plan("{ power = 'cycle' }, { expect = ['smashed'], timeout = '1s' }");
     for (lost, cause) in [(0, Cause::FaultBanner), (80, Cause::ExpectationsMet)] {
         let pause = Beat::Pause(ms(150));
-        let beats = vec![print("HardFault at 0x12ab:"), Beat::Drain, pause, print("\nsmashed\n")];
+        let beats = vec![print("HardFault at 0x12ab:"), Beat::Drain, pause, print(" smashed\n")];
         let lost = vec![ms(0), ms(lost)];
         let bench = Bench { controls: true, lost, ..Bench::new(vec![beats]) };
         assert_eq!(bench.cause(&text).await, cause);

@@ -1,0 +1,455 @@
+//! Tells whether a line says that a test failed, in a format that no grammar knows. Pure.
+//!
+//! # Design
+//! Crash words are searched for behind the end of a report only. A failed result counts wherever it
+//! stands, so ordinary log lines (`retry failed, trying again`) must not look like one. Three
+//! shapes are results:
+//!
+//! - **a count of failures** above zero: `3 failed`, `Failures: 1`, `FAILED 1 of 5`;
+//! - **a share of passes** below the whole: `4 of 5 tests passed`;
+//! - **a verdict word** in the place of a verdict: alone, in brackets, behind a colon, at the start
+//!   or the end of its line, as the value of `result`.
+//!
+//! `failed_result_lines.toml` holds the lines that the words were chosen by.
+
+use std::sync::LazyLock;
+
+use regex_automata::meta::Regex;
+
+use super::fault_lines::texts;
+use super::words::{Word, listed, words};
+
+/// Words that a test report has and a log has rarely.
+const ABOUT: &str = "\
+    test tests testing testcase testcases case cases suite suites check checks assertion \
+    assertions assert asserts spec specs example examples scenario scenarios subtest subtests \
+    pass passed passes passing succeeded successes result results summary tally verdict selftest \
+    unittest unittests tested";
+
+/// Words that name failures where they are counted.
+const FAILURES: &str = "fail failed fails failure failures failing nok ko unsuccessful";
+
+/// Words that name failures where they are counted beside words of a test report.
+const ERRORS: &str = "error errors crashed crashes crashing broken";
+
+/// Words between a count and what it counts: `2 unit tests have failed`.
+const COUNTED: &str = "\
+    test tests testcase testcases case cases check checks assertion assertions assert asserts \
+    suite suites unit subtest subtests spec specs example examples scenario scenarios of the in \
+    total selected unexpected have has were was are is s";
+
+/// Words in front of a count that is no ordinal number: `with 3 failures`, `tests 5 failed 2`.
+const CONNECTING: &str = "\
+    and with but had has have got found were are is total run runs ran only least detected \
+    there in of ok";
+
+/// Words behind a number that say what else it counts: `failed 3 times`.
+const UNITS: &str = "\
+    time times retry retries attempt attempts bytes byte ms us ns s sec seconds minutes";
+
+/// Words of a log that tries again.
+const RETRIES: &str = "retry retries retrying again attempt attempts try reconnect reconnecting";
+
+/// Words of a verdict.
+const VERDICTS: &str = "fail failed fails failure failures nok";
+
+/// Words that leave a line of a verdict one: `SOME TESTS FAILED`, `Test Run Failed.`.
+const FRAME: &str = "\
+    all some the a one run runs overall status self unit final end of total module has have was \
+    is are at least done finished ended completed with";
+
+/// Words in front of a verdict that make it a wish, a condition or a denial.
+const UNREAL: &str = "\
+    expected expect expects expecting known simulated simulate injected inject should if whether \
+    would when on no not never without zero may can could will to must or any allow allowed";
+
+/// Words behind a verdict, in brackets or behind `#`, that take it back.
+const EXCUSES: &str = "todo skip skipped xfail expected ignored known allowed simulated wanted";
+
+/// Words behind a verdict that make it the predicate of a sentence: `FAILED to open`.
+const SENTENCE: &str = "\
+    to in at on with after because while for by from of reading writing opening trying and but \
+    as due";
+
+/// Words at the start of a line that announce a test.
+const STARTS: &str = "run running start starting starts begin beginning entering enter executing";
+
+/// Words of which a pass consists.
+const PASSES: &str = "pass passed passes passing succeeded successful successfully";
+
+/// Keys whose value is a verdict.
+const KEYS: &str = "result verdict outcome conclusion";
+
+/// Keys whose value is a verdict in a line about tests.
+const STATES: &str = "status state";
+
+/// Marks of a failed test, at the start of a line.
+const MARKS: [char; 5] = ['\u{2717}', '\u{2718}', '\u{2715}', '\u{2716}', '\u{274c}'];
+
+/// Longest number that is a count.
+const DIGITS: usize = 9;
+
+/// Text without which no line tells of a failed result. Text in another form is looked at too,
+/// because its letters are not found by a search of bytes: UTF-16, overstrike, full-width letters.
+static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i-u)fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0",
+    )
+    .ok()
+});
+
+/// Finds the first place in some output that a line with a failed result may have.
+pub(crate) fn candidate(output: &[u8]) -> Option<usize> {
+    match &*CANDIDATE {
+        Some(pattern) => pattern.find(output).map(|found| found.start()),
+        None => (!output.is_empty()).then_some(0),
+    }
+}
+
+/// Tells whether a readable line says that a test failed.
+pub(crate) fn tells_failure(line: &str) -> bool {
+    texts(line, true).any(|text| {
+        let text = text.trim_ascii();
+        let words = words(text);
+        let report = Report { text, about: words.iter().any(is_about), words };
+        report.counts_failures()
+            || report.counts_passes()
+            || report.says_not_ok()
+            || report.rules_failed()
+    })
+}
+
+/// Tells whether a word belongs to test reports: one of them, or the name of a test.
+fn is_about(word: &Word<'_>) -> bool {
+    listed(ABOUT, &word.text) || word.text.starts_with("test_") || word.text.ends_with("_test")
+}
+
+fn number(word: &Word<'_>) -> Option<u64> {
+    let text = word.text.as_str();
+    if text.len() > DIGITS { None } else { text.parse().ok() }
+}
+
+/// A line, behind what loggers put in front, that may report a result.
+struct Report<'a> {
+    text: &'a str,
+    words: Vec<Word<'a>>,
+    /// Whether it has a word about tests.
+    about: bool,
+}
+
+impl Report<'_> {
+    fn word(&self, at: usize) -> &str {
+        self.words.get(at).map_or("", |word| word.text.as_str())
+    }
+
+    /// Tells whether the number at an index counts something, and numbers nothing: `Test 3`.
+    fn is_count(&self, at: usize) -> bool {
+        let Some(before) = at.checked_sub(1).map(|at| &self.words[at]) else { return true };
+        let joined = self.words[at].before.trim_matches([' ', '\t']);
+        let ordinal = listed("test case check suite scenario spec step", &before.text);
+        let connecting = || {
+            !ordinal
+                && (listed(CONNECTING, &before.text) || is_about(before))
+                && !before.text.starts_with("test_")
+        };
+        let list = joined.starts_with([',', ';', '|', '(', '=', ':', '"', '-', '*', '#', '/', '.']);
+        (list && !ordinal) || number(before).is_some() || connecting()
+    }
+
+    /// Returns the index of the number that counts a word, with the one that it is a part of:
+    /// `1 of 5 failed`.
+    fn part(&self, at: usize) -> usize {
+        let of = |back: usize| at >= back && number(&self.words[at - back]).is_some();
+        if of(1) && self.words[at].before == "/" {
+            at - 1
+        } else if of(2) && self.word(at - 1) == "of" {
+            at - 2
+        } else if of(3) && self.word(at - 1) == "of" && self.word(at - 2) == "out" {
+            at - 3
+        } else {
+            at
+        }
+    }
+
+    /// Tells whether words stand in one part of a sentence, from an index to another one.
+    fn flows(&self, from: usize, to: usize) -> bool {
+        self.words[from + 1..=to].iter().all(|word| {
+            !word.before.contains(['.', ',', ';', ':', '!', '=']) && !word.before.contains(" -")
+        })
+    }
+
+    /// `3 failed`, `1 of 5 tests failed`, `Failures: 2`, `failures="1"`, `# FAIL:  1`.
+    fn counts_failures(&self) -> bool {
+        (0..self.words.len()).any(|at| {
+            let label = self.word(at);
+            let error = listed(ERRORS, label);
+            if !error && !listed(FAILURES, label) || self.is_expected(at) {
+                return false;
+            }
+            let Some((count, index)) = self.count(at) else { return false };
+            if count == 0 {
+                return false;
+            }
+            let tries = self.words.iter().any(|word| listed(RETRIES, &word.text));
+            let plural = || {
+                self.words.iter().any(|w| listed(PASSES, &w.text) || listed("tests cases", &w.text))
+            };
+            let alone = || {
+                let mut others = self.words.iter().enumerate().filter(|(other, _)| *other != at);
+                let last = index + 1 == self.words.len() || at + 1 == self.words.len();
+                let plain = |w: &Word<'_>| {
+                    number(w).is_some() || listed("of out number total unexpected", &w.text)
+                };
+                !error && last && others.all(|(_, word)| plain(word))
+            };
+            if tries && !plural() {
+                return false;
+            }
+            self.is_about_beside(at) || !error && self.has_other_count(at) || alone()
+        })
+    }
+
+    /// Tells whether a word about tests stands in the line, other than the counted one itself.
+    fn is_about_beside(&self, at: usize) -> bool {
+        self.about && self.words.iter().enumerate().any(|(index, w)| index != at && is_about(w))
+    }
+
+    /// `3 ok, 1 failed`, `total 5 failed 1`.
+    fn has_other_count(&self, at: usize) -> bool {
+        self.words.iter().enumerate().any(|(index, word)| {
+            let other =
+                index != at && listed("ok good total run ran skipped ignored success", &word.text);
+            let beside = |near: usize| self.words.get(near).is_some_and(|w| number(w).is_some());
+            other && (beside(index + 1) || index > 0 && beside(index - 1))
+        })
+    }
+
+    /// `1 expected failure`, `expected failures: 2`, but not `unexpected failures: 2`.
+    fn is_expected(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).map_or("", |back| self.word(back));
+        listed("expected known allowed tolerated simulated injected retry", before)
+    }
+
+    /// Finds the number that counts a word. Between two numbers it is the one behind where the one
+    /// before belongs to the word in front of it: `passed 5 failed 0`.
+    fn count(&self, at: usize) -> Option<(u64, usize)> {
+        let (before, behind) = (self.count_before(at), self.count_behind(at));
+        let named = |word: &Word<'_>| is_about(word) || listed(FAILURES, &word.text);
+        // `3 Tests 1 Failures 0 Ignored` begins with a number.
+        let first = self.words.iter().position(named).and_then(|first| first.checked_sub(1));
+        let numbers_first = first.is_some_and(|first| number(&self.words[first]).is_some());
+        let owned = |index: usize| index > 0 && is_about(&self.words[index - 1]);
+        match before {
+            Some((_, index)) if behind.is_some() && !numbers_first && owned(index) => behind,
+            Some(before) => Some(before),
+            None => behind,
+        }
+    }
+
+    fn count_before(&self, at: usize) -> Option<(u64, usize)> {
+        let mut back = at.checked_sub(1)?;
+        while number(&self.words[back]).is_none() {
+            if !listed(COUNTED, self.word(back)) {
+                return None;
+            }
+            back = back.checked_sub(1)?;
+        }
+        let part = self.part(back);
+        let counts = self.flows(back, at) && self.is_count(part);
+        counts.then(|| number(&self.words[part])).flatten().map(|count| (count, back))
+    }
+
+    fn count_behind(&self, at: usize) -> Option<(u64, usize)> {
+        let next = self.words.get(at + 1)?;
+        let joined = |c: char| {
+            matches!(c, ' ' | '\t' | ':' | '=' | '(' | '"' | '\'' | '|' | '.' | '>' | ')' | '[')
+        };
+        let unit = self.words.get(at + 2).is_some_and(|w| listed(UNITS, &w.text));
+        let count = number(next).filter(|_| !unit && next.before.chars().all(joined))?;
+        Some((count, at + 1))
+    }
+
+    /// `4 of 5 tests passed`, `passed: 4/5`, `67% tests passed`.
+    fn counts_passes(&self) -> bool {
+        (0..self.words.len()).any(|at| {
+            let Some(whole) = number(&self.words[at]) else { return false };
+            let part = self.part(at);
+            let percent = self.words[at].after.starts_with('%');
+            if part == at && !percent {
+                return false;
+            }
+            let some = number(&self.words[part]).unwrap_or_default();
+            let less = if part == at { whole < 100 } else { some < whole };
+            // `[2/5] test passed` and `2/5 Test #1` number the tests.
+            let numbered = self.words[at].after.starts_with(']');
+            let mut next = at + 1;
+            while listed(COUNTED, self.word(next)) {
+                next += 1;
+            }
+            let behind = listed(PASSES, self.word(next)) && self.flows(at, next);
+            let before = part > 0
+                && listed(PASSES, self.word(part - 1))
+                && !self.words[part].before.contains([',', ';', '.']);
+            less && !numbered && (before || behind && self.is_count(part))
+        })
+    }
+
+    /// `not ok 3 - name`, `3 tests did not pass`.
+    fn says_not_ok(&self) -> bool {
+        (0..self.words.len()).any(|at| {
+            if self.word(at) != "not" || self.is_excused(at) {
+                return false;
+            }
+            let next = self.words.get(at + 1).filter(|next| next.before.trim().is_empty());
+            let Some(next) = next else { return false };
+            let point = next.text == "ok"
+                && (at == 0 && next.after.trim_start().is_empty() && at + 2 == self.words.len()
+                    || at == 0 && next.after.trim_start().starts_with(['-', ':'])
+                    || self
+                        .words
+                        .get(at + 2)
+                        .is_some_and(|w| number(w).is_some() && next.after.trim().is_empty()));
+            let real =
+                !(1..=2.min(at)).any(|back| listed("should must may if", self.word(at - back)));
+            point || listed(PASSES, &next.text) && self.is_about_beside(at + 1) && real
+        })
+    }
+
+    /// A verdict word in the place of a verdict.
+    fn rules_failed(&self) -> bool {
+        if self.text.trim_start().starts_with(MARKS) && !self.words.is_empty() {
+            return !self.is_excused(0);
+        }
+        let starts = self.words.first().is_some_and(|first| listed(STARTS, &first.text));
+        !starts && !self.ends_well() && (0..self.words.len()).any(|at| self.is_verdict(at))
+    }
+
+    /// The line ends with the verdict of a pass: `test_fail_path ... ok`.
+    fn ends_well(&self) -> bool {
+        self.words.last().is_some_and(|last| {
+            listed("ok okay pass passed xfail skip skipped", &last.text)
+                && !last.before.contains(['=', '<', '(', '/', '|'])
+        })
+    }
+
+    fn is_verdict(&self, at: usize) -> bool {
+        let word = &self.words[at];
+        if matches!(word.text.as_str(), "testfailed" | "tfail") {
+            return true;
+        }
+        if !listed(VERDICTS, &word.text) || self.is_part_of_name(at) || self.is_unreal(at) {
+            return false;
+        }
+        let before = word.before.trim_ascii_end();
+        let after = word.after.trim_ascii_start();
+        let element = word.text == "failure" && before.ends_with('<');
+        let valued = at > 0 && before.ends_with([':', '=', '"', '\'']) && {
+            let key = self.word(at - 1);
+            let quoted = self.words[at - 1].after.starts_with('"');
+            listed(KEYS, key) || listed(STATES, key) && (self.about || quoted)
+        };
+        element
+            || valued
+            || self.is_alone(at)
+            || word.capital && (is_tag(before, after) || self.is_head(at) || self.is_tail(at))
+            || self.is_tail_of_test(at)
+    }
+
+    /// `FAIL`, `*** FAILED ***`, `Some tests failed.`, `Test 3 failed`.
+    fn is_alone(&self, at: usize) -> bool {
+        let others = || self.words.iter().enumerate().filter(|(index, _)| *index != at);
+        let frame =
+            |w: &Word<'_>| listed(FRAME, &w.text) || listed(ABOUT, &w.text) || number(w).is_some();
+        let alone = others().all(|(_, w)| frame(w) && !listed(PASSES, &w.text));
+        alone && (self.words.len() == 1 || self.words[at].capital || self.about)
+    }
+
+    /// `FAIL: name`, `FAIL name`, `FAILED! (1 of 2)`.
+    fn is_head(&self, at: usize) -> bool {
+        let Some(next) = self.words.get(at + 1).filter(|_| at == 0) else { return at == 0 };
+        if listed(SENTENCE, &next.text) {
+            return self.about;
+        }
+        let after = self.words[at].after;
+        let name = next.raw.contains('_')
+            || next.raw.bytes().any(|b| b.is_ascii_digit())
+            || is_about(next)
+            || self.words.len() == 2
+            || next.after.starts_with([':', '('])
+            || next.after.contains("::");
+        let tries = self.words.iter().any(|word| listed(RETRIES, &word.text));
+        match after.trim_ascii().chars().next() {
+            None => name,
+            Some(',' | '.' | ';') => self.about && !tries,
+            Some(_) => true,
+        }
+    }
+
+    /// `name: FAIL`, `name ... FAILED`, `test_name FAILED`.
+    fn is_tail(&self, at: usize) -> bool {
+        let before = self.words[at].before.trim_ascii_end();
+        let named = || {
+            let name = self.words[at - 1].raw;
+            self.words.len() == 2 || self.about || name.contains('_')
+        };
+        at > 0 && at + 1 == self.words.len() && (!before.is_empty() || named())
+    }
+
+    /// `test pop ... failed`, `testPop() failed`.
+    fn is_tail_of_test(&self, at: usize) -> bool {
+        let test =
+            |w: &Word<'_>| is_about(w) && !listed(PASSES, &w.text) || w.text.starts_with("test");
+        let end = at + 1 == self.words.len() || self.words[at].after.starts_with(':');
+        at > 0 && end && self.words[..at].iter().any(test)
+    }
+
+    /// `Parser.FAIL`, `status::FAIL`, `PASS/FAIL`, `FAIL=0`, `Passed Failed Skipped`.
+    fn is_part_of_name(&self, at: usize) -> bool {
+        let word = &self.words[at];
+        let dotted = word.before.ends_with('.') && !word.before.ends_with("..");
+        let before = dotted || word.before.ends_with("::") || word.before.ends_with(['/', '\\']);
+        let after = word.after.starts_with("::")
+            || word.after.starts_with(['/', '\\'])
+            || word.after == "." && at + 1 < self.words.len()
+            || word.after == "-" && !word.capital;
+        let pass = |index: usize| {
+            let other = self.words.get(index);
+            other.is_some_and(|w| listed(PASSES, &w.text) && w.capital == word.capital)
+        };
+        let value = self.words.get(at + 1).is_some_and(|next| {
+            next.before.contains([':', '=']) && listed("0 none no false nil null", &next.text)
+        });
+        before || after || value || pass(at + 1) || at > 0 && pass(at - 1)
+    }
+
+    /// `expected to fail`, `if the test FAILED`, `no test failed`, `not ok 3 # TODO`.
+    fn is_unreal(&self, at: usize) -> bool {
+        let before = self.words[..at].iter().enumerate().rev().take(3);
+        let unreal = before
+            .take_while(|(index, _)| self.flows(*index, at))
+            .any(|(_, word)| listed(UNREAL, &word.text));
+        let none = at > 0 && number(&self.words[at - 1]) == Some(0);
+        // A service manager: `[FAILED] Failed to start Network Name Resolution.`
+        let service = listed(VERDICTS, self.word(at + 1)) && self.word(at + 2) == "to";
+        unreal || none || service || self.is_excused(at)
+    }
+
+    /// `FAILED (expected)`, `not ok 3 - name # TODO later`.
+    fn is_excused(&self, at: usize) -> bool {
+        self.words[at..].iter().skip(1).any(|word| {
+            let opened = word.before.trim_ascii_end().ends_with(['(', '#', '[']);
+            opened && listed(EXCUSES, &word.text)
+        })
+    }
+}
+
+/// `[FAIL]`, `( FAILED )`, `| FAIL |`, `file.c:12:name:FAIL`.
+fn is_tag(before: &str, after: &str) -> bool {
+    let closed = [('[', ']'), ('(', ')'), ('<', '>'), ('|', '|'), ('{', '}')];
+    closed.iter().any(|(open, close)| before.ends_with(*open) && after.starts_with(*close))
+        || before == ":" && (after.is_empty() || after.starts_with(':'))
+}
+
+#[cfg(test)]
+#[path = "failed_result_tests.rs"]
+mod tests;

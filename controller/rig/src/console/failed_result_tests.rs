@@ -1,0 +1,55 @@
+//! Lines that say that a test failed, and those that only resemble them.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn lines(kind: &str) -> Vec<String> {
+    let table: toml::Table = include_str!("failed_result_lines.toml").parse().unwrap();
+    let lines = table[kind].as_array().unwrap().iter();
+    lines.map(|line| line.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn failed_results_are_found_in_unknown_formats() {
+    let failed = lines("failed");
+    let missed: Vec<_> = failed.iter().filter(|line| !tells_failure(line)).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+    let skipped: Vec<_> = failed.iter().filter(|l| candidate(l.as_bytes()).is_none()).collect();
+    assert!(skipped.is_empty(), "not searched: {skipped:#?}");
+}
+
+#[test]
+fn logs_of_passing_tests_hold_no_failed_result() {
+    let harmless = lines("harmless");
+    let wrong: Vec<_> = harmless.iter().filter(|line| tells_failure(line)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+proptest! {
+    #[test]
+    fn any_line_is_answered(line in "\\PC{0,120}") {
+        tells_failure(&line);
+    }
+
+    #[test]
+    fn words_of_results_in_any_order_are_answered(
+        parts in prop::collection::vec(
+            prop::sample::select(vec!["failed", "FAIL", "1", "of", "/", ":", " ", "tests", "not", "ok", "passed", "%", "(", "]", "a.", "::"]),
+            0..12,
+        )
+    ) {
+        tells_failure(&parts.concat());
+    }
+
+    #[test]
+    fn a_log_prefix_hides_no_failed_result(
+        index in any::<prop::sample::Index>(),
+        prefix in prop::sample::select(vec!["[    1.204331] ", "I (123) app: ", "<inf> test: ", "<3>", "12:30:01.5 "]),
+    ) {
+        let failed = lines("failed");
+        let line = &failed[index.index(failed.len())];
+        let stamped = format!("{prefix}{line}");
+        prop_assert!(tells_failure(&stamped), "{}", stamped);
+    }
+}
