@@ -68,6 +68,9 @@ uint32_t count_boot(void);
 /* Called first by the fault handler, on a stack of its own; does nothing by default. */
 void on_fault(void);
 
+/* The entry of the fault handler, `fault_entry` on Cortex-M and `trap_entry` on RISC-V, and on
+ * Cortex-M `nmi_handler` and `tick_handler`, can be replaced by a fixture's own functions. */
+
 /* Makes accesses that are not aligned trap where the core lets software choose. */
 void trap_unaligned(void);
 

@@ -45,6 +45,15 @@ pub(crate) mod hfsr {
     pub(crate) const DEBUGEVT: u32 = 1 << 31;
 }
 
+/// Bits of the system handler control and state register.
+mod shcsr {
+    /// Handlers of faults that are active, and their exception numbers.
+    pub(super) const FAULTS: [(u32, u32); 5] =
+        [(1, 4), (1 << 1, 5), (1 << 2, 3), (1 << 3, 6), (1 << 4, 7)];
+    /// Handlers of SVCall, DebugMonitor, PendSV and SysTick that are active.
+    pub(super) const OTHERS: u32 = 1 << 7 | 1 << 8 | 1 << 10 | 1 << 11;
+}
+
 const CFSR_WORDS: [(u32, &str); 18] = [
     (cfsr::IACCVIOL, "IACCVIOL: an instruction was fetched from where execution is forbidden"),
     (cfsr::DACCVIOL, "DACCVIOL: data was accessed where memory protection forbids it"),
@@ -137,6 +146,25 @@ impl FaultStatus {
             || self.hfsr.is_some_and(|hfsr| hfsr & escalated != 0)
     }
 
+    /// Returns the fault whose handler is active below the exception that the core executes, where
+    /// its registers say so; `running` is the number of that exception.
+    ///
+    /// Source: ARMv7-M manual B3.2.13 (SHCSR), ARMv8-M D1.2.240; `RETTOBASE` B3.2.4. Before Armv8-M,
+    /// no register tells that HardFault is active. Only NMI can interrupt it, so it is active
+    /// where NMI has interrupted a handler that is none of those that can be told.
+    pub(crate) fn active_fault(&self, running: u32, irq_active: bool) -> Option<u32> {
+        const RETTOBASE: u32 = 1 << 11;
+        const NMI: u32 = 2;
+        const HARD_FAULT: u32 = 3;
+        let shcsr = self.shcsr?;
+        let told = shcsr::FAULTS.iter().find(|(bit, _)| shcsr & bit != 0);
+        let nested = self.icsr.is_some_and(|icsr| icsr & RETTOBASE == 0);
+        let others = shcsr & shcsr::OTHERS != 0 || irq_active;
+        told.map(|&(_, number)| number)
+            .or_else(|| (running == NMI && nested && !others).then_some(HARD_FAULT))
+            .filter(|&number| number != running)
+    }
+
     /// Returns the address of a data access that the bus refused, if the core kept it.
     pub(crate) fn bus_address(&self) -> Option<u32> {
         self.bfar.filter(|_| self.has(cfsr::BFARVALID))
@@ -214,6 +242,34 @@ mod tests {
         let words = [(CFSR, 0x0200), (BFAR, 4), (MMFAR, 8)];
         let status = FaultStatus::read(&snapshot(CoreKind::Armv7m, &words));
         assert_eq!((status.bus_address(), status.protected_address()), (None, None));
+    }
+
+    #[test]
+    fn a_fault_handler_is_active_below_another_exception() {
+        const NESTED: u32 = 0;
+        const ALONE: u32 = 1 << 11;
+        for (running, icsr, shcsr, irq, fault) in [
+            (15, NESTED, 1 << 3 | 1 << 11, false, Some(6)),
+            (15, NESTED, 1 | 1 << 11, false, Some(4)),
+            (2, NESTED, 1 << 1, false, Some(5)),
+            // HardFault, which has a bit from Armv8-M on.
+            (2, NESTED, 1 << 2, false, Some(3)),
+            (2, NESTED, 0, false, Some(3)),
+            // NMI above a tick or an interrupt, or above no handler.
+            (2, NESTED, 1 << 11, false, None),
+            (2, NESTED, 0, true, None),
+            (2, ALONE, 0, false, None),
+            (15, NESTED, 1 << 11, true, None),
+            // What the core executes is not below it.
+            (6, ALONE, 1 << 3, false, None),
+        ] {
+            let words = [(ICSR, icsr | running), (SHCSR, shcsr)];
+            let status = FaultStatus::read(&snapshot(CoreKind::Armv7m, &words));
+            let found = status.active_fault(running, irq);
+            assert_eq!(found, fault, "{running} {icsr:#x} {shcsr:#x} {irq}");
+        }
+        let none = FaultStatus::read(&snapshot(CoreKind::Armv6m, &[(SHCSR, 8)]));
+        assert_eq!(none.active_fault(15, false), None);
     }
 
     #[test]

@@ -19,6 +19,8 @@ extern uint32_t __stack_top[], __ram_start[], __ram_end[];
 _Noreturn void runtime_start(void);
 _Noreturn void reset_handler(void);
 void fault_entry(void);
+void nmi_handler(void);
+void tick_handler(void);
 _Noreturn void fault_report(const uint32_t *frame);
 
 /* Faults must be told even when the stack is what broke. */
@@ -32,13 +34,13 @@ _Noreturn void reset_handler(void)
 }
 
 /* First sign of a watchdog on boards that wire it here: wait for the reset to follow. */
-static void nmi_handler(void)
+__attribute__((weak)) void nmi_handler(void)
 {
     for (;;)
         __asm volatile("wfi");
 }
 
-__attribute__((naked)) void fault_entry(void)
+__attribute__((naked, weak)) void fault_entry(void)
 {
     __asm volatile("mrs r0, msp\n"
                    "ldr r1, =fault_stack + %c0\n"
@@ -64,6 +66,8 @@ _Noreturn void fault_report(const uint32_t *frame)
     idle();
 }
 
+__attribute__((weak, alias("fault_entry"))) void tick_handler(void);
+
 __attribute__((section(".vectors"), used)) static const void *const vectors[16] = {
     __stack_top,          /* initial stack */
     (void *)reset_handler,
@@ -78,7 +82,7 @@ __attribute__((section(".vectors"), used)) static const void *const vectors[16] 
     (void *)fault_entry,  /* DebugMonitor */
     NULL,
     (void *)fault_entry,  /* PendSV */
-    (void *)fault_entry,  /* SysTick: stays masked */
+    (void *)tick_handler, /* SysTick: stays masked */
 };
 
 void sleep_ms(uint32_t ms)

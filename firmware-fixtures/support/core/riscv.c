@@ -41,7 +41,7 @@ __attribute__((naked, section(".vectors"), used)) void reset_handler(void)
                    "j runtime_start\n");
 }
 
-__attribute__((naked, aligned(4))) void trap_entry(void)
+__attribute__((naked, weak, aligned(4))) void trap_entry(void)
 {
     __asm volatile("la sp, fault_stack + %0\n"
                    "csrr a0, mcause\n"

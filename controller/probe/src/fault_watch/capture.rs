@@ -1,10 +1,10 @@
 //! Copies registers and memory of a machine that stands.
 
-use jig_drivers::qemu::debug::{Access, ChannelError, DebugChannels, Packets};
+use jig_drivers::qemu::debug::{Access, ChannelError, DebugChannels, Packets, Stop};
 use jig_model::profile::{BoardProfile, DebugCore, DebugSpec, MemoryKind};
 
 use crate::riscv::parse_registers;
-use crate::{CoreKind, CoreSnapshot, MemoryRange, RegisterValue};
+use crate::{CoreKind, CoreSnapshot, MemoryRange, RegisterValue, parse_register_dump};
 
 /// RAM that is copied of each region: all of small ones; of large ones the start, where
 /// data lies, and what is around the stack pointer.
@@ -12,10 +12,12 @@ const WHOLE: u64 = 256 << 10;
 const DATA: u64 = 64 << 10;
 const BELOW_STACK: u64 = 1 << 10;
 const STACK: u64 = 64 << 10;
+/// Stack that is copied by the stub, which needs a packet for each two KiB.
+const SECURE_STACK: u64 = 8 << 10;
 
 /// The system control block: interrupt state, vector table, fault status and addresses.
 const SYSTEM_CONTROL: u32 = 0xe000_ed00;
-const SYSTEM_CONTROL_WORDS: u32 = 16;
+const SYSTEM_CONTROL_BYTES: usize = 64;
 
 /// Registers in the order of the stub's `g` answer.
 const NAMES: [&str; 17] = [
@@ -27,7 +29,7 @@ const PC: usize = 15;
 const XPSR: usize = 16;
 
 /// Returns the rules that a core follows.
-pub(super) fn core_kind(spec: &DebugSpec) -> CoreKind {
+fn core_kind(spec: &DebugSpec) -> CoreKind {
     match spec.core {
         DebugCore::Armv6m => CoreKind::Armv6m,
         DebugCore::Armv7m | DebugCore::Armv7em | DebugCore::Armv7emFpu => CoreKind::Armv7m,
@@ -66,59 +68,132 @@ fn ram(
     Ok(memory)
 }
 
-/// Copies what explains where a Cortex-M machine stands.
-pub(super) fn capture(
-    channels: &mut DebugChannels,
-    profile: &BoardProfile,
-    spec: &DebugSpec,
-) -> Result<CoreSnapshot, ChannelError> {
-    // The stub leaves the status register out until the others have been read.
-    channels.gdb.description("target.xml")?;
-    let values = channels.gdb.registers::<17>()?;
-    let mut registers: Vec<RegisterValue> =
-        NAMES.iter().zip(values).map(|(name, value)| register(name, value)).collect();
-    let mut stacks = vec![values[SP]];
-    let banked = banked_registers(channels, spec, &values)?;
-    registers.extend(BANKED.iter().zip(banked).map(|(name, value)| register(name, value)));
-    // The other stack holds what a handler interrupted, or what the threads are switched by.
-    stacks.extend_from_slice(&banked[..2]);
-    let mut memory = ram(channels, profile, &stacks)?;
-    memory.push(system_control(channels)?);
-    memory.sort_by_key(|range| range.start);
-    Ok(CoreSnapshot { kind: core_kind(spec), registers, memory })
+/// An emulated Cortex-M, as far as its profile tells.
+#[derive(Debug, Clone)]
+pub(super) struct CortexM {
+    pub(super) kind: CoreKind,
+    /// RAM that may be borrowed to read the registers that the stub does not show.
+    scratch: Option<u32>,
 }
 
-/// Reads where the vector table is, and the handlers of faults in it: hard fault and, where
-/// the core has them, memory, bus and usage faults.
-pub(super) fn fault_handlers(
+impl CortexM {
+    pub(super) fn of(spec: &DebugSpec) -> Self {
+        Self { kind: core_kind(spec), scratch: Some(spec.scratch) }
+    }
+
+    /// Takes the core of a machine whose profile says nothing of debugging; nothing if it is none.
+    pub(super) fn ask(channels: &mut DebugChannels) -> Result<Option<Self>, ChannelError> {
+        let registers = parse_register_dump(&channels.monitor.ask("info registers")?);
+        Ok(registers.map(|registers| Self { kind: registers.kind, scratch: None }))
+    }
+
+    /// Reads the general registers and the program status.
+    fn registers(&self, channels: &mut DebugChannels) -> Result<[u32; 17], ChannelError> {
+        // The stub leaves the status register out until the others have been read.
+        channels.gdb.description("target.xml")?;
+        channels.gdb.registers()
+    }
+
+    /// Returns the number of the exception that the core executes, 0 for none.
+    pub(super) fn exception(&self, channels: &mut DebugChannels) -> Result<u32, ChannelError> {
+        Ok(self.registers(channels)?[XPSR] & 0x1ff)
+    }
+
+    /// Copies what explains where the machine stands.
+    pub(super) fn capture(
+        &self,
+        channels: &mut DebugChannels,
+        profile: &BoardProfile,
+    ) -> Result<CoreSnapshot, ChannelError> {
+        let values = self.registers(channels)?;
+        let mut registers: Vec<RegisterValue> =
+            NAMES.iter().zip(values).map(|(name, value)| register(name, value)).collect();
+        let mut stacks = vec![values[SP]];
+        if let Some(scratch) = self.scratch {
+            let banked = banked_registers(channels, scratch, &values)?.into_iter().flatten();
+            let banked: Vec<_> = BANKED.iter().zip(banked).collect();
+            // The other stack holds what a handler interrupted, or what the threads are switched
+            // by.
+            stacks.extend(banked.iter().take(2).map(|&(_, value)| value));
+            registers.extend(banked.into_iter().map(|(name, value)| register(name, value)));
+        }
+        let mut memory = match self.kind {
+            // The bus channel sees what the core sees without its security.
+            CoreKind::Armv8m => secure_ram(channels, profile, &stacks)?,
+            _ => ram(channels, profile, &stacks)?,
+        };
+        memory.push(system_control(channels)?);
+        memory.sort_by_key(|range| range.start);
+        Ok(CoreSnapshot { kind: self.kind, registers, memory })
+    }
+
+    /// Reads where the vector table is now, and the handlers of faults in it: hard fault and, where
+    /// the core has them, memory, bus, usage and secure faults.
+    pub(super) fn fault_handlers(
+        &self,
+        channels: &mut DebugChannels,
+        profile: &BoardProfile,
+    ) -> Result<Vec<u32>, ChannelError> {
+        const VECTOR_TABLE: u32 = 0xe000_ed08;
+        let (table, count) = match self.kind {
+            // M0 has no such register; its table is at 0.
+            CoreKind::Armv6m => (0, 1),
+            CoreKind::Armv8m => (word(channels, VECTOR_TABLE)?, 5),
+            _ => (word(channels, VECTOR_TABLE)?, 4),
+        };
+        let mut vectors = vec![0; 4 * count];
+        channels.gdb.read_memory(table.wrapping_add(4 * 3), &mut vectors)?;
+        // A handler is Thumb code in memory; anything else is an empty table.
+        let mut handlers: Vec<u32> = words(&vectors)
+            .filter(|vector| vector & 1 == 1)
+            .map(|vector| vector & !1)
+            .filter(|&start| profile.holds(u64::from(start), u64::from(start) + 2))
+            .collect();
+        handlers.sort_unstable();
+        handlers.dedup();
+        Ok(handlers)
+    }
+}
+
+/// Reads a word as the core sees it.
+pub(super) fn word(channels: &mut DebugChannels, address: u32) -> Result<u32, ChannelError> {
+    let mut bytes = [0; 4];
+    channels.gdb.read_memory(address, &mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word))
+}
+
+/// Tells whether an interrupt is active. (ARMv7-M manual B3.4.7.)
+pub(super) fn irq_active(channels: &mut DebugChannels) -> Result<bool, ChannelError> {
+    const IABR: u32 = 0xe000_e300;
+    let mut active = [0; 64];
+    channels.gdb.read_memory(IABR, &mut active)?;
+    Ok(active != [0; 64])
+}
+
+/// Copies the stacks of a core that may be in its secure state.
+fn secure_ram(
     channels: &mut DebugChannels,
     profile: &BoardProfile,
-    spec: &DebugSpec,
-) -> Result<Vec<u32>, ChannelError> {
-    const VECTOR_TABLE: u32 = 0xe000_ed08;
-    let table = match core_kind(spec) {
-        // M0 has no such register; its table is at 0.
-        CoreKind::Armv6m => 0,
-        _ => channels.qtest.read(VECTOR_TABLE, Access::Word)?,
-    };
-    let entries: &[u32] = match core_kind(spec) {
-        CoreKind::Armv6m => &[3],
-        _ => &[3, 4, 5, 6],
-    };
-    let places: Vec<_> =
-        entries.iter().map(|n| (table.wrapping_add(4 * n), Access::Word)).collect();
-    let mut vectors = vec![0; places.len()];
-    channels.qtest.read_each(&places, &mut vectors)?;
-    // A handler is Thumb code in memory; anything else is an empty table.
-    let mut handlers: Vec<u32> = vectors
-        .into_iter()
-        .filter(|vector| vector & 1 == 1)
-        .map(|vector| vector & !1)
-        .filter(|&start| profile.holds(u64::from(start), u64::from(start) + 2))
-        .collect();
-    handlers.sort_unstable();
-    handlers.dedup();
-    Ok(handlers)
+    stacks: &[u32],
+) -> Result<Vec<MemoryRange>, ChannelError> {
+    let mut memory = Vec::new();
+    for region in profile.memory.iter().filter(|region| region.kind == MemoryKind::Ram) {
+        let end = region.start + region.size;
+        let Some(&sp) = stacks.iter().find(|&&sp| (region.start..end).contains(&u64::from(sp)))
+        else {
+            continue;
+        };
+        let start = u64::from(sp).saturating_sub(BELOW_STACK).max(region.start);
+        let len = (end - start).min(SECURE_STACK);
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+        channels.gdb.read_memory(start as u32, &mut bytes)?;
+        memory.push(MemoryRange { start, bytes });
+    }
+    Ok(memory)
 }
 
 fn register(name: &str, value: u32) -> RegisterValue {
@@ -129,19 +204,20 @@ fn register(name: &str, value: u32) -> RegisterValue {
 const BANKED: [&str; 4] = ["msp", "psp", "primask", "control"];
 
 /// Reads the banked registers: the core is made to copy them to `r0` to `r3`, and put back as it
-/// was. Unprivileged code reads the first three as 0.
+/// was. Unprivileged code reads the first three as 0. Nothing of a core that waits for an interrupt:
+/// it executes no instruction before one is pending.
 fn banked_registers(
     channels: &mut DebugChannels,
-    spec: &DebugSpec,
+    scratch: u32,
     values: &[u32; 17],
-) -> Result<[u32; 4], ChannelError> {
+) -> Result<Option<[u32; 4]>, ChannelError> {
     /// `mrs r0, msp`, `mrs r1, psp`, `mrs r2, primask`, `mrs r3, control`: 16 of the 32 bytes
     /// that may be borrowed.
     const MRS: [u32; 4] = [0x8008_f3ef, 0x8109_f3ef, 0x8210_f3ef, 0x8314_f3ef];
     const THUMB: u32 = 1 << 24;
     const IN_AN_IF_THEN: u32 = 0x0600_fc00;
-    const STEP: std::time::Duration = std::time::Duration::from_secs(1);
-    let at = |index: usize| spec.scratch.wrapping_add(4 * index as u32);
+    const STEP: std::time::Duration = std::time::Duration::from_millis(100);
+    let at = |index: usize| scratch.wrapping_add(4 * index as u32);
     let places: [_; 4] = std::array::from_fn(|index| (at(index), Access::Word));
     let mut kept = [0; 4];
     channels.qtest.read_each(&places, &mut kept)?;
@@ -151,18 +227,22 @@ fn banked_registers(
     channels.qtest.write_each(&put(MRS))?;
     let mut before = Packets::default();
     before.write_register(XPSR as u32, values[XPSR] & !IN_AN_IF_THEN | THUMB);
-    before.write_register(PC as u32, spec.scratch);
+    before.write_register(PC as u32, scratch);
+    let mut executed = true;
     for _ in MRS {
-        channels.gdb.step(std::mem::take(&mut before), STEP)?;
+        executed = channels.gdb.step(std::mem::take(&mut before), STEP)? == Stop::Trapped;
+        if !executed {
+            break;
+        }
     }
-    let [r0, r1, r2, r3] = channels.gdb.registers::<4>()?;
+    let copied = channels.gdb.registers::<4>()?;
     let mut after = Packets::default();
     for number in [0, 1, 2, 3, PC, XPSR] {
         after.write_register(number as u32, values[number]);
     }
     channels.gdb.perform(&after)?;
     channels.qtest.write_each(&put(kept))?;
-    Ok([r0, r1, r2, r3])
+    Ok(executed.then_some(copied))
 }
 
 /// Chooses what to copy of a region.
@@ -193,11 +273,8 @@ fn copy(channels: &mut DebugChannels, start: u64, end: u64) -> Result<MemoryRang
 }
 
 fn system_control(channels: &mut DebugChannels) -> Result<MemoryRange, ChannelError> {
-    let places: Vec<_> =
-        (0..SYSTEM_CONTROL_WORDS).map(|n| (SYSTEM_CONTROL + 4 * n, Access::Word)).collect();
-    let mut words = vec![0; places.len()];
-    channels.qtest.read_each(&places, &mut words)?;
-    let bytes = words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+    let mut bytes = vec![0; SYSTEM_CONTROL_BYTES];
+    channels.gdb.read_memory(SYSTEM_CONTROL, &mut bytes)?;
     Ok(MemoryRange { start: u64::from(SYSTEM_CONTROL), bytes })
 }
 

@@ -18,8 +18,13 @@
 //! post-mortem finds out whether the core stands in a fault; see `riscv/trap.rs` for the proof.
 //!
 //! *The first faults count.* A fault that repeats is not copied more than a few times.
+//!
+//! *A green end is looked at more closely where there is a reason*: the core executes an exception,
+//! or has taken a fault in this boot. Else it costs one question; see `fault_stand.rs` for the
+//! proof.
 
 mod capture;
+mod fault_stand;
 mod registers;
 mod telling;
 mod trap_watch;

@@ -24,7 +24,7 @@ impl CurrentRegisters {
         Self { machine }
     }
 
-    async fn read(&self) -> Option<String> {
+    pub(super) async fn read(&self) -> Option<String> {
         self.machine.registers().await.unwrap_or_else(|error| {
             tracing::debug!(error = chain(&error), "the core's state cannot be read");
             None
@@ -32,8 +32,16 @@ impl CurrentRegisters {
     }
 }
 
+/// Tells of a core, whose faults are watched, that it may be in one: it executes an exception, above
+/// which a fault's handler may be active, or it has `faulted` in this boot and may do so again.
+pub(super) fn suspicion(text: &str, faulted: bool) -> Option<FaultSighting> {
+    let Some(snapshot) = parse_register_dump(text) else { return sighting(text) };
+    let number = exception_of(&snapshot.registers)?;
+    (number != 0 || faulted).then(|| FaultSighting { name: exception_name(number), proven: false })
+}
+
 /// Tells of the fault in which a core is; of a RISC-V core, which fault it took last.
-fn sighting(text: &str) -> Option<FaultSighting> {
+pub(super) fn sighting(text: &str) -> Option<FaultSighting> {
     if let Some(snapshot) = parse_registers(text) {
         let trap = Trap::last(&snapshot).into_iter().next()?;
         let name = format!("{} at {:#010x}", trap.what(), trap.at);
@@ -95,6 +103,18 @@ FPSCR: 00000000\r
         ] {
             let text = DUMP.replace("81000003", xpsr);
             assert_eq!(fault_in(&text).map(|(_, number)| number), fault, "{xpsr}");
+        }
+        for (xpsr, faulted, suspected) in [
+            ("81000000", false, false),
+            ("81000000", true, true),
+            ("8100000f", false, true),
+            ("81000003", false, true),
+        ] {
+            let text = DUMP.replace("81000003", xpsr);
+            let found = suspicion(&text, faulted);
+            assert_eq!(found.is_some(), suspected, "{xpsr} {faulted}");
+            // What is suspected has to be found by a post-mortem.
+            assert!(found.is_none_or(|found| !found.proven));
         }
         assert_eq!(fault_in(" pc       800000a8\r\n mcause   00000002\r\n"), None);
     }

@@ -16,7 +16,7 @@ const WATCHED: Duration = Duration::from_millis(20);
 
 /// Looks twice; returns the core where it stands in a fault, or where no return from one shows.
 /// The machine stands afterwards.
-pub(super) fn standing_in_fault(
+pub(super) fn standing_in_trap(
     channels: &mut DebugChannels,
     profile: &BoardProfile,
     symbols: Option<&Symbols>,

@@ -1,6 +1,7 @@
 //! The thread that watches, and the driver that wraps an emulator with it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::Duration;
@@ -10,17 +11,19 @@ use jig_drivers::qemu::{Launched, Machine, QemuFactory};
 use jig_model::Cause;
 use jig_model::event::BoardEvent;
 use jig_model::post_mortem::{FaultSighting, PostMortem};
-use jig_model::profile::{Arch, BoardProfile, DebugSpec, Deploy};
+use jig_model::profile::{Arch, BoardProfile, Deploy};
 use jig_model::protocol::{
     BindContext, BoxFuture, DebugPort, DriverError, PartFactory, PostMortemRequest, Power,
     PowerState, Protocols,
 };
 use tokio::sync::oneshot;
 
-use super::capture::{capture, capture_riscv, fault_handlers};
-use super::registers::CurrentRegisters;
+use super::capture::{CortexM, capture_riscv};
+use super::fault_stand::{FaultShape, FaultStand, standing_in_fault};
+use super::registers::{CurrentRegisters, sighting, suspicion};
 use super::telling::{RequestSymbols, told, told_with};
-use super::trap_watch::standing_in_fault;
+use super::trap_watch::standing_in_trap;
+use crate::debug_info::exception_name;
 use crate::post_mortem::Since;
 use crate::{CoreSnapshot, Why, parse_register_dump};
 
@@ -53,13 +56,14 @@ impl PartFactory for WatchedEmulator {
         };
         let Some(power) = protocols.power.take() else { return Ok(protocols) };
         let (messages, inbox) = channel();
-        let watch = FaultWatch { profile, core, machine: machine.clone() };
+        let seen = Arc::<Seen>::default();
+        let watch = FaultWatch { profile, core, machine: machine.clone(), seen: Arc::clone(&seen) };
         let started = thread::Builder::new()
             .name("jig-fault-watch".to_owned())
             .spawn(move || watch.run(&inbox));
         protocols.power = match started {
             Ok(_) => {
-                let handle = WatchHandle { messages: messages.clone(), registers };
+                let handle = WatchHandle { messages: messages.clone(), registers, seen };
                 protocols.debug = Some(Box::new(handle));
                 Some(Box::new(WatchedPower { inner: power, machine, messages: Some(messages) }))
             }
@@ -116,6 +120,16 @@ enum Message {
 struct WatchHandle {
     messages: Sender<Message>,
     registers: CurrentRegisters,
+    seen: Arc<Seen>,
+}
+
+/// What the thread has seen of the boot, for those who cannot wait for it.
+#[derive(Debug, Default)]
+struct Seen {
+    /// It is connected to the machine.
+    watches: AtomicBool,
+    /// A fault was taken.
+    faulted: AtomicBool,
 }
 
 impl DebugPort for WatchHandle {
@@ -131,13 +145,21 @@ impl DebugPort for WatchHandle {
 
     /// Asked of the emulator itself: the thread answers only between two of its waits.
     fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
-        self.registers.current_fault()
+        Box::pin(async {
+            let text = self.registers.read().await?;
+            match self.seen.watches.load(Ordering::Acquire) {
+                true => suspicion(&text, self.seen.faulted.load(Ordering::Acquire)),
+                false => sighting(&text),
+            }
+        })
     }
 }
 
 /// What is known of the core of a machine that is watched.
 enum WatchedCore {
-    CortexM(DebugSpec),
+    CortexM(CortexM),
+    /// What it is, the machine is asked.
+    Arm,
     Riscv32,
 }
 
@@ -145,19 +167,29 @@ impl WatchedCore {
     fn of(profile: &BoardProfile) -> Option<Self> {
         let emulation = profile.emulation.as_ref()?;
         match (&emulation.debug, profile.arch) {
-            (Some(spec), _) => Some(Self::CortexM(spec.clone())),
+            (Some(spec), _) => Some(Self::CortexM(CortexM::of(spec))),
+            (None, Arch::Arm) => Some(Self::Arm),
             (None, Arch::Riscv32) => Some(Self::Riscv32),
             (None, _) => None,
         }
     }
+}
 
+/// The core of a launched machine.
+#[derive(Debug, Clone)]
+enum LaunchedCore {
+    CortexM(CortexM),
+    Riscv32,
+}
+
+impl LaunchedCore {
     fn capture(
         &self,
         channels: &mut DebugChannels,
         profile: &BoardProfile,
     ) -> Result<CoreSnapshot, ChannelError> {
         match self {
-            Self::CortexM(spec) => capture(channels, profile, spec),
+            Self::CortexM(core) => core.capture(channels, profile),
             Self::Riscv32 => capture_riscv(channels, profile),
         }
     }
@@ -168,10 +200,12 @@ struct FaultWatch {
     profile: Arc<BoardProfile>,
     core: WatchedCore,
     machine: Machine,
+    seen: Arc<Seen>,
 }
 
 /// One launch of the machine.
 struct Launch {
+    core: LaunchedCore,
     /// Nothing once the machine has ended.
     channels: Option<DebugChannels>,
     /// First addresses of the fault handlers at which the machine is stopped.
@@ -191,7 +225,7 @@ impl FaultWatch {
                 false => inbox.recv().map_err(|_| TryRecvError::Disconnected),
             };
             match message {
-                Ok(Message::Launched(launched)) => launch = Some(self.begin(*launched)),
+                Ok(Message::Launched(launched)) => launch = self.begin(*launched),
                 // The caller may have timed out.
                 Ok(Message::Asked(request, reply)) => {
                     drop(reply.send(self.answer(launch.as_mut(), &request)));
@@ -203,18 +237,37 @@ impl FaultWatch {
     }
 
     /// Sets the breakpoints while the machine stands, and lets it go.
-    fn begin(&self, Launched { mut channels, ready }: Launched) -> Launch {
-        let armed = self.arm(&mut channels).inspect_err(|error| {
-            tracing::debug!(%error, "faults of this boot are not caught");
+    fn begin(&self, Launched { mut channels, ready }: Launched) -> Option<Launch> {
+        self.seen.faulted.store(false, Ordering::Release);
+        let core = self.core_of(&mut channels);
+        self.seen.watches.store(core.is_some(), Ordering::Release);
+        let handlers = core.as_ref().map_or_else(Vec::new, |core| {
+            let armed = self.arm(core, &mut channels);
+            armed.unwrap_or_else(|error| {
+                tracing::debug!(%error, "faults of this boot are not caught");
+                Vec::new()
+            })
         });
         ready.start();
-        let handlers = armed.unwrap_or_default();
-        Launch { channels: Some(channels), handlers, fault: None, stops: 0 }
+        Some(Launch { core: core?, channels: Some(channels), handlers, fault: None, stops: 0 })
     }
 
-    fn arm(&self, channels: &mut DebugChannels) -> Result<Vec<u32>, ChannelError> {
-        let WatchedCore::CortexM(spec) = &self.core else { return Ok(Vec::new()) };
-        let handlers = fault_handlers(channels, &self.profile, spec)?;
+    /// Finds out what the core is; nothing if it is none that is known.
+    fn core_of(&self, channels: &mut DebugChannels) -> Option<LaunchedCore> {
+        match &self.core {
+            WatchedCore::Riscv32 => Some(LaunchedCore::Riscv32),
+            WatchedCore::CortexM(core) => Some(LaunchedCore::CortexM(core.clone())),
+            WatchedCore::Arm => CortexM::ask(channels).ok().flatten().map(LaunchedCore::CortexM),
+        }
+    }
+
+    fn arm(
+        &self,
+        core: &LaunchedCore,
+        channels: &mut DebugChannels,
+    ) -> Result<Vec<u32>, ChannelError> {
+        let LaunchedCore::CortexM(core) = core else { return Ok(Vec::new()) };
+        let handlers = core.fault_handlers(channels, &self.profile)?;
         let mut packets = Packets::default();
         for &handler in &handlers {
             packets.insert_breakpoint(handler);
@@ -229,27 +282,29 @@ impl FaultWatch {
         let outcome = match channels.gdb.wait(LOOK) {
             // Another process stopped the machine, and will let it go.
             Ok(Some(Stop::Interrupted | Stop::Other)) => Ok(()),
-            Ok(None) => forget_before_reset(launch),
+            Ok(None) => self.forget_before_reset(launch),
             Ok(Some(Stop::Trapped)) => self.catch(launch),
             Err(error) => Err(error),
         };
         if let Err(error) = outcome {
             tracing::debug!(%error, "the fault watch lost its machine");
             launch.channels = None;
+            self.seen.watches.store(false, Ordering::Release);
         }
         launch.channels.is_some()
     }
 
     /// Copies what a fault left, and lets its handler run.
     fn catch(&self, launch: &mut Launch) -> Result<(), ChannelError> {
-        forget_before_reset(launch)?;
+        self.forget_before_reset(launch)?;
         let Some(channels) = &mut launch.channels else { return Ok(()) };
         let [.., pc, _] = channels.gdb.registers::<17>()?;
         if !launch.handlers.contains(&pc) {
             return channels.gdb.resume(Packets::default());
         }
+        self.seen.faulted.store(true, Ordering::Release);
         if launch.fault.is_none() {
-            launch.fault = Some(self.core.capture(channels, &self.profile)?);
+            launch.fault = Some(launch.core.capture(channels, &self.profile)?);
         }
         launch.stops += 1;
         let mut before = Packets::default();
@@ -274,31 +329,23 @@ impl FaultWatch {
             DriverError::new(Cause::EmulatorStuck, message).with_source(error)
         };
         // A machine that has ended cannot tell of resets; what it left stays what it is.
-        if forget_before_reset(launch).is_err() {
+        if self.forget_before_reset(launch).is_err() {
             launch.channels = None;
         }
-        // Of several faults, the first may be one that the firmware got over.
-        let several = request.why == Cause::CoreFault && launch.stops > 1;
-        let caught = launch.fault.take().filter(|_| !several);
-        let (snapshot, why) = match (caught, &mut launch.channels) {
+        if request.why == Cause::CoreFault {
+            return self.standing(launch, request).map_err(broken);
+        }
+        let (snapshot, why) = match (launch.fault.take(), &mut launch.channels) {
             (Some(fault), _) => {
                 let since = self.since(launch, request.why);
                 return Ok(Some(since.continue_story(told(&fault, Why::Fault, request))));
             }
             // Where it stands now says nothing about the boot that is over.
             (None, Some(_)) if !stands_where_it_failed(request.why) => return Ok(None),
-            (None, Some(channels))
-                if request.why == Cause::CoreFault && matches!(self.core, WatchedCore::Riscv32) =>
-            {
-                let image = RequestSymbols::load(request);
-                let found = standing_in_fault(channels, &self.profile, image.symbols.as_ref());
-                let found = found.map_err(broken)?;
-                return Ok(found.map(|found| told_with(&image, &found, Why::Hang, request)));
-            }
             (None, Some(channels)) => {
                 let stood = channels.gdb.stand().map_err(broken);
                 let seen = stood
-                    .and_then(|()| self.core.capture(channels, &self.profile).map_err(broken))?;
+                    .and_then(|()| launch.core.capture(channels, &self.profile).map_err(broken))?;
                 (seen, Why::Hang)
             }
             (None, None) => match self.machine.how_it_ended()? {
@@ -312,6 +359,62 @@ impl FaultWatch {
         Ok(Some(told(&snapshot, why, request)))
     }
 
+    /// Forgets what was caught before a reset that the rig asked for: it belongs to a boot that
+    /// is over. A reset by the target itself is what a fault leads to.
+    fn forget_before_reset(&self, launch: &mut Launch) -> Result<(), ChannelError> {
+        let Some(channels) = &mut launch.channels else { return Ok(()) };
+        if channels.monitor.resets()?.by_host {
+            launch.fault = None;
+            // Nothing shows the faults of this boot once enough were stopped at.
+            let blind = launch.stops >= MOST_FAULTS;
+            self.seen.faulted.store(blind, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Finds out whether a machine on which nothing has failed is in a fault for good; nothing if it
+    /// is not. It stands afterwards.
+    fn standing(
+        &self,
+        launch: &mut Launch,
+        request: &PostMortemRequest,
+    ) -> Result<Option<PostMortem>, ChannelError> {
+        let Some(channels) = &mut launch.channels else { return Ok(None) };
+        let image = RequestSymbols::load(request);
+        let symbols = image.symbols.as_ref();
+        let core = match &launch.core {
+            LaunchedCore::Riscv32 => {
+                let found = standing_in_trap(channels, &self.profile, symbols)?;
+                return Ok(found.map(|found| told_with(&image, &found, Why::Hang, request)));
+            }
+            LaunchedCore::CortexM(core) => core,
+        };
+        let watched = std::mem::take(&mut launch.handlers);
+        let found = standing_in_fault(core, (channels, &self.profile), &watched, symbols)?;
+        let Some(FaultStand { shape, snapshot }) = found else { return Ok(None) };
+        // Of several faults, the first may be one that the firmware got over.
+        let caught = launch.fault.take().filter(|_| launch.stops == 1);
+        let mut story = match (caught, shape) {
+            (Some(fault), FaultShape::InHandler | FaultShape::Below { .. }) => {
+                told_with(&image, &fault, Why::Fault, request)
+            }
+            _ => told_with(&image, &snapshot, Why::Fault, request),
+        };
+        story.proves = Some(Cause::CoreFault);
+        match shape {
+            FaultShape::InHandler => {}
+            FaultShape::Below { fault, running } => {
+                let (fault, running) = (exception_name(fault), exception_name(running));
+                let summary = &story.summary;
+                story.summary = format!("{running} above the handler of {fault}: {summary}");
+            }
+            FaultShape::Repeats => {
+                story.summary += "; its handler returns, and the fault repeats";
+            }
+        }
+        Ok(Some(story))
+    }
+
     /// Looks what became of the machine after its fault was caught; it stands afterwards.
     fn since(&self, launch: &mut Launch, why: Cause) -> Since {
         if let Some(channels) = &mut launch.channels {
@@ -319,7 +422,7 @@ impl FaultWatch {
                 return Since::Standing;
             }
             let stood = channels.gdb.stand();
-            if let Ok(now) = stood.and_then(|()| self.core.capture(channels, &self.profile)) {
+            if let Ok(now) = stood.and_then(|()| launch.core.capture(channels, &self.profile)) {
                 return Since::of(&now);
             }
             launch.channels = None;
@@ -337,14 +440,4 @@ pub(crate) fn stands_where_it_failed(why: Cause) -> bool {
         why,
         Cause::UnexpectedReset | Cause::WatchdogReset | Cause::BootLoop | Cause::GuestExit
     )
-}
-
-/// Forgets what was caught before a reset that the rig asked for: it belongs to a boot that
-/// is over. A reset by the target itself is what a fault leads to.
-fn forget_before_reset(launch: &mut Launch) -> Result<(), ChannelError> {
-    let Some(channels) = &mut launch.channels else { return Ok(()) };
-    if channels.monitor.resets()?.by_host {
-        launch.fault = None;
-    }
-    Ok(())
 }
