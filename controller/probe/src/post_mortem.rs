@@ -162,7 +162,7 @@ fn explain_trap(
             let kind = if handler_faulted { "trap in its own handler" } else { "trap" }.to_owned();
             let no_code = |symbols: &Symbols| !symbols.is_code(u64::from(trap.at));
             let what = match trap.at {
-                at if symbols.is_some_and(no_code) => nowhere(at),
+                at if !trap.is_cleared() && symbols.is_some_and(no_code) => nowhere(at),
                 _ => trap.what(),
             };
             let summary = summarize(&kind, Some(&what), &unwound.frames[from..], symbols);

@@ -19,12 +19,36 @@ const MAX_NAMELESS: u64 = 4 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct TrapCode {
     functions: Vec<Range<u64>>,
+    /// Functions that the handler runs and others, too.
+    shared: Vec<Range<u64>>,
+    edges: BTreeSet<CallEdge>,
 }
 
 impl TrapCode {
     /// Tells whether the address lies in such a function.
     pub(crate) fn holds(&self, address: u64) -> bool {
         self.functions.iter().any(|range| range.contains(&address))
+    }
+
+    /// Tells whether the handler has jumped to a function that others call: what was called last
+    /// before the address to which it would return is not what leads to it.
+    pub(crate) fn jumped_to(&self, symbols: &Symbols, pc: u64, return_to: u64) -> bool {
+        let Some(function) = self.shared.iter().find(|range| range.contains(&pc)) else {
+            return false;
+        };
+        call_before(symbols, return_to).is_some_and(|called| !self.leads(called, function.start))
+    }
+
+    /// Tells whether a function that was called jumps to another one, which then returns to the same
+    /// address.
+    fn leads(&self, from: u64, to: u64) -> bool {
+        let mut reached = BTreeSet::from([from]);
+        let mut open = vec![from];
+        while let Some(from) = open.pop() {
+            let jumps = edges_of(&self.edges, from).filter(|edge| edge.kind == EdgeKind::Jump);
+            open.extend(jumps.map(|edge| edge.to).filter(|&to| reached.insert(to)));
+        }
+        reached.contains(&to)
     }
 
     /// Finds the function of a RISC-V image at the handler's address, and those that are called
@@ -51,13 +75,10 @@ impl TrapCode {
         let mut reached = BTreeSet::from([root]);
         let mut open = vec![root];
         while let Some(from) = open.pop() {
-            let first = CallEdge { from, to: 0, runs: false };
-            for edge in edges.range(first..).take_while(|edge| edge.from == from) {
-                if edge.runs && reached.insert(edge.to) {
-                    open.push(edge.to);
-                }
-            }
+            let runs = edges_of(&edges, from).filter(|edge| edge.kind != EdgeKind::Address);
+            open.extend(runs.map(|edge| edge.to).filter(|&to| reached.insert(to)));
         }
+        let touched = reached.clone();
         // A function that something else uses, too, takes with it what it calls.
         loop {
             let shared: Vec<u64> = edges
@@ -71,9 +92,45 @@ impl TrapCode {
             }
             reached.retain(|start| !shared.contains(start));
         }
-        let functions = reached.into_iter().filter_map(|start| Some(start..*ranges.get(&start)?));
-        Self { functions: functions.collect() }
+        let range = |&start: &u64| Some(start..*ranges.get(&start)?);
+        Self {
+            functions: reached.iter().filter_map(range).collect(),
+            shared: touched.difference(&reached).filter_map(range).collect(),
+            edges,
+        }
     }
+}
+
+/// Lists the edges from a function.
+fn edges_of(edges: &BTreeSet<CallEdge>, from: u64) -> impl Iterator<Item = &CallEdge> {
+    let first = CallEdge { from, to: 0, kind: EdgeKind::Call };
+    edges.range(first..).take_while(move |edge| edge.from == from)
+}
+
+/// Finds the function that is called right before an address; nothing if none is, or one by a
+/// pointer.
+pub(super) fn call_before(symbols: &Symbols, address: u64) -> Option<u64> {
+    let mut at = symbols.function_start(address.checked_sub(1)?)?;
+    let mut sweep = Sweep::default();
+    if address - at > MAX_CODE {
+        return None;
+    }
+    let mut called = None;
+    while at < address {
+        let first = half(symbols, at)?;
+        let (len, flow) = sweep.read(at as u32, first, half(symbols, at + 2).unwrap_or(0));
+        at += u64::from(len);
+        called = match flow {
+            CodeFlow::Call(to) if at == address => symbols.function_start(u64::from(to)),
+            _ => None,
+        };
+    }
+    called
+}
+
+fn half(symbols: &Symbols, at: u64) -> Option<u16> {
+    let bytes = symbols.code(at, 2)?;
+    Some(u16::from_le_bytes(bytes.try_into().ok()?))
 }
 
 /// A function that another one runs, or whose address it computes.
@@ -81,7 +138,15 @@ impl TrapCode {
 struct CallEdge {
     from: u64,
     to: u64,
-    runs: bool,
+    kind: EdgeKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum EdgeKind {
+    Call,
+    Jump,
+    /// The other function's address is computed.
+    Address,
 }
 
 fn edges(symbols: &Symbols, ranges: &BTreeMap<u64, u64>) -> BTreeSet<CallEdge> {
@@ -96,26 +161,21 @@ fn edges(symbols: &Symbols, ranges: &BTreeMap<u64, u64>) -> BTreeSet<CallEdge> {
         if budget == 0 {
             break;
         }
-        let mut add = |target: u64, runs: bool| {
+        let mut add = |target: u64, kind: EdgeKind| {
             if let Some(to) = holder(target).filter(|&to| to != from) {
-                edges.insert(CallEdge { from, to, runs });
+                edges.insert(CallEdge { from, to, kind });
             }
-        };
-        let half = |at: u64| {
-            let bytes = symbols.code(at, 2)?;
-            Some(u16::from_le_bytes(bytes.try_into().ok()?))
         };
         let mut sweep = Sweep::default();
         let (mut at, mut falls_through) = (from, false);
         while at < end
-            && let Some(first) = half(at)
+            && let Some(first) = half(symbols, at)
         {
-            let (len, flow) = sweep.read(at as u32, first, half(at + 2).unwrap_or(0));
+            let (len, flow) = sweep.read(at as u32, first, half(symbols, at + 2).unwrap_or(0));
             match flow {
-                CodeFlow::Branch(to) | CodeFlow::Call(to) | CodeFlow::Jump(to) => {
-                    add(u64::from(to), true)
-                }
-                CodeFlow::Address(to) => add(u64::from(to), false),
+                CodeFlow::Call(to) => add(u64::from(to), EdgeKind::Call),
+                CodeFlow::Branch(to) | CodeFlow::Jump(to) => add(u64::from(to), EdgeKind::Jump),
+                CodeFlow::Address(to) => add(u64::from(to), EdgeKind::Address),
                 CodeFlow::Next | CodeFlow::Away => {}
             }
             falls_through = matches!(flow, CodeFlow::Next | CodeFlow::Branch(_)) && !is_end(first);
@@ -123,7 +183,7 @@ fn edges(symbols: &Symbols, ranges: &BTreeMap<u64, u64>) -> BTreeSet<CallEdge> {
         }
         // Assembly may go on under another name.
         if falls_through && at == end {
-            add(end, true);
+            add(end, EdgeKind::Jump);
         }
     }
     edges

@@ -41,17 +41,22 @@ pub(super) fn capture_riscv(
     channels: &mut DebugChannels,
     profile: &BoardProfile,
 ) -> Result<CoreSnapshot, ChannelError> {
-    // The stub gives no control registers by name before it is asked for long descriptions; the
-    // monitor prints them all.
-    let text = channels.monitor.ask("info registers")?;
-    let mut snapshot = parse_registers(&text).ok_or_else(|| ChannelError::Garbled {
-        channel: "monitor",
-        answer: text.chars().take(200).collect(),
-    })?;
+    let mut snapshot = registers_riscv(channels)?;
     let sp = snapshot.register("sp").and_then(|value| u32::try_from(value).ok());
     let stacks: Vec<u32> = sp.into_iter().collect();
     snapshot.memory = ram(channels, profile, &stacks)?;
     Ok(snapshot)
+}
+
+/// Reads the registers of a RISC-V machine, without memory.
+pub(super) fn registers_riscv(channels: &mut DebugChannels) -> Result<CoreSnapshot, ChannelError> {
+    // The stub gives no control registers by name before it is asked for long descriptions; the
+    // monitor prints them all.
+    let text = channels.monitor.ask("info registers")?;
+    parse_registers(&text).ok_or_else(|| ChannelError::Garbled {
+        channel: "monitor",
+        answer: text.chars().take(200).collect(),
+    })
 }
 
 fn ram(

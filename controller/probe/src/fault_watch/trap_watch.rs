@@ -5,7 +5,7 @@ use std::time::Duration;
 use jig_drivers::qemu::debug::{ChannelError, DebugChannels, Packets, Stop};
 use jig_model::profile::BoardProfile;
 
-use super::capture::capture_riscv;
+use super::capture::{capture_riscv, registers_riscv};
 use crate::debug_info::unwind;
 use crate::riscv::{Trap, TrapStand, stand};
 use crate::{CoreSnapshot, Symbols};
@@ -14,14 +14,34 @@ use crate::{CoreSnapshot, Symbols};
 /// instruction does so within microseconds.
 const WATCHED: Duration = Duration::from_millis(20);
 
+/// How often a fault has to repeat, and how often that is tried: a tick in between hides it.
+const REPEATS: u32 = 2;
+const MOST_TRIES: u32 = 16;
+
+/// How long one instruction may take.
+const STEP: Duration = Duration::from_millis(50);
+
+/// A core that is in a fault.
+pub(super) struct TrapFound {
+    pub(super) snapshot: CoreSnapshot,
+    /// Whether its handler returns, and the fault comes again.
+    pub(super) repeats: bool,
+}
+
 /// Looks twice; returns the core where it stands in a fault, or where no return from one shows.
 /// The machine stands afterwards.
 pub(super) fn standing_in_trap(
     channels: &mut DebugChannels,
     profile: &BoardProfile,
     symbols: Option<&Symbols>,
-) -> Result<Option<CoreSnapshot>, ChannelError> {
+) -> Result<Option<TrapFound>, ChannelError> {
     channels.gdb.stand()?;
+    for trap in Trap::last(&registers_riscv(channels)?) {
+        if repeats(channels, trap)? {
+            let snapshot = capture_riscv(channels, profile)?;
+            return Ok(Some(TrapFound { snapshot, repeats: true }));
+        }
+    }
     let Some((_, first)) = look(channels, profile, symbols)? else { return Ok(None) };
     let faulted_itself = matches!(first, TrapStand::InHandler { handler_faulted: true, .. });
     if faulted_itself {
@@ -33,7 +53,55 @@ pub(super) fn standing_in_trap(
     }
     let Some((snapshot, second)) = look(channels, profile, symbols)? else { return Ok(None) };
     let same = second.trap() == first.trap() || faulted_itself;
-    Ok(same.then_some(snapshot))
+    Ok(same.then_some(TrapFound { snapshot, repeats: false }))
+}
+
+/// Tells whether the handler of a fault returns to the instruction that has faulted, which faults
+/// again at once. The machine stands afterwards, at the entry of the handler if so.
+fn repeats(channels: &mut DebugChannels, trap: Trap) -> Result<bool, ChannelError> {
+    let mut repeated = 0;
+    for _ in 0..MOST_TRIES {
+        if run_to(channels, &[trap.at])?.is_none() {
+            return Ok(false);
+        }
+        // The handler may have changed where it returns to, and the program may have come here
+        // again. An interrupt in between hides that.
+        match last_of(&registers_riscv(channels)?, trap) {
+            Some(last) if last.at != trap.at => return Ok(false),
+            Some(_) => repeated += 1,
+            None => {}
+        }
+        channels.gdb.step(Packets::default(), STEP)?;
+        let stepped = registers_riscv(channels)?;
+        let entered = stepped.register("pc") == Some(trap.handler.into())
+            && last_of(&stepped, trap).is_some_and(|last| last.at == trap.at);
+        if !entered || repeated > REPEATS {
+            return Ok(entered);
+        }
+    }
+    Ok(false)
+}
+
+/// Finds the last trap that went to the same handler, if that was a fault.
+fn last_of(snapshot: &CoreSnapshot, trap: Trap) -> Option<Trap> {
+    Trap::last(snapshot).into_iter().find(|last| last.handler == trap.handler)
+}
+
+/// Lets the machine run for a while, or up to one of these instructions. It stands afterwards.
+fn run_to(channels: &mut DebugChannels, places: &[u32]) -> Result<Option<Stop>, ChannelError> {
+    let mut before = Packets::default();
+    let mut after = Packets::default();
+    for &place in places {
+        before.insert_breakpoint(place);
+        after.remove_breakpoint(place);
+    }
+    channels.gdb.resume(before)?;
+    let stopped = channels.gdb.wait(WATCHED)?;
+    if stopped.is_none() {
+        channels.gdb.interrupt()?;
+    }
+    channels.gdb.perform(&after)?;
+    Ok(stopped.filter(|&stop| stop == Stop::Trapped))
 }
 
 fn look(
@@ -51,17 +119,5 @@ fn look(
 fn came_back(channels: &mut DebugChannels, trap: Trap) -> Result<bool, ChannelError> {
     // The faulting instruction has 2 or 4 bytes, if it is one at all.
     let places = [trap.at, trap.at.wrapping_add(2), trap.at.wrapping_add(4)];
-    let mut before = Packets::default();
-    let mut after = Packets::default();
-    for place in places {
-        before.insert_breakpoint(place);
-        after.remove_breakpoint(place);
-    }
-    channels.gdb.resume(before)?;
-    let stopped = channels.gdb.wait(WATCHED)?;
-    if stopped.is_none() {
-        channels.gdb.interrupt()?;
-    }
-    channels.gdb.perform(&after)?;
-    Ok(stopped == Some(Stop::Trapped))
+    Ok(run_to(channels, &places)?.is_some())
 }

@@ -22,7 +22,7 @@ use super::capture::{CortexM, capture_riscv};
 use super::fault_stand::{FaultShape, FaultStand, standing_in_fault};
 use super::registers::{CurrentRegisters, sighting, suspicion};
 use super::telling::{RequestSymbols, told, told_with};
-use super::trap_watch::standing_in_trap;
+use super::trap_watch::{TrapFound, standing_in_trap};
 use crate::debug_info::exception_name;
 use crate::post_mortem::Since;
 use crate::{CoreSnapshot, Why, parse_register_dump};
@@ -35,6 +35,9 @@ const MOST_FAULTS: u32 = 3;
 
 /// How long the first instruction of a handler may take.
 const STEP: Duration = Duration::from_secs(1);
+
+/// Says of a fault that its handler does not end its cause.
+const REPEATS: &str = "; its handler returns, and the fault repeats";
 
 /// Offers boards as QEMU machines whose faults are explained, where the profile says how.
 pub struct WatchedEmulator;
@@ -385,7 +388,14 @@ impl FaultWatch {
         let core = match &launch.core {
             LaunchedCore::Riscv32 => {
                 let found = standing_in_trap(channels, &self.profile, symbols)?;
-                return Ok(found.map(|found| told_with(&image, &found, Why::Hang, request)));
+                return Ok(found.map(|TrapFound { snapshot, repeats }| {
+                    let mut story = told_with(&image, &snapshot, Why::Hang, request);
+                    if repeats {
+                        story.proves = Some(Cause::CoreFault);
+                        story.summary += REPEATS;
+                    }
+                    story
+                }));
             }
             LaunchedCore::CortexM(core) => core,
         };
@@ -409,7 +419,7 @@ impl FaultWatch {
                 story.summary = format!("{running} above the handler of {fault}: {summary}");
             }
             FaultShape::Repeats => {
-                story.summary += "; its handler returns, and the fault repeats";
+                story.summary += REPEATS;
             }
         }
         Ok(Some(story))

@@ -11,12 +11,17 @@
 //!    under a running system an old fault is forgotten with the next tick.
 //! 2. The core executes the handler: a function on its stack is the one at `mtvec`, or is called
 //!    from there and from nowhere else in the image. What `main` calls, too, such as a common
-//!    `halt()`, proves nothing by itself. Calls by pointers do not count, so a handler behind a
-//!    table of handlers is recognised by the caller that the unwind tables lead to.
+//!    `halt()`, proves nothing by itself; but if `mstatus` shows the entry of the trap, and the
+//!    function was not called from where it would return to, it was jumped to by the handler. Calls
+//!    by pointers do not count, so a handler behind a table of handlers is recognised by the caller
+//!    that the unwind tables lead to.
 //! 3. The handler does not return: two looks find the same fault, and in between the program does
 //!    not come by the faulting instruction or the ones behind it. This acquits a handler that
 //!    emulates an instruction again and again, as for misaligned accesses. A handler that faults
 //!    itself needs no such watch.
+//!
+//! A handler that returns to the instruction that faulted, twice in a row, is a proof by itself; a
+//! handler that has cleared `mcause` and `mepc` is in a fault if `mstatus` shows the entry.
 //!
 //! Without a proof, a core whose interrupts are off and whose `mstatus` still shows the entry of
 //! the trap (`MPP` is M; each `mret` sets it to U where the core has that mode) is told as a
@@ -58,20 +63,26 @@ impl Trap {
         };
         let machine = trap("mcause", "mepc", "mtvec", "mtval");
         let translated = word("satp").unwrap_or(0) != 0;
-        // A cause of 0 is also that of a register that was never written.
+        // A cause of 0 is also that of a register that was never written, or was cleared.
         let supervisor = trap("scause", "sepc", "stvec", "stval")
             .filter(|trap| !translated && trap.handler != 0);
         machine
-            .filter(|trap| trap.cause != 0 || trap.at != 0)
+            .filter(|trap| trap.cause != 0 || trap.at != 0 || entry_shows(snapshot))
             .into_iter()
             .chain(supervisor)
             .collect()
+    }
+
+    /// Tells whether the handler has cleared the cause: a jump to an aligned address has no fault.
+    pub(crate) fn is_cleared(&self) -> bool {
+        self.cause == 0 && self.value.is_multiple_of(4)
     }
 
     /// Says in a few words what happened.
     pub(crate) fn what(&self) -> String {
         let Self { at, value, .. } = *self;
         match self.cause {
+            0 if self.is_cleared() => "fault whose cause the handler has cleared".to_owned(),
             0 => format!("jump to {value:#010x}, which is not aligned"),
             1 | 12 => nowhere(at),
             2 => "illegal instruction".to_owned(),
@@ -134,7 +145,10 @@ pub(crate) fn stand(
     let traps = Trap::last(snapshot);
     let standing = traps.iter().find_map(|&trap| {
         let code = TrapCode::find(symbols?, trap.handler);
-        in_handler(trap, &code, unwound)
+        in_handler(trap, &code, unwound).or_else(|| {
+            let jumped = entry_shows(snapshot) && jumped_out(&code, symbols?, unwound);
+            jumped.then_some(TrapStand::InHandler { trap, frames: 1, handler_faulted: false })
+        })
     });
     standing.or_else(|| {
         let trap = traps.first().copied().filter(|_| entry_shows(snapshot))?;
@@ -160,6 +174,17 @@ fn in_handler(trap: Trap, code: &TrapCode, unwound: &Unwound) -> Option<TrapStan
     })?;
     let handler_faulted = holds(u64::from(trap.at));
     Some(TrapStand::InHandler { trap, frames: position + 1, handler_faulted })
+}
+
+/// Tells whether the handler has jumped to the innermost function, which others call.
+fn jumped_out(code: &TrapCode, symbols: &Symbols, unwound: &Unwound) -> bool {
+    // Functions that were inlined share the address of the one around them.
+    let Some(around) = unwound.frames.iter().position(|frame| !frame.inlined) else { return false };
+    let (Some(inner), Some(caller)) = (unwound.frames.first(), unwound.frames.get(around + 1))
+    else {
+        return false;
+    };
+    code.jumped_to(symbols, inner.pc, caller.pc)
 }
 
 /// Tells whether `mstatus` is as the entry of a trap from machine mode leaves it.
@@ -195,7 +220,11 @@ mod tests {
             assert!(causes(&[("mcause", cause)]).is_empty(), "{cause:#x}");
         }
         // Nothing has trapped since the reset.
-        assert!(causes(&[("mcause", 0), ("mepc", 0)]).is_empty());
+        assert!(causes(&[("mcause", 0), ("mepc", 0), ("mstatus", 0)]).is_empty());
+        // The handler has cleared what it was entered for.
+        assert_eq!(causes(&[("mcause", 0), ("mepc", 0)]), [0]);
+        let cleared = Trap::last(&with(&[("mcause", 0), ("mepc", 0), ("mtval", 0)]));
+        assert!(cleared[0].is_cleared() && cleared[0].what().contains("cleared"));
         assert_eq!(causes(&[("mcause", 9), ("scause", 13), ("stvec", 0x8020_0000)]), [13]);
         let linux = [("scause", 13), ("stvec", 0xc000_0000), ("satp", 0x8008_0000), ("mcause", 9)];
         assert!(causes(&linux).is_empty());

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::emulated::{Emulated, M0, M3, M4, M33, Machine, RISCV, address_of, fixture};
 use crate::debug_info::TrapCode;
+use crate::debug_info::trap_code::call_before;
 use crate::{Symbols, Why, explain, parse_register_dump};
 use jig_model::post_mortem::PostMortem;
 
@@ -198,6 +199,18 @@ fn only_what_the_trap_handler_alone_calls_is_its_code() {
         ] {
             assert_eq!(code.holds(address(function)), alone, "{name} {function}");
         }
+        // The handler reports, and the report ends in a jump to `idle`; so do others, whose return
+        // address then tells that it was they.
+        let entry = address("runtime_start");
+        let after = |called: &str| {
+            let called = address(called);
+            (entry..entry + 0x200).find(|&at| call_before(&symbols, at) == Some(called)).unwrap()
+        };
+        let idle = address("idle");
+        assert!(code.jumped_to(&symbols, idle, after("uart_init")), "{name}");
+        assert!(!code.jumped_to(&symbols, idle, after("idle")), "{name}");
+        assert!(!code.jumped_to(&symbols, idle, entry + 1), "{name}: no call is there");
+        assert!(!code.jumped_to(&symbols, address("uart_init"), after("banner")), "{name}");
         assert!(!TrapCode::find(&symbols, 0x1000).holds(0x1000), "there is no code");
     }
 }
