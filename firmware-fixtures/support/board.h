@@ -77,6 +77,7 @@ void trap_unaligned(void);
 /* --- semihosting: only where the debugger or emulator offers it ---------------------- */
 
 _Noreturn void semihosting_exit(uint32_t code);
+void semihosting_error(const char *text); /* to the host's standard error */
 uint64_t semihosting_elapsed(void);  /* ticks of the host's clock since it started */
 
 /* --- identity ------------------------------------------------------------------------ */

@@ -117,6 +117,18 @@ _Noreturn void semihosting_exit(uint32_t code)
     idle();
 }
 
+void semihosting_error(const char *text)
+{
+    static const char terminal[] = ":tt";
+    uint32_t open[3] = {(uint32_t)terminal, 8 /* append */, sizeof terminal - 1};
+    uint32_t handle = semihosting(0x01 /* SYS_OPEN */, open);
+    uint32_t length = 0;
+    while (text[length] != '\0')
+        length++;
+    uint32_t write[3] = {handle, (uint32_t)text, length};
+    semihosting(0x05 /* SYS_WRITE */, write);
+}
+
 uint64_t semihosting_elapsed(void)
 {
     uint32_t ticks[2] = {0, 0};

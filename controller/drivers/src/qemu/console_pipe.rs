@@ -23,6 +23,7 @@ use nix::unistd::mkfifo;
 use tokio::io::Interest;
 use tokio::sync::Notify;
 
+use super::guest_stderr::GuestStderr;
 use crate::descriptor::Descriptor;
 
 /// Bytes a console's pipe holds: what Linux allows everybody by default. An emulated UART
@@ -33,6 +34,8 @@ const CAPACITY: i32 = 1 << 20;
 struct ConsolePipe {
     output: Descriptor,
     input: Descriptor,
+    /// Text that the guest writes elsewhere, and that belongs to this console.
+    stderr: Option<GuestStderr>,
     /// Rung after each write, where the machine needs a poke to notice input.
     bell: Option<Arc<Notify>>,
 }
@@ -50,6 +53,7 @@ impl ConsoleEnds {
         folder: &Path,
         console: &ConsoleName,
         bell: Option<Arc<Notify>>,
+        stderr: Option<GuestStderr>,
     ) -> io::Result<(Self, Box<dyn Transport>)> {
         let path = folder.join(console.as_str());
         let (input, output) = (fifo(&path, ".in"), fifo(&path, ".out"));
@@ -66,6 +70,7 @@ impl ConsoleEnds {
         let transport = ConsolePipe {
             output: Descriptor::new(reader, Interest::READABLE)?,
             input: Descriptor::new(sender, Interest::WRITABLE)?,
+            stderr,
             bell,
         };
         Ok((Self { path, _writer: writer }, Box::new(transport)))
@@ -104,7 +109,12 @@ fn fifo(path: &Path, suffix: &str) -> PathBuf {
 
 impl Transport for ConsolePipe {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.output.poll_read(cx, buf)
+        match (self.output.poll_read(cx, buf), &mut self.stderr) {
+            (Poll::Pending, Some(stderr)) => stderr.poll_read(cx, buf),
+            // The emulator has ended.
+            (Poll::Ready(Ok(0)), Some(stderr)) => Poll::Ready(stderr.rest(buf)),
+            (read, _) => read,
+        }
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -126,7 +136,7 @@ mod tests {
     async fn bytes_written_one_by_one_all_fit_and_the_end_is_seen() {
         let dir = tempfile::tempdir().unwrap();
         let (ends, mut transport) =
-            ConsoleEnds::make(dir.path(), &"uart0".parse().unwrap(), None).unwrap();
+            ConsoleEnds::make(dir.path(), &"uart0".parse().unwrap(), None, None).unwrap();
         let open =
             |suffix| fs::File::options().read(true).write(true).open(fifo(ends.path(), suffix));
         let (mut input, mut output) = (open(".in").unwrap(), open(".out").unwrap());

@@ -29,14 +29,14 @@ pub(super) struct EndFacts<'a> {
 }
 
 /// QEMU's own words when a Cortex-M core locks up; it aborts then. That is the firmware's
-/// doing: the fault handler faulted. (QEMU 7.2, `target/arm`; the guest cannot write to
-/// standard error, its semihosting has a console of its own.)
+/// doing: the fault handler faulted. (QEMU 7.2, `target/arm`. A guest can write to standard error by
+/// semihosting, and cannot abort without a reason of its own.)
 const LOCKUP: &str = "Lockup";
 
 /// How QEMU begins the line that says why it aborts over what a guest did, such as an unknown
 /// semihosting call; the registers follow. A failed assertion of its own begins with the
 /// program's name or `ERROR`, and has none.
-const ABORT: &str = "qemu: ";
+pub(super) const ABORT: &str = "qemu: ";
 /// How registers begin: of 32-bit Arm, 64-bit Arm, RISC-V. (QEMU 7.2, `cpu_dump_state`.)
 const REGISTERS: [&str; 3] = ["R00=", " PC=", " pc "];
 

@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use super::command_line::{FarEnds, PlaceholderValues, arguments, own_consoles, port_names};
 use super::console_pipe::ConsoleEnds;
 use super::debug::{ChannelPairs, NearEnds};
+use super::guest_stderr::{GuestStderr, GuestTextStart};
 use super::identity::check_machine;
 use super::monitor::{Monitor, MonitorError};
 use crate::process::{Ending, ManagedProcess, SpawnRequest};
@@ -69,6 +70,7 @@ impl Instance {
         let ports = free_ports(emulation).map_err(failed("find a free port for the emulator"))?;
         let bell = Arc::new(Notify::new());
         let (near, monitor_far) = pair().map_err(failed("make the monitor's sockets"))?;
+        let program = &emulation.program;
         let mut ends = Vec::new();
         let mut stdout = None;
         let mut inherit = vec![monitor_far];
@@ -79,10 +81,22 @@ impl Instance {
             inherit.extend(far);
             near
         });
+        let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));
+        let stderr = open_log(&stderr_path).map_err(|error| {
+            DriverError::new(Cause::StorageFailed, format!("write {}", stderr_path.display()))
+                .with_source(error)
+        })?;
+        let guest_text = GuestTextStart::default();
         for console in own_consoles(&context.profile) {
             let bell = emulation.quirks.poke_after_input.then(|| Arc::clone(&bell));
-            let (end, transport) = ConsoleEnds::make(&context.evidence, &console.name, bell)
-                .map_err(failed("make a console's pipes"))?;
+            // One console gets what a guest writes to the files of its host.
+            let first = console.kind == ConsoleKind::Semihosting && stdout.is_none();
+            let open = || GuestStderr::open(&stderr_path, Arc::clone(&guest_text), program);
+            let guest_stderr =
+                first.then(open).transpose().map_err(failed("read the emulator's log"))?;
+            let (end, transport) =
+                ConsoleEnds::make(&context.evidence, &console.name, bell, guest_stderr)
+                    .map_err(failed("make a console's pipes"))?;
             context.sink.attach(&console.name, transport);
             // What a target writes to the host's terminal as a file, as newlib's `printf` does, goes
             // to the emulator's standard output, and other semihosting output to the console.
@@ -99,11 +113,6 @@ impl Instance {
         let image_set = image_set_dir(context, emulation)?;
         let places = PlaceholderValues { image, image_set: &image_set, ports: &ports };
         let args = arguments(&context.profile, emulation, part, &far, &places);
-        let stderr_path = context.evidence.join(format!("emulator-{serial}.stderr"));
-        let stderr = open_log(&stderr_path).map_err(|error| {
-            DriverError::new(Cause::StorageFailed, format!("write {}", stderr_path.display()))
-                .with_source(error)
-        })?;
         let request = SpawnRequest {
             program: emulation.program.clone().into(),
             args,
@@ -138,6 +147,8 @@ impl Instance {
         }
         let LaunchedProcess { process, stderr } = launched;
         let quiet_from = stderr.metadata().map_or(0, |m| m.len());
+        // Set once: the machine has not run yet.
+        let _ = guest_text.set(quiet_from);
         Ok(Self { process, monitor, bell, debug, stderr, quiet_from })
     }
 

@@ -20,6 +20,7 @@ pub mod debug;
 mod debug_tests;
 mod emulator;
 mod ending;
+mod guest_stderr;
 mod identity;
 mod instance;
 mod machine;
