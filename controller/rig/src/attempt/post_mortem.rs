@@ -12,8 +12,8 @@
 //! *A green end is looked at, too.* What was printed does not show a fault that came after it, or
 //! a handler that prints what the plan waits for. So the exception that the core executes is read
 //! last; whether it took a fault before does not count, because a test may provoke one. Two reads
-//! have to agree. Where these show only what the last fault was, as on RISC-V, the post-mortem has
-//! to find that the core is still in it. Without an answer the verdict stays as it is.
+//! have to agree. Where these show only that the core may be in a fault, the post-mortem has to find
+//! that it is in one for good. Without an answer the verdict stays as it is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -109,3 +109,54 @@ fn remove(folder: &Path) -> io::Result<()> {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+    use std::process::{Child, Command};
+
+    use jig_model::protocol::ProcessLedger as _;
+
+    use super::*;
+
+    /// Begins a command that starts a child and is killed.
+    fn killed_command(folder: &Path) -> Child {
+        let command = PlaceCommand::begin(folder.to_owned()).unwrap();
+        let child = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+        command.children().started(child.id().cast_signed(), "a program");
+        std::mem::forget(command);
+        child
+    }
+
+    #[test]
+    fn what_a_killed_command_has_left_running_is_ended() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("place");
+        let mut child = killed_command(&folder);
+        end_children(&folder);
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        assert!(!folder.join(CHILDREN).exists() && !unended(&folder).exists());
+        // Nothing is left to be ended.
+        end_children(&folder);
+    }
+
+    #[test]
+    fn children_that_cannot_be_ended_are_tried_again_by_the_next_command() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("place");
+        let mut child = killed_command(&folder);
+        let record = fs::read_to_string(folder.join(CHILDREN)).unwrap();
+        // A newer Jig wrote it, so it cannot be read.
+        let newer = record.replacen("\"version\":1", "\"version\":99", 1);
+        assert_ne!(record, newer);
+        fs::write(folder.join(CHILDREN), newer).unwrap();
+        end_children(&folder);
+        assert!(child.try_wait().unwrap().is_none());
+        // The next command begins the folder anew.
+        drop(PlaceCommand::begin(folder.clone()).unwrap());
+        fs::write(unended(&folder), record).unwrap();
+        end_children(&folder);
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        assert!(!unended(&folder).exists());
+    }
+}
