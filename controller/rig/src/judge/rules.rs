@@ -371,6 +371,20 @@ const ENDS: &[(ResultFormat, &str)] = &[
     (ResultFormat::Ktap, "as many points as the plan `1..N` says"),
     (ResultFormat::Gtest, "`[  PASSED  ] N tests.` below `N tests ran`"),
     (ResultFormat::Libtest, "`test result: ...`"),
+    (ResultFormat::Cmocka, "`[  PASSED  ] N test(s).` below `N test(s) run.`"),
+    (ResultFormat::Cpputest, "`OK (...)` or `Errors (...)` with the counts"),
+    (ResultFormat::Embunit, "`OK (N tests)` or `run N failures N`"),
+    (ResultFormat::Check, "`N%: Checks: N, Failures: N, Errors: N`"),
+    (ResultFormat::Doctest, "`[doctest] Status: SUCCESS!` or `FAILURE!`"),
+    (
+        ResultFormat::Catch2,
+        "`All tests passed (...)`, or `assertions: ...` below `test cases: ...`",
+    ),
+    (ResultFormat::Greentea, "`{{end;success}}` or `{{end;failure}}`"),
+    (ResultFormat::Aunit, "`TestRunner summary: ...` or `Test summary: ...`"),
+    (ResultFormat::Nuttx, "`ostest_main: Exiting with status N` and `user_main: Exiting`"),
+    (ResultFormat::Pytest, "`N passed in N.NNs` between two rows of `=`"),
+    (ResultFormat::Go, "`PASS`, `FAIL` or `ok <package>`"),
     (ResultFormat::Markers, "the plan's end marker"),
 ];
 

@@ -150,6 +150,8 @@ fn test(text: &str) -> Option<(&str, &str)> {
     let body = text.strip_prefix("test ")?;
     let (name, result) =
         body.split_once(" ... ").or_else(|| Some((body.strip_suffix(" ...")?, "")))?;
+    // libtest-mimic pads names to one width.
+    let name = name.trim_ascii_end();
     let name = name.strip_suffix(" - should panic").unwrap_or(name);
     // Paths hold no blanks, except doc tests: `src/lib.rs - item (line 3)`.
     let doc = name.contains(" - ") && name.ends_with(')');

@@ -9,6 +9,7 @@ use super::{MarkerError, ResultEvent, ResultParser};
 
 mod candidates;
 mod contradictions;
+mod cost;
 mod frameworks;
 mod transcripts;
 

@@ -65,8 +65,12 @@ pub(super) fn summary(text: &str) -> Option<Counts> {
 }
 
 /// Reads `collected 4 items`, `collected 5 items / 1 deselected / 4 selected` and xdist's
-/// `2 workers [4 items]`.
+/// `2 workers [4 items]`, before version 3 `gw0 [4] / gw1 [4]`.
 pub(super) fn collected(text: &str) -> Option<u64> {
+    if let Some(rest) = text.strip_prefix("gw0 [") {
+        let (count, rest) = leading_number(rest)?;
+        return (rest == "]" || rest.starts_with("] / gw1 [")).then_some(count);
+    }
     let Some(rest) = text.strip_prefix("collected ") else {
         let (_, rest) = leading_number(text)?;
         let (_, items) = rest.strip_prefix(" worker")?.trim_start_matches('s').split_once(" [")?;
@@ -226,6 +230,8 @@ mod tests {
         assert_eq!(summary("settings"), None);
         assert_eq!(collected("2 workers [3 items]"), Some(3));
         assert_eq!(collected("1 worker [1 item]"), Some(1));
+        assert_eq!(collected("gw0 [4] / gw1 [4]"), Some(4));
+        assert_eq!(collected("gw0 [4] linux"), None);
         assert_eq!(collected("collected 5 items / 1 deselected / 4 selected"), Some(4));
         assert_eq!(collected("collected 5 stamps"), None);
     }

@@ -83,9 +83,7 @@ impl Grammar for Pytest {
                 let name = format!("{} (sub-test at {})", test.name, line.span.start);
                 record.decide(&name, &name, CaseOutcome::of(test.status), line.span);
             }
-        } else if let Some(line) =
-            progress(text).filter(|_| self.collected.is_some() && !self.quoting)
-        {
+        } else if let Some(line) = progress(text).filter(|_| self.headed && !self.quoting) {
             let sum = if line.sure { &mut self.shown } else { &mut self.possible };
             sum.add(&line.counts);
         } else {

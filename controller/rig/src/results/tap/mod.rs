@@ -85,8 +85,6 @@ struct Tap {
     dashed: bool,
     /// Where a comment said that something failed.
     denied_at: Option<u64>,
-    /// There was a sub-test.
-    nested: bool,
     /// Leaves that the plans seen so far promise.
     planned: i64,
     claimed: u64,
@@ -265,7 +263,6 @@ impl Tap {
             versioned: false,
             dashed: false,
             denied_at: None,
-            nested: false,
             planned: 0,
             claimed: 0,
             braced: Vec::new(),
@@ -399,13 +396,17 @@ impl Tap {
     fn totals(&mut self, totals: &Totals, line: &ReportLine<'_>, record: &mut ReportBuilder) {
         let Some(base) = self.levels.first() else { return };
         let deeper = self.levels.iter().find(|level| level.indent > line.indent);
-        let level = deeper.unwrap_or(base);
+        let level = deeper.or(self.levels.last()).unwrap_or(base);
         if totals.of_all && line.indent <= base.indent {
             self.claimed += totals.failed;
             record.claim(self.claimed);
         } else if totals.failed > 0 && !record.failing_from(level.first) {
             let failed = totals.failed;
             record.remark(format!("totals claim {failed} failures that no line shows"));
+        }
+        // Comments quote the output of a nested test, whose points are not read.
+        if totals.quoted {
+            return;
         }
         // Parameters of a test are cases, and its suite counts the test.
         let seen = [Counts::of_cases(level.first, record), level.counts];
@@ -540,7 +541,6 @@ impl Tap {
                 record.remark(format!("sub-tests nested deeper than {MAX_DEPTH} are not read"));
                 return None;
             }
-            self.nested |= !self.levels.is_empty();
             self.levels.push(TapLevel {
                 indent: line.indent,
                 name: self.announced.take(),
@@ -621,7 +621,12 @@ impl YamlBlock {
 /// Tells whether a diagnostic says that something failed: `Failed test 'x'` of the point above it,
 /// `Looks like you failed 1 test of 3.`, and the line of the command that bats ran.
 fn denies(body: &str) -> bool {
-    let starts = ["Failed test ", "Looks like you ", "Looks like your test "];
+    let starts = [
+        "Failed test ",
+        "Looks like you failed ",
+        "Looks like you planned ",
+        "Looks like your test ",
+    ];
     starts.iter().any(|start| body.starts_with(start))
         || body == "Failed test"
         || (body.starts_with('`') && body.ends_with("' failed"))

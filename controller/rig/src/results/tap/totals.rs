@@ -41,6 +41,8 @@ impl Counts {
 /// `Totals: pass:1 fail:0 xfail:0 skip:0 error:0`, or of one suite `list: pass:1 fail:0 total:1`.
 pub(super) struct Totals {
     pub(super) of_all: bool,
+    /// They stand in a comment of a comment.
+    pub(super) quoted: bool,
     pub(super) failed: u64,
     passed: u64,
     skipped: Option<u64>,
@@ -61,7 +63,8 @@ impl Totals {
                 _ => {}
             }
         }
-        Some(Self { of_all: name == "Totals", passed: passed?, failed, skipped, total })
+        let (of_all, quoted) = (name == "Totals", name.starts_with('#'));
+        Some(Self { of_all, quoted, passed: passed?, failed, skipped, total })
     }
 
     /// Remarks on totals that equal none of the ways to count what was seen.

@@ -226,6 +226,30 @@ const DOUBTFUL: &[(&str, &str)] = &[
         "go, failing assertion of testify",
         "=== RUN   TestA\n    a_test.go:9: \n        \tError Trace:\ta_test.go:9\n        \tError:      \tNot equal\n--- PASS: TestA (0.00s)\nPASS\n",
     ),
+    (
+        "kselftest, quoted totals with a failure",
+        "TAP version 13\n1..1\n# TAP version 13\n# 1..1\n# # Totals: pass:0 fail:1 xfail:0 xpass:0 skip:0 error:0\nok 1 selftests: net: udp\n",
+    ),
+    (
+        "tap, diagnostic of a missing point",
+        "1..2\nok 1 - a\nok 2 - b\n# Looks like you planned 3 tests but ran 2.\n",
+    ),
+    (
+        "tap, failing command of bats",
+        "1..1\nok 1 a\n# (in test file ring.bats, line 3)\n#   `false' failed\n",
+    ),
+    (
+        "pytest, quiet xdist with a failing character",
+        "=== test session starts ===\ngw0 [2] / gw1 [2]\n\n.F   [100%]\n=== 2 passed in 0.12s ===\n",
+    ),
+    (
+        "doctest, case that should have failed",
+        "[doctest] doctest version is \"2.4.11\"\nTEST CASE:  pop\n\nShould have failed but didn't! Marking it as failed!\n[doctest] test cases: 1 | 0 passed | 1 failed | 0 skipped\n[doctest] assertions: 1 | 1 passed | 0 failed |\n[doctest] Status: FAILURE!\n",
+    ),
+    (
+        "catch2, expected failure that passed",
+        "t.cpp:12: FAILED:\n  CHECK( a )\n\n===\ntest cases: 2 | 1 passed | 1 failed\nassertions: 2 | 1 passed | 1 failed\n",
+    ),
 ];
 
 /// What must be a pass: failures that are expected, reasons of skips, forms that few producers use.
@@ -326,6 +350,22 @@ const CLEAN: &[(&str, &str)] = &[
     (
         "pytest, expected failures",
         "=== test session starts ===\ncollected 2 items\n\ntest_x.py .x   [100%]\n\n=== XFAILURES ===\n___ b ___\nE   assert 1 == 2\n=== 1 passed, 1 xfailed in 0.12s ===\n",
+    ),
+    (
+        "kselftest, quoted output of nested tests",
+        "TAP version 13\n1..1\n# selftests: net: udp\n# TAP version 13\n# 1..3\n# ok 1 a\n# ok 2 b\n# # Totals: pass:3 fail:0 xfail:0 xpass:0 skip:0 error:0\nok 1 selftests: net: udp\n",
+    ),
+    (
+        "tap, comments that only resemble diagnostics",
+        "1..1\n# Looks like you run on battery\n# pass 7\nok 1 - a\n# tests 1\n# pass 1\n",
+    ),
+    (
+        "libtest-mimic, padded names",
+        "running 2 tests\ntest a          ... ok\ntest longer::b  ... ok\n\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+    ),
+    (
+        "pytest, quiet xdist of old",
+        "=== test session starts ===\ngw0 [2] / gw1 [2]\n\n..   [100%]\n=== 2 passed in 0.12s ===\n",
     ),
 ];
 
