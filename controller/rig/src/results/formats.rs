@@ -50,23 +50,47 @@ static BEGINS: [u32; 256] = {
     table
 };
 
-/// A search for all texts that some formats' first line holds: one pass over a line tells that
-/// none of them is there, as is true of most console lines.
-static HOLDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let texts: Vec<String> =
-        FORMATS.iter().flat_map(|format| format.holds).map(|text| regex::escape(text)).collect();
-    Regex::new(&texts.join("|")).ok()
+/// Most texts looked for in one line; one that holds more may hold any.
+const MAX_HELD: usize = 16;
+
+/// Texts that some formats' first line holds, each with those formats, one bit each.
+struct HeldTexts {
+    texts: Vec<(&'static str, u32)>,
+    /// A search for all of them: one pass over a line tells that none is there, as is true of most
+    /// console lines.
+    search: Option<Regex>,
+    all: u32,
+}
+
+static HOLDS: LazyLock<HeldTexts> = LazyLock::new(|| {
+    let mut texts: Vec<(&'static str, u32)> = Vec::new();
+    for (index, format) in FORMATS.iter().enumerate() {
+        for text in format.holds {
+            match texts.iter_mut().find(|(known, _)| known == text) {
+                Some((_, formats)) => *formats |= 1 << index,
+                None => texts.push((text, 1 << index)),
+            }
+        }
+    }
+    let all = texts.iter().fold(0, |all, (_, formats)| all | formats);
+    let words: Vec<String> = texts.iter().map(|(text, _)| regex::escape(text)).collect();
+    HeldTexts { search: Regex::new(&words.join("|")).ok(), texts, all }
 });
 
 /// Returns the formats, one bit each, whose first line may begin with any byte and holds a text
 /// that a line holds.
 pub(super) fn holders(text: &str) -> u32 {
-    if !HOLDS.as_ref().is_none_or(|holds| holds.is_match(text)) {
-        return 0;
+    let held = &*HOLDS;
+    let Some(search) = &held.search else { return held.all };
+    let (mut formats, mut at) = (0, 0);
+    for _ in 0..MAX_HELD {
+        let Some(found) = search.find_at(text, at) else { return formats };
+        let known = held.texts.iter().find(|(text, _)| *text == found.as_str());
+        formats |= known.map_or(0, |(_, formats)| *formats);
+        // Texts may overlap; each begins with an ASCII character.
+        at = found.start() + 1;
     }
-    let holds = |format: &FormatSpec| format.holds.iter().any(|held| text.contains(held));
-    let formats = FORMATS.iter().enumerate().filter(|(_, format)| holds(format));
-    formats.fold(0, |bits, (index, _)| bits | 1 << index)
+    held.all
 }
 
 /// Lists the formats that alone can have printed a line, of those that the line's first byte and
@@ -162,6 +186,24 @@ mod tests {
         }
         let prose = ReportLine::new("hello world", Span { start: 0, end: 0 }).unwrap();
         assert!(opened_by(prose, holders(prose.text)).next().is_none());
+    }
+
+    #[test]
+    fn texts_that_lines_hold_are_told_apart_by_where_they_begin() {
+        let texts = &HOLDS.texts;
+        assert!(HOLDS.search.is_some() && !texts.is_empty());
+        for (text, _) in texts {
+            assert!(text.as_bytes()[0].is_ascii());
+            let others = texts.iter().filter(|(other, _)| other != text);
+            assert!(others.clone().all(|(other, _)| !other.starts_with(text)), "{text:?}");
+        }
+        let all = texts.iter().map(|(text, _)| *text).collect::<String>();
+        assert_eq!(holders(&all), HOLDS.all);
+        assert_eq!(holders(&"a.c:1 ".repeat(100)), HOLDS.all);
+        assert_eq!(holders("sensor: 12"), 0);
+        // Overlapping: both are found.
+        let both = holders("a.c:P:");
+        assert_eq!(both, holders("a.c: ") | holders("x:P:"));
     }
 
     #[test]
