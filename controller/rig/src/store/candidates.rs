@@ -93,9 +93,40 @@ impl CandidateFile {
     }
 
     fn write(&self, mut images: Vec<Candidate>) -> Result<(), StoreError> {
-        images.truncate(MOST);
+        while images.len() > MOST {
+            // An image that is forgotten begins anew, so one that has failed is remembered longest.
+            let oldest = images.iter().rposition(|one| !one.failed).filter(|&at| at > 0);
+            images.remove(oldest.unwrap_or(images.len() - 1));
+        }
         let list = Candidates { version: VERSION, images };
         let text = serde_json::to_vec(&list).map_err(|e| StoreError::encoding(&self.path, e))?;
         replace(&self.path, &text, Durability::Kill)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_has_failed_is_remembered_longest() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = CandidateFile::at(folder.path().join("candidates.json"));
+        let board: BoardId = "fake".parse().unwrap();
+        file.failed(&board, "bad").unwrap();
+        for n in 0..2 * MOST {
+            file.passed(&board, &n.to_string(), None).unwrap();
+        }
+        assert_eq!(file.read().len(), MOST);
+        for _ in 0..2 * PASSES {
+            assert!(!file.passed(&board, "bad", None).unwrap());
+        }
+        // The newest is always kept, and the list stays bounded where all have failed.
+        for n in 0..2 * MOST {
+            file.failed(&board, &format!("bad {n}")).unwrap();
+        }
+        let good = (0..PASSES).map(|_| file.passed(&board, "good", None).unwrap());
+        assert_eq!(good.last(), Some(true));
+        assert_eq!(file.read().len(), MOST);
     }
 }
