@@ -11,7 +11,7 @@ use jig_model::result::TestReport;
 use jig_rig::console::escape;
 use jig_rig::report::baseline::{self, ChangeKind};
 use jig_rig::report::{RunReport, json, junit, summary, tap};
-use jig_rig::store::{RunDir, RunRecord};
+use jig_rig::store::{RunDir, RunRecord, read_whole};
 
 use super::execute::{ended_run, execute};
 use super::open_lab;
@@ -112,12 +112,16 @@ fn write_report(
     })
 }
 
+/// Largest baseline that is read: a report of a hundred thousand cases has half of that.
+const MOST_BASELINE: u64 = 64 << 20;
+
 fn read_baseline(path: &Path) -> Result<TestReport, Failure> {
     let wrong = |why: String| {
         Failure::new(Fault::Usage, format!("cannot use baseline {}: {why}", path.display()))
             .help("a baseline is an earlier report: jig test ... --report json=FILE")
     };
-    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = read_whole(path, MOST_BASELINE).map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(text).map_err(|error| wrong(error.to_string()))?;
     let document =
         jig_rig::report::VerdictDocument::parse(&text).map_err(|e| wrong(e.to_string()))?;
     Ok(document.verdict.tests)

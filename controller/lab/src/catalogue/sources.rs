@@ -4,11 +4,11 @@
 //! the text means.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use jig_model::{Problem, Problems};
+use jig_rig::store::open_regular;
 
 use super::CatalogueError;
 
@@ -40,10 +40,7 @@ pub enum Unreadable {
 /// It cannot be read, or is no text.
 pub fn read(path: &Path) -> Result<Source, Unreadable> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(Unreadable::Io)?;
-    if file.metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(Unreadable::Io(io::ErrorKind::IsADirectory.into()));
-    }
+    let file = open_regular(path).map_err(Unreadable::Io)?;
     file.take(MAX_READ).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
     let origin = path.display().to_string();
     match String::from_utf8(bytes) {
@@ -154,6 +151,28 @@ pub(crate) fn must_read(
         }
         Err(Unreadable::Io(source)) => {
             Err(CatalogueError::Unreadable { path: path.to_owned(), source })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_document_is_a_regular_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("rig.toml"), "version = 1\n").unwrap();
+        symlink(at("rig.toml"), at("link.toml")).unwrap();
+        assert_eq!(read(&at("link.toml")).unwrap().text, "version = 1\n");
+        let fifo = at("fifo.toml");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(made.success());
+        for refused in [fifo.as_path(), Path::new("/dev/zero"), folder.path()] {
+            assert!(matches!(read(refused), Err(Unreadable::Io(_))), "{refused:?}");
         }
     }
 }

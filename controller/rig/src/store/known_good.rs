@@ -52,9 +52,9 @@ pub struct KnownGood {
     pub doubts: u32,
 }
 
-/// Recovers in a row that a known-good image may speak against before it is believed no longer:
-/// the rig may well be broken in a way that only shows when something runs.
-const MOST_DOUBTS: u32 = 3;
+/// Recoveries in a row that a known-good image may contradict before it is used no longer: the rig
+/// may be broken in a way that only shows when something runs.
+const MAX_DOUBTS: u32 = 3;
 
 /// Formats that a known-good image is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ impl Places {
     pub fn known_good(&self, place: &PlaceName, board: &BoardId) -> Option<(KnownGood, Vec<u8>)> {
         let (record, image) = self.known_good_paths(place);
         let known = read_record(&record)?;
-        if known.board != *board || known.doubts >= MOST_DOUBTS {
+        if known.board != *board || known.doubts >= MAX_DOUBTS {
             return None;
         }
         let bytes = read_bounded(&image, MAX_IMAGE).ok()?;
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(places.known_good(&place, &board).unwrap().0.doubts, 2);
         places.doubt_known_good(&place, None).unwrap();
         assert_eq!(places.known_good(&place, &board).unwrap().0.doubts, 0);
-        for _ in 0..MOST_DOUBTS {
+        for _ in 0..MAX_DOUBTS {
             places.doubt_known_good(&place, Some(1)).unwrap();
         }
         assert_eq!(kept(&board), None, "what never works is believed no longer");
@@ -346,7 +346,7 @@ mod tests {
                 let _ = canary_plan(&known);
             }
             // Whatever it says now, what passes next can be kept.
-            places.doubt_known_good(&place, Some(MOST_DOUBTS)).unwrap();
+            places.doubt_known_good(&place, Some(MAX_DOUBTS)).unwrap();
             passes(&places, &board, b"next", 7, PASSES);
             prop_assert_eq!(places.known_good(&place, &board).unwrap().1, b"next");
         }

@@ -73,7 +73,7 @@ pub use record::{
 pub use run_dir::{POST_MORTEM_FILE, RunDir};
 pub use runs::{RunEntry, RunStore};
 pub use sweep::{Swept, SweptOutcome};
-pub use whole_file::read_whole;
+pub use whole_file::{open_regular, read_whole};
 
 #[cfg(test)]
 mod tests;

@@ -1,27 +1,25 @@
 //! Files that a user names, read whole.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-/// Reads a regular file of at most `limit` bytes.
+/// Opens a regular file.
 ///
-/// A device may have no end, and a FIFO may never have a writer, so both are refused before a byte
-/// is read; opening does not wait for a writer.
+/// A device may have no end, and a FIFO may never have a writer, so both are refused; opening does
+/// not wait for a writer.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] if it is no regular file, [`io::ErrorKind::FileTooLarge`] beyond
-/// the limit, also if it grows meanwhile, or what the system says.
-pub fn read_whole(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+/// [`io::ErrorKind::InvalidInput`] if it is no regular file, or what the system says.
+pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
         .open(path)?;
-    let about = file.metadata()?;
-    let kind = about.file_type();
+    let kind = file.metadata()?.file_type();
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
@@ -30,6 +28,17 @@ pub fn read_whole(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let what = if kind.is_fifo() { "a FIFO" } else { "a device" };
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, no file")));
     }
+    Ok(file)
+}
+
+/// Reads a regular file of at most `limit` bytes.
+///
+/// # Errors
+/// [`io::ErrorKind::FileTooLarge`] beyond the limit, also if the file grows meanwhile, or as
+/// [`open_regular`].
+pub fn read_whole(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let about = file.metadata()?;
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
