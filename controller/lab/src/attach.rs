@@ -35,8 +35,7 @@ const READS_PER_SEARCH: u32 = 10;
 /// Most bytes that are told at once; input is looked at in between.
 const MOST_AT_ONCE: usize = 256 << 10;
 
-/// Most runs among which one that uses the console is looked for, newest first: more are not under
-/// way at a time.
+/// Most runs under way among which one that uses the console is looked for, newest first.
 const RUNS_LOOKED_AT: usize = 200;
 
 /// How long the last input of a user who leaves may take: a target that takes input at all has
@@ -267,7 +266,7 @@ impl PlaceConsole<'_> {
         let runs = RunStore::new(self.lab.catalogue.runs_dir());
         let place = self.place.name.clone();
         let used = spawn_blocking(move || {
-            let mut runs = runs.newest_first()?.take(RUNS_LOOKED_AT).filter(|run| run.live);
+            let mut runs = runs.newest_first()?.filter(|run| run.live).take(RUNS_LOOKED_AT);
             let here = |run: RunEntry| {
                 run.record.is_ok_and(|record| record.place.as_ref() == Some(&place))
             };

@@ -126,8 +126,9 @@ pub fn next(
 /// Stands between the reason of a quarantine and what came later.
 const LATER: &str = "; later: ";
 
-/// Longest reason in bytes: three lines of a wide terminal.
-const LONGEST_WHY: usize = 400;
+/// Longest list of reasons in bytes, three lines of a wide terminal. Beyond it only the first and the
+/// newest are kept.
+const MAX_REASON_BYTES: usize = 400;
 
 /// Returns the first reason with a later one behind it. Of several later ones the newest is kept if
 /// they do not all fit.
@@ -137,7 +138,7 @@ fn appended(why: &str, later: &str) -> String {
         return if first.is_empty() { later.to_owned() } else { why.to_owned() };
     }
     let all = format!("{why}{LATER}{later}");
-    if all.len() <= LONGEST_WHY { all } else { format!("{first}{LATER}{later}") }
+    if all.len() <= MAX_REASON_BYTES { all } else { format!("{first}{LATER}{later}") }
 }
 
 /// Returns how many passes are missing until a place is healthy.
