@@ -111,8 +111,9 @@ mod tests {
     fn the_first_failed_result_is_found_wherever_it_stands() {
         let text = "Tests: 3 failed";
         for before in [0, 1, STRIDE - 20, STRIDE - 5, STRIDE, STRIDE + 3, 3 * STRIDE] {
-            for (fill, end) in [("all is well, 0 failures\n", "\n"), ("x\r\n", "\r\n"), ("\n", "")]
-            {
+            for (fill, end) in [("all is well\n", "\n"), ("x\r\n", "\r\n"), ("0 failures\n", "")] {
+                // Each of these lines is looked at, so a few are enough.
+                let before = if fill.starts_with('0') { before.min(1000) } else { before };
                 let mut log = fill.repeat(before / fill.len() + 1).into_bytes();
                 let start = log.len() as u64;
                 log.extend_from_slice(format!("{text}{end}").as_bytes());
