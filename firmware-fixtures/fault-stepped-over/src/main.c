@@ -23,6 +23,11 @@ __attribute__((naked)) void fault_entry(void)
 }
 #endif
 
+#define TEN_TIMES(what)                                                                   \
+    do {                                                                                  \
+        what; what; what; what; what; what; what; what; what; what;                       \
+    } while (0)
+
 FIXTURE_MAIN
 {
 #if defined(__riscv)
@@ -32,6 +37,9 @@ FIXTURE_MAIN
     print("\n-----------------------\n");
     print("1 Tests 0 Failures 0 Ignored \n");
     print("OK\n");
-    for (;;)
-        UNDEFINED_INSTRUCTION();
+    for (;;) {
+        /* More of them than a debugger would follow. */
+        TEN_TIMES(UNDEFINED_INSTRUCTION());
+        TEN_TIMES(UNDEFINED_INSTRUCTION());
+    }
 }

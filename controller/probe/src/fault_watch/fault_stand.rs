@@ -38,6 +38,8 @@ const STACKED_PC: u32 = 0x18;
 const SP: usize = 13;
 const LR: usize = 14;
 const PC: usize = 15;
+const XPSR: usize = 16;
+const EXCEPTION: u32 = 0x1ff;
 type Registers = [u32; 17];
 
 /// How a core is in a fault.
@@ -96,12 +98,22 @@ pub(super) fn standing_in_fault(
             None if faults.handlers.contains(&registers[PC]) => {
                 entered = true;
                 let entry = faults.entry(&registers)?;
-                faults.entries.extend(entry);
-                faults.leave_entry()?
+                if entry.is_none_or(|entry| faults.holds(entry)) {
+                    // The handler comes by its own first instruction, or returns to nowhere.
+                    faults.handlers.retain(|&handler| handler != registers[PC]);
+                    faults.run()?
+                } else {
+                    faults.entries.extend(entry);
+                    faults.leave_entry()?
+                }
             }
             // Not one of these breakpoints.
             None => None,
         };
+    }
+    // One fault after the other is taken, and none of them repeats: the program goes on.
+    if stop.is_some() {
+        return Ok(None);
     }
     let after = faults.look(symbols)?;
     Ok(after.filter(|_| entered || before))
@@ -183,6 +195,11 @@ impl FaultLoop<'_> {
         self.run()
     }
 
+    /// Tells whether the handler was entered with this frame before, and has not returned since.
+    fn holds(&self, entry: Entry) -> bool {
+        self.entries.iter().any(|known| (known.frame, known.at) == (entry.frame, entry.at))
+    }
+
     /// Reads what the handler was entered for; nothing where no frame can be read.
     fn entry(&mut self, registers: &Registers) -> Result<Option<Entry>, ChannelError> {
         let process = ExcReturn::of(registers[LR]).is_some_and(ExcReturn::uses_psp);
@@ -219,7 +236,7 @@ impl FaultLoop<'_> {
             return Ok(Some(Return::WentOn));
         }
         let registers = self.step()?;
-        if !self.handlers.contains(&registers[PC]) {
+        if !is_fault(registers[XPSR] & EXCEPTION) {
             return Ok(Some(Return::WentOn));
         }
         let Some(entry) = self.entry(&registers)? else { return Ok(Some(Return::Entered)) };

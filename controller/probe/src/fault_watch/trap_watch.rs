@@ -59,27 +59,67 @@ pub(super) fn standing_in_trap(
 /// Tells whether the handler of a fault returns to the instruction that has faulted, which faults
 /// again at once. The machine stands afterwards, at the entry of the handler if so.
 fn repeats(channels: &mut DebugChannels, trap: Trap) -> Result<bool, ChannelError> {
+    if run_to(channels, &[trap.at])? != Some(trap.at) {
+        return Ok(false);
+    }
     let mut repeated = 0;
     for _ in 0..MOST_TRIES {
-        if run_to(channels, &[trap.at])?.is_none() {
+        // It faults, if it is what has faulted before.
+        let (entered, last) = step(channels, trap)?;
+        if entered != trap.handler || last.is_none_or(|last| last.at != trap.at) {
             return Ok(false);
         }
-        // The handler may have changed where it returns to, and the program may have come here
-        // again. An interrupt in between hides that.
-        match last_of(&registers_riscv(channels)?, trap) {
-            Some(last) if last.at != trap.at => return Ok(false),
-            Some(_) => repeated += 1,
-            None => {}
+        if repeated >= REPEATS {
+            return Ok(true);
         }
-        channels.gdb.step(Packets::default(), STEP)?;
-        let stepped = registers_riscv(channels)?;
-        let entered = stepped.register("pc") == Some(trap.handler.into())
-            && last_of(&stepped, trap).is_some_and(|last| last.at == trap.at);
-        if !entered || repeated > REPEATS {
-            return Ok(entered);
+        match returned(channels, trap)? {
+            Return::Unchanged => repeated += 1,
+            Return::Hidden => {}
+            Return::Elsewhere => return Ok(false),
         }
     }
     Ok(false)
+}
+
+/// Where a handler that was just entered has returned to.
+enum Return {
+    /// To the instruction that has faulted, where the machine stands.
+    Unchanged,
+    /// To there, but an interrupt came in between: the program may have gone on before.
+    Hidden,
+    Elsewhere,
+}
+
+fn returned(channels: &mut DebugChannels, trap: Trap) -> Result<Return, ChannelError> {
+    for _ in 0..MOST_TRIES {
+        // The first instruction of the handler may be its last.
+        let (mut pc, mut last) = step(channels, trap)?;
+        if pc != trap.at {
+            let Some(stop) = run_to(channels, &[trap.at, trap.handler])? else { break };
+            (pc, last) = (stop, last_of(&registers_riscv(channels)?, trap));
+        }
+        match last {
+            Some(last) if pc == trap.at && last.at == trap.at => return Ok(Return::Unchanged),
+            None if pc == trap.at => return Ok(Return::Hidden),
+            // The handler has changed where it returns to, or another fault comes.
+            Some(_) => break,
+            // An interrupt.
+            None => {}
+        }
+    }
+    Ok(Return::Elsewhere)
+}
+
+/// Executes one instruction; returns where the machine stands, and the last trap if that was a
+/// fault.
+fn step(channels: &mut DebugChannels, trap: Trap) -> Result<(u32, Option<Trap>), ChannelError> {
+    channels.gdb.step(Packets::default(), STEP)?;
+    let snapshot = registers_riscv(channels)?;
+    Ok((pc(&snapshot), last_of(&snapshot, trap)))
+}
+
+fn pc(snapshot: &CoreSnapshot) -> u32 {
+    snapshot.register("pc").and_then(|pc| u32::try_from(pc).ok()).unwrap_or_default()
 }
 
 /// Finds the last trap that went to the same handler, if that was a fault.
@@ -87,8 +127,9 @@ fn last_of(snapshot: &CoreSnapshot, trap: Trap) -> Option<Trap> {
     Trap::last(snapshot).into_iter().find(|last| last.handler == trap.handler)
 }
 
-/// Lets the machine run for a while, or up to one of these instructions. It stands afterwards.
-fn run_to(channels: &mut DebugChannels, places: &[u32]) -> Result<Option<Stop>, ChannelError> {
+/// Lets the machine run for a while, or up to one of these instructions, which it returns. It stands
+/// afterwards.
+fn run_to(channels: &mut DebugChannels, places: &[u32]) -> Result<Option<u32>, ChannelError> {
     let mut before = Packets::default();
     let mut after = Packets::default();
     for &place in places {
@@ -101,7 +142,10 @@ fn run_to(channels: &mut DebugChannels, places: &[u32]) -> Result<Option<Stop>, 
         channels.gdb.interrupt()?;
     }
     channels.gdb.perform(&after)?;
-    Ok(stopped.filter(|&stop| stop == Stop::Trapped))
+    match stopped {
+        Some(Stop::Trapped) => registers_riscv(channels).map(|snapshot| Some(pc(&snapshot))),
+        _ => Ok(None),
+    }
 }
 
 fn look(
