@@ -12,6 +12,7 @@ pub mod journal;
 pub mod localise;
 pub mod machine;
 pub mod patch;
+pub mod policy;
 pub mod recovery;
 pub mod redact;
 pub mod run;

@@ -1,0 +1,120 @@
+//! The policy file.
+
+use jig_model::document::{Findings, Located, document_schema, open};
+use jig_model::{Problems, toml_table};
+
+use super::globs::Globs;
+
+/// Version of the policy file that is read.
+const VERSION: u32 = 1;
+
+toml_table! {
+    /// What the repair loop may change. The file stands outside of the repository.
+    struct RawPolicy {
+        /// Version of the policy file: 1.
+        version: u32 = required,
+        /// Paths that may change, such as `src/**`; all but the protected ones if left out. A path
+        /// that is named here may change although it is protected.
+        write_allow: Vec<Located<String>> = optional,
+        /// Paths that never change. Decides before `write_allow`.
+        write_deny: Vec<Located<String>> = optional,
+        /// Most files of a patch; 5 if left out.
+        max_files: u32 = optional,
+        /// Most lines that a patch adds and removes; 200 if left out.
+        max_lines: u32 = optional,
+        /// A patch whose risk, from 0 to 100, is above this waits for an approval; 70 if left out.
+        risk_percent: u32 = optional,
+        /// Whether patches wait for an approval whatever their risk; false if left out.
+        approve_patches: bool = optional,
+        /// Whether flashing a real board waits for an approval; true if left out.
+        approve_flash: bool = optional,
+    }
+}
+
+/// What the repair loop may change.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    pub(super) write_allow: Globs,
+    pub(super) write_deny: Globs,
+    /// Most files of a patch.
+    pub max_files: usize,
+    /// Most lines that a patch adds and removes.
+    pub max_lines: usize,
+    /// A patch whose risk, from 0 to 1, is above this waits for an approval.
+    pub risk_threshold: f64,
+    /// Whether patches wait for an approval whatever their risk.
+    pub approve_patches: bool,
+    /// Whether flashing a real board waits for an approval.
+    pub approve_flash: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            write_allow: Globs::default(),
+            write_deny: Globs::default(),
+            max_files: 5,
+            max_lines: 200,
+            risk_threshold: 0.7,
+            approve_patches: false,
+            approve_flash: true,
+        }
+    }
+}
+
+impl Policy {
+    /// Returns the text of the policy file's JSON Schema.
+    pub fn json_schema() -> String {
+        document_schema::<RawPolicy>("Jig repair policy")
+    }
+
+    /// Reads a policy. `origin` says where it came from, for messages.
+    ///
+    /// # Errors
+    /// All problems of the document, in its order.
+    pub fn parse(origin: &str, text: &str) -> Result<Self, Problems> {
+        let findings = Findings::new();
+        let policy = open::<RawPolicy>("repair policy", VERSION, text, &findings)
+            .map(|raw| lower(raw.value, &findings));
+        findings.finish("repair policy", origin, text, policy)
+    }
+}
+
+fn lower(raw: RawPolicy, findings: &Findings) -> Policy {
+    let usual = Policy::default();
+    let count = |given: Option<Located<u32>>, usual: usize| {
+        given.map_or(usual, |given| usize::try_from(given.value).unwrap_or(usize::MAX))
+    };
+    let percent = raw.risk_percent.inspect(|percent| {
+        if percent.value > 100 {
+            findings.add(
+                "policy::risk",
+                percent.at(),
+                "`risk_percent` is a number from 0 to 100",
+                "write 100 to wait for no approval",
+            );
+        }
+    });
+    Policy {
+        write_allow: globs(raw.write_allow, findings),
+        write_deny: globs(raw.write_deny, findings),
+        max_files: count(raw.max_files, usual.max_files),
+        max_lines: count(raw.max_lines, usual.max_lines),
+        risk_threshold: percent.map_or(usual.risk_threshold, |p| f64::from(p.value) / 100.0),
+        approve_patches: raw.approve_patches.map_or(usual.approve_patches, |value| value.value),
+        approve_flash: raw.approve_flash.map_or(usual.approve_flash, |value| value.value),
+    }
+}
+
+/// Reads patterns. One that is wrong is reported, so that a rule is never silently missing.
+fn globs(list: Option<Located<Vec<Located<String>>>>, findings: &Findings) -> Globs {
+    let Some(list) = list else { return Globs::default() };
+    for text in &list.value {
+        if let Err(error) = Globs::new(&[&text.value]) {
+            let help = "write a path below the repository, such as `src/**/*.c`";
+            findings.add("policy::glob", text.at(), error.to_string(), help);
+        }
+    }
+    let texts: Vec<_> = list.value.into_iter().map(|text| text.value).collect();
+    Globs::new(&texts).unwrap_or_default()
+}

@@ -1,0 +1,103 @@
+//! The review of a patch.
+
+use super::file::Policy;
+use super::rules::{LineRule, RULES};
+use crate::patch::{FileChange, LineKind, Patch, Special};
+
+/// What a review found. Every text names the file, so that an agent can mend the patch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatchReview {
+    /// Why the patch is refused; empty where it may be applied.
+    pub refusals: Vec<String>,
+    /// How risky it is, from 0 to 1.
+    pub risk: f64,
+    /// What makes it risky.
+    pub risks: Vec<String>,
+    /// Whether it waits for an approval.
+    pub asks: bool,
+}
+
+/// Share of the risk of a patch as large as the policy allows.
+const SIZE_WEIGHT: f64 = 0.5;
+
+/// Reviews a patch.
+///
+/// The risk is `1 - (1 - w1)(1 - w2)...` over the weights of the rules that match, each counted
+/// once, and of the size: half of the share of `max_lines` that the patch uses.
+pub fn review(patch: &Patch, policy: &Policy) -> PatchReview {
+    let mut refusals = Vec::new();
+    let mut risks = Vec::new();
+    let (files, lines) = (patch.files.len(), patch.changed_lines());
+    if files > policy.max_files {
+        refusals.push(format!("files: {files}, and {} are allowed", policy.max_files));
+    }
+    if lines > policy.max_lines {
+        refusals.push(format!("changed lines: {lines}, and {} are allowed", policy.max_lines));
+    }
+    for file in &patch.files {
+        refusals.extend(refused_path(file, policy).into_iter().chain(refused_form(file)));
+    }
+    let mut safe = 1.0 - SIZE_WEIGHT * (lines as f64 / policy.max_lines.max(1) as f64).min(1.0);
+    for rule in &RULES.lines {
+        let Some((file, text)) = first_match(patch, rule) else { continue };
+        let what = format!("{}: {}: {}", file.path(), rule.name, shown(text));
+        match rule.weight {
+            Some(weight) => {
+                safe *= 1.0 - weight;
+                risks.push(what);
+            }
+            None => refusals.push(what),
+        }
+    }
+    let risk = 1.0 - safe;
+    let asks = policy.approve_patches || risk > policy.risk_threshold;
+    PatchReview { refusals, risk, risks, asks }
+}
+
+fn first_match<'p>(patch: &'p Patch, rule: &LineRule) -> Option<(&'p FileChange, &'p str)> {
+    patch.files.iter().find_map(|file| {
+        let mut lines = file.lines().filter(|line| line.kind == rule.kind);
+        lines.find(|line| rule.pattern.is_match(&line.text)).map(|line| (file, line.text.as_str()))
+    })
+}
+
+/// Says why one of the paths of a change may not change.
+fn refused_path(file: &FileChange, policy: &Policy) -> Option<String> {
+    [&file.old, &file.new].into_iter().flatten().find_map(|path| {
+        if let Some(glob) = policy.write_deny.matching(path) {
+            return Some(format!("{path}: the policy denies {glob}"));
+        }
+        if policy.write_allow.matching(path).is_some() {
+            return None;
+        }
+        if !policy.write_allow.is_empty() {
+            return Some(format!("{path}: the policy does not allow it to change"));
+        }
+        let protected = RULES.protected.iter().find(|(_, globs)| globs.matching(path).is_some());
+        protected.map(|(name, _)| format!("{path} belongs to {name} and is protected"))
+    })
+}
+
+/// Says why a change has a form that is never applied.
+fn refused_form(file: &FileChange) -> Option<String> {
+    let path = file.path();
+    if let Some(special) = file.special {
+        let what = match special {
+            Special::NotAFile => "is or becomes a symbolic link or a submodule",
+            Special::Mode => "gets other permissions",
+            Special::Binary => "is not text",
+            Special::Renamed => "gets another name",
+        };
+        return Some(format!("{path} {what}"));
+    }
+    let anchored = |kind| file.lines().any(|line| line.kind == kind);
+    if file.old.is_some() && !anchored(LineKind::Context) && !anchored(LineKind::Removed) {
+        return Some(format!("{path}: lines are added without any line that says where"));
+    }
+    None
+}
+
+fn shown(line: &str) -> &str {
+    let line = line.trim();
+    &line[..line.floor_char_boundary(80)]
+}

@@ -1,0 +1,116 @@
+//! Tests of the policy: each rule by its examples, reviews by small patches.
+
+use super::rules::{RULES, RuleFile, TEXT};
+use super::*;
+use crate::patch::Patch;
+
+fn patch(path: &str, body: &str) -> Patch {
+    let old = body.lines().filter(|line| !line.starts_with('+')).count();
+    let new = body.lines().filter(|line| !line.starts_with('-')).count();
+    let text = format!(
+        "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,{old} +1,{new} @@\n{body}"
+    );
+    Patch::read(&text).unwrap()
+}
+
+fn plain(path: &str) -> Patch {
+    patch(path, " int a;\n-int b = 1;\n+int b = 2;\n")
+}
+
+#[test]
+fn each_rule_matches_its_hits_and_not_its_misses() {
+    let file: RuleFile = toml::from_str(TEXT).unwrap();
+    assert_eq!(RULES.protected.len(), file.protected.len(), "a pattern of paths is wrong");
+    assert_eq!(RULES.lines.len(), file.line.len(), "a pattern of lines is wrong");
+    for (rule, (_, globs)) in file.protected.iter().zip(&RULES.protected) {
+        let matches = |path: &String| globs.matching(path).is_some();
+        assert!(!rule.hits.is_empty() && !rule.misses.is_empty(), "{}", rule.name);
+        assert_eq!(rule.hits.iter().find(|path| !matches(path)), None, "{}", rule.name);
+        assert_eq!(rule.misses.iter().find(|path| matches(path)), None, "{}", rule.name);
+    }
+    for (rule, compiled) in file.line.iter().zip(&RULES.lines) {
+        let matches = |line: &String| compiled.pattern.is_match(line);
+        assert!(!rule.hits.is_empty() && !rule.misses.is_empty(), "{}", rule.name);
+        assert_eq!(rule.hits.iter().find(|line| !matches(line)), None, "{}", rule.name);
+        assert_eq!(rule.misses.iter().find(|line| matches(line)), None, "{}", rule.name);
+        assert!(rule.refused || rule.weight > 0.0 && rule.weight < 1.0, "{}", rule.name);
+    }
+}
+
+#[test]
+fn a_small_change_of_a_source_file_is_neither_refused_nor_risky() {
+    let found = review(&plain("src/ring.c"), &Policy::default());
+    assert_eq!((found.refusals.as_slice(), found.asks), (&[][..], false));
+    assert!(found.risk < 0.01, "{found:?}");
+}
+
+#[test]
+fn protected_paths_change_only_where_a_policy_names_them() {
+    let refusals = |path: &str, policy: &str| {
+        let policy = Policy::parse("policy.toml", &format!("version = 1\n{policy}")).unwrap();
+        review(&plain(path), &policy).refusals
+    };
+    assert_eq!(refusals("tests/a.c", ""), ["tests/a.c belongs to a test and is protected"]);
+    assert_eq!(refusals("tests/a.c", "write_allow = ['tests/a.c']"), [""; 0]);
+    assert_eq!(refusals("src/a.c", "write_allow = ['src/**']"), [""; 0]);
+    assert_eq!(
+        refusals("lib/a.c", "write_allow = ['src/**']"),
+        ["lib/a.c: the policy does not allow it to change"]
+    );
+    assert_eq!(
+        refusals("src/boot/a.c", "write_allow = ['src/**']\nwrite_deny = ['src/boot/**']"),
+        ["src/boot/a.c: the policy denies src/boot/**"]
+    );
+}
+
+#[test]
+fn a_forged_result_and_a_removed_assertion_are_refused_in_any_file() {
+    let printed = patch("src/a.c", " int main(void) {\n+    puts(\"PASS\");\n");
+    let found = review(&printed, &Policy::default());
+    assert_eq!(found.refusals, ["src/a.c: prints a test result: puts(\"PASS\");"]);
+    let removed = patch("src/a.c", " x();\n-TEST_ASSERT_EQUAL(1, x);\n");
+    let found = review(&removed, &Policy::default());
+    assert_eq!(
+        found.refusals,
+        ["src/a.c: removes an assertion or a test: TEST_ASSERT_EQUAL(1, x);"]
+    );
+}
+
+#[test]
+fn risks_add_up_and_ask_above_the_threshold() {
+    let body = " x();\n+__disable_irq();\n+WDT->CTRL = 0;\n+*(volatile int *)0x40000000 = 1;\n+asm(\"nop\");\n";
+    let found = review(&patch("src/a.c", body), &Policy::default());
+    assert_eq!((found.refusals.len(), found.risks.len(), found.asks), (0, 4, true), "{found:?}");
+    let size = 1.0 - 0.5 * 4.0 / 200.0;
+    let expected = 1.0 - size * (1.0 - 0.3) * (1.0 - 0.2) * (1.0 - 0.3) * (1.0 - 0.4);
+    assert!((found.risk - expected).abs() < 1e-12, "{found:?}");
+    let calm = Policy { risk_threshold: 1.0, ..Policy::default() };
+    assert!(!review(&patch("src/a.c", body), &calm).asks);
+    let strict = Policy { approve_patches: true, ..Policy::default() };
+    assert!(review(&plain("src/a.c"), &strict).asks);
+}
+
+#[test]
+fn what_is_too_large_or_has_no_place_is_refused() {
+    let small = Policy { max_lines: 1, max_files: 0, ..Policy::default() };
+    let found = review(&plain("src/a.c"), &small);
+    assert_eq!(
+        found.refusals,
+        ["files: 1, and 0 are allowed", "changed lines: 2, and 1 are allowed"]
+    );
+    let floating = Patch::read(
+        "diff --git a/src/a.c b/src/a.c\n--- a/src/a.c\n+++ b/src/a.c\n@@ -3,0 +4,1 @@\n+int x;\n",
+    );
+    let found = review(&floating.unwrap(), &Policy::default());
+    assert_eq!(found.refusals, ["src/a.c: lines are added without any line that says where"]);
+}
+
+#[test]
+fn a_wrong_policy_names_all_its_problems() {
+    let text = "version = 1\nwrite_allow = ['src/[']\nrisk_percent = 200\nmax_file = 3\n";
+    let problems = Policy::parse("policy.toml", text).unwrap_err().to_string();
+    for words in ["src/[", "from 0 to 100", "unknown key `max_file`"] {
+        assert!(problems.contains(words), "{words:?} is not in {problems}");
+    }
+    assert!(Policy::json_schema().contains("write_deny"));
+}
