@@ -16,3 +16,4 @@ pub mod policy;
 pub mod recovery;
 pub mod redact;
 pub mod run;
+pub mod task;

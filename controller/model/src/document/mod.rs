@@ -8,6 +8,7 @@
 //! Refuses to know what any document means: that is for the module that lowers it.
 
 mod findings;
+mod named;
 mod nearest;
 mod open;
 mod quantity;

@@ -106,7 +106,8 @@ impl<'d> TableReader<'d> {
 /// one list of keys.
 ///
 /// Every key is `required` or `optional`; the struct holds `Option<Located<T>>` for both,
-/// because a required key that is missing was reported and must not end the reading.
+/// because a required key that is missing was reported and must not end the reading. A key that is
+/// no identifier is given behind `as`.
 ///
 /// ```
 /// jig_model::toml_table! {
@@ -130,7 +131,8 @@ macro_rules! toml_table {
     ($(
         $(#[doc = $doc:literal])+
         $vis:vis struct $name:ident {
-            $($(#[doc = $field_doc:literal])+ $field:ident: $type:ty = $presence:ident,)+
+            $($(#[doc = $field_doc:literal])+
+            $field:ident $(as $key:literal)?: $type:ty = $presence:ident,)+
         }
     )+) => {$(
         $(#[doc = $doc])+
@@ -148,7 +150,7 @@ macro_rules! toml_table {
                 $crate::document::table_schema(
                     concat!($($doc),+),
                     vec![$($crate::document::TableField {
-                        key: $crate::toml_table!(@key $field),
+                        key: $crate::toml_table!(@key $field $($key)?),
                         doc: concat!($($field_doc),+),
                         required: stringify!($presence) == "required",
                         schema: <$type as $crate::document::FromToml>::schema(),
@@ -159,13 +161,16 @@ macro_rules! toml_table {
             fn read(node: &$crate::document::Node<'_>) -> Option<Self> {
                 let table = $crate::document::TableReader::open(node)?;
                 let raw = Self {
-                    $($field: table.$presence::<$type>($crate::toml_table!(@key $field)),)+
+                    $($field: table.$presence::<$type>($crate::toml_table!(@key $field $($key)?)),)+
                 };
                 table.finish();
                 Some(raw)
             }
         }
     )+};
+    (@key $field:ident $key:literal) => {
+        $key
+    };
     (@key $field:ident) => {
         {
             let field = stringify!($field);

@@ -1,0 +1,187 @@
+//! From the task as written to the task that can be carried out.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use jig_model::Problems;
+use jig_model::document::{Findings, Located, did_you_mean, document_schema, open};
+
+use super::raw::{RawAgent, RawBuild, RawLimits, RawTask};
+use super::types::{AgentCommand, AgentRef, BuildTask, Task};
+use crate::analysis::Preset;
+use crate::convergence::ExecutionMode;
+use crate::journal::RepairLimits;
+
+/// Version of the task file that is read.
+const VERSION: u32 = 1;
+
+/// How long a build or a proposal may take where the task does not say.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(600);
+
+type Agents = BTreeMap<String, Located<RawAgent>>;
+
+impl Task {
+    /// Returns the text of the task file's JSON Schema.
+    pub fn json_schema() -> String {
+        document_schema::<RawTask>("Jig repair task")
+    }
+
+    /// Reads a task. `origin` says where it came from, for messages.
+    ///
+    /// # Errors
+    /// All problems of the document, in its order.
+    pub fn parse(origin: &str, text: &str) -> Result<Self, Problems> {
+        let findings = Findings::new();
+        let task = open::<RawTask>("repair task", VERSION, text, &findings)
+            .and_then(|raw| lower(raw.value, &findings));
+        findings.finish("repair task", origin, text, task)
+    }
+}
+
+fn lower(raw: RawTask, findings: &Findings) -> Option<Task> {
+    let settings = raw.agent.map(|agents| agents.value).unwrap_or_default();
+    let agents = raw.agents.map(|agents| lower_agents(agents, &settings, findings));
+    let limits = raw.limits.map(|limits| lower_limits(limits.value, findings));
+    let build = raw.build.and_then(|build| lower_build(build.value, findings));
+    let path = |text: Option<Located<String>>| text.map(|text| PathBuf::from(text.value));
+    Some(Task {
+        goal: raw.goal?.value,
+        repo: path(raw.repo).unwrap_or_else(|| PathBuf::from(".")),
+        board: raw.board?.value,
+        plan: path(raw.plan)?,
+        held_out: path(raw.held_out),
+        mode: raw.mode.map_or(ExecutionMode::Ci, |mode| mode.value),
+        preset: raw.preset.map_or(Preset::Balanced, |preset| preset.value),
+        agents: agents?,
+        build: build?,
+        limits: limits.unwrap_or_default(),
+        policy: raw.policy.and_then(|policy| path(policy.value.file)),
+    })
+}
+
+fn lower_agents(
+    list: Located<Vec<Located<String>>>,
+    settings: &Agents,
+    findings: &Findings,
+) -> Vec<AgentRef> {
+    if list.value.is_empty() {
+        let help = "write agents = [\"templates\"] for edits without a model";
+        findings.add("task::no-agent", list.at(), "`agents` names no agent", help);
+    }
+    let agents: Vec<_> =
+        list.value.iter().filter_map(|text| agent(text, settings, findings)).collect();
+    for (name, unused) in settings {
+        let used =
+            |agent: &AgentRef| matches!(agent, AgentRef::Command(command) if command.name == *name);
+        if !agents.iter().any(used) {
+            let help = format!("add \"command:{name}\" to `agents`, or remove the table");
+            let message = format!("`[agent.{name}]` is not in `agents`");
+            findings.add("task::unused-agent", unused.at(), message, help);
+        }
+    }
+    agents
+}
+
+fn agent(text: &Located<String>, settings: &Agents, findings: &Findings) -> Option<AgentRef> {
+    let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+    match text.value.split_once(':') {
+        None if text.value == "templates" => return Some(AgentRef::Templates),
+        None if text.value == "mcp" => return Some(AgentRef::Mcp),
+        Some(("http", name)) if !name.is_empty() => return named(name).map(AgentRef::Http),
+        Some(("command", name)) if !name.is_empty() => {
+            return command(name, text, settings, findings).map(AgentRef::Command);
+        }
+        _ => {}
+    }
+    let shown: String = text.value.chars().take(40).collect();
+    let help = "write \"templates\", \"mcp\", \"command:NAME\" or \"http:NAME\"";
+    findings.add("task::unknown-agent", text.at(), format!("{shown:?} is no agent"), help);
+    None
+}
+
+fn command(
+    name: &str,
+    text: &Located<String>,
+    settings: &Agents,
+    findings: &Findings,
+) -> Option<AgentCommand> {
+    let Some(agent) = settings.get(name) else {
+        let near = did_you_mean(name, settings.keys().map(String::as_str));
+        let help = format!("add `[agent.{name}]` with its `command`; {near}");
+        let message = format!("`[agent.{name}]` is missing");
+        findings.add("task::missing-agent", text.at(), message, help);
+        return None;
+    };
+    let raw = agent.value.clone();
+    let argv = values(raw.command);
+    if argv.first().is_none_or(String::is_empty) {
+        let help = "write command = [\"./fix.sh\", \"{bundle}\"]";
+        let message = format!("`[agent.{name}]` has no `command`");
+        findings.add("task::no-command", agent.at(), message, help);
+    }
+    Some(AgentCommand {
+        name: name.to_owned(),
+        command: argv,
+        timeout: timeout(raw.timeout, findings),
+        env: values(raw.env),
+    })
+}
+
+fn lower_build(raw: RawBuild, findings: &Findings) -> Option<BuildTask> {
+    let command = raw.command.map(|command| {
+        if command.value.first().is_none_or(|program| program.value.is_empty()) {
+            let help = "write command = [\"make\", \"-C\", \"fw\"]";
+            findings.add("task::no-command", command.at(), "`command` is empty", help);
+        }
+        values(Some(command))
+    });
+    let artifact = raw.artifact.map(|artifact| {
+        if !stays_inside(Path::new(&artifact.value)) {
+            let help = "write a path below the repository, such as \"fw/out/app.elf\"";
+            let message = "`artifact` leads out of the repository";
+            findings.add("task::artifact", artifact.at(), message, help);
+        }
+        PathBuf::from(artifact.value)
+    });
+    let timeout = timeout(raw.timeout, findings);
+    Some(BuildTask { command: command?, artifact: artifact?, timeout })
+}
+
+fn lower_limits(raw: RawLimits, findings: &Findings) -> RepairLimits {
+    let usual = RepairLimits::default();
+    let count = |given: Option<Located<u32>>, usual| given.map_or(usual, |n| u64::from(n.value));
+    if let Some(none) = raw.iterations.as_ref().filter(|iterations| iterations.value == 0) {
+        let help = "write at least 1";
+        findings.add("task::no-iteration", none.at(), "a run needs an iteration", help);
+    }
+    RepairLimits {
+        iterations: count(raw.iterations, usual.iterations),
+        wall_s: raw.wall.map_or(usual.wall_s, |wall| wall.value.as_secs()),
+        tokens: count(raw.tokens, usual.tokens),
+        micro_usd: raw.usd.map_or(usual.micro_usd, |usd| usd.value.0),
+        flash_cycles: count(raw.flash_cycles, usual.flash_cycles),
+    }
+}
+
+fn timeout(given: Option<Located<Duration>>, findings: &Findings) -> Duration {
+    let Some(given) = given else { return USUAL_TIMEOUT };
+    if given.value.is_zero() {
+        findings.add(
+            "task::timeout",
+            given.at(),
+            "no time is left for it",
+            "write `timeout = \"2m\"`",
+        );
+    }
+    given.value
+}
+
+fn stays_inside(path: &Path) -> bool {
+    let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    path.components().all(plain) && path.file_name().is_some()
+}
+
+fn values(list: Option<Located<Vec<Located<String>>>>) -> Vec<String> {
+    list.map(|list| list.value.into_iter().map(|item| item.value).collect()).unwrap_or_default()
+}

@@ -1,0 +1,12 @@
+//! The task file: what a repair run is to reach, and what it may use. A contract with its users.
+//!
+//! Owns the keys, their defaults and what must fit together. Looks at no file that it names.
+
+mod lower;
+mod raw;
+mod types;
+
+pub use types::{AgentCommand, AgentRef, BuildTask, Task};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! The task file as it is written.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jig_model::document::{Choice, FromToml, Located, Node};
+use jig_model::toml_table;
+use serde_json::{Value, json};
+use toml::de::DeValue;
+
+use crate::analysis::Preset;
+use crate::convergence::ExecutionMode;
+
+toml_table! {
+    /// A task of the repair loop.
+    pub(super) struct RawTask {
+        /// Version of the task file: 1.
+        version: u32 = required,
+        /// What is to be reached, in words.
+        goal: String = required,
+        /// Git work tree, relative to the task file; the task file's folder if left out. It is read
+        /// and never changed.
+        repo: String = optional,
+        /// A place or a board.
+        board: String = required,
+        /// Plan with the tests that must pass, relative to the task file.
+        plan: String = required,
+        /// Plan that decides at the end and that no agent sees.
+        held_out as "held-out": String = optional,
+        /// Who can be asked: interactive, ci or auto; ci if left out.
+        mode: ExecutionMode = optional,
+        /// Thresholds of the analysis: strict, balanced or aggressive; balanced if left out.
+        preset: Preset = optional,
+        /// Agents, in the order in which they are asked: `templates`, `mcp`, `command:NAME` or
+        /// `http:NAME`.
+        agents: Vec<Located<String>> = required,
+        /// How the firmware is built.
+        build: RawBuild = required,
+        /// Agents of the list that need settings, by name.
+        agent: BTreeMap<String, Located<RawAgent>> = optional,
+        /// Where the run ends at the latest.
+        limits: RawLimits = optional,
+        /// What may change.
+        policy: RawPolicyPath = optional,
+    }
+    /// How the firmware is built.
+    pub(super) struct RawBuild {
+        /// Program and arguments, run in the root of the repository; never a shell line.
+        command: Vec<Located<String>> = required,
+        /// The image that it makes, relative to the repository.
+        artifact: String = required,
+        /// How long it may take; 10m if left out.
+        timeout: Duration = optional,
+    }
+    /// An agent. One that is a program has `command`; one that is asked by HTTP has `url`.
+    pub(super) struct RawAgent {
+        /// Program and arguments; `{bundle}` stands for the folder with the evidence.
+        command: Vec<Located<String>> = optional,
+        /// How long one proposal may take; 10m if left out.
+        timeout: Duration = optional,
+        /// Variables that are passed on to it; nothing else is.
+        env: Vec<Located<String>> = optional,
+    }
+    /// Where the run ends at the latest.
+    pub(super) struct RawLimits {
+        /// Most iterations; 10 if left out.
+        iterations: u32 = optional,
+        /// Longest time; 30m if left out.
+        wall: Duration = optional,
+        /// Most tokens of all agents; 200000 if left out.
+        tokens: u32 = optional,
+        /// Most money of all agents in US dollars; 5 if left out.
+        usd: Dollars = optional,
+        /// Most times that a real board is flashed; 200 if left out.
+        flash_cycles as "flash-cycles": u32 = optional,
+    }
+    /// What may change.
+    pub(super) struct RawPolicyPath {
+        /// The policy file, relative to the task file. It stands outside of the repository.
+        file: String = required,
+    }
+}
+
+impl Choice for ExecutionMode {
+    const WHAT: &'static str = "mode";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("interactive", Self::Interactive), ("ci", Self::Ci), ("auto", Self::Auto)];
+}
+
+impl Choice for Preset {
+    const WHAT: &'static str = "preset";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("strict", Self::Strict), ("balanced", Self::Balanced), ("aggressive", Self::Aggressive)];
+}
+
+/// An amount of money, in millionths of a US dollar.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dollars(pub(super) u64);
+
+/// The largest amount in dollars; more is a slip of the keyboard.
+const MAX_DOLLARS: f64 = 100_000.0;
+
+impl FromToml for Dollars {
+    fn schema() -> Value {
+        json!({ "type": "number", "minimum": 0, "maximum": MAX_DOLLARS })
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        let amount = match node.value() {
+            DeValue::Float(amount) => amount.as_str().parse::<f64>().ok(),
+            DeValue::Integer(amount) => amount.as_str().parse::<f64>().ok(),
+            _ => {
+                node.wrong_type("an amount", "5.0");
+                return None;
+            }
+        };
+        let fitting = amount.filter(|amount| (0.0..=MAX_DOLLARS).contains(amount));
+        if fitting.is_none() {
+            let message = format!("`{}` is out of range", node.key());
+            node.refuse("document::bad-value", message, format!("use 0 to {MAX_DOLLARS}"));
+        }
+        fitting.map(|amount| Self((amount * 1e6).round() as u64))
+    }
+}

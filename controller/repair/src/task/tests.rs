@@ -1,0 +1,133 @@
+//! Tests of the task file: the documented example, the defaults, and every refusal.
+
+use std::time::Duration;
+
+use super::*;
+use crate::analysis::Preset;
+use crate::convergence::ExecutionMode;
+use crate::journal::RepairLimits;
+
+/// The example of the guide.
+const FULL: &str = r#"
+version = 1
+goal = "the boot test passes"
+repo = "."
+board = "microbit"
+plan = "plan.toml"
+held-out = "held.toml"
+mode = "auto"
+preset = "strict"
+agents = ["command:fixer", "templates"]
+[build]
+command = ["make", "-C", "fw"]
+artifact = "fw/out/app.elf"
+timeout = "2m"
+[agent.fixer]
+command = ["./fix.sh", "{bundle}"]
+timeout = "5m"
+env = ["FIXER_TOKEN"]
+[limits]
+iterations = 12
+wall = "45m"
+tokens = 1000
+usd = 0.25
+flash-cycles = 20
+[policy]
+file = "policy.toml"
+"#;
+
+const SMALL: &str = r#"
+version = 1
+goal = "g"
+board = "microbit"
+plan = "plan.toml"
+agents = ["templates", "mcp", "http:local"]
+[build]
+command = ["make"]
+artifact = "app.elf"
+"#;
+
+#[test]
+fn every_key_is_read() {
+    let task = Task::parse("task.toml", FULL).unwrap();
+    let fixer = AgentCommand {
+        name: "fixer".to_owned(),
+        command: vec!["./fix.sh".to_owned(), "{bundle}".to_owned()],
+        timeout: Duration::from_secs(300),
+        env: vec!["FIXER_TOKEN".to_owned()],
+    };
+    let limits = RepairLimits {
+        iterations: 12,
+        wall_s: 2700,
+        tokens: 1000,
+        micro_usd: 250_000,
+        flash_cycles: 20,
+    };
+    assert_eq!(
+        task,
+        Task {
+            goal: "the boot test passes".to_owned(),
+            repo: ".".into(),
+            board: "microbit".to_owned(),
+            plan: "plan.toml".into(),
+            held_out: Some("held.toml".into()),
+            mode: ExecutionMode::Auto,
+            preset: Preset::Strict,
+            agents: vec![AgentRef::Command(fixer), AgentRef::Templates],
+            build: BuildTask {
+                command: ["make", "-C", "fw"].map(str::to_owned).into(),
+                artifact: "fw/out/app.elf".into(),
+                timeout: Duration::from_secs(120),
+            },
+            limits,
+            policy: Some("policy.toml".into()),
+        }
+    );
+}
+
+#[test]
+fn what_is_left_out_has_a_finite_default() {
+    let task = Task::parse("task.toml", SMALL).unwrap();
+    assert_eq!((task.mode, task.preset), (ExecutionMode::Ci, Preset::Balanced));
+    assert_eq!(task.limits, RepairLimits::default());
+    assert_eq!(task.build.timeout, Duration::from_secs(600));
+    let http = AgentRef::Http("local".to_owned());
+    assert_eq!(task.agents, [AgentRef::Templates, AgentRef::Mcp, http]);
+    assert_eq!((task.held_out, task.policy, task.repo), (None, None, ".".into()));
+}
+
+#[test]
+fn each_mistake_is_named_with_a_way_out() {
+    let with = |old: &str, new: &str| FULL.replace(old, new);
+    for (text, words) in [
+        (with("version = 1", "version = 2"), "version"),
+        (with("[\"command:fixer\", \"templates\"]", "[]"), "`agents` names no agent"),
+        (with("\"templates\"]", "\"template\"]"), "\"template\" is no agent"),
+        (with("command:fixer", "command:fix"), "`[agent.fix]` is missing"),
+        (with("command:fixer", "mcp"), "`[agent.fixer]` is not in `agents`"),
+        (with("[\"./fix.sh\", \"{bundle}\"]", "[]"), "`[agent.fixer]` has no `command`"),
+        (with("[\"make\", \"-C\", \"fw\"]", "[]"), "`command` is empty"),
+        (with("fw/out/app.elf", "../app.elf"), "leads out of the repository"),
+        (with("fw/out/app.elf", "/app.elf"), "leads out of the repository"),
+        (with("iterations = 12", "iterations = 0"), "a run needs an iteration"),
+        (with("timeout = \"2m\"", "timeout = \"0s\""), "no time is left"),
+        (with("usd = 0.25", "usd = -1"), "`usd` is out of range"),
+        (with("usd = 0.25", "usd = nan"), "`usd` is out of range"),
+        (with("usd = 0.25", "usd = \"5\""), "`usd` must be an amount"),
+        (with("held-out", "held_out"), "unknown key `held_out`"),
+        (with("mode = \"auto\"", "mode = \"autom\""), "is no mode"),
+        (with("[agent.fixer]", "[agent]"), "must be a table"),
+    ] {
+        let problems = Task::parse("task.toml", &text).unwrap_err();
+        let found = problems.to_string();
+        assert!(found.contains(words), "{words:?} is not in {found}");
+    }
+}
+
+#[test]
+fn the_schema_names_every_key() {
+    let schema = Task::json_schema();
+    for key in ["held-out", "flash-cycles", "agents", "artifact", "additionalProperties"] {
+        assert!(schema.contains(&format!("\"{key}\"")), "{key}");
+    }
+}
