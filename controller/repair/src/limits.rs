@@ -1,0 +1,144 @@
+//! What ends a run that does not converge: limits that are used up, and results that go round in a
+//! circle. Pure.
+
+use crate::run::Run;
+
+/// Says why a run ends before it has converged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LimitReached {
+    /// The last allowed iteration is done.
+    #[error("all {0} iterations are done")]
+    Iterations(u64),
+    /// The time is over.
+    #[error("the run has taken its {0} s")]
+    Wall(u64),
+    /// The agents have used their tokens.
+    #[error("the agents have used {used} tokens of {allowed}")]
+    Tokens {
+        /// What was used.
+        used: u64,
+        /// What is allowed.
+        allowed: u64,
+    },
+    /// The agents have used their money.
+    #[error("the agents have used {} USD of {}", usd(*.used), usd(*.allowed))]
+    Money {
+        /// What was used, in millionths of a US dollar.
+        used: u64,
+        /// What is allowed.
+        allowed: u64,
+    },
+    /// A board was flashed often enough.
+    #[error("the board was flashed {0} times, as often as it may be")]
+    FlashCycles(u64),
+    /// The last four results are two failures in turns.
+    #[error("the results alternate between two failures")]
+    Alternates,
+}
+
+/// Returns the limit that a run has reached. To be asked before anything that costs.
+pub fn limit_reached(run: &Run, now_ms: u64) -> Option<LimitReached> {
+    let limits = run.contract.limits;
+    let used = run.usage;
+    let elapsed_s = now_ms.saturating_sub(run.begun_ms) / 1000;
+    if run.iteration > limits.iterations {
+        Some(LimitReached::Iterations(limits.iterations))
+    } else if elapsed_s >= limits.wall_s {
+        Some(LimitReached::Wall(limits.wall_s))
+    } else if used.tokens >= limits.tokens {
+        Some(LimitReached::Tokens { used: used.tokens, allowed: limits.tokens })
+    } else if used.micro_usd >= limits.micro_usd {
+        Some(LimitReached::Money { used: used.micro_usd, allowed: limits.micro_usd })
+    } else if run.flash_cycles >= limits.flash_cycles {
+        Some(LimitReached::FlashCycles(limits.flash_cycles))
+    } else {
+        alternates(run).then_some(LimitReached::Alternates)
+    }
+}
+
+fn alternates(run: &Run) -> bool {
+    let signatures: Vec<_> = run.attempts.iter().map(|attempt| &attempt.signature).collect();
+    match signatures.as_slice() {
+        [.., a, b, c, d] => a == c && b == d && a != b && a.is_some() && b.is_some(),
+        _ => false,
+    }
+}
+
+fn usd(micro: u64) -> String {
+    format!("{:.2}", micro as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convergence::TestCounts;
+    use crate::journal::{Contract, Digest, Entry, RepairLimits, Row, Usage};
+    use crate::run::Attempt;
+
+    fn run() -> Run {
+        let contract = Contract {
+            goal: String::new(),
+            task: String::new(),
+            base: String::new(),
+            limits: RepairLimits::default(),
+        };
+        let entry = Entry::Begun(contract);
+        Run::of(&[Row { seq: 1, time_ms: 1000, entry, hash: Digest::default() }]).unwrap()
+    }
+
+    fn attempts(signatures: &[Option<&str>]) -> Vec<Attempt> {
+        let counts = TestCounts { passed: 1, total: 2 };
+        let attempt = |signature: &Option<&str>| Attempt {
+            iteration: 1,
+            run: String::new(),
+            counts,
+            signature: signature.map(str::to_owned),
+        };
+        signatures.iter().map(attempt).collect()
+    }
+
+    #[test]
+    fn every_limit_is_reached_and_not_before() {
+        let limits = RepairLimits::default();
+        let reached = |change: fn(&mut Run, u64), amount| {
+            let mut run = run();
+            change(&mut run, amount);
+            limit_reached(&run, 1000)
+        };
+        let iterations = |run: &mut Run, n| run.iteration = n;
+        assert_eq!(reached(iterations, limits.iterations), None);
+        assert_eq!(reached(iterations, limits.iterations + 1), Some(LimitReached::Iterations(10)));
+        let tokens = |run: &mut Run, tokens| run.usage = Usage { tokens, micro_usd: 0 };
+        assert_eq!(reached(tokens, limits.tokens - 1), None);
+        let text = reached(tokens, limits.tokens).unwrap().to_string();
+        assert_eq!(text, "the agents have used 200000 tokens of 200000");
+        let money = |run: &mut Run, micro_usd| run.usage = Usage { tokens: 0, micro_usd };
+        assert_eq!(reached(money, limits.micro_usd - 1), None);
+        let text = reached(money, limits.micro_usd).unwrap().to_string();
+        assert_eq!(text, "the agents have used 5.00 USD of 5.00");
+        let flash = |run: &mut Run, n| run.flash_cycles = n;
+        assert_eq!(reached(flash, limits.flash_cycles - 1), None);
+        assert_eq!(reached(flash, limits.flash_cycles), Some(LimitReached::FlashCycles(200)));
+        let end = 1000 + limits.wall_s * 1000;
+        assert_eq!(limit_reached(&run(), end - 1), None);
+        assert_eq!(limit_reached(&run(), end), Some(LimitReached::Wall(1800)));
+    }
+
+    #[test]
+    fn two_failures_in_turns_end_a_run() {
+        let (a, b, c) = (Some("a"), Some("b"), Some("c"));
+        for (signatures, ends) in [
+            (&[a, b, a, b][..], true),
+            (&[c, a, b, a, b], true),
+            (&[a, b, a], false),
+            (&[a, a, a, a], false),
+            (&[a, b, c, b], false),
+            (&[a, None, a, None], false),
+        ] {
+            let mut run = run();
+            run.attempts = attempts(signatures);
+            let expected = ends.then_some(LimitReached::Alternates);
+            assert_eq!(limit_reached(&run, 1000), expected, "{signatures:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The signature of a failure: what is equal where two runs fail in the same way. Pure.
+//!
+//! Numbers, addresses, times and folders differ from run to run and are left out; words stay.
+
+/// Longest text of a line in a signature, in bytes.
+const MAX_LINE: usize = 120;
+
+/// Makes the signature of a failure from its class, the names of the tests that failed, in any
+/// order, and the line that shows it best.
+pub fn signature<'a>(
+    class: &str,
+    failed: impl IntoIterator<Item = &'a str>,
+    line: Option<&str>,
+) -> String {
+    let mut failed: Vec<_> = failed.into_iter().collect();
+    failed.sort_unstable();
+    failed.dedup();
+    let mut parts = vec![class.to_owned()];
+    parts.extend((!failed.is_empty()).then(|| failed.join(",")));
+    parts.extend(line.map(normalised).filter(|line| !line.is_empty()));
+    parts.join(" | ")
+}
+
+/// Returns a line without what differs from run to run: each number becomes `#`, each path its last
+/// part, and white space one blank.
+pub fn normalised(line: &str) -> String {
+    let words = line.split_ascii_whitespace().map(|word| without_numbers(last_part(word)));
+    let mut text = words.collect::<Vec<_>>().join(" ");
+    text.truncate(text.floor_char_boundary(MAX_LINE));
+    text
+}
+
+/// Returns the last part of a path; other words stay.
+fn last_part(word: &str) -> &str {
+    let is_path = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
+    // `../src/ring.c:12:` is a path and a place in it.
+    let end = word.find(|c: char| !is_path(c)).unwrap_or(word.len());
+    match word[..end].rfind('/') {
+        Some(slash) if end > slash + 1 => &word[slash + 1..],
+        _ => word,
+    }
+}
+
+/// Replaces hexadecimal and decimal numbers; digits within a name such as `uart0` stay.
+fn without_numbers(word: &str) -> String {
+    let mut text = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some(first) = rest.chars().next() {
+        let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let len = if name(first) {
+            rest.find(|c| !name(c)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        let (token, tail) = rest.split_at(len);
+        text.push_str(if is_number(token) { "#" } else { token });
+        rest = tail;
+    }
+    text
+}
+
+fn is_number(token: &str) -> bool {
+    let hex = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    let prefixed = token.strip_prefix("0x").or_else(|| token.strip_prefix("0X")).is_some_and(hex);
+    // `12ms`, `0001`, `deadbeef`, but not `add` or `face`.
+    let digits = token.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let counted = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let address = token.len() >= 8 && hex(token) && token.bytes().any(|b| b.is_ascii_digit());
+    prefixed || counted && token.len() - digits.len() <= 3 || address
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_differs_from_run_to_run_is_left_out() {
+        for (line, expected) in [
+            ("[00:00:01.234,000] <err> ring: bad index 17", "[#:#:#.#,#] <err> ring: bad index #"),
+            ("assert failed at /home/a/fw/src/ring.c:112", "assert failed at ring.c:#"),
+            ("../../src/ring.c:112:wrap:FAIL", "ring.c:#:wrap:FAIL"),
+            ("HardFault at 0x08001234", "HardFault at #"),
+            ("uart0 took  12ms, not 3 s", "uart0 took #, not # s"),
+            ("a face in the cafe", "a face in the cafe"),
+            ("", ""),
+        ] {
+            assert_eq!(normalised(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_signature_does_not_depend_on_the_order_of_tests() {
+        let line = Some("ring.c:3: expected 1");
+        assert_eq!(
+            signature("test_failed", ["b", "a", "b"], line),
+            "test_failed | a,b | ring.c:#: expected #"
+        );
+        assert_eq!(signature("hang", [], None), "hang");
+    }
+
+    proptest! {
+        #[test]
+        fn a_normalised_line_is_short_and_stays_as_it_is(line in "\\PC{0,200}") {
+            let once = normalised(&line);
+            prop_assert!(once.len() <= MAX_LINE);
+            prop_assert_eq!(normalised(&once), once.trim_end());
+        }
+    }
+}
