@@ -5,6 +5,7 @@
 //! workspace it imports `jig-model` alone.
 
 pub mod analysis;
+pub mod bundle;
 pub mod convergence;
 pub mod drive;
 pub mod explain;
@@ -20,3 +21,4 @@ pub mod redact;
 pub mod run;
 pub mod signature;
 pub mod task;
+pub mod templates;
