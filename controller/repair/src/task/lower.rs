@@ -8,7 +8,7 @@ use jig_model::Problems;
 use jig_model::document::{Findings, Located, did_you_mean, document_schema, open};
 
 use super::raw::{RawAgent, RawBuild, RawLimits, RawTask};
-use super::types::{AgentCommand, AgentRef, BuildTask, Task};
+use super::types::{AgentCommand, AgentRef, BuildTask, RepairTask};
 use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
 use crate::journal::RepairLimits;
@@ -21,7 +21,7 @@ const USUAL_TIMEOUT: Duration = Duration::from_secs(600);
 
 type Agents = BTreeMap<String, Located<RawAgent>>;
 
-impl Task {
+impl RepairTask {
     /// Returns the text of the task file's JSON Schema.
     pub fn json_schema() -> String {
         document_schema::<RawTask>("Jig repair task")
@@ -39,13 +39,13 @@ impl Task {
     }
 }
 
-fn lower(raw: RawTask, findings: &Findings) -> Option<Task> {
+fn lower(raw: RawTask, findings: &Findings) -> Option<RepairTask> {
     let settings = raw.agent.map(|agents| agents.value).unwrap_or_default();
     let agents = raw.agents.map(|agents| lower_agents(agents, &settings, findings));
     let limits = raw.limits.map(|limits| lower_limits(limits.value, findings));
     let build = raw.build.and_then(|build| lower_build(build.value, findings));
     let path = |text: Option<Located<String>>| text.map(|text| PathBuf::from(text.value));
-    Some(Task {
+    Some(RepairTask {
         goal: raw.goal?.value,
         repo: path(raw.repo).unwrap_or_else(|| PathBuf::from(".")),
         board: raw.board?.value,

@@ -6,7 +6,7 @@ mod lower;
 mod raw;
 mod types;
 
-pub use types::{AgentCommand, AgentRef, BuildTask, Task};
+pub use types::{AgentCommand, AgentRef, BuildTask, RepairTask};
 
 #[cfg(test)]
 mod tests;

@@ -49,7 +49,7 @@ artifact = "app.elf"
 
 #[test]
 fn every_key_is_read() {
-    let task = Task::parse("task.toml", FULL).unwrap();
+    let task = RepairTask::parse("task.toml", FULL).unwrap();
     let fixer = AgentCommand {
         name: "fixer".to_owned(),
         command: vec!["./fix.sh".to_owned(), "{bundle}".to_owned()],
@@ -65,7 +65,7 @@ fn every_key_is_read() {
     };
     assert_eq!(
         task,
-        Task {
+        RepairTask {
             goal: "the boot test passes".to_owned(),
             repo: ".".into(),
             board: "microbit".to_owned(),
@@ -87,7 +87,7 @@ fn every_key_is_read() {
 
 #[test]
 fn what_is_left_out_has_a_finite_default() {
-    let task = Task::parse("task.toml", SMALL).unwrap();
+    let task = RepairTask::parse("task.toml", SMALL).unwrap();
     assert_eq!((task.mode, task.preset), (ExecutionMode::Ci, Preset::Balanced));
     assert_eq!(task.limits, RepairLimits::default());
     assert_eq!(task.build.timeout, Duration::from_secs(600));
@@ -118,7 +118,7 @@ fn each_mistake_is_named_with_a_way_out() {
         (with("mode = \"auto\"", "mode = \"autom\""), "is no mode"),
         (with("[agent.fixer]", "[agent]"), "must be a table"),
     ] {
-        let problems = Task::parse("task.toml", &text).unwrap_err();
+        let problems = RepairTask::parse("task.toml", &text).unwrap_err();
         let found = problems.to_string();
         assert!(found.contains(words), "{words:?} is not in {found}");
     }
@@ -126,7 +126,7 @@ fn each_mistake_is_named_with_a_way_out() {
 
 #[test]
 fn the_schema_names_every_key() {
-    let schema = Task::json_schema();
+    let schema = RepairTask::json_schema();
     for key in ["held-out", "flash-cycles", "agents", "artifact", "additionalProperties"] {
         assert!(schema.contains(&format!("\"{key}\"")), "{key}");
     }

@@ -9,7 +9,7 @@ use crate::journal::RepairLimits;
 
 /// What a repair run is to reach, and what it may use. Paths are as written: relative to the file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Task {
+pub struct RepairTask {
     /// What is to be reached, in words.
     pub goal: String,
     /// Git work tree.
