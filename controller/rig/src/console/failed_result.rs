@@ -15,6 +15,7 @@
 use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
 
 use super::fault_lines::texts;
 use super::words::{Word, listed, words};
@@ -92,11 +93,11 @@ const DIGITS: usize = 9;
 /// Text without which no line tells of a failed result. Text in another form is looked at too,
 /// because its letters are not found by a search of bytes: UTF-16, overstrike, full-width letters.
 static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i-u)fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0",
-    )
-    .ok()
+    let bytes = syntax::Config::new().utf8(false);
+    Regex::builder().syntax(bytes).build(CANDIDATES).ok()
 });
+
+const CANDIDATES: &str = r"(?i-u)fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
 
 /// Finds the first place in some output that a line with a failed result may have.
 pub(crate) fn candidate(output: &[u8]) -> Option<usize> {

@@ -26,6 +26,19 @@ fn logs_of_passing_tests_hold_no_failed_result() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+#[test]
+fn most_of_a_log_is_passed_over() {
+    for line in
+        ["hello world", "boot ok in 12 ms", "T=25 C, p=1013 hPa", "[ RUN      ] Queue.Pop", ""]
+    {
+        assert_eq!(candidate(line.as_bytes()), None, "{line}");
+    }
+    for (line, at) in [(&b"ab Failed"[..], 3), (b"F\0A\0", 1), (b"a\x08a", 1), (b"\xff\xfe ko", 3)]
+    {
+        assert_eq!(candidate(line), Some(at), "{line:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_line_is_answered(line in "\\PC{0,120}") {
