@@ -10,6 +10,7 @@ mod host;
 mod power;
 mod quiet;
 mod results;
+mod unmatched;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -11,6 +11,7 @@ use jig_model::protocol::BoardSink as _;
 use jig_model::{Cause, ConsoleName, chain};
 use tokio::time::{Instant, timeout};
 
+use super::unmatched::unmatched;
 use super::{Actions, compile};
 use crate::attempt::abort_condition::{abort_condition, found, quiet_in_vain};
 use crate::attempt::board::{AttemptBoard, REASON};
@@ -97,7 +98,12 @@ impl Actions<'_> {
             ExpectError::Rejected { matched, .. } => (matched.start, matched.end),
             _ => (at, board.lines.get(&console).map_or(at, |l| l.handle.state().borrow().len)),
         };
-        let detail = chain(&error);
+        let mut detail = chain(&error);
+        if cause == Cause::ExpectMissed
+            && let Some(hint) = unmatched(&board, &console, &any, at).await
+        {
+            detail = format!("{detail}; {hint}");
+        }
         let range = ByteRange { file, start, end, text: detail.clone() };
         let timed_out = !in_vain && matches!(error, ExpectError::TimedOut { .. });
         let failure = ActionFailure { cause, detail, evidence: vec![range.evidence()] };

@@ -143,3 +143,20 @@ async fn a_red_report_elsewhere_in_an_earlier_boot_counts() {
         vec![vec![Beat::Print(1, RED.into()), Beat::Drain, print(GREEN)], vec![print(GREEN)]];
     assert_eq!(Bench::new(boots).cause(&plan(&waits)).await, Cause::TestFailed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_missed_text_that_stands_elsewhere_is_found_there() {
+    let wait = "{ power = 'cycle' }, { expect = ['up'] }, { expect = ['go 1$'], timeout = '1s' }";
+    for (beats, hint) in [
+        (vec![print("up\nnone\n")], ""),
+        (vec![print("go 1\nup\n")], "in front of this wait, at byte 0 of"),
+        (vec![print("up\n"), Beat::Print(1, b"x\ngo 1\n".to_vec())], "at byte 2: wait there"),
+        (vec![print("up\n\x1b[32mgo 1\x1b[0m\n")], "only without the control sequences"),
+    ] {
+        let end = Bench::new(vec![beats]).perform(&plan(wait)).await.unwrap();
+        assert_eq!(end.verdict.cause, Cause::ExpectMissed);
+        let summary = end.verdict.summary;
+        assert_eq!(summary.contains("it matches"), !hint.is_empty(), "{summary}");
+        assert!(summary.contains(hint), "{hint:?} is not in {summary}");
+    }
+}
