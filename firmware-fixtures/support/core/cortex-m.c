@@ -66,7 +66,11 @@ _Noreturn void fault_report(const uint32_t *frame)
     idle();
 }
 
-__attribute__((weak, alias("fault_entry"))) void tick_handler(void);
+/* A function of its own: at one address a debugger knows one name. */
+__attribute__((naked, weak)) void tick_handler(void)
+{
+    __asm volatile("bl fault_entry");
+}
 
 __attribute__((section(".vectors"), used)) static const void *const vectors[16] = {
     __stack_top,          /* initial stack */
