@@ -128,8 +128,8 @@ impl BenchSetting {
         command
     }
 
-    /// Runs the bare emulator until the report's last line, as a person would who had
-    /// nothing else: the profile's own arguments and the console on a pipe.
+    /// Runs the bare emulator until the report's last line, as a person without Jig would: the
+    /// profile's own arguments and the console on a pipe.
     pub(super) fn bare(&self, emulation: &Emulation, image: &Path) -> Result<(), TaskFailure> {
         let mut command = bare_command(emulation, image);
         let mut child = command.spawn().map_err(process::start_failure(&command))?;

@@ -33,7 +33,7 @@ pub struct UsbIdentity {
     pub product: String,
     /// Serial number.
     pub serial: Option<String>,
-    /// Who made it, and what it is called.
+    /// The names of its manufacturer and its product.
     pub title: String,
     /// Where it is attached, as the kernel names it: `1-1.4`.
     pub port: String,

@@ -23,8 +23,8 @@ use crate::serial::{holder_pid, openers};
 /// How long a server may take to accept: on a lab's network it takes milliseconds.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// Checks that a console's transport ends at something that can be used: a port that is there, may
-/// be read and written and is held by nobody but this program; a server that accepts.
+/// Checks that a console's transport ends at something that can be used: a port that exists, may be
+/// read and written and is held by no other program; a server that accepts.
 ///
 /// A port is not opened: the first opening may raise lines that reset the board. A server is
 /// connected to and let go, as nothing else tells whether it listens.
@@ -50,9 +50,9 @@ pub fn console(name: &ConsoleName, end: &Endpoint) -> Box<dyn HealthCheck> {
     }
 }
 
-/// Checks that a serial port that is there is nobody else's. One that is not there yet is no
-/// fault of the port's: who opens it knows how long to wait. Other ends than ports have nobody
-/// to be asked without disturbing them.
+/// Checks that no other process holds a serial port. A port that does not exist yet passes: the
+/// code that opens it knows how long to wait. Other endpoints than ports are not checked, because a
+/// check would disturb them.
 pub fn untaken(name: &ConsoleName, end: &Endpoint) -> Option<Box<dyn HealthCheck>> {
     let Endpoint::Tty(path) = end else { return None };
     let path = PathBuf::from(path);
@@ -87,7 +87,7 @@ fn socket(path: &Path) -> Found {
     Ok(format!("{} is there", path.display()))
 }
 
-/// A program is only looked for: to start it would take the console from whoever has it.
+/// A program is only looked for: to start it would take the console from the process that has it.
 fn command(program: &str, path: &OsStr) -> Found {
     let found = std::env::split_paths(path).map(|folder| folder.join(program)).find(|at| {
         fs::metadata(at).is_ok_and(|about| about.is_file())
@@ -120,18 +120,18 @@ fn usable(path: &Path) -> Result<(), HostCheckError> {
 /// A process that has a port.
 struct Other {
     who: String,
-    /// Runs the same program as this process, and holds the lock: another Jig, which gives the
-    /// port away to whoever holds the place. Or is about to become a child of this process.
+    /// Runs the same program as this process, and holds the lock: another Jig, which lends the port
+    /// to the process that holds the place. Or is about to become a child of this process.
     is_us: bool,
 }
 
-/// Lists who has a file: who locks it, and who has it open, as far as this user may see.
+/// Lists the processes that lock a file or have it open, as far as this user may see.
 fn holders(path: &Path, proc: &Path) -> Vec<Other> {
     let locker = holder_pid(path);
     let mut pids: Vec<u32> = locker.into_iter().chain(openers(path, proc)).collect();
     pids.sort_unstable();
     pids.dedup();
-    // Who started this process knows of the port, and has it open for that.
+    // An ancestor of this process that has the port open knows that this process uses it.
     let starters = ancestors(proc);
     pids.retain(|&pid| pid != std::process::id() && !starters.contains(&pid));
     let own = fs::read_link(proc.join("self/exe")).ok();

@@ -1,11 +1,12 @@
 //! Checks of what a place stands on: the host, its transports, its switch.
 //!
 //! Owns looking, and saying what was seen. Refuses to know what a limit should be, and leaves
-//! everything as it found it: no port is opened that somebody could notice, no outlet switched.
+//! everything as it found it: no port is opened where another process or the board could notice, no
+//! outlet switched.
 //!
 //! # Design
 //! A check that asks the system for a file may hang with a broken disk. It is asked on a thread
-//! of its own, so that whoever waits for the report can stop waiting.
+//! of its own, so that a caller that waits for the report can stop waiting.
 
 mod clock;
 mod console;

@@ -20,7 +20,7 @@ use super::{Found, report};
 /// draws its keys.
 const BANNER: Duration = Duration::from_secs(5);
 
-/// How much a server may say before that, such as who may log in.
+/// How much a server may say before that, such as a notice of permitted users.
 const MOST_BEFORE: u64 = 8 << 10;
 
 /// Longest version, its line end included (RFC 4253, 4.2).
@@ -108,7 +108,7 @@ mod tests {
         let address = Some(listener.local_addr().unwrap().to_string());
         let server = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            // Whoever has heard enough is gone.
+            // The check may have closed the connection already.
             let _ = stream.write_all(&words).await;
         });
         let at = match speaks_ssh {

@@ -85,7 +85,7 @@ impl HealthCheck for Answers {
     }
 }
 
-/// Says what is known, and who else sees it.
+/// Says what is known, and which power sense confirms it.
 fn words(found: &Verified, sense: Option<String>) -> String {
     let word = |state| match state {
         Some(PowerState::On) => "on",

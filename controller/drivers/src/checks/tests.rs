@@ -187,7 +187,7 @@ async fn a_serial_port_is_there_usable_and_free() {
     // This process has it open, and that is its right.
     let report = run(transport(&Endpoint::Tty(by_id.display().to_string()))).await;
     assert_eq!((report.ok, report.check.as_str()), (true, "console-uart0"), "{report:?}");
-    // Somebody else: a program that reads it and knows nothing of locks.
+    // Another program, which reads the port and knows nothing of locks.
     let port_reader = SpawnRequest {
         program: "sleep".into(),
         args: vec!["600".into()],

@@ -21,7 +21,7 @@ impl FlasherFill {
     }
 }
 
-/// Says which placeholder nobody can fill.
+/// A placeholder without a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfilled {
     /// The place has no serial number for `{serial}`.

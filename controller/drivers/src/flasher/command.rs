@@ -44,7 +44,7 @@ pub struct CommandFlasher {
     sink: SharedSink,
     evidence: PathBuf,
     ledger: Arc<dyn ProcessLedger>,
-    /// Who may keep the port that the program opens, and that port.
+    /// The capture service that may hold the port that the program opens, and that port.
     kept: Option<(CaptureClient, String)>,
     /// How often it was run; numbers the logs.
     runs: u32,
@@ -62,7 +62,8 @@ impl PartFactory for CommandFlasherFactory {
     }
 }
 
-/// Returns the port that a flasher is told, and who may keep it as a console of the place.
+/// Returns the port that a flasher is told, and the capture service that may hold it as a console
+/// of the place.
 fn kept_port(place: &Place) -> Option<(CaptureClient, String)> {
     let client = place.consoles.iter().find_map(|console| console.capture.clone())?;
     Some((client, place.flasher_port()?.to_owned()))

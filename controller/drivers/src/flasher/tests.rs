@@ -202,7 +202,7 @@ async fn exit_code_and_output_are_both_judged() {
 async fn a_flasher_that_hangs_is_ended_with_its_children() {
     let mut bench = Bench::script("sleep 600 & echo $! > pid.new; mv pid.new pid; echo busy; wait");
     let pid_file = bench.dir.path().join("pid");
-    // First for ever, and given up by whoever asked: nothing of it may stay.
+    // At first it never ends, and the caller drops the future: no process of it may stay.
     {
         let mut deploy = Box::pin(bench.deploy());
         let pid = wait_for("pid", || std::fs::read_to_string(&pid_file).ok());

@@ -89,7 +89,7 @@ pub struct FaultSpec {
     pub seam: Seam,
     /// When it can strike.
     pub moments: Moments,
-    /// When it strikes if nobody says.
+    /// When it strikes by default.
     pub when: When,
     /// Whether it leaves a trace by which a rig can know that it was the rig. What leaves none
     /// can be kept from being blamed on the target, but not be recovered.

@@ -1,7 +1,7 @@
 //! A device that switches power and lies, is silent, talks nonsense or switches another board.
 //!
-//! Strikes below the read-back: what the device says of itself afterwards is as true as it is
-//! of such a device, and whoever switches has the same chance to notice as in a lab.
+//! Strikes below the read-back: what the device reports afterwards is what a device with that fault
+//! would report, so the driver can detect the fault in the same ways as in a lab.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,7 +41,7 @@ struct FaultyOutlets {
 
 impl FaultyOutlets {
     /// Takes the place of the command for as long as another outlet is switched. No other outlet
-    /// of the lab really is: a board that somebody uses may hang there.
+    /// of the lab really is: a board in use may hang there.
     fn goes_elsewhere(&self, command: Option<PowerState>) -> Option<PowerState> {
         let attempt = self.injector.attempt();
         let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,8 +82,8 @@ impl FaultyOutlets {
         self.device.set(outlet, state).await
     }
 
-    /// Tells whether a command to switch off is a lie this time. An outlet that is off already
-    /// can be lied about without anybody being worse off: that is no lie yet.
+    /// Tells whether a command to switch off is a lie this time. If the outlet is off already, the
+    /// answer is true, and the fault has not struck yet.
     async fn lies(&self, outlet: &str, state: PowerState) -> bool {
         if state != PowerState::Off || !self.injector.is_due(FaultKind::PowerMismatch) {
             return false;
@@ -203,7 +203,7 @@ mod tests {
         for (fault, cause) in [
             ("power-mismatch", Cause::PowerMismatch),
             ("power-silent=1s", Cause::PowerUnreachable),
-            // Longer than the device may take: nobody waits for the end of it.
+            // Longer than the device's timeout: the caller does not wait for the end of it.
             ("power-silent=1h", Cause::PowerUnreachable),
             ("power-babbles", Cause::PowerFailed),
         ] {

@@ -72,7 +72,7 @@ impl InjectedFlasher {
                 let deployed = deployed?;
                 self.lost("behind the last byte").map_or(Ok(deployed), Err)
             }
-            // Dropped on the way: what is on the board now, nobody knows.
+            // Dropped on the way: the content of the board is unknown now.
             None => Err(self.lost(&format!("with {share} % written")).unwrap_or_else(|| {
                 DriverError::new(Cause::DeployFailed, "the deployment was broken off")
             })),

@@ -1,6 +1,6 @@
 //! How a fault is written: `NAME[=ARG][@WHEN][,every]`.
 //!
-//! Parsing only. An error knows where it is, so that whoever shows it can point there.
+//! Parsing only. An error knows where it is, so that the renderer can point there.
 
 use std::fmt;
 use std::ops::Range;

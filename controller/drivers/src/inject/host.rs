@@ -1,13 +1,13 @@
 //! What can be taken away from this process without any right over the machine.
 //!
 //! # Design
-//! A full disk is a limit of nothing on the size of files: each write to a file fails then,
-//! whoever in this process writes, and no other process notices. (A small file
-//! system would have to be mounted, which takes root.) Two things differ from a full disk:
-//! the error reads "file too large", and bytes that a file has already cannot be replaced.
-//! A program that is started meanwhile inherits the limit, as it would meet the full disk;
-//! those that run already keep theirs. The signal that comes with the error is taken by a
-//! handler, which, unlike ignoring it, is not inherited.
+//! A full disk is a limit of nothing on the size of files: each write to a file fails then, from
+//! any thread of this process, and no other process notices. (A small file system would have to be
+//! mounted, which takes root.) Two things differ from a full disk: the error reads "file too
+//! large", and bytes that a file has already cannot be replaced. A program that is started
+//! meanwhile inherits the limit, as it would meet the full disk; those that run already keep
+//! theirs. The signal that comes with the error is taken by a handler, which, unlike ignoring it,
+//! is not inherited.
 //!
 //! Out of handles is a limit below the ones that are open: those stay, no other is given.
 
@@ -87,8 +87,8 @@ pub fn stall_parent(time: Duration) -> io::Result<()> {
     }
     kill(parent, Signal::SIGSTOP)?;
     std::thread::sleep(time);
-    // If it has been killed meanwhile, its number is still its own: nobody but init can have
-    // taken this child over, and then this is another parent.
+    // If the parent was killed meanwhile, this process has another parent (init or a subreaper),
+    // and no signal is sent: the pid may belong to another process by now.
     if getppid() == parent {
         kill(parent, Signal::SIGCONT)?;
     }

@@ -1,9 +1,9 @@
 //! The one owner of all faults of a run: knows when each is due, strikes, and tells.
 //!
 //! # Design
-//! Two kinds of faults: those that somebody has to do (a signal, a limit) are done by
-//! [`Injector::run`], or at once by whoever brings the news that makes them due; those that
-//! change what a call does are claimed by the wrapper at that call. Each is told to the run
+//! Two kinds of faults: those that need an action (a signal, a limit) are done by
+//! [`Injector::run`], or at once by the caller that reports the event that makes them due; those
+//! that change what a call does are claimed by the wrapper at that call. Each is told to the run
 //! before it is done, so that no record lacks what may have spoiled it.
 
 use std::convert::Infallible;
@@ -196,7 +196,7 @@ impl Injector {
         }
     }
 
-    /// Gives this process back what was taken: nobody keeps the time when the run is over.
+    /// Ends the faults that still last, at once: no timer runs when the run is over.
     pub fn put_right(&self) {
         let ends: Vec<_> = self.state().ends.drain(..).collect();
         ends.into_iter().for_each(|(_, end)| end.come());
@@ -460,8 +460,8 @@ impl InjectorState {
         }
     }
 
-    /// Says what a fault does that somebody has to do; nothing for the others, and where
-    /// there is nothing to do it to.
+    /// Returns the action of a fault that needs one; nothing for other faults, and where the action
+    /// has no target.
     fn strike_of(&self, index: usize, injection: &Injection) -> Option<(String, Strike)> {
         let time = match injection.argument {
             Argument::Time(time) => time,

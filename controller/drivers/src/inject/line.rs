@@ -1,5 +1,5 @@
-//! What is wrong with a board's primary console, shared by who says so and the transports that
-//! it has in one attempt.
+//! Faults of a board's primary console, shared by the injector and the transports of that console
+//! in one attempt.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;

@@ -48,8 +48,8 @@ impl InjectedPower {
         Ok(true)
     }
 
-    /// Tells whether the command to switch off is a lie this time. A board that is off already
-    /// can be lied about without anybody being worse off: that is no lie yet.
+    /// Tells whether the command to switch off is a lie this time. If the board is off already, the
+    /// answer is true, and the fault has not struck yet.
     async fn lies(&mut self) -> bool {
         if !matches!(self.power.status().await, Ok(PowerState::On)) {
             return false;

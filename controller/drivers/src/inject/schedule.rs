@@ -50,7 +50,7 @@ impl Course {
     /// Returns the moment at which a fault is due, if that is known yet; it may be over.
     pub(super) fn due(&self, injection: &Injection) -> Option<Instant> {
         let origins = if injection.every { &self.attempt } else { &self.run };
-        // Nothing strikes before the run has begun, and with it whoever keeps the times.
+        // Nothing strikes before the run has begun: the injector's timer starts with it.
         let began = origins.began?;
         match injection.when {
             When::Share(share) => (self.deployed? >= share).then_some(began),

@@ -445,7 +445,7 @@ async fn a_swapped_outlet_obeys_and_is_another_boards() {
     bench.power().cycle(None).await.unwrap();
     assert_eq!(bench.power().status().await.unwrap(), PowerState::On);
     assert_eq!(bench.board.inner().calls, ["on"]);
-    // Whoever binds the place again finds it as it should be.
+    // When the place is bound again, the outlet works.
     bench.again();
     bench.power().off().await.unwrap();
     assert_eq!(bench.board.inner().calls, ["off"]);
@@ -542,7 +542,7 @@ async fn an_emulator_is_killed_once_it_is_its_time() {
     }
     let ending = tokio::time::timeout(DEADLINE, process.ended()).await.unwrap();
     assert_eq!(ending, Ending::Signalled(Signal::SIGKILL));
-    // It strikes once: the next emulator lives, and its power is nobody's signal.
+    // It strikes once: the next emulator lives, and its power-on triggers no fault.
     bench.again();
     let mut next = sleeper(bench.board.ledger()).await;
     bench.on().await;

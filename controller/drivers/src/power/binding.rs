@@ -9,8 +9,8 @@
 //! A board with nothing but an outlet begins its boot with the outlet. The rig is told before the
 //! device is: the answer of a device takes longer than the first line of a boot.
 //!
-//! The consoles' own sense of power is not asked here: in a run their ports are open, and who has
-//! them open listens (`serial::part`).
+//! The consoles' own sense of power is not asked here: in a run their ports are open, and the part
+//! that has them open listens (`serial::part`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -19,7 +19,7 @@ pub struct PowerContext {
     pub locks: PathBuf,
     /// Where child processes are accounted for.
     pub ledger: Arc<dyn ProcessLedger>,
-    /// Who is asked where a person switches.
+    /// Asks the person, where a person switches.
     pub human: Arc<dyn AskHuman>,
     /// Where the kernel shows its devices: `/sys`.
     pub sysfs: PathBuf,

@@ -56,14 +56,14 @@ pub enum PowerError {
         /// How long it had.
         timeout: Duration,
     },
-    /// Somebody else sees the contrary of what the device says.
+    /// The power sense sees the contrary of what the device says.
     #[error("{what} {claim}, but {sense} sees the contrary after {timeout:?}")]
     Contradicted {
         /// The outlet.
         what: String,
         /// What it was told or says.
         claim: String,
-        /// Who sees that.
+        /// The name of the power sense.
         sense: String,
         /// How long it had.
         timeout: Duration,
@@ -113,7 +113,7 @@ impl PowerError {
         }
     }
 
-    /// Takes what a device said and nobody understands. At most 120 bytes of it are kept.
+    /// Takes a device's answer that cannot be parsed. At most 120 bytes of it are kept.
     pub(crate) fn garbage(what: impl Into<String>, said: &[u8]) -> Self {
         Self::Garbage { what: what.into(), said: quote(said) }
     }

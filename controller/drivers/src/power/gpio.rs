@@ -1,10 +1,10 @@
 //! Lines of a GPIO chip, by the kernel's character device.
 //!
 //! # Design
-//! The kernel promises a line's level only while somebody holds it, so lines that were set
-//! here stay held as long as the device is open; after that, most chips leave the level as
-//! it is, and a chip that does not cannot switch power from one command to the next. A line
-//! that is only read is asked for as it is, so that reading switches nothing.
+//! The kernel promises a line's level only while a process holds the line, so lines that were set
+//! here stay held as long as the device is open; after that, most chips leave the level as it is,
+//! and a chip that does not cannot switch power from one command to the next. A line that is only
+//! read is asked for as it is, so that reading switches nothing.
 //!
 //! The chip itself stands behind a seam ([`Chip`]), because few machines that run tests have
 //! one.

@@ -4,7 +4,7 @@ use std::io;
 
 use jig_model::protocol::BoxFuture;
 
-/// Who is asked, in messages.
+/// The name of the person in messages.
 pub(super) const PERSON: &str = "the person at the terminal";
 
 /// Says why a person did not switch.

@@ -1,4 +1,4 @@
-//! A person who switches, and is believed.
+//! Power that a person switches; the person's answer is believed.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// and a hub notices within a second.
 const SENSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is known of an outlet that nobody has switched just now.
+/// State of an outlet that was not switched just now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// What the device says, if it can.
@@ -50,7 +50,7 @@ impl OutletPower {
         }
     }
 
-    /// Adds somebody who sees the board's power by another way.
+    /// Adds a power sense, which sees the board's power by another way than the device.
     pub fn with_sense(mut self, sense: Box<dyn PowerSense>) -> Self {
         self.sense = Some(sense);
         self
@@ -61,7 +61,7 @@ impl OutletPower {
         self.off_time
     }
 
-    /// Returns who is asked beside the device, if anybody is.
+    /// Returns the name of the power sense, if there is one.
     pub fn sense(&self) -> Option<String> {
         self.sense.as_ref().map(|sense| sense.name())
     }
@@ -152,7 +152,8 @@ impl OutletPower {
     }
 
     /// Asks the power sense, if there is one, until it sees the state or its time is over; returns
-    /// what it sees. `claim` is what the outlet did or says, for who contradicts it.
+    /// what it sees. `claim` is what the outlet did or says, for the error if the sense contradicts
+    /// it.
     async fn testify(
         &mut self,
         state: PowerState,

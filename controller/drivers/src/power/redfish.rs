@@ -2,8 +2,8 @@
 //!
 //! A resource says its `PowerState`, and under `Actions` where to post what: systems and
 //! chassis have `Reset` with a `ResetType`, outlets of a rack unit have `PowerControl` with a
-//! `PowerState`. A controller takes an action at once and carries it out later; who switches
-//! waits for the state.
+//! `PowerState`. A controller takes an action at once and carries it out later; the caller waits
+//! for the state.
 
 use jig_model::power::{HttpAuth, HttpMethod, RedfishPower};
 use jig_model::protocol::{BoxFuture, PowerState};

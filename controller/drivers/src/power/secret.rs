@@ -101,7 +101,7 @@ impl Secret {
         }
     }
 
-    /// Hands the secret out, to whoever sends it to the device.
+    /// Returns the secret, for the code that sends it to the device.
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }

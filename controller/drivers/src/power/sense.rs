@@ -1,9 +1,9 @@
-//! Who sees the power of a board beside what switches it.
+//! Power senses: what sees the power of a board beside the device that switches it.
 //!
 //! # Design
 //! *Only what is seen contradicts.* A board that prints or answers has power, whatever its outlet
 //! says. One that is silent agrees with "off", but contradicts no "on": firmware hangs, plugs come
-//! loose, and whoever uses the board next says so with a better word.
+//! loose, and the next user of the board reports that with a more exact cause.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl ConsoleSense {
         Self { ports, open: Vec::new() }
     }
 
-    /// Opens the transports; fewer, if somebody else keeps one.
+    /// Opens the transports; fewer, if another process holds one.
     async fn open(&mut self) {
         for (console, port) in &self.ports {
             let end = Instant::now() + OPENING;
@@ -232,7 +232,7 @@ mod tests {
         board.write_all(b"beat\r\n").unwrap();
         assert_eq!(sense.look().await.unwrap(), Some(PowerState::On));
         assert!(sense.is_sure_of(PowerState::On) && !sense.is_sure_of(PowerState::Off));
-        // The transport is free again for the next run, and who has gone tells nothing.
+        // The transport is free again for the next run, and a closed server tells nothing.
         sense.rest();
         drop((listener, board));
         std::fs::remove_file(&at).unwrap();

@@ -35,7 +35,7 @@ struct SnmpOutlets {
     identity: SnmpIdentity,
 }
 
-/// Who one is, with the secrets.
+/// Credentials for the device, with the secrets.
 #[derive(Clone)]
 enum SnmpIdentity {
     Community { first: bool, community: Option<Secret> },

@@ -207,7 +207,7 @@ async fn a_board_stays_off_for_its_time() {
     power.cycle(Some(Duration::from_secs(30))).await.unwrap();
     // Longer than the device says, but not both after each other.
     assert!((30..31).contains(&between(&fake).as_secs()));
-    // Also where somebody switches off and on by two calls.
+    // Also where a caller switches off and on by two calls.
     power.off().await.unwrap();
     power.on().await.unwrap();
     assert!((7..8).contains(&between(&fake).as_secs()));
@@ -257,7 +257,7 @@ async fn silence_agrees_with_off_and_contradicts_no_on() {
     power.switch(PowerState::Off).await.unwrap();
     let off = Some(PowerState::Off);
     assert_eq!(power.verify().await.unwrap(), Verified { read: off, seen: off });
-    // Nobody knows of a device that says nothing and a board that is silent.
+    // The state is unknown if the device cannot be read back and the board is silent.
     fake.0.lock().unwrap().mood = Mood::Blind;
     assert_eq!(power.verify().await.unwrap(), Verified { read: None, seen: None });
 

@@ -3,8 +3,8 @@
 //! # Design
 //! Unlike a [`ManagedProcess`](super::ManagedProcess) it is not tied to its parent: it leads its
 //! own process group, gets no parent-death signal, and dropping its handle does not end it. A
-//! thread reads what it says, whether anybody takes it or not, so that it never waits for a
-//! reader; the same thread reaps it.
+//! thread reads its output, whether the handle's owner takes it or not, so that it never waits for
+//! a reader; the same thread reaps it.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, PipeReader, Read as _, Write as _};

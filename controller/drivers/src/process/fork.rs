@@ -50,7 +50,7 @@ pub(super) fn tie_to_this_thread(
 
 fn before_exec(parent: Pid, inherit: &[RawFd], kill_hidden_exit: Option<RawFd>) -> io::Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-    // The parent may have died before the signal was armed; then nobody will send it.
+    // The parent may have died before the signal was armed; then the kernel will not send it.
     if getppid() != parent {
         return Err(io::Error::from_raw_os_error(nix::libc::ESRCH));
     }

@@ -40,7 +40,8 @@ impl StillnessWatch {
     }
 
     /// Says how long the child has stood since the last look. One that is found stopped is taken
-    /// to have stood for all of it, but no longer than `most`: whoever looks may have stood too.
+    /// to have stood for all of it, but no longer than `most`: this process may have been stopped,
+    /// too.
     pub fn look(&mut self, child: &ManagedProcess, most: Duration) -> Stillness {
         let now = Instant::now();
         let passed = now.duration_since(std::mem::replace(&mut self.last, now));

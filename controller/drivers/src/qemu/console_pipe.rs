@@ -26,8 +26,8 @@ use tokio::sync::Notify;
 use super::guest_stderr::GuestStderr;
 use crate::descriptor::Descriptor;
 
-/// Bytes a console's pipe holds: what Linux allows everybody by default. An emulated UART
-/// prints at most half of it in a second, so a capture that is late by two loses nothing.
+/// Bytes a console's pipe holds: what Linux allows any user by default. An emulated UART prints at
+/// most half of it in a second, so a capture that is late by two loses nothing.
 const CAPACITY: i32 = 1 << 20;
 
 /// A console's pipes, and the bell that tells the emulator's owner of input.
@@ -63,7 +63,7 @@ impl ConsoleEnds {
         let flags = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let reader = open(&output, OFlag::O_RDONLY | flags, Mode::empty())?;
         let writer = open(&output, OFlag::O_WRONLY | flags, Mode::empty())?;
-        // Read and write, because nobody reads it yet.
+        // Read and write, because the pipe has no reader yet.
         let sender = open(&input, OFlag::O_RDWR | flags, Mode::empty())?;
         // A smaller pipe is slower, not wrong: some hosts allow less.
         let _ = fcntl(reader.as_fd(), FcntlArg::F_SETPIPE_SZ(CAPACITY));

@@ -159,8 +159,8 @@ const CHECK: &str = "emulator-answers";
 /// emulator about 50 us.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// How long an emulator may take to print its registers; it takes less than a millisecond, and who
-/// asks goes on without them.
+/// How long an emulator may take to print its registers; it takes less than a millisecond, and the
+/// caller goes on without them.
 const REGISTERS: Duration = Duration::from_millis(250);
 
 /// How often a running emulator is looked at for time that it does not have; a look takes about
@@ -176,8 +176,8 @@ const STILLNESS: Duration = Duration::from_millis(100);
 const MISSED_BEATS: u32 = 5;
 
 /// For how long an emulator may be stopped before it counts as dead: the kernel says that it is,
-/// so no doubt remains that five questions have to clear. Who looks at a process, or pauses one
-/// for a moment, takes less. As it is seen, look by look: while Jig is stopped, too, none passes.
+/// so no further questions are needed. A tool that inspects or briefly pauses a process takes less.
+/// The time is summed from look to look, so none passes while Jig itself is stopped.
 const STOPPED: Duration = Duration::from_secs(4);
 
 /// When to poke a machine after console input that it would else notice a second later:
@@ -204,7 +204,7 @@ pub(super) struct Running {
     poke_at: Option<Instant>,
     /// Set while a debugger stops and runs the machine.
     pub(super) debugged: bool,
-    /// Set while it is halted for whoever controls its runs.
+    /// Set while run control has halted it.
     pub(super) halted: bool,
     /// For how long its process could not run, at most.
     pub(super) lost: Duration,
@@ -415,8 +415,8 @@ impl EmulatorOwner {
         Ok(channels)
     }
 
-    /// Says what the end was. Who asks has seen a channel close, so if the process has not
-    /// ended it is about to.
+    /// Says what the end was. The caller has seen a channel close, so if the process has not ended
+    /// it is about to.
     async fn how_ended(&mut self) -> Option<BoardEvent> {
         if let Some(running) = &mut self.instance
             && let Ok(ending) = tokio::time::timeout(ANSWER, running.instance.process.ended()).await
@@ -452,7 +452,7 @@ impl EmulatorOwner {
                 let message = "reset the emulated machine";
                 let failed = DriverError::new(Cause::EmulatorStuck, message);
                 if let MonitorError::Closed = error {
-                    // It has ended: what that was must be known before anybody is blamed.
+                    // It has ended: its end must be known before a cause is reported.
                     self.monitor_failed(MonitorError::Closed).await;
                 }
                 Err(failed.with_source(error))

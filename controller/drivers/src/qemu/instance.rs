@@ -43,7 +43,7 @@ pub(super) struct Instance {
     pub(super) monitor: Monitor,
     /// Rung when console input needs a poke to be noticed.
     pub(super) bell: Arc<Notify>,
-    /// Near ends of the debug channels, until somebody takes them.
+    /// Near ends of the debug channels, until a caller takes them.
     pub(super) debug: Option<NearEnds>,
     stderr: File,
     /// Length of standard error when the machine was let go: what came before is start-up talk.

@@ -32,9 +32,9 @@ impl Machine {
     }
 
     /// Shows each later launch that runs at once to a watcher, before its first instruction.
-    /// The watcher is called on the owner's task: it hands the launch on and returns. Who keeps
-    /// the channels for long calls [`super::debug::Gdb::drain`] now and then: each stop of the
-    /// machine is told there, and it waits for a reader once the socket is full.
+    /// The watcher is called on the owner's task: it hands the launch on and returns. A debugger
+    /// that keeps the channels for long calls [`super::debug::Gdb::drain`] now and then: each stop
+    /// of the machine is told there, and it waits for a reader once the socket is full.
     ///
     /// # Errors
     /// The owner has ended.

@@ -4,11 +4,10 @@
 //! know any machine: everything particular is data in the profile.
 //!
 //! # Design
-//! *No byte before somebody listens.* The monitor is a socket pair the child inherits, the
-//! consoles are FIFOs that lose their names once the emulator has opened them: there is no
-//! path to clean up or to be too long for a socket, no connect race, and the emulator's
-//! exit is an end-of-file. The machine starts halted (`-S`) and is let go when the transports
-//! are captured.
+//! *No byte before the consoles are captured.* The monitor is a socket pair the child inherits, the
+//! consoles are FIFOs that lose their names once the emulator has opened them: there is no path to
+//! clean up or to be too long for a socket, no connect race, and the emulator's exit is an
+//! end-of-file. The machine starts halted (`-S`) and is let go when the transports are captured.
 //!
 //! *Power off is a power cut*: the process is killed, so RAM is gone. A reset is not a
 //! power cycle, RAM survives it (measured), therefore both verbs exist.

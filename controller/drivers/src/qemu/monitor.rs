@@ -115,8 +115,8 @@ impl Monitor {
 
     /// Sends a command without waiting for its answer; returns its id.
     ///
-    /// Gives up after a while: an emulator that has stopped reads nothing, and whoever
-    /// waited for room in the socket could not even take its power.
+    /// Gives up after a while: an emulator that has stopped reads nothing, and a caller that waited
+    /// for room in the socket could not even take its power.
     pub(super) async fn ask(
         &mut self,
         command: &'static str,
@@ -257,7 +257,7 @@ impl Monitor {
     }
 }
 
-/// Sorts a message; the greeting and events nobody cares about are nothing.
+/// Sorts a message; the greeting and unused events are nothing.
 fn understand(message: RawMessage) -> Option<Arrival> {
     let RawMessage { id, answer, error, event, data, .. } = message;
     if let (Some(id), Some(error)) = (id, error) {

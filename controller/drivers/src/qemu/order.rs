@@ -52,7 +52,7 @@ pub(super) enum EmulatorOrder {
     Check(oneshot::Sender<CheckReport>),
     /// Launches anew, halted, with debug channels.
     LaunchHalted(AtLaunch, EmulatorReply<DebugChannels>),
-    /// Shows each launch that runs at once to somebody before it runs.
+    /// Shows each launch that runs at once to a watcher before it runs.
     Watch(Watcher, EmulatorReply<()>),
     /// The registers of its core, as the emulator prints them; nothing if it does not run.
     Registers(EmulatorReply<Option<String>>),
@@ -62,7 +62,7 @@ pub(super) enum EmulatorOrder {
     Resume(EmulatorReply<()>),
     /// For how long the machine could not run since its launch; nothing without power.
     LostTime(EmulatorReply<Option<Duration>>),
-    /// How the last launch ended by itself; asked by somebody who saw a channel close.
+    /// How the last launch ended by itself; asked by a caller that saw a channel close.
     HowEnded(EmulatorReply<Option<BoardEvent>>),
 }
 

@@ -250,7 +250,7 @@ async fn launches_that_fail_say_why_and_leave_nothing() {
         assert_eq!(*seen.running.lock().unwrap(), 0, "{bad}");
         assert_eq!(left(dir.path()), [""; 0], "{bad}");
         assert!(seen.events.borrow().is_empty(), "{bad}");
-        // The near ends know that nobody prints any more.
+        // The near ends know that the far ends are closed.
         for transport in seen.transports.lock().unwrap().iter_mut() {
             let mut cx = Context::from_waker(Waker::noop());
             let read = transport.poll_read(&mut cx, &mut [0; 8]);

@@ -10,8 +10,8 @@ use jig_model::rig_file::EmulatorPart;
 
 use super::instance::{ANSWER, Instance};
 
-/// Launches the machine of a board, asks it how it is, and ends it. It stays halted, and
-/// nobody is told: no console is captured and no event sent. Dropping the future ends it, too.
+/// Launches the machine of a board, asks it how it is, and ends it. It stays halted, and the rig is
+/// not told: no console is captured and no event sent. Dropping the future ends it, too.
 ///
 /// # Errors
 /// It cannot be started, refuses its arguments, or does not answer.

@@ -5,10 +5,10 @@
 //! knows how is at hand, and need only be run and ended. The process layer owns it, so it goes
 //! with the transport and with this process.
 //!
-//! A program that runs is not one that is connected, and what the target prints before that is
-//! lost to nobody's knowledge. So the transport is open when the program has said so, in words that
-//! the rig file knows. Where it says nothing, a second has to do: what cannot connect mostly
-//! says so and ends within that time, and if not, its end is a loss that stands in the log.
+//! A program that runs is not one that is connected, and what the target prints before that is lost
+//! without a record. So the transport is open when the program has said so, in words that the rig
+//! file knows. Where it says nothing, a second has to do: what cannot connect mostly says so and
+//! ends within that time, and if not, its end is a loss that stands in the log.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -67,8 +67,8 @@ pub(super) struct CommandTransport {
 }
 
 impl CommandTransport {
-    /// Starts a program, and waits until it is connected, however long that takes: whoever
-    /// calls sets an end. `ready` is what a line of its output then holds.
+    /// Starts a program, and waits until it is connected, without a timeout: the caller sets one.
+    /// `ready` is what a line of its output then holds.
     pub(super) async fn open(
         argv: &[String],
         ready: Option<&str>,
@@ -174,7 +174,8 @@ impl CommandTransport {
         }
         match self.output.poll_read(cx, buf) {
             Poll::Ready(Ok(0)) => {}
-            // Somebody else may hold the output open; the program was the console.
+            // Another process may hold the output open, but the console was the program, and it has
+            // ended.
             Poll::Pending if self.ended.is_some() => {}
             other => return other,
         }

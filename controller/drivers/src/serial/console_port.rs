@@ -44,7 +44,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What ends a transport from the board's side: when its power is off nobody listens any more.
+/// Ends a transport when the board's power is off: reading stops then.
 #[derive(Default)]
 struct PortEnd {
     ended: AtomicBool,
@@ -92,8 +92,8 @@ impl ConsolePort {
         }
     }
 
-    /// Opens the port, waiting for one that is not there yet. `told` hears of it each time the
-    /// transport was borrowed from whoever keeps it.
+    /// Opens the port, waiting for one that is not there yet. `told` is called each time the
+    /// transport was borrowed from the capture service.
     pub(super) async fn open(&mut self, told: TakenOver) -> Result<(), DriverError> {
         if self.near.is_some() {
             return Ok(());
@@ -116,7 +116,7 @@ impl ConsolePort {
         Some(Box::new(PortTransport { transport, end, event: None }))
     }
 
-    /// Reads and drops what has arrived so far, before anybody captures it.
+    /// Reads and drops what has arrived so far, before the capture begins.
     pub(super) async fn discard(&self) {
         let Some(near) = &self.near else { return };
         let mut buf = [0; 4 << 10];

@@ -1,4 +1,4 @@
-//! Who holds a device or its lock, as the kernel tells it.
+//! The processes that hold a device or its lock, as the kernel tells it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nix::sys::stat::{major, minor};
 
-/// How often the list of locks is looked through before a lock counts as nobody's.
+/// How often the list of locks is looked through before a lock's holder counts as unknown.
 const LOOKS: u32 = 5;
 
 /// Names the process that holds a file's lock, such as `minicom (pid 4711)`, if that is to be
@@ -52,9 +52,9 @@ pub(crate) fn openers(path: &Path, proc: &Path) -> Vec<u32> {
     pids.filter(has).collect()
 }
 
-/// Finds who locks a file: `1: FLOCK ADVISORY WRITE 4711 00:18:5 0 EOF`, with the numbers of
-/// its file system in hex and of its inode in decimal (proc_locks(5)). Whoever waits for a
-/// lock stands behind an arrow; a holder in another pid namespace has no number.
+/// Finds the process that locks a file: `1: FLOCK ADVISORY WRITE 4711 00:18:5 0 EOF`, with the
+/// numbers of its file system in hex and of its inode in decimal (proc_locks(5)). A process that
+/// waits for a lock stands behind an arrow; a holder in another pid namespace has no number.
 fn pid_in(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let wanted = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
     locks.lines().find_map(|line| {

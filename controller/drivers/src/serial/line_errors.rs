@@ -2,9 +2,9 @@
 //!
 //! # Design
 //! The counters are read when the port is opened, and then whenever it has been read empty:
-//! an error comes with a character, which wakes whoever reads, so no timer is needed, a silent
-//! port costs nothing, and what is told stands right behind the bytes it is about. One call of
-//! the kernel per wake-up is what that costs.
+//! an error comes with a character, which wakes the reader, so no timer is needed, a silent port
+//! costs nothing, and the event stands right behind the bytes it is about. One call of the kernel
+//! per wake-up is what that costs.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -32,7 +32,7 @@ impl std::fmt::Debug for LineErrors {
 }
 
 impl LineErrors {
-    /// Begins with a port that was just opened: what was counted before is nobody's here.
+    /// Begins with a port that was just opened: errors counted before that are not reported.
     pub(super) fn of(port: BorrowedFd<'_>) -> Self {
         Self::read_by(Box::new(error_counters), port)
     }
@@ -48,7 +48,7 @@ impl LineErrors {
         Self { read, before, garbled: 0 }
     }
 
-    /// Lets what was counted since the last look be nobody's.
+    /// Drops the errors counted since the last look: they are not reported.
     pub(super) fn forget(&mut self, port: BorrowedFd<'_>) {
         if let Some(Ok(now)) = self.read.as_mut().map(|read| read(port)) {
             self.before = now;

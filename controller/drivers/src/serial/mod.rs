@@ -3,8 +3,8 @@
 //!
 //! Owns opening a port and moving its bytes ([`SerialPort`]), opening it again when it
 //! goes away for a while ([`ReconnectingTransport`]), and the consoles of a place in a run
-//! ([`ConsolesFactory`]). Refuses to know what hangs on the other end and
-//! how long anybody wants to wait for it, and never becomes the session's controlling terminal.
+//! ([`ConsolesFactory`]). Refuses to know what hangs on the other end and how long a caller wants
+//! to wait for it, and never becomes the session's controlling terminal.
 //!
 //! # Design
 //! *Ports of this host are `tokio-serial`'s* (`open_tty.rs` says what is done beside it, and
@@ -13,10 +13,10 @@
 //! *A transport that the capture service has* is borrowed there each time it is opened
 //! ([`capture_service`]); else the port is opened.
 //!
-//! *Overruns and garbled characters* are told where somebody counts them: an RFC 2217 server
-//! reports overruns, the driver of a tty has counters ([`line_errors`]). A pseudo-terminal has
-//! none, and nothing is said of it. *Another program at the same port* is noticed when it opens
-//! it ([`sharing`]).
+//! *Overruns and garbled characters* are told where they are counted: an RFC 2217 server reports
+//! overruns, the driver of a tty has counters ([`line_errors`]). A pseudo-terminal has none, and
+//! nothing is said of it. *Another program at the same port* is noticed when it opens it
+//! ([`sharing`]).
 
 pub mod capture_service;
 mod command;

@@ -14,10 +14,10 @@
 //! - *`HUPCL` is taken off*, or each close would drop DTR and reset many a board.
 //! - *`IGNPAR` is taken off*: some drivers (of i.MX, for one) drop garbled characters with it,
 //!   and a byte that a console has lost cannot be judged.
-//! - *`TIOCEXCL` is set again after the crate has closed its end*, which lifts it for all who
-//!   hold the open file. A process that a port was passed on to keeps it to itself. So a
-//!   borrowed port (`capture_service/transport.rs`) is no stream of the crate: its end would
-//!   open the lender's port to others.
+//! - *`TIOCEXCL` is set again after the crate has closed its end*, which lifts it for all processes
+//!   that hold the open file. A process that a port was passed on to keeps it to itself. So a
+//!   borrowed port (`capture_service/transport.rs`) is no stream of the crate: its end would open
+//!   the lender's port to others.
 //! - *A read asks the system first.* The crate believes a remembered "nothing there"; a transport
 //!   must not, because "nothing there" decides where the output of one boot ends.
 //! - *Nothing is flushed.* The crate's `poll_flush` waits on the event loop's own thread until
@@ -79,7 +79,7 @@ pub enum TtyError {
     Taken {
         /// The device.
         path: PathBuf,
-        /// Who, if that is known.
+        /// The process that holds it, if that is known.
         by: Option<String>,
     },
     /// The port does not do such a speed.
@@ -128,7 +128,7 @@ struct Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         if self.exclusive {
-            // Where nobody goes on with the open file, this ends with it.
+            // If no other process holds the open file, this ends with it.
             let _ = ioctl_tiocexcl(&self.fd);
         }
     }
@@ -214,15 +214,15 @@ impl OpenTty {
     }
 }
 
-/// Opens what is a tty that nobody has, and changes nothing about it.
+/// Opens a tty that no process holds, and changes nothing about it.
 fn look(path: &Path) -> Result<File, TtyError> {
     let opening = |source| TtyError::Open { path: path.to_owned(), source };
     let not_tty = || TtyError::NotTty { path: path.to_owned() };
-    // By its type: to open a FIFO is to be somebody at its end.
+    // By its type, without opening it: the other end of a FIFO would notice an opening.
     if !fs::metadata(path).map_err(opening)?.file_type().is_char_device() {
         return Err(not_tty());
     }
-    // Whoever has it is told of each opening, and must doubt what was read meanwhile.
+    // A Jig that holds the port notices each opening, and must doubt what it read meanwhile.
     if holder(path).is_some() {
         return Err(taken(path));
     }

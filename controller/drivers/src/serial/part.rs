@@ -6,9 +6,9 @@
 //! its own boot, and with the first byte of it. A board that nothing here can quiesce may print
 //! on while its consoles are captured; that stands before the boot in the log.
 //!
-//! *Who has the ports listens*: a power that was switched off while text goes on is not the
-//! board's. With a debug probe the core is what was stopped, so this is asked only where the
-//! place says `sense = "console"`.
+//! *The part that has the ports open listens*: a power that was switched off while text goes on is
+//! not the board's. With a debug probe the core is what was stopped, so this is asked only where
+//! the place says `sense = "console"`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,7 +125,7 @@ impl ConsolePower {
 
     async fn boot(&mut self) -> Result<(), DriverError> {
         self.power.quiesce().await?;
-        // What it has sent before goes with the old bytes of its port, or to whoever keeps it.
+        // What it has sent before goes with the old bytes of its port, or to the capture service.
         sleep(UNDER_WAY).await;
         let mut ports = self.ports.lock().await;
         ports.open().await?;

@@ -49,7 +49,7 @@ impl fmt::Debug for SerialPort {
 }
 
 impl SerialPort {
-    /// Names a port; `baud` is its speed in bits per second, where somebody here can set it.
+    /// Names a port; `baud` is its speed in bits per second, where this host can set it.
     pub fn new(end: Endpoint, baud: u32) -> Self {
         let (address, ledger) = (end.address().into_owned(), Arc::new(NoLedger));
         Self { end, address, baud, ready: None, ledger, kept: None }
@@ -67,8 +67,8 @@ impl SerialPort {
         self
     }
 
-    /// Names the port of a place's transport, to be borrowed from whoever keeps it; `baud` is the
-    /// speed of its console.
+    /// Names the port of a place's transport, to be borrowed from the capture service; `baud` is
+    /// the speed of its console.
     pub fn of_transport(transport: &ConsoleTransport, baud: u32, told: TakenOver) -> Self {
         let kept = transport.capture.clone().map(|client| {
             let console = transport.console.clone();
@@ -129,7 +129,7 @@ impl SerialPort {
     }
 }
 
-/// Opens a tty on a thread of its own: an adapter that does not answer holds up nobody else.
+/// Opens a tty on a thread of its own: an adapter that does not answer holds up no other task.
 async fn open_tty(path: PathBuf, baud: u32) -> Result<TtyTransport, SerialError> {
     let device = path.clone();
     match spawn_blocking(move || TtyTransport::open(&device, baud)).await {

@@ -30,7 +30,7 @@ impl PortWatch {
         self.lent.set(true);
     }
 
-    /// Has whoever asks woken when there is something to tell that no byte comes with.
+    /// Registers the caller's waker for events that come without a byte.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
         self.sharing.poll(cx);
     }

@@ -2,11 +2,11 @@
 //!
 //! # Design
 //! Adapters reset, cables move, servers restart; a run need not end for it. But what a target
-//! prints meanwhile is gone, and nobody knows how much. So the transport tells of each loss and
-//! return ([`TransportEvent`]), whoever keeps the log writes both into it, and whoever judges
-//! knows. Nothing is retried for ever: a loss ends the transport when its time is over, and a port
-//! that comes back only to go again does not get new time. A tty that is named by a number is not
-//! waited for at all, because the kernel gives the number to the next device.
+//! prints meanwhile is lost, and the amount is unknown. So the transport tells of each loss and
+//! return ([`TransportEvent`]), the log records both, and the judge of the results reads them.
+//! Nothing is retried for ever: a loss ends the transport when its time is over, and a port that
+//! comes back only to go again does not get new time. A tty that is named by a number is not waited
+//! for at all, because the kernel gives the number to the next device.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -248,9 +248,9 @@ impl Transport for ReconnectingTransport {
 /// Tries until a port is open, or the time is over, or waiting is pointless.
 ///
 /// The first try comes after a pause. A device that was not there before may belong to root
-/// for a moment, until it gets the rights of its kind. `steal_passes` says that a port somebody
-/// else has may be free in a moment: whoever looks at every new device, such as a modem manager,
-/// takes a fresh one for a while.
+/// for a moment, until it gets the rights of its kind. `steal_passes` says that a port held by
+/// another process may be free in a moment: a program that looks at every new device, such as a
+/// modem manager, takes a fresh one for a while.
 async fn until_open(
     port: SerialPort,
     (first, deadline): (Duration, Instant),

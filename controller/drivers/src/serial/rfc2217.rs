@@ -40,7 +40,7 @@ pub(super) struct Rfc2217Transport {
     /// How many characters came with errors that were not told yet.
     garbled: u64,
     suspended: bool,
-    /// Who waits to send.
+    /// The task that waits to send.
     writer: Option<Waker>,
     held: Option<HeldBreak>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Rfc2217Transport {
 #[derive(Debug)]
 struct HeldBreak {
     over: Pin<Box<Sleep>>,
-    /// Who waits for its end.
+    /// Reports its end to the caller.
     done: oneshot::Sender<io::Result<()>>,
 }
 

@@ -26,12 +26,12 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Room for a few events without a name: 16 bytes each (inotify(7)).
 const ROOM: usize = 512;
 
-/// Watches who opens one port.
+/// Watches one port for other processes that open it.
 #[derive(Debug)]
 pub(super) struct Sharing {
     /// Nothing where the kernel has no watch to give.
     events: Option<Descriptor>,
-    /// Somebody has, and nobody was told.
+    /// Another process has opened it, and no event has told that yet.
     opened: bool,
     port: PathBuf,
     told: Option<Instant>,
@@ -56,8 +56,8 @@ impl Sharing {
         }
     }
 
-    /// Looks whether anybody has opened it, and has whoever asks woken when somebody does: what
-    /// the other program reads wakes nobody here.
+    /// Looks whether another process has opened the port, and registers the caller's waker for
+    /// that: the bytes that the other program reads wake no reader here.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
         let mut room = [0; ROOM];
         while let Some(events) = &self.events {
@@ -69,13 +69,13 @@ impl Sharing {
         }
     }
 
-    /// Lets what happened so far be nobody's.
+    /// Drops the openings seen so far: they are not reported.
     pub(super) fn forget(&mut self) {
         self.poll(&mut Context::from_waker(Waker::noop()));
         self.opened = false;
     }
 
-    /// Returns who has opened the port since the last look, in words.
+    /// Returns the name of the process that has opened the port since the last look.
     pub(super) fn event(&mut self) -> Option<String> {
         let recent = self.told.is_some_and(|told| told.elapsed() < AGAIN);
         if !std::mem::take(&mut self.opened) || recent {

@@ -36,7 +36,7 @@ impl Challenge {
         })?
     }
 
-    /// Returns the header that proves who one is, for one request.
+    /// Returns the `Authorization` header for one request.
     pub(super) fn answer(&self, user: &str, password: &Secret, method: &str, path: &str) -> String {
         self.answer_with(user, password, method, path, &client_nonce())
     }

@@ -29,7 +29,7 @@ const MAX_ANSWER: usize = 256 << 10;
 /// Largest head of an answer.
 const MAX_HEAD: usize = 16 << 10;
 
-/// One web interface, and who one is to it.
+/// One web interface, and the credentials for it.
 pub(super) struct Web {
     address: WebAddress,
     tls: Option<TlsConnector>,
@@ -89,7 +89,7 @@ impl Web {
         self.password.as_ref()
     }
 
-    /// Asks, and proves who one is.
+    /// Sends a request, with credentials.
     pub(super) async fn call(&self, call: WebCall) -> Result<WebAnswer, PowerError> {
         let password = match (&self.password, self.auth) {
             (Some(password), HttpAuth::Basic | HttpAuth::Digest) => password,

@@ -47,7 +47,7 @@ pub(super) fn name(host: &str) -> Result<ServerName<'static>, PowerError> {
 
 fn of_this_host() -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    // A host may have certificates that nobody can parse; the others count.
+    // A host may have certificates that cannot be parsed; the others count.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
@@ -94,8 +94,8 @@ impl ServerCertVerifier for Known {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // The very certificate that somebody has put into the file: its name and its dates
-        // say less than that.
+        // The very certificate that the user has put into the file: that is stronger than a
+        // matching name and date.
         if self.certificates.iter().any(|known| known == certificate) {
             return Ok(ServerCertVerified::assertion());
         }

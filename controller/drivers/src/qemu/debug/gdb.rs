@@ -277,7 +277,7 @@ impl Gdb {
     pub fn interrupt(&mut self) -> Result<Stop, ChannelError> {
         let began = Instant::now();
         self.stats.trips += 1;
-        // A stop that nobody acknowledged makes the stub deaf to anything but a command or an
+        // A stop that was not acknowledged makes the stub ignore anything but a command or an
         // acknowledgement; to a machine that runs, that is itself a request to stop.
         if !self.stream.send(b"+\x03", began + ANSWER)? {
             return Err(late(b"interrupt"));
@@ -329,7 +329,7 @@ impl Gdb {
         Ok(answer)
     }
 
-    /// Sends bytes; what arrived before is nobody's answer.
+    /// Sends bytes; what arrived before is dropped, as it answers no command.
     fn send(&mut self, bytes: &[u8], packets: usize) -> Result<(), ChannelError> {
         self.drain()?;
         self.stats.packets += packets as u64;

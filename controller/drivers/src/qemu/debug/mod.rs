@@ -4,10 +4,10 @@
 //! and addresses mean is the debugger's business.
 //!
 //! # Design
-//! *Three, because no one of them can do it all.* Only the gdb stub reaches registers,
-//! steps and breakpoints, but any byte sent to it stops a running machine, and its writes
-//! to devices are lost. The qtest channel makes true bus accesses without stopping
-//! anything. Only the monitor can reset the machine and tell that it was reset.
+//! *Three, because none of them can do it all.* Only the gdb stub reaches registers, steps and
+//! breakpoints, but any byte sent to it stops a running machine, and its writes to devices are
+//! lost. The qtest channel makes true bus accesses without stopping anything. Only the monitor can
+//! reset the machine and tell that it was reset.
 //!
 //! *Blocking, bounded.* A debugger lives on a thread of its own and asks one thing after
 //! the other, so these are plain sockets. Every wait has a limit; an emulator that has

@@ -21,7 +21,7 @@ const GREETING: Duration = Duration::from_secs(20);
 pub struct ResetSeen {
     /// The target reset itself.
     pub by_target: bool,
-    /// Somebody else did: the board's owner, or another debugger.
+    /// The host reset it: the board's owner, or another debugger.
     pub by_host: bool,
 }
 

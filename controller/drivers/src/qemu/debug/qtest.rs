@@ -64,7 +64,7 @@ pub struct QtestStats {
 /// A connection to the bus.
 ///
 /// The emulator tells of no bus error here: reads of what is not mapped are zero, writes
-/// are lost. Who needs to know asks the monitor what is mapped.
+/// are lost. A caller that needs to know asks the monitor what is mapped.
 pub struct Qtest {
     stream: ChannelStream,
     stats: QtestStats,
@@ -210,7 +210,8 @@ impl Qtest {
                 self.stats.time += began.elapsed();
                 return match line.strip_prefix("OK") {
                     Some(rest) => Ok(rest.trim().to_owned()),
-                    // Interrupt lines are told only if asked for; nobody asks.
+                    // Interrupt lines are told only on request, and this client does not request
+                    // them.
                     None => Err(ChannelError::Refused {
                         channel: NAME,
                         what: quote(what.trim_end().as_bytes()),

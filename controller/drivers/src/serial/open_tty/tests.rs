@@ -1,4 +1,5 @@
-//! What the crate does alone, and what is done beside it; what is no port, or somebody else's.
+//! What the crate does alone, and what is done beside it; what is no port, or held by another
+//! program.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -99,7 +100,7 @@ async fn exclusive_port_of_another_program_is_not_shared_with_it() {
     let mut other = Command::new("setpriv");
     other.args(["--pdeathsig", "KILL", "sleep", "infinity"]).stdin(slave.try_clone().unwrap());
     let mut other = other.spawn().unwrap();
-    // It keeps a plain port from nobody.
+    // An open file without a lock or `TIOCEXCL` keeps no process out.
     drop(open(&path).unwrap());
     ioctl_tiocexcl(&slave).unwrap();
     let error = open(&path).unwrap_err();
