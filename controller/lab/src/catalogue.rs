@@ -193,8 +193,8 @@ impl Catalogue {
         std::path::absolute(&images).unwrap_or(images)
     }
 
-    /// Returns which runs may stay. Evidence is only ever removed where somebody said so:
-    /// a full disk is seen and recovered, a removed log never comes back.
+    /// Returns which runs may stay. Evidence is only ever removed where the rig file says so: a
+    /// full disk is seen and recovered, a removed log never comes back.
     pub fn retention(&self) -> Retention {
         // A part of a day counts as a day: rather keep too long than too short.
         let days = |keep: std::time::Duration| keep.as_secs().div_ceil(86_400);
@@ -217,7 +217,7 @@ pub struct Boards {
 
 impl Boards {
     /// Reads the boards as they are seen from here, and from the folders of the given
-    /// files: where somebody checks files, those next to them count as well.
+    /// files: where files are checked, boards next to them count as well.
     ///
     /// # Errors
     /// A folder or a file cannot be read.

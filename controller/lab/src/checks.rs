@@ -48,8 +48,8 @@ pub(crate) struct PlaceChecks {
 
 impl Lab {
     /// Makes the checks that a place's board asks for and the place has something for. Touches
-    /// nothing yet. Call within a tokio runtime; whoever runs the checks of a real board holds its
-    /// place.
+    /// nothing yet. Call within a tokio runtime; the caller that runs the checks of a real board
+    /// holds its place.
     pub(crate) fn checks_of(
         &self,
         place: &Place,

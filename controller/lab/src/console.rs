@@ -34,7 +34,7 @@ impl Lab {
     ) -> Result<Reply, CommandError> {
         let ConsoleCommand { place, image, console, quiet_ms } = command;
         let plan = console_plan(image.is_some());
-        // Who talks to a board sees what becomes of it, so the rig is not recovered meanwhile.
+        // The user of a console sees when the board fails, so the rig is not recovered meanwhile.
         let request = SessionRequest { plan, image, repeat: 1, max_recoveries: Some(0) };
         let here = BoundPlace { canary: None, ..self.bind(&place)? };
         let wanted = console_of(&here.profile, console)?;

@@ -1,4 +1,4 @@
-//! Taking places for this process, and saying who has one while it has to wait.
+//! Taking places for this process, and naming the holder of a place while it has to wait.
 
 use std::time::Duration;
 
@@ -41,13 +41,13 @@ pub async fn hold(
     places.lock_within(place, wait, waiting).await
 }
 
-/// Names who holds a place.
+/// Names the holder of a place.
 pub(crate) fn name(holder: Option<&Holder>) -> String {
     holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
 }
 
-/// Takes a place that is free, or says who uses it. `jig serve` is no user: it is told that the
-/// place is wanted.
+/// Takes a place that is free, or names its user. `jig serve` is no user: it is told that the place
+/// is wanted.
 pub(crate) async fn claim(places: &Places, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
     let end = Instant::now() + GIVING_WAY;
     loop {
@@ -61,7 +61,7 @@ pub(crate) async fn claim(places: &Places, place: &PlaceName) -> Result<PlaceLoc
     }
 }
 
-/// Tells `jig serve` that somebody waits for a place; returns whether it has just been looking
+/// Tells `jig serve` that a process waits for a place; returns whether it has just been looking
 /// after it.
 async fn idle(places: &Places, place: &PlaceName) -> bool {
     let socket = places.capture_socket();

@@ -58,7 +58,7 @@ impl Lab {
         Ok(Self { catalogue, human: Arc::new(NoHuman), program })
     }
 
-    /// Names who is asked to switch what only a person can switch.
+    /// Sets how a person is asked to switch what only a person can switch.
     #[must_use]
     pub fn asking(mut self, human: Arc<dyn AskHuman>) -> Self {
         self.human = human;

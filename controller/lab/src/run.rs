@@ -209,7 +209,7 @@ impl Lab {
             Some(faults) => faults.beside(running).await,
             None => running.await,
         };
-        // Who waits for the place need not wait for the rest.
+        // The place is released here: the next user need not wait for the rest.
         drop(lab);
         let record = record?;
         let id = record.id.as_str();

@@ -57,7 +57,7 @@ pub(super) fn unshared<'p>(
         let same = |other: &Port<'_>| {
             other.device == own.device && (other.place, other.console) != (own.place, own.console)
         };
-        // A place that somebody has given the same name is found by that name alone.
+        // A place that the rig file gives the same name is found by that name alone.
         if let Some(other) = rig.clone().flat_map(|all| ports(all, resolve)).find(same) {
             return Err(Box::new(SharedPort {
                 place: own.place.clone(),

@@ -27,7 +27,7 @@ pub enum PowerCommandError {
     /// The outlet did not do as asked, or may not be used.
     #[error(transparent)]
     Switch(#[from] SwitchError),
-    /// Who uses the place cannot be told.
+    /// The holder of the place cannot be found out.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The caller cancelled it.
@@ -41,7 +41,7 @@ pub enum PowerCommandError {
     EmulatorInUse {
         /// The place.
         place: PlaceName,
-        /// Who runs it; may hold any text.
+        /// The command that runs the emulator; may hold any text.
         holder: String,
     },
     /// The device's description cannot be told.

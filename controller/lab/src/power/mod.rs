@@ -1,7 +1,7 @@
 //! What switches the power of places: an outlet of the lab.
 //!
-//! Who switches an outlet holds the places on it: the own one, and each other that shares it,
-//! so that no test loses its power.
+//! A command that switches an outlet holds the places on it: the own one, and each other that
+//! shares it, so that no test loses its power.
 
 mod command;
 mod in_run;
@@ -87,7 +87,7 @@ pub enum SwitchError {
         switch: Box<PlaceSwitch>,
         /// The other place.
         place: PlaceName,
-        /// Who has it.
+        /// Its holder.
         error: PlaceLockError,
     },
     /// The place itself is in use.

@@ -33,7 +33,7 @@ pub enum ProbeCommandError {
     /// The caller cancelled the command.
     #[error("cancelled at {0}")]
     Cancelled(PlaceName),
-    /// Who uses the place cannot be told.
+    /// The holder of the place cannot be found out.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The kept flash of an emulated board cannot be used.

@@ -19,7 +19,7 @@ pub struct ServedPlace {
 /// Lists the places that are served.
 ///
 /// # Errors
-/// Who uses a place cannot be told.
+/// The holder of a place cannot be found out.
 pub fn served_places(catalogue: &Catalogue) -> Result<Vec<ServedPlace>, StoreError> {
     let places = catalogue.places();
     let mut served = Vec::new();

@@ -1,7 +1,7 @@
 //! Commands behind a debug probe: each opens the board's debug port, does one thing and lets go.
 //! What flashes or resets a board without one is in [`parts`].
 //!
-//! Owns who holds a place meanwhile, and how the core is left: as the command says, else as it
+//! Owns the lock of the place meanwhile, and how the core is left: as the command says, else as it
 //! was. An emulated board lives as long as the command, unless another process serves it.
 
 mod board;
