@@ -61,8 +61,8 @@ pub enum CaptureRequest {
         /// Whether to take it from its holder.
         take: bool,
     },
-    /// To end whatever the capture service does with an idle place: somebody waits for it. Answered
-    /// by [`CaptureAnswer::NotCaptured`] if it does nothing with it.
+    /// To end whatever the capture service does with an idle place: a command waits for it.
+    /// Answered by [`CaptureAnswer::NotCaptured`] if it does nothing with it.
     GiveWay {
         /// The place.
         place: PlaceName,

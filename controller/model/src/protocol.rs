@@ -1,4 +1,4 @@
-//! The protocols a board answers, whoever implements them.
+//! The protocols of a board, independent of the drivers that implement them.
 //!
 //! A driver turns a resource into some of these; a place binds them into one board. An
 //! emulator implements all of them, so an emulated board is a board. All are dyn-safe
@@ -99,9 +99,9 @@ pub trait Power: Send {
     fn off(&mut self) -> BoxFuture<'_, Result<(), DriverError>>;
     /// Asks whether the board has power.
     fn status(&mut self) -> BoxFuture<'_, Result<PowerState, DriverError>>;
-    /// Returns how long `off` may take before whoever waits for it gives it up: not less than
-    /// it takes to give up by itself, which says more. An emulator is killed within
-    /// milliseconds and a probe gives up within seconds; who switches slower things says so.
+    /// Returns how long `off` may take before the caller gives it up: not less than its own
+    /// timeout, because its own error says more. An emulator is killed within milliseconds and a
+    /// probe gives up within seconds; a driver of slower devices overrides this.
     fn off_timeout(&self) -> Duration {
         Duration::from_secs(30)
     }
@@ -119,7 +119,7 @@ pub trait Power: Send {
 /// Tells by another way than the switch whether a board has power: a second outlet that only
 /// reads, a console's silence, a debug port that answers.
 pub trait PowerSense: Send {
-    /// Returns who it is, for messages: `hub port 1-1.4/2`.
+    /// Returns its name for messages: `hub port 1-1.4/2`.
     fn name(&self) -> String;
     /// Looks once; nothing if it cannot tell now. What a look opens may stay open for the next.
     fn look(&mut self) -> BoxFuture<'_, Result<Option<PowerState>, DriverError>>;
@@ -159,7 +159,7 @@ pub struct PostMortemRequest {
     pub image: Option<PathBuf>,
     /// Where to leave a core dump; the folder exists.
     pub core: PathBuf,
-    /// Why somebody asks, such as `fault_banner` or `hang`.
+    /// The cause that led to the request, such as `fault_banner` or `hang`.
     pub why: Cause,
 }
 
@@ -336,8 +336,8 @@ pub struct Protocols {
     pub debug: Option<Box<dyn DebugPort>>,
     /// Stops the board where it stands, if a part can.
     pub control: Option<Box<dyn RunControl>>,
-    /// Somebody who sees the board's power although they may not switch it. Asked
-    /// only while `power` is off, or was not told otherwise.
+    /// A power sense, which sees the board's power but does not switch it. Asked only while `power`
+    /// is off, or was not told otherwise.
     pub sense: Option<Box<dyn PowerSense>>,
     /// Health checks of the parts.
     pub health: Vec<Box<dyn HealthCheck>>,
@@ -372,9 +372,9 @@ pub trait Host: Send + Sync {
         output: &'a Path,
     ) -> BoxFuture<'a, Result<CommandEnd, DriverError>>;
 
-    /// Connects to a TCP address and returns the first line it says, trying again until
-    /// somebody answers or the future is dropped. A connect alone proves nothing: an
-    /// emulator accepts on behalf of a guest that does not listen yet.
+    /// Connects to a TCP address and returns the first line it says, trying again until a server
+    /// answers or the future is dropped. A connect alone proves nothing: an emulator accepts on
+    /// behalf of a guest that does not listen yet.
     fn banner<'a>(&'a self, address: &'a str) -> BoxFuture<'a, Vec<u8>>;
 }
 

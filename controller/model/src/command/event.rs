@@ -64,14 +64,14 @@ pub enum CommandEvent {
     Waiting {
         /// The place.
         place: PlaceName,
-        /// Who has it; may hold any text.
+        /// Its holder; may hold any text.
         holder: String,
     },
     /// A place that is in use is disturbed, as the command asks for.
     Disturbing {
         /// The place.
         place: PlaceName,
-        /// Who has it; may hold any text.
+        /// Its holder; may hold any text.
         holder: String,
     },
     /// A run whose process was killed has been cleaned up, or could not be.

@@ -16,7 +16,7 @@ pub const VERSION: u32 = 2;
 /// Longest line in bytes, its end included: a plan of the longest kind, escaped, fits.
 pub const MOST_LINE: usize = 2 << 20;
 
-/// A line, with the version of who wrote it.
+/// A line, with the version of the program that wrote it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VersionedLine<T> {

@@ -122,7 +122,7 @@ pub struct EmulatedPowerReply {
     pub action: PowerAction,
     /// The state.
     pub state: PowerState,
-    /// Who runs its emulator; may hold any text.
+    /// The command that runs its emulator; may hold any text.
     pub in_use_by: Option<String>,
 }
 
@@ -150,7 +150,7 @@ pub struct PowerExplained {
     pub settle_ms: u64,
     /// How long a cycle stays off, in milliseconds.
     pub off_ms: u64,
-    /// The other places on the outlet, and who uses them.
+    /// The other places on the outlet, and their users.
     pub shared_with: Vec<SharedOutlet>,
     /// What senses the power beside the device.
     pub sense: PlaceSense,
@@ -168,7 +168,7 @@ pub struct PowerExplained {
 pub struct SharedOutlet {
     /// The place.
     pub place: PlaceName,
-    /// Who uses it; may hold any text.
+    /// Its user; may hold any text.
     pub in_use_by: Option<String>,
 }
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::{Problem, Problems};
 
-/// Most problems of one document that are kept: more than anyone corrects in one go, and
-/// few enough that a hostile document costs little to report on.
+/// Most problems of one document that are kept: more than a user corrects in one go, and few enough
+/// that a hostile document costs little to report on.
 const MAX_FINDINGS: usize = 100;
 
 /// Collects the problems of one document while it is read and lowered.

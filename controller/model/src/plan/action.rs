@@ -72,7 +72,7 @@ pub(super) fn lower(
         KINDS.iter().find(|kind| *kind == key).map(|kind| (*kind, span.clone()))
     });
     let Some((word, _)) = given.next() else {
-        // A key that nobody knows was probably meant to say it, and was reported.
+        // An unknown key was probably meant to say it, and was reported.
         if keys_are_known(&named) {
             findings.add(
                 "plan::no-kind",

@@ -25,8 +25,8 @@ pub fn default_plan(has_image: bool, until: Option<Pattern>, timeout: Duration) 
     boot_and("run", goal, has_image, (kind, timeout.clamp(Duration::from_millis(1), MAX_WAIT)))
 }
 
-/// Builds the plan of `jig console`: deploy the image if there is one, power cycle, and
-/// leave the board running until somebody ends the session, for a day at most.
+/// Builds the plan of `jig console`: deploy the image if there is one, power cycle, and leave the
+/// board running until the user ends the session, for a day at most.
 pub fn console_plan(has_image: bool) -> Plan {
     let kind = ActionKind::Sleep { duration: MAX_WAIT };
     boot_and("console", "somebody talks to the board", has_image, (kind, MAX_WAIT))

@@ -1,4 +1,4 @@
-//! Who is disturbed when the power of a place is switched.
+//! The places that are disturbed when the power of a place is switched.
 
 use serde::Serialize;
 
@@ -23,8 +23,8 @@ impl Rig {
         self.power.iter().find(|device| device.name == *name)
     }
 
-    /// Returns what the power switch of a place takes along; nothing for a place whose power
-    /// nobody switches.
+    /// Returns what the power switch of a place takes along; nothing for a place without a power
+    /// device.
     pub fn blast_radius(&self, place: &Place) -> Option<BlastRadius> {
         let power = place.power.as_ref()?;
         let same = |other: &&Place| {

@@ -16,7 +16,7 @@ pub struct PlacePower {
     pub outlet: String,
     /// How long the board stays off in a power cycle, if not as the device says.
     pub off_time: Option<Duration>,
-    /// Who else sees the power, if the rig file says so.
+    /// The power sense, if the rig file names one.
     pub sense: Option<PlaceSense>,
 }
 
@@ -24,8 +24,8 @@ pub struct PlacePower {
 const SENSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl PlacePower {
-    /// Returns how long a power cycle may take at most, by the device's own times. Others who
-    /// use the device at the same time are not counted.
+    /// Returns how long a power cycle may take at most, by the device's own times. Commands of
+    /// other processes to the device at the same time are not counted.
     pub fn cycle_timeout(&self, device: &PowerDevice) -> Duration {
         let sense = match self.second_sense(&device.driver) {
             PlaceSense::Absent => Duration::ZERO,
@@ -44,10 +44,10 @@ impl PlacePower {
         }
     }
 
-    /// Returns who is asked after the device itself, which `driver` is.
+    /// Returns the power sense, which is asked after the device itself (`driver`).
     ///
-    /// Where nobody is named, a device that can be read back is its own power sense. Of one that
-    /// cannot, nothing is known but by the board's debug port.
+    /// Where none is named, a device that can be read back is its own power sense. For one that
+    /// cannot, the sense is the board's debug port.
     pub fn second_sense(&self, driver: &PowerDriver) -> PlaceSense {
         match &self.sense {
             Some(named) => named.clone(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::document::{FromToml, Node, TableReader};
 
-/// The check that refuses a secret; whoever reports it blanks it out.
+/// The check that refuses a secret; the code that reports the problem blanks it out.
 pub(crate) const SECRET: &str = "rig::secret";
 
 /// Where a secret is kept. Rig files are shared and committed, so none stands in them.
@@ -68,7 +68,7 @@ impl FromToml for SecretSource {
                 let fits = env.value.bytes().all(|b| head(b) || b.is_ascii_digit())
                     && env.value.bytes().next().is_some_and(head);
                 if !fits {
-                    // Somebody may have written the secret where its name belongs.
+                    // The user may have written the secret where its name belongs.
                     let message = format!("`{}` names no variable", node.key());
                     node.refuse(SECRET, message, HOW);
                 }

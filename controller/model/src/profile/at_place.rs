@@ -11,8 +11,8 @@ impl BoardProfile {
     /// probe the RTT consoles and semihosting. An RTT console of channel 0 is added where the
     /// profile has none, so that any board works out of the box; before semihosting, which stops
     /// the core and which few programs use. An emulated board that a virtual probe deploys has
-    /// RTT and the emulator's own. Without a probe nobody empties a target's rings, so there are
-    /// no RTT consoles then. Where no console would be left all stay: a board has at least one.
+    /// RTT and the emulator's own. Without a probe a target's rings are not read, so there are no
+    /// RTT consoles then. Where no console would be left all stay: a board has at least one.
     pub fn at(&self, place: &Place) -> Self {
         let is_rtt = |console: &ConsoleSpec| console.kind == ConsoleKind::Rtt;
         let mut board = self.clone();

@@ -134,7 +134,8 @@ const BARE_HANDLES: u64 = 24;
 /// Time lines are read by people, and certificates of servers are judged by the day.
 const CLOCK_SKEW: Duration = Duration::from_secs(5);
 
-/// More often, checks would keep a place from its runs; less often, nobody would wait for one.
+/// More often, checks would keep a place from its runs; less often, their result would be too old
+/// to use.
 pub(super) const INTERVAL_RANGE: RangeInclusive<Duration> =
     Duration::from_secs(10)..=Duration::from_secs(24 * 3600);
 /// Less than the clock's own steps would always fail; more than an hour is no limit.

@@ -10,16 +10,16 @@ use super::Limits;
 /// baud would need three minutes for as much.
 const STORM_BYTES: u64 = 2 << 20;
 
-/// One boot nobody asked for is a fact of its own, a second may be its echo (a watchdog
-/// that was left running); at the third the board is looping.
+/// One unrequested boot is a fact of its own, a second may follow from it (a watchdog that was left
+/// running); at the third the board is looping.
 const BOOT_LOOP: u32 = 3;
 
 /// A lock-up ends the emulator within 11 ms of the fault, and a fault handler begins to
 /// print within a few; this leaves room for a busy host and costs a run next to nothing.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// Bare-metal firmware prints its first byte within 0.2 s even on a busy host; nothing for
-/// 5 s is worth a line to whoever watches. It ends no run by itself.
+/// Bare-metal firmware prints its first byte within 0.2 s even on a busy host; nothing for 5 s is
+/// worth a line on the user's terminal. It ends no run by itself.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// The widest values that can be meant. Less than a report is no flood, and more than 1 GiB
@@ -30,7 +30,7 @@ pub(super) const BOOT_LOOP_RANGE: RangeInclusive<u32> = 1..=100;
 /// Each run waits this long at its end, so it must stay short.
 pub(super) const SETTLE_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(10);
-/// Boots take seconds to minutes; over an hour, nobody is watching any more.
+/// Boots take seconds to minutes; a wait of over an hour is a mistake.
 pub(crate) const WAIT_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(3600);
 /// A rig that has to be recovered more often than this in one run is out of order.

@@ -1,6 +1,6 @@
 //! Placeholders in an emulator's arguments: `{image}`, `{artifact:NAME}`, `{port:NAME}`.
 //!
-//! One grammar for the checks of a profile and for whoever fills the placeholders in.
+//! One grammar for the checks of a profile and for the code that fills the placeholders in.
 
 use std::ops::Range;
 

@@ -7,7 +7,7 @@ use super::CaptureLimits;
 use super::raw::RawCapture;
 use crate::document::Findings;
 
-/// Below 64 KiB a file would be full within seconds; what is over a GiB nobody opens.
+/// Below 64 KiB a file would be full within seconds; few programs open a file of over a GiB.
 const FILE_SIZE: RangeInclusive<u64> = (64 << 10)..=(1 << 30);
 
 /// A minute of files is thousands a day; ten years is for ever.
@@ -37,7 +37,7 @@ pub(super) fn lower(raw: RawCapture, origin: &str, findings: &Findings) -> Captu
     CaptureLimits {
         file_size,
         file_age: raw.file_age.map_or(usual.file_age, |age| age.value),
-        // Whoever wants big files keeps at least a few of them.
+        // If the files are big, at least a few of them are kept.
         keep_size: keep_size.unwrap_or(usual.keep_size.max(file_size.saturating_mul(4))),
         keep: raw.keep.map_or(usual.keep, |age| age.value),
         origin: Some(origin.to_owned()),

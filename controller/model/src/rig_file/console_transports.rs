@@ -11,8 +11,8 @@ use crate::profile::limits::BAUD_RANGE;
 use crate::profile::{BoardProfile, ConsoleKind};
 use crate::{ConsoleName, PlaceName};
 
-/// Less than this is less than a USB adapter takes to be found again; over ten minutes nobody
-/// takes a run for alive.
+/// Less than this is less than a USB adapter takes to be found again; over ten minutes a run looks
+/// hung.
 const TIMEOUT_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(600);
 

@@ -19,7 +19,7 @@ use crate::{DeviceName, PlaceName, Problems};
 const KIND: &str = "rig file";
 const VERSION: u32 = 1;
 
-/// Shorter than a minute would remove runs somebody is still looking at; ten years is for ever.
+/// Shorter than a minute would remove runs that a user still looks at; ten years is for ever.
 const KEEP_RANGE: RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(3650 * 86_400);
 
@@ -106,8 +106,7 @@ fn all_devices(files: &[RigText<'_>]) -> Devices {
     power::devices(list.iter().map(|power| &power.value))
 }
 
-/// Blanks out secrets that somebody has written into the file: what is reported is shown,
-/// logged and pasted.
+/// Blanks out secrets that stand in the file: what is reported is shown, logged and pasted.
 fn without_secrets(mut problems: Problems) -> Problems {
     for problem in problems.list.iter().filter(|problem| problem.check == SECRET) {
         let Some(span) = problem.span.clone() else { continue };
@@ -180,7 +179,7 @@ fn parse_file(
     findings.finish(KIND, origin, text, lowered)
 }
 
-/// Names a file to somebody who reads about a problem in another or in the same one.
+/// Names a file in a message about a problem in another file or in the same one.
 fn which(earlier: &str, origin: &str) -> String {
     if earlier == origin { format!("{origin} itself") } else { earlier.to_owned() }
 }

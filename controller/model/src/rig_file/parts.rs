@@ -69,8 +69,8 @@ pub struct ConsoleTransport {
     /// What a line holds by which a program says that it is connected; nothing where it says
     /// nothing, and at all other ends.
     pub ready: Option<String>,
-    /// Who keeps the transport between runs and is asked for it; said by whoever binds the place,
-    /// never by a file.
+    /// The capture service that holds the transport between runs and lends it; set by the code that
+    /// binds the place, never by a file.
     #[serde(skip)]
     pub capture: Option<CaptureClient>,
 }
@@ -82,7 +82,7 @@ pub struct CaptureClient {
     pub socket: PathBuf,
     /// The place that the transport belongs to.
     pub place: PlaceName,
-    /// Who asks, for people.
+    /// Name of the asking command, for people.
     pub by: String,
 }
 

@@ -84,7 +84,8 @@ impl Place {
         said.or_else(of_probe).or_else(only)
     }
 
-    /// Returns who sees the power of its board beside what switches it, which `driver` is.
+    /// Returns the power sense of its board: what sees the power beside the device that switches it
+    /// (`driver`).
     pub fn second_sense(&self, driver: &PowerDriver) -> PlaceSense {
         let said = self.power.as_ref().map(|power| power.second_sense(driver));
         match said {
@@ -186,7 +187,7 @@ pub struct MissingPart {
     pub place: PlaceName,
     /// What it lacks.
     pub needed: Needed,
-    /// Who needs it, such as `regs`.
+    /// The command that needs it, such as `regs`.
     pub by: String,
     /// What to add, and where.
     pub help: String,

@@ -12,7 +12,7 @@ use crate::profile::placeholder::is_name;
 
 /// How long a program may take to reset a board: a second is usual.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Less starts no program; after a minute nobody takes it for a reset.
+/// Less is too short to start a program; a reset that takes more than a minute is a mistake.
 const TIMEOUT_RANGE: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(60);
 

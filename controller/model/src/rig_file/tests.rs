@@ -166,7 +166,7 @@ fn slips_of_a_real_place_are_found_in_their_place() {
         let found = problems(&REAL.replacen(good, bad, 1));
         assert_eq!(found, [(check, caret.to_owned())], "{bad}");
     }
-    // A board of which nobody says what chip it has.
+    // A board whose chip is named nowhere.
     let text = REAL.replace("chip = \"nRF51822_xxAB\"", "").replace("microbit", "riscv32-virt");
     assert_eq!(problems(&text), [("rig::probe-chip", "[place.probe]".to_owned())]);
 }
@@ -511,7 +511,7 @@ fn a_hub_takes_along_who_hangs_on_it() {
     assert_eq!(hub.power.off_time, Some(Duration::from_secs(4)));
     let neighbours = rig.hub_neighbours(place("left"));
     assert_eq!(neighbours.iter().map(|place| place.as_str()).collect::<Vec<_>>(), ["right"]);
-    // A hub that nobody declares is shared all the same, and nothing switches it.
+    // A hub that no file declares is shared all the same, and nothing switches it.
     assert!(rig.hub_of(place("far")).is_none() && rig.hub_neighbours(place("far")).is_empty());
     // A hub, its device and its places may each stand in a file of their own.
     let at = |mark: &str| HUBBED.find(mark).unwrap();

@@ -30,7 +30,7 @@ pub enum TlsTrust {
     System,
     /// Those of this PEM file, and those that one of them has signed.
     File(PathBuf),
-    /// Any: who listens in learns the password.
+    /// Any: an attacker between here and the device learns the password.
     Anything,
 }
 

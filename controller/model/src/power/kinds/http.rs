@@ -25,7 +25,7 @@ pub enum HttpMethod {
 }
 choices!(HttpMethod, "HTTP method": "GET" = Get, "POST" = Post, "PUT" = Put);
 
-/// How somebody proves who they are to a web interface.
+/// Authentication to a web interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpAuth {
@@ -64,7 +64,7 @@ pub struct HttpPower {
     pub says: (Pattern, Pattern),
     /// An answer that means that it was not done, although the device calls it a success.
     pub refusal: Option<Pattern>,
-    /// How to prove who one is.
+    /// Authentication that the device wants.
     pub auth: HttpAuth,
     /// The user's name.
     pub user: Option<String>,

@@ -14,7 +14,7 @@ pub struct ManualPower {
 }
 
 impl PowerKind for ManualPower {
-    /// Somebody has to come.
+    /// A person has to walk to the switch.
     fn times(&self) -> PowerTimes {
         PowerTimes::new(0, 300, 0)
     }

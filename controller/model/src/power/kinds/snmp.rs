@@ -51,11 +51,11 @@ pub enum SnmpPrivacy {
 }
 choices!(SnmpPrivacy, "cipher": "des" = Des, "aes" = Aes, "aes256" = Aes256);
 
-/// Who one is to an SNMP device.
+/// Credentials for an SNMP device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SnmpSecurity {
-    /// Somebody who knows the community.
+    /// A community string (SNMP 1 and 2c).
     Community {
         /// Version 1 instead of 2c.
         first: bool,
@@ -78,7 +78,7 @@ pub enum SnmpSecurity {
 pub struct SnmpPower {
     /// Where it listens: `HOST:PORT`.
     pub address: String,
-    /// Who one is to it.
+    /// Credentials for it.
     pub security: SnmpSecurity,
     /// Object that switches an outlet, with `{outlet}`.
     pub set: String,

@@ -114,7 +114,7 @@ pub(super) fn time_is_sane(subject: &Subject<'_>, check: &'static str) {
 /// An argument list as it is written.
 type Argv = Located<Vec<Located<String>>>;
 
-/// Checks what holds of a flasher's arguments whoever names it.
+/// Checks what holds of a flasher's arguments, whether a profile or a place names it.
 pub(crate) fn arguments_are_sound(argv: Option<&Argv>, check: &'static str, findings: &Findings) {
     let Some(list) = argv else { return };
     if list.value.len() > MAX_ARGS {

@@ -9,7 +9,7 @@ use crate::DeviceName;
 use crate::document::{Findings, Located, did_you_mean};
 use crate::power::{OutletRule, PowerDriver, RawPower};
 
-/// A board that stays off for less keeps its RAM by its capacitors; nobody waits an hour.
+/// A board that stays off for less keeps its RAM by its capacitors; no board needs an hour.
 const OFF_TIME: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 const MIN_INTERVAL: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
 /// A person may be far from the switch, everything else answers sooner.

@@ -32,7 +32,7 @@ toml_table! {
     }
 }
 
-/// Who sees the power of a place: a word, or an outlet that is only read.
+/// The power sense of a place: a word, or an outlet that is only read.
 #[derive(Debug, Clone)]
 pub(in super::super) enum RawSense {
     Outlet(RawSenseOutlet),
