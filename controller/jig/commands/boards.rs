@@ -74,8 +74,8 @@ fn how(profile: &BoardProfile) -> String {
     }
 }
 
-/// Says what a place is made of, and how an image gets onto its board where that is not what
-/// everybody expects.
+/// Says what a place is made of, and how an image gets onto its board where that is not the usual
+/// way.
 fn at_place(profile: &BoardProfile, place: &Place) -> String {
     let mut parts = Vec::new();
     let usual = match &place.emulator {

@@ -93,8 +93,8 @@ impl TypedInput {
         Ok(())
     }
 
-    /// Notes that not all of the input was sent, and ends it, unless it comes from a person, who
-    /// may read on. Returns whether it was noted.
+    /// Notes that not all of the input was sent, and ends it, unless it comes from a terminal,
+    /// whose user may read on. Returns whether it was noted.
     pub(super) fn note_loss(&self, fault: Fault, words: &str) -> bool {
         if self.is_terminal {
             return false;

@@ -1,4 +1,4 @@
-//! `jig power --explain`: what would be switched, how, and who shares it.
+//! `jig power --explain`: what would be switched, how, and which places share it.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use super::{failed, words};
 use crate::failure::{Failure, chain};
 use crate::render::{Paint, Screen, Style, one_line};
 
-/// Width of the column that says who speaks; longer names push their line to the right.
+/// Width of the column with the source of a line; longer names push their line to the right.
 const SOURCE: usize = 8;
 
 /// A console's log of one attempt.

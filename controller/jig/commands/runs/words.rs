@@ -20,7 +20,7 @@ pub(super) fn cut(line: &str) -> String {
 
 /// An event as the time line shows it.
 pub(super) struct Words {
-    /// Who speaks.
+    /// The source of the event.
     pub(super) source: &'static str,
     /// What is said: harmless, one line.
     pub(super) text: String,
