@@ -1,13 +1,13 @@
-//! What a plateau means: who runs the loop decides.
+//! What a plateau means, by the execution mode of the loop.
 
 jig_model::words! {
-    /// Names who can be asked while a run is under way.
+    /// Names the ways to get a decision while a run is under way.
     ExecutionMode, "execution mode" {
         /// A person at a terminal.
         Interactive = "interactive",
-        /// Nobody; the pipeline must not be blocked.
+        /// No person; the pipeline must not be blocked.
         Ci = "ci",
-        /// Nobody; other strategies may be tried.
+        /// No person; other strategies may be tried.
         Auto = "auto",
     }
 }
@@ -29,7 +29,7 @@ jig_model::words! {
 /// How plateaus are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlateauStrategy {
-    /// Who can be asked.
+    /// Whether a person can be asked.
     pub mode: ExecutionMode,
     /// In CI, a plateau is a warning and not a failure.
     pub ci_accepts: bool,

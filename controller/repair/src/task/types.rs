@@ -20,7 +20,7 @@ pub struct RepairTask {
     pub plan: PathBuf,
     /// Plan that decides at the end and that no agent sees.
     pub held_out: Option<PathBuf>,
-    /// Who can be asked.
+    /// Whether a person can be asked.
     pub mode: ExecutionMode,
     /// Thresholds of the analysis.
     pub preset: Preset,
