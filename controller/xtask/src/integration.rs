@@ -85,7 +85,7 @@ pub(crate) fn run(seed: u64) -> Result<(), TaskFailure> {
     outcome
 }
 
-/// Makes an empty folder that everybody may write to, on the disk of the build.
+/// Makes an empty folder that any user may write to, on the disk of the build.
 fn empty_folder() -> Result<PathBuf, TaskFailure> {
     let folder = process::target_dir().join("bare-root-tmp");
     let made = || {
