@@ -51,7 +51,7 @@ pub(super) struct BoardTimeout {
     until: Instant,
     /// Time that had been lost when it began.
     lost: (Duration, Duration),
-    /// Time lost since then that who runs the board has counted exactly.
+    /// Time lost since then, as counted exactly by the board's driver.
     counted: Duration,
 }
 

@@ -247,7 +247,7 @@ async fn make(
         drain::check_health(board, &mut actions.protocols.health).await;
     }
     if board.facts().may_be_looked_at() && !request.cancel.is_cancelled() {
-        // What the board does from here on nobody would see.
+        // Halted, because what the board does from here on would not be observed.
         failure = failure.or(actions.halt().await.err());
     }
     let examination = Examination {

@@ -1,7 +1,7 @@
 //! Finds the line of an unknown result format that looks most like a result.
 //!
-//! Owns the words that results are made of. Decides nothing: the line is advice for who writes the
-//! next command.
+//! Owns the words that results are made of. Decides nothing: the line is advice for the user who
+//! writes the next command.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -207,7 +207,7 @@ async fn a_borrower_that_died_leaves_a_gap_and_one_that_gave_up_nothing() {
     let target = FakeTarget::default();
     let bench = Bench::new(&target, 1 << 20).await;
     let lent = bench.uart().lend("a run".to_owned()).await.unwrap();
-    // Who comes second waits, and may give up.
+    // A second borrower waits, and may give up.
     let second = bench.uart();
     let mut second = Box::pin(second.lend("another".to_owned()));
     let early = tokio::time::timeout(Duration::from_millis(1), &mut second).await;

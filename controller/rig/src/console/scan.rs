@@ -263,7 +263,7 @@ impl AutomatonParts {
 /// Searches a stream for the patterns of a set.
 ///
 /// Reports every offset at which a match ends, shortest first: `\d+` on `12` hits behind
-/// `1` and behind `12`. Who wants matches that do not overlap calls
+/// `1` and behind `12`. A caller that wants matches that do not overlap calls
 /// [`restart`](Self::restart) behind a hit.
 #[derive(Debug, Clone)]
 pub struct Scanner {

@@ -122,7 +122,7 @@ impl HealthError {
             }
             Some(_) => Self::Sqlite { path, source },
             // A value of another type than this program would have written, a statement that
-            // does not fit the tables: somebody else's doing.
+            // does not fit the tables: another program has changed the file.
             None => Self::Damaged { path, reason: source.to_string() },
         }
     }

@@ -60,7 +60,7 @@ pub enum HealthEvent {
         /// What was tried and seen, in one line.
         why: String,
     },
-    /// Somebody says that it is well again.
+    /// A user or a command declares it healthy again.
     Cleared {
         /// Who: a person, or a command.
         by: String,
@@ -83,7 +83,7 @@ pub enum Signal {
     NotRecovered,
     /// Nothing is known of the place any more.
     Quarantined,
-    /// Somebody says that it is well.
+    /// A user or a command declares it healthy.
     Cleared,
 }
 
@@ -205,7 +205,7 @@ fn of_reports(reports: &[CheckReport]) -> String {
 fn of_run(kind: VerdictKind, cause: Cause) -> Option<Signal> {
     match kind {
         VerdictKind::Pass => Some(Signal::Sound),
-        // The firmware failed, or somebody stopped it: nothing about the rig.
+        // The firmware failed, or the run was cancelled: nothing about the rig.
         VerdictKind::Fail | VerdictKind::Flaky | VerdictKind::Cancelled => None,
         VerdictKind::EnvError | VerdictKind::Inconclusive => match cause.fault() {
             Some(Fault::Lab) if of_the_place(cause) => Some(Signal::Failed),

@@ -19,8 +19,8 @@ pub(super) const VERSION: i64 = 1;
 const APPLICATION: i64 = 0x6a69_6768;
 
 /// How long other processes may have the store. One note takes some milliseconds and a disk's
-/// flush; a hundred of them that come at once are through within a second or two. Who keeps the
-/// store for longer has locked it, and health is unknown to a run then.
+/// flush; a hundred of them that come at once are through within a second or two. A process that
+/// keeps the store for longer has locked it, and health is unknown to a run then.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long SQLite itself waits before it says that the store is in use.
@@ -73,7 +73,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, HealthError> {
         Some(found) => Err(HealthError::damaged(path, format!("there is no format {found}"))),
         None => {
             retried(path, || create(&mut connection))?;
-            // Somebody else may have made it a moment before.
+            // Another process may have made it a moment before.
             match version(path, &connection)? {
                 Some(VERSION) => Ok(connection),
                 _ => Err(HealthError::damaged(path, "it is a database of something else")),
@@ -87,7 +87,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     // Closing does not copy the journal into the file: that would cost every command two
     // flushes. SQLite does it by itself once the journal has grown.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // The file may be anybody's.
+    // The file may come from another program.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -102,7 +102,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 /// Returns the version; nothing for a new file.
 fn version(path: &Path, connection: &Connection) -> Result<Option<i64>, HealthError> {
     let both = retried(path, || {
-        // One view of both: somebody else may make the tables between two looks.
+        // One view of both: another process may make the tables between two looks.
         let view = connection.unchecked_transaction()?;
         let number = |name: &str| view.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         Ok((number("application_id")?, number("user_version")?))
@@ -114,7 +114,7 @@ fn version(path: &Path, connection: &Connection) -> Result<Option<i64>, HealthEr
     }
 }
 
-/// Makes the tables, unless somebody else has made them or the file holds others.
+/// Makes the tables, unless another process has made them or the file holds others.
 fn create(connection: &mut Connection) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let tables: i64 =

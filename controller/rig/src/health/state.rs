@@ -13,7 +13,7 @@ pub enum HealthState {
     Suspect,
     /// The rig failed again and again, or could not be recovered.
     Unhealthy,
-    /// Nobody knows its state; it takes proof to use it again.
+    /// Its state is unknown; it takes proof to use it again.
     Quarantined,
 }
 
@@ -70,7 +70,7 @@ pub struct PlaceHealth {
 }
 
 impl PlaceHealth {
-    /// Returns the health of a place that nobody has noted anything about.
+    /// Returns the health of a place without an event.
     pub fn unknown_to_anybody() -> Self {
         Self {
             state: HealthState::Healthy,

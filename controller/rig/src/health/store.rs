@@ -88,7 +88,7 @@ impl HealthStore {
         &self.path
     }
 
-    /// Returns how a place is; one that nobody has noted anything about is healthy.
+    /// Returns the health of a place; one without an event is healthy.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -68,8 +68,7 @@ pub const MOVES: &[HealthMove] = {
         to(Unhealthy, S::NotRecovered, Failure, Unhealthy),
         to(Unhealthy, S::Quarantined, Restart, Quarantined),
         to(Unhealthy, S::Cleared, Restart, Healthy),
-        // Nothing else leads out: a sound run or a person's word is no proof of a state that
-        // nobody knows.
+        // Nothing else leads out: a sound run or a person's word is no proof of an unknown state.
         count(Quarantined, S::Proof, Pass, Quarantined, Healthy),
         to(Quarantined, S::Failed, Failure, Quarantined),
         to(Quarantined, S::Recovered, Restart, Quarantined),
@@ -105,7 +104,7 @@ pub fn next(
         (Streak::Pass, HealthState::Healthy) => format!("{passes} passes in a row"),
         // On the way to health, what had gone wrong is still what one wants to know.
         (Streak::Pass, _) => now.why.clone(),
-        // What had put it out of service is what somebody has to look at.
+        // What had put it out of service is what the user has to look at.
         (Streak::Failure | Streak::Restart, HealthState::Quarantined) if !entered => {
             appended(&now.why, &event.words())
         }

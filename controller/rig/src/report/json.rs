@@ -45,7 +45,7 @@ pub struct VerdictDocument {
     pub version: u32,
     /// The code `jig` ended with.
     pub exit_code: u8,
-    /// Who has to act, or nobody.
+    /// The side that has to act, if any.
     pub fault: Option<Fault>,
     /// The verdict.
     pub verdict: Verdict,

@@ -64,8 +64,8 @@ pub struct RunReport {
 
 /// Refuses a false green: a pass among whose cases one failed or never ended is none.
 ///
-/// Whoever builds verdicts should never hand one in. This stands where verdicts become
-/// exit codes, records and reports, so that a slip above cannot turn into a green build.
+/// The judge should never build one. This check stands where verdicts become exit codes, records
+/// and reports, so that a bug in the judge cannot turn into a green build.
 pub fn settle(verdict: Verdict) -> Verdict {
     if verdict.kind != VerdictKind::Pass {
         return verdict;
@@ -149,7 +149,7 @@ impl RunReport {
             });
         }
         for image in &record.images {
-            // The whole path tells about the machine of whoever built it; the name is enough.
+            // The whole path tells about the machine of the user who built it; the name is enough.
             let name = Path::new(&image.path).file_name().unwrap_or_default().to_string_lossy();
             report = report.with_property("image", &name);
             report = report.with_property("image.sha256", &image.sha256);

@@ -70,8 +70,8 @@ pub(super) fn lines(text: &str) -> String {
     out
 }
 
-/// Drops colour sequences, `ESC [ digits ; ... m`, and only those: any other escape may
-/// hide text from whoever strips it, so it stays and becomes visible.
+/// Drops colour sequences, `ESC [ digits ; ... m`, and only those: any other escape may hide text
+/// from a program that strips it, so it stays and becomes visible.
 fn without_colours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -113,7 +113,7 @@ mod tests {
             (Shipped, &[], true, None, None, Run),
             (Declared, &[], false, None, None, Run),
             (Kept, &[], false, None, None, Run),
-            // A pass is a pass, whoever made the image.
+            // A pass is a pass, whatever the origin of the image.
             (Shipped, &[true], true, None, None, Known(RigWorks)),
             (Declared, &[true], true, None, None, Known(RigWorks)),
             (Kept, &[true], false, None, None, Known(RigWorks)),

@@ -301,7 +301,7 @@ impl Dut<'_> {
             VerdictKind::Fail | VerdictKind::Flaky | VerdictKind::Inconclusive => {
                 places.note_failure(self.place(), board, &image.sha256)
             }
-            // The rig failed, or somebody stopped: neither says anything about the image.
+            // The rig failed, or the run was cancelled: neither says anything about the image.
             VerdictKind::Pass | VerdictKind::EnvError | VerdictKind::Cancelled => Ok(()),
         };
         if let Err(error) = noted {

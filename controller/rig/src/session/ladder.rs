@@ -158,7 +158,8 @@ mod tests {
             [of(PowerCycle), of(LongPowerCycle), of(HubCycle)]
         };
         assert_eq!(budgets(1, 1), [60, 90, 90]);
-        // A management controller that takes a minute to settle; a person who has to come.
+        // A management controller that takes a minute to settle; a person who has to walk to the
+        // switch.
         assert_eq!(budgets(220, 600), [220, 230, 615]);
     }
 }

@@ -322,7 +322,7 @@ fn shows_failure(Believed { verdict, garbage_last }: &Believed) -> bool {
 }
 
 /// Returns a note on failed tests that an attempt with a rig failure showed: it does not count, but
-/// who reads the result of the retry wants to know.
+/// a reader of the retry's result wants to know.
 fn discarded_failure(verdict: &Verdict) -> Option<Note> {
     let failed = verdict.tests.count(CaseStatus::Fail);
     let mut cases = verdict.tests.cases.iter();

@@ -2,7 +2,8 @@
 //! jig left behind.
 //!
 //! An entry can only be written after the spawn, when the pid is known. The moment in
-//! between is covered by the parent-death signal of whoever spawns, not by this file.
+//! between is covered by the parent-death signal that the child gets at its spawn, not by this
+//! file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -114,7 +115,7 @@ pub(super) fn recorded(path: &Path) -> Result<Vec<Child>, StoreError> {
         if !std::mem::replace(&mut headed, true) {
             match lines.check_header(&line, FORMAT) {
                 Ok(()) => {}
-                // Without its header this may be anybody's file.
+                // Without its header this may be another program's file.
                 Err(StoreError::Damaged { .. }) => return Ok(children),
                 Err(newer) => return Err(newer),
             }

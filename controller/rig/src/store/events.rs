@@ -13,8 +13,8 @@ use super::{Clock, StoreError};
 
 const FORMAT: JsonlFormat = JsonlFormat { name: "jig-events", version: 1 };
 
-/// Appends events, numbered and stamped. Shared by reference: the order of the lines is
-/// the order of the numbers, whoever writes.
+/// Appends events, numbered and stamped. Shared by reference: the order of the lines is the order
+/// of the numbers, also with several writers.
 pub struct EventLog {
     clock: Arc<dyn Clock>,
     began: Duration,

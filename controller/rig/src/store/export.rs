@@ -25,7 +25,7 @@ impl RunStore {
         let mut files = Vec::new();
         collect(dir.path(), &mut files)?;
         files.sort();
-        // To whoever holds the writer, its errors are about the archive, not the run.
+        // Errors of the writer are about the archive, not the run.
         let archive = PathBuf::from(format!("{}.tar.gz", dir.id()));
         let fail = |e: io::Error| StoreError::writing(&archive, e);
         let mut tar = Builder::new(GzEncoder::new(writer, Compression::default()));

@@ -6,8 +6,8 @@
 //! SHA-256 of everything before. Regions ascend and do not overlap.
 //!
 //! The file is replaced in one step, so it is either the old or the new one. A file that is
-//! damaged, newer or another board's is refused and left alone: what to do with somebody's
-//! flash is for people to say.
+//! damaged, newer or another board's is refused and left alone: what to do with it is the user's
+//! decision.
 
 use std::fs;
 use std::io;
@@ -142,8 +142,8 @@ impl FlashFile {
         self.decode(&bytes, board).map(Some)
     }
 
-    /// Replaces what the flash holds. Regions ascend and do not overlap; the lock is the
-    /// proof that nobody else writes.
+    /// Replaces what the flash holds. Regions ascend and do not overlap; the lock is the proof that
+    /// no other process writes.
     ///
     /// # Errors
     /// It is too much, or the file cannot be written; the old content is then still there.

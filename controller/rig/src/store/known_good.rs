@@ -2,8 +2,8 @@
 //!
 //! # Format, version 2
 //! `<place>.known-good.json` says what `<place>.known-good.image` is, with its SHA-256: the two
-//! are replaced one after the other, and are believed only where they fit together. Whoever
-//! finds something else finds no known-good image, and the next run that passes leaves one.
+//! are replaced one after the other, and are believed only where they fit together. If they do not
+//! fit together, there is no known-good image, and the next run that passes leaves one.
 
 use std::fs::{self, File};
 use std::io;
@@ -201,7 +201,7 @@ impl Places {
         write_record(&record, &KnownGood { doubts: doubts(&known), ..known })
     }
 
-    /// Keeps two processes from writing at once; who comes second has nothing to add.
+    /// Keeps two processes from writing at once; the second has nothing to add.
     fn lock_known_good(&self, place: &PlaceName) -> Result<Option<Flock<File>>, StoreError> {
         fs::create_dir_all(self.root()).map_err(|e| StoreError::writing(self.root(), e))?;
         let path = self.root().join(format!("{place}.known-good.lock"));

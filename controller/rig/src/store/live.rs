@@ -26,7 +26,7 @@ const TRIES: u32 = 1000;
 /// takes at most a hundredth of the run, and single attempts are saved at once.
 const SAVING_SHARE: u32 = 100;
 
-/// Marks a run that is being built and not yet seen by anybody.
+/// Marks a run that is being built and not yet visible to readers.
 pub(super) const NEW_PREFIX: &str = ".new-";
 
 /// What is known when a run begins.
@@ -178,13 +178,13 @@ impl LiveRun {
         &self.events
     }
 
-    /// Returns the ledger of child processes; whoever spawns for the run shares it.
+    /// Returns the ledger of child processes; all code that spawns for the run shares it.
     pub fn children(&self) -> &Arc<ChildLedger> {
         &self.children
     }
 
     /// Returns the clock that stamps the events, and its monotonic time at the run's
-    /// begin: whoever writes another time line of this run stamps it alike.
+    /// begin: another time line of this run is stamped alike.
     pub fn clock(&self) -> (Arc<dyn Clock>, Duration) {
         (Arc::clone(&self.clock), self.began)
     }
@@ -234,7 +234,7 @@ impl LiveRun {
         let lock = self.dir.lock_path();
         let written = match lock.symlink_metadata() {
             Ok(_) => self.record.write(&self.dir.record_path(), Durability::PowerCut),
-            // Whoever deleted the lock has deleted the logs with it.
+            // The lock is gone, so the run's folder was deleted, and the logs with it.
             Err(error) => Err(StoreError::writing(&lock, error)),
         };
         if let Err(error) = written {

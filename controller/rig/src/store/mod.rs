@@ -17,8 +17,8 @@
 //!
 //! # Design
 //! *A run appears complete.* It is built under a hidden name, with its lock already held,
-//! and renamed into place. So whoever sees `runs/<id>` sees a record and a lock, and a
-//! free lock proves that the run's jig is dead: liveness is never guessed from a pid.
+//! and renamed into place. So a process that sees `runs/<id>` sees a record and a lock, and a free
+//! lock proves that the run's jig is dead: liveness is never guessed from a pid.
 //!
 //! *An id is a time.* UTC to the second, then the fraction of the second in units of
 //! 1/65536, in hex. Names therefore sort by start even within a second, and a clash is

@@ -2,8 +2,8 @@
 //!
 //! # Design
 //! The folder is one per place, so what is kept of failures cannot pile up, and the next holder of
-//! the place finds it. A command that was killed leaves the record of its children there; whoever
-//! takes the place next ends them, before anything uses the board.
+//! the place finds it. A command that was killed leaves the record of its children there; the next
+//! holder of the place ends them, before anything uses the board.
 
 use std::fs;
 use std::io;

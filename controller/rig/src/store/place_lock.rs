@@ -1,19 +1,18 @@
 //! One user of a place at a time, across processes.
 //!
 //! # Who locks
-//! Whoever uses something that there is only one of: a real board, or the persistent flash
+//! A process that uses something that there is only one of: a real board, or the persistent flash
 //! of an emulated place ([`super::FlashFile`]). Runs on an emulated place that load their own image
 //! into an emulator of their own share nothing; they take no lock and run side by side.
 //!
 //! # Design
 //! The lock is an `flock` on `places/<place>.lock`: the kernel gives it up when its holder
-//! dies, even by `kill -9`, so there is no stale lock. The file also says who holds it, for
-//! people. That record may be stale (its writer was killed) or late (its writer has the lock
-//! and is about to write), so it is believed only while its process lives, and nothing is
-//! ever decided by it. The file is never removed: two processes could then hold two files of
-//! one name.
+//! dies, even by `kill -9`, so there is no stale lock. The file also names the holder, for people.
+//! That record may be stale (its writer was killed) or late (its writer has the lock and is about
+//! to write), so it is believed only while its process lives, and nothing is ever decided by it.
+//! The file is never removed: two processes could then hold two files of one name.
 //!
-//! Waiters poll, because `flock` cannot wait with an end; who comes first is not promised.
+//! Waiters poll, because `flock` has no timeout; the order of waiters is not defined.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -47,7 +46,7 @@ pub struct Places {
     root: PathBuf,
 }
 
-/// Who holds a place.
+/// The holder of a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// Its process, within its pid namespace.
@@ -104,13 +103,13 @@ pub enum PlaceLockError {
     Held {
         /// The place.
         place: PlaceName,
-        /// Who has it, if that could be told.
+        /// The holder, if it could be found out.
         holder: Option<Box<Holder>>,
     },
     /// Another process keeps the consoles.
     #[error("the consoles are captured by {}", by(holder.as_deref()))]
     Kept {
-        /// Who keeps them, if that could be told.
+        /// The process that captures them, if it could be found out.
         holder: Option<Box<Holder>>,
     },
     /// The lock cannot be used.
@@ -175,10 +174,10 @@ impl Places {
         self.path(place, "consoles")
     }
 
-    /// Takes a place, or says at once who has it.
+    /// Takes a place, or names its holder at once.
     ///
     /// # Errors
-    /// Somebody holds it, or the folder cannot be written.
+    /// Another process holds it, or the folder cannot be written.
     pub fn try_lock(&self, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
         match self.try_hold(&self.path(place, "lock"))? {
             Ok(held) => {
@@ -190,16 +189,16 @@ impl Places {
         }
     }
 
-    /// Returns the socket at which whoever keeps the consoles is asked. It lies beside the
-    /// folder: a place may have any name.
+    /// Returns the socket of the capture service. It lies beside the folder: a place may have any
+    /// name.
     pub fn capture_socket(&self) -> PathBuf {
         self.beside("serve.sock")
     }
 
-    /// Becomes the one that keeps the consoles, or says at once who does.
+    /// Takes the lock of the capture service, or names its holder at once.
     ///
     /// # Errors
-    /// Somebody keeps them, or the folder cannot be written.
+    /// Another process holds it, or the folder cannot be written.
     pub fn try_capture_lock(&self) -> Result<CaptureLock, PlaceLockError> {
         match self.try_hold(&self.beside("serve.lock"))? {
             Ok(held) => Ok(CaptureLock(held)),
@@ -211,7 +210,7 @@ impl Places {
         self.root.parent().unwrap_or(&self.root).join(name)
     }
 
-    /// Takes a lock, or says who has it.
+    /// Takes a lock, or names its holder.
     fn try_hold(&self, path: &Path) -> Result<Result<LockFile, Option<Box<Holder>>>, StoreError> {
         DirBuilder::new()
             .recursive(true)
@@ -228,8 +227,8 @@ impl Places {
         }
     }
 
-    /// Takes a place as soon as it is free, within a time. `waiting` is told who has it, once
-    /// at the start and again when that changes. Dropping the future stops the waiting.
+    /// Takes a place as soon as it is free, within a time. `waiting` is told the holder, once at
+    /// the start and again when it changes. Dropping the future stops the waiting.
     ///
     /// # Errors
     /// It is still held when the time is over, or the folder cannot be written.
@@ -259,7 +258,7 @@ impl Places {
         }
     }
 
-    /// Tells who holds a place now, if anybody does; `Some(None)` where nobody can tell who.
+    /// Returns the holder of a place, if it is held now; `Some(None)` if its holder is unknown.
     ///
     /// # Errors
     /// The lock cannot be looked at.
@@ -328,8 +327,8 @@ impl LockFile {
         held
     }
 
-    /// Writes who holds it. It only tells people, so a failure is not worth more
-    /// than a line in the log.
+    /// Writes the holder. It only tells people, so a failure is not worth more than a line in the
+    /// log.
     fn write(&mut self) {
         let write = |file: &mut File, holder: &Holder| -> io::Result<()> {
             let text = serde_json::to_vec(holder)?;
@@ -350,7 +349,7 @@ impl Drop for LockFile {
     }
 }
 
-/// Reads who holds a lock that is known to be held; nothing if the record is not that of a
+/// Reads the holder of a lock that is known to be held; nothing if the record is not that of a
 /// process that lives. Of a process elsewhere only the lock tells that it lives.
 fn read_holder(file: &mut File) -> Option<Holder> {
     let mut text = Vec::new();

@@ -37,7 +37,7 @@ pub struct Pruned {
 impl RunStore {
     /// Removes runs that retention does not keep. Only runs with a record this program
     /// can read and that have ended are counted and removed: never a live one, never one
-    /// that waits for a sweep, never a newer format, never anybody else's folder.
+    /// that waits for a sweep, never a newer format, never another program's folder.
     ///
     /// # Errors
     /// Says why the folder cannot be read; trouble with one run is told in its entry.

@@ -34,7 +34,7 @@ pub struct RunEntry {
 pub(super) enum Lock {
     /// There is none: the run has ended.
     Gone,
-    /// Somebody holds it.
+    /// Another process holds it.
     Held,
     /// It was free and is ours now.
     Taken(Flock<File>),
@@ -120,8 +120,8 @@ impl RunStore {
         Ok(self.dirs()?.into_iter().map(entry).collect())
     }
 
-    /// Looks at the runs one after the other, newest first; broken ones are met as such. What
-    /// nobody asks for is not read.
+    /// Looks at the runs one after the other, newest first; broken ones are met as such. A run is
+    /// read when the iterator reaches it.
     ///
     /// # Errors
     /// Says why the folder itself cannot be read.

@@ -1,4 +1,4 @@
-//! The wish to stop, shared between whoever has it and whoever heeds it.
+//! The request to stop, shared between the code that makes it and the code that obeys it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The protocol of whoever does the actions.
+//! The protocol of an action executor.
 //!
 //! Owns what an action's end looks like, good or bad. Refuses to know how anything is done.
 

@@ -1,7 +1,7 @@
 //! The machine: one state, moved only by the table, with a record of every try.
 //!
-//! Owns the state and the history. Refuses moves that the table does not hold and moves by
-//! somebody who does not own them; a refusal changes nothing but the list of refusals.
+//! Owns the state and the history. Refuses moves that the table does not hold and moves by another
+//! owner than the table's; a refusal changes nothing but the list of refusals.
 
 use jiff::Timestamp;
 
@@ -17,7 +17,7 @@ pub struct Refused {
     pub from: State,
     /// The event.
     pub event: Event,
-    /// Who asked.
+    /// The party that asked.
     pub by: Owner,
     /// Why.
     pub reason: RefusedReason,

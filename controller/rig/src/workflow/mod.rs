@@ -1,7 +1,7 @@
 //! The workflow: a plan driven, move by move, through one closed state machine.
 //!
-//! Owns which moves exist, who may make them, and what is written down about them. Refuses
-//! every other move, and knows no board: actions are done by an [`ActionExecutor`].
+//! Owns which moves exist, their owners, and what is written down about them. Refuses every other
+//! move, and knows no board: actions are done by an [`ActionExecutor`].
 
 mod built_in;
 mod cancel;

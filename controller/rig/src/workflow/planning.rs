@@ -1,4 +1,5 @@
-//! The protocols of whoever judges goals, yields actions, and answers proposals.
+//! The protocols of planner, generator and update decider: they judge goals, yield actions, and
+//! answer proposals.
 //!
 //! Owns the shapes of question and answer, which a program at the other end of a connection can
 //! speak, too. Refuses to trust an answer: what it leads to is decided by the machine's table.

@@ -52,7 +52,7 @@ pub enum RefusedReason {
     NoSuchMove,
     /// The table holds the pair for another owner.
     NotTheOwner {
-        /// Who may make the move.
+        /// The party that may make the move.
         owner: Owner,
     },
 }
@@ -73,7 +73,7 @@ pub struct RefusedMove {
     pub from: State,
     /// The event.
     pub event: Event,
-    /// Who asked.
+    /// The party that asked.
     pub by: Owner,
     /// Why it was refused.
     pub reason: RefusedReason,

@@ -33,7 +33,7 @@ use super::state::{Event, Owner, State};
 /// outlast the plan's time wherever an action takes a while.
 pub const MAX_EXTRA_BEHAVIORS: u32 = 100;
 
-/// Everybody who takes part in a run.
+/// The parts of a run.
 pub struct Cast<'a> {
     /// Judges goals.
     pub planner: &'a mut dyn Planner,
@@ -316,7 +316,7 @@ impl WorkflowRun<'_> {
                 let may_repeat = match failure.cause.fault() {
                     Some(Fault::Target) => true,
                     Some(Fault::Cancelled) => return Some(self.call_off(failure.detail)),
-                    // Nobody to blame is no failure that another attempt could recovery.
+                    // Another attempt cannot help: the fault is not the target's.
                     Some(
                         Fault::Lab | Fault::Unknown | Fault::Profile | Fault::Usage | Fault::Bug,
                     )
@@ -347,7 +347,7 @@ impl WorkflowRun<'_> {
         self.position.enter_behavior(self.position.behavior);
         self.starts += 1;
         self.restarts = self.restarts.saturating_add(1);
-        // Only the failed attempt's effects help whoever plans the next one.
+        // Only the failed attempt's effects help the planner of the next one.
         let last = self.effects.len().saturating_sub(self.queue.current + 1);
         self.effects.drain(..last);
         None

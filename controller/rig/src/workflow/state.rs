@@ -1,4 +1,4 @@
-//! The words of the workflow: its states, its events and who may raise them.
+//! The words of the workflow: its states, its events and their owners.
 //!
 //! Owns the text forms, which records, tables and scripts rely on. What leads where is not
 //! said here but in the table.
@@ -90,7 +90,7 @@ words! {
 }
 
 words! {
-    /// Names who may make a move.
+    /// Names the parties that may make a move.
     Owner, "workflow owner" {
         /// Judges goals and decides the strategy.
         Planning = "planning",

@@ -13,7 +13,7 @@ pub struct Transition {
     pub event: Event,
     /// State after.
     pub to: State,
-    /// Who may make the move.
+    /// The party that may make the move.
     pub owner: Owner,
 }
 

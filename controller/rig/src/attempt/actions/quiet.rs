@@ -67,7 +67,7 @@ impl Actions<'_> {
             self.board.drained().await;
             return Ok(());
         };
-        // Before it is: whoever drops this future leaves the board halted or not.
+        // Set before the halt: if this future is dropped, the board may be halted or not.
         self.halted = true;
         control.halt().await.map(drop).map_err(|error| by_driver(&error))
     }

@@ -24,7 +24,7 @@ enum Answer {
     KnowsNothing,
     Fails,
     Hangs,
-    /// Somebody asks to stop, and it hangs.
+    /// The run is cancelled, and the firmware hangs.
     Cancelled,
 }
 

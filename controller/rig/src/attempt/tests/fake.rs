@@ -79,7 +79,7 @@ pub(crate) enum Beat {
     Gap,
     /// Something happens to the first console's transport, and is captured.
     News(TransportEvent),
-    /// Somebody asks to stop.
+    /// The run is cancelled.
     Cancel,
 }
 
@@ -253,7 +253,7 @@ impl Bench {
         self.perform_on(live, plan, self).await
     }
 
-    /// Makes the attempt on a board that somebody else binds.
+    /// Makes the attempt on a board that another factory binds.
     pub(crate) async fn perform_on(
         &self,
         live: &LiveRun,

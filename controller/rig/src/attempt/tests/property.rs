@@ -116,7 +116,7 @@ fn verdict(bench: &Bench, boots: usize) -> (VerdictKind, Cause) {
     runtime.block_on(bench.verdict(&text))
 }
 
-/// Plays each boot to its end before anybody looks.
+/// Plays each boot to its end before the judge looks.
 fn at_once(boots: &[Vec<Deed>], cuts: &[usize]) -> (VerdictKind, Cause) {
     let mut cuts = cuts.iter().copied().cycle();
     let scripts = boots
@@ -164,7 +164,7 @@ proptest! {
         boot in boot(),
         cuts in proptest::collection::vec(0usize..200, 8),
     ) {
-        // Whoever fails a boot by other means than its output cuts short what follows.
+        // Only output: an event that fails a boot by other means cuts short what follows.
         let boot: Vec<Deed> = boot.into_iter().filter(|deed| deed.is_output()).collect();
         prop_assert_eq!(bit_by_bit(&boot, &cuts), at_once(&[boot], &[0]));
     }

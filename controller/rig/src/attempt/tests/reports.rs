@@ -75,7 +75,7 @@ async fn an_awaited_report_of_an_earlier_boot_still_counts() {
         let bench = Bench::new(vec![vec![print(first)], vec![print(second)]]);
         assert_eq!(bench.cause(&plan(waits)).await, cause, "{first:?} {second:?}");
     }
-    // One that nobody awaited was cut on purpose.
+    // A report that the plan did not wait for was cut on purpose.
     let text = plan(
         "{ power = 'cycle' }, { expect = ['ok 1'] }, { power = 'cycle' }, { wait_for_results = true }",
     );

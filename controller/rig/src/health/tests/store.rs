@@ -18,7 +18,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-/// Opens a file by SQLite itself, as somebody else would.
+/// Opens a file by SQLite itself, as another program would.
 fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }
@@ -171,7 +171,7 @@ fn whatever_the_file_holds_it_is_named_and_not_touched() {
     assert!(matches!(error, HealthError::Damaged { .. }), "{error:?}");
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
-    // Somebody else's database.
+    // Another program's database.
     fs::remove_file(&path).unwrap();
     raw(&path).execute_batch("CREATE TABLE songs (name TEXT)").unwrap();
     let error = HealthStore::open(&path).unwrap_err();
@@ -204,7 +204,7 @@ fn damage_within_is_told_by_the_call_that_meets_it() {
     raw(&path).execute_batch("UPDATE event SET body = '{\"kind\":\"party\"}'").unwrap();
     let error = store.history(&one, 10).unwrap_err();
     assert!(matches!(error, HealthError::Damaged { .. }), "{error:?}");
-    // What is not looked at harms nobody.
+    // A damaged row that is not read does no harm.
     assert_eq!(store.of(&one).unwrap().state, HealthState::Healthy);
     // Nor do tables that have gone.
     raw(&path).execute_batch("DROP TABLE event").unwrap();

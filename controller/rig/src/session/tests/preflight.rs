@@ -62,7 +62,7 @@ async fn a_test_that_cannot_work_is_not_begun() {
         verdict.notes
     );
     assert_eq!(health.lock().unwrap().as_ref().unwrap().state, HealthState::Unhealthy);
-    // Who allows no recovery gets none.
+    // With a limit of 0, there is no recovery.
     let mut case = with(vec![], full);
     case.max_recoveries = 0;
     assert_eq!(case.made().await.verdict.unwrap().cause, Cause::StorageFailed);

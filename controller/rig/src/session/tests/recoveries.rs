@@ -561,7 +561,7 @@ async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
         .await;
     let verdict = record.verdict.unwrap();
     assert!(verdict.summary.contains("only now and then"), "{}", verdict.summary);
-    // Who is only asked is left alone.
+    // A rig that is only asked is not recovered.
     let record = Case::of(vec![Says(false)]).recovered(Extent::Ask).await;
     assert!(record.verdict.unwrap().summary.starts_with("does not work: board-answers"));
     let record =

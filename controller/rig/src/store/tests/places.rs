@@ -21,7 +21,7 @@ fn places() -> (tempfile::TempDir, Places) {
     (state, places)
 }
 
-/// Returns who holds the place, where somebody does and says so.
+/// Returns the holder of the place, if it is held and the holder is known.
 fn holder(places: &Places) -> Option<Holder> {
     places.holder(&place()).unwrap().flatten()
 }
@@ -77,7 +77,7 @@ fn a_killed_holder_holds_nothing() {
     assert!(places.try_lock(&place()).is_err());
     process.kill().unwrap();
     process.wait().unwrap();
-    // Its record is still in the file, and nobody believes it.
+    // Its record is still in the file, and is not believed.
     let left = std::fs::read_to_string(places.root().join("bench-1.lock")).unwrap();
     assert!(left.contains(&seen.pid.to_string()), "{left}");
     assert_eq!(places.holder(&place()).unwrap(), None);

@@ -26,7 +26,7 @@ fn exactly_the_recorded_process_is_killed() {
     let run = begin(&store, "2026-11-21T22:15:30Z");
     let id = run.id().clone();
     run.children().started(pid(&ours), "emulator");
-    // The same pid with another start time: it was given to somebody else since.
+    // The same pid with another start time: it was given to another process since.
     run.children().add(stranger.id(), start_ticks(stranger.id()).unwrap() - 1, "old tool").unwrap();
     run.children().started(pid(&reaped), "tool");
     run.children().ended(pid(&reaped));
@@ -155,7 +155,7 @@ fn remains_of_begins_and_prunes_go_and_living_ones_stay() {
     fs::create_dir(hidden(".new-20261121-221532-0000")).unwrap();
     fs::write(hidden(".new-20261121-221532-0000/lock"), "").unwrap();
     fs::create_dir_all(hidden(".old-20261121-221533-0000/reports")).unwrap();
-    // Somebody else's.
+    // Another program's.
     fs::create_dir(hidden("notes")).unwrap();
     fs::write(hidden("20261121-221534-0000"), "a file").unwrap();
     assert!(store.sweep(now()).unwrap().is_empty());

@@ -72,7 +72,7 @@ impl WorkflowRun<'_> {
             Ok(decision) => decision,
             Err(Interrupt::Cancelled) => return Err(Halt::Cancelled),
             Err(Interrupt::Overdue) => {
-                // A pending state has no FAIL: what nobody answered is turned down first.
+                // A pending state has no FAIL: the unanswered proposal is rejected first.
                 self.apply(reject, Owner::Client)?;
                 let detail = "the plan's time was over before a proposal was answered";
                 return Err(Halt::Final(ActionFailure::new(Cause::PlannerFailed, detail)));

@@ -1,7 +1,6 @@
 //! Asking planner and generator, with a timeout.
 //!
-//! Owns retries, the fallback, and what it means that nobody answers in time. Refuses to
-//! make a move.
+//! Owns retries, the fallback, and what follows if no answer comes in time. Refuses to make a move.
 
 use std::future::Future;
 
