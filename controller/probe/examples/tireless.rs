@@ -1,10 +1,10 @@
-//! A client that lives long: flashes a board behind a selector again and again from one
-//! process, as a controller does that owns a rig for months.
+//! A long-lived client: flashes a board behind a selector again and again from one process, as a
+//! controller does that owns a rig for months.
 //!
 //! `tireless SELECTOR CHIP ADDRESS IMAGE...`, the images raw and the address in hexadecimal. Each
 //! line of its input is the number of an image: it attaches, flashes it, verifies it, resets the
 //! chip, lets go, and prints how many sectors were erased. It ends with its input. Between two
-//! lines it stands still, so that whoever feeds it can count what it holds.
+//! lines it stands still, so that the test that feeds it can count its open resources.
 
 #![allow(clippy::print_stdout, reason = "that is how it reports")]
 

@@ -32,7 +32,7 @@ pub enum ProbeError {
     Held {
         /// The probe.
         selector: String,
-        /// Who, as far as this machine tells: program and process id.
+        /// The process, as far as this machine tells: program and process id.
         holder: String,
     },
     /// The chip's name is not known.

@@ -1,4 +1,4 @@
-//! Which probes there are, and who holds them.
+//! Which probes there are, and which processes hold them.
 //!
 //! Owns what this machine tells about its bus and its processes, through the files of `/sys`
 //! and `/proc`. Needs neither to exist. Refuses to open any probe.
@@ -98,7 +98,7 @@ pub(crate) fn told_apart(infos: &[DebugProbeInfo], bus: &UsbBus) -> Vec<String> 
     described
 }
 
-/// Returns who has a probe open, other than this process.
+/// Names the process that has a probe open, other than this process.
 pub(crate) fn holder_of(info: &DebugProbeInfo, bus: &UsbBus) -> Option<String> {
     let devices = bus.devices_of(info);
     let nodes: Vec<&Path> =
@@ -106,7 +106,7 @@ pub(crate) fn holder_of(info: &DebugProbeInfo, bus: &UsbBus) -> Option<String> {
     bus.holder(|target| nodes.contains(&target))
 }
 
-/// Returns who is served at a remote probe's address while we are kept waiting there.
+/// Names the client that is served at a remote probe's address while this process waits there.
 pub(crate) fn other_client(address: &Address) -> Option<String> {
     let bus = UsbBus::system();
     match address {

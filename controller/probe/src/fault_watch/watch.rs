@@ -126,7 +126,7 @@ struct WatchHandle {
     seen: Arc<Seen>,
 }
 
-/// What the thread has seen of the boot, for those who cannot wait for it.
+/// What the thread has seen of the boot, for callers that cannot wait for it.
 #[derive(Debug, Default)]
 struct Seen {
     /// It is connected to the machine.

@@ -282,8 +282,8 @@ impl EmulatedBacking {
             // The board has gone, so this cannot go well; it ends the session's thread.
             let _ = handle.close(Leave::Running).await;
         }
-        // Whoever held the board has asked for this too, without waiting. It is waited for
-        // now, or a late order would hit the next launch.
+        // The board's last owner has asked for this too, without waiting. It is waited for now, or
+        // a late order would hit the next launch.
         if let Err(error) = self.power.off().await {
             tracing::warn!(%error, "the emulated board was not switched off");
         }

@@ -142,7 +142,7 @@ mod tests {
         for event in [reset(false), reset(true), exit.clone(), power(PowerState::Off)] {
             sink.event(event);
         }
-        // Whoever makes sure says it again.
+        // A caller that makes sure switches off again: no second event.
         sink.event(power(PowerState::Off));
         let wanted = [lost, power(PowerState::On), reset(true), exit, power(PowerState::Off)];
         assert_eq!(*heard.0.lock().unwrap(), wanted);

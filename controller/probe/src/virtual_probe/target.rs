@@ -34,7 +34,7 @@ pub struct ChipDescription {
 
 impl ChipDescription {
     /// Describes an emulated board; nothing if probe-rs knows its chip, or no probe can drive
-    /// it. Whoever attaches to a served board needs it; in this process it is known.
+    /// it. A process that attaches to a served board needs it; in this process it is known.
     pub fn of(profile: &BoardProfile) -> Option<Self> {
         let spec = profile.emulation.as_ref()?.debug.as_ref()?;
         if spec.flash == FlashModel::Modelled && profile.chip.is_some() {

@@ -420,7 +420,7 @@ impl ProbeHandle {
         mut answered: oneshot::Receiver<Result<T, ProbeError>>,
         wait: Duration,
     ) -> Result<T, ProbeError> {
-        /// How often it is looked who is served.
+        /// How often the served client is looked up.
         const LOOK: Duration = Duration::from_millis(100);
         /// A client that is leaving takes so long.
         const LEAVING: Duration = Duration::from_secs(1);

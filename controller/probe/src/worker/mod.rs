@@ -1,7 +1,7 @@
 //! One owner per probe: a named thread that holds the probe-rs session.
 //!
-//! probe-rs blocks, and a session belongs to one thread. Everybody else holds a
-//! [`ProbeHandle`]: requests go to the thread one after the other, answers come back once.
+//! probe-rs blocks, and a session belongs to one thread. All other code holds a [`ProbeHandle`]:
+//! requests go to the thread one after the other, answers come back once.
 //!
 //! # Design
 //! *A request is a closure over the session*, not a case of an enum: the methods of the

@@ -2,8 +2,8 @@
 //!
 //! # Design
 //! *Not probe-rs' own driver.* That one has no time-outs: a server that is silent blocks it for
-//! ever, one that has gone makes it spin on end-of-file, and nobody outside can end either. Here
-//! [`Cut`] shuts the socket down, and from then on every call fails at once.
+//! ever, one that has gone makes it spin on end-of-file, and no caller can end either. Here [`Cut`]
+//! shuts the socket down, and from then on every call fails at once.
 //!
 //! *Writes of registers go out with the next read*, in one packet, as drivers of USB probes do
 //! it: a core register takes one trip to the server instead of six. What the bus refused is told
@@ -158,7 +158,7 @@ impl Cut for Server {
     }
 }
 
-/// Connects without waiting for ever: where the backlog of a server that accepts nobody is
+/// Connects without waiting for ever: where the backlog of a server that accepts no connection is
 /// full, a blocking connect would.
 fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     let deadline = Instant::now() + CONNECT;
@@ -199,7 +199,7 @@ struct RemoteProbe {
 }
 
 impl RemoteProbe {
-    /// Asks a server who it is.
+    /// Asks a server for its name and its clock.
     fn greet(server: Arc<Server>) -> Result<Self, RemoteError> {
         let mut probe = Self {
             server,

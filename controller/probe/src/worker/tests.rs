@@ -35,7 +35,7 @@ async fn flash(probe: &ProbeHandle) -> ProbeError {
     probe.flash(request(), |_| {}, Cancel::default()).await.unwrap_err()
 }
 
-/// Waits until nobody but the test knows the fake: its probe is dropped, its thread has ended.
+/// Waits until only the test holds the fake: its probe is dropped, its thread has ended.
 async fn released(fake: &Arc<Fake>) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while Arc::strong_count(fake) > 1 {
@@ -266,13 +266,13 @@ async fn a_closed_session_is_gone_for_every_handle() {
     assert!(matches!(other.read(0, 4).await, Err(ProbeError::Gone)));
 }
 
-/// A server of a remote probe that says who it is and then something, or nothing.
+/// A server of a remote probe that identifies itself and then says something, or nothing.
 struct Server {
     folder: tempfile::TempDir,
     served: std::thread::JoinHandle<usize>,
 }
 
-/// What a server does after it has said who it is.
+/// What a server does after it has identified itself.
 #[derive(Clone, Copy, PartialEq)]
 enum Then {
     Silence,
@@ -300,7 +300,7 @@ impl Server {
             drop(listener);
             let mut buffer = [0; 4096];
             if greets {
-                // Who are you; what is your clock.
+                // The requests for its identity and for its clock.
                 assert!(client.read(&mut buffer).unwrap() > 0);
                 client.write_all(&framed(0, b"probe-rs,v01")).unwrap();
                 assert!(client.read(&mut buffer).unwrap() > 0);

@@ -86,10 +86,10 @@ impl EmulatedBoard {
         packets
     }
 
-    /// Reports a step done without executing it, if nobody can tell: the first instruction
-    /// of a function that a debugger calls, where it neither branches nor faults. Debuggers
-    /// step before they run, and each stop of the emulator costs as much as all else in the
-    /// call of a flash algorithm. Whoever looks at more than the program counter, or at
+    /// Reports a step done without executing it, where the debugger cannot tell: the first
+    /// instruction of a function that a debugger calls, where it neither branches nor faults.
+    /// Debuggers step before they run, and each stop of the emulator costs as much as all else in
+    /// the call of a flash algorithm. An access to another register than the program counter, or to
     /// memory, has it executed first.
     pub(super) fn owe_step(&mut self, pc: u32) -> Result<bool, BusError> {
         if self.registers.dirty & 1 << PC == 0 || self.breakpoints.matches(pc) {

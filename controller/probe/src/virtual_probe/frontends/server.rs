@@ -73,8 +73,8 @@ impl ServerHandle {
     }
 
     /// Ends the server, its client's session included, and waits for that. Its socket stays
-    /// until the handle is dropped: who waits for it to go finds the board free then, if that
-    /// comes after the board was let go of.
+    /// until the handle is dropped: a process that waits for the socket to go finds the board free,
+    /// if the handle is dropped after the board was released.
     pub fn stop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -113,7 +113,7 @@ fn start<B: Bus + Send + 'static>(port: AdiPort<B>, at: ServeAt) -> io::Result<S
     let (listener, selector, socket) = match at {
         ServeAt::Unix(path) => {
             let listener = UnixListener::bind(&path)?;
-            // Who can debug the board can do anything with it.
+            // Only for this user: a client that can debug the board can do anything with it.
             use std::os::unix::fs::PermissionsExt;
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
             listener.set_nonblocking(true)?;

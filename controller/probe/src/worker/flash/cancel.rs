@@ -1,4 +1,4 @@
-//! A request to stop, shared by who may make it and who heeds it.
+//! A request to stop, shared by the code that makes it and the code that obeys it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
