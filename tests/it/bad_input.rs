@@ -1,4 +1,4 @@
-//! What users get wrong: the exit code says who has to act, the message what to do.
+//! What users get wrong: the exit code says which side has to act, the message what to do.
 
 use crate::manifest::elf;
 use crate::workshop::{Ran, Slot, Workshop, ran};

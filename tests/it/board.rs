@@ -28,10 +28,10 @@ struct Inner {
     /// Where its emulator connects its UART.
     uart: PathBuf,
     emulator: Mutex<Option<Child>>,
-    /// The adapter's other side, while somebody has it open.
+    /// The adapter's other side, while a process has it open.
     host: Sink,
     target: Sink,
-    /// The connection of who has it open, where that is by a socket.
+    /// The connection of the process that has it open, where that is by a socket.
     plug: Mutex<Option<UnixStream>>,
     /// Its outlet only says that it switches.
     lies: Mutex<bool>,
@@ -84,7 +84,7 @@ impl Board {
         let board = Self(Arc::new(inner));
         let listener = UnixListener::bind(&board.0.uart).unwrap();
         let at = board.clone();
-        // Threads of this end with the process: they wait for nobody and hold nothing else.
+        // Threads of this end with the process: they block no other thread and hold nothing else.
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();

@@ -176,7 +176,7 @@ fn between_gaps(shown: &str) -> Vec<String> {
     pieces
 }
 
-/// Lists the gaps in a console's logs, for whoever has to explain one.
+/// Lists the gaps in a console's logs, for the message of a failed assertion.
 fn gaps(bench: &Bench) -> String {
     let all =
         bench.workshop.run(["--json", "console", "-b", "bench", "--listen-only", "--since", "1h"]);
@@ -318,7 +318,7 @@ fn a_port_behind_a_server_is_lent_by_passing_its_bytes_on() {
     service.stop().says(0, &[]);
 }
 
-/// A rig of places whose probes nobody ever asks for.
+/// A rig of places whose probes are never used.
 pub(crate) fn rig(places: &[(&str, &Path)]) -> String {
     let place = |(name, port): &(&str, &Path)| {
         format!(
@@ -534,7 +534,7 @@ fn nine_stuck_readers_disturb_neither_the_tenth_nor_the_transport_and_one_may_se
     assert_eq!(shows(&mut out, "000065535"), lines);
     let mut far = target.join().unwrap();
 
-    // One has the writer, the next is told who, and may take it.
+    // One client has the writer; the next is told its name, and may take it.
     let mut anna = workshop.jig(["console", "-b", "bench", "--since", "1s"]);
     anna.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut anna = Started::of(&mut anna);

@@ -201,7 +201,7 @@ fn judge(entry: &Entry, ran: &Ran, document: &Value, xml: &str) -> Result<(), St
     same("JUnit's cause", &junit.property("jig.cause"), &entry.cause)?;
     same("JUnit's verdict", &junit.property("jig.verdict"), &entry.verdict)?;
     same("JUnit's exit code", &junit.property("jig.exit_code"), &code.to_string())?;
-    // Who is to blame is what a CI service sees of the verdict.
+    // A CI service sees the blamed side of the verdict only: failure, error or flaky.
     let blamed = (junit.failures > 0, junit.errors > 0, junit.flaky > 0);
     let due = match entry.verdict.as_str() {
         "pass" => (false, false, false),

@@ -106,7 +106,7 @@ fn a_disk_that_is_full_for_a_while_spoils_nothing_for_good() {
     let (copy, said) = (workshop.path("copy"), workshop.path("said"));
     let mut run = on_small_disk(&workshop, &copy, &workshop.jig(args), &said);
     until("an attempt under way", || workshop.path("reached").exists().then_some(()));
-    // Seen from outside, the disk is below the root of whoever has mounted it.
+    // Seen from outside, the disk is below the root of the process that has mounted it.
     let root = PathBuf::from(format!("/proc/{}/root", run.child().id()));
     let ballast = fill(&root.join(workshop.runs().strip_prefix("/").unwrap()));
     // The console finds no room for its first byte.

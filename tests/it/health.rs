@@ -108,7 +108,7 @@ fn a_board_behind_a_probe_is_asked_and_its_transports_and_outlet_are_looked_at()
     assert_eq!(check(&well, "power-answers"), (true, "on".to_owned()));
     assert!(check(&well, "console-uart0").1.ends_with("is there"), "{ran}");
     assert!(check(&well, "probe-answers").1.starts_with("off; the core says CPUID 0x410"), "{ran}");
-    // Somebody else reads the console; the board has no power, which is no fault.
+    // Another process reads the console; the board has no power, which is no fault.
     let taken = File::options().read(true).write(true).open(&tty).unwrap();
     let mut port_reader = Started::of(Command::new("sleep").arg("600").stdin(taken));
     fs::write(&outlet, "off\n").unwrap();
@@ -140,7 +140,7 @@ fn a_board_behind_a_probe_is_asked_and_its_transports_and_outlet_are_looked_at()
     assert_eq!(gone["state"], "unhealthy", "{ran}");
     assert!(!check(&gone, "probe-answers").0 && !check(&gone, "power-answers").0, "{ran}");
     assert!(check(&gone, "console-uart0").0, "{ran}");
-    // A place that somebody works with is left alone, unless it was asked for.
+    // A place in use is left alone, unless it was asked for.
     let lock = workshop.path("../home/STATE/jig/places/bench.lock");
     let lock = File::options().read(true).write(true).open(lock).unwrap();
     lock.lock().unwrap();

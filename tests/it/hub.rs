@@ -1,4 +1,4 @@
-//! A hub that boards share: who is on it is not disturbed, and who is alone gets it cycled.
+//! A hub that boards share: it is cycled only if no other place on it is in use.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -44,7 +44,7 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
     // No process serves the board yet, so nothing proves that it works.
     let recover = || workshop.run(["recover", "-b", "left", "--from", "hub-cycle"]);
 
-    // Somebody works with the other place: a command that waits for its device, which hangs.
+    // The other place is in use, by a command that waits for its device, which hangs.
     let mut busy = Started::of(&mut workshop.jig(["power", "-b", "right", "on"]));
     until("a busy place", || workshop.path("busy").exists().then_some(()));
     let who = "hub-cycle did not help";
@@ -78,13 +78,13 @@ fn a_hub_is_cycled_only_while_nobody_else_is_on_it() {
     }
 
     let served = Served::start(&workshop, "desk", &[]);
-    // Then it is free; that the place is out of service keeps nobody from repairing it.
+    // Then it is free; a place that is out of service can be recovered.
     let recovered = recover();
     recovered.says(0, &["hub-cycle helped", "the power of hub shelf was cycled, off for 20ms"]);
     let sets = fs::read_to_string(workshop.path("sets")).unwrap();
     assert_eq!(sets, "7 off\n7 on\n");
 
-    // A capture service that looks after the other place is nobody who is on the hub.
+    // A capture service that checks the other place does not count as a user of the hub.
     fs::remove_file(workshop.path("busy")).unwrap();
     let service = CaptureService::with(&workshop, |command| {
         command.args(["--check-every", "100ms"]);

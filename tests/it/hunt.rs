@@ -60,7 +60,7 @@ fn a_stop_costs_a_healthy_firmware_nothing_and_excuses_no_broken_one() {
     assert_eq!(ran.json().unwrap()["verdict"]["cause"], "hang", "{ran}");
     let attempts = attempts(&workshop);
     assert_eq!(attempts.last().unwrap(), &(false, "hang".to_owned()), "{ran}");
-    // The stop put the first one in doubt: nobody knows what the clock's leap did to it.
+    // The stop put the first one in doubt: the effect of the clock's leap on it is unknown.
     assert_eq!(attempts[0], (true, "emulator_stuck".to_owned()), "{ran}");
     workshop.nothing_lives(DEADLINE).unwrap();
 }

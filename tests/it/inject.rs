@@ -1,4 +1,4 @@
-//! A rig that fails because it was asked to: who is blamed, and whether it recovers.
+//! A rig with injected faults: which side is blamed, and whether the rig recovers.
 
 use std::fs;
 

@@ -12,7 +12,7 @@ use crate::manifest::elf;
 use crate::served::Served;
 use crate::workshop::{DEADLINE, Ran, Slot, Started, Workshop, until};
 
-/// Writes a rig of boards behind probes, each of them an emulated one that somebody may serve:
+/// Writes a rig of boards behind probes, each of them an emulated one that the test may serve:
 /// board `bench-1` is served as place `desk-1`. They are recovered by these steps alone.
 pub(crate) fn rig(workshop: &Workshop, boards: u32, ladder: &str, more: &str) {
     let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("board-profiles");

@@ -255,7 +255,7 @@ fn a_runs_folder_that_cannot_be_written() {
     let workshop = Workshop::new();
     let image = elf("microbit", "unity-pass");
     let file = workshop.write("file", "not a folder");
-    // The kernel lets nobody make a folder in sysfs, the superuser included.
+    // The kernel lets no user make a folder in sysfs, the superuser included.
     for runs in [file.join("runs"), "/sys/jig-runs".into()] {
         let runs = runs.display().to_string();
         let ran = workshop.run(["run", "-b", "microbit", &image, "--runs", &runs]);

@@ -1,4 +1,4 @@
-//! Power by programs, web interfaces and pdudaemon; who shares an outlet; emulated boards.
+//! Power by programs, web interfaces and pdudaemon; shared outlets; emulated boards.
 
 use std::fs;
 use std::io::Write as _;
@@ -113,7 +113,7 @@ fn places_on_one_outlet_are_not_switched_under_each_other() {
     assert_eq!(free.json().unwrap()["shared_with"], serde_json::json!(["b", "c"]));
     assert_eq!(outlet(&lab, "3"), "off");
 
-    // Somebody works with `c`: a command that waits for its device, which hangs.
+    // Place `d` is in use, by a command that waits for its device, which hangs.
     let slow = "#!/bin/sh\n[ \"$2\" = 4 ] && { touch busy; sleep 600; }\necho $3 > outlet-$2\n";
     let one_way = PROGRAM.replace("status = ", "#");
     lab.declare(&one_way, &[("d", "4")]);
@@ -121,7 +121,7 @@ fn places_on_one_outlet_are_not_switched_under_each_other() {
     let mut jig = lab.workshop.jig(["power", "-b", "d", "on"]);
     let mut busy = crate::workshop::Started::of(&mut jig);
     until("a busy place", || lab.workshop.path("busy").exists().then_some(()));
-    // Meanwhile somebody puts another place on its outlet.
+    // Meanwhile the rig file puts another place on its outlet.
     lab.declare(&one_way, &[("a", "3"), ("b", "3"), ("c", "3"), ("d", "4"), ("e", "4")]);
     let refused = lab.power(&["-b", "e", "off"]);
     refused.says(75, &["d would be disturbed", "power -b d on", "--force", "e, d"]);
@@ -519,7 +519,7 @@ fn an_encrypted_plug_is_believed_as_the_rig_file_says() {
     lab.power_with(&["-b", "a", "on"], &[("PLUG", "x")]).says(75, &["does not believe"]);
     lab.declare(&device(""), &a);
     lab.power_with(&["-b", "a", "on"], &secret).says(75, &["reach https://", "certificate"]);
-    // Somebody else's certificate, for the same address.
+    // Another certificate, for the same address.
     openssl.args(["-keyout", "other.key", "-out", "other.pem"]);
     assert!(openssl.output().unwrap().status.success());
     lab.declare(&device(&own.replace("cert.pem", "other.pem")), &a);
@@ -600,7 +600,7 @@ const FEEDS: &str = "#!/bin/sh\n\
 fn chatter(lab: &Lab) -> PathBuf {
     let (path, fed) = (lab.workshop.path("console"), lab.workshop.path("fed"));
     let listener = UnixListener::bind(&path).unwrap();
-    // Ends with the process: it waits for nobody and holds nothing of the test's.
+    // Ends with the process: it blocks no other thread and holds nothing of the test's.
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();

@@ -142,7 +142,7 @@ impl Web {
                 let Ok(mut stream) = stream else { continue };
                 let Some(asked) = read_request(&stream) else { continue };
                 list.lock().unwrap().push(asked.line.clone());
-                // Who was asked may have gone away.
+                // The client may have gone away.
                 let _ = stream.write_all(&answer(&asked));
             }
         });

@@ -1,4 +1,4 @@
-//! Flashing for long: neither who flashes nor who serves grows.
+//! Flashing for long: neither the client's nor the server's memory and handles grow.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -1,4 +1,4 @@
-//! A witness who knows nothing of Jig: GDB sees through `jig gdb` what Jig's verbs see.
+//! An independent debugger: GDB sees through `jig gdb` what Jig's verbs see.
 
 use std::process::Stdio;
 
@@ -180,7 +180,7 @@ fn who_has_a_served_board_is_named_to_the_next() {
     assert!(holder.contains(&format!("pid {}", served.pid())), "{holder}");
     assert_eq!((error.fault(), error.cause()), (Fault::Lab, Cause::ProbeBusy));
     served.verb(&["regs"], &["pc"]).says(75, &["another client of jig", "--wait 30s"]);
-    // The first has noticed nothing, and who waits is served when it leaves.
+    // The first client has noticed nothing, and a client that waits is served when it leaves.
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| served.verb(&["regs", "--wait", "60s"], &["pc"]));
         gdb.executes(&["info symbol $pc", "detach"]);

@@ -66,7 +66,7 @@ impl Flashing {
     }
 }
 
-/// Tries until what is done to a flasher meets it, and checks whom it blames.
+/// Tries until the fault hits a flasher at work, and checks that the flasher blames the probe.
 fn until_met(what: &str, mut attempt: impl FnMut() -> Option<Ran>) {
     let met = (0..TRIES).find_map(|_| attempt());
     let ran = met.unwrap_or_else(|| panic!("{what}: all {TRIES} came too late"));
@@ -251,7 +251,7 @@ fn a_deployment_whose_probe_vanishes_is_the_labs_fault() {
     let workshop = Workshop::new();
     (0..2).for_each(|nth| drop(workshop.write(&format!("{nth}.bin"), noise(FLASH, 7 + nth))));
     let serve = || {
-        // Whoever serves the board knows nothing of the place that it is at for others.
+        // The serving process must not see the rig file that puts the board at a place.
         let _ = fs::remove_file(workshop.path("rig.toml"));
         let served = Served::start(&workshop, "microbit", &[]);
         rig(&workshop, &format!("[place.probe]\nselector = \"{}\"", served.selector));

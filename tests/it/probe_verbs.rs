@@ -286,7 +286,7 @@ fn a_served_board_is_listed_and_flashed() {
 
     served.verb(&["flash"], &[&elf("microbit", "unity-pass")]).says(0, &[]);
     served.prints("\nOK\n");
-    // A selector is enough, whoever named the board; and the variable is honoured.
+    // A selector is enough, however the board was named; and the variable is honoured.
     let selector = served.selector.clone();
     let by_name = ["--json", "mem", "read", "-b", "microbit", "0", "4", "--probe", &selector];
     let read = workshop.run(by_name);
@@ -362,7 +362,7 @@ fn a_place_has_one_user_at_a_time() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
     let image = elf("microbit", "unity-pass");
-    // Whoever serves gdb holds the place and offers nothing to others.
+    // A process that serves gdb holds the place and offers nothing to others.
     let mut command = workshop.jig(["gdb", "-b", "microbit"]);
     let mut holder = Started::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let (address, _) = first_line(&mut holder);

@@ -1,4 +1,4 @@
-//! Consoles that are serial ports: late, lost for a while, taken by somebody else, remote.
+//! Consoles that are serial ports: late, lost for a while, taken by another process, remote.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _, Write as _};
@@ -32,7 +32,7 @@ impl Bench {
         })
     }
 
-    /// Takes a transport, and who gets what the board prints on its serial port, until it ends.
+    /// Takes a transport, and the reader of the board's serial output, which runs until that ends.
     pub(crate) fn of<O>(transport: impl FnOnce(&Workshop) -> (String, O)) -> Self
     where
         O: FnOnce(BufReader<ChildStdout>) + Send + 'static,
@@ -79,7 +79,8 @@ impl Bench {
     }
 }
 
-/// A terminal that is raw before anybody writes to it: its far end, and its near end held open.
+/// A terminal that is raw before the first byte is written: its far end, and its near end held
+/// open.
 pub(crate) fn terminal() -> (File, File, PathBuf) {
     // No child may inherit the far end: it would keep the transport alive.
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;

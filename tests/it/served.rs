@@ -114,7 +114,7 @@ pub(crate) fn first_line(child: &mut Started) -> (String, BufReader<ChildStdout>
         let _ = out.read_until(b'\n', &mut line);
         let _ = told.send((String::from_utf8_lossy(&line).trim_end().to_owned(), out));
     });
-    // Whoever fails here drops the child, which kills it and so ends the thread.
+    // If the test fails here, the child is dropped, which kills it and so ends the thread.
     first.recv_timeout(DEADLINE).expect("a first line")
 }
 

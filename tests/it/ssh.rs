@@ -15,7 +15,8 @@ use crate::workshop::until;
 /// The first case of the report.
 const CASE: &str = "test_starts_empty:PASS";
 
-/// Where a board's serial output can be had by one at a time; nobody's is lost, as on a transport.
+/// A server of a board's serial output for one client at a time. No output is lost, as on a
+/// transport.
 struct ConsoleServer {
     now: Arc<Mutex<Option<UnixStream>>>,
 }

@@ -13,7 +13,7 @@ use std::thread;
 
 use crate::workshop::{Started, Workshop, ran};
 
-/// What a console server says first to whoever is connected.
+/// What a console server says first to a client.
 pub(crate) const OPEN: &str = "console is open";
 
 /// A server that listens until the test's process ends.

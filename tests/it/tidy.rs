@@ -7,13 +7,13 @@ use std::process::Command;
 
 use crate::manifest::repository;
 
-/// Longest file. Beyond this nobody reads it in one go.
+/// Longest file. A longer one cannot be read in one go.
 const MAX_LINES: usize = 800;
 
 /// Longest README. It leads to the pages that have the rest.
 const README_LINES: usize = 200;
 
-/// Who may import whom; tests of a crate obey the same rule.
+/// The crates that each crate may import; tests of a crate obey the same rule.
 const EDGES: &[(&str, &[&str])] = &[
     ("jig", &["jig-drivers", "jig-lab", "jig-model", "jig-probe", "jig-repair", "jig-rig"]),
     ("jig-bench", &["jig-drivers", "jig-model", "jig-probe", "jig-rig", "xtask"]),
@@ -166,8 +166,8 @@ fn no_code_knows_a_board() {
     nothing_wrong(&wrong);
 }
 
-/// Profiles describe boards for everybody's firmware: a pattern that only the fixtures of this
-/// repository print would make their tests pass and do nothing for a user.
+/// Profiles describe boards for any firmware: a pattern that only the fixtures of this repository
+/// print would make their tests pass and do nothing for a user.
 #[test]
 fn profiles_hold_no_text_of_fixtures() {
     let fixtures = fs::read_dir(repository().join("firmware-fixtures")).unwrap();
