@@ -1,4 +1,5 @@
-//! However a run ends, nothing of it is left: no emulator, no half-written record, no riddle.
+//! However a run ends, nothing of it is left: no emulator, no half-written record, no unclear
+//! message.
 //!
 //! Killing happens at moments that are thrown; the seed is printed, and `JIG_TEST_SEED`
 //! throws the same moments again.

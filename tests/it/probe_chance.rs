@@ -1,8 +1,9 @@
-//! Chance against a witness: GDB reads and writes memory and registers anywhere, through
-//! `jig gdb`; a model says what must be there, and in the end Jig's verbs see the same.
+//! Random accesses, checked by an independent debugger: GDB reads and writes memory and registers
+//! anywhere, through `jig gdb`; a model says what must be there, and in the end Jig's verbs see the
+//! same.
 //!
-//! One script makes all accesses of a board in one process of GDB. They are thrown; the seed
-//! is printed, and `JIG_TEST_SEED` throws the same again.
+//! One script makes all accesses of a board in one process of GDB. They are random; the seed is
+//! printed, and `JIG_TEST_SEED` repeats the same accesses.
 
 use std::fmt::Write as _;
 use std::fs;

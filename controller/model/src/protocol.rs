@@ -310,8 +310,8 @@ pub trait ProcessLedger: Send + Sync {
     fn ended(&self, pid: i32);
 }
 
-/// Variable that each child process has in its environment, and passes on: what a killed Jig left
-/// behind is told from strangers by it.
+/// Variable that each child process has in its environment, and passes on: it tells processes that
+/// a killed Jig left behind from other processes.
 pub const CHILD_MARK: &str = "JIG_CHILD";
 
 /// A ledger that keeps nothing, for children that need no sweeping.

@@ -72,7 +72,7 @@ impl TaskFailure {
         text
     }
 
-    /// Returns the exit code of the whole chore: a failed command lends its own.
+    /// Returns the exit code of the whole chore: that of the failed command, if one failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Command { code: Some(code), .. } => u8::try_from(*code).unwrap_or(FAILED),

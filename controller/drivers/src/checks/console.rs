@@ -120,8 +120,8 @@ fn usable(path: &Path) -> Result<(), HostCheckError> {
 /// A process that has a port.
 struct Other {
     who: String,
-    /// Runs the same program as this process, and holds the lock: another Jig, which lends the port
-    /// to the process that holds the place. Or is about to become a child of this process.
+    /// Runs the same program as this process, and holds the lock: another Jig, which gives the port
+    /// away to the process that holds the place. Or is about to become a child of this process.
     is_us: bool,
 }
 

@@ -73,7 +73,7 @@ struct InjectorState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FaultStage {
     Waiting,
-    /// It lies in wait at a transport for bytes.
+    /// Armed at a transport until bytes arrive.
     Lurking,
     Struck,
 }

@@ -62,7 +62,7 @@ impl CheckKind {
 
 impl HealthSpec {
     /// Returns the checks of a place, in the order in which they are run: the cheap ones come
-    /// first, and what an ill host would make fail comes last.
+    /// first, and those that a faulty host would make fail come last.
     pub fn checks_at(&self, place: &Place) -> Vec<CheckKind> {
         use CheckKind::{Board, Clock, Console, Disk, Handles, Memory, Network, Power};
         let order = [Clock, Disk, Memory, Handles, Power, Console, Network, Board];

@@ -4,7 +4,7 @@ use super::file::Policy;
 use super::rules::{LineRule, RULES};
 use crate::patch::{FileChange, LineKind, Patch, Special};
 
-/// What a review found. Every text names the file, so that an agent can mend the patch.
+/// What a review found. Every text names the file, so that an agent can correct the patch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatchReview {
     /// Why the patch is refused; empty where it may be applied.

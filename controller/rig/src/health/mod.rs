@@ -12,9 +12,9 @@
 //! is recorded and changes nothing. A run that passed shows that everything between Jig and the
 //! target works.
 //!
-//! *Quarantine is another thing than being ill.* It means that the state of the place is unknown.
-//! So nothing but proof in a row leads out of it: not a run that happened to pass, not a recovery,
-//! not a person's word.
+//! *Quarantine differs from unhealthy.* It means that the state of the place is unknown. So nothing
+//! but proof in a row leads out of it: not a run that happened to pass, not a recovery, not a
+//! person's word.
 //!
 //! *The store is a convenience, never a condition.* If it cannot be read, health is unknown, and
 //! runs go on.

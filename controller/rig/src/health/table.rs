@@ -102,7 +102,7 @@ pub fn next(
     let entered = state != now.state;
     let why = match (found.streak, state) {
         (Streak::Pass, HealthState::Healthy) => format!("{passes} passes in a row"),
-        // On the way to health, what had gone wrong is still what one wants to know.
+        // On the way to health, the last failure is still the fact that the user needs.
         (Streak::Pass, _) => now.why.clone(),
         // What had put it out of service is what the user has to look at.
         (Streak::Failure | Streak::Restart, HealthState::Quarantined) if !entered => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// A wish to stop: made once, seen by every clone, never taken back.
+/// A request to stop: made once, seen by every clone, never withdrawn.
 #[derive(Debug, Clone)]
 pub struct CancelToken(Arc<watch::Sender<bool>>);
 

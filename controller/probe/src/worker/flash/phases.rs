@@ -1,5 +1,5 @@
-//! Tells progress, heeds requests to stop, shows that the worker is alive, and keeps how long each
-//! phase took.
+//! Reports progress, obeys requests to stop, shows that the worker is alive, and keeps how long
+//! each phase took.
 
 use std::time::{Duration, Instant};
 

@@ -549,7 +549,7 @@ async fn a_place_is_repaired_only_if_it_does_not_prove_to_work() {
     let record = Case::of(vec![Says(true)]).recovered(Extent::Recover).await;
     let verdict = record.verdict.unwrap();
     assert_eq!((verdict.cause, verdict.notes.len()), (Cause::ExpectationsMet, 0));
-    // What was ill is asked again until it counts as healthy.
+    // A check that failed is repeated until the place counts as healthy.
     let record = Case::of(vec![Says(false), Says(true), Says(true), Says(true)])
         .recovered(Extent::Recover)
         .await;

@@ -50,7 +50,7 @@ impl WorkflowRun<'_> {
         }
     }
 
-    /// Raises a proposal out of a running action whose work is done, and heeds the answer.
+    /// Raises a proposal out of a running action whose work is done, and acts on the answer.
     async fn propose(&mut self, proposal: &Proposal, changed: Plan) -> Result<(), Halt> {
         let (raise, confirm, reject) = match proposal {
             Proposal::Workflow(_) => (
