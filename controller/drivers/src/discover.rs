@@ -123,7 +123,7 @@ fn tty(roots: &Roots, at: &Path, name: &str) -> Option<TtyFound> {
     })
 }
 
-/// Reads what a USB device says of itself; nothing if the folder is none of one.
+/// Reads the identity of a USB device; nothing if the folder is not that of a USB device.
 fn usb(at: &Path) -> Option<UsbIdentity> {
     Some(UsbIdentity {
         vendor: text(&at.join("idVendor"))?,

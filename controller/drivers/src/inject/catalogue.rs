@@ -66,33 +66,33 @@ pub enum Moments {
 /// When a fault strikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
-    /// So long after what the fault's time counts from.
+    /// A time after the event from which the fault's time counts.
     After(Duration),
-    /// When so many percent of a deployment are done: 0 is before, 100 behind it.
+    /// When a percentage of a deployment is done: 0 is before it, 100 after it.
     Share(u8),
 }
 
 /// One kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FaultSpec {
-    /// Which it is.
+    /// The kind.
     pub kind: FaultKind,
     /// Its name, as people write it.
     pub name: &'static str,
     /// What happens, in a few words.
     pub meaning: &'static str,
-    /// What stands behind the name.
+    /// The type of its argument.
     pub takes: Takes,
-    /// What that is, in a word or two; empty where it takes nothing.
+    /// Description of the argument in a word or two; empty without an argument.
     pub argument: &'static str,
-    /// Where it strikes.
+    /// The part of the rig where it strikes.
     pub seam: Seam,
     /// When it can strike.
     pub moments: Moments,
     /// When it strikes by default.
     pub when: When,
-    /// Whether it leaves a trace by which a rig can know that it was the rig. What leaves none
-    /// can be kept from being blamed on the target, but not be recovered.
+    /// Whether it leaves a trace by which the rig can recognize a rig failure. Without a trace the
+    /// target can be kept from blame, but the rig is not recovered.
     pub traced: bool,
 }
 

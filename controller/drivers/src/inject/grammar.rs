@@ -18,7 +18,7 @@ const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Longest text that is looked at; a path is the longest part.
 const MAX_TEXT: usize = 4096;
 
-/// What a fault takes, as written or by default.
+/// The argument of a fault, as written or by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
     /// Nothing.
@@ -36,9 +36,9 @@ pub enum Argument {
 /// One fault that is to strike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Injection {
-    /// Which.
+    /// The kind of fault.
     pub fault: FaultKind,
-    /// What it takes.
+    /// Its argument.
     pub argument: Argument,
     /// When.
     pub when: When,
@@ -46,7 +46,7 @@ pub struct Injection {
     pub every: bool,
 }
 
-/// Says what is wrong with how a fault is written.
+/// A syntax error in a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct GrammarError {

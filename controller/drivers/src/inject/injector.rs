@@ -52,20 +52,20 @@ struct InjectorState {
     armed: Vec<Armed>,
     course: Course,
     attempts: u64,
-    /// The attempt's.
+    /// The sink of the attempt under way.
     sink: Option<SharedSink>,
     line: Arc<FaultyLine>,
     processes: Vec<(Role, Process)>,
     /// The tty that the console is, if it is one.
     tty: Option<String>,
     port_reader: Option<PortReader>,
-    /// What ends at a time.
+    /// Faults that end at a given time.
     ends: Vec<(Instant, FaultEnd)>,
     /// Pauses of this process that are due.
     stalls: Vec<Duration>,
-    /// Thefts that are due.
+    /// Reads of the tty by another program that are due.
     thefts: Vec<PortRead>,
-    /// Strikes that could not be told yet.
+    /// Strikes that were not reported yet.
     untold: Vec<BoardEvent>,
 }
 
@@ -350,7 +350,7 @@ impl Injector {
         }
     }
 
-    /// Does what has become due, and lets the times be looked at anew.
+    /// Strikes the faults that are due, and wakes the timer loop.
     fn notify(&self) {
         self.advance();
         self.shared.changed.notify_one();

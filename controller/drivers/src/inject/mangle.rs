@@ -125,7 +125,7 @@ impl LineFilter {
         Self { begins, matched: Some(0), hiding: false }
     }
 
-    /// Takes them out; tells whether the end of one was taken.
+    /// Removes the lines; tells whether the end of one was removed.
     fn filter(&mut self, bytes: &mut Vec<u8>) -> bool {
         let mut kept = Vec::with_capacity(bytes.len());
         let mut hidden = false;

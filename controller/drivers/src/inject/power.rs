@@ -19,7 +19,8 @@ pub(super) struct InjectedPower {
 }
 
 impl InjectedPower {
-    /// Does what is due before a command is obeyed; returns whether it is obeyed at all.
+    /// Strikes the faults that are due before a command; returns whether the command is carried
+    /// out.
     async fn before(&mut self, command: PowerState) -> Result<bool, DriverError> {
         if let Some((fault, argument)) = self.injector.claim(FaultKind::PowerSilent) {
             let time = match argument {

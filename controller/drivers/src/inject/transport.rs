@@ -60,7 +60,7 @@ impl FaultyTransport {
         count
     }
 
-    /// Takes what late bytes are due.
+    /// Moves the delayed bytes that are due to the output.
     fn take_due(&mut self) {
         let now = Instant::now();
         while let Some((_, bytes)) = self.late.pop_front_if(|(at, _)| *at <= now) {

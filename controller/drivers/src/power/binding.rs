@@ -161,7 +161,7 @@ struct BareBoard {
     outlet: SharedOutletPower,
     timeout: Duration,
     sink: SharedSink,
-    /// What it was switched to here, last.
+    /// The state to which it was last switched here.
     known: Option<PowerState>,
 }
 

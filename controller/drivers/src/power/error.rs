@@ -30,23 +30,23 @@ pub enum PowerError {
         #[source]
         source: io::Error,
     },
-    /// It understood and said no.
+    /// The device refused the command.
     #[error("{what} refused: {why}")]
     Refused {
         /// The device.
         what: String,
-        /// In its own words, or in those of its protocol.
+        /// The reason, in the words of the device or of its protocol.
         why: String,
     },
-    /// Its answer makes no sense.
+    /// The answer cannot be parsed.
     #[error("{what} answered nonsense: {said}")]
     Garbage {
         /// The device.
         what: String,
-        /// What it said, quoted and cut short.
+        /// The answer, quoted and truncated.
         said: String,
     },
-    /// It was told, and goes on saying the contrary.
+    /// The device took the command, and still reports the contrary.
     #[error("{what} was switched {asked}, but still says the contrary after {timeout:?}")]
     Mismatch {
         /// The outlet.
@@ -61,7 +61,7 @@ pub enum PowerError {
     Contradicted {
         /// The outlet.
         what: String,
-        /// What it was told or says.
+        /// What the device was told or reports.
         claim: String,
         /// The name of the power sense.
         sense: String,
@@ -136,7 +136,7 @@ impl From<PowerError> for DriverError {
     }
 }
 
-/// Quotes what a device said: escaped, and cut short.
+/// Quotes a device's answer: escaped and truncated.
 pub(super) fn quote(said: &[u8]) -> String {
     const MOST: usize = 120;
     let shown = said.get(..MOST).unwrap_or(said).escape_ascii();

@@ -146,7 +146,7 @@ async fn a_device_that_lies_or_is_silent_is_the_labs_fault() {
 #[tokio::test(start_paused = true)]
 async fn a_device_gives_up_before_those_who_wait_for_it() {
     let locks = tempfile::tempdir().unwrap();
-    // As slow as it may be, and never so.
+    // As slow as its timeout allows, and never in the wanted state.
     let (mut power, _) = board(Mood::Late(Duration::from_millis(2_999)), locks.path());
     let began = Instant::now();
     assert_eq!(power.off().await.unwrap_err().cause, Cause::PowerMismatch);
@@ -154,7 +154,7 @@ async fn a_device_gives_up_before_those_who_wait_for_it() {
     // The command, two reads within the five seconds, and one after them.
     assert!(took > Duration::from_secs(11) && took < power.off_timeout(), "{took:?}");
 
-    // It obeys, and a power sense that takes its time sees nothing of that.
+    // The device switches, but a slow power sense does not see it.
     let (sensed, _) = board(Mood::Good, locks.path());
     let mut sensed = sensed.with_sense(Box::new(Tardy(Duration::from_secs(2))));
     let began = Instant::now();
