@@ -111,7 +111,7 @@ fn a_console_and_an_outlet_are_enough_for_a_verdict() {
         let wanted = entries();
         let wanted = wanted.iter().find(|e| e.board == KIND && e.fixture == fixture).unwrap();
         board.flash(&elf(KIND, fixture));
-        // The board was not switched off, so its previous firmware runs.
+        // The board was not switched off, so some firmware runs already.
         board.on();
         let timeout = format!("{}s", wanted.timeout_s);
         let ran = workshop.run(["--json", "run", "-b", "bare", "--timeout", &timeout]);

@@ -1,6 +1,6 @@
 //! One user of a place at a time, across processes.
 //!
-//! # Who locks
+//! # Which processes lock
 //! A process that uses something that there is only one of: a real board, or the persistent flash
 //! of an emulated place ([`super::FlashFile`]). Runs on an emulated place that load their own image
 //! into an emulator of their own share nothing; they take no lock and run side by side.
