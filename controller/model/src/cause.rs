@@ -139,7 +139,8 @@ causes! {
     OutputLost = "output_lost" => Inconclusive, Lab;
     /// The image announces its build id, but none was printed in this boot.
     IdentityMissing = "identity_missing" => Inconclusive, Target;
-    /// Something was missing in one attempt and not in the next: board or rig, it cannot be told.
+    /// Something was missing in one attempt and not in the next, or the core stands in a fault of
+    /// which nothing more can be found out: board or rig, it cannot be told.
     Unconfirmed = "unconfirmed" => Inconclusive, Unknown;
     /// The planner found a goal unmet although every action was done.
     GoalMissed = "goal_missed" => Inconclusive, Target;

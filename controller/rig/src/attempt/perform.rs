@@ -230,7 +230,7 @@ async fn make(
     let Performer { mut actions, .. } = performer;
     let mut failure = outcome.failure;
     if outcome.state == State::WorkflowCompleted {
-        let cancelled = || ActionFailure::new(Cause::Cancelled, "somebody asked to stop");
+        let cancelled = || ActionFailure::new(Cause::Cancelled, "a stop was requested");
         let settled = tokio::select! {
             biased;
             never = pulse(board) => match never {},

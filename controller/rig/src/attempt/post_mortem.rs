@@ -13,7 +13,8 @@
 //! a handler that prints what the plan waits for. So the exception that the core executes is read
 //! last; whether it took a fault before does not count, because a test may provoke one. Two reads
 //! have to agree. Where these show only that the core may be in a fault, the post-mortem has to find
-//! that it is in one for good. Without an answer the verdict stays as it is.
+//! that it is in one for good. Where it cannot be carried out, the run is inconclusive; a debug port
+//! that does not tell the state of the core at all leaves the verdict as it is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,9 +38,13 @@ use crate::workflow::{ActionFailure, CancelToken};
 /// Shorter in unit tests, whose scripted debug port answers at once or never.
 const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 20_000 });
 
-/// How long the read of the core's state at a green end may take. It takes a millisecond; a board
-/// that does not answer keeps its verdict.
-const CURRENT: Duration = Duration::from_millis(300);
+/// How long the read of the core's state at a green end may take. It takes a millisecond, on a busy
+/// host much more; a board that does not answer keeps its verdict.
+const CURRENT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 5_000 });
+
+/// How often a post-mortem is tried where a pass depends on it. A debug port that fails opens its
+/// channel again.
+const TRIES: usize = 3;
 
 /// How long a core stays in the handler of a fault that the firmware does not get over.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -98,7 +103,7 @@ pub(super) fn image_of<'i>(
 /// Says why a debug port explains nothing.
 #[derive(Debug, thiserror::Error)]
 enum PostMortemError {
-    #[error("somebody asked to stop")]
+    #[error("a stop was requested")]
     Cancelled,
     #[error("the debug port took longer than {TIMEOUT:?}")]
     Overdue,
@@ -139,7 +144,11 @@ impl Examination<'_> {
         let symbols = symbols.map(|image| image.path.clone());
         let why = why(&board.facts().incidents, failure);
         if let Some(why) = why {
-            return self.examine(board, debug, symbols, why).await;
+            let examined = self.examine(board, debug, symbols, why).await;
+            return examined.unwrap_or_else(|error| {
+                note_failure(board, &error);
+                None
+            });
         }
         let looks = failure.is_none() && board.facts().may_be_looked_at();
         if looks { self.last_look(board, (debug, control), symbols).await } else { None }
@@ -156,13 +165,24 @@ impl Examination<'_> {
         // A test may provoke a fault and step over it just now.
         run_on(control, AGAIN).await;
         let FaultSighting { name, proven } = self.current_fault(debug).await?;
-        let examined = self.examine(board, debug, image, Cause::CoreFault).await;
-        // The core may have proven the fault, even if nothing explains it.
-        let unexplained = || CoreFinding {
-            proves: Some(Cause::CoreFault),
-            range: ByteRange { text: name, ..ByteRange::default() },
+        let mut tries = 0;
+        let error = loop {
+            tries += 1;
+            match self.examine(board, debug, image.clone(), Cause::CoreFault).await {
+                Ok(None) if !proven => return None,
+                // The core has proven the fault, even if nothing explains it.
+                Ok(None) => break None,
+                Ok(finding) => return finding,
+                Err(PostMortemError::Port(_)) if tries < TRIES => {}
+                Err(error) => break Some(error),
+            }
         };
-        examined.or_else(|| proven.then(unexplained))
+        if let Some(error) = &error {
+            note_failure(board, error);
+        }
+        let proves = if proven { Cause::CoreFault } else { Cause::Unconfirmed };
+        let range = ByteRange { text: name, ..ByteRange::default() };
+        Some(CoreFinding { proves: Some(proves), range })
     }
 
     async fn current_fault(&self, debug: &mut dyn DebugPort) -> Option<FaultSighting> {
@@ -180,7 +200,7 @@ impl Examination<'_> {
         debug: &mut dyn DebugPort,
         image: Option<PathBuf>,
         why: Cause,
-    ) -> Option<CoreFinding> {
+    ) -> Result<Option<CoreFinding>, PostMortemError> {
         let core = self.evidence.join("target.core");
         let request = PostMortemRequest { image, core, why };
         let asked = tokio::select! {
@@ -191,19 +211,9 @@ impl Examination<'_> {
                 Err(_) => Err(PostMortemError::Overdue),
             },
         };
-        let kept = match asked {
-            Ok(None) => return None,
-            Ok(Some(told)) => self.keep(board, self.bounded(told)),
-            Err(error) => Err(error),
-        };
-        match kept {
-            Ok(finding) => Some(finding),
-            Err(error) => {
-                let error = chain(&error);
-                let text = format!("why the target failed could not be looked into: {error}");
-                board.emit(RunEvent::Note { text });
-                None
-            }
+        match asked? {
+            None => Ok(None),
+            Some(told) => self.keep(board, self.bounded(told)).map(Some),
         }
     }
 
@@ -257,6 +267,12 @@ impl Examination<'_> {
         });
         told
     }
+}
+
+fn note_failure(board: &AttemptBoard, error: &PostMortemError) {
+    let error = chain(error);
+    let text = format!("why the target failed could not be looked into: {error}");
+    board.emit(RunEvent::Note { text });
 }
 
 /// Lets a board that is halted run for a moment. What it prints meanwhile is judged, too.

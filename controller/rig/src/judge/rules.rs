@@ -41,6 +41,7 @@ const RULES: &[(&str, Rule)] = &[
     ("plan-mismatch", plan_mismatch),
     ("no-end", report_incomplete),
     ("contradiction", contradiction),
+    ("core-unknown", core_unknown),
     ("failed-result", failed_result),
     ("suspicious-output", suspicious_output),
     ("restarted", restarted),
@@ -136,7 +137,7 @@ fn by_incident(incident: &Incident, cause: Cause, summary: impl Into<String>) ->
 }
 
 fn cancelled(seen: &Observation) -> Option<Verdict> {
-    seen.cancelled.then(|| Verdict::of(Cause::Cancelled, "somebody asked to stop"))
+    seen.cancelled.then(|| Verdict::of(Cause::Cancelled, "a stop was requested"))
 }
 
 /// Of several losses the one that explains the others decides, in whatever order they were
@@ -542,6 +543,19 @@ fn failed_result(seen: &Observation) -> Option<Verdict> {
         line.text
     );
     Some(verdict(Cause::SuspiciousOutput, summary, vec![line.evidence()]))
+}
+
+/// A core that stands in the handler of a fault has not passed while it is not known whether it
+/// leaves it.
+fn core_unknown(seen: &Observation) -> Option<Verdict> {
+    let finding = seen.post_mortem.as_ref().filter(|_| !seen.crash_expected)?;
+    finding.proves.filter(|cause| *cause == Cause::Unconfirmed)?;
+    let text = &finding.range.text;
+    let summary = format!(
+        "in the end the processor stands in a fault, and whether for good could not be found out: \
+         {text}"
+    );
+    Some(on_output(seen, Cause::Unconfirmed, summary))
 }
 
 /// Behind the end, output that looks like a crash is no proof of one, but nothing passes with it.

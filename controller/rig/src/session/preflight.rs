@@ -188,7 +188,7 @@ async fn prepare(
             ready.notes.push(Note::RecoveredBeforeTest { step, found: words });
         }
         None if outcome.cancelled => {
-            let words = "somebody asked to stop while the rig was recovered";
+            let words = "a stop was requested while the rig was recovered";
             ready.unfit = Some(Verdict::of(Cause::Cancelled, words));
         }
         None => {

@@ -144,5 +144,5 @@ async fn confirmed(dut: &mut Dut<'_>, words: String) -> Verdict {
 const MOST_PROOFS: u32 = 20;
 
 fn cancelled() -> Verdict {
-    Verdict::of(Cause::Cancelled, "somebody asked to stop")
+    Verdict::of(Cause::Cancelled, "a stop was requested")
 }

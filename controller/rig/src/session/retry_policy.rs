@@ -258,7 +258,7 @@ impl RetryPolicy {
                 RetryStep { verdict, next: NextAction::Again }
             }
             None if outcome.cancelled => {
-                let words = "somebody asked to stop while the rig was recovered";
+                let words = "a stop was requested while the rig was recovered";
                 self.done(Verdict::of(Cause::Cancelled, words))
             }
             None => {

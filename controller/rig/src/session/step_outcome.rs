@@ -82,7 +82,7 @@ pub(super) enum StepError {
     NoKnownGood,
     #[error(transparent)]
     KnownGood(#[from] KnownGoodFailure),
-    #[error("somebody asked to stop")]
+    #[error("a stop was requested")]
     Cancelled,
     #[error("{step} took too long")]
     Overdue { step: RecoveryStep },
