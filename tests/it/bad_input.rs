@@ -231,8 +231,17 @@ fn a_report_that_cannot_be_written() {
     let _slot = Slot::take();
     let workshop = Workshop::new();
     let image = elf("microbit", "unity-pass");
-    let ran = workshop.run(["run", "-b", "microbit", &image, "--report", "junit=missing/r.xml"]);
-    ran.says(75, &["missing/r.xml", "was not written"]);
+    let run = ["run", "-b", "microbit", &image, "--report"];
+    let report = |path: &str| run.into_iter().map(String::from).chain([format!("junit={path}")]);
+    for (path, why) in [("missing/r.xml", "No such file"), (".", "it is a folder")] {
+        let ran = workshop.run(report(path));
+        ran.says(75, &[path, "cannot be written", why]);
+    }
+    assert!(workshop.run_dirs().is_empty());
+    let fifo = workshop.path("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let ran = workshop.run(report("fifo"));
+    ran.says(75, &["PASS", "fifo was not written", "no program reads"]);
 }
 
 #[test]

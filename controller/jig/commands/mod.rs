@@ -16,9 +16,11 @@ pub(crate) mod power;
 pub(crate) mod probe;
 pub(crate) mod profile;
 pub(crate) mod recover;
+mod report_file;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
+mod stop;
 pub(crate) mod worker;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jig_lab::{Unreadable, read};
 use jig_model::Fault;
 use jig_model::command::Command;
+use jig_model::exit::PASS;
 use jig_model::result::TestReport;
 use jig_rig::console::escape;
 use jig_rig::report::baseline::{self, ChangeKind};
@@ -15,6 +16,7 @@ use jig_rig::store::{RunDir, RunRecord, read_whole};
 
 use super::execute::{ended_run, execute};
 use super::open_lab;
+use super::report_file::{self, is_standard_output};
 use crate::args::{Common, ReportArgs, ReportFormatArg, ReportRequest, RunArgs, TestArgs};
 use crate::failure::Failure;
 use crate::render::{LiveView, Screen, show_verdict};
@@ -42,8 +44,9 @@ fn carry_out(
     command: Command,
     reports: &ReportArgs,
 ) -> Result<u8, Failure> {
-    // Read first: a run must not be wasted on a baseline that cannot be read.
+    // First: a run must not be wasted on what cannot be read or written.
     let baseline = reports.baseline.as_deref().map(read_baseline).transpose()?;
+    check_reports(&reports.report)?;
     let lab = open_lab(common)?;
     let view = Arc::new(LiveView::new(screen, reports.repeat));
     let reply = execute(&lab, command, view.clone());
@@ -51,8 +54,10 @@ fn carry_out(
     let (dir, record) = ended_run(&lab, screen, reply?)?;
     let report = RunReport::of(&record);
     keep_reports(&dir, &report);
-    for request in &reports.report {
-        write_report(screen, request, &report)?;
+    let (shown, files): (Vec<_>, Vec<_>) =
+        reports.report.iter().partition(|request| is_standard_output(&request.path));
+    for request in shown {
+        screen.out(text_of(request.format, &report)?.trim_end());
     }
     if screen.json() {
         screen.out(json(&report).map_err(|e| Failure::of(Fault::Bug, &e))?.trim_end());
@@ -62,7 +67,26 @@ fn carry_out(
             show_changes(screen, old, &record);
         }
     }
-    Ok(report.exit_code())
+    // Behind the verdict: a pipe may wait for its reader.
+    let mut code = report.exit_code();
+    for request in files {
+        if let Err(failure) = write_report(request, &report) {
+            screen.failure_beside(&failure);
+            // It hides no worse end.
+            code = if code == PASS { failure.exit_code() } else { code };
+        }
+    }
+    Ok(code)
+}
+
+fn check_reports(requests: &[ReportRequest]) -> Result<(), Failure> {
+    for ReportRequest { path, .. } in requests {
+        report_file::check(path).map_err(|error| {
+            let words = format!("report {} cannot be written: {error}", path.display());
+            Failure::new(Fault::Lab, words).help("nothing was run; name a file that can be written")
+        })?;
+    }
+    Ok(())
 }
 
 fn text_of(format: ReportFormatArg, report: &RunReport) -> Result<String, Failure> {
@@ -92,17 +116,9 @@ fn keep_reports(dir: &RunDir, report: &RunReport) {
     }
 }
 
-fn write_report(
-    screen: &Screen,
-    request: &ReportRequest,
-    report: &RunReport,
-) -> Result<(), Failure> {
+fn write_report(request: &ReportRequest, report: &RunReport) -> Result<(), Failure> {
     let text = text_of(request.format, report)?;
-    if request.path == Path::new("-") {
-        screen.out(text.trim_end());
-        return Ok(());
-    }
-    fs::write(&request.path, text).map_err(|error| {
+    report_file::write(&request.path, &text).map_err(|error| {
         let path = request.path.display();
         Failure::new(
             Fault::Lab,

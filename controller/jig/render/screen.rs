@@ -162,6 +162,11 @@ impl Screen {
         if self.json && !self.closed() {
             return self.out_json(&diagnostics::failure_json(failure));
         }
+        self.failure_beside(failure);
+    }
+
+    /// Shows a failure on standard error: with `--json`, standard output holds another document.
+    pub(crate) fn failure_beside(&self, failure: &Failure) {
         let look = DiagnosticStyle { paint: self.err, unicode: self.unicode };
         self.insist(diagnostics::failure_text(failure, look).trim_end_matches('\n'));
     }
