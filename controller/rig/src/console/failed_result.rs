@@ -352,7 +352,11 @@ impl Report<'_> {
         element
             || valued
             || self.is_alone(at)
-            || word.capital && (is_tag(before, after) || self.is_head(at) || self.is_tail(at))
+            || word.capital
+                && (is_tag(before, after)
+                    || self.is_behind_place(at) && (after.is_empty() || after.starts_with(':'))
+                    || self.is_head(at)
+                    || self.is_tail(at))
             || self.is_tail_of_test(at)
     }
 
@@ -408,7 +412,8 @@ impl Report<'_> {
     fn is_part_of_name(&self, at: usize) -> bool {
         let word = &self.words[at];
         let dotted = word.before.ends_with('.') && !word.before.ends_with("..");
-        let before = dotted || word.before.ends_with("::") || word.before.ends_with(['/', '\\']);
+        let scoped = word.before.ends_with("::") && !self.is_behind_place(at);
+        let before = dotted || scoped || word.before.ends_with(['/', '\\']);
         let after = word.after.starts_with("::")
             || word.after.starts_with(['/', '\\'])
             || word.after == "." && at + 1 < self.words.len()
@@ -421,6 +426,11 @@ impl Report<'_> {
             next.before.contains([':', '=']) && listed("0 none no false nil null", &next.text)
         });
         before || after || value || pass(at + 1) || at > 0 && pass(at - 1)
+    }
+
+    /// `file.c:12::FAIL`: an assertion outside of a test, whose name is missing.
+    fn is_behind_place(&self, at: usize) -> bool {
+        at > 0 && self.words[at].before == "::" && number(&self.words[at - 1]).is_some()
     }
 
     /// `expected to fail`, `if the test FAILED`, `no test failed`, `not ok 3 # TODO`.

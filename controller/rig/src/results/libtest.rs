@@ -1,4 +1,8 @@
 //! Rust's libtest in its pretty form, as embedded-test prints it too.
+//!
+//! `cargo test` runs several test binaries one after the other: a head behind a summary goes on with
+//! the report, and summaries add up. Two binaries may hold tests of one name only where cargo
+//! announces the second; else the firmware has started over.
 
 use jig_model::result::{CaseStatus, ResultFormat};
 
@@ -15,6 +19,14 @@ const FAILURE_LINES: usize = 4;
 #[derive(Debug, Default)]
 struct Libtest {
     headed: bool,
+    /// Tests and failures of the binaries before this one.
+    earlier: (u64, u64),
+    /// Tests that the head of this binary announces, and failures that its summary counts.
+    current: (u64, u64),
+    /// How many cases the binaries before this one had.
+    first: usize,
+    /// How many binaries cargo has announced behind a summary.
+    announced: u32,
     /// A test whose own output came between its name and its result.
     running: Option<String>,
     /// The test whose result stood alone on a line. A word of its output may have looked like it.
@@ -49,19 +61,22 @@ impl Grammar for Libtest {
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
         if let Some(count) = head(text) {
-            if self.headed {
-                record.begins_again();
-            }
-            self.headed = true;
-            record.plan(count);
+            self.begin_binary(count, record);
             return true;
         } else if let Some(summary) = summary(text) {
             (self.explaining, self.bare, self.listing) = (None, None, false);
-            record.plan(summary.total());
-            record.claim(summary.failed);
+            record.plan(self.earlier.0.saturating_add(summary.total()));
+            self.current.1 = summary.failed;
+            record.claim(self.earlier.1.saturating_add(summary.failed));
+            if record.failing_from(self.first) {
+                // The list of failures repeats them.
+                record.excuse_assertion();
+            }
             let passed = summary.passed + summary.measured;
-            record.compare("passes", passed, record.count(CaseStatus::Pass));
-            record.compare("ignored", summary.ignored, record.count(CaseStatus::Skip));
+            let seen = |status| record.count_from(self.first, status);
+            let (passes, skips) = (seen(CaseStatus::Pass), seen(CaseStatus::Skip));
+            record.compare("passes", passed, passes);
+            record.compare("ignored", summary.ignored, skips);
             if !summary.good && summary.failed == 0 {
                 record.remark("the summary counts no failure, but says FAILED".to_owned());
                 record.claim_any();
@@ -74,23 +89,23 @@ impl Grammar for Libtest {
             match outcome(result) {
                 Some(outcome) => {
                     self.running = None;
-                    record.decide(name, name, outcome, line.span);
+                    record.decide(&self.key(name), name, outcome, line.span);
                 }
                 None => {
-                    record.begin(name, name, line.span);
+                    record.begin(&self.key(name), name, line.span);
                     self.running = Some(name.to_owned());
                 }
             }
         } else if let Some((name, outcome)) = self.bare_result(text) {
-            record.decide(&name, &name, outcome, line.span);
+            record.decide(&self.key(&name), &name, outcome, line.span);
             self.bare = Some(name);
         } else if let Some(name) = text.strip_prefix("---- ").and_then(|t| t.strip_suffix(" ----"))
         {
             let name = name.strip_suffix(" stdout").unwrap_or(name);
             self.explaining = Some((name.to_owned(), 0));
             self.listing = false;
-        } else if self.listing && line.indent >= 4 && record.knows(text) {
-            record.restate(text, text, CaseStatus::Fail, line.span);
+        } else if self.listing && line.indent >= 4 && record.knows(&self.key(text)) {
+            record.restate(&self.key(text), text, CaseStatus::Fail, line.span);
         } else {
             return false;
         }
@@ -100,13 +115,16 @@ impl Grammar for Libtest {
 
     /// Keeps the first lines of what a failing test printed.
     fn prose(&mut self, text: &str, record: &mut ReportBuilder) {
-        if text == "failures:" {
+        if record.ended() && is_announcement(text) {
+            self.announced = self.announced.saturating_add(1);
+        } else if text == "failures:" {
             (self.explaining, self.listing) = (None, true);
         } else if let Some((name, lines)) = &mut self.explaining
             && *lines < FAILURE_LINES
         {
             *lines += 1;
-            record.explain(name, text);
+            let key = key(self.announced, name);
+            record.explain(&key, text);
         }
     }
 
@@ -125,6 +143,31 @@ impl Grammar for Libtest {
 }
 
 impl Libtest {
+    /// Reads a head. Behind the summary of a binary it is that of the next one.
+    fn begin_binary(&mut self, count: u64, record: &mut ReportBuilder) {
+        if self.headed && record.ended() {
+            let (tests, failures) = (self.current.0, self.current.1);
+            self.earlier.0 = self.earlier.0.saturating_add(tests);
+            self.earlier.1 = self.earlier.1.saturating_add(failures);
+            self.first = record.len();
+            (self.running, self.bare, self.explaining) = (None, None, None);
+            self.listing = false;
+            record.goes_on();
+            record.replan(self.earlier.0.saturating_add(count));
+        } else {
+            if self.headed {
+                record.begins_again();
+            }
+            record.plan(self.earlier.0.saturating_add(count));
+        }
+        self.headed = true;
+        self.current = (count, 0);
+    }
+
+    fn key(&self, name: &str) -> String {
+        key(self.announced, name)
+    }
+
     /// Reads a result that stands alone, because the test printed something in front of it. What
     /// the test printed may be the same word, so a worse one that follows counts.
     fn bare_result(&mut self, text: &str) -> Option<(String, CaseOutcome<'static>)> {
@@ -137,6 +180,17 @@ impl Libtest {
         let name = self.running.take().or(failed_after)?;
         Some((name, CaseOutcome::of(status)))
     }
+}
+
+/// Tells the tests of one name in several binaries apart.
+fn key(binary: u32, name: &str) -> String {
+    format!("{binary}\0{name}")
+}
+
+/// Tells whether cargo announces a binary: `Running unittests src/lib.rs (target/...)`.
+fn is_announcement(text: &str) -> bool {
+    text.starts_with("Doc-tests ")
+        || (text.starts_with("Running ") && text.contains(".rs (") && text.ends_with(')'))
 }
 
 /// Reads `running 3 tests`.

@@ -66,6 +66,7 @@ fn opens(line: &ReportLine<'_>) -> bool {
         })
         || summary(line.text).is_some()
         || running(line.text).is_some()
+        || is_assertion_outside(line.text)
 }
 
 impl Grammar for Unity {
@@ -265,6 +266,15 @@ fn case_line(text: &str) -> Option<CaseLine<'_>> {
         }
         Some(CaseLine { file, name, outcome: case_outcome(verdict.get(1..)?)? })
     })
+}
+
+/// Tells whether a line is a failing assertion outside of a test: `file:line::FAIL: message`. The
+/// file, too, is empty as long as no report has begun.
+fn is_assertion_outside(text: &str) -> bool {
+    let Some((place, verdict)) = text.split_once("::FAIL") else { return false };
+    let Some((file, line)) = place.rsplit_once(':') else { return false };
+    let ends = verdict.is_empty() || verdict.starts_with(':');
+    ends && number(line).is_some() && (file.is_empty() || is_path(file))
 }
 
 /// Reads `PASS`, `FAIL: message`, `PASS (3 ms)`.

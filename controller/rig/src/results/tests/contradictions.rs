@@ -250,6 +250,22 @@ const DOUBTFUL: &[(&str, &str)] = &[
         "catch2, expected failure that passed",
         "t.cpp:12: FAILED:\n  CHECK( a )\n\n===\ntest cases: 2 | 1 passed | 1 failed\nassertions: 2 | 1 passed | 1 failed\n",
     ),
+    (
+        "libtest, the same binary again",
+        "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\nrunning 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n",
+    ),
+    (
+        "libtest, later binary without an end",
+        "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\nrunning 2 tests\ntest b ... ok\n",
+    ),
+    (
+        "libtest, later binary with another number of tests",
+        "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\nrunning 2 tests\ntest b ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n",
+    ),
+    (
+        "libtest, binary without an end in front of another",
+        "running 1 test\ntest a ... ok\nrunning 1 test\ntest b ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n",
+    ),
 ];
 
 /// What must be a pass: failures that are expected, reasons of skips, forms that few producers use.
@@ -367,6 +383,18 @@ const CLEAN: &[(&str, &str)] = &[
         "pytest, quiet xdist of old",
         "=== test session starts ===\ngw0 [2] / gw1 [2]\n\n..   [100%]\n=== 2 passed in 0.12s ===\n",
     ),
+    (
+        "libtest, several binaries",
+        "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\nrunning 1 test\ntest b ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n",
+    ),
+    (
+        "libtest, several binaries that cargo announces",
+        "     Running unittests src/lib.rs (target/debug/deps/ring-1)\n\nrunning 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n     Running tests/a.rs (target/debug/deps/a-1)\n\nrunning 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n   Doc-tests ring\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n",
+    ),
+    (
+        "libtest, first binary without tests",
+        "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\nrunning 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n",
+    ),
 ];
 
 #[test]
@@ -387,6 +415,31 @@ fn what_is_expected_to_fail_contradicts_nothing() {
     for (name, text) in CLEAN {
         let report = read(text);
         assert!(could_be_green(&report), "{name}: {}", brief(&report));
+    }
+}
+
+#[test]
+fn assertion_of_unity_outside_of_a_test_is_a_contradiction_wherever_it_stands() {
+    let lines = ["a.c:1:push:PASS\n", "a.c:9:pop:PASS\n", "2 Tests 0 Failures 0 Ignored\n", "OK\n"];
+    assert!(could_be_green(&read(&lines.concat())));
+    for stray in [
+        "main.c:88::FAIL: Expected Non-NULL\n",
+        "main.c:88::FAIL\n",
+        "src/my main.c:88::FAIL: Expected 1 Was 2. x::y\n",
+        ":88::FAIL: Expected Non-NULL\n",
+        "[00:00:01.234,000] <inf> app: main.c:88::FAIL: Expected Non-NULL\n",
+    ] {
+        for at in 0..=lines.len() {
+            let text = [&lines[..at], &[stray], &lines[at..]].concat().concat();
+            let report = read(&text);
+            assert_eq!(report.cases.len(), 2, "{stray} {at}");
+            assert!(!could_be_green(&report) && !report.remarks.is_empty(), "{stray} {at}");
+        }
+        // Alone it is no report.
+        assert_eq!(brief(&read(stray)), "none", "{stray}");
+    }
+    for prose in ["a.c:88::FAILED\n", "std::FAIL: 3\n", "x y:88::FAIL\n"] {
+        assert!(could_be_green(&read(&format!("{prose}{}", lines.concat()))), "{prose}");
     }
 }
 

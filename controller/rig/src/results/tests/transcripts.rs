@@ -518,6 +518,16 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
         "libtest planned=0 claimed=0 end",
     ),
     (
+        "libtest, failure in a later binary",
+        "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n   Doc-tests ring\n\nrunning 1 test\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\nboom\n\nfailures:\n    a\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n",
+        "libtest +a -a planned=2 claimed=1 end",
+    ),
+    (
+        "libtest, failure in an earlier binary",
+        "running 1 test\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\nboom\n\nfailures:\n    a\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\nrunning 1 test\ntest b ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n",
+        "libtest -a +b planned=2 claimed=1 end",
+    ),
+    (
         "libtest, panics that are wanted",
         "running 3 tests\ntest a - should panic ... ok\ntest b - should panic ... thread 'b' panicked at src/lib.rs:5:9:\nboom\nnote: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\nok\ntest c - should panic ... FAILED\n\nfailures:\n\n---- c stdout ----\nnote: test did not panic as expected\n\nfailures:\n    c\n\ntest result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
         "libtest +a +b -c planned=3 claimed=1 end",
