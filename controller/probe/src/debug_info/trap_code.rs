@@ -19,6 +19,8 @@ const MAX_NAMELESS: u64 = 4 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct TrapCode {
     functions: Vec<Range<u64>>,
+    /// Functions that only the handler calls, but whose address others compute.
+    pointed_to: Vec<Range<u64>>,
     /// Functions that the handler runs and others, too.
     shared: Vec<Range<u64>>,
     edges: BTreeSet<CallEdge>,
@@ -28,6 +30,12 @@ impl TrapCode {
     /// Tells whether the address lies in such a function.
     pub(crate) fn holds(&self, address: u64) -> bool {
         self.functions.iter().any(|range| range.contains(&address))
+    }
+
+    /// Tells whether the address lies in a function that others can run by a pointer only: it is the
+    /// handler's if the core shows the entry of a trap.
+    pub(crate) fn may_hold(&self, address: u64) -> bool {
+        self.pointed_to.iter().any(|range| range.contains(&address))
     }
 
     /// Tells whether the handler has jumped to a function that others call: what was called last
@@ -51,6 +59,12 @@ impl TrapCode {
         reached.contains(&to)
     }
 
+    /// Code of which one function is the handler's own, and another also pointed to.
+    #[cfg(test)]
+    pub(crate) fn with(own: Range<u64>, pointed_to: Range<u64>) -> Self {
+        Self { functions: vec![own], pointed_to: vec![pointed_to], ..Self::default() }
+    }
+
     /// Finds the function of a RISC-V image at the handler's address, and those that are called
     /// from it and from each other only.
     pub(crate) fn find(symbols: &Symbols, handler: u32) -> Self {
@@ -72,32 +86,50 @@ impl TrapCode {
             return Self::default();
         }
         let edges = edges(symbols, &ranges);
-        let mut reached = BTreeSet::from([root]);
-        let mut open = vec![root];
-        while let Some(from) = open.pop() {
-            let runs = edges_of(&edges, from).filter(|edge| edge.kind != EdgeKind::Address);
-            open.extend(runs.map(|edge| edge.to).filter(|&to| reached.insert(to)));
-        }
-        let touched = reached.clone();
-        // A function that something else uses, too, takes with it what it calls.
-        loop {
-            let shared: Vec<u64> = edges
-                .iter()
-                .filter(|edge| edge.to != root && reached.contains(&edge.to))
-                .filter(|edge| !reached.contains(&edge.from))
-                .map(|edge| edge.to)
-                .collect();
-            if shared.is_empty() {
-                break;
-            }
-            reached.retain(|start| !shared.contains(start));
-        }
+        let touched = run_from(&edges, root);
+        let called = without_users(&edges, root, &touched, |kind| kind != EdgeKind::Address);
+        let own = without_users(&edges, root, &touched, |_| true);
         let range = |&start: &u64| Some(start..*ranges.get(&start)?);
         Self {
-            functions: reached.iter().filter_map(range).collect(),
-            shared: touched.difference(&reached).filter_map(range).collect(),
+            functions: own.iter().filter_map(range).collect(),
+            pointed_to: called.difference(&own).filter_map(range).collect(),
+            shared: touched.difference(&called).filter_map(range).collect(),
             edges,
         }
+    }
+}
+
+/// Lists a function and all that it runs.
+fn run_from(edges: &BTreeSet<CallEdge>, root: u64) -> BTreeSet<u64> {
+    let mut reached = BTreeSet::from([root]);
+    let mut open = vec![root];
+    while let Some(from) = open.pop() {
+        let runs = edges_of(edges, from).filter(|edge| edge.kind != EdgeKind::Address);
+        open.extend(runs.map(|edge| edge.to).filter(|&to| reached.insert(to)));
+    }
+    reached
+}
+
+/// Leaves out the functions that something else uses, and what these run; `counts` says which edges
+/// are a use. The root stays.
+fn without_users(
+    edges: &BTreeSet<CallEdge>,
+    root: u64,
+    functions: &BTreeSet<u64>,
+    counts: impl Fn(EdgeKind) -> bool,
+) -> BTreeSet<u64> {
+    let mut left = functions.clone();
+    loop {
+        let shared: Vec<u64> = edges
+            .iter()
+            .filter(|edge| counts(edge.kind) && edge.to != root && left.contains(&edge.to))
+            .filter(|edge| !left.contains(&edge.from))
+            .map(|edge| edge.to)
+            .collect();
+        if shared.is_empty() {
+            return left;
+        }
+        left.retain(|start| !shared.contains(start));
     }
 }
 
@@ -167,19 +199,28 @@ fn edges(symbols: &Symbols, ranges: &BTreeMap<u64, u64>) -> BTreeSet<CallEdge> {
             }
         };
         let mut sweep = Sweep::default();
-        let (mut at, mut falls_through) = (from, false);
+        let (mut at, mut falls_through, mut computed) = (from, false, None);
         while at < end
             && let Some(first) = half(symbols, at)
         {
             let (len, flow) = sweep.read(at as u32, first, half(symbols, at + 2).unwrap_or(0));
+            // The address of a trap handler is computed in order to set the trap vector: no use of it.
+            if let Some(to) = computed.take().filter(|_| flow != CodeFlow::TrapVector) {
+                add(to, EdgeKind::Address);
+            }
             match flow {
                 CodeFlow::Call(to) => add(u64::from(to), EdgeKind::Call),
                 CodeFlow::Branch(to) | CodeFlow::Jump(to) => add(u64::from(to), EdgeKind::Jump),
-                CodeFlow::Address(to) => add(u64::from(to), EdgeKind::Address),
-                CodeFlow::Next | CodeFlow::Away => {}
+                CodeFlow::Address(to) => computed = Some(u64::from(to)),
+                CodeFlow::Next | CodeFlow::Away | CodeFlow::TrapVector => {}
             }
-            falls_through = matches!(flow, CodeFlow::Next | CodeFlow::Branch(_)) && !is_end(first);
+            falls_through =
+                matches!(flow, CodeFlow::Next | CodeFlow::Branch(_) | CodeFlow::TrapVector)
+                    && !is_end(first);
             at += u64::from(len);
+        }
+        if let Some(to) = computed {
+            add(to, EdgeKind::Address);
         }
         // Assembly may go on under another name.
         if falls_through && at == end {
@@ -195,4 +236,53 @@ fn is_end(first: u16) -> bool {
     const EBREAK: u16 = 0x0073;
     const SHORT_EBREAK: u16 = 0x9002;
     matches!(first, 0 | EBREAK | SHORT_EBREAK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::debug_info::tests::emulated::{RISCV, fixture};
+
+    #[test]
+    fn an_address_for_the_trap_vector_is_no_use_of_a_function() {
+        let elf = std::fs::read(fixture(RISCV, "fault-silent")).unwrap();
+        let symbols = Symbols::load(&elf).unwrap();
+        let ranges = symbols.function_ranges().collect();
+        let edges = edges(&symbols, &ranges);
+        let used = |from: &str, to: &str| {
+            let to = symbols.address_of(to).unwrap();
+            edges_of(&edges, symbols.address_of(from).unwrap()).any(|edge| edge.to == to)
+        };
+        assert!(used("reset_handler", "runtime_start"));
+        assert!(!used("reset_handler", "trap_entry"));
+    }
+
+    /// A vector table that jumps to a handler, which calls one of its functions and ends in another.
+    #[test]
+    fn a_handler_is_its_own_unless_others_call_it() {
+        let [table, trap, report, halt, start, setup] = [1, 2, 3, 4, 5, 6];
+        let handler = [
+            (table, trap, EdgeKind::Jump),
+            (trap, report, EdgeKind::Call),
+            (report, halt, EdgeKind::Jump),
+            (start, setup, EdgeKind::Call),
+        ];
+        let split = |others: &[(u64, u64, EdgeKind)]| {
+            let all = handler.iter().chain(others);
+            let edges = all.map(|&(from, to, kind)| CallEdge { from, to, kind }).collect();
+            let touched = run_from(&edges, table);
+            let list = |set: BTreeSet<u64>| -> Vec<u64> { set.into_iter().collect() };
+            let called = without_users(&edges, table, &touched, |kind| kind != EdgeKind::Address);
+            (list(without_users(&edges, table, &touched, |_| true)), list(called))
+        };
+        let whole = vec![table, trap, report, halt];
+        assert_eq!(split(&[]), (whole.clone(), whole.clone()));
+        // The start code hands the handler's address to another function.
+        assert_eq!(split(&[(start, trap, EdgeKind::Address)]), (vec![table], whole));
+        let common = vec![table, trap, report];
+        for kind in [EdgeKind::Call, EdgeKind::Jump] {
+            assert_eq!(split(&[(start, halt, kind)]), (common.clone(), common.clone()));
+            assert_eq!(split(&[(start, trap, kind)]), (vec![table], vec![table]));
+        }
+    }
 }

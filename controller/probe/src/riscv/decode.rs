@@ -17,6 +17,8 @@ pub(crate) enum CodeFlow {
     Away,
     /// To the next instruction; the program has computed this address.
     Address(u32),
+    /// To the next instruction; the address that was computed right before is where traps go now.
+    TrapVector,
 }
 
 /// Reads instructions in the order of their addresses.
@@ -27,17 +29,27 @@ pub(crate) enum CodeFlow {
 pub(crate) struct Sweep {
     /// Register and value of the last `auipc` or `lui`, if nothing came between.
     upper: Option<(u32, u32)>,
+    /// Register of the address that the last instruction has computed.
+    computed: Option<u32>,
 }
 
 impl Sweep {
     /// Reads the instruction at `pc` whose first halfwords are given; returns its length in bytes.
     pub(crate) fn read(&mut self, pc: u32, first: u16, second: u16) -> (u32, CodeFlow) {
         let upper = self.upper.take();
+        let computed = self.computed.take();
         if first & 3 != 3 {
             return (2, compressed(pc, first));
         }
         let word = u32::from(second) << 16 | u32::from(first);
-        (4, self.wide(pc, word, upper))
+        if computed.is_some_and(|register| sets_trap_vector(word, register)) {
+            return (4, CodeFlow::TrapVector);
+        }
+        let flow = self.wide(pc, word, upper);
+        if let CodeFlow::Address(_) = flow {
+            self.computed = Some(word >> 7 & 31);
+        }
+        (4, flow)
     }
 
     fn wide(&mut self, pc: u32, word: u32, upper: Option<(u32, u32)>) -> CodeFlow {
@@ -82,6 +94,12 @@ impl Sweep {
             _ => CodeFlow::Next,
         }
     }
+}
+
+/// Tells whether an instruction is `csrrw` of this register to `mtvec` or `stvec`.
+fn sets_trap_vector(word: u32, register: u32) -> bool {
+    let writes = word & 0x7f == 0x73 && word >> 12 & 7 == 1;
+    writes && word >> 15 & 31 == register && matches!(word >> 20, 0x305 | 0x105)
 }
 
 fn compressed(pc: u32, half: u16) -> CodeFlow {
@@ -135,6 +153,12 @@ mod tests {
             (0x8000_00d0, &[0xb775], CodeFlow::Jump(0x8000_007c)),
             // auipc sp, 0x110; addi sp, sp, -456
             (0x8000_00c8, &[0x0011_0117, 0xe381_0113], CodeFlow::Address(0x8010_ff00)),
+            // la t0, 0x80000134; csrw mtvec, t0, and stvec
+            (0x8000_0000, &[0x0000_0297, 0x1342_8293, 0x3052_9073], CodeFlow::TrapVector),
+            (0x8000_0000, &[0x0000_0297, 0x1342_8293, 0x1052_9073], CodeFlow::TrapVector),
+            // csrw mscratch, t0; csrw mtvec, t1
+            (0x8000_0000, &[0x0000_0297, 0x1342_8293, 0x3402_9073], CodeFlow::Next),
+            (0x8000_0000, &[0x0000_0297, 0x1342_8293, 0x3053_1073], CodeFlow::Next),
             // auipc ra, 0; jalr ra, 16(ra) and auipc t1, 0; jr -8(t1)
             (0x8000_0000, &[0x0000_0097, 0x0100_80e7], CodeFlow::Call(0x8000_0010)),
             (0x8000_0100, &[0x0000_0317, 0xff83_0067], CodeFlow::Jump(0x8000_00f8)),

@@ -12,9 +12,10 @@
 //! 2. The core executes the handler: a function on its stack is the one at `mtvec`, or is called
 //!    from there and from nowhere else in the image. What `main` calls, too, such as a common
 //!    `halt()`, proves nothing by itself; but if `mstatus` shows the entry of the trap, and the
-//!    function was not called from where it would return to, it was jumped to by the handler. Calls
-//!    by pointers do not count, so a handler behind a table of handlers is recognised by the caller
-//!    that the unwind tables lead to.
+//!    function was not called from where it would return to, it was jumped to by the handler. Nor
+//!    does a function prove anything whose address other code computes, unless that sets the trap
+//!    vector or `mstatus` shows the entry. Calls by pointers do not count, so a handler behind a
+//!    table of handlers is recognised by the caller that the unwind tables lead to.
 //! 3. The handler does not return: two looks find the same fault, and in between the program does
 //!    not come by the faulting instruction or the ones behind it. This acquits a handler that
 //!    emulates an instruction again and again, as for misaligned accesses. A handler that faults
@@ -145,8 +146,9 @@ pub(crate) fn stand(
     let traps = Trap::last(snapshot);
     let standing = traps.iter().find_map(|&trap| {
         let code = TrapCode::find(symbols?, trap.handler);
-        in_handler(trap, &code, unwound).or_else(|| {
-            let jumped = entry_shows(snapshot) && jumped_out(&code, symbols?, unwound);
+        let entered = entry_shows(snapshot);
+        in_handler(trap, &code, unwound, entered).or_else(|| {
+            let jumped = entered && jumped_out(&code, symbols?, unwound);
             jumped.then_some(TrapStand::InHandler { trap, frames: 1, handler_faulted: false })
         })
     });
@@ -166,8 +168,8 @@ pub(crate) fn stand(
     })
 }
 
-fn in_handler(trap: Trap, code: &TrapCode, unwound: &Unwound) -> Option<TrapStand> {
-    let holds = |address: u64| code.holds(address);
+fn in_handler(trap: Trap, code: &TrapCode, unwound: &Unwound, entered: bool) -> Option<TrapStand> {
+    let holds = |address: u64| code.holds(address) || entered && code.may_hold(address);
     let position = unwound.frames.iter().enumerate().rposition(|(index, frame)| {
         // Of a caller, the address behind the call is known: another function may begin there.
         holds(if index == 0 { frame.pc } else { frame.pc.wrapping_sub(1) })
@@ -246,6 +248,24 @@ mod tests {
         // After `mret`, with interrupts on, or where traps are delegated.
         for change in [("mstatus", 0x80), ("mstatus", 0x1808), ("medeleg", 0xb109)] {
             assert_eq!(found(&[change]), None, "{change:?}");
+        }
+    }
+
+    #[test]
+    fn a_function_with_a_pointer_to_it_is_the_handlers_while_the_entry_shows() {
+        let snapshot = with(&[]);
+        let unwound = crate::debug_info::unwind(&snapshot, None);
+        let trap = Trap::last(&snapshot)[0];
+        let pc = unwound.frames[0].pc;
+        let (here, elsewhere) = (pc..pc + 4, 0..4);
+        for (code, entered, stands) in [
+            (TrapCode::with(here.clone(), elsewhere.clone()), false, true),
+            (TrapCode::with(elsewhere.clone(), here.clone()), true, true),
+            (TrapCode::with(elsewhere.clone(), here.clone()), false, false),
+            (TrapCode::with(elsewhere.clone(), elsewhere.clone()), true, false),
+        ] {
+            let found = in_handler(trap, &code, &unwound, entered);
+            assert_eq!(found.is_some(), stands, "{code:?} {entered}");
         }
     }
 }
