@@ -129,6 +129,8 @@ fn prose_and_results_of_tests_are_no_faults() {
         "Oops, that was close [#1]",
         "zephyr fatal error 4",
         "assertion failed: file a, line 3",
+        "x.ino:12: Assertion failed: (1) == (2).",
+        "x.ino:12: Assertion failed: (a=1) == (b=2), file ring.ino, line 12.",
         "# Kernel panic - not syncing is expected next",
         "*** stack smashing detected? no",
         "test/test_fault.c:12:test_hard_fault:PASS",

@@ -4,6 +4,7 @@
 
 use std::sync::LazyLock;
 
+use jig_model::result::ResultFormat;
 use regex::Regex;
 
 use super::grammar::FormatSpec;
@@ -109,10 +110,14 @@ pub(super) fn opened_by<'a>(
     candidates.filter(move |format| (format.opens)(&line))
 }
 
+/// Lists the records that a line holds behind or in front of other text, each with its format.
+pub(super) fn enclosed_in(text: &str) -> impl Iterator<Item = (&'static FormatSpec, &str)> {
+    let greentea = FORMATS.iter().find(|spec| spec.format == ResultFormat::Greentea);
+    greentea.into_iter().flat_map(|spec| greentea::pairs(text).map(move |pair| (spec, pair)))
+}
+
 #[cfg(test)]
 mod tests {
-    use jig_model::result::ResultFormat;
-
     use super::*;
     use crate::console::lines::Span;
 

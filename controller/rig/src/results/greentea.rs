@@ -1,5 +1,7 @@
 //! Mbed's Greentea: key-value pairs in double braces, `{{key;value;value}}`.
 //!
+//! A pair may stand anywhere in a line that no format knows: behind the mark of a core or a channel.
+//!
 //! A Greentea target first waits for `{{__sync;...}}` from its host: a plan sends it.
 
 use std::collections::HashMap;
@@ -38,16 +40,11 @@ pub(super) const GREENTEA: FormatSpec = FormatSpec {
 };
 
 fn opens(line: &ReportLine<'_>) -> bool {
-    pair(line.text).is_some_and(|(key, _)| {
-        matches!(
-            key,
-            "__version"
-                | "__testcase_count"
-                | "__testcase_name"
-                | "__testcase_start"
-                | "__testcase_finish"
-                | "__testcase_summary"
-        )
+    pair(line.text).is_some_and(|(key, value)| match key {
+        "__version" | "__testcase_count" | "__testcase_name" | "__testcase_start"
+        | "__testcase_finish" | "__testcase_summary" => true,
+        "end" => value == "failure",
+        _ => false,
     })
 }
 
@@ -150,7 +147,19 @@ impl Greentea {
 }
 
 fn pair(text: &str) -> Option<(&str, &str)> {
-    text.strip_prefix("{{")?.strip_suffix("}}")?.split_once(';')
+    let inside = text.strip_prefix("{{")?.strip_suffix("}}")?;
+    inside.split_once(';').filter(|_| !inside.contains("}}"))
+}
+
+/// Lists the pairs in a line, whatever stands around them.
+pub(super) fn pairs(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (_, behind) = rest.split_at_checked(rest.find("{{")?)?;
+        let (found, next) = behind.split_at_checked(behind.find("}}")? + 2)?;
+        rest = next;
+        Some(found)
+    })
 }
 
 fn counts(value: &str) -> Option<(u64, u64)> {

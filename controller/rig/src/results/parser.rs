@@ -4,7 +4,8 @@ use jig_model::plan::Markers;
 use jig_model::result::{ResultFormat, TestReport};
 
 use super::choice::{Credibility, Standing};
-use super::formats::{holders, opened_by};
+use super::formats::{enclosed_in, holders, opened_by};
+use super::grammar::FormatSpec;
 use super::markers::{MarkerError, MarkerReader};
 use super::read_lines::ReadLines;
 use super::reading::Reading;
@@ -133,8 +134,12 @@ impl ResultParser {
         if let Some(raw) = splitter.unfinished() {
             let bytes = plain(raw.bytes);
             let text = lossy(&bytes);
+            let mut known = false;
             for reading in &mut reader.readings {
-                reading.last(&bytes, &raw, meanings(&text, &raw));
+                known |= reading.last(&bytes, &raw, meanings(&text, &raw));
+            }
+            if !known && !raw.cut {
+                reader.read_enclosed(&text, &raw);
             }
         }
         reader.finish()
@@ -146,7 +151,7 @@ impl ReportReader {
         let bytes = plain(raw.bytes);
         let text = lossy(&bytes);
         self.open(&bytes, &text, raw);
-        if self.readings.is_empty() {
+        if self.readings.is_empty() && (raw.cut || !text.contains("{{")) {
             return;
         }
         if hides_text(raw.bytes) {
@@ -157,8 +162,12 @@ impl ReportReader {
                 reading.overlong_line(&bytes, raw, meanings(&text, raw));
             }
         } else if !self.readings.iter_mut().any(|reading| reading.marked_line(&bytes, raw)) {
+            let mut known = false;
             for reading in &mut self.readings {
-                reading.line(&text, raw, meanings(&text, raw));
+                known |= reading.line(&text, raw, meanings(&text, raw));
+            }
+            if !known {
+                self.read_enclosed(&text, raw);
             }
         }
         self.pass_on();
@@ -177,17 +186,36 @@ impl ReportReader {
         let held = holders(text);
         for line in meanings(text, raw) {
             for spec in opened_by(line, held) {
-                let known = self.readings.iter().any(|r| r.family() == Some(spec.family));
-                if known || self.only.is_some_and(|only| only != spec.format) {
-                    continue;
+                if !self.readings.iter().any(|r| r.family() == Some(spec.family)) {
+                    self.begin(spec, &line);
                 }
-                let mut reading = Reading::of_format(spec, self.only.is_some(), at);
-                if let Some(at) = self.cut_at.filter(|_| !(spec.tells_size)(&line)) {
-                    reading.cut(at);
-                }
-                self.readings.push(reading);
             }
         }
+    }
+
+    /// Reads the records that a line without a result holds between other text.
+    fn read_enclosed(&mut self, text: &str, raw: &RawLine<'_>) {
+        for (spec, record) in enclosed_in(text) {
+            let Some(line) = ReportLine::new(record, raw.span) else { continue };
+            if !self.readings.iter().any(|r| r.family() == Some(spec.family)) && (spec.opens)(&line)
+            {
+                self.begin(spec, &line);
+            }
+            let reading = self.readings.iter_mut().find(|r| r.family() == Some(spec.family));
+            reading.into_iter().for_each(|reading| reading.enclosed(&line, raw));
+        }
+    }
+
+    /// Begins a report with its first line, unless the plan names another format.
+    fn begin(&mut self, spec: &FormatSpec, line: &ReportLine<'_>) {
+        if self.only.is_some_and(|only| only != spec.format) {
+            return;
+        }
+        let mut reading = Reading::of_format(spec, self.only.is_some(), line.span.start);
+        if let Some(at) = self.cut_at.filter(|_| !(spec.tells_size)(line)) {
+            reading.cut(at);
+        }
+        self.readings.push(reading);
     }
 
     fn ended(&self) -> bool {

@@ -66,18 +66,19 @@ impl Reading {
         self.record.decided()
     }
 
-    /// Reads a line by a format's grammar.
+    /// Reads a line by a format's grammar; tells whether it is part of the report.
     pub(super) fn line<'a>(
         &mut self,
         text: &str,
         raw: &RawLine<'_>,
         mut meanings: impl Iterator<Item = ReportLine<'a>> + Clone,
-    ) {
-        let Source::Format { grammar, failing, .. } = &mut self.source else { return };
+    ) -> bool {
+        let Source::Format { grammar, failing, .. } = &mut self.source else { return false };
         if let Some(line) = meanings.clone().find(|line| failing.match_line(line.text)) {
             self.record.assertion_failed(line.text);
         }
-        if meanings.any(|line| grammar.line(&line, &mut self.record)) {
+        let known = meanings.any(|line| grammar.line(&line, &mut self.record));
+        if known {
             self.lines.add(raw.span);
         } else {
             if grammar.holds_failure(text) {
@@ -85,6 +86,16 @@ impl Reading {
                 self.record.remark(format!("a failure in a line that is no result, at {at}"));
             }
             grammar.prose(text.trim_ascii(), &mut self.record);
+        }
+        self.note_end(raw.span.end);
+        known
+    }
+
+    /// Reads a record that stands between other text of a line.
+    pub(super) fn enclosed(&mut self, record: &ReportLine<'_>, raw: &RawLine<'_>) {
+        let Source::Format { grammar, .. } = &mut self.source else { return };
+        if grammar.line(record, &mut self.record) {
+            self.lines.add(raw.span);
         }
         self.note_end(raw.span.end);
     }
@@ -145,13 +156,14 @@ impl Reading {
         meanings.any(|line| grammar.closed(&line))
     }
 
-    /// Reads the unfinished last line of the stream.
+    /// Reads the unfinished last line of the stream; tells whether it is part of the report.
     pub(super) fn last<'a>(
         &mut self,
         bytes: &[u8],
         raw: &RawLine<'_>,
         meanings: impl Iterator<Item = ReportLine<'a>>,
-    ) {
+    ) -> bool {
+        let mut known = false;
         match &mut self.source {
             Source::Markers(markers) => markers.last(bytes, &mut self.record),
             Source::Format { grammar, .. } => {
@@ -163,11 +175,13 @@ impl Reading {
                 if let Some(line) = closed
                     && grammar.line(&line, &mut self.record)
                 {
+                    known = true;
                     self.lines.add(raw.span);
                 }
             }
         }
         self.note_end(raw.span.end);
+        known
     }
 
     /// The stream is over: the grammar draws its last conclusions.

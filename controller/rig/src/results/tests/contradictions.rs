@@ -443,6 +443,53 @@ fn assertion_of_unity_outside_of_a_test_is_a_contradiction_wherever_it_stands() 
     }
 }
 
+#[test]
+fn failure_of_greentea_behind_an_unknown_prefix_is_read() {
+    let greentea = "{{__testcase_count;1}}\n{{__testcase_start;a}}\n{{__testcase_finish;a;1;0}}\n{{__testcase_summary;1;0}}\n{{end;success}}\n";
+    let unity = "a.c:1:push:PASS\n1 Tests 0 Failures 0 Ignored\nOK\n";
+    for green in [greentea, unity] {
+        assert!(could_be_green(&read(green)), "{green}");
+        for red in [
+            "[CPU1] {{__testcase_finish;pop;0;1}}\n",
+            "M4: {{end;failure}}\n",
+            "{{end;failure}}\n",
+            "[CPU1] {{__testcase_start;pop}}{{__testcase_finish;pop;0;1}} done\n",
+            "@uart1@ {{__testcase_summary;1;1}}\n",
+        ] {
+            let unfinished = format!("{green}{}", red.trim_end());
+            for text in [format!("{red}{green}"), format!("{green}{red}"), unfinished] {
+                let report = read(&text);
+                assert!(!could_be_green(&report), "{text}: {}", brief(&report));
+            }
+        }
+        // A line that another format knows is its own, and other braces are none of Greentea's.
+        for prose in ["a.c:7:braces:IGNORE: {{end;failure}}\n", "cfg {{end}} {{}} {{a;b}} }}{{\n"] {
+            let text = format!("{prose}{unity}").replace("1 Tests", "{n} Tests");
+            let skips = usize::from(prose.starts_with("a.c"));
+            let text = text.replace("{n}", &(1 + skips).to_string());
+            let text = text.replace("0 Ignored", &format!("{skips} Ignored"));
+            assert!(could_be_green(&read(&text)), "{text}: {}", brief(&read(&text)));
+        }
+    }
+    let prefixed: String = greentea.lines().map(|line| format!("[CPU1] {line}\n")).collect();
+    assert_eq!(brief(&read(&prefixed)), "greentea +a planned=1 claimed=0 end");
+    // Every core's report is whole: none hides the other.
+    let red = prefixed.replace("a;1;0", "a;0;1").replace("summary;1;0", "summary;0;1");
+    assert!(!could_be_green(&read(&format!("{red}{unity}"))));
+}
+
+#[test]
+fn assertion_of_aunit_is_a_contradiction_and_no_crash() {
+    for line in ["x.ino:12: Assertion failed: (1) == (2).\n", "Assertion failed: (1) == (2).\n"] {
+        let text = format!(
+            "TestRunner started on 1 test(s).\n{line}Test a passed.\nTestRunner duration: 0.1 seconds.\nTestRunner summary: 1 passed, 0 failed, 0 skipped, 0 timed out, out of 1 test(s).\n"
+        );
+        let report = read(&text);
+        assert!(could_be_green(&read(&text.replace(line, ""))), "{line}");
+        assert!(!could_be_green(&report) && !report.remarks.is_empty(), "{}", brief(&report));
+    }
+}
+
 /// The same failure, told by a result: no remark takes the place of a red verdict.
 #[test]
 fn assertion_of_a_failing_case_is_no_remark() {
