@@ -243,7 +243,7 @@ impl Symbols {
     }
 
     /// Copies instructions from the image.
-    pub(super) fn code(&self, start: u64, len: usize) -> Option<&[u8]> {
+    pub(crate) fn code(&self, start: u64, len: usize) -> Option<&[u8]> {
         self.code.iter().find_map(|range| {
             let offset = usize::try_from(start.checked_sub(range.start)?).ok()?;
             range.bytes.get(offset..offset.checked_add(len)?)

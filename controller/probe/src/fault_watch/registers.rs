@@ -43,7 +43,7 @@ pub(super) fn suspicion(text: &str, faulted: bool) -> Option<FaultSighting> {
 /// Tells of the fault in which a core is; of a RISC-V core, which fault it took last.
 pub(super) fn sighting(text: &str) -> Option<FaultSighting> {
     if let Some(snapshot) = parse_registers(text) {
-        let trap = Trap::last(&snapshot).into_iter().next()?;
+        let trap = Trap::last(&snapshot).into_iter().next().or_else(|| Trap::call(&snapshot))?;
         let name = format!("{} at {:#010x}", trap.what(), trap.at);
         return Some(FaultSighting { name, proven: false });
     }

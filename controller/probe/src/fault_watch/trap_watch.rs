@@ -7,12 +7,15 @@ use jig_model::profile::BoardProfile;
 
 use super::capture::{capture_riscv, registers_riscv};
 use crate::debug_info::unwind;
-use crate::riscv::{Trap, TrapStand, stand};
+use crate::riscv::{Trap, TrapStand, in_call, stand};
 use crate::{CoreSnapshot, Symbols};
 
 /// How long a handler is watched for coming back to what faulted. One that emulates an
 /// instruction does so within microseconds.
 const WATCHED: Duration = Duration::from_millis(20);
+
+/// How many times as long the handler of an environment call is watched.
+const CALL_WATCHES: u32 = 5;
 
 /// How often a fault has to repeat, and how often that is tried: a tick in between hides it.
 const REPEATS: u32 = 2;
@@ -24,8 +27,18 @@ const STEP: Duration = Duration::from_millis(50);
 /// A core that is in a fault.
 pub(super) struct TrapFound {
     pub(super) snapshot: CoreSnapshot,
-    /// Whether its handler returns, and the fault comes again.
-    pub(super) repeats: bool,
+    pub(super) shape: TrapShape,
+}
+
+/// How a core is in a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TrapShape {
+    /// It stands in the handler, or no return from there shows.
+    Last,
+    /// Its handler returns, and the fault comes again.
+    Repeats,
+    /// It stands in the handler of an environment call, which does not return.
+    Call,
 }
 
 /// Looks twice; returns the core where it stands in a fault, or where no return from one shows.
@@ -39,10 +52,12 @@ pub(super) fn standing_in_trap(
     for trap in Trap::last(&registers_riscv(channels)?) {
         if repeats(channels, trap)? {
             let snapshot = capture_riscv(channels, profile)?;
-            return Ok(Some(TrapFound { snapshot, repeats: true }));
+            return Ok(Some(TrapFound { snapshot, shape: TrapShape::Repeats }));
         }
     }
-    let Some((_, first)) = look(channels, profile, symbols)? else { return Ok(None) };
+    let Some((_, first)) = look(channels, profile, symbols)? else {
+        return standing_in_call(channels, profile, symbols);
+    };
     let faulted_itself = matches!(first, TrapStand::InHandler { handler_faulted: true, .. });
     if faulted_itself {
         channels.gdb.resume(Packets::default())?;
@@ -53,7 +68,31 @@ pub(super) fn standing_in_trap(
     }
     let Some((snapshot, second)) = look(channels, profile, symbols)? else { return Ok(None) };
     let same = second.trap() == first.trap() || faulted_itself;
-    Ok(same.then_some(TrapFound { snapshot, repeats: false }))
+    Ok(same.then_some(TrapFound { snapshot, shape: TrapShape::Last }))
+}
+
+/// Returns the core where it stands in the handler of an environment call for good.
+fn standing_in_call(
+    channels: &mut DebugChannels,
+    profile: &BoardProfile,
+    symbols: Option<&Symbols>,
+) -> Result<Option<TrapFound>, ChannelError> {
+    if Trap::call(&registers_riscv(channels)?).is_none() {
+        return Ok(None);
+    }
+    let look = |channels: &mut DebugChannels| -> Result<_, ChannelError> {
+        let snapshot = capture_riscv(channels, profile)?;
+        let call = in_call(&snapshot, symbols, &unwind(&snapshot, symbols));
+        Ok(call.map(|call| (snapshot, call)))
+    };
+    let Some((_, first)) = look(channels)? else { return Ok(None) };
+    for _ in 0..CALL_WATCHES {
+        if came_back(channels, first)? {
+            return Ok(None);
+        }
+    }
+    let second = look(channels)?.filter(|(_, second)| *second == first);
+    Ok(second.map(|(snapshot, _)| TrapFound { snapshot, shape: TrapShape::Call }))
 }
 
 /// Tells whether the handler of a fault returns to the instruction that has faulted, which faults

@@ -22,7 +22,7 @@ use super::capture::{CortexM, capture_riscv};
 use super::fault_stand::{FaultShape, FaultStand, standing_in_fault};
 use super::registers::{CurrentRegisters, sighting, suspicion};
 use super::telling::{RequestSymbols, told, told_with};
-use super::trap_watch::{TrapFound, standing_in_trap};
+use super::trap_watch::{TrapFound, TrapShape, standing_in_trap};
 use crate::debug_info::exception_name;
 use crate::post_mortem::Since;
 use crate::{CoreSnapshot, Why, parse_register_dump};
@@ -38,6 +38,9 @@ const STEP: Duration = Duration::from_secs(1);
 
 /// Says of a fault that its handler does not end its cause.
 const REPEATS: &str = "; its handler returns, and the fault repeats";
+
+/// Says of an environment call that its handler does not answer it.
+const STANDS_IN_CALL: &str = "; this handles an environment call (`ecall`) and does not return";
 
 /// Offers boards as QEMU machines whose faults are explained, where the profile says how.
 pub struct WatchedEmulator;
@@ -388,12 +391,15 @@ impl FaultWatch {
         let core = match &launch.core {
             LaunchedCore::Riscv32 => {
                 let found = standing_in_trap(channels, &self.profile, symbols)?;
-                return Ok(found.map(|TrapFound { snapshot, repeats }| {
+                return Ok(found.map(|TrapFound { snapshot, shape }| {
                     let mut story = told_with(&image, &snapshot, Why::Hang, request);
-                    if repeats {
-                        story.proves = Some(Cause::CoreFault);
-                        story.summary += REPEATS;
-                    }
+                    let how = match shape {
+                        TrapShape::Last => return story,
+                        TrapShape::Repeats => REPEATS,
+                        TrapShape::Call => STANDS_IN_CALL,
+                    };
+                    story.proves = Some(Cause::CoreFault);
+                    story.summary += how;
                     story
                 }));
             }

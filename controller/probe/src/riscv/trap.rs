@@ -24,6 +24,10 @@
 //! A handler that returns to the instruction that faulted, twice in a row, is a proof by itself; a
 //! handler that has cleared `mcause` and `mepc` is in a fault if `mstatus` shows the entry.
 //!
+//! An environment call from machine mode whose handler is never left is a fault, too: there was
+//! nothing to answer it. This is looked at for longer, and only if the faulting instruction is a
+//! call and interrupts are off; a call that asks for the end of the program is none.
+//!
 //! Without a proof, a core whose interrupts are off and whose `mstatus` still shows the entry of
 //! the trap (`MPP` is M; each `mret` sets it to U where the core has that mode) is told as a
 //! remark and changes no verdict: the firmware may have left the handler by a `longjmp`.
@@ -74,6 +78,19 @@ impl Trap {
             .collect()
     }
 
+    /// Returns the last trap if it was an environment call from machine mode whose entry shows, and
+    /// which does not ask for the end of the program.
+    pub(crate) fn call(snapshot: &CoreSnapshot) -> Option<Self> {
+        const MACHINE_CALL: u32 = 11;
+        /// `exit` and `exit_group`, as newlib and Linux number them.
+        const EXITS: [u32; 2] = [93, 94];
+        let word = |name: &str| snapshot.register(name).and_then(|v| u32::try_from(v).ok());
+        let cause = word("mcause").filter(|&cause| cause == MACHINE_CALL)?;
+        let unexpected = entry_shows(snapshot) && !EXITS.contains(&word("a7")?);
+        let trap = Self { cause, at: word("mepc")?, value: 0, handler: word("mtvec")? & !3 };
+        unexpected.then_some(trap)
+    }
+
     /// Tells whether the handler has cleared the cause: a jump to an aligned address has no fault.
     pub(crate) fn is_cleared(&self) -> bool {
         self.cause == 0 && self.value.is_multiple_of(4)
@@ -92,6 +109,7 @@ impl Trap {
             6 => format!("unaligned access writing {value:#010x}"),
             5 | 13 => format!("bus fault reading {value:#010x}"),
             7 | 15 => format!("bus fault writing {value:#010x}"),
+            11 => "environment call from machine mode".to_owned(),
             cause => format!("exception {cause}"),
         }
     }
@@ -168,6 +186,18 @@ pub(crate) fn stand(
     })
 }
 
+/// Finds the environment call in whose handler a core is at this moment.
+pub(crate) fn in_call(
+    snapshot: &CoreSnapshot,
+    symbols: Option<&Symbols>,
+    unwound: &Unwound,
+) -> Option<Trap> {
+    const ECALL: [u8; 4] = 0x73_u32.to_le_bytes();
+    let trap = Trap::call(snapshot)?;
+    let symbols = symbols.filter(|s| s.code(u64::from(trap.at), 4) == Some(&ECALL))?;
+    in_handler(trap, &TrapCode::find(symbols, trap.handler), unwound, true).map(|_| trap)
+}
+
 fn in_handler(trap: Trap, code: &TrapCode, unwound: &Unwound, entered: bool) -> Option<TrapStand> {
     let holds = |address: u64| code.holds(address) || entered && code.may_hold(address);
     let position = unwound.frames.iter().enumerate().rposition(|(index, frame)| {
@@ -230,6 +260,54 @@ mod tests {
         assert_eq!(causes(&[("mcause", 9), ("scause", 13), ("stvec", 0x8020_0000)]), [13]);
         let linux = [("scause", 13), ("stvec", 0xc000_0000), ("satp", 0x8008_0000), ("mcause", 9)];
         assert!(causes(&linux).is_empty());
+    }
+
+    #[test]
+    fn a_call_counts_while_its_entry_shows_unless_it_ends_the_program() {
+        let call = [("mcause", 11), ("a7", 0)];
+        let found = |changes: &[(&str, u128)]| {
+            Trap::call(&with(&[&call[..], changes].concat())).map(|trap| trap.cause)
+        };
+        assert_eq!(found(&[]), Some(11));
+        for change in [("mcause", 8), ("mcause", 2), ("mstatus", 0x80), ("mstatus", 0x1808)] {
+            assert_eq!(found(&[change]), None, "{change:?}");
+        }
+        assert_eq!(found(&[("a7", 93)]), None);
+        assert_eq!(found(&[("a7", 129)]), Some(11));
+    }
+
+    #[test]
+    fn a_core_is_in_a_call_if_its_handler_runs_and_the_call_is_one() {
+        use crate::debug_info::tests::emulated::{RISCV, fixture};
+        let elf = std::fs::read(fixture(RISCV, "fault-silent")).unwrap();
+        let elf = called(elf);
+        let symbols = Symbols::load(&elf).unwrap();
+        let address = |name: &str| u128::from(symbols.address_of(name).unwrap());
+        let found = |at: &str, pc: &str| {
+            let call = [("mcause", 11), ("a7", 0), ("mtvec", address("trap_entry"))];
+            let place = [("mepc", address(at)), ("pc", address(pc))];
+            let snapshot = with(&[&call[..], &place].concat());
+            let unwound = crate::debug_info::unwind(&snapshot, Some(&symbols));
+            in_call(&snapshot, Some(&symbols), &unwound).is_some()
+        };
+        assert!(found("fixture_main", "trap_report"));
+        assert!(!found("fixture_main", "fixture_main"));
+        assert!(!found("runtime_start", "trap_report"));
+    }
+
+    /// Puts an environment call at the begin of a fixture's `fixture_main`.
+    fn called(mut elf: Vec<u8>) -> Vec<u8> {
+        use object::{Object as _, ObjectSection as _};
+        let at = Symbols::load(&elf).unwrap().address_of("fixture_main").unwrap();
+        let file = object::File::parse(&*elf).unwrap();
+        let offset = file.sections().find_map(|section| {
+            let (start, len) = section.file_range()?;
+            let offset = at.checked_sub(section.address()).filter(|&offset| offset < len)?;
+            usize::try_from(start + offset).ok()
+        });
+        let offset = offset.unwrap();
+        elf[offset..offset + 4].copy_from_slice(&0x73_u32.to_le_bytes());
+        elf
     }
 
     #[test]
