@@ -18,6 +18,7 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
 use super::fault_lines::texts;
+use super::framework_lines::is_framework_failure;
 use super::words::{Word, listed, words};
 
 /// Words that a test report has and a log has rarely.
@@ -28,10 +29,12 @@ const ABOUT: &str = "\
     unittest unittests tested";
 
 /// Words that name failures where they are counted.
-const FAILURES: &str = "fail failed fails failure failures failing nok ko unsuccessful";
+const FAILURES: &str = "\
+    fail failed fails failure failures failing nok ko unsuccessful test_failed tests_failed \
+    test_failures failed_tests failing_tests";
 
 /// Words that name failures where they are counted beside words of a test report.
-const ERRORS: &str = "error errors crashed crashes crashing broken";
+const ERRORS: &str = "error errors crashed crashes crashing broken aborted hung timeouts timed";
 
 /// Words between a count and what it counts: `2 unit tests have failed`.
 const COUNTED: &str = "\
@@ -72,6 +75,31 @@ const SENTENCE: &str = "\
     to in at on with after because while for by from of reading writing opening trying and but \
     as due";
 
+/// Words that name a test in front of its verdict.
+const SUBJECTS: &str = "\
+    test tests testcase testcases case cases suite suites subtest check checks selftest unittest \
+    bist spec scenario";
+
+/// Words that are the subject of a verdict only at the start of a line.
+const FIRST_SUBJECTS: &str = "verification verify validation post diagnostics calibration";
+
+/// Words between a verdict and its details: `failed at 0x20001000`, `FAILED rc=-5`.
+const DETAILS: &str = "\
+    at with rc err error errno code line status ret retval reason result due because after in on";
+
+/// Words of a log that goes on in another way: `check failed, using defaults`.
+const RECOVERY: &str = "\
+    using use default defaults restoring restored formatting continuing fallback falling skipping \
+    ignoring expected";
+
+/// Words that a verdict word qualifies: `FAILURE MODE: open-drain`.
+const QUALIFIED: &str = "\
+    mode modes path paths rate rates ratio injection handler handlers handling limit limits \
+    threshold led counter counters pin output safe over back soft open action policy";
+
+/// Words that end a failed test when they are written in capitals: `test_pop: TIMEOUT`.
+const STOPS: &str = "error timeout crash crashed abort aborted ng ko bad xpass hang hung";
+
 /// Words at the start of a line that announce a test.
 const STARTS: &str = "run running start starting starts begin beginning entering enter executing";
 
@@ -87,6 +115,9 @@ const STATES: &str = "status state";
 /// Marks of a failed test, at the start of a line.
 const MARKS: [char; 5] = ['\u{2717}', '\u{2718}', '\u{2715}', '\u{2716}', '\u{274c}'];
 
+/// Most words of a line that ends with a verdict in capitals and has no word about tests.
+const SHORT: usize = 5;
+
 /// Longest number that is a count.
 const DIGITS: usize = 9;
 
@@ -97,7 +128,7 @@ static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::builder().syntax(bytes).build(CANDIDATES).ok()
 });
 
-const CANDIDATES: &str = r"(?i-u)fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
+const CANDIDATES: &str = r"(?i-u)fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
 
 /// Finds the first place in some output that a line with a failed result may have.
 pub(crate) fn candidate(output: &[u8]) -> Option<usize> {
@@ -109,20 +140,27 @@ pub(crate) fn candidate(output: &[u8]) -> Option<usize> {
 
 /// Tells whether a readable line says that a test failed.
 pub(crate) fn tells_failure(line: &str) -> bool {
-    texts(line, true).any(|text| {
-        let text = text.trim_ascii();
-        let words = words(text);
-        let report = Report { text, about: words.iter().any(is_about), words };
-        report.counts_failures()
-            || report.counts_passes()
-            || report.says_not_ok()
-            || report.rules_failed()
-    })
+    is_framework_failure(line)
+        || texts(line, true).any(|text| {
+            let text = text.trim_ascii();
+            let words = words(text);
+            let report = Report { text, about: words.iter().any(is_about), words };
+            report.counts_failures()
+                || report.counts_passes()
+                || report.says_not_ok()
+                || report.rules_failed()
+                || report.lists_failed()
+                || report.counts_fewer_good()
+        })
 }
 
 /// Tells whether a word belongs to test reports: one of them, or the name of a test.
 fn is_about(word: &Word<'_>) -> bool {
     listed(ABOUT, &word.text) || word.text.starts_with("test_") || word.text.ends_with("_test")
+}
+
+fn is_hex(text: &str) -> bool {
+    text.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 fn number(word: &Word<'_>) -> Option<u64> {
@@ -154,7 +192,9 @@ impl Report<'_> {
                 && !before.text.starts_with("test_")
         };
         let list = joined.starts_with([',', ';', '|', '(', '=', ':', '"', '-', '*', '#', '/', '.']);
-        (list && !ordinal) || number(before).is_some() || connecting()
+        (list && (!ordinal || joined.starts_with([':', '='])))
+            || number(before).is_some()
+            || connecting()
     }
 
     /// Returns the index of the number that counts a word, with the one that it is a part of:
@@ -261,7 +301,13 @@ impl Report<'_> {
     }
 
     fn count_behind(&self, at: usize) -> Option<(u64, usize)> {
+        // `failed tests: 1`
+        let tests = listed("tests test testcases cases checks", self.word(at + 1));
+        let at = at + usize::from(tests);
         let next = self.words.get(at + 1)?;
+        if tests && !next.before.contains([':', '=']) {
+            return None;
+        }
         let joined = |c: char| {
             matches!(c, ' ' | '\t' | ':' | '=' | '(' | '"' | '\'' | '|' | '.' | '>' | ')' | '[')
         };
@@ -288,7 +334,12 @@ impl Report<'_> {
                 next += 1;
             }
             let behind = listed(PASSES, self.word(next)) && self.flows(at, next);
+            // `pass 1 of 3` numbers the passes.
+            let pass = part > 0
+                && self.word(part - 1) == "pass"
+                && self.words[part].before.trim().is_empty();
             let before = part > 0
+                && !pass
                 && listed(PASSES, self.word(part - 1))
                 && !self.words[part].before.contains([',', ';', '.']);
             less && !numbered && (before || behind && self.is_count(part))
@@ -303,8 +354,16 @@ impl Report<'_> {
             }
             let next = self.words.get(at + 1).filter(|next| next.before.trim().is_empty());
             let Some(next) = next else { return false };
+            // `1 of 12 not ok`
+            let counted = at > 0
+                && number(&self.words[at - 1]).is_some()
+                && number(&self.words[self.part(at - 1)]) != Some(0)
+                && self.words[at].before.trim().is_empty()
+                && at + 2 == self.words.len()
+                && self.about;
             let point = next.text == "ok"
-                && (at == 0 && next.after.trim_start().is_empty() && at + 2 == self.words.len()
+                && (counted
+                    || at == 0 && next.after.trim_start().is_empty() && at + 2 == self.words.len()
                     || at == 0 && next.after.trim_start().starts_with(['-', ':'])
                     || self
                         .words
@@ -322,7 +381,9 @@ impl Report<'_> {
             return !self.is_excused(0);
         }
         let starts = self.words.first().is_some_and(|first| listed(STARTS, &first.text));
-        !starts && !self.ends_well() && (0..self.words.len()).any(|at| self.is_verdict(at))
+        !starts
+            && !self.ends_well()
+            && (self.is_stopped() || (0..self.words.len()).any(|at| self.is_verdict(at)))
     }
 
     /// The line ends with the verdict of a pass: `test_fail_path ... ok`.
@@ -335,14 +396,13 @@ impl Report<'_> {
 
     fn is_verdict(&self, at: usize) -> bool {
         let word = &self.words[at];
-        if matches!(word.text.as_str(), "testfailed" | "tfail") {
+        if matches!(word.text.as_str(), "testfailed" | "tfail" | "tbrok") {
             return true;
         }
         if !listed(VERDICTS, &word.text) || self.is_part_of_name(at) || self.is_unreal(at) {
             return false;
         }
         let before = word.before.trim_ascii_end();
-        let after = word.after.trim_ascii_start();
         let element = word.text == "failure" && before.ends_with('<');
         let valued = at > 0 && before.ends_with([':', '=', '"', '\'']) && {
             let key = self.word(at - 1);
@@ -353,11 +413,12 @@ impl Report<'_> {
             || valued
             || self.is_alone(at)
             || word.capital
-                && (is_tag(before, after)
-                    || self.is_behind_place(at) && (after.is_empty() || after.starts_with(':'))
+                && (is_tag(word.before, word.after)
+                    || self.is_behind_place(at) && (word.after.is_empty() || word.after.starts_with(':'))
                     || self.is_head(at)
                     || self.is_tail(at))
             || self.is_tail_of_test(at)
+            || self.has_details(at)
     }
 
     /// `FAIL`, `*** FAILED ***`, `Some tests failed.`, `Test 3 failed`.
@@ -372,6 +433,9 @@ impl Report<'_> {
     /// `FAIL: name`, `FAIL name`, `FAILED! (1 of 2)`.
     fn is_head(&self, at: usize) -> bool {
         let Some(next) = self.words.get(at + 1).filter(|_| at == 0) else { return at == 0 };
+        if listed(QUALIFIED, &next.text) {
+            return false;
+        }
         if listed(SENTENCE, &next.text) {
             return self.about;
         }
@@ -380,7 +444,7 @@ impl Report<'_> {
             || next.raw.bytes().any(|b| b.is_ascii_digit())
             || is_about(next)
             || self.words.len() == 2
-            || next.after.starts_with([':', '('])
+            || next.after.trim_ascii_start().starts_with([':', '('])
             || next.after.contains("::");
         let tries = self.words.iter().any(|word| listed(RETRIES, &word.text));
         match after.trim_ascii().chars().next() {
@@ -395,7 +459,7 @@ impl Report<'_> {
         let before = self.words[at].before.trim_ascii_end();
         let named = || {
             let name = self.words[at - 1].raw;
-            self.words.len() == 2 || self.about || name.contains('_')
+            self.words.len() <= SHORT || self.about || name.contains('_')
         };
         at > 0 && at + 1 == self.words.len() && (!before.is_empty() || named())
     }
@@ -408,6 +472,101 @@ impl Report<'_> {
         at > 0 && end && self.words[..at].iter().any(test)
     }
 
+    /// `test pop failed, rc -5`, `RAM check FAILED at 0x20001000`, `self test failed (rc=5)`.
+    fn has_details(&self, at: usize) -> bool {
+        let Some(next) = self.words.get(at + 1) else { return false };
+        let goes_on = |w: &Word<'_>| listed(RETRIES, &w.text) || listed(RECOVERY, &w.text);
+        if at == 0 || self.words.iter().any(goes_on) {
+            return false;
+        }
+        let subject = (0..at).rev().find(|&index| {
+            let word = &self.words[index];
+            let function = word.text.starts_with("test_") || word.text.ends_with("_test");
+            function
+                || listed(SUBJECTS, &word.text)
+                || index == 0 && listed(FIRST_SUBJECTS, &word.text)
+        });
+        let direct = |subject: usize| subject + 1 == at || self.flows(subject, at - 1);
+        let whole =
+            self.words[at].before.trim_matches([' ', '\t', ')', ']', '(', ':', '"', '\'', '.']);
+        let detail = || listed(DETAILS, &next.text) || number(next).is_some() || is_hex(&next.text);
+        let behind = match self.words[at].after.trim_ascii().chars().next() {
+            None => detail(),
+            Some(first) => matches!(first, ',' | '(' | ':' | ';' | '!' | '[' | '#' | '<' | '|'),
+        };
+        behind && whole.is_empty() && subject.is_some_and(direct)
+    }
+
+    /// `test_pop: ERROR`, `test pop ... TIMEOUT`, `TEST ABORTED`, `[ERROR] test_pop`,
+    /// `Sleep Test ..... ERROR #5`, `test 3 timed out`.
+    fn is_stopped(&self) -> bool {
+        let last = self.words.len().saturating_sub(1);
+        let named = |word: &Word<'_>| {
+            is_about(word) && !listed(PASSES, &word.text) || word.raw.contains("test_")
+        };
+        (0..self.words.len()).any(|at| {
+            let word = &self.words[at];
+            let before = word.before.trim_ascii();
+            let timed = word.text == "timed" && self.word(at + 1) == "out";
+            let dots = before.contains("..");
+            let stop = listed(STOPS, &word.text) && (word.capital || dots) || timed;
+            if !stop || self.is_part_of_name(at) || self.is_unreal(at) {
+                return false;
+            }
+            let after = word.after.trim_ascii();
+            // A level of a log, unless nothing but a test stands behind it.
+            if at == 0 {
+                let tag = before.ends_with('[') && after.starts_with(']');
+                return tag && last == 1 && named(&self.words[1]);
+            }
+            let numbered = after == "#" && at + 1 == last;
+            let place = at + 1 < self.words.len()
+                && matches!(self.word(at + 1), "at" | "after" | "code" | "rc")
+                && after.is_empty();
+            if at != last && !numbered && !place && !(timed && at + 1 == last) {
+                return false;
+            }
+            // What a call returned, and a value.
+            let value = before.ends_with(['=', '<']) && !dots;
+            let near = self.words[at.saturating_sub(2)..at].iter().any(named);
+            let joint = dots || before.ends_with([':', '-', '>', '|', '[', '(']);
+            !value && (near || joint && self.words[..at].iter().any(named))
+        })
+    }
+
+    /// `Failed tests: pop`, `Failures: pop`.
+    fn lists_failed(&self) -> bool {
+        let tests = listed("tests test testcases cases checks suites", self.word(1));
+        let key = usize::from(tests);
+        let named = listed("failed failing failures", self.word(0))
+            && (tests || self.word(0) == "failures");
+        named
+            && self.words.get(key + 1).is_some_and(|next| {
+                let empty = listed("none no nil null n nothing", &next.text);
+                next.before.trim() == ":" && !empty && number(next).is_none()
+            })
+    }
+
+    /// `12 tests run, 11 ok`, `score: 11/12 tests`.
+    fn counts_fewer_good(&self) -> bool {
+        let numbers: Vec<usize> =
+            (0..self.words.len()).filter(|&at| number(&self.words[at]).is_some()).collect();
+        let &[first, second] = numbers.as_slice() else { return false };
+        let (one, other) = (number(&self.words[first]), number(&self.words[second]));
+        let scored = first > 0
+            && listed("score tally total result results summary", self.word(first - 1))
+            && self.words[first].before.contains([':', '='])
+            && self.part(second) == first;
+        if scored {
+            return self.about && one < other;
+        }
+        let tests = listed("tests testcases cases checks", self.word(first + 1))
+            && !listed(PASSES, self.word(first + 2));
+        let good = listed(PASSES, self.word(second + 1)) || self.word(second + 1) == "ok";
+        let apart = self.words[second].before.contains([',', ';', '-', ':']);
+        tests && good && apart && second + 2 == self.words.len() && other < one && first <= 1
+    }
+
     /// `Parser.FAIL`, `status::FAIL`, `PASS/FAIL`, `FAIL=0`, `Passed Failed Skipped`.
     fn is_part_of_name(&self, at: usize) -> bool {
         let word = &self.words[at];
@@ -417,7 +576,7 @@ impl Report<'_> {
         let after = word.after.starts_with("::")
             || word.after.starts_with(['/', '\\'])
             || word.after == "." && at + 1 < self.words.len()
-            || word.after == "-" && !word.capital;
+            || word.after == "-" && (!word.capital || listed(QUALIFIED, self.word(at + 1)));
         let pass = |index: usize| {
             let other = self.words.get(index);
             other.is_some_and(|w| listed(PASSES, &w.text) && w.capital == word.capital)
@@ -442,7 +601,9 @@ impl Report<'_> {
         let none = at > 0 && number(&self.words[at - 1]) == Some(0);
         // A service manager: `[FAILED] Failed to start Network Name Resolution.`
         let service = listed(VERDICTS, self.word(at + 1)) && self.word(at + 2) == "to";
-        unreal || none || service || self.is_excused(at)
+        // `in case of failure: reboot`.
+        let supposed = at > 0 && listed("of upon", self.word(at - 1)) && !self.words[at].capital;
+        unreal || none || service || supposed || self.is_excused(at)
     }
 
     /// `FAILED (expected)`, `not ok 3 - name # TODO later`.
@@ -455,10 +616,11 @@ impl Report<'_> {
 }
 
 /// `[FAIL]`, `( FAILED )`, `| FAIL |`, `file.c:12:name:FAIL`.
-fn is_tag(before: &str, after: &str) -> bool {
+fn is_tag(raw_before: &str, raw_after: &str) -> bool {
+    let (before, after) = (raw_before.trim_ascii_end(), raw_after.trim_ascii_start());
     let closed = [('[', ']'), ('(', ')'), ('<', '>'), ('|', '|'), ('{', '}')];
     closed.iter().any(|(open, close)| before.ends_with(*open) && after.starts_with(*close))
-        || before == ":" && (after.is_empty() || after.starts_with(':'))
+        || before == ":" && (raw_after.is_empty() || after.starts_with(':'))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod failed_result;
 mod fault_lines;
 mod fault_reason;
 mod follow;
+mod framework_lines;
 mod handle;
 pub(crate) mod lines;
 mod log;
