@@ -6,15 +6,17 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use jig_model::Cause;
 use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
 use super::after_end::{captured_at, captured_behind, suspicious_line};
 use super::error::AttemptError;
 use super::failed_results::{KnownLines, failed_result, quoted};
+use super::rejected_text::rejected_text;
 use super::result_like::result_like;
 use crate::console::{PatternSet, PatternSetError};
-use crate::judge::{ByteRange, Observation};
+use crate::judge::{ByteRange, Incident, IncidentKind, Observation};
 use crate::results::ReadLines;
 
 /// One console of an attempt.
@@ -32,6 +34,8 @@ pub(super) struct LogSearch {
     pub(super) run: PathBuf,
     /// The consoles whose output counts, that with the results first.
     pub(super) consoles: Vec<SearchedConsole>,
+    /// Output that the plan rejects.
+    pub(super) rejected: Vec<Pattern>,
     /// Lines that are harmless.
     pub(super) allowed: Vec<Pattern>,
     /// Texts that the plan expected.
@@ -40,8 +44,15 @@ pub(super) struct LogSearch {
     pub(super) end: Option<(String, u64)>,
 }
 
-/// What was found in the logs: a failed result, and what looks like a crash behind the end.
-type LogFindings = (Option<ByteRange>, Option<ByteRange>);
+/// What was found in the logs.
+struct LogFindings {
+    /// A failed result that no report has.
+    failed_result: Option<ByteRange>,
+    /// What looks like a crash behind the end.
+    suspicious: Option<ByteRange>,
+    /// Rejected output behind control sequences.
+    rejected: Option<ByteRange>,
+}
 
 impl LogSearch {
     /// Searches for what contradicts a pass.
@@ -51,8 +62,11 @@ impl LogSearch {
     ) -> Result<Observation, AttemptError> {
         let found = spawn_blocking(move || self.search());
         let found = found.await.map_err(AttemptError::Broken)?.map_err(AttemptError::Patterns)?;
-        let (failed_result, suspicious) = found;
-        Ok(Observation { suspicious, failed_result, ..seen })
+        let LogFindings { failed_result, suspicious, rejected } = found;
+        let kind = IncidentKind::Recognised(Cause::AssertFailed);
+        let rejected = rejected.map(|range| Incident { kind, range });
+        let incidents = seen.incidents.iter().cloned().chain(rejected).collect();
+        Ok(Observation { suspicious, failed_result, incidents, ..seen })
     }
 
     fn search(self) -> Result<LogFindings, PatternSetError> {
@@ -68,7 +82,20 @@ impl LogSearch {
                 suspicious_line(&self.run, &console.file, start?, &allowed)
             })
         });
-        Ok((failed_result, behind.flatten()))
+        let rejected = self.rejected_line()?;
+        Ok(LogFindings { failed_result, suspicious: behind.flatten(), rejected })
+    }
+
+    fn rejected_line(&self) -> Result<Option<ByteRange>, PatternSetError> {
+        if self.rejected.is_empty() {
+            return Ok(None);
+        }
+        let rejected = PatternSet::new(&self.rejected)?;
+        Ok(self.consoles.iter().find_map(|console| {
+            let log = File::open(self.run.join(&console.file)).ok()?;
+            let found = rejected_text(&log, console.judged.clone(), &rejected)?;
+            Some(quoted(&console.file, found))
+        }))
     }
 
     fn failed_in(&self, console: &SearchedConsole, allowed: &PatternSet) -> Option<ByteRange> {

@@ -319,6 +319,7 @@ fn log_search(
     LogSearch {
         run: request.dir.path().to_owned(),
         consoles: consoles.collect(),
+        rejected: request.plan.reject.clone(),
         allowed: [&request.profile.allow_output[..], &request.plan.allow_output].concat(),
         expected: facts.expected().to_vec(),
         end: end.and_then(|(name, at)| Some((file(&name)?, at))),

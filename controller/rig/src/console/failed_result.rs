@@ -140,18 +140,18 @@ pub(crate) fn candidate(output: &[u8]) -> Option<usize> {
 
 /// Tells whether a readable line says that a test failed.
 pub(crate) fn tells_failure(line: &str) -> bool {
-    is_framework_failure(line)
-        || texts(line, true).any(|text| {
-            let text = text.trim_ascii();
-            let words = words(text);
-            let report = Report { text, about: words.iter().any(is_about), words };
-            report.counts_failures()
-                || report.counts_passes()
-                || report.says_not_ok()
-                || report.rules_failed()
-                || report.lists_failed()
-                || report.counts_fewer_good()
-        })
+    texts(line, true).any(|text| {
+        let text = text.trim_ascii();
+        let words = words(text);
+        let report = Report { text, about: words.iter().any(is_about), words };
+        is_framework_failure(text)
+            || report.counts_failures()
+            || report.counts_passes()
+            || report.says_not_ok()
+            || report.rules_failed()
+            || report.lists_failed()
+            || report.counts_fewer_good()
+    })
 }
 
 /// Tells whether a word belongs to test reports: one of them, or the name of a test.
@@ -476,7 +476,8 @@ impl Report<'_> {
     fn has_details(&self, at: usize) -> bool {
         let Some(next) = self.words.get(at + 1) else { return false };
         let goes_on = |w: &Word<'_>| listed(RETRIES, &w.text) || listed(RECOVERY, &w.text);
-        if at == 0 || self.words.iter().any(goes_on) {
+        let counted = at > 0 && number(&self.words[at - 1]).is_some() && number(next).is_some();
+        if at == 0 || counted || self.words.iter().any(goes_on) {
             return false;
         }
         let subject = (0..at).rev().find(|&index| {
@@ -510,7 +511,8 @@ impl Report<'_> {
             let timed = word.text == "timed" && self.word(at + 1) == "out";
             let dots = before.contains("..");
             let stop = listed(STOPS, &word.text) && (word.capital || dots) || timed;
-            if !stop || self.is_part_of_name(at) || self.is_unreal(at) {
+            let none = matches!(self.count_before(at), Some((0, _)));
+            if !stop || none || self.is_part_of_name(at) || self.is_unreal(at) {
                 return false;
             }
             let after = word.after.trim_ascii();
@@ -523,7 +525,8 @@ impl Report<'_> {
             let place = at + 1 < self.words.len()
                 && matches!(self.word(at + 1), "at" | "after" | "code" | "rc")
                 && after.is_empty();
-            if at != last && !numbered && !place && !(timed && at + 1 == last) {
+            let ends = at == last || timed && at + 1 == last;
+            if !(ends || numbered || place) {
                 return false;
             }
             // What a call returned, and a value.
@@ -581,7 +584,8 @@ impl Report<'_> {
             let other = self.words.get(index);
             other.is_some_and(|w| listed(PASSES, &w.text) && w.capital == word.capital)
         };
-        let value = self.words.get(at + 1).is_some_and(|next| {
+        let tests = usize::from(listed("tests cases checks", self.word(at + 1)));
+        let value = self.words.get(at + 1 + tests).is_some_and(|next| {
             next.before.contains([':', '=']) && listed("0 none no false nil null", &next.text)
         });
         before || after || value || pass(at + 1) || at > 0 && pass(at - 1)

@@ -78,11 +78,25 @@ const THINGS: &str = "\
     vector vectors table tables level levels injection detection detector protection support \
     tolerance tolerant counter counters statistics priority mask test tests testing stack \
     entry entries button line pin input signal class classes path log logs logging reporting \
-    tracking reports storage partition delegation";
+    tracking reports storage partition delegation threshold thresholds limit limits";
+
+/// Words behind a pair that name a part of the machine: `stack overflow detection: active`.
+const PAIR_THINGS: &str = "detection detector protection checking counter counters handler support";
+
+/// Electric signals: `CS asserted`, `nRESET asserted by host`.
+const SIGNALS: &str = "\
+    line pin signal irq reset rst cs ss dtr rts cts dsr dcd wp hold en enable int req ack strobe \
+    gpio select wake busy";
+
+/// Words that begin a list of what is set up: `Enabling fault handlers: MemManage, BusFault`.
+const SET_UP: &str = "enabling enabled enable installing installed install registering registered";
+
+/// Causes of a reset that no crash has.
+const PLAIN_RESETS: &str = "por pin external";
 
 /// Words between a crash word and its value: `fault count: 0`.
 const MEASURES: &str = "\
-    count counts counter status flags register total number code";
+    count counts counter status flags register total number code errors address";
 
 /// Words that say that all is well, where they stand behind a crash word.
 const STATES: &str = "\
@@ -212,7 +226,7 @@ fn crashes(words: &[Word<'_>], at: usize) -> bool {
                     && last.is_some_and(|last| listed(CRASH, &last.to_ascii_lowercase()))
             })
     };
-    (pair || bug || listed(CRASH, word) || compound())
+    (pair && !is_harmless_pair(words, at) || bug || listed(CRASH, word) || compound())
         && !denied(words, at)
         // `out of reset`, `divide by two`: only some are crashes.
         && (word != "out" || words.get(at + 2).is_some_and(|w| w.text == "memory"))
@@ -239,7 +253,11 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
             break;
         }
         // `CS line asserted` tells of a voltage.
-        let electric = || matches!(word.text.as_str(), "line" | "pin" | "signal" | "irq" | "reset");
+        let electric = || {
+            let low = word.raw.strip_prefix('n').map(str::to_ascii_lowercase);
+            let low = low.filter(|_| word.raw.bytes().any(|b| b.is_ascii_uppercase()));
+            listed(SIGNALS, &word.text) || low.is_some_and(|name| listed(SIGNALS, &name))
+        };
         if back == 1 && words[at].text == "asserted" && electric() {
             return true;
         }
@@ -248,13 +266,13 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
             return true;
         }
     }
+    if counts_assertions(words, at) && !failed || lists_set_up(words, at) && !failed {
+        return true;
+    }
     // Its value: `faults: 0`, `fault status = 0x00000000`, `panic: none`.
     let behind = || words.iter().enumerate().skip(at + 1);
-    let named = |word: &Word<'_>| listed(MEASURES, &word.text);
-    let value = match words.get(at + 1) {
-        Some(next) if named(next) => words.get(at + 2),
-        next => next,
-    };
+    let named = |word: &&Word<'_>| listed(MEASURES, &word.text) && plain(word);
+    let value = words[at + 1..].iter().find(|word| !named(word));
     if value.is_some_and(|word| {
         let set = word.before.contains([':', '=']);
         set && (is_zero(&word.text) || word.text == "none")
@@ -285,6 +303,38 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
         && !words.iter().any(|word| word.text.starts_with("fail"))
 }
 
+/// Tells whether the pair of words at an index names a part of the machine, or a plain reset.
+fn is_harmless_pair(words: &[Word<'_>], at: usize) -> bool {
+    let Some(third) = words.get(at + 2) else { return false };
+    let joined = third.before.trim();
+    let reset = words[at].text == "reset" && matches!(joined, ":" | "=");
+    joined.is_empty() && listed(PAIR_THINGS, &third.text)
+        || reset && listed(PLAIN_RESETS, &third.text)
+}
+
+/// `2 tests, 5 assertions, 0 failures`, and a row of a table: `asserts  5  5  5  0  n/a`.
+fn counts_assertions(words: &[Word<'_>], at: usize) -> bool {
+    let is_number =
+        |word: &Word<'_>| !word.text.is_empty() && word.text.bytes().all(|b| b.is_ascii_digit());
+    let beside = |index: usize| {
+        words.get(index).is_some_and(|word| is_number(word))
+            && words[index.max(at)].before.trim().is_empty()
+    };
+    listed("assertions asserts", &words[at].text)
+        && (at > 0 && beside(at - 1) || at == 0 && beside(1) && beside(2))
+}
+
+/// `Enabling fault handlers: MemManage, BusFault, UsageFault`.
+fn lists_set_up(words: &[Word<'_>], at: usize) -> bool {
+    let listed_here = words[at].before.contains([':', ',']);
+    let kinds =
+        |word: &Word<'_>| listed("handler handlers faults exceptions traps vectors", &word.text);
+    listed_here
+        && words.first().is_some_and(|first| listed(SET_UP, &first.text))
+        && words[..at].iter().any(kinds)
+        && words[at + 1..].iter().all(|word| word.before.contains([',']))
+}
+
 /// Tells whether a line reports a failed test in a format that no grammar knows.
 fn fails(words: &[Word<'_>]) -> bool {
     const TESTS: [&str; 15] = [
@@ -306,7 +356,18 @@ fn fails(words: &[Word<'_>]) -> bool {
     ];
     let about_tests = || words.iter().any(|word| TESTS.contains(&word.text.as_str()));
     words.iter().enumerate().take(12).any(|(at, word)| {
-        if !listed(FAILED, &word.text) {
+        let next = words.get(at + 1);
+        // `Fail-safe relay`, and the titles of a table: `Passed Failed Inactive`.
+        let compound = word.after == "-"
+            && next.is_some_and(|n| listed("safe over back soft open closed fast", &n.text));
+        // `FAILURE MODE: open-drain`.
+        let qualifier = word.after == " "
+            && next.is_some_and(|n| listed("mode modes path paths rate rates", &n.text));
+        let title = at > 0
+            && matches!(words[at - 1].text.as_str(), "passed" | "pass")
+            && word.before.trim().is_empty()
+            && next.is_some_and(|n| !n.text.bytes().all(|b| b.is_ascii_digit()));
+        if !listed(FAILED, &word.text) || compound || qualifier || title {
             return false;
         }
         // `<... RESULT=fail>`, `##teamcity[testFailed name='x']`.

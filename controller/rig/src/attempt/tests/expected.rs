@@ -89,6 +89,9 @@ async fn rejected_output_fails_on_every_console_until_the_end() {
         (0, vec![print("ERR7\n"), print(GREEN)]),
         (0, vec![print(GREEN), SOON, print("ERR7\n")]),
         (1, vec![print(GREEN), SOON, Beat::Print(1, b"ERR7\n".to_vec())]),
+        // As a terminal shows it.
+        (0, vec![print("ERR\x1b[31m7\x1b[0m\n"), print(GREEN)]),
+        (1, vec![print(GREEN), SOON, Beat::Print(1, b"E\x1b[1mRR7".to_vec())]),
     ] {
         let bench = Bench { controls: true, ..Bench::new(vec![beats]) };
         let end = bench.perform(&text).await.unwrap();
