@@ -414,7 +414,8 @@ impl Report<'_> {
             || self.is_alone(at)
             || word.capital
                 && (is_tag(word.before, word.after)
-                    || self.is_behind_place(at) && (word.after.is_empty() || word.after.starts_with(':'))
+                    || self.is_behind_place(at)
+                        && (word.after.is_empty() || word.after.starts_with(':'))
                     || self.is_head(at)
                     || self.is_tail(at))
             || self.is_tail_of_test(at)

@@ -266,7 +266,7 @@ fn denied(words: &[Word<'_>], at: usize) -> bool {
             return true;
         }
     }
-    if counts_assertions(words, at) && !failed || lists_set_up(words, at) && !failed {
+    if !failed && (counts_assertions(words, at) || lists_set_up(words, at)) {
         return true;
     }
     // Its value: `faults: 0`, `fault status = 0x00000000`, `panic: none`.
@@ -317,8 +317,7 @@ fn counts_assertions(words: &[Word<'_>], at: usize) -> bool {
     let is_number =
         |word: &Word<'_>| !word.text.is_empty() && word.text.bytes().all(|b| b.is_ascii_digit());
     let beside = |index: usize| {
-        words.get(index).is_some_and(|word| is_number(word))
-            && words[index.max(at)].before.trim().is_empty()
+        words.get(index).is_some_and(is_number) && words[index.max(at)].before.trim().is_empty()
     };
     listed("assertions asserts", &words[at].text)
         && (at > 0 && beside(at - 1) || at == 0 && beside(1) && beside(2))
