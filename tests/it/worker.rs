@@ -37,6 +37,7 @@ fn slow_run() -> String {
         place: "mps2-an385".parse().unwrap(),
         image: Some(elf("mps2-an385", "slow-start").into()),
         until: None,
+        console: None,
         reject: Vec::new(),
         allow: Vec::new(),
         timeout_ms: 60_000,
@@ -82,7 +83,7 @@ fn a_worker_refuses_what_it_does_not_understand() {
     for (line, words) in [
         (r#"{"version":1,"say":{}}"#, "is of version 1"),
         (r#"{"version":0,"say":{}}"#, "is of version 0"),
-        (r#"{"version":2,"say":{"command":"levitate"}}"#, "no command"),
+        (r#"{"version":3,"say":{"command":"levitate"}}"#, "no command"),
         ("", "no command"),
     ] {
         let ran = worker(&workshop, line).finish();

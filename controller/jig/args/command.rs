@@ -38,6 +38,7 @@ impl RunArgs {
             place: self.target.board.clone(),
             image: self.image.clone(),
             until: self.until.clone(),
+            console: self.console.clone(),
             reject: self.reject.clone(),
             allow: self.allow.clone(),
             timeout_ms: ms(self.timeout),
@@ -175,7 +176,7 @@ mod tests {
     }
 
     fn say(text: &str) -> String {
-        format!("{{\"version\":2,\"say\":{{{text}}}}}")
+        format!("{{\"version\":3,\"say\":{{{text}}}}}")
     }
 
     #[test]
@@ -191,6 +192,12 @@ mod tests {
             (
                 "jig run -b a --until up --timeout 2s --repeat 3 --max-recoveries 0 --inject kill-emulator@2s",
                 r#""command":"run","place":"a","until":"up","timeout_ms":2000,"options":{"repeat":3,"recoveries":0,"inject":["kill-emulator@2s"]}"#.to_owned(),
+            ),
+            (
+                "jig run -b a --until up --console uart1",
+                format!(
+                    r#""command":"run","place":"a","until":"up","console":"uart1","timeout_ms":10000,{options}"#
+                ),
             ),
             (
                 "jig test -b a plan.toml",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use jig_model::ConsoleName;
 use jig_model::pattern::Pattern;
 
 use super::common::{TargetArgs, duration};
@@ -21,6 +22,9 @@ pub(crate) struct RunArgs {
     /// Pass as soon as the console shows this; no test results are needed then
     #[arg(long, value_name = "REGEX")]
     pub(crate) until: Option<Pattern>,
+    /// Await that text or the report here, not on the primary console
+    #[arg(long, value_name = "NAME")]
+    pub(crate) console: Option<ConsoleName>,
     /// Fail as soon as a console shows this, until the board is stopped; may be repeated
     #[arg(long, value_name = "REGEX")]
     pub(crate) reject: Vec<Pattern>,

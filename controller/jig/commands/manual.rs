@@ -83,6 +83,7 @@ mod tests {
         let options = [
             ("run", "max_recoveries"),
             ("test", "inject"),
+            ("run", "console"),
             ("recover", "from"),
             ("recover", "dry_run"),
             ("health", "check"),

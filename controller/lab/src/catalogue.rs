@@ -35,7 +35,7 @@ pub use self::sources::{Source, Unreadable, read};
 pub(crate) use self::surroundings::Surroundings;
 use crate::LabConfig;
 
-mod built_in {
+pub(crate) mod built_in {
     include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 }
 

@@ -27,3 +27,39 @@ pub(crate) fn console_of(
     }
     Err(NoConsole { board: board.id.clone(), console, known })
 }
+
+/// As [`console_of`], but none where it is the primary one: what a plan without a name means.
+pub(crate) fn beside_primary(
+    board: &BoardProfile,
+    wanted: Option<ConsoleName>,
+) -> Result<Option<ConsoleName>, NoConsole> {
+    let console = console_of(board, wanted)?;
+    Ok(Some(console).filter(|console| console != board.primary_console()))
+}
+
+#[cfg(test)]
+mod tests {
+    use jig_model::profile::{FaultSetText, FaultSets};
+
+    use super::*;
+    use crate::catalogue::built_in::{BOARDS, FAULT_SETS};
+
+    #[test]
+    fn a_console_beside_the_primary_one_is_named_and_an_unknown_one_is_refused() {
+        let (name, text) = BOARDS.iter().find(|(name, _)| *name == "mps2-an385").unwrap();
+        let sets = FAULT_SETS.iter().map(|&(name, text)| FaultSetText { name, origin: name, text });
+        let sets = FaultSets::parse(sets).unwrap();
+        let origin = format!("built-in {name}");
+        let mut board = BoardProfile::parse(&origin, text, &sets).unwrap();
+        let primary = board.primary_console().clone();
+        let second: ConsoleName = "second".parse().unwrap();
+        let mut console = board.consoles[0].clone();
+        console.name = second.clone();
+        board.consoles.push(console);
+        assert_eq!(beside_primary(&board, None).unwrap(), None);
+        assert_eq!(beside_primary(&board, Some(primary.clone())).unwrap(), None);
+        assert_eq!(beside_primary(&board, Some(second.clone())).unwrap(), Some(second.clone()));
+        let refused = beside_primary(&board, Some("none".parse().unwrap())).unwrap_err();
+        assert!(refused.known.contains(&primary) && refused.known.contains(&second));
+    }
+}

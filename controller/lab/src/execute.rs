@@ -10,12 +10,14 @@ use jig_model::command::{
     RecoveryStepsReply, Reply, RunCommand, RunOptions, TestCommand,
 };
 use jig_model::plan::{Plan, default_plan};
-use jig_model::{ConsoleName, Fault, PlaceName, Problems, RunEvent, RunId};
+use jig_model::{ConsoleName, Fault, Problems, RunEvent, RunId};
 use jig_rig::console::ConsoleHandle;
 use jig_rig::session::{Extent, Observer, SessionRequest};
 use jig_rig::workflow::CancelToken;
 use tokio::sync::mpsc;
 
+use crate::beside::BoundPlace;
+use crate::console_name::beside_primary;
 use crate::{
     AttachError, CatalogueError, CheckError, Lab, NoConsole, PowerCommandError, ProbeCommandError,
     RunError,
@@ -104,28 +106,25 @@ impl Lab {
         cancel: CancelToken,
     ) -> Result<Reply, CommandError> {
         Ok(match command {
-            Command::Run(RunCommand {
-                place,
-                image,
-                until,
-                reject,
-                allow,
-                timeout_ms,
-                options,
-            }) => {
+            Command::Run(run) => {
+                let RunCommand { place, image, until, console, reject, allow, timeout_ms, options } =
+                    run;
+                let here = self.bind(&place)?;
+                let console = beside_primary(&here.profile, console)?;
                 let timeout = Duration::from_millis(timeout_ms);
                 let plan = Plan {
                     reject,
                     allow_output: allow,
-                    ..default_plan(image.is_some(), until, timeout)
+                    ..default_plan(image.is_some(), until, console, timeout)
                 };
-                self.run_with(&place, plan, image, options, events, cancel).await?
+                self.run_with(here, plan, image, options, events, cancel).await?
             }
             Command::Test(TestCommand { place, plan, image, options }) => {
                 let PlanText { origin, text } = plan;
                 let plan = Plan::parse(&origin, &text)
                     .map_err(|problems| CommandError::Plan(Box::new(problems)))?;
-                self.run_with(&place, plan, image, options, events, cancel).await?
+                let here = self.bind(&place)?;
+                self.run_with(here, plan, image, options, events, cancel).await?
             }
             Command::Console(console) => self.converse(console, input, events, cancel).await?,
             Command::Attach(attach) => self.attach(attach, input, &*events, &cancel).await?,
@@ -157,7 +156,7 @@ impl Lab {
 
     async fn run_with(
         &self,
-        place: &PlaceName,
+        here: BoundPlace,
         plan: Plan,
         image: Option<PathBuf>,
         options: RunOptions,
@@ -167,7 +166,6 @@ impl Lab {
         let RunOptions { repeat, recoveries: max_recoveries, settle_ms, inject } = options;
         let settle = settle_ms.map(Duration::from_millis).or(plan.settle);
         let plan = Plan { settle, ..plan };
-        let here = self.bind(place)?;
         let parse = |text: String| {
             text.parse::<Injection>().map_err(|error| CommandError::NoFault { text, error })
         };

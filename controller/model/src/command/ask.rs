@@ -89,6 +89,9 @@ pub struct RunCommand {
     /// Passes as soon as the console shows this; no test results are needed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Pattern>,
+    /// The console on which that text or the report is awaited; the primary one if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub console: Option<ConsoleName>,
     /// Output that fails the run, on whatever console.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reject: Vec<Pattern>,

@@ -6,20 +6,24 @@ use std::time::Duration;
 use super::action::defaults;
 use super::check::MAX_WAIT;
 use super::types::{Action, ActionKind, Behavior, Plan, PowerOp, Requirements, Stage, Step};
-use crate::ActionName;
 use crate::pattern::Pattern;
+use crate::{ActionName, ConsoleName};
 
 /// Builds the plan of `jig run`: deploy the image if there is one, power cycle, then wait
-/// for a test report, or for a text where one is given.
+/// for a test report, or for a text where one is given, on the console that is named or the primary
+/// one.
 ///
 /// The time-out counts for that wait; it is held between a millisecond and a day, so that
 /// the plan always ends.
-pub fn default_plan(has_image: bool, until: Option<Pattern>, timeout: Duration) -> Plan {
+pub fn default_plan(
+    has_image: bool,
+    until: Option<Pattern>,
+    console: Option<ConsoleName>,
+    timeout: Duration,
+) -> Plan {
     let kind = match until {
-        Some(pattern) => {
-            ActionKind::Expect { console: None, any: vec![pattern], reject: Vec::new() }
-        }
-        None => ActionKind::WaitForResults { console: None, format: None },
+        Some(pattern) => ActionKind::Expect { console, any: vec![pattern], reject: Vec::new() },
+        None => ActionKind::WaitForResults { console, format: None },
     };
     let goal = "the firmware boots and reports";
     boot_and("run", goal, has_image, (kind, timeout.clamp(Duration::from_millis(1), MAX_WAIT)))

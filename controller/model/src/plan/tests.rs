@@ -346,7 +346,7 @@ fn the_built_in_plan_deploys_cycles_and_waits() {
         plan.stages[0].steps[0].behaviors[0].actions.iter().map(|a| a.kind.clone()).collect()
     };
     let cycle = ActionKind::Power { op: PowerOp::Cycle };
-    let plan = default_plan(true, None, Duration::from_secs(5));
+    let plan = default_plan(true, None, None, Duration::from_secs(5));
     assert_eq!(
         kinds(&plan),
         [
@@ -356,12 +356,20 @@ fn the_built_in_plan_deploys_cycles_and_waits() {
         ]
     );
     assert!(plan.stages[0].steps[0].behaviors[0].actions.iter().all(|a| a.timeout <= plan.timeout));
-    let plan = default_plan(false, Some(pattern("login: ")), Duration::MAX);
+    let plan = default_plan(false, Some(pattern("login: ")), None, Duration::MAX);
     let any = vec![pattern("login: ")];
     assert_eq!(
         kinds(&plan),
-        [cycle, ActionKind::Expect { console: None, any, reject: Vec::new() }]
+        [cycle.clone(), ActionKind::Expect { console: None, any, reject: Vec::new() }]
     );
+    let console = Some("uart1".parse().unwrap());
+    let on = |until| kinds(&default_plan(false, until, console.clone(), Duration::MAX)).pop();
+    let any = vec![pattern("up")];
+    let wait =
+        ActionKind::Expect { console: console.clone(), any: any.clone(), reject: Vec::new() };
+    assert_eq!(on(any.into_iter().next()), Some(wait));
+    let wait = ActionKind::WaitForResults { console: console.clone(), format: None };
+    assert_eq!(on(None), Some(wait));
 }
 
 fn two_by_two() -> Plan {

@@ -54,7 +54,7 @@ mod tests {
     use jig_model::result::{CaseStatus, TestCase, TestReport};
 
     use super::*;
-    use crate::judge::{ByteRange, ConsoleReport};
+    use crate::judge::{ByteRange, ConsoleReport, judge};
 
     fn report(statuses: &[CaseStatus], ended: bool) -> ConsoleReport {
         let case = |status: &CaseStatus| TestCase {
@@ -96,6 +96,28 @@ mod tests {
             if let Some(verdict) = decided {
                 assert!(verdict.summary.starts_with("on console uart1: "), "{}", verdict.summary);
             }
+        }
+    }
+
+    #[test]
+    fn missing_results_that_stand_elsewhere_are_told() {
+        use CaseStatus::{Pass as Passed, Unfinished};
+        for (statuses, ended, told) in [
+            (&[Passed][..], true, true),
+            (&[Passed], false, false),
+            (&[Unfinished], true, false),
+            (&[], true, false),
+        ] {
+            let seen = Observation {
+                elsewhere: vec![report(statuses, ended)],
+                printed_elsewhere: true,
+                results_wanted: true,
+                ..Observation::default()
+            };
+            let verdict = judge(&seen);
+            assert_eq!(verdict.cause, Cause::NoResults);
+            let advice = "a report stands on console uart1: add --console uart1, or";
+            assert_eq!(verdict.summary.contains(advice), told, "{}", verdict.summary);
         }
     }
 }

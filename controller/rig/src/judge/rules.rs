@@ -8,6 +8,7 @@ use jig_model::result::{CaseStatus, ResultFormat, TestReport};
 use jig_model::{Cause, Evidence, Verdict};
 
 use super::observation::{ImageIdentity, Incident, IncidentKind, Observation, Standstill};
+use super::other_console::{complete_report, console_advice};
 
 pub(super) type Rule = fn(&Observation) -> Option<Verdict>;
 
@@ -474,6 +475,14 @@ fn identity_missing(seen: &Observation) -> Option<Verdict> {
 fn no_results(seen: &Observation) -> Option<Verdict> {
     (seen.results_wanted && seen.report.format.is_none()).then(|| {
         let none = "the target printed, but no known result format was found";
+        if let Some(other) = complete_report(seen) {
+            let (name, advice) = (&other.console, console_advice(&other.console));
+            let none = "no known result format was found on the awaited console";
+            let summary = format!("{none}; a report stands on console {name}: {advice}");
+            let mut found = on_output(seen, Cause::NoResults, summary);
+            found.evidence.insert(0, other.output.evidence());
+            return found;
+        }
         let Some(like) = &seen.result_like else {
             let summary = format!("{none} (wait for a text instead: --until REGEX)");
             return on_output(seen, Cause::NoResults, summary);

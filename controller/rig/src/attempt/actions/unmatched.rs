@@ -6,6 +6,7 @@ use jig_model::ConsoleName;
 use crate::attempt::board::{AttemptBoard, BoardConsole};
 use crate::console::lines::{LineSplitter, plain};
 use crate::console::{PatternSet, find_all};
+use crate::judge::console_advice;
 
 /// Most bytes of a log that are searched, from its end: this is a hint, and a flood must cost
 /// nothing.
@@ -26,7 +27,7 @@ pub(super) async fn unmatched(
             return Some(if is_awaited {
                 format!("it matches in front of this wait, at byte {at} of {name}")
             } else {
-                format!("it matches on {name}, at byte {at}: wait there")
+                format!("it matches on {name}, at byte {at}: {}", console_advice(name))
             });
         }
         if is_awaited && matches_when_plain(console, patterns, began..len) {

@@ -133,7 +133,10 @@ async fn no_console_contradicts_a_pass() {
     // A report elsewhere passes nothing, and a red one fails a plan that waits for none.
     let beats = vec![print("hello\n"), Beat::Print(1, GREEN.into())];
     let short = RESULTS.replace("true", "true, timeout = '1s'");
-    assert_eq!(Bench::new(vec![beats]).cause(&plan(&short)).await, Cause::NoResults);
+    let end = Bench::new(vec![beats]).perform(&plan(&short)).await.unwrap();
+    assert_eq!(end.verdict.cause, Cause::NoResults);
+    let advice = "a report stands on console uart1: add --console uart1";
+    assert!(end.verdict.summary.contains(advice), "{}", end.verdict.summary);
     let text = plan("{ power = 'cycle' }, { expect = ['up'] }");
     let beats = vec![Beat::Print(1, RED.into()), Beat::Drain, print("up\n")];
     assert_eq!(Bench::new(vec![beats]).cause(&text).await, Cause::TestFailed);
@@ -153,7 +156,10 @@ async fn a_missed_text_that_stands_elsewhere_is_found_there() {
     for (beats, hint) in [
         (vec![print("up\nnone\n")], ""),
         (vec![print("go 1\nup\n")], "in front of this wait, at byte 0 of"),
-        (vec![print("up\n"), Beat::Print(1, b"x\ngo 1\n".to_vec())], "at byte 2: wait there"),
+        (
+            vec![print("up\n"), Beat::Print(1, b"x\ngo 1\n".to_vec())],
+            "at byte 2: add --console uart1, or console = \"uart1\" in a plan",
+        ),
         (vec![print("up\n\x1b[32mgo 1\x1b[0m\n")], "only without the control sequences"),
     ] {
         let end = Bench::new(vec![beats]).perform(&plan(wait)).await.unwrap();
