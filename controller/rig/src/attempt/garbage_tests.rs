@@ -168,6 +168,8 @@ proptest! {
         bit in prop::sample::select(&[4_usize, 5, 8, 11, 24, 32, 48][..]),
         idle in prop::sample::select(&[0_usize, 1, 3, 20][..]),
     ) {
+        // At half the speed a log of equal lines without pauses may read as text.
+        prop_assume!(bit != 32 || idle > 0);
         let (bytes, errors) = received(&level(text.as_bytes(), idle), bit);
         prop_assert!(scan(&bytes, &[]).is_some() || errors > 10, "{bit} {idle} {errors} {bytes:x?}");
     }
