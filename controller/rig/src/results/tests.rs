@@ -201,7 +201,10 @@ fn a_second_report_never_looks_better() {
     for (name, transcript) in ALL_GREEN {
         let twice = format!("{transcript}{transcript}");
         assert!(!could_be_green(&read(&twice)), "{name}: {}", brief(&read(&twice)));
-        for (other, second) in ALL_GREEN.iter().filter(|(other, _)| other != name) {
+        // Several groups of Unity make one report.
+        let groups = |other: &str| name.starts_with("unity") && other.starts_with("unity");
+        for (other, second) in ALL_GREEN.iter().filter(|(other, _)| other != name && !groups(other))
+        {
             let both = read(&format!("{transcript}{second}"));
             assert!(!could_be_green(&both), "{name} and {other}: {}", brief(&both));
         }

@@ -28,7 +28,7 @@ struct Unity {
     totals: [u64; 3],
     /// The prompt of ESP-IDF's test menu stands behind the last summary: another round may follow.
     prompted: bool,
-    /// The menu's prompt was read between results, so that summaries add up.
+    /// Other tests followed a complete summary, so that summaries add up.
     rounds: bool,
     /// The test that `Running x...` announced, and where.
     announced: Option<(String, Span)>,
@@ -89,6 +89,7 @@ impl Grammar for Unity {
             self.sure = true;
             let ignored = text.starts_with("IGNORE_");
             let name = fixture_name(test);
+            self.next_round(Some(&name), record);
             if let Some(case) = case_line(rest) {
                 self.running = None;
                 record.decide(&name, &name, case.outcome, line.span);
@@ -111,9 +112,9 @@ impl Grammar for Unity {
             if self.announced.take_if(|(name, _)| name == case.name).is_some() {
                 self.announces = true;
             }
-            self.next_round(record);
             if fixture(case.name).is_some_and(|(_, rest)| rest.is_empty()) {
                 let name = fixture_name(fixture(case.name).map_or(case.name, |(test, _)| test));
+                self.next_round(Some(&name), record);
                 record.decide(&name, &name, case.outcome, line.span);
                 self.running = None;
             } else {
@@ -121,6 +122,7 @@ impl Grammar for Unity {
                 // the file, so they are no part of it.
                 let file = case.file.trim_start_matches(['.', '!', '/']);
                 let key = format!("{file}\0{}", case.name);
+                self.next_round(Some(&key), record);
                 record.decide(&key, case.name, case.outcome, line.span);
             }
             self.summed = false;
@@ -129,7 +131,7 @@ impl Grammar for Unity {
         if let Some(counts) = summary(text) {
             self.sure = true;
             self.close_announced(record);
-            self.next_round(record);
+            self.next_round(None, record);
             if self.summed || record.ended() {
                 record.begins_again();
             }
@@ -187,9 +189,12 @@ impl Unity {
         }
     }
 
-    /// Goes on with the report behind the menu's prompt.
-    fn next_round(&mut self, record: &mut ReportBuilder) {
-        if std::mem::take(&mut self.prompted) {
+    /// Goes on with the report behind the menu's prompt, or with the first test of another group:
+    /// a program may run several, each with a summary. A test that has a result already belongs to
+    /// a report that begins again.
+    fn next_round(&mut self, test: Option<&str>, record: &mut ReportBuilder) {
+        let other = record.ended() && test.is_some_and(|key| !record.knows(key));
+        if std::mem::take(&mut self.prompted) || other {
             self.rounds = true;
             record.goes_on();
         }

@@ -251,6 +251,31 @@ pub(super) const TABLE: &[(&str, &str, &str)] = &[
     ("embunit, crashed", "main(): This is RIOT! (Version: 2024.10)\n..", "none"),
     ("embunit, a log line that resembles a failure", "net.rx (uart.c 40) overrun\n", "none"),
     ("embunit, a marker of a driver", "main(): This is RIOT! (Version: 1)\n[SUCCESS]\n", "none"),
+    (
+        "unity, two groups",
+        "a.c:1:push:PASS\n1 Tests 0 Failures 0 Ignored\nOK\nb.c:1:push:PASS\nb.c:2:pop:IGNORE\n2 Tests 0 Failures 1 Ignored\nOK\n",
+        "unity +push +push ~pop planned=3 claimed=0 end",
+    ),
+    (
+        "unity, two groups, the second one failing",
+        "a.c:1:push:PASS\n1 Tests 0 Failures 0 Ignored\nOK\nb.c:1:pop:FAIL: Expected 1\n1 Tests 1 Failures 0 Ignored\nFAIL\n",
+        "unity +push -pop planned=2 claimed=1 end",
+    ),
+    (
+        "unity, two groups, the second one without an end",
+        "a.c:1:push:PASS\n1 Tests 0 Failures 0 Ignored\nOK\nb.c:1:pop:PASS\n",
+        "unity +push +pop planned=1 claimed=0 | 1 cases announced, 2 seen",
+    ),
+    (
+        "unity, a group twice",
+        "a.c:1:push:PASS\n1 Tests 0 Failures 0 Ignored\nOK\na.c:1:push:PASS\n1 Tests 0 Failures 0 Ignored\nOK\n",
+        "unity +push planned=1 claimed=0 end | results go on after the report ended | case push reported twice",
+    ),
+    (
+        "unity fixture, two groups",
+        "TEST(ring, push) PASS\n\n1 Tests 0 Failures 0 Ignored\nOK\nTEST(led, on) PASS\n\n1 Tests 0 Failures 0 Ignored\nOK\n",
+        "unity +ring::push +led::on planned=2 claimed=0 end",
+    ),
     ("esp-idf", ESP_IDF, "unity +push +pop planned=2 claimed=0 end"),
     ("esp-idf, menu alone", "Press ENTER to see the list of tests.\n", "none"),
     (
