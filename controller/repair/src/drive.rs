@@ -8,7 +8,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::journal::{Effect, Entry, EvidenceRef, Fact, Intent, Journal, JournalError, Outcome};
+use crate::journal::{
+    Effect, Entry, EvidenceRef, Fact, Intent, Journal, JournalError, Outcome, Request,
+};
 use crate::machine::{RepairEvent, RepairState, RepairSubState};
 use crate::recovery::ErrorClass;
 use crate::run::{FoldError, Run};
@@ -147,14 +149,22 @@ async fn watched(
                 return Ok(result.with(Fact::Failed { class }));
             }
             _ = looks.tick() => {
-                let mut now = run.clone();
-                catch_up(journal, &mut now)?;
-                if let Some(why) = now.stop.filter(|_| !run.state.is_final()) {
+                if let Some(why) = stop_requested(journal, run)? {
                     return Ok(StepResult::of(RepairEvent::Abort, why));
                 }
             }
         }
     }
+}
+
+/// Returns why another process has asked the run to stop since its last row.
+fn stop_requested(journal: &Journal, run: &Run) -> Result<Option<String>, DriveError> {
+    let rows = journal.rows_behind(run.seq, run.hash)?;
+    let last = rows.into_iter().rev().find_map(|row| match row.entry {
+        Entry::Request(Request::Stop { why }) => Some(why),
+        _ => None,
+    });
+    Ok(last.filter(|_| !run.state.is_final()))
 }
 
 /// Reads the requests that other processes have written meanwhile.
