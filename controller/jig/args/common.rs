@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use jig_lab::LabConfig;
 use jig_model::PlaceName;
+pub(super) use jig_model::document::parse_duration as duration;
+use jig_model::document::{QuantityError, parse_size};
 
 /// Options every command knows.
 #[derive(Debug, Clone, Args)]
@@ -77,10 +78,6 @@ pub(crate) struct TargetArgs {
     pub(crate) board: PlaceName,
 }
 
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    jig_model::document::parse_duration(text).map_err(|error| error.to_string())
-}
-
-pub(super) fn size(text: &str) -> Result<u64, String> {
-    jig_model::document::parse_size(text).map(|size| size.0).map_err(|error| error.to_string())
+pub(super) fn size(text: &str) -> Result<u64, QuantityError> {
+    parse_size(text).map(|size| size.0)
 }
