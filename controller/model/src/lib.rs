@@ -23,6 +23,7 @@ pub mod plan;
 pub mod post_mortem;
 pub mod power;
 pub mod profile;
+pub mod program;
 pub mod protocol;
 pub mod recovery;
 pub mod result;

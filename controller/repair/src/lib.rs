@@ -4,6 +4,7 @@
 //! rules and its analysis are pure functions: no I/O, no clock. The journal is its only file. Of the
 //! workspace it imports `jig-model` alone.
 
+pub mod agents;
 pub mod analysis;
 pub mod bundle;
 pub mod convergence;

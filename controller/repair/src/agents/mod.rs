@@ -1,0 +1,68 @@
+//! Agents: who proposes patches. An agent sees a bundle of evidence and answers with diffs; it can
+//! neither run the rig, nor report a result, nor end a run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jig_model::protocol::BoxFuture;
+
+use crate::journal::Usage;
+
+/// What an agent is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposalRequest {
+    /// Folder with the evidence: the files of [`crate::bundle`].
+    pub bundle: PathBuf,
+    /// Folder of the agent's own, empty, for logs and scratch files.
+    pub scratch: PathBuf,
+    /// The commit that a patch is made for.
+    pub base: String,
+    /// Most that the answer may use.
+    pub budget: AgentBudget,
+}
+
+/// What an agent may use for one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentBudget {
+    /// Tokens and money that the run has left.
+    pub left: Usage,
+    /// Time for the answer.
+    pub time: Duration,
+}
+
+/// A proposed change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// The change as a unified diff; hostile text.
+    pub diff: String,
+    /// What the agent takes for the cause; hostile text.
+    pub hypothesis: String,
+}
+
+/// What an agent answered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// Changes, the one that the agent likes best first.
+    pub proposals: Vec<Proposal>,
+    /// What they cost, all together.
+    pub usage: Usage,
+}
+
+/// Says why an agent gave no answer that can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct AgentError {
+    /// Why; may quote hostile text.
+    pub why: String,
+    /// What it cost all the same.
+    pub usage: Usage,
+}
+
+/// Proposes patches.
+pub trait RepairAgent: Send + Sync {
+    /// Asks for patches. Dropping the future ends what was started for the answer.
+    fn propose<'a>(
+        &'a self,
+        request: &'a ProposalRequest,
+    ) -> BoxFuture<'a, Result<Answer, AgentError>>;
+}
