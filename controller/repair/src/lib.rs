@@ -9,7 +9,9 @@ pub mod analysis;
 pub mod bundle;
 pub mod convergence;
 pub mod drive;
+mod excerpt;
 pub mod explain;
+pub mod git;
 pub mod journal;
 pub mod limits;
 pub mod localise;
@@ -23,3 +25,6 @@ pub mod run;
 pub mod signature;
 pub mod task;
 pub mod templates;
+
+#[cfg(test)]
+mod tests;

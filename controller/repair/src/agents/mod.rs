@@ -32,7 +32,7 @@ pub struct AgentBudget {
 
 /// A proposed change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proposal {
+pub struct PatchProposal {
     /// The change as a unified diff; hostile text.
     pub diff: String,
     /// What the agent takes for the cause; hostile text.
@@ -43,7 +43,7 @@ pub struct Proposal {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
     /// Changes, the one that the agent likes best first.
-    pub proposals: Vec<Proposal>,
+    pub proposals: Vec<PatchProposal>,
     /// What they cost, all together.
     pub usage: Usage,
 }

@@ -1,0 +1,439 @@
+//! The calls of git that a run and its agents need.
+//!
+//! Owns the environment of git: no configuration of the user or the host, no hooks, no file system
+//! monitor, no signatures, no prompts, no background work. A repository's own configuration counts,
+//! so its content filters work in a work tree of it; in a repository made by [`Git::borrow`] there is
+//! none, and files hold the bytes of the commit.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jig_model::program::{ProgramEnd, ProgramError, ProgramRequest, Programs};
+
+use crate::excerpt::last_lines;
+
+/// Most bytes that a call prints, unless it says otherwise.
+const MAX_OUTPUT: u64 = 64 << 20;
+
+/// Configuration of every call. `safe.directory`: git refuses a repository that belongs to another
+/// user, such as a mounted one in a container. Who names it in a task has its build run, too.
+const CONFIG: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.quotePath=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "commit.gpgSign=false",
+    "submodule.recurse=false",
+    "advice.detachedHead=false",
+    "safe.directory=*",
+    "user.name=Jig",
+    "user.email=jig@localhost",
+];
+
+/// Configuration of a borrowing repository: no background work, and an identity for an agent that
+/// commits.
+const BORROWER_CONFIG: &str = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n\
+    [user]\n\tname = Agent\n\temail = agent@localhost\n";
+
+/// Attributes of a borrowing repository. They precede those of its files.
+const RAW_ATTRIBUTES: &str =
+    "* !filter !diff !merge !text !crlf !eol !ident !working-tree-encoding\n";
+
+/// The form of every diff.
+const DIFF: &[&str] = &[
+    "diff-tree",
+    "-p",
+    "--binary",
+    "--full-index",
+    "--unified=3",
+    "--no-renames",
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+];
+
+/// Says why git did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// It could not be run.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// It refused.
+    #[error("git {command} failed: {said}")]
+    Failed {
+        /// The command, such as `apply`.
+        command: String,
+        /// Its exit code, where it ended by itself.
+        code: Option<i32>,
+        /// The last lines that it printed; may quote hostile text.
+        said: String,
+    },
+    /// It printed more than was asked for.
+    #[error("git {command} printed more than {most} bytes")]
+    TooLarge {
+        /// The command.
+        command: String,
+        /// Most bytes.
+        most: u64,
+    },
+    /// There is no commit yet.
+    #[error("the repository has no commit yet")]
+    Unborn,
+    /// A file cannot be read, written or removed.
+    #[error("{}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Calls git in one folder. Clones share nothing but the way to run programs.
+#[derive(Clone)]
+pub struct Git {
+    programs: Arc<dyn Programs>,
+    dir: PathBuf,
+    scratch: PathBuf,
+    env: Vec<(OsString, OsString)>,
+}
+
+impl Git {
+    /// Calls the git of `search_path` (the value of `PATH`) in `dir`. Its output passes through files
+    /// in the folder `scratch`, which exists and is no part of the repository.
+    pub fn new(
+        programs: Arc<dyn Programs>,
+        dir: &Path,
+        scratch: &Path,
+        search_path: &OsStr,
+    ) -> Self {
+        let env = [
+            ("PATH", search_path),
+            ("HOME", scratch.as_os_str()),
+            ("LC_ALL", OsStr::new("C")),
+            ("GIT_CONFIG_GLOBAL", OsStr::new("/dev/null")),
+            ("GIT_CONFIG_SYSTEM", OsStr::new("/dev/null")),
+            ("GIT_CONFIG_NOSYSTEM", OsStr::new("1")),
+            ("GIT_ATTR_NOSYSTEM", OsStr::new("1")),
+            ("GIT_NO_REPLACE_OBJECTS", OsStr::new("1")),
+            // The index of the user's checkout is not even refreshed.
+            ("GIT_OPTIONAL_LOCKS", OsStr::new("0")),
+            ("GIT_TERMINAL_PROMPT", OsStr::new("0")),
+        ];
+        let env = env.map(|(name, value)| (name.into(), value.to_owned())).into();
+        Self { programs, dir: dir.to_owned(), scratch: scratch.to_owned(), env }
+    }
+
+    /// Calls git in another folder.
+    pub fn at(&self, dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), ..self.clone() }
+    }
+
+    /// Runs git, and returns what it printed to its standard output.
+    ///
+    /// # Errors
+    /// It could not be run, or ended with another code than 0.
+    pub async fn run<A: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = A>,
+    ) -> Result<Vec<u8>, GitError> {
+        self.run_with(args, MAX_OUTPUT).await
+    }
+
+    async fn run_with<A: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = A>,
+        most_output: u64,
+    ) -> Result<Vec<u8>, GitError> {
+        let asked: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let command = asked.first().map(|arg| arg.to_string_lossy().into_owned());
+        let command = command.unwrap_or_default();
+        let config = CONFIG.iter().flat_map(|setting| ["-c", setting]).map(OsString::from);
+        let name = self.scratch_name();
+        let (stdout, stderr) = (name.with_extension("out"), name.with_extension("err"));
+        let request = ProgramRequest {
+            program: "git".into(),
+            args: config.chain(asked).collect(),
+            cwd: self.dir.clone(),
+            env: self.env.clone(),
+            stdout: stdout.clone(),
+            stderr: Some(stderr.clone()),
+            most_output,
+            sandbox: None,
+            what: format!("git {command}"),
+        };
+        let end = self.programs.run(request).await;
+        let printed = take(&stdout).await;
+        let complained = take(&stderr).await;
+        let code = match end? {
+            ProgramEnd::Exited(0) => return printed,
+            ProgramEnd::TooMuchOutput => {
+                return Err(GitError::TooLarge { command, most: most_output });
+            }
+            ProgramEnd::Exited(code) => Some(code),
+            ProgramEnd::Signalled(_) => None,
+        };
+        let said = match (last_lines(&complained.unwrap_or_default()), code) {
+            (said, Some(code)) if said.is_empty() => format!("it ended with code {code}"),
+            (said, None) if said.is_empty() => "a signal ended it".to_owned(),
+            (said, _) => said,
+        };
+        Err(GitError::Failed { command, code, said })
+    }
+
+    /// Returns a path for a file that no other call uses.
+    fn scratch_name(&self) -> PathBuf {
+        static CALLS: AtomicU64 = AtomicU64::new(0);
+        self.scratch.join(format!("git-{}", CALLS.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Returns the commit of the checkout.
+    ///
+    /// # Errors
+    /// [`GitError::Unborn`] where there is none; it is no repository.
+    pub async fn head(&self) -> Result<String, GitError> {
+        let printed = self.run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await;
+        match printed {
+            Ok(printed) => Ok(line(&printed)),
+            Err(GitError::Failed { code: Some(1), .. }) => Err(GitError::Unborn),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the top folder of the work tree.
+    ///
+    /// # Errors
+    /// It is no work tree.
+    pub async fn top(&self) -> Result<PathBuf, GitError> {
+        let printed = self.run(["rev-parse", "--show-toplevel"]).await?;
+        Ok(path(printed))
+    }
+
+    /// Lists the files of the commit that are changed in the work tree or in the index. Files that
+    /// git does not track do not count: no commit has them.
+    ///
+    /// # Errors
+    /// It is no work tree.
+    pub async fn changed_files(&self) -> Result<Vec<String>, GitError> {
+        let args = ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames"];
+        let printed = self.run(args).await?;
+        let text = String::from_utf8_lossy(&printed);
+        // Two letters and a space come before each path.
+        Ok(text
+            .split_terminator('\0')
+            .filter_map(|entry| entry.get(3..))
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// Tells whether [`Git::changed_files`] lists none.
+    ///
+    /// # Errors
+    /// It is no work tree.
+    pub async fn is_clean(&self) -> Result<bool, GitError> {
+        Ok(self.changed_files().await?.is_empty())
+    }
+
+    /// Makes a work tree of a commit, on no branch, in a folder that does not exist yet.
+    ///
+    /// # Errors
+    /// The commit or the folder cannot be used.
+    pub async fn work_tree_add(&self, path: &Path, commit: &str) -> Result<Self, GitError> {
+        let head = ["worktree", "add", "--quiet", "--detach"].map(OsStr::new);
+        self.run(head.into_iter().chain([path.as_os_str(), OsStr::new(commit)])).await?;
+        Ok(self.at(path))
+    }
+
+    /// Removes a work tree of this repository, whatever has become of it. Other work trees, also those
+    /// whose folders are missing, stay as they are.
+    ///
+    /// # Errors
+    /// The folder cannot be removed, or is no work tree of this repository.
+    pub async fn work_tree_remove(&self, path: &Path) -> Result<(), GitError> {
+        // git refuses a folder whose `.git` was changed, and accepts that the folder is gone.
+        remove_folder(path).await?;
+        let head = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
+        self.run(head.into_iter().chain([path.as_os_str()])).await?;
+        Ok(())
+    }
+
+    /// Applies a patch to the work tree and to the index: all of it or nothing.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] where the patch does not fit; it names file and line.
+    pub async fn apply(&self, patch: &Path) -> Result<(), GitError> {
+        let head = ["apply", "--index", "--whitespace=nowarn"].map(OsStr::new);
+        self.run(head.into_iter().chain([patch.as_os_str()])).await?;
+        Ok(())
+    }
+
+    /// Commits all changes of the work tree but ignored files, as Jig. Returns the commit.
+    ///
+    /// # Errors
+    /// Nothing has changed, or git cannot write.
+    pub async fn commit_all(&self, message: &str) -> Result<String, GitError> {
+        self.run(["add", "--all"]).await?;
+        let how = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim"];
+        self.run(how.iter().chain(&["--message", message])).await?;
+        self.head().await
+    }
+
+    /// Returns what the files of the work tree change of a commit, whatever was committed or added
+    /// meanwhile, as a diff of at most so many bytes. Ignored files do not count, unless the commit
+    /// has them.
+    ///
+    /// # Errors
+    /// [`GitError::TooLarge`]; git cannot read a file.
+    pub async fn diff(&self, base: &str, most: u64) -> Result<Vec<u8>, GitError> {
+        let index = self.scratch_name();
+        let mut git = self.clone();
+        git.env.push(("GIT_INDEX_FILE".into(), index.clone().into()));
+        let tree = async {
+            // An index without times of files: the bytes of each are looked at.
+            git.run(["read-tree", base]).await?;
+            git.run(["add", "--all"]).await?;
+            git.run(["write-tree"]).await
+        };
+        let tree = tree.await;
+        let _ = tokio::fs::remove_file(&index).await;
+        let tree = line(&tree?);
+        self.run_with(DIFF.iter().chain(&[base, tree.as_str()]), most).await
+    }
+
+    /// Makes the work tree and the index equal to a commit, and removes files that git neither tracks
+    /// nor ignores.
+    ///
+    /// # Errors
+    /// A file cannot be written or removed.
+    pub async fn reset_hard(&self, commit: &str) -> Result<(), GitError> {
+        self.run(["reset", "--quiet", "--hard", commit]).await?;
+        self.run(["clean", "--quiet", "-ffd"]).await?;
+        Ok(())
+    }
+
+    /// Removes ignored files, too, such as the output of a build.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub async fn clean_ignored(&self) -> Result<(), GitError> {
+        self.run(["clean", "--quiet", "-ffdx"]).await?;
+        Ok(())
+    }
+
+    /// Makes a bare repository in `dir` that borrows the objects of this one, and has no branch,
+    /// configuration or attributes of it. What is done there does not reach this repository.
+    ///
+    /// # Errors
+    /// It is no repository, or the folder cannot be written.
+    pub async fn borrow(&self, dir: &Path) -> Result<Self, GitError> {
+        let args = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let from = path(self.run(args).await?);
+        let format = line(&self.run(["rev-parse", "--show-object-format"]).await?);
+        let format = format!("--object-format={format}");
+        let init = ["init", "--quiet", "--bare", "--template=", format.as_str()].map(OsStr::new);
+        self.run(init.into_iter().chain([dir.as_os_str()])).await?;
+        let mut objects = from.join("objects").into_os_string();
+        objects.push("\n");
+        write(&dir.join("objects/info/alternates"), objects.as_encoded_bytes()).await?;
+        write(&dir.join("info/attributes"), RAW_ATTRIBUTES.as_bytes()).await?;
+        let config = dir.join("config");
+        let mut text = read(&config).await?;
+        text.extend(BORROWER_CONFIG.as_bytes());
+        write(&config, &text).await?;
+        // Where history was cut off; without it git takes the missing commits for damage.
+        if let Ok(shallow) = tokio::fs::read(from.join("shallow")).await {
+            write(&dir.join("shallow"), &shallow).await?;
+        }
+        Ok(self.at(dir))
+    }
+
+    /// Calls git for the files of a folder whose own `.git`, if any, is ignored: the repository is
+    /// the one that this is called in.
+    pub fn with_files_of(&self, folder: &Path) -> Self {
+        let mut git = self.at(folder);
+        git.env.push(("GIT_DIR".into(), self.dir.clone().into()));
+        git.env.push(("GIT_WORK_TREE".into(), folder.into()));
+        git
+    }
+}
+
+/// Returns a line that git printed, without its end.
+fn line(printed: &[u8]) -> String {
+    String::from_utf8_lossy(printed).trim_end_matches('\n').to_owned()
+}
+
+/// Returns a path that git printed.
+fn path(mut printed: Vec<u8>) -> PathBuf {
+    printed.pop_if(|last| *last == b'\n');
+    PathBuf::from(OsString::from_vec(printed))
+}
+
+/// Reads a file and removes it.
+async fn take(path: &Path) -> Result<Vec<u8>, GitError> {
+    let bytes = read(path).await;
+    let _ = tokio::fs::remove_file(path).await;
+    bytes
+}
+
+async fn read(path: &Path) -> Result<Vec<u8>, GitError> {
+    let file = |source| GitError::File { path: path.to_owned(), source };
+    tokio::fs::read(path).await.map_err(file)
+}
+
+/// Writes a file, and the folder that it is in.
+async fn write(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    let written = async {
+        if let Some(folder) = path.parent() {
+            tokio::fs::create_dir_all(folder).await?;
+        }
+        tokio::fs::write(path, bytes).await
+    };
+    written.await.map_err(|source| GitError::File { path: path.to_owned(), source })
+}
+
+/// Removes a folder with all that is in it, if it exists.
+///
+/// # Errors
+/// Something in it cannot be removed.
+async fn remove_folder(path: &Path) -> Result<(), GitError> {
+    let folder = path.to_owned();
+    let removed = tokio::task::spawn_blocking(move || remove_now(&folder)).await;
+    let removed = removed.unwrap_or_else(|broken| Err(io::Error::other(broken)));
+    removed.map_err(|source| GitError::File { path: path.to_owned(), source })
+}
+
+/// Removes a folder; folders that their program has made read-only are made writable first.
+fn remove_now(path: &Path) -> io::Result<()> {
+    let gone = |removed: io::Result<()>| match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    let first = gone(std::fs::remove_dir_all(path));
+    if first.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        make_writable(path)?;
+        return gone(std::fs::remove_dir_all(path));
+    }
+    first
+}
+
+fn make_writable(folder: &Path) -> io::Result<()> {
+    // Permissions of a link are those of what it leads to.
+    if !std::fs::symlink_metadata(folder)?.is_dir() {
+        return Ok(());
+    }
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
+    std::fs::read_dir(folder)?.try_for_each(|entry| make_writable(&entry?.path()))
+}
+
+#[cfg(test)]
+#[path = "git_tests.rs"]
+mod tests;
