@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use jig_model::program::{ProgramEnd, ProgramError, ProgramRequest, Programs};
 
@@ -19,6 +20,10 @@ use crate::excerpt::last_lines;
 
 /// Most bytes that a call prints, unless it says otherwise.
 const MAX_OUTPUT: u64 = 64 << 20;
+
+/// How often and how long it is waited for a program that is being ended: half a second together.
+const REMOVE_TRIES: u32 = 25;
+const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Configuration of every call. `safe.directory`: git refuses a repository that belongs to another
 /// user, such as a mounted one in a container. Who names it in a task has its build run, too.
@@ -411,18 +416,24 @@ async fn remove_folder(path: &Path) -> Result<(), GitError> {
     removed.map_err(|source| GitError::File { path: path.to_owned(), source })
 }
 
-/// Removes a folder; folders that their program has made read-only are made writable first.
-fn remove_now(path: &Path) -> io::Result<()> {
-    let gone = |removed: io::Result<()>| match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    };
-    let first = gone(std::fs::remove_dir_all(path));
-    if first.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
-        make_writable(path)?;
-        return gone(std::fs::remove_dir_all(path));
+/// Removes a folder, if it exists. Folders that their program has made read-only are made writable,
+/// and what a program writes while it is being ended is removed, too.
+pub(crate) fn remove_now(path: &Path) -> io::Result<()> {
+    let mut tries = 0..REMOVE_TRIES;
+    loop {
+        let error = match std::fs::remove_dir_all(path) {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        match error.kind() {
+            io::ErrorKind::NotFound => return Ok(()),
+            io::ErrorKind::PermissionDenied if tries.next().is_some() => make_writable(path)?,
+            io::ErrorKind::DirectoryNotEmpty if tries.next().is_some() => {
+                std::thread::sleep(REMOVE_PAUSE);
+            }
+            _ => return Err(error),
+        }
     }
-    first
 }
 
 fn make_writable(folder: &Path) -> io::Result<()> {

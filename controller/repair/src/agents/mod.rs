@@ -1,6 +1,9 @@
 //! Agents: who proposes patches. An agent sees a bundle of evidence and answers with diffs; it can
 //! neither run the rig, nor report a result, nor end a run.
 
+pub mod command;
+mod hypothesis;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
