@@ -151,6 +151,17 @@ fn a_plain_flash_gets_the_verdicts_of_the_loader() {
 }
 
 #[test]
+fn a_fault_below_another_exception_is_found_through_a_probe() {
+    for (board, fixture) in [
+        ("microbit", "fault-below-nmi"),
+        ("mps2-an385", "fault-below-nmi"),
+        ("mps2-an385", "fault-below-tick"),
+    ] {
+        check(board, fixture).unwrap_or_else(|why| panic!("{fixture} on {board}: {why}"));
+    }
+}
+
+#[test]
 fn a_board_without_a_chip_name_is_deployed_by_what_describes_it() {
     check("mps2-an385", "unity-pass").unwrap();
 }

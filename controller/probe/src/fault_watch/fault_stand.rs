@@ -156,7 +156,7 @@ impl FaultLoop<'_> {
         }
         let snapshot = self.core.capture(self.channels, self.profile)?;
         let irq = self.core.kind != CoreKind::Armv6m && irq_active(self.channels)?;
-        let shape = shape(&snapshot, irq, symbols);
+        let shape = fault_shape(&snapshot, irq, symbols);
         Ok(shape.map(|shape| FaultStand { shape, snapshot }))
     }
 
@@ -248,7 +248,7 @@ impl FaultLoop<'_> {
 }
 
 /// Tells whether a core that stands is in a fault at this moment.
-fn shape(
+pub(super) fn fault_shape(
     snapshot: &CoreSnapshot,
     irq_active: bool,
     symbols: Option<&Symbols>,
@@ -298,7 +298,7 @@ mod tests {
             // The smallest cores tell of it by the stack only.
             (2, 3, Some(FaultShape::Below { fault: 3, running: 2 })),
         ] {
-            assert_eq!(shape(&core(running, below), false, None), found, "{running} {below}");
+            assert_eq!(fault_shape(&core(running, below), false, None), found, "{running} {below}");
         }
     }
 }

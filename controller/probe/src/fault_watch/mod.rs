@@ -26,11 +26,13 @@
 mod capture;
 mod fault_stand;
 mod registers;
+mod stopped_core;
 mod telling;
 mod trap_watch;
 mod watch;
 
 pub(crate) use capture::windows;
+pub(crate) use stopped_core::{StoppedCore, standing_fault};
 pub(crate) use telling::told;
 pub use watch::WatchedEmulator;
 pub(crate) use watch::stands_where_it_failed;

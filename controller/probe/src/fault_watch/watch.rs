@@ -19,11 +19,11 @@ use jig_model::protocol::{
 use tokio::sync::oneshot;
 
 use super::capture::{CortexM, capture_riscv};
-use super::fault_stand::{FaultShape, FaultStand, standing_in_fault};
+use super::fault_stand::{FaultStand, standing_in_fault};
 use super::registers::{CurrentRegisters, sighting, suspicion};
+use super::stopped_core::{REPEATS, story_of};
 use super::telling::{RequestSymbols, told, told_with};
 use super::trap_watch::{TrapFound, TrapShape, standing_in_trap};
-use crate::debug_info::exception_name;
 use crate::post_mortem::Since;
 use crate::{CoreSnapshot, Why, parse_register_dump};
 
@@ -35,9 +35,6 @@ const MOST_FAULTS: u32 = 3;
 
 /// How long the first instruction of a handler may take.
 const STEP: Duration = Duration::from_secs(1);
-
-/// Says of a fault that its handler does not end its cause.
-const REPEATS: &str = "; its handler returns, and the fault repeats";
 
 /// Says of an environment call that its handler does not answer it.
 const STANDS_IN_CALL: &str = "; this handles an environment call (`ecall`) and does not return";
@@ -410,25 +407,7 @@ impl FaultWatch {
         let Some(FaultStand { shape, snapshot }) = found else { return Ok(None) };
         // Of several faults, the first may be one that the firmware got over.
         let caught = launch.fault.take().filter(|_| launch.stops == 1);
-        let mut story = match (caught, shape) {
-            (Some(fault), FaultShape::InHandler | FaultShape::Below { .. }) => {
-                told_with(&image, &fault, Why::Fault, request)
-            }
-            _ => told_with(&image, &snapshot, Why::Fault, request),
-        };
-        story.proves = Some(Cause::CoreFault);
-        match shape {
-            FaultShape::InHandler => {}
-            FaultShape::Below { fault, running } => {
-                let (fault, running) = (exception_name(fault), exception_name(running));
-                let summary = &story.summary;
-                story.summary = format!("{running} above the handler of {fault}: {summary}");
-            }
-            FaultShape::Repeats => {
-                story.summary += REPEATS;
-            }
-        }
-        Ok(Some(story))
+        Ok(Some(story_of(shape, &snapshot, caught.as_ref(), &image, request)))
     }
 
     /// Looks what became of the machine after its fault was caught; it stands afterwards.

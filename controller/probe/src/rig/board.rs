@@ -16,10 +16,12 @@ use super::backing::{Backing, failed};
 use super::consoles::ProbeConsoles;
 use super::deployed::{Deployed, without};
 use super::handle::{BoardOrder, OrderReply};
-use super::look::{active_exception, catch_faults, identify, is_cortex_m, look, stands_at_fault};
+use super::look::{
+    active_exception, catch_faults, identify, irq_active, is_cortex_m, look, stands_at_fault,
+};
 use super::progress::DeployProgress;
 use crate::debug_info::{exception_name, is_fault};
-use crate::fault_watch::{stands_where_it_failed, told};
+use crate::fault_watch::{StoppedCore, standing_fault, stands_where_it_failed, told};
 use crate::post_mortem::Since;
 use crate::{
     Attached, Cancel, CoreSnapshot, CoreState, FlashRequest, Payload, ProbeError, ProbeHandle,
@@ -465,7 +467,8 @@ impl BoardOwner {
         self.sink.event(BoardEvent::Lost { cause, detail: chain(&error) });
     }
 
-    /// Reads which exception the core executes. It goes on meanwhile.
+    /// Tells whether the core may be in a fault; it goes on meanwhile. Where it executes an exception
+    /// that is none, a fault's handler may be active below it, which the post-mortem finds out.
     async fn current_fault(&mut self) -> Result<Option<FaultSighting>, DriverError> {
         let Some(live) = self.live.as_ref().filter(|live| live.cortex_m && !live.gone) else {
             return Ok(None);
@@ -476,8 +479,8 @@ impl BoardOwner {
         let number = active_exception(&live.handle).await;
         let number = number
             .map_err(|error| failed(error, Cause::ProbeLost, "read which exception is active"))?;
-        let name = exception_name(number);
-        Ok(is_fault(number).then_some(FaultSighting { name, proven: true }))
+        let (name, proven) = (exception_name(number), is_fault(number));
+        Ok((number != 0).then_some(FaultSighting { name, proven }))
     }
 
     async fn explain(
@@ -486,6 +489,13 @@ impl BoardOwner {
     ) -> Result<Option<PostMortem>, DriverError> {
         let Some(live) = &mut self.live else { return Ok(None) };
         live.look_at = None;
+        if request.why == Cause::CoreFault && !live.gone && !self.backing.ended() {
+            let core = stopped(&live.handle, &self.backing.ram(&live.attached)).await;
+            let core =
+                core.map_err(|error| failed(error, Cause::ProbeLost, "look into the board"))?;
+            let caught = live.fault.take().filter(|_| live.faults == 1);
+            return blocking(move || standing_fault(&core, caught.as_ref(), &request)).await;
+        }
         let mut since = Since::Standing;
         let (snapshot, why) = match live.fault.take() {
             Some(fault) => {
@@ -515,11 +525,8 @@ impl BoardOwner {
                 })?
             }
         };
-        // Reading an image's debug information takes a while and blocks.
-        let told = tokio::task::spawn_blocking(move || told(&snapshot, why, &request)).await;
-        told.map(|told| Some(since.continue_story(told))).map_err(|error| {
-            DriverError::new(Cause::InternalError, "explain the fault").with_source(error)
-        })
+        let told = blocking(move || told(&snapshot, why, &request)).await?;
+        Ok(Some(since.continue_story(told)))
     }
 }
 
@@ -547,6 +554,23 @@ impl Live {
         self.faults = 0;
         self.lock_up_told = false;
     }
+}
+
+/// Reads an image's debug information, which takes a while and blocks.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, DriverError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        DriverError::new(Cause::InternalError, "explain the fault").with_source(error)
+    })
+}
+
+/// Stops a core and copies its stacks.
+async fn stopped(handle: &ProbeHandle, ram: &[Range<u64>]) -> Result<StoppedCore, ProbeError> {
+    handle.halt().await?;
+    let snapshot = handle.snapshot_of_stacks(ram).await?;
+    let irq_active = irq_active(handle, &snapshot).await?;
+    Ok(StoppedCore { snapshot, irq_active })
 }
 
 /// Looks what became of a core after its fault was caught; it stands afterwards.

@@ -1,6 +1,8 @@
 //! Polling of a running core: has it locked up, reset itself or halted?
 
-use crate::{Attached, CoreKind, CoreState, HaltReason, MemoryWidth, ProbeError, ProbeHandle};
+use crate::{
+    Attached, CoreKind, CoreSnapshot, CoreState, HaltReason, MemoryWidth, ProbeError, ProbeHandle,
+};
 
 /// Debug halting control and status register: ARMv7-M manual C1.6.2.
 const DHCSR: u64 = 0xe000_edf0;
@@ -75,6 +77,20 @@ pub(super) async fn active_exception(handle: &ProbeHandle) -> Result<u32, ProbeE
     const ICSR: u64 = 0xe000_ed04;
     const VECTACTIVE: u32 = 0x1ff;
     Ok(word(handle, ICSR).await? & VECTACTIVE)
+}
+
+/// Tells whether an interrupt of a core that stands is active; no register of Armv6-M says so.
+pub(super) async fn irq_active(
+    handle: &ProbeHandle,
+    core: &CoreSnapshot,
+) -> Result<bool, ProbeError> {
+    /// Interrupt active bit registers: ARMv7-M manual B3.4.7.
+    const IABR: u64 = 0xe000_e300;
+    if core.kind == CoreKind::Armv6m {
+        return Ok(false);
+    }
+    let active = handle.read_as(MemoryWidth::Word, IABR, 64).await?;
+    Ok(active.iter().any(|&byte| byte != 0))
 }
 
 async fn word(handle: &ProbeHandle, address: u64) -> Result<u32, ProbeError> {
