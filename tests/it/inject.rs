@@ -139,6 +139,16 @@ fn a_host_without_room_is_the_labs_fault_and_so_is_one_without_handles() {
 }
 
 #[test]
+fn a_host_without_room_for_a_second_costs_no_run() {
+    // From before the board prints, and from behind its last byte, when the record is written.
+    side_by_side(["disk-full=1s@0s", "disk-full=1s@120ms"], |fault| {
+        let bench = Bench::new(BOARD, "unity-pass");
+        let ran = bench.run(&[fault]);
+        assert_eq!(ran.code(), 0, "{fault}: {ran}");
+    });
+}
+
+#[test]
 fn a_host_that_stands_still_or_jumps_in_time_spoils_nothing() {
     let bench = Bench::new(BOARD, "unity-pass");
     let ran = bench.run(&["pause-host=200ms@0s", "clock-jump=-1h@0s", "kill-emulator@1h"]);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jig_model::{Cause, Fault};
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit};
 
 /// Says why the run store could not do as asked.
 #[derive(Debug, thiserror::Error)]
@@ -155,8 +156,8 @@ impl StoreError {
         match self {
             Self::Full { .. } => true,
             Self::Write { source, .. } | Self::Read { source, .. } => lacks(source),
+            Self::TooLarge { .. } => files_may_grow_again(),
             Self::Unwritable { .. }
-            | Self::TooLarge { .. }
             | Self::Newer { .. }
             | Self::Damaged { .. }
             | Self::NotFound { .. }
@@ -192,6 +193,12 @@ impl StoreError {
     pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.into() }
     }
+}
+
+/// Tells whether the limit on the size of files can be lifted while this process lives: the one of
+/// `ulimit -f` is a hard limit, too, and stays.
+fn files_may_grow_again() -> bool {
+    getrlimit(Resource::RLIMIT_FSIZE).is_ok_and(|(soft, hard)| soft < hard)
 }
 
 /// Tells whether this machine lacks something that comes back: handles, memory, room.
