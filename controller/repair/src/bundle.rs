@@ -35,6 +35,19 @@ pub enum BundlePart {
 }
 
 impl BundlePart {
+    /// Lists all, in their order.
+    pub const ALL: [Self; 9] = [
+        Self::Task,
+        Self::Policy,
+        Self::Failure,
+        Self::Suspects,
+        Self::Attempts,
+        Self::Source,
+        Self::Log,
+        Self::Similar,
+        Self::Files,
+    ];
+
     /// Returns the name of its file.
     pub fn file_name(self) -> &'static str {
         match self {

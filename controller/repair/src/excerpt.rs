@@ -18,6 +18,12 @@ pub(crate) fn last_lines(output: &[u8]) -> String {
     plain.chars().skip(skip).collect()
 }
 
+/// Quotes the beginning of a text on one line.
+pub(crate) fn beginning(text: &str) -> String {
+    let words = text.trim_start().chars().map(|c| if c.is_control() { ' ' } else { c });
+    words.take(MAX_CHARS / 3).collect::<String>().trim_end().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +37,11 @@ mod tests {
         );
         assert_eq!(last_lines(&vec![0xff; 1 << 20]).chars().count(), MAX_CHARS);
         assert_eq!(last_lines(b"\n\n"), "");
+    }
+
+    #[test]
+    fn the_beginning_is_one_line() {
+        assert_eq!(beginning("\n a\nb\t"), "a b");
+        assert_eq!(beginning(&"x".repeat(1 << 20)).len(), MAX_CHARS / 3);
     }
 }

@@ -87,6 +87,12 @@ impl Redactor {
         clean
     }
 
+    /// Returns the name of a variable whose value a text holds.
+    pub fn variable_in(&self, text: &str) -> Option<&str> {
+        let held = self.values.iter().find(|(_, value)| text.contains(value.as_str()));
+        held.map(|(name, _)| name.as_str())
+    }
+
     /// Removes secrets from all texts of a JSON value, also from names of members.
     pub fn value(&self, value: &mut Value) {
         match value {
@@ -151,6 +157,13 @@ mod tests {
             Redactor::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let clean = redactor.text("on abcdefgh, abcdefghij");
         assert_eq!(clean, "on [removed: TOKEN], [removed: LONGER]");
+    }
+
+    #[test]
+    fn a_text_with_the_value_of_a_variable_is_found() {
+        let redactor = Redactor::new([("KEY".to_owned(), "s3cr3t-value".to_owned())]);
+        assert_eq!(redactor.variable_in("+ s3cr3t-values"), Some("KEY"));
+        assert_eq!(redactor.variable_in("+ s3cr3t"), None);
     }
 
     #[test]

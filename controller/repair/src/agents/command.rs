@@ -101,6 +101,9 @@ impl CommandAgent {
         if diff.is_empty() {
             return Err(CommandFailure::Nothing(last_lines(printed.as_bytes())));
         }
+        if let Some(name) = self.redactor.variable_in(&diff) {
+            return Err(CommandFailure::Secret(name.to_owned()));
+        }
         let proposal = PatchProposal { diff, hypothesis: hypothesis(&printed) };
         Ok(Answer { proposals: vec![proposal], ..Answer::default() })
     }
@@ -190,6 +193,8 @@ enum CommandFailure {
     NoTree,
     #[error("its change holds text that is not UTF-8")]
     NotUtf8,
+    #[error("its change holds the value of {0}")]
+    Secret(String),
     #[error("its change is larger than {MAX_DIFF} bytes")]
     TooLarge,
     #[error("its work tree was not read or written within {GIT_TIME:?}")]

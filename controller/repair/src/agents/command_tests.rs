@@ -196,6 +196,14 @@ async fn a_changed_or_missing_git_file_does_not_matter() {
         "rm .git; git init -q; git add -A; git -c user.name=a -c user.email=b commit -q -m a",
         "echo 'gitdir: /nowhere' > .git",
         "rm -rf \"$(git rev-parse --git-common-dir)\"",
+    ] {
+        fixed(&Asked::new(&format!("{FIX}; {script}")).await.diff().await);
+    }
+}
+
+#[tokio::test]
+async fn changes_of_the_index_attributes_and_exclusions_do_not_matter() {
+    for script in [
         "git checkout -q --orphan other; git read-tree --empty",
         "printf '*.c binary\\n' > \"$(git rev-parse --git-common-dir)/info/attributes\"",
         "echo src > \"$(git rev-parse --git-common-dir)/info/exclude\"",
@@ -264,6 +272,12 @@ async fn a_change_that_is_too_large_or_no_text_is_refused() {
     assert_eq!(why, "agent fixer: its change is larger than 1048576 bytes");
     let why = Asked::new("printf 'caf\\351\\n' > latin.c").await.why().await;
     assert_eq!(why, "agent fixer: its change holds text that is not UTF-8");
+}
+
+#[tokio::test]
+async fn a_change_with_a_secret_is_refused() {
+    let why = Asked::new("echo \"// $FIXER_TOKEN\" > key.c").await.why().await;
+    assert_eq!(why, "agent fixer: its change holds the value of FIXER_TOKEN");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! neither run the rig, nor report a result, nor end a run.
 
 pub mod command;
+pub mod http;
 mod hypothesis;
 
 use std::path::PathBuf;
@@ -49,6 +50,8 @@ pub struct Answer {
     pub proposals: Vec<PatchProposal>,
     /// What they cost, all together.
     pub usage: Usage,
+    /// What a person should know about it, such as a cost that is an estimate; may quote hostile text.
+    pub notes: Vec<String>,
 }
 
 /// Says why an agent gave no answer that can be used.

@@ -1,25 +1,19 @@
 //! From the task as written to the task that can be carried out.
 
-use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
 use jig_model::Problems;
-use jig_model::document::{Findings, Located, did_you_mean, document_schema, open};
+use jig_model::document::{Findings, Located, document_schema, open};
 
-use super::raw::{RawAgent, RawBuild, RawLimits, RawTask};
-use super::types::{AgentCommand, AgentRef, BuildTask, RepairTask};
+use super::lower_agents::{lower_agents, timeout, values};
+use super::raw::{RawBuild, RawLimits, RawTask};
+use super::types::{BuildTask, RepairTask};
 use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
 use crate::journal::RepairLimits;
 
 /// Version of the task file that is read.
 const VERSION: u32 = 1;
-
-/// How long a build or a proposal may take where the task does not say.
-const USUAL_TIMEOUT: Duration = Duration::from_secs(600);
-
-type Agents = BTreeMap<String, Located<RawAgent>>;
 
 impl RepairTask {
     /// Returns the text of the task file's JSON Schema.
@@ -60,74 +54,6 @@ fn lower(raw: RawTask, findings: &Findings) -> Option<RepairTask> {
     })
 }
 
-fn lower_agents(
-    list: Located<Vec<Located<String>>>,
-    settings: &Agents,
-    findings: &Findings,
-) -> Vec<AgentRef> {
-    if list.value.is_empty() {
-        let help = "write agents = [\"templates\"] for edits without a model";
-        findings.add("task::no-agent", list.at(), "`agents` names no agent", help);
-    }
-    let agents: Vec<_> =
-        list.value.iter().filter_map(|text| agent(text, settings, findings)).collect();
-    for (name, unused) in settings {
-        let used =
-            |agent: &AgentRef| matches!(agent, AgentRef::Command(command) if command.name == *name);
-        if !agents.iter().any(used) {
-            let help = format!("add \"command:{name}\" to `agents`, or remove the table");
-            let message = format!("`[agent.{name}]` is not in `agents`");
-            findings.add("task::unused-agent", unused.at(), message, help);
-        }
-    }
-    agents
-}
-
-fn agent(text: &Located<String>, settings: &Agents, findings: &Findings) -> Option<AgentRef> {
-    let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
-    match text.value.split_once(':') {
-        None if text.value == "templates" => return Some(AgentRef::Templates),
-        None if text.value == "mcp" => return Some(AgentRef::Mcp),
-        Some(("http", name)) if !name.is_empty() => return named(name).map(AgentRef::Http),
-        Some(("command", name)) if !name.is_empty() => {
-            return command(name, text, settings, findings).map(AgentRef::Command);
-        }
-        _ => {}
-    }
-    let shown: String = text.value.chars().take(40).collect();
-    let help = "write \"templates\", \"mcp\", \"command:NAME\" or \"http:NAME\"";
-    findings.add("task::unknown-agent", text.at(), format!("{shown:?} is no agent"), help);
-    None
-}
-
-fn command(
-    name: &str,
-    text: &Located<String>,
-    settings: &Agents,
-    findings: &Findings,
-) -> Option<AgentCommand> {
-    let Some(agent) = settings.get(name) else {
-        let near = did_you_mean(name, settings.keys().map(String::as_str));
-        let help = format!("add `[agent.{name}]` with its `command`; {near}");
-        let message = format!("`[agent.{name}]` is missing");
-        findings.add("task::missing-agent", text.at(), message, help);
-        return None;
-    };
-    let raw = agent.value.clone();
-    let argv = values(raw.command);
-    if argv.first().is_none_or(String::is_empty) {
-        let help = "write command = [\"./fix.sh\", \"{bundle}\"]";
-        let message = format!("`[agent.{name}]` has no `command`");
-        findings.add("task::no-command", agent.at(), message, help);
-    }
-    Some(AgentCommand {
-        name: name.to_owned(),
-        command: argv,
-        timeout: timeout(raw.timeout, findings),
-        env: values(raw.env),
-    })
-}
-
 fn lower_build(raw: RawBuild, findings: &Findings) -> Option<BuildTask> {
     let command = raw.command.map(|command| {
         if command.value.first().is_none_or(|program| program.value.is_empty()) {
@@ -164,24 +90,7 @@ fn lower_limits(raw: RawLimits, findings: &Findings) -> RepairLimits {
     }
 }
 
-fn timeout(given: Option<Located<Duration>>, findings: &Findings) -> Duration {
-    let Some(given) = given else { return USUAL_TIMEOUT };
-    if given.value.is_zero() {
-        findings.add(
-            "task::timeout",
-            given.at(),
-            "no time is left for it",
-            "write `timeout = \"2m\"`",
-        );
-    }
-    given.value
-}
-
 fn stays_inside(path: &Path) -> bool {
     let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     path.components().all(plain) && path.file_name().is_some()
-}
-
-fn values(list: Option<Located<Vec<Located<String>>>>) -> Vec<String> {
-    list.map(|list| list.value.into_iter().map(|item| item.value).collect()).unwrap_or_default()
 }

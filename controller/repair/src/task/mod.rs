@@ -3,10 +3,13 @@
 //! Owns the keys, their defaults and what must fit together. Looks at no file that it names.
 
 mod lower;
+mod lower_agents;
 mod raw;
 mod types;
 
-pub use types::{AgentCommand, AgentRef, BuildTask, RepairTask};
+pub use types::{
+    AgentCommand, AgentHttp, AgentRef, BuildTask, HttpDialect, RepairTask, TokenPrices,
+};
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use jig_model::toml_table;
 use serde_json::{Value, json};
 use toml::de::DeValue;
 
+use super::types::HttpDialect;
 use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
 
@@ -58,8 +59,28 @@ toml_table! {
         command: Vec<Located<String>> = optional,
         /// How long one proposal may take; 10m if left out.
         timeout: Duration = optional,
-        /// Variables that are passed on to it; nothing else is.
+        /// Variables that are passed on to a program; of the others it gets PATH and LANG, and a HOME
+        /// and a TMPDIR of its own.
         env: Vec<Located<String>> = optional,
+        /// Address below which the endpoint has `/chat/completions` (openai) or `/v1/messages`
+        /// (anthropic).
+        url: String = optional,
+        /// What the endpoint speaks: openai or anthropic; openai if left out.
+        dialect: HttpDialect = optional,
+        /// The model, as the endpoint calls it.
+        model: String = optional,
+        /// Variable that holds the key of the endpoint; it is asked without a key if left out.
+        key_env as "key-env": String = optional,
+        /// Answers that are asked for, 1 to 16; 1 if left out.
+        samples: u32 = optional,
+        /// Most tokens of an answer; 8192 if left out.
+        max_tokens as "max-tokens": u32 = optional,
+        /// Temperature of the model, 0 to 2; the endpoint's own if left out.
+        temperature: Temperature = optional,
+        /// Price of a million tokens of the question in US dollars; 0 if left out.
+        usd_per_million_in as "usd-per-million-in": Dollars = optional,
+        /// Price of a million tokens of the answer in US dollars; 0 if left out.
+        usd_per_million_out as "usd-per-million-out": Dollars = optional,
     }
     /// Where the run ends at the latest.
     pub(super) struct RawLimits {
@@ -93,6 +114,12 @@ impl Choice for Preset {
         &[("strict", Self::Strict), ("balanced", Self::Balanced), ("aggressive", Self::Aggressive)];
 }
 
+impl Choice for HttpDialect {
+    const WHAT: &'static str = "dialect";
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("openai", Self::OpenAi), ("anthropic", Self::Anthropic)];
+}
+
 /// An amount of money, in millionths of a US dollar.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dollars(pub(super) u64);
@@ -106,19 +133,42 @@ impl FromToml for Dollars {
     }
 
     fn read(node: &Node<'_>) -> Option<Self> {
-        let amount = match node.value() {
-            DeValue::Float(amount) => amount.as_str().parse::<f64>().ok(),
-            DeValue::Integer(amount) => amount.as_str().parse::<f64>().ok(),
-            _ => {
-                node.wrong_type("an amount", "5.0");
-                return None;
-            }
-        };
-        let fitting = amount.filter(|amount| (0.0..=MAX_DOLLARS).contains(amount));
-        if fitting.is_none() {
-            let message = format!("`{}` is out of range", node.key());
-            node.refuse("document::bad-value", message, format!("use 0 to {MAX_DOLLARS}"));
-        }
-        fitting.map(|amount| Self((amount * 1e6).round() as u64))
+        let amount = number(node, "an amount", "5.0", MAX_DOLLARS)?;
+        Some(Self((amount * 1e6).round() as u64))
     }
+}
+
+/// How freely a model chooses its words.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Temperature(pub(super) f64);
+
+/// Endpoints refuse more.
+const MAX_TEMPERATURE: f64 = 2.0;
+
+impl FromToml for Temperature {
+    fn schema() -> Value {
+        json!({ "type": "number", "minimum": 0, "maximum": MAX_TEMPERATURE })
+    }
+
+    fn read(node: &Node<'_>) -> Option<Self> {
+        number(node, "a number", "0.7", MAX_TEMPERATURE).map(Self)
+    }
+}
+
+/// Reads a number from 0 to `most`.
+fn number(node: &Node<'_>, what: &str, example: &str, most: f64) -> Option<f64> {
+    let number = match node.value() {
+        DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
+        DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
+        _ => {
+            node.wrong_type(what, example);
+            return None;
+        }
+    };
+    let fitting = number.filter(|number| (0.0..=most).contains(number));
+    if fitting.is_none() {
+        let message = format!("`{}` is out of range", node.key());
+        node.refuse("document::bad-value", message, format!("use 0 to {most}"));
+    }
+    fitting
 }

@@ -17,7 +17,7 @@ plan = "plan.toml"
 held-out = "held.toml"
 mode = "auto"
 preset = "strict"
-agents = ["command:fixer", "templates"]
+agents = ["command:fixer", "templates", "http:large"]
 [build]
 command = ["make", "-C", "fw"]
 artifact = "fw/out/app.elf"
@@ -26,6 +26,17 @@ timeout = "2m"
 command = ["./fix.sh", "{bundle}"]
 timeout = "5m"
 env = ["FIXER_TOKEN"]
+[agent.large]
+url = "https://models.lab/api/"
+dialect = "anthropic"
+model = "large-1"
+key-env = "MODELS_KEY"
+samples = 3
+max-tokens = 4000
+temperature = 0.5
+usd-per-million-in = 3
+usd-per-million-out = 15.5
+timeout = "3m"
 [limits]
 iterations = 12
 wall = "45m"
@@ -45,6 +56,9 @@ agents = ["templates", "mcp", "http:local"]
 [build]
 command = ["make"]
 artifact = "app.elf"
+[agent.local]
+url = "http://localhost:8080/v1"
+model = "small"
 "#;
 
 #[test]
@@ -56,6 +70,24 @@ fn every_key_is_read() {
         timeout: Duration::from_secs(300),
         env: vec!["FIXER_TOKEN".to_owned()],
     };
+    let large = AgentHttp {
+        name: "large".to_owned(),
+        url: "https://models.lab/api".parse().unwrap(),
+        dialect: HttpDialect::Anthropic,
+        model: "large-1".to_owned(),
+        key_env: Some("MODELS_KEY".to_owned()),
+        samples: 3,
+        max_tokens: 4000,
+        temperature: Some(0.5),
+        prices: TokenPrices {
+            micro_usd_per_million_in: 3_000_000,
+            micro_usd_per_million_out: 15_500_000,
+        },
+        timeout: Duration::from_secs(180),
+    };
+    let agents = vec![AgentRef::Command(fixer), AgentRef::Templates, AgentRef::Http(large)];
+    let variables: Vec<_> = agents.iter().flat_map(AgentRef::variables).collect();
+    assert_eq!(variables, ["FIXER_TOKEN", "MODELS_KEY"]);
     let limits = RepairLimits {
         iterations: 12,
         wall_s: 2700,
@@ -73,7 +105,7 @@ fn every_key_is_read() {
             held_out: Some("held.toml".into()),
             mode: ExecutionMode::Auto,
             preset: Preset::Strict,
-            agents: vec![AgentRef::Command(fixer), AgentRef::Templates],
+            agents,
             build: BuildTask {
                 command: ["make", "-C", "fw"].map(str::to_owned).into(),
                 artifact: "fw/out/app.elf".into(),
@@ -91,8 +123,13 @@ fn what_is_left_out_has_a_finite_default() {
     assert_eq!((task.mode, task.preset), (ExecutionMode::Ci, Preset::Balanced));
     assert_eq!(task.limits, RepairLimits::default());
     assert_eq!(task.build.timeout, Duration::from_secs(600));
-    let http = AgentRef::Http("local".to_owned());
-    assert_eq!(task.agents, [AgentRef::Templates, AgentRef::Mcp, http]);
+    let [AgentRef::Templates, AgentRef::Mcp, AgentRef::Http(local)] = task.agents.as_slice() else {
+        panic!("{:?}", task.agents)
+    };
+    assert_eq!((local.dialect, local.samples), (HttpDialect::OpenAi, 1));
+    assert_eq!((local.max_tokens, local.timeout), (8192, Duration::from_secs(600)));
+    assert_eq!((&local.key_env, local.temperature), (&None, None));
+    assert_eq!(local.prices, TokenPrices::default());
     assert_eq!((task.held_out, task.policy, task.repo), (None, None, ".".into()));
 }
 
@@ -101,11 +138,26 @@ fn each_mistake_is_named_with_a_way_out() {
     let with = |old: &str, new: &str| FULL.replace(old, new);
     for (text, words) in [
         (with("version = 1", "version = 2"), "version"),
-        (with("[\"command:fixer\", \"templates\"]", "[]"), "`agents` names no agent"),
-        (with("\"templates\"]", "\"template\"]"), "\"template\" is no agent"),
+        (with("[\"command:fixer\", \"templates\", \"http:large\"]", "[]"), "names no agent"),
+        (with("\"templates\"", "\"template\""), "\"template\" is no agent"),
         (with("command:fixer", "command:fix"), "`[agent.fix]` is missing"),
         (with("command:fixer", "mcp"), "`[agent.fixer]` is not in `agents`"),
         (with("[\"./fix.sh\", \"{bundle}\"]", "[]"), "`[agent.fixer]` has no `command`"),
+        (with("[agent.large]", "[agent.other]"), "`[agent.large]` is missing"),
+        (with("\"http:large\"", "\"mcp\""), "add \"http:large\" to `agents`"),
+        (with("http:large", "command:large"), "write \"http:large\" in `agents`"),
+        (with("command:fixer", "http:fixer"), "write \"command:fixer\" in `agents`"),
+        (with("[agent.large]\n", "[agent.large]\ncommand = [\"x\"]\n"), "`command` and `url`"),
+        (with("[agent.large]\n", "[agent.large]\nenv = [\"X\"]\n"), "named by `key-env`"),
+        (with("[agent.fixer]\n", "[agent.fixer]\nmodel = \"m\"\n"), "`model` is no setting"),
+        (with("model = \"large-1\"\n", ""), "`[agent.large]` has no `model`"),
+        (with("https://models", "ftp://models"), "begins with http:// or https://"),
+        (with("https://models", "https://user:key@models"), "does not belong into an address"),
+        (with("\"anthropic\"", "\"google\""), "\"google\" is no dialect"),
+        (with("samples = 3", "samples = 0"), "`samples` is out of range"),
+        (with("max-tokens = 4000", "max-tokens = 0"), "`max-tokens` is out of range"),
+        (with("temperature = 0.5", "temperature = 3"), "`temperature` is out of range"),
+        (with("timeout = \"3m\"", "timeout = \"0s\""), "no time is left"),
         (with("[\"make\", \"-C\", \"fw\"]", "[]"), "`command` is empty"),
         (with("fw/out/app.elf", "../app.elf"), "leads out of the repository"),
         (with("fw/out/app.elf", "/app.elf"), "leads out of the repository"),
@@ -127,7 +179,8 @@ fn each_mistake_is_named_with_a_way_out() {
 #[test]
 fn the_schema_names_every_key() {
     let schema = RepairTask::json_schema();
-    for key in ["held-out", "flash-cycles", "agents", "artifact", "additionalProperties"] {
+    for key in ["held-out", "flash-cycles", "agents", "artifact", "key-env", "additionalProperties"]
+    {
         assert!(schema.contains(&format!("\"{key}\"")), "{key}");
     }
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jig_model::power::WebAddress;
+
 use crate::analysis::Preset;
 use crate::convergence::ExecutionMode;
 use crate::journal::RepairLimits;
@@ -46,14 +48,14 @@ pub struct BuildTask {
 }
 
 /// An agent of the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum AgentRef {
     /// Edits by templates, without a model.
     Templates,
     /// A client that fetches the evidence and hands in a patch.
     Mcp,
-    /// A model behind HTTP, by its name in the settings of this host.
-    Http(String),
+    /// A model behind HTTP.
+    Http(AgentHttp),
     /// A program.
     Command(AgentCommand),
 }
@@ -69,4 +71,58 @@ pub struct AgentCommand {
     pub timeout: Duration,
     /// Variables that are passed on to it.
     pub env: Vec<String>,
+}
+
+/// A model behind HTTP.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentHttp {
+    /// Its name.
+    pub name: String,
+    /// Address below which the paths of the dialect are.
+    pub url: WebAddress,
+    /// What the endpoint speaks.
+    pub dialect: HttpDialect,
+    /// The model, as the endpoint calls it.
+    pub model: String,
+    /// Variable that holds the key; the key itself is in no setting.
+    pub key_env: Option<String>,
+    /// Answers that are asked for.
+    pub samples: u32,
+    /// Most tokens of an answer.
+    pub max_tokens: u32,
+    /// Temperature; the endpoint's own where there is none.
+    pub temperature: Option<f64>,
+    /// What tokens cost.
+    pub prices: TokenPrices,
+    /// How long all samples may take together.
+    pub timeout: Duration,
+}
+
+/// What an endpoint speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpDialect {
+    /// `/chat/completions`, as most local servers have it.
+    OpenAi,
+    /// `/v1/messages`.
+    Anthropic,
+}
+
+/// What tokens cost, in millionths of a US dollar for a million of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TokenPrices {
+    /// Tokens of the question.
+    pub micro_usd_per_million_in: u64,
+    /// Tokens of the answer.
+    pub micro_usd_per_million_out: u64,
+}
+
+impl AgentRef {
+    /// Lists the variables that an agent is given; their values are secrets.
+    pub fn variables(&self) -> Vec<&str> {
+        match self {
+            Self::Templates | Self::Mcp => Vec::new(),
+            Self::Http(http) => http.key_env.iter().map(String::as_str).collect(),
+            Self::Command(command) => command.env.iter().map(String::as_str).collect(),
+        }
+    }
 }
