@@ -261,7 +261,8 @@ fn signatures() -> Outcome<Vec<FaultSignature>> {
     let signatures = PATTERNS.iter().map(|text| {
         let pattern = Pattern::new(text)?;
         let (name, text) = ((*text).to_owned(), FaultText::Pattern(pattern));
-        Ok(FaultSignature { name, text, cause: Cause::FaultBanner, reason: None })
+        let (cause, continues) = (Cause::FaultBanner, Vec::new());
+        Ok(FaultSignature { name, text, cause, reason: None, excuse: None, continues })
     });
     signatures.collect()
 }

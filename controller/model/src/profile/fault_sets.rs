@@ -101,19 +101,43 @@ pub(super) fn check_texts(faults: &[Located<RawFault>], check: &'static str, fin
             _ => {}
         }
     }
+    for fault in faults {
+        let RawFault { line, excuse, continues, name, .. } = &fault.value;
+        let name = name.as_ref().map_or("", |name| name.value.as_str());
+        if let (None, Some(excuse)) = (line, excuse)
+            && findings.is_empty()
+        {
+            let message = format!("fault {name:?} has `excuse` without `line`");
+            findings.add(check, excuse.at(), message, "say by `line = 'REGEX'` what it excuses");
+        }
+        if let (None, Some(continues)) = (excuse, continues)
+            && findings.is_empty()
+        {
+            let message = format!("fault {name:?} has `continues` without `excuse`");
+            findings.add(check, continues.at(), message, "add the `excuse` of those signatures");
+        }
+    }
 }
 
 /// Lowers signatures that were read without a problem.
 pub(super) fn lower_faults(faults: &[Located<RawFault>]) -> Option<Vec<FaultSignature>> {
     let lower = |fault: &Located<RawFault>| {
-        let RawFault { name, pattern, line, cause, reason, .. } = fault.value.clone();
+        let raw = fault.value.clone();
+        let RawFault { name, pattern, line, cause, reason, excuse, continues, .. } = raw;
         let text = match (pattern, line) {
             (Some(pattern), None) => FaultText::Pattern(pattern.value),
             (None, Some(line)) => FaultText::Line(line.value),
             (Some(_), Some(_)) | (None, None) => return None,
         };
-        let reason = reason.map(|reason| reason.value);
-        Some(FaultSignature { name: name?.value, text, cause: cause?.value.0, reason })
+        let names = continues.map(|names| names.value).unwrap_or_default();
+        Some(FaultSignature {
+            name: name?.value,
+            text,
+            cause: cause?.value.0,
+            reason: reason.map(|reason| reason.value),
+            excuse: excuse.map(|excuse| excuse.value),
+            continues: names.into_iter().map(|name| name.value).collect(),
+        })
     };
     faults.iter().map(lower).collect()
 }

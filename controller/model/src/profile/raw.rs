@@ -293,8 +293,19 @@ toml_table! {
         /// A line as firmware really prints it. The tests of the project hold the signature
         /// against it.
         example: String = optional,
+        /// What a line behind it begins with that says that the firmware expected the crash, which
+        /// is no failure then. With `line` only. Until such a line comes, for a second of silence
+        /// at most, the crash does not count.
+        excuse: Pattern = optional,
+        /// Names of signatures whose crash this text is a further headline of, where it follows
+        /// theirs. With `excuse` only; it must be the same.
+        continues: Vec<Located<String>> = optional,
         /// A line behind `example` that says why; with `reason`.
         example_reason: String = optional,
+        /// A line behind `example` that excuses it; with `excuse`.
+        example_excuse: String = optional,
+        /// A line that resembles `example_excuse` and excuses nothing.
+        near_miss_excuse: String = optional,
         /// A line that resembles it and shows no fault; the tests hold it against this, too.
         near_miss: String = optional,
     }

@@ -291,6 +291,13 @@ pub struct FaultSignature {
     pub cause: Cause,
     /// What a line behind it begins with that says why, where the text itself does not.
     pub reason: Option<Pattern>,
+    /// What a line behind it begins with that says that the firmware expected the crash. Only
+    /// signatures of lines have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub excuse: Option<Pattern>,
+    /// Names of the signatures whose crash it is a further headline of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub continues: Vec<String>,
 }
 
 /// What a console shows of a fault.

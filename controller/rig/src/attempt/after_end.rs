@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -76,28 +77,37 @@ fn open(run: &Path, file: &str) -> Option<LogReader> {
     LogReader::open(&LogPaths { index: raw.with_extension("idx"), raw }).ok()
 }
 
-/// Finds the first line of a log behind an offset that looks like a crash and is not allowed.
+/// Finds the first line of a log behind an offset that looks like a crash and is neither allowed nor
+/// in a range that is known to be harmless.
 ///
 /// The rest of the line at the offset is looked at as a line of its own.
 pub(super) fn suspicious_line(
     run: &Path,
     file: &str,
     start: u64,
-    allowed: &PatternSet,
+    (allowed, known): (&PatternSet, &[Range<u64>]),
 ) -> Option<ByteRange> {
     // A log that cannot be read has failed the attempt already.
     let log = File::open(run.join(file)).ok()?;
     let mut splitter = LineSplitter::new(start);
+    let is_known = |raw: &RawLine<'_>| {
+        known.iter().any(|known| known.start <= raw.span.start && raw.span.start < known.end)
+    };
     let mut found = None;
+    let take = |raw: &RawLine<'_>, found: &mut Option<FoundLine>| {
+        if !is_known(raw) {
+            look(raw, allowed, found);
+        }
+    };
     let mut buf = vec![0; STRIDE];
     let mut at = start;
     while found.is_none() {
         let Ok(len @ 1..) = log.read_at(&mut buf, at) else { break };
-        splitter.feed(&buf[..len], |raw| look(&raw, allowed, &mut found));
+        splitter.feed(&buf[..len], |raw| take(&raw, &mut found));
         at += len as u64;
     }
     if let Some(raw) = splitter.begun() {
-        look(&raw, allowed, &mut found);
+        take(&raw, &mut found);
     }
     found.map(|found| quoted(file, found))
 }

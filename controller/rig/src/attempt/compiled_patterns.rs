@@ -60,6 +60,8 @@ fn compile(
         text: FaultText::Pattern(pattern),
         cause: Cause::AssertFailed,
         reason: None,
+        excuse: None,
+        continues: Vec::new(),
     });
     let signatures: Vec<_> = profile.faults.iter().cloned().chain(rejected).collect();
     let recogniser = Recogniser::new(&signatures, banner, &profile.limits)?;

@@ -40,6 +40,8 @@ pub(super) struct LogSearch {
     pub(super) allowed: Vec<Pattern>,
     /// Texts that the plan expected.
     pub(super) expected: Vec<ByteRange>,
+    /// Crashes that the firmware expected.
+    pub(super) excused: Vec<ByteRange>,
     /// Where what the plan waits for ends: the log, and the offset.
     pub(super) end: Option<(String, u64)>,
 }
@@ -79,7 +81,8 @@ impl LogSearch {
                     true => Some(*end),
                     false => captured_behind(&self.run, &console.file, time?),
                 };
-                suspicious_line(&self.run, &console.file, start?, &allowed)
+                let excused = spans(&self.excused, console);
+                suspicious_line(&self.run, &console.file, start?, (&allowed, &excused))
             })
         });
         let rejected = self.rejected_line()?;
@@ -101,12 +104,17 @@ impl LogSearch {
     fn failed_in(&self, console: &SearchedConsole, allowed: &PatternSet) -> Option<ByteRange> {
         // A log that cannot be read has failed the attempt already.
         let log = File::open(self.run.join(&console.file)).ok()?;
-        let expected = self.expected.iter().filter(|text| text.file == console.file);
-        let expected: Vec<_> = expected.map(|text| text.start..text.end).collect();
+        let expected = [spans(&self.expected, console), spans(&self.excused, console)].concat();
         let known = KnownLines { read: &console.read, expected: &expected, allowed };
         let (span, text) = failed_result(&log, console.judged.clone(), &known)?;
         Some(quoted(&console.file, (span, text)))
     }
+}
+
+/// Lists where texts stand in a console's log.
+fn spans(texts: &[ByteRange], console: &SearchedConsole) -> Vec<Range<u64>> {
+    let here = texts.iter().filter(|text| text.file == console.file);
+    here.map(|text| text.start..text.end).collect()
 }
 
 /// Finds the line within a console's output that looks most like a result.

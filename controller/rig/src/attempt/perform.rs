@@ -304,6 +304,7 @@ fn log_search(
         console.and_then(|console| Some((waited(&console)?, console))).map(|(at, name)| (name, at))
     };
     let file = |name: &ConsoleName| board.lines.get(name).map(|line| line.file.clone());
+    let excused = excused_texts(board, sights);
     let results = [(&board.results, &mut sights.results)];
     let consoles = results.into_iter().chain(&mut sights.others).filter_map(|(name, seen)| {
         let boot = facts.first_boot().and_then(|boot| boot.get(name)).copied();
@@ -322,8 +323,24 @@ fn log_search(
         rejected: request.plan.reject.clone(),
         allowed: [&request.profile.allow_output[..], &request.plan.allow_output].concat(),
         expected: facts.expected().to_vec(),
+        excused,
         end: end.and_then(|(name, at)| Some((file(&name)?, at))),
     }
+}
+
+/// Lists the crashes that the firmware expected.
+fn excused_texts(board: &AttemptBoard, sights: &Sights) -> Vec<ByteRange> {
+    let consoles = [(&board.results, &sights.results)].into_iter().chain(&sights.others);
+    let texts = consoles.flat_map(|(name, seen)| {
+        let file = board.lines.get(name).map(|line| line.file.clone()).unwrap_or_default();
+        seen.excused.iter().map(move |text| ByteRange {
+            file: file.clone(),
+            start: text.start,
+            end: text.end,
+            text: String::new(),
+        })
+    });
+    texts.collect()
 }
 
 /// Builds the observation for the judge.
@@ -496,6 +513,7 @@ fn reading(plan: &Plan) -> ResultsReading {
     let wanted = first.is_some();
     let (console, format) = first.unwrap_or_default();
     let only = format.filter(|_| same);
-    let how = ResultsReader { only, markers: plan.markers.clone(), awaited: true };
+    let markers = plan.markers.clone();
+    let how = ResultsReader { only, markers, awaited: true, decides: wanted };
     ResultsReading { wanted, console, how }
 }

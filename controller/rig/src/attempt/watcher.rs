@@ -1,5 +1,7 @@
 //! The watcher of one console: reads its log during an attempt and reports what it finds.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +12,14 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::board::{AttemptBoard, WatcherProgress};
+use super::board_timeout::BoardTimeout;
 use super::compiled_patterns::CompiledPatterns;
 use super::error::AttemptError;
 use super::facts::Observed;
 use super::garbage::GarbageScanner;
 use super::identity::{IdentityScanner, MAX_LINE, id_in};
 use super::transport_watch::TransportWatch;
-use crate::console::{Follow, Follower, LogState, Recogniser, Recognition};
+use crate::console::{ExcusedCrash, Follow, Follower, LogState, Recogniser, Recognition};
 use crate::judge::{ByteRange, Incident, IncidentKind, PrintedId};
 use crate::results::{ReadLines, ResultEvent, ResultParser};
 
@@ -25,6 +28,13 @@ const STRIDE: usize = 64 << 10;
 
 /// How often silence is checked: a tenth of the shortest limit a profile may set.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How long a console may be silent behind the headline of a crash before the crash counts: the line
+/// that excuses one is printed at once.
+const EXCUSE: Duration = Duration::from_secs(1);
+
+/// Most crashes that are excused in one boot: ten times those of the largest test known.
+const MAX_EXCUSED: usize = 1000;
 
 /// Result of a watcher.
 #[derive(Debug, Default)]
@@ -39,6 +49,8 @@ pub(super) struct WatcherResult {
     pub(super) report_end: Option<u64>,
     /// Earlier boots in which the plan got its report: the number, the output, and the report.
     pub(super) earlier: Vec<(usize, (u64, u64), TestReport)>,
+    /// Crashes that the firmware expected, with the lines that say so.
+    pub(super) excused: Vec<Range<u64>>,
     /// The first garbage of the last boot.
     pub(super) garbage: Option<ByteRange>,
     /// Whether garbage came last, without text after it.
@@ -56,6 +68,8 @@ pub(super) struct ResultsReader {
     pub(super) markers: Option<Markers>,
     /// Whether the plan waits for them there; else they are only guarded against failures.
     pub(super) awaited: bool,
+    /// Whether nothing passes without a complete report.
+    pub(super) decides: bool,
 }
 
 impl ResultsReader {
@@ -70,6 +84,14 @@ pub(super) struct ConsoleWatcher {
     follower: Follower,
     recogniser: Recogniser,
     results: Option<Results>,
+    /// Output of this boot that the results are not read of yet: it may show a crash.
+    unread: Vec<u8>,
+    /// When a crash counts that may be excused.
+    excusable_until: Option<BoardTimeout>,
+    /// Crashes of this boot whose excuse was printed.
+    excused: Vec<ExcusedCrash>,
+    /// Where crashes were excused in all boots, and the text of the first.
+    accepted: (Vec<Range<u64>>, Option<String>),
     garbage: GarbageScanner,
     identity: IdentityScanner,
     printed: Option<PrintedId>,
@@ -120,6 +142,10 @@ impl ConsoleWatcher {
             follower,
             recogniser: compiled.recogniser.clone(),
             results,
+            unread: Vec::new(),
+            excusable_until: None,
+            excused: Vec::new(),
+            accepted: (Vec::new(), None),
             garbage: GarbageScanner::new(0),
             identity: compiled.identity.clone(),
             printed: None,
@@ -171,6 +197,9 @@ impl ConsoleWatcher {
                     let at = self.follower.cursor();
                     self.quiet = (at, self.quiet.0 == at);
                     self.listen_for_silence();
+                    if self.excusable_until.is_some_and(|until| until.is_over(&self.board)) {
+                        self.give_up();
+                    }
                 }
             }
         }
@@ -180,6 +209,9 @@ impl ConsoleWatcher {
     /// Begins the boots that start at or before an offset.
     fn begin_boots(&mut self, offset: u64) -> Result<(), AttemptError> {
         while let Some(start) = self.next_boot().filter(|&start| start <= offset) {
+            self.give_up();
+            let ended = self.results.as_ref().and_then(|results| results.parser.ended_at());
+            self.accept_excuses(ended);
             let heard = self.board.facts().heard.contains(&self.begun);
             let output = (self.follower.floor(), start);
             self.begun += 1;
@@ -227,21 +259,90 @@ impl ConsoleWatcher {
     fn look_within_boot(&mut self, offset: u64, bytes: &[u8]) -> Result<(), AttemptError> {
         let recognitions = self.recogniser.feed(bytes, self.began.elapsed());
         self.garbage.feed(offset, bytes);
-        let mut fed = 0;
-        for recognition in &recognitions {
-            // Lines before the fault may be results; the line that it cuts is none.
-            let until = (recognition.start.max(offset) - offset) as usize;
-            self.feed_results(&bytes[fed..until.max(fed)]);
-            fed = until.max(fed);
-            if let Some(results) = &mut self.results {
-                results.parser.interrupt();
-            }
-        }
-        self.feed_results(&bytes[fed..]);
+        self.read_results(&recognitions, bytes);
+        let undecided = self.recogniser.undecided_from().is_some();
+        self.excusable_until = undecided.then(|| BoardTimeout::new(&self.board, EXCUSE));
+        self.keep_excused();
         for recognition in recognitions {
             self.report(recognition);
         }
         self.find_identity(offset, bytes)
+    }
+
+    /// Reads results of the output up to what may be a crash, cut where something was recognised.
+    fn read_results(&mut self, recognitions: &[Recognition], bytes: &[u8]) {
+        let from = self.recogniser.position() - (self.unread.len() + bytes.len()) as u64;
+        let mut unread = std::mem::take(&mut self.unread);
+        let bytes = if unread.is_empty() {
+            Cow::Borrowed(bytes)
+        } else {
+            unread.extend_from_slice(bytes);
+            Cow::Owned(unread)
+        };
+        let index = |at: u64| (at.saturating_sub(from) as usize).min(bytes.len());
+        let mut fed = 0;
+        for recognition in recognitions {
+            // Lines before the fault may be results; the line that it cuts is none.
+            let until = index(recognition.start).max(fed);
+            self.feed_results(&bytes[fed..until]);
+            fed = until;
+            if let Some(results) = &mut self.results {
+                results.parser.interrupt();
+            }
+        }
+        let until = self.recogniser.undecided_from().map_or(bytes.len(), index).max(fed);
+        self.feed_results(&bytes[fed..until]);
+        self.unread = bytes[until..].to_vec();
+    }
+
+    /// No excuse comes: a crash that may have been excused counts.
+    fn give_up(&mut self) {
+        self.excusable_until = None;
+        if self.recogniser.undecided_from().is_none() {
+            return;
+        }
+        let recognitions = self.recogniser.give_up();
+        self.read_results(&recognitions, &[]);
+        for recognition in recognitions {
+            self.report(recognition);
+        }
+    }
+
+    /// Keeps the crashes whose excuse was printed until it is known whether a report follows.
+    fn keep_excused(&mut self) {
+        for crash in self.recogniser.take_excused() {
+            if self.excused.len() < MAX_EXCUSED {
+                self.excused.push(crash);
+            } else {
+                crash.headlines.into_iter().for_each(|headline| self.report(headline));
+            }
+        }
+    }
+
+    /// Accepts the excuses in front of the end of a report, which decides then. The other crashes
+    /// of this boot count.
+    fn accept_excuses(&mut self, report_end: Option<u64>) {
+        for crash in std::mem::take(&mut self.excused) {
+            let Some(first) = crash.headlines.first() else { continue };
+            if report_end.is_some_and(|end| crash.end <= end) {
+                self.accepted.0.push(first.start..crash.end);
+                self.accepted.1.get_or_insert_with(|| first.text.clone());
+                continue;
+            }
+            for headline in crash.headlines {
+                self.report(headline);
+            }
+        }
+    }
+
+    /// Tells of the crashes that the firmware expected.
+    fn remark_on_excused(&self) {
+        let (ranges, Some(first)) = &self.accepted else { return };
+        let text = match ranges.len() {
+            1 => format!("the firmware expected a crash: {first}"),
+            count => format!("the firmware expected {count} crashes, first: {first}"),
+        };
+        self.board.emit(RunEvent::Note { text });
     }
 
     fn feed_results(&mut self, bytes: &[u8]) {
@@ -349,43 +450,43 @@ impl ConsoleWatcher {
     }
 
     fn finish(mut self) -> Result<WatcherResult, AttemptError> {
+        self.give_up();
         for recognition in self.recogniser.finish() {
             if let Some(results) = &mut self.results {
                 results.parser.interrupt();
             }
             self.report(recognition);
         }
+        self.keep_excused();
         let output = (self.follower.floor(), self.follower.cursor());
         let text = "bytes that no text holds".to_owned();
         let garbage = self.garbage.found();
         let garbage = garbage.map(|(start, end)| ByteRange { file: self.file(), start, end, text });
-        let garbage_goes_on = self.garbage.goes_on();
-        let silent = self.recogniser.silent_for(self.began.elapsed());
-        Ok(match self.results {
-            None => WatcherResult {
-                output,
-                garbage,
-                printed: self.printed,
-                silent,
-                ..WatcherResult::default()
-            },
-            Some(results) => {
-                let Results { parser, earlier, mut read, .. } = results;
-                let report_end = parser.ended_at();
-                let (report, last) = parser.finish_with_lines();
-                read.append(last);
-                WatcherResult {
-                    output,
-                    report_end,
-                    report,
-                    read: Some(read),
-                    earlier,
-                    garbage,
-                    garbage_goes_on,
-                    printed: self.printed,
-                    silent,
-                }
-            }
-        })
+        let mut result = WatcherResult {
+            output,
+            garbage,
+            garbage_goes_on: self.garbage.goes_on(),
+            printed: self.printed.take(),
+            silent: self.recogniser.silent_for(self.began.elapsed()),
+            ..WatcherResult::default()
+        };
+        let decides = self.results.as_ref().is_some_and(|results| results.reading.decides);
+        if let Some(results) = self.results.take() {
+            let Results { parser, earlier, mut read, .. } = results;
+            result.report_end = parser.ended_at();
+            let (report, last) = parser.finish_with_lines();
+            read.append(last);
+            (result.report, result.read, result.earlier) = (report, Some(read), earlier);
+        }
+        let ended = result.report.ended;
+        if decides && !ended {
+            // Nothing passes, and what kept it from its end is the failure.
+            self.excused.clear();
+        }
+        // Its last line may have no line end.
+        self.accept_excuses(ended.then(|| result.report_end.unwrap_or(output.1)));
+        self.remark_on_excused();
+        result.excused = std::mem::take(&mut self.accepted.0);
+        Ok(result)
     }
 }

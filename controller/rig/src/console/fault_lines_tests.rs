@@ -18,6 +18,8 @@ struct Shared {
     example: String,
     near_miss: String,
     reason: Option<String>,
+    /// A line that excuses it, and one that does not.
+    excuse: Option<(String, String)>,
 }
 
 /// Reads the sets of `board-profiles/faults/`.
@@ -38,9 +40,16 @@ static SHARED: LazyLock<Vec<Shared>> = LazyLock::new(|| {
         let cause: Cause = key("cause").parse().unwrap();
         let reason = fault.get("reason").map(|_| Pattern::new(&key("reason")).unwrap());
         let example_reason = reason.as_ref().map(|_| key("example_reason"));
-        let signature = FaultSignature { name: key("name"), text, cause, reason };
+        let excuse = fault.get("excuse").map(|_| Pattern::new(&key("excuse")).unwrap());
+        let example_excuse =
+            excuse.as_ref().map(|_| (key("example_excuse"), key("near_miss_excuse")));
+        let continues = fault.get("continues").map(|names| names.as_array().unwrap().clone());
+        let continues = continues.unwrap_or_default().into_iter();
+        let continues = continues.map(|name| name.as_str().unwrap().to_owned()).collect();
+        let signature =
+            FaultSignature { name: key("name"), text, cause, reason, excuse, continues };
         let (example, near_miss) = (key("example"), key("near_miss"));
-        Shared { signature, example, near_miss, reason: example_reason }
+        Shared { signature, example, near_miss, reason: example_reason, excuse: example_excuse }
     });
     shared.collect()
 });
@@ -109,10 +118,24 @@ fn headlines_take_their_reason_from_the_lines_behind() {
 }
 
 #[test]
+fn each_excuse_matches_its_example_and_not_its_near_miss() {
+    let mut count = 0;
+    for Shared { signature, example, excuse, .. } in &*SHARED {
+        let Some((line, near_miss)) = excuse else { continue };
+        count += 1;
+        let behind = |line| recognise(format!("{example}\r\nx\r\n{line}\r\n").as_bytes(), &[]);
+        assert_eq!(behind(line), [], "{}", signature.name);
+        let found = behind(near_miss);
+        assert!(found.iter().any(|f| f.start == 0), "{}: {found:?}", signature.name);
+    }
+    assert!(count >= 7, "{count}");
+}
+
+#[test]
 fn each_shared_signature_is_needed_for_its_example() {
     for Shared { signature, example, .. } in &*SHARED {
         let FaultText::Line(line) = &signature.text else { unreachable!() };
-        let mut alone = FaultLines::new(std::slice::from_ref(line)).unwrap();
+        let mut alone = FaultLines::new(std::slice::from_ref(line), 0).unwrap();
         let mut found = 0;
         alone.feed(format!("{example}\n").as_bytes(), |_| found += 1);
         assert_eq!(found, 1, "{}", signature.name);

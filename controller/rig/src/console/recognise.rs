@@ -11,6 +11,8 @@ use jig_model::pattern::Pattern;
 use jig_model::profile::{FaultSignature, FaultText, Limits};
 
 use super::fault_lines::{FaultLine, FaultLines};
+use super::held_crash::{Excusable, ExcusedCrash, HeldCrashes, Sight};
+use super::recognition::Recognition;
 use super::scan::{PatternSet, PatternSetError, Scanner};
 
 /// Bytes before a match's end within which its start is looked for. Fault banners are
@@ -24,21 +26,6 @@ const KEPT: usize = WINDOW + QUOTE;
 /// faults for ever must not fill memory or the event stream.
 const TOLD_PER_BOOT: u32 = 16;
 
-/// Something that was recognised.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recognition {
-    /// The cause it stands for.
-    pub cause: Cause,
-    /// What recognised it: a signature's name, `boot-banner`, `flood` or `silence`.
-    pub by: String,
-    /// Offset of the first byte of the range.
-    pub start: u64,
-    /// Offset one past its last byte.
-    pub end: u64,
-    /// The range from the start of its line on, lossy, at most 200 bytes; hostile text.
-    pub text: String,
-}
-
 /// Recognises failures in the output of one console in one attempt.
 ///
 /// Compiling takes milliseconds; clone a fresh one for each attempt.
@@ -48,8 +35,9 @@ pub struct Recogniser {
     scanner: Scanner,
     signatures: Vec<Signature>,
     lines: FaultLines,
-    /// Signatures of lines, by the indices of `lines`.
+    /// Signatures of lines, by the indices of `lines`; behind them come the excuses.
     of_lines: Vec<LineSignature>,
+    held: HeldCrashes,
     /// Where the last line with a fault begins, and the causes told of it.
     last_line: (u64, Vec<Cause>),
     limits: Limits,
@@ -82,6 +70,7 @@ struct Signature {
 struct LineSignature {
     name: String,
     cause: Cause,
+    excusable: Option<Excusable>,
     told: u32,
 }
 
@@ -96,7 +85,6 @@ impl Recogniser {
         limits: &Limits,
     ) -> Result<Self, PatternSetError> {
         let (mut patterns, mut signatures) = (Vec::new(), Vec::new());
-        let (mut lines, mut of_lines) = (Vec::new(), Vec::new());
         let signature = |name: &str, cause| Signature {
             name: name.to_owned(),
             cause,
@@ -105,16 +93,9 @@ impl Recogniser {
             matched_to: 0,
         };
         for fault in faults {
-            match &fault.text {
-                FaultText::Pattern(pattern) => {
-                    patterns.push(pattern.clone());
-                    signatures.push(signature(&fault.name, Some(fault.cause)));
-                }
-                FaultText::Line(line) => {
-                    lines.push(line.clone());
-                    let name = fault.name.clone();
-                    of_lines.push(LineSignature { name, cause: fault.cause, told: 0 });
-                }
+            if let FaultText::Pattern(pattern) = &fault.text {
+                patterns.push(pattern.clone());
+                signatures.push(signature(&fault.name, Some(fault.cause)));
             }
         }
         if let Some(banner) = boot_banner {
@@ -122,12 +103,14 @@ impl Recogniser {
             signatures.push(signature("boot-banner", None));
         }
         let set = PatternSet::new(&patterns)?;
+        let (lines, of_lines) = of_lines(faults)?;
         Ok(Self {
             scanner: Scanner::new(&set, None),
             set,
             signatures,
-            lines: FaultLines::new(&lines)?,
+            lines,
             of_lines,
+            held: HeldCrashes::default(),
             last_line: (0, Vec::new()),
             limits: limits.clone(),
             tail: Vec::new(),
@@ -142,7 +125,8 @@ impl Recogniser {
         })
     }
 
-    /// Begins a new boot of the plan, whose output starts at an offset of the log.
+    /// Begins a new boot of the plan, whose output starts at an offset of the log. What waited for
+    /// an excuse is forgotten: see [`give_up`](Self::give_up).
     pub fn expect_boot(&mut self, offset: u64, now: Duration) {
         self.boots_asked = self.boots_asked.saturating_add(1);
         self.boot_start = offset;
@@ -155,6 +139,7 @@ impl Recogniser {
             signature.muted = false;
         }
         self.lines.restart(offset);
+        self.held = HeldCrashes::default();
         self.last_line = (offset, Vec::new());
         for signature in &mut self.of_lines {
             signature.told = 0;
@@ -173,6 +158,11 @@ impl Recogniser {
         self.position - self.boot_start
     }
 
+    /// Returns the offset up to which the log was looked at.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
     /// Looks at the next bytes of the log.
     pub fn feed(&mut self, bytes: &[u8], now: Duration) -> Vec<Recognition> {
         if bytes.is_empty() {
@@ -180,32 +170,80 @@ impl Recogniser {
         }
         self.alive_at = Some(now);
         self.silence_told = false;
-        let mut found = Vec::new();
+        let mut seen = Vec::new();
         let mut rest = bytes;
         // Piece by piece, so that the tail stays small whatever the chunk.
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(rest.len().min(WINDOW));
-            self.feed_piece(piece, &mut found);
+            self.feed_piece(piece, &mut seen);
             rest = behind;
         }
         let mut hits = Vec::new();
         self.lines.feed(bytes, |hit| hits.push(hit));
-        if !hits.is_empty() {
-            hits.into_iter().for_each(|hit| self.line_hit(hit, &mut found));
-            found.sort_by_key(|recognition| recognition.start);
-        }
-        found
+        self.conclude(hits, seen)
     }
 
-    /// Says that the output is over: what waited for a further byte is decided.
+    /// Says that the output is over: what waited for a further byte, or for an excuse, is decided.
     pub fn finish(&mut self) -> Vec<Recognition> {
-        let mut found = Vec::new();
+        let mut seen = Vec::new();
         for hit in self.scanner.finish() {
-            self.hit(hit, self.tail.len(), &mut found);
+            self.hit(hit, self.tail.len(), &mut seen);
         }
         let mut hits = Vec::new();
         self.lines.finish(|hit| hits.push(hit));
-        hits.into_iter().for_each(|hit| self.line_hit(hit, &mut found));
+        let mut found = self.conclude(hits, seen);
+        found.append(&mut self.give_up_held());
+        found
+    }
+
+    /// Returns where the output begins that may show a crash, if that is not decided yet: its
+    /// headline has only begun, or may still be excused.
+    pub fn undecided_from(&self) -> Option<u64> {
+        self.held.held_from().into_iter().chain(self.lines.undecided_from()).min()
+    }
+
+    /// Decides what is undecided, as if nothing more were printed.
+    pub fn give_up(&mut self) -> Vec<Recognition> {
+        let mut hits = Vec::new();
+        self.lines.decide(|hit| hits.push(hit));
+        let mut found = self.conclude(hits, Vec::new());
+        found.append(&mut self.give_up_held());
+        found
+    }
+
+    fn give_up_held(&mut self) -> Vec<Recognition> {
+        let mut found = Vec::new();
+        self.held.give_up(&mut found);
+        self.bounded(found)
+    }
+
+    /// Returns the crashes that were excused since the last call.
+    pub fn take_excused(&mut self) -> Vec<ExcusedCrash> {
+        self.held.take_excused()
+    }
+
+    /// Brings what was seen into the order of the output, and returns what counts.
+    fn conclude(&mut self, hits: Vec<FaultLine>, mut seen: Vec<Sight>) -> Vec<Recognition> {
+        if !hits.is_empty() {
+            hits.into_iter().for_each(|hit| self.line_hit(hit, &mut seen));
+            seen.sort_by_key(Sight::start);
+        }
+        let mut found = Vec::new();
+        let signatures = &self.of_lines;
+        let excusable = |index: usize| signatures.get(index)?.excusable.clone();
+        self.held.take(seen, self.position, excusable, &mut found);
+        self.bounded(found)
+    }
+
+    /// Drops what was told too often of a signature that may be excused: only what counts is
+    /// counted.
+    fn bounded(&mut self, mut found: Vec<Recognition>) -> Vec<Recognition> {
+        found.retain(|recognition| {
+            let mut excusable = self.of_lines.iter_mut().filter(|s| s.excusable.is_some());
+            let Some(signature) = excusable.find(|s| s.name == recognition.by) else { return true };
+            signature.told = signature.told.saturating_add(1);
+            signature.told <= TOLD_PER_BOOT
+        });
         found
     }
 
@@ -229,16 +267,16 @@ impl Recogniser {
         Some(Recognition { cause, by: "silence".to_owned(), start, end, text })
     }
 
-    fn feed_piece(&mut self, piece: &[u8], found: &mut Vec<Recognition>) {
+    fn feed_piece(&mut self, piece: &[u8], seen: &mut Vec<Sight>) {
         let base = self.tail.len();
         self.tail.extend_from_slice(piece);
         let mut at = 0;
         while at <= piece.len() {
             let scanned = self.scanner.scan(&piece[at..]);
             let end = at + scanned.used;
-            self.pass(&piece[at..end], found);
+            self.pass(&piece[at..end], seen);
             for &hit in &scanned.hits {
-                self.hit(hit, base + end, found);
+                self.hit(hit, base + end, seen);
             }
             at = end;
             if scanned.hits.is_empty() {
@@ -253,7 +291,7 @@ impl Recogniser {
     }
 
     /// Counts bytes that were passed, and ends the muting at line ends.
-    fn pass(&mut self, bytes: &[u8], found: &mut Vec<Recognition>) {
+    fn pass(&mut self, bytes: &[u8], seen: &mut Vec<Sight>) {
         if self.signatures.iter().any(|s| s.muted) && memchr::memchr(b'\n', bytes).is_some() {
             self.signatures.iter_mut().for_each(|s| s.muted = false);
         }
@@ -261,35 +299,38 @@ impl Recogniser {
         if !self.flood_told && self.printed() > self.limits.flood_bytes {
             self.flood_told = true;
             let limit = self.limits.flood_bytes;
-            found.push(Recognition {
+            let flood = Recognition {
                 cause: Cause::OutputFlood,
                 by: "flood".to_owned(),
                 start: self.boot_start,
                 end: self.boot_start.saturating_add(limit).saturating_add(1),
                 text: format!("more than {limit} bytes in one boot"),
-            });
+            };
+            seen.push(Sight::Told(flood, None));
         }
     }
 
-    /// Handles a line that begins with a signature; each cause is told once per line.
-    fn line_hit(&mut self, hit: FaultLine, found: &mut Vec<Recognition>) {
+    /// Handles a line that begins with a signature or an excuse; each cause is told once per line.
+    fn line_hit(&mut self, hit: FaultLine, seen: &mut Vec<Sight>) {
         let FaultLine { index, start, end, mut text } = hit;
-        let Some(signature) = self.of_lines.get_mut(index) else { return };
+        let Some(signature) = self.of_lines.get_mut(index) else {
+            return seen.push(Sight::Excuse(index - self.of_lines.len(), start, end));
+        };
         if self.last_line.0 != start {
             self.last_line = (start, Vec::new());
         }
         if signature.told >= TOLD_PER_BOOT || self.last_line.1.contains(&signature.cause) {
             return;
         }
-        signature.told += 1;
+        signature.told += u32::from(signature.excusable.is_none());
         self.last_line.1.push(signature.cause);
         text.truncate(text.floor_char_boundary(QUOTE));
         let (cause, by) = (signature.cause, signature.name.clone());
-        found.push(Recognition { cause, by, start, end, text });
+        seen.push(Sight::Told(Recognition { cause, by, start, end, text }, Some(index)));
     }
 
     /// Handles a match that ends at an index of the tail.
-    fn hit(&mut self, index: usize, end: usize, found: &mut Vec<Recognition>) {
+    fn hit(&mut self, index: usize, end: usize, seen: &mut Vec<Sight>) {
         let Some(signature) = self.signatures.get_mut(index) else { return };
         // One per line: `fault.*` matches again at each byte of the line.
         if std::mem::replace(&mut signature.muted, true) {
@@ -313,6 +354,7 @@ impl Recogniser {
                 cause
             }
             None => {
+                seen.push(Sight::Boot(self.position - (end - start) as u64));
                 self.boots_seen = self.boots_seen.saturating_add(1);
                 let unasked = self.boots_seen.saturating_sub(self.boots_asked);
                 if self.loop_told || unasked < self.limits.boot_loop.max(1) {
@@ -326,14 +368,49 @@ impl Recogniser {
         let line = memchr::memrchr(b'\n', &self.tail[..start]).map_or(0, |at| at + 1);
         let quote = line.max(start.saturating_sub(QUOTE / 2));
         let range = &self.tail[quote..end.min(quote + QUOTE)];
-        found.push(Recognition {
+        let found = Recognition {
             cause,
             by,
             start: self.position - (end - start) as u64,
             end: self.position,
             text: String::from_utf8_lossy(range).trim_end().to_owned(),
-        });
+        };
+        seen.push(Sight::Told(found, None));
     }
+}
+
+/// Compiles the signatures of lines, those with an excuse first: where several match a line, theirs
+/// counts. Behind them come the excuses, each once.
+fn of_lines(
+    faults: &[FaultSignature],
+) -> Result<(FaultLines, Vec<LineSignature>), PatternSetError> {
+    let with_line = |fault: &'_ FaultSignature| matches!(fault.text, FaultText::Line(_));
+    let mut ordered: Vec<_> = faults.iter().filter(|fault| with_line(fault)).collect();
+    ordered.sort_by_key(|fault| fault.excuse.is_none());
+    let mut excuses: Vec<&Pattern> = Vec::new();
+    let mut signatures = Vec::new();
+    for fault in &ordered {
+        let excusable = fault.excuse.as_ref().map(|pattern| {
+            let known = excuses.iter().position(|excuse| excuse.as_str() == pattern.as_str());
+            let excuse = known.unwrap_or_else(|| {
+                excuses.push(pattern);
+                excuses.len() - 1
+            });
+            let named = |name: &String| ordered.iter().position(|other| other.name == *name);
+            Excusable { excuse, continues: fault.continues.iter().filter_map(named).collect() }
+        });
+        let (name, cause) = (fault.name.clone(), fault.cause);
+        signatures.push(LineSignature { name, cause, excusable, told: 0 });
+    }
+    let mut lines = Vec::new();
+    for fault in &ordered {
+        if let FaultText::Line(line) = &fault.text {
+            lines.push(line.clone());
+        }
+    }
+    lines.extend(excuses.into_iter().cloned());
+    let excusable = signatures.iter().filter(|signature| signature.excusable.is_some()).count();
+    Ok((FaultLines::new(&lines, excusable)?, signatures))
 }
 
 #[cfg(test)]

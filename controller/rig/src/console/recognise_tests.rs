@@ -12,6 +12,8 @@ fn fault(name: &str, pattern: &str) -> FaultSignature {
         text: FaultText::Pattern(pattern),
         cause: Cause::FaultBanner,
         reason: None,
+        excuse: None,
+        continues: Vec::new(),
     }
 }
 

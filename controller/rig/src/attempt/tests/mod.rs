@@ -3,6 +3,7 @@
 mod actions;
 mod after_end;
 mod ending;
+mod excused;
 mod expected;
 mod explained;
 pub(crate) mod fake;
