@@ -48,6 +48,26 @@ const DOUBTFUL: &[(&str, &str)] = &[
         "Running TESTSUITE x\nSTART - t\n    Expectation failed at main.c:3: t: (a == b is false)\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
     ),
     (
+        "ztest, failing assertion of the test's function and of another one",
+        "Running TESTSUITE x\nSTART - t\n    Assertion failed at main.c:3: check: (a is false)\n    Assertion failed at main.c:9: x_t: (b is false)\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "ztest, failing assertion without a function",
+        "Running TESTSUITE x\nSTART - t\n    Assertion failed at main.c:3\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "ztest, failing assertion of another test",
+        "Running TESTSUITE x\nSTART - t\n    Assertion failed at main.c:3: x_u: (a is false)\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "ztest, failing assertion of a test that is skipped",
+        "Running TESTSUITE x\nSTART - t\n    Assertion failed at main.c:3: x_t: (a is false)\n SKIP - t in 0.001 seconds\nSTART - u\n PASS - u in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
+        "ztest, failing assertion in front of the start of its test",
+        "Running TESTSUITE x\n    Assertion failed at main.c:3: x_t: (a is false)\nSTART - t\n PASS - t in 0.001 seconds\nTESTSUITE x succeeded\nPROJECT EXECUTION SUCCESSFUL\n",
+    ),
+    (
         "ztest, suite without an end",
         "Running TESTSUITE x\nSTART - t\n PASS - t in 0.001 seconds\nPROJECT EXECUTION SUCCESSFUL\n",
     ),
@@ -281,6 +301,10 @@ const CLEAN: &[(&str, &str)] = &[
     (
         "gtest of pigweed with its log",
         "INF  [==========] Running all tests.\nINF  [ RUN      ] Status.Default\nINF  [       OK ] Status.Default\nINF  [==========] Done running all tests.\nINF  [  PASSED  ] 1 test(s).\n",
+    ),
+    (
+        "ztest, failures and skips that are expected",
+        "Running TESTSUITE my_suite\n===================================================================\nSTART - test_fail\n\n    Assertion failed at WEST_TOPDIR/app/src/main.c:12: my_suite_test_fail: (false is false)\n\n PASS - test_fail in 0.002 seconds\n===================================================================\nSTART - test_expect\n\n    Expectation failed at WEST_TOPDIR/app/src/main.c:20: my_suite_test_expect: a not equal to b\nvalue: 3\n\n    Expectation failed at WEST_TOPDIR/app/src/main.c:21: my_suite_test_expect: a not equal to c\n\n PASS - test_expect in 0.002 seconds\n===================================================================\nSTART - test_mock\nTest test_mock failed: Unused mock parameter values\n PASS - test_mock in 0.001 seconds\n===================================================================\nSTART - test_skip\n\n    Assumption failed at WEST_TOPDIR/app/src/main.c:31: my_suite_test_skip: (false is false)\n\n PASS - test_skip in 0.001 seconds\n===================================================================\nTESTSUITE my_suite succeeded\n\n------ TESTSUITE SUMMARY START ------\n\nSUITE PASS - 100.00% [my_suite]: pass = 4, fail = 0, skip = 0, total = 4 duration = 0.006 seconds\n - PASS - [my_suite.test_expect] duration = 0.002 seconds\n - PASS - [my_suite.test_fail] duration = 0.002 seconds\n - PASS - [my_suite.test_mock] duration = 0.001 seconds\n - PASS - [my_suite.test_skip] duration = 0.001 seconds\n\n------ TESTSUITE SUMMARY END ------\n\n===================================================================\nPROJECT EXECUTION SUCCESSFUL\n",
     ),
     (
         "ztest, skip with a reason",
