@@ -271,14 +271,22 @@ impl Git {
         Ok(())
     }
 
-    /// Applies a patch to the work tree and to the index: all of it or nothing.
+    /// Applies a patch to the work tree and to the index: all of it or nothing. Where it does not fit
+    /// otherwise, white space in the lines around a change is ignored: models lose the `\r` of files
+    /// with CR LF, and mix up tabulators and spaces.
     ///
     /// # Errors
     /// [`GitError::Failed`] where the patch does not fit; it names file and line.
     pub async fn apply(&self, patch: &Path) -> Result<(), GitError> {
-        let head = ["apply", "--index", "--whitespace=nowarn"].map(OsStr::new);
-        self.run(head.into_iter().chain([patch.as_os_str()])).await?;
-        Ok(())
+        let apply = async |how: &'static str| {
+            let head = ["apply", "--index", "--whitespace=nowarn", how].map(OsStr::new);
+            self.run(head.into_iter().chain([patch.as_os_str()])).await
+        };
+        let Err(exact) = apply("--no-ignore-whitespace").await else { return Ok(()) };
+        match apply("--ignore-whitespace").await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(exact),
+        }
     }
 
     /// Commits all changes of the work tree but ignored files, as Jig. Returns the commit.

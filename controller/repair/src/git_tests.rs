@@ -104,6 +104,22 @@ async fn a_patch_that_does_not_fit_changes_nothing_and_is_explained() {
 }
 
 #[tokio::test]
+async fn a_patch_without_the_line_ends_of_its_file_is_applied() {
+    let source = SOURCE.replace('\n', "\r\n").replace("    ", "\t");
+    let made = TestRepository::with(&[("src/ring.c", &source)]).await;
+    let file = made.scratch().join("patch.diff");
+    let diff = "--- a/src/ring.c\n+++ b/src/ring.c\n@@ -3,4 +3,4 @@\n int next(void)\n {\n\
+                -    return head + 2;\n+    return head + 1;\n }\n";
+    fs::write(&file, diff).unwrap();
+    made.git().apply(&file).await.unwrap();
+    let found = fs::read_to_string(made.repo().join("src/ring.c")).unwrap();
+    assert_eq!(found, source.replace("\treturn head + 2;\r\n", "    return head + 1;\n"));
+    fs::write(&file, diff.replace("head + 2", "head + 3")).unwrap();
+    let said = made.git().apply(&file).await.unwrap_err().to_string();
+    assert!(said.contains("src/ring.c:3"), "{said}");
+}
+
+#[tokio::test]
 async fn a_work_tree_is_removed_whatever_has_become_of_it() {
     let made = TestRepository::new().await;
     let git = made.git();

@@ -203,3 +203,70 @@ where
     // It has ended: everything that will come is there, and so is its error.
     asked.await
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::rustls::ServerConfig;
+    use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+    use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+    use super::*;
+
+    /// Makes a certificate of its own for this address of the host.
+    fn certificate() -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut openssl = std::process::Command::new("openssl");
+        openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+        openssl.args(["-nodes", "-days", "2", "-subj", "/CN=model", "-keyout", "key.pem"]);
+        openssl.args(["-out", "cert.pem", "-addext", "subjectAltName=IP:127.0.0.1"]);
+        openssl.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+        let made = openssl.current_dir(folder.path()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+        (
+            CertificateDer::from_pem_slice(&read("cert.pem")).unwrap(),
+            PrivateKeyDer::from_pem_slice(&read("key.pem")).unwrap(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_certificate_is_believed_where_the_host_knows_it() {
+        let (certificate, key) = certificate();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address: WebAddress =
+            format!("https://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let server = tokio::spawn(async move {
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                // A client that does not believe it ends the connection.
+                let Ok(mut stream) = acceptor.accept(tcp).await else { continue };
+                let mut head = [0; 4];
+                stream.read_exact(&mut head).await.unwrap();
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+                stream.write_all(answer).await.unwrap();
+                stream.shutdown().await.unwrap();
+            }
+        });
+        let ask = async |roots: RootCertStore| {
+            let endpoint = Endpoint::trusting(address.clone(), roots).unwrap();
+            endpoint.ask("/", HttpDialect::OpenAi, Some("key"), String::new()).await
+        };
+        let mut roots = RootCertStore::empty();
+        let error = ask(roots.clone()).await.unwrap_err();
+        let words = jig_model::chain(&error);
+        assert!(words.contains("no connection: invalid peer certificate"), "{words}");
+        roots.add(certificate).unwrap();
+        assert_eq!(ask(roots).await.unwrap().body, b"hi");
+        server.abort();
+    }
+}

@@ -60,6 +60,7 @@ impl HttpAgent {
         let key = settings.key_env.as_deref().and_then(variable);
         // A key that was read from a file often ends with a line end.
         let key = key.and_then(|key| key.into_string().ok()).map(|key| key.trim().to_owned());
+        let key = key.filter(|key| !key.is_empty());
         let secret = settings.key_env.clone().zip(key.clone());
         Self { settings, key, redactor: Redactor::new(secret), first_pause: FIRST_PAUSE }
     }
@@ -157,11 +158,13 @@ impl HttpAgent {
             length: LengthKey::MaxTokens,
             answer,
         };
-        let mut ids = Vec::new();
+        let (mut ids, mut answers) = (Vec::new(), 0);
         let mut failed = Ok(());
         for _ in 0..self.settings.samples {
             let ModelReply { texts, cut_off, .. } = asking.sample().await?;
             for text in texts {
+                answers += 1;
+                asking.keep(answers, &text)?;
                 if self.redactor.variable_in(&text).is_some() {
                     failed = Err(HttpFailure::Key);
                     continue;
@@ -327,6 +330,12 @@ impl Asking<'_> {
         let worst = self.worst();
         self.count(worst);
         self.log(why, None, worst, Some("the answer is lost: its worst case is counted"))
+    }
+
+    /// Keeps an answer in the scratch folder, whether it can be used or not.
+    fn keep(&self, number: usize, text: &str) -> Result<(), HttpFailure> {
+        let file = self.scratch.join(format!("answer-{number}.txt"));
+        std::fs::write(file, self.agent.redactor.text(text)).map_err(HttpFailure::Log)
     }
 
     /// Adds an exchange to the list in the scratch folder.

@@ -132,7 +132,7 @@ fn good(with: &str) -> Act {
 }
 
 struct Asked {
-    folder: TempDir,
+    _folder: TempDir,
     agent: HttpAgent,
     request: ProposalRequest,
 }
@@ -167,15 +167,18 @@ impl Asked {
             (name == "MODEL_KEY").then(|| format!("{KEY}\n").into())
         });
         agent.first_pause = Duration::from_millis(2);
-        Self { folder, agent, request }
+        Self { _folder: folder, agent, request }
     }
 
     /// Asks, and checks that the key is in no file and in no word.
     async fn ask(&self) -> Result<Answer, AgentError> {
         let answer = self.agent.propose(&self.request).await;
         assert!(!format!("{answer:?}").contains(KEY), "{answer:?}");
-        assert!(!self.log().contains(KEY), "{}", self.log());
-        assert_eq!(std::fs::read_dir(self.folder.path()).unwrap().count(), 2);
+        for entry in std::fs::read_dir(&self.request.scratch).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(!text.contains(KEY), "{}: {text}", path.display());
+        }
         answer
     }
 
@@ -416,6 +419,8 @@ async fn equal_proposals_of_several_samples_are_one() {
     let diffs: Vec<_> = answer.proposals.into_iter().map(|proposal| proposal.diff).collect();
     assert_eq!(diffs, [diff("1"), diff("3")]);
     assert_eq!(answer.usage.tokens, 4 * 450);
+    let kept = std::fs::read_to_string(asked.request.scratch.join("answer-3.txt")).unwrap();
+    assert_eq!(kept, "no idea");
     assert!(answer.notes[0].contains("no idea"), "{:?}", answer.notes);
 }
 
