@@ -44,6 +44,8 @@ pub(super) struct WatcherProgress {
     pub(super) reporting: bool,
     /// Whether the last output of this boot is garbage without text after it.
     pub(super) garbled: bool,
+    /// Whether a crash was printed that the next line may excuse.
+    pub(super) undecided: bool,
 }
 
 /// Collects reports; any task may read the facts and wait for a change.

@@ -445,6 +445,7 @@ impl ConsoleWatcher {
             reports: self.results.as_ref().map_or(0, |r| r.reports) + u32::from(unfinished),
             reporting: self.results.as_ref().is_some_and(|r| r.reporting),
             garbled: self.garbage.goes_on(),
+            undecided: self.excusable_until.is_some(),
         };
         self.progress.send_if_modified(|now| std::mem::replace(now, next) != next);
     }

@@ -119,7 +119,7 @@ impl Actions<'_> {
     }
 
     /// Waits until the watchers have read all that the target, which has ended or is halted, has
-    /// printed; fails with what they found in it.
+    /// printed, and know of each crash whether it counts; fails with what they found in it.
     pub(super) async fn looked_at_everything(&mut self) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
         let looked = async {
@@ -127,7 +127,7 @@ impl Actions<'_> {
                 let Some(progress) = self.watched.get_mut(name) else { continue };
                 let len = line.handle.state().borrow().len;
                 // An error means that the watcher has ended, which it reports itself.
-                drop(progress.wait_for(|p| p.processed >= len).await);
+                drop(progress.wait_for(|p| p.processed >= len && !p.undecided).await);
             }
         };
         let _ = timeout(REASON, looked).await;

@@ -78,6 +78,18 @@ async fn a_crash_without_an_excuse_counts_after_a_second_of_silence() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_crash_behind_the_report_counts_before_the_board_is_switched_off() {
+    for tail in ["OOPS\n", "OOPS: x"] {
+        let bench = bench(vec![print(GREEN), SOON, print(tail)]);
+        let end = bench.perform(&plan(WAIT)).await.unwrap();
+        assert_eq!(end.verdict.cause, Cause::FaultBanner, "{tail:?}");
+        // The action failed by it, so that it is looked into.
+        let workflow = format!("{:?}", end.workflow.unwrap());
+        assert!(workflow.contains("state: Error"), "{tail:?} {workflow}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_excuse_without_a_report_behind_it_proves_nothing() {
     // The report does not end: that is the failure, not the crash that was expected.
     let open = "TAP version 13\n1..2\nok 1 - a\nOOPS\nwanted\n";
