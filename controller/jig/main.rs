@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         CliCommand::Probe(command) => commands::probe::probe(&cli.common, &screen, command),
         CliCommand::Serve(args) => commands::serve::serve(&cli.common, args),
         CliCommand::Worker => Ok(commands::worker::worker(&cli.common, &screen)),
+        CliCommand::Supervise => commands::supervise::supervise(),
         CliCommand::Boards => commands::boards::boards(&cli.common, &screen),
         CliCommand::Profile(command) => commands::profile::profile(&cli.common, &screen, command),
         CliCommand::Plan(command) => commands::plan::plan(&screen, command),

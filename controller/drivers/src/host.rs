@@ -63,6 +63,8 @@ impl Host for LocalHost {
                 stderr: Some(log),
                 inherit: Vec::new(),
                 exits_for_target: false,
+                env: None,
+                ends_itself: false,
                 what: program.clone(),
             };
             let mut process = ManagedProcess::spawn(request, Arc::clone(&self.ledger))

@@ -12,6 +12,7 @@ pub mod host;
 pub mod inject;
 pub mod power;
 pub mod process;
+pub mod program;
 pub mod qemu;
 pub mod reset;
 pub mod serial;

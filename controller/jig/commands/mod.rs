@@ -21,6 +21,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
 mod stop;
+pub(crate) mod supervise;
 pub(crate) mod worker;
 
 use std::sync::Arc;

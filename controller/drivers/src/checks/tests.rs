@@ -197,6 +197,8 @@ async fn a_serial_port_is_there_usable_and_free() {
         stderr: None,
         inherit: vec![fs::File::open(&by_id).unwrap().into()],
         exits_for_target: false,
+        env: None,
+        ends_itself: false,
         what: "port reader".to_owned(),
     };
     let mut port_reader = ManagedProcess::spawn(port_reader, Arc::new(NoLedger)).await.unwrap();

@@ -148,6 +148,8 @@ impl CommandFlasher {
             stderr: Some(far),
             inherit: Vec::new(),
             exits_for_target: false,
+            env: None,
+            ends_itself: false,
             what: self.program().to_owned(),
         };
         tracing::debug!(program = self.program(), args = ?request.args, "flashing");

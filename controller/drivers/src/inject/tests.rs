@@ -523,6 +523,8 @@ async fn sleeper(ledger: Arc<dyn ProcessLedger>) -> ManagedProcess {
         stderr: None,
         inherit: Vec::new(),
         exits_for_target: false,
+        env: None,
+        ends_itself: false,
         what: "sleep".to_owned(),
     };
     ManagedProcess::spawn(request, ledger).await.unwrap()

@@ -48,6 +48,8 @@ pub(crate) async fn run(
         stderr: Some(far),
         inherit,
         exits_for_target: false,
+        env: None,
+        ends_itself: false,
         what: program.clone(),
     };
     let mut near = Receiver::from_owned_fd(near).map_err(broken)?;

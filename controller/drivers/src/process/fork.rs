@@ -1,7 +1,7 @@
 //! One of two modules with `unsafe`: what a child does between `fork` and `exec`.
 //!
 //! Between the two only async-signal-safe calls are allowed: no allocation, no locks. The
-//! closure below makes exactly five kinds of system call (`prctl`, `getppid`, `fcntl`,
+//! closure below makes exactly six kinds of system call (`prctl`, `getppid`, `setsid`, `fcntl`,
 //! `setrlimit`, `write`) on values prepared before the fork.
 //!
 //! # Design
@@ -29,37 +29,44 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid, getppid};
 
-/// Makes the child die when the calling *thread* ends, and inherit the given descriptors
-/// under their own numbers. With `kill_hidden_exit` it dies by SIGSYS instead of ending with a code
-/// other than 0 whose low byte is 0; it writes a byte there once that is so.
-///
-/// The descriptors stay close-on-exec in this process, so no other child can catch them.
-pub(super) fn tie_to_this_thread(
-    command: &mut Command,
-    inherit: Vec<RawFd>,
-    kill_hidden_exit: Option<RawFd>,
-) {
+/// What a child gets besides its parent-death signal.
+pub(super) struct ChildTies {
+    /// Descriptors that it inherits under their own numbers. They stay close-on-exec in this
+    /// process, so no other child can catch them.
+    pub(super) inherit: Vec<RawFd>,
+    /// Makes it die by SIGSYS instead of ending with a code other than 0 whose low byte is 0; it
+    /// writes a byte there once that is so.
+    pub(super) kill_hidden_exit: Option<RawFd>,
+    /// Makes it the leader of a session of its own, without a controlling terminal.
+    pub(super) new_session: bool,
+}
+
+/// Makes the child die when the calling *thread* ends, and gives it its ties.
+pub(super) fn tie_to_this_thread(command: &mut Command, ties: ChildTies) {
     let parent = getpid();
     // SAFETY: the closure runs in the forked child and only makes async-signal-safe system
-    // calls; it captures a `Pid`, a number and a `Vec` that it reads but neither grows nor drops
+    // calls; it captures a `Pid`, numbers and a `Vec` that it reads but neither grows nor drops
     // before `exec` (the closure is never dropped in the child).
     unsafe {
-        command.pre_exec(move || before_exec(parent, &inherit, kill_hidden_exit));
+        command.pre_exec(move || before_exec(parent, &ties));
     }
 }
 
-fn before_exec(parent: Pid, inherit: &[RawFd], kill_hidden_exit: Option<RawFd>) -> io::Result<()> {
+fn before_exec(parent: Pid, ties: &ChildTies) -> io::Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     // The parent may have died before the signal was armed; then the kernel will not send it.
     if getppid() != parent {
         return Err(io::Error::from_raw_os_error(nix::libc::ESRCH));
     }
-    for &fd in inherit {
+    if ties.new_session {
+        nix::unistd::setsid()?;
+    }
+    for &fd in &ties.inherit {
         // SAFETY: the parent holds the descriptor open until the spawn has returned.
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         nix::fcntl::fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
-    if let Some(told) = kill_hidden_exit {
+    if let Some(told) = ties.kill_hidden_exit {
         // Such an end is expected and leaves no core behind.
         setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
         if filter_exit_codes().is_ok() {
@@ -93,19 +100,21 @@ const fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
 }
 
 fn filter_exit_codes() -> nix::Result<()> {
-    match set_filter() {
+    match set_filter(&EXIT_FILTER) {
         // A process without privileges may filter itself if its programs cannot gain any.
         Err(Errno::EACCES) => {
             nix::sys::prctl::set_no_new_privs()?;
-            set_filter()
+            set_filter(&EXIT_FILTER)
         }
         other => other,
     }
 }
 
-fn set_filter() -> nix::Result<()> {
-    let program =
-        sock_fprog { len: EXIT_FILTER.len() as u16, filter: EXIT_FILTER.as_ptr().cast_mut() };
+/// Filters the system calls of the calling thread and of what it starts. A thread without
+/// privileges must have given up the right to gain any.
+pub(crate) fn set_filter(filter: &[sock_filter]) -> nix::Result<()> {
+    let len = u16::try_from(filter.len()).map_err(|_| Errno::EINVAL)?;
+    let program = sock_fprog { len, filter: filter.as_ptr().cast_mut() };
     // SAFETY: the kernel copies the program, which it only reads, before the call returns.
     let done =
         unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };

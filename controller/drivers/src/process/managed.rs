@@ -30,7 +30,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{Pid, pipe2, read};
 use tokio::sync::{oneshot, watch};
 
-use super::fork;
+use super::fork::{self, ChildTies};
 use super::starved::ThreadTime;
 
 /// What to start.
@@ -41,6 +41,8 @@ pub struct SpawnRequest {
     pub args: Vec<OsString>,
     /// Directory to start in.
     pub cwd: Option<PathBuf>,
+    /// Its whole environment, beside the mark of a child; that of this process without one.
+    pub env: Option<Vec<(OsString, OsString)>>,
     /// Where standard input comes from; nowhere without one.
     pub stdin: Option<File>,
     /// Where standard output goes; nowhere without one.
@@ -52,6 +54,9 @@ pub struct SpawnRequest {
     /// Whether its exit code is that of a target: a code other than 0 whose low byte is 0, which
     /// would look like success, then ends it by SIGSYS if the kernel lets a filter be set.
     pub exits_for_target: bool,
+    /// Whether it ends what it has started, and then itself, when its standard input ends. Dropping
+    /// the handle then sends it no signal.
+    pub ends_itself: bool,
     /// What it is, for the ledger.
     pub what: String,
 }
@@ -61,7 +66,20 @@ impl SpawnRequest {
     pub(crate) fn silent(program: OsString, args: Vec<OsString>, what: &str) -> Self {
         let what = what.to_owned();
         let (cwd, stdin, stdout, stderr, inherit) = (None, None, None, None, Vec::new());
-        Self { program, args, cwd, stdin, stdout, stderr, inherit, exits_for_target: false, what }
+        let (env, exits_for_target, ends_itself) = (None, false, false);
+        Self {
+            program,
+            args,
+            cwd,
+            env,
+            stdin,
+            stdout,
+            stderr,
+            inherit,
+            exits_for_target,
+            ends_itself,
+            what,
+        }
     }
 }
 
@@ -136,12 +154,13 @@ impl SpawnError {
     }
 }
 
-/// A running or ended child. Dropping it kills the whole group.
+/// A running or ended child. Dropping it kills the whole group, unless it ends itself.
 pub struct ManagedProcess {
     pid: Pid,
     ending: watch::Receiver<Option<Ending>>,
     reaped: Arc<Mutex<bool>>,
     hidden_exit_kills: bool,
+    ends_itself: bool,
 }
 
 /// A warden waits, but it also calls the ledger, which may log through whatever subscriber
@@ -255,7 +274,9 @@ async fn end_of(ending: &mut watch::Receiver<Option<Ending>>) -> Ending {
 
 impl Drop for ManagedProcess {
     fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
+        if !self.ends_itself {
+            self.signal(Signal::SIGKILL);
+        }
     }
 }
 
@@ -268,6 +289,9 @@ impl Warden {
     fn run(self, started: oneshot::Sender<io::Result<ManagedProcess>>) {
         let Self { request, ledger } = self;
         let mut command = Command::new(&request.program);
+        if let Some(env) = &request.env {
+            command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
+        }
         command.args(&request.args).process_group(0).env(CHILD_MARK, "1");
         command.stdin(request.stdin.map_or_else(Stdio::null, Stdio::from));
         command.stdout(request.stdout.map_or_else(Stdio::null, Stdio::from));
@@ -277,11 +301,12 @@ impl Warden {
         }
         // Without the pipe there is no filter, as without the right to set one.
         let filter = request.exits_for_target.then(|| pipe2(OFlag::O_CLOEXEC).ok()).flatten();
-        fork::tie_to_this_thread(
-            &mut command,
-            request.inherit.iter().map(AsRawFd::as_raw_fd).collect(),
-            filter.as_ref().map(|(_, far)| far.as_raw_fd()),
-        );
+        let ties = ChildTies {
+            inherit: request.inherit.iter().map(AsRawFd::as_raw_fd).collect(),
+            kill_hidden_exit: filter.as_ref().map(|(_, far)| far.as_raw_fd()),
+            new_session: false,
+        };
+        fork::tie_to_this_thread(&mut command, ties);
         let pid = match command.spawn() {
             // The `Child` is let go: this thread waits by pid, without the reaping that
             // `Child::wait` would do behind the lock.
@@ -302,8 +327,13 @@ impl Warden {
         ledger.started(pid.as_raw(), &request.what);
         let (ending, ended) = watch::channel(None);
         let reaped = Arc::new(Mutex::new(false));
-        let process =
-            ManagedProcess { pid, ending: ended, reaped: Arc::clone(&reaped), hidden_exit_kills };
+        let process = ManagedProcess {
+            pid,
+            ending: ended,
+            reaped: Arc::clone(&reaped),
+            hidden_exit_kills,
+            ends_itself: request.ends_itself,
+        };
         // The caller may have gone away, before this or before taking it: wherever the
         // handle is dropped, the child is killed.
         drop(started.send(Ok(process)));
@@ -368,6 +398,8 @@ mod tests {
             stderr: None,
             inherit: Vec::new(),
             exits_for_target: false,
+            env: None,
+            ends_itself: false,
             what: "test".to_owned(),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns every child of Jig: each is the leader of its own process group, dies with Jig
 //! (parent-death signal), is killed as a group and reaped. A [`DetachedProcess`] alone outlives
-//! Jig: it is a Jig itself. Refuses shells: a command is a
+//! Jig: it is a Jig itself. [`supervise`] ends descendants, too, in a process of its own. Refuses shells: a command is a
 //! program and a list of arguments. Standard input is never inherited.
 
 mod detached;
@@ -10,7 +10,10 @@ mod fork;
 mod managed;
 mod starved;
 mod stillness;
+mod supervise;
 
 pub use detached::{DetachedEvent, DetachedProcess, DetachedRequest};
+pub(crate) use fork::set_filter;
 pub use managed::{Ending, ManagedProcess, SpawnError, SpawnRequest};
 pub use stillness::{Stillness, StillnessWatch};
+pub(crate) use supervise::{NotSupervised, SupervisedEnd, SupervisedProgram, supervise};

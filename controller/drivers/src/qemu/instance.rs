@@ -122,6 +122,8 @@ impl Instance {
             stderr: Some(stderr.try_clone().map_err(failed("share the emulator's log"))?),
             inherit,
             exits_for_target: true,
+            env: None,
+            ends_itself: false,
             what: emulation.program.clone(),
         };
         tracing::debug!(args = ?request.args, "launching the emulator");

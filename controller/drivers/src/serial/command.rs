@@ -107,6 +107,8 @@ impl CommandTransport {
             stderr: Some(File::from(stderr)),
             inherit: Vec::new(),
             exits_for_target: false,
+            env: None,
+            ends_itself: false,
             what: PROGRAM.to_owned(),
         };
         let process = ManagedProcess::spawn(request, ledger).await?;

@@ -128,6 +128,8 @@ impl Emulated {
             stderr: Some(File::create(dir.path().join("stderr")).unwrap()),
             inherit: vec![theirs],
             exits_for_target: false,
+            env: None,
+            ends_itself: false,
             what: "test".to_owned(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
