@@ -5,7 +5,6 @@
 
 mod digest;
 mod tls;
-mod transport;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -14,12 +13,12 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
 use jig_model::power::{HttpAuth, HttpMethod, TlsTrust, WebAddress};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use self::digest::Challenge;
-use self::transport::WebTransport;
 use super::error::quote;
 use super::{PowerError, Secret};
 
@@ -137,18 +136,18 @@ impl Web {
         let host = (self.address.host.as_str(), self.address.port);
         let tcp = TcpStream::connect(host).await.map_err(unreachable)?;
         match &self.tls {
-            None => self.exchange(WebTransport::new(tcp), call, proof).await,
+            None => self.exchange(TokioIo::new(tcp), call, proof).await,
             Some(connector) => {
                 let name = tls::name(&self.address.host)?;
                 let stream = connector.connect(name, tcp).await.map_err(unreachable)?;
-                self.exchange(WebTransport::new(stream), call, proof).await
+                self.exchange(TokioIo::new(stream), call, proof).await
             }
         }
     }
 
     async fn exchange<S>(
         &self,
-        stream: WebTransport<S>,
+        stream: TokioIo<S>,
         call: &WebCall,
         proof: Option<String>,
     ) -> Result<WebAnswer, PowerError>
