@@ -132,8 +132,8 @@ causes! {
     PlanMismatch = "plan_mismatch" => Inconclusive, Target;
     /// The report has no end marker.
     ReportIncomplete = "report_incomplete" => Inconclusive, Target;
-    /// Output beside a green report looks like a failed test that no format knows, or, behind its
-    /// end, like a crash that no fault signature knows.
+    /// Output beside a green report looks like a failed test that no format knows, or like a crash
+    /// that no fault signature knows.
     SuspiciousOutput = "suspicious_output" => Inconclusive, Target;
     /// Console bytes are known to be missing.
     OutputLost = "output_lost" => Inconclusive, Lab;

@@ -3,13 +3,16 @@
 //! # Design
 //! The whole log is read once, after the attempt, and only of a run that would pass. Most of it is
 //! passed over by one search for the words of results, so lines are cut out only around these.
+//!
+//! Evidence of a crash counts from the first line of a report on. In front of it firmware prints
+//! what it kept of an earlier crash.
 
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use crate::console::lines::MAX_LINE;
-use crate::console::{PatternSet, candidate, readable, tells_failure};
+use crate::console::{PatternSet, candidate, readable, tells_crash, tells_failure};
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
 
@@ -37,7 +40,8 @@ pub(super) fn quoted(file: &str, (span, mut text): FoundLine) -> ByteRange {
     ByteRange { file: file.to_owned(), start: span.start, end: span.end, text }
 }
 
-/// Returns the first line within a range of a log that says that a test failed.
+/// Returns the first line within a range of a log that says that a test failed, or that the
+/// firmware crashed within its report.
 pub(super) fn failed_result(
     log: &File,
     range: Range<u64>,
@@ -89,7 +93,9 @@ fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<Str
     }
     let text = readable(&line[..line.len().min(MAX_LINE)]);
     let text = text.trim_ascii();
-    let failed = tells_failure(text) && !known.allowed.matches(text.as_bytes());
+    let within = || known.read.begins_before(span.start);
+    let fails = tells_failure(text) || within() && tells_crash(text);
+    let failed = fails && !known.allowed.matches(text.as_bytes());
     failed.then(|| text.to_owned())
 }
 

@@ -17,8 +17,10 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
+use super::crash_evidence;
 use super::fault_lines::texts;
-use super::framework_lines::is_framework_failure;
+use super::framework_lines::{self, is_framework_failure};
+use super::result_rows::{self, is_failed_row};
 use super::words::{Word, listed, words};
 
 /// Words that a test report has and a log has rarely.
@@ -121,14 +123,16 @@ const SHORT: usize = 5;
 /// Longest number that is a count.
 const DIGITS: usize = 9;
 
-/// Text without which no line tells of a failed result. Text in another form is looked at too,
+/// Text without which no line tells of a failed result or of a crash. Text in another form is looked at too,
 /// because its letters are not found by a search of bytes: UTF-16, overstrike, full-width letters.
 static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let bytes = syntax::Config::new().utf8(false);
-    Regex::builder().syntax(bytes).build(CANDIDATES).ok()
+    let parts = [CANDIDATES, framework_lines::HINTS, result_rows::HINTS, crash_evidence::HINTS];
+    let all = parts.map(|part| format!("(?i-u:{part})")).join("|");
+    Regex::builder().syntax(bytes).build(&all).ok()
 });
 
-const CANDIDATES: &str = r"(?i-u)fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
+const CANDIDATES: &str = r"fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
 
 /// Finds the first place in some output that a line with a failed result may have.
 pub(crate) fn candidate(output: &[u8]) -> Option<usize> {
@@ -140,17 +144,30 @@ pub(crate) fn candidate(output: &[u8]) -> Option<usize> {
 
 /// Tells whether a readable line says that a test failed.
 pub(crate) fn tells_failure(line: &str) -> bool {
+    if is_log_of_go(line) {
+        return false;
+    }
     texts(line, true).any(|text| {
         let text = text.trim_ascii();
         let words = words(text);
         let report = Report { text, about: words.iter().any(is_about), words };
         is_framework_failure(text)
+            || is_failed_row(text)
             || report.counts_failures()
             || report.counts_passes()
             || report.says_not_ok()
             || report.rules_failed()
             || report.lists_failed()
             || report.counts_fewer_good()
+    })
+}
+
+/// `    ring_test.go:12: text`: what a test of Go logs. Whether it failed says its result.
+fn is_log_of_go(line: &str) -> bool {
+    let file = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-');
+    line.split_once("_test.go:").is_some_and(|(name, place)| {
+        let text = place.split_once(": ").map_or("", |(_, text)| text);
+        name.trim_ascii_start().bytes().all(file) && !text.starts_with("FAIL")
     })
 }
 

@@ -66,3 +66,37 @@ proptest! {
         prop_assert!(tells_failure(&stamped), "{}", stamped);
     }
 }
+
+/// Run it with optimisation and `--ignored`.
+#[test]
+#[ignore = "a measurement"]
+fn searching_ten_megabytes_of_log() {
+    let logs: [(&str, &str); 3] = [
+        (
+            "zephyr",
+            "[00:00:01.234,000] <inf> app: sensor 12 reads 31337 (raw 0x7a69)\r\n[00:00:01.235,000] <dbg> net_core: rx: len 128, queue 3: ok\r\n[00:00:01.236,000] <wrn> i2c_nrfx: retry 2 of 5 on bus 1, main.c:120\r\n",
+        ),
+        (
+            "linux",
+            "[   12.345678] usb 1-1: new high-speed USB device number 2 using xhci_hcd\n[   12.345999] systemd[1]: Started Network Time Synchronization.\n",
+        ),
+        (
+            "plain",
+            "temperature=23.5 humidity=41.2 pressure=1013.2\nsrc/drivers/adc.c:88: channel 3 settled after 12 us\n2026-11-23 07:31:12.123 INFO  worker started: id=7\n0x20001000: 00 11 22 33 44 55 66 77 88 99 aa bb cc dd ee ff\n",
+        ),
+    ];
+    for (name, lines) in logs {
+        let bytes = lines.repeat((10 << 20) / lines.len()).into_bytes();
+        let round = || {
+            let start = std::time::Instant::now();
+            let (mut from, mut hits) = (0, 0);
+            while let Some(hit) = candidate(&bytes[from..]) {
+                let end = memchr::memchr(b'\n', &bytes[from + hit..]).unwrap_or(0);
+                (from, hits) = (from + hit + end + 1, hits + 1);
+            }
+            (start.elapsed(), hits)
+        };
+        let (time, hits) = (0..5).map(|_| round()).min().unwrap();
+        println!("{name:8} {:6.1} ms, {hits} lines looked at", time.as_secs_f64() * 1e3);
+    }
+}

@@ -1,10 +1,18 @@
-//! Lines of test frameworks without a grammar that tell of a failure in other words than a log. Pure.
+//! Lines of test frameworks without a grammar, and of runners around one, that tell of a failure in
+//! other words than a log. Pure.
+//!
+//! # Design
+//! A pattern stands here where a program prints such a line only when its own exit code says that
+//! something failed. What a log of healthy firmware may print, too, is none of them.
+//! `failed_result_lines.toml` holds examples of each, and lines that only resemble them.
 
 use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
 
-/// Patterns of such lines. The search of a log looks at lines with `CANDIDATES` only.
+/// Patterns of such lines, of ASCII. The search of a log looks at lines with [`HINTS`] only, and at
+/// those with words of results.
 const PATTERNS: &[&str] = &[
     // Greentea, behind whatever stands in front: a second core, a multiplexer.
     r"\{\{__testcase_finish;[^;}]*;\d+;0*[1-9]\d*\}\}",
@@ -24,9 +32,85 @@ const PATTERNS: &[&str] = &[
     r"^(?:Error|ERROR) in [A-Za-z]\w*(?: [A-Za-z]\w*){0,3}\.?$",
     // CUnit: Type, Total, Ran, Passed, Failed, Inactive
     r"^\s*(?:suites|tests|asserts)\s+\d+\s+\d+\s+(?:\d+|n/a)\s+0*[1-9]\d*\s+(?:\d+|n/a)$",
+    // pytest, with its plugins for coverage, for speed and for several processes
+    r"^!{4,} (?:[\w.]+\.)?(?:KeyboardInterrupt|Interrupted|Exit)\b.* !{4,}$",
+    r"^INTERNALERROR> ",
+    r"^\[gw\d+\] node down: ",
+    r"^FAIL Required test coverage of ",
+    r"^Coverage failure: total of ",
+    r"^ERROR: (?:Performance has regressed:|Coverage failure: )",
+    // Go's testing, its race detector and its JSON; sanitizers
+    r"^WARNING: DATA RACE$",
+    r"^Found [1-9]\d* data race\(s\)$",
+    r"^exit status [1-9]\d*$",
+    r#""Action" ?: ?"fail""#,
+    r"^ThreadSanitizer: reported [1-9]\d* warnings?",
+    r"^SUMMARY: \w+Sanitizer: ",
+    // Linux: the detector of leaks, the self-test of locks
+    r"^kmemleak: [1-9]\d* new suspected memory leaks?\b",
+    r"^BUG: +[1-9]\d* unexpected failures?\b",
+    // A shell, of a program that died or that is missing
+    r"^(?:\S+: )?(?:line \d+: +\d+ )?(?:Segmentation fault|Bus error|Illegal instruction|Aborted)(?: \(core dumped\))?(?:  +\S.*)?$",
+    r"^(?:\S+: )?(?:(?:line )?\d+: )?\.{1,2}/\S+: (?:not found|No such file or directory)$",
+    // prove
+    r" Dubious, test returned [1-9]",
+    // Automake
+    r"^# (?:ERROR|XPASS|FAIL): +0*[1-9]\d*$",
+    r"^XPASS: \S",
+    r"^ERROR: [\w./-]*test[\w./-]*$",
+    // DejaGnu
+    r"^(?:UNRESOLVED|KPASS): \S",
+    r"^# of (?:unresolved testcases|(?:unexpected|unknown) successes|unexpected failures)\s+0*[1-9]",
+    r"^ERROR: tcl error ",
+    // Meson
+    r"^\d+/\d+ .*\s(?:TIMEOUT|UNEXPECTEDPASS|ERROR|INTERRUPT|FAIL)\s+\d+(?:\.\d+)?s\b",
+    r"^(?:Timeout|Unexpected Pass): {4,}0*[1-9]\d*$",
+    // CTest, nextest, TF-A, Criterion, LTP, xfstests
+    r"Test +#\d+: .*\*\*\*(?:Exception|Timeout|Failed|Not Run|Bad|Could not)",
+    r"^TRY \d+ (?:FAIL|SIG\w+|TMT|ABORT)\s+\[",
+    r"^TEST COMPLETE\s+(?:Crashed|Failed|Incomplete)",
+    r"^\[====\] Synthesis: .*\b(?:Failing|Crashing): 0*[1-9]",
+    r"^broken {2,}0*[1-9]\d*$",
+    r"^\w+/\d{3}\s.*(?:- output mismatch|\[failed, exit status )",
+    // JUnit's XML, embUnit's, that of CMSIS-Driver Validation, Robot Framework's; a page of HTML
+    r#"<testsuites?\b[^>]*\b(?:errors|failures)="0*[1-9]"#,
+    r#"<error (?:message|type)="|<testcase\b.*<(?:error|failure)[ />]"#,
+    r"<(?:Failures|Errors)>0*[1-9]",
+    r"<t?res>Failed</|<fail>0*[1-9]",
+    r#"<status\b[^>]*\bstatus="(?:FAIL|ERROR)""#,
+    r"<t[dh]\b[^>]*>\s*(?:FAIL|FAILED|ERROR)\s*</t[dh]>",
+    // Jest's and Allure's JSON
+    r#""num(?:FailedTests|FailedTestSuites|RuntimeErrorTestSuites)" ?: ?[1-9]"#,
+    r#""status" ?: ?"broken""#,
+    // stress-ng, STREAM
+    r"^stress-ng: fail: ",
+    r"^stress-ng: .*\] (?:failed: 0*[1-9]\d*:|unsuccessful run completed\b)",
+    r"^Failed Validation on array ",
+    // busted, PlatformIO, libc-test
+    r"\b\d+ success(?:es)? / \d+ failures? / 0*[1-9]\d* errors? /",
+    r"\[ERRORED\] Took |^=+ .*\b[1-9]\d* errored in |\sERRORED\s+\d+:\d\d:",
+    r"^FAIL \S+ \[(?:status \d+|timed out|signal .*)\]$",
+    // BabbleSim, google-benchmark, Boost.Test, RT-Thread, ESP-IDF
+    r"(?:^|\s)ERROR: \([\w./-]+:\d+\): ",
+    r"^\S+ +ERROR OCCURRED: '",
+    r"^Test setup error: ",
+    r"\[ +ASSERT +\] \[ *unit *\]",
+    r"^The test leaked too much memory$",
+    // MicroPython and its relatives
+    r"^Traceback \(most recent call last\):$",
+    // An assertion with its place
+    r"^ASSERT(?:ION)?(?: FAILED)?:? +[\w./-]+\.(?:c|h|cc|cpp|cxx|hpp|S|rs|ino):\d+(?:$|:? \()",
+    r"^(?:ASSERT|CHECK|EXPECT|REQUIRE|VERIFY)\w*\(.*\) (?:failed:?|at|failed:? at) [\w./-]+\.\w+:\d+",
 ];
 
-static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new_many(PATTERNS).ok());
+/// Text of which one stands in each line that a pattern matches, unless a word of results does.
+/// Such a line is rare, since looking at it costs a microsecond.
+pub(super) const HINTS: &str = r#"(?-i:!!!! |node down: |DATA RACE| data race\(s\)|XPASS|UNRESOLVED|KPASS|UNEXPECTEDPASS|INTERRUPT |Dubious, |Unexpected Pass: |# of un|TRY [0-9]+ |Synthesis: |ASSERT|CHECK\(|EXPECT\(|REQUIRE\(|VERIFY\(|Traceback|Sanitizer: |kmemleak: |Segmentation f|Illegal ins|\*\*\*(?:Exception|Not|Bad|Could)|output mismatch|leaked too much)|exit status [1-9]|\./[^ :]*: no(?:t found| such)"#;
+
+static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let ascii = syntax::Config::new().unicode(false).utf8(false);
+    Regex::builder().syntax(ascii).build_many(PATTERNS).ok()
+});
 
 /// Tells whether a line is one of a known framework that says that a test failed.
 pub(super) fn is_framework_failure(line: &str) -> bool {

@@ -10,6 +10,7 @@
 
 mod capture;
 mod clock;
+mod crash_evidence;
 mod disk;
 mod escape;
 mod expect;
@@ -27,6 +28,7 @@ mod read;
 mod readable;
 mod recognise;
 mod recognition;
+mod result_rows;
 mod scan;
 mod search;
 mod suspicion;
@@ -37,6 +39,7 @@ mod words;
 
 pub use capture::{Console, Syncing};
 pub use clock::{ConsoleClock, Stamp, UnderWay};
+pub(crate) use crash_evidence::tells_crash;
 pub use disk::LogState;
 pub use escape::{Escaper, escape};
 pub use expect::{ExpectError, expect};

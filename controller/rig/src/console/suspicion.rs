@@ -92,7 +92,7 @@ const SIGNALS: &str = "\
 const SET_UP: &str = "enabling enabled enable installing installed install registering registered";
 
 /// Causes of a reset that no crash has.
-const PLAIN_RESETS: &str = "por pin external";
+const PLAIN_RESETS: &str = "por pin external poweron power_on";
 
 /// Words between a crash word and its value: `fault count: 0`.
 const MEASURES: &str = "\
@@ -143,6 +143,11 @@ const FAULT_REGISTERS: &str = "\
     excvaddr exccause epc1 esr esr_el1 esr_el2 esr_el3 far_el1 elr_el1 badvaddr dfar ifar \
     ifsr cr2 sfsr sfar exc_return shcsr";
 
+/// Words that go on behind a crash word, and begin no help of a command.
+const EVENT: &str = "\
+    in at on is was has of from by while during due because detected occurred happened caused \
+    failed the a an";
+
 /// Tells whether a line, colours removed, looks like a crash, an assertion or a failed test.
 pub(crate) fn is_suspicious(line: &str) -> bool {
     let mut text = line.trim_ascii();
@@ -162,6 +167,9 @@ pub(crate) fn is_suspicious(line: &str) -> bool {
     let image = !calm && text.starts_with("ELF file SHA");
     if image || dumps_registers(&words) || dumps_state(text) {
         return true;
+    }
+    if is_in_list(text) {
+        return false;
     }
     let run = words.first().is_some_and(|first| first.text == "run" && text.starts_with('['));
     if run || words.first().is_some_and(|first| listed(VERDICTS, &first.text)) {
@@ -192,6 +200,27 @@ fn heads_error(text: &str) -> bool {
     let named = matches!(first.text.as_str(), "error" | "fatal");
     let headed = next.is_none_or(|next| next.before.trim_start().starts_with([':', '!', ']']));
     named && headed && !denied(&words, 0)
+}
+
+/// A choice of ESP-IDF's test menu, and a command with its help: `(1)  "panic" [heap]`,
+/// `crash   provoke a hard fault`.
+fn is_in_list(text: &str) -> bool {
+    let choice = || {
+        let (number, rest) = text.strip_prefix('(')?.split_once(')')?;
+        let (_, tags) = rest.trim_ascii_start().strip_prefix('"')?.rsplit_once('"')?;
+        let tags = tags.trim_ascii();
+        let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        Some(digits && (tags.is_empty() || tags.starts_with('[') && tags.ends_with(']')))
+    };
+    let command = || {
+        let (name, help) = text.split_once("  ")?;
+        let name = name.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-'));
+        let help = help.trim_ascii();
+        let plain = |b: u8| b.is_ascii_lowercase() || matches!(b, b' ' | b',' | b'-');
+        let verb = help.split(' ').next().is_some_and(|first| !listed(EVENT, first));
+        Some(name && verb && help.contains(' ') && help.bytes().all(plain))
+    };
+    choice().or_else(command).unwrap_or_default()
 }
 
 /// `I (12) main: x`, `<inf> app: x`, `[INFO] x`, `D: x`.
@@ -310,6 +339,7 @@ fn is_harmless_pair(words: &[Word<'_>], at: usize) -> bool {
     let reset = words[at].text == "reset" && matches!(joined, ":" | "=");
     joined.is_empty() && listed(PAIR_THINGS, &third.text)
         || reset && listed(PLAIN_RESETS, &third.text)
+        || reset && third.text == "power" && words.get(at + 3).is_some_and(|w| w.text == "on")
 }
 
 /// `2 tests, 5 assertions, 0 failures`, and a row of a table: `asserts  5  5  5  0  n/a`.

@@ -547,7 +547,8 @@ pub(super) fn contradiction(seen: &Observation) -> Option<Verdict> {
 fn failed_result(seen: &Observation) -> Option<Verdict> {
     let line = seen.failed_result.as_ref()?;
     let summary = format!(
-        "the target printed what looks like a failed test and is part of no known report: {} \
+        "the target printed what looks like a failed test or a crash and is part of no known \
+         report: {} \
          (if it is harmless: --allow REGEX, or `allow_output` of profile or plan)",
         line.text
     );
@@ -596,7 +597,8 @@ fn passed(seen: &Observation) -> Verdict {
     let count = seen.report.count(CaseStatus::Pass);
     let s = if count == 1 { "" } else { "s" };
     let skips = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
-    on_output(seen, Cause::Passed, format!("{count} test{s} passed{skips}"))
+    let nothing = if count == 0 { ": nothing was tested" } else { "" };
+    on_output(seen, Cause::Passed, format!("{count} test{s} passed{skips}{nothing}"))
 }
 
 #[cfg(test)]

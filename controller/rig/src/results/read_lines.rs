@@ -30,6 +30,11 @@ impl ReadLines {
         self.0.extend(later.0.into_iter().take(room));
     }
 
+    /// Tells whether the first line that was read begins before an offset.
+    pub fn begins_before(&self, start: u64) -> bool {
+        self.0.first().is_some_and(|&(first, _)| first < start)
+    }
+
     /// Tells whether the line that begins at an offset was read.
     pub fn contains(&self, start: u64) -> bool {
         let behind = self.0.partition_point(|&(first, _)| first <= start);
@@ -53,6 +58,7 @@ mod tests {
             [(0, false), (10, true), (15, true), (22, true), (31, false), (40, true), (44, false)]
         {
             assert_eq!(lines.contains(start), read, "{start}");
+            assert_eq!(lines.begins_before(start), start > 10, "{start}");
         }
     }
 

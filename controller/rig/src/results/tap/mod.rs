@@ -85,6 +85,8 @@ struct Tap {
     dashed: bool,
     /// Where a comment said that something failed.
     denied_at: Option<u64>,
+    /// Where a comment quoted a failed result since the last point.
+    quoted_at: Option<u64>,
     /// Leaves that the plans seen so far promise.
     planned: i64,
     claimed: u64,
@@ -194,7 +196,8 @@ impl Grammar for Tap {
         self.update_plan(record);
         let base = self.levels.first().map_or(self.points, |base| base.counts);
         self.trailers.check(&[Counts::of_cases(0, record), base, self.points], record);
-        if let Some(at) = self.denied_at.filter(|_| !record.failed()) {
+        let denied_at = self.denied_at.or(self.quoted_at);
+        if let Some(at) = denied_at.filter(|_| !record.failed()) {
             record.remark(format!("the comment at {at} claims a failure that no line shows"));
         }
     }
@@ -263,6 +266,7 @@ impl Tap {
             versioned: false,
             dashed: false,
             denied_at: None,
+            quoted_at: None,
             planned: 0,
             claimed: 0,
             braced: Vec::new(),
@@ -388,6 +392,8 @@ impl Tap {
             self.denied_at = Some(line.span.start);
         } else if denies(body) && !self.explained {
             self.denied_at = Some(line.span.start);
+        } else if quotes_failure(body) {
+            self.quoted_at = Some(line.span.start);
         }
     }
 
@@ -482,6 +488,10 @@ impl Tap {
         let fallback = format!("{number}");
         let name = if point.name.is_empty() { fallback.as_str() } else { point.name };
         let outcome = CaseOutcome { message: point.message, ..CaseOutcome::of(point.status) };
+        // What a program printed in front of its point belongs to the point.
+        if let Some(quoted) = self.quoted_at.take().filter(|_| point.status == CaseStatus::Pass) {
+            self.denied_at = Some(quoted);
+        }
         if point.expected {
             record.excuse_assertion();
         }
@@ -616,6 +626,22 @@ impl YamlBlock {
     fn remark_on_end(&self, record: &mut ReportBuilder) {
         record.remark(format!("the block at {} has no end: what it holds is not read", self.at));
     }
+}
+
+/// Tells whether a comment is a failed result of a program whose output is quoted, as the runner of
+/// the kernel's self-tests does: `[FAIL] x`, `TEST: x  [FAIL]`, `Tests failed:  1`,
+/// `RESULT: x FAILED`.
+fn quotes_failure(body: &str) -> bool {
+    let body = body.trim_ascii_end();
+    let marks = ["[FAIL]", "[FAILED]"];
+    let counted = body.strip_prefix("Tests failed:").map(str::trim_ascii);
+    let count = counted.and_then(|count| count.parse::<u64>().ok());
+    let result = body.strip_prefix("RESULT:").map(str::trim_ascii_start);
+    marks.iter().any(|mark| body.starts_with(mark) || body.ends_with(&format!(" {mark}")))
+        || count.is_some_and(|count| count > 0)
+        || result
+            .and_then(|text| text.split(' ').next_back())
+            .is_some_and(|word| matches!(word, "FAIL" | "FAILED"))
 }
 
 /// Tells whether a diagnostic says that something failed: `Failed test 'x'` of the point above it,

@@ -117,6 +117,20 @@ const DOUBTFUL: &[(&str, &str)] = &[
     ("tap, another number of skips", "1..2\nok 1 - a\nok 2 - b\n# tests 2\n# pass 2\n# skip 1\n"),
     ("tap, cancelled", "1..1\nok 1 - a\n# tests 1\n# pass 1\n# fail 0\n# cancelled 1\n"),
     (
+        "kselftest, quoted verdict",
+        "TAP version 13\n1..1\n# selftests: x86: a\n# [RUN]\tcheck\n# [FAIL]\tSS was 0x2b\n# [OK]\tback\nok 1 selftests: x86: a\n",
+    ),
+    (
+        "kselftest, quoted verdict at the end of its line",
+        "TAP version 13\n1..1\n#     TEST: IPv4        [ OK ]\n#     TEST: IPv6        [FAIL]\nok 1 selftests: net: a\n",
+    ),
+    (
+        "kselftest, quoted count",
+        "TAP version 13\n1..1\n# Tests passed:  11\n# Tests failed:   1\nok 1 selftests: net: a\n",
+    ),
+    ("tap, quoted result", "TAP version 13\n1..1\n# RESULT: flash test FAILED\nok 1 - a\n"),
+    ("tap, quoted verdict behind the end", "TAP version 13\n1..1\nok 1 - a\n# [FAIL]\n"),
+    (
         "tap, block without an end",
         "1..2\nok 1 - a\nok 2 - b\n  ---\n  message: x\n  not ok 3 - c\n",
     ),
@@ -394,6 +408,10 @@ const CLEAN: &[(&str, &str)] = &[
     (
         "kselftest, quoted output of nested tests",
         "TAP version 13\n1..1\n# selftests: net: udp\n# TAP version 13\n# 1..3\n# ok 1 a\n# ok 2 b\n# # Totals: pass:3 fail:0 xfail:0 xpass:0 skip:0 error:0\nok 1 selftests: net: udp\n",
+    ),
+    (
+        "kselftest, quoted verdicts without a failure",
+        "TAP version 13\n1..2\n# [OK]\tback\n#     TEST: IPv6        [ OK ]\n#     TEST: IPv4        [XFAIL]\n# Tests passed:  12\n# Tests failed:   0\n# RESULT: flash test PASSED\n# a [FAIL] mark is searched\nok 1 selftests: net: a\n# [FAIL]\tnot supported\nok 2 selftests: net: b # SKIP\n",
     ),
     (
         "tap, comments that only resemble diagnostics",

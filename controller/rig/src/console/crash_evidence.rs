@@ -1,0 +1,110 @@
+//! Tells whether a line between the results of a report is evidence of a crash. Pure.
+//!
+//! # Design
+//! Behind the end of a report a word is enough ([`is_suspicious`]). Between its results the tests
+//! print, and tests of a fault handler name faults. So a line counts there only where it also holds
+//! what a crash alone prints: an address beside the fault, the program counter with other registers,
+//! a status register of faults that is not zero, or a watchdog with an exclamation mark.
+//! `suspicion_lines.toml` holds examples.
+
+use std::sync::LazyLock;
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+
+use super::fault_lines::texts;
+use super::suspicion::is_suspicious;
+use super::words::{is_zero, listed, words};
+
+/// Patterns of lines with evidence, of ASCII.
+const PATTERNS: &[&str] = &[
+    r"^\W*(?:\w+ )?(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)(?: on (?:core|cpu) ?\d+)? ?(?:!|\*\*)",
+    r"\b(?:heap|stack|memory|pool|block|buffer|guard|canary|list|queue)\b.*\b(?:corrupt|overflow|overrun|underflow|smash)\w*\b.*\b(?:at|address|addr)[ :=]+0x[0-9a-f]{4}",
+    r"\b(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault\b.*\b(?:pc|lr|epc|ip|at|addr|address)[ :=]+0x[0-9a-f]{4}",
+    r"\b(?:panic|exception|abort|trap|crash)\b.*\b(?:pc|epc|elr|eip|rip)[ :=]+(?:0x)?[0-9a-f]{8}",
+];
+
+/// Text of which one stands in each line with evidence.
+pub(super) const HINTS: &str = r"(?:watchdog|wdt|iwdg|wwdg) (?:reset|timeout|expired|fired|triggered|bite)|(?:corrupt|overflow|overrun|underflow|smash|(?:hard|bus|usage|mem|memory|memmanage|page|secure|double)[ _]?fault|panic|exception|\btrap\b)[^\r\n]*(?:0x|pc)|\b(?:cfsr|hfsr|[bmu]fsr|mmfsr|bfar|mmfar|[ms]tval|excvaddr|exccause|epc1|esr_el[0-9]|far_el[0-9]|elr|e?pc|[er]ip|[ms]epc)\b[ :=(]+(?:0x)?[0-9a-f]{4}";
+
+static EVIDENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
+    Regex::builder().syntax(ascii).build_many(PATTERNS).ok()
+});
+
+/// Registers that hold a cause or an address of a fault, and nothing else.
+const FAULT_REGISTERS: &str = "\
+    cfsr hfsr mmfsr bfsr ufsr mmfar bfar excvaddr exccause epc1 esr_el1 esr_el2 esr_el3 far_el1 \
+    far_el2 mtval stval";
+
+/// Registers with the place of a fault.
+const COUNTERS: &str = "pc epc elr eip rip mepc sepc";
+
+/// Registers beside it in a dump.
+const BESIDE: &str = "\
+    lr sp ra psr xpsr cpsr spsr gp tp r0 r1 r2 r3 r12 r13 r14 a0 a1 a2 ps eflags esp rsp mcause \
+    scause mstatus sstatus exc_return msp psp";
+
+/// Words of a line that announces a fault, or expects it.
+const WANTED: &str = "\
+    test tests testing inject injects injecting injected simulate simulating simulated expect \
+    expects expecting expected provoke provoking provoked trigger triggering force forcing caught \
+    hook";
+
+/// Tells whether a line is evidence of a crash, wherever it stands in a report.
+pub(crate) fn tells_crash(line: &str) -> bool {
+    let evident = |text: &str| {
+        EVIDENCE.as_ref().is_some_and(|patterns| patterns.is_match(text)) || dumps_fault(text)
+    };
+    let wanted = || words(line).iter().any(|word| listed(WANTED, &word.text));
+    texts(line, true).any(evident) && !wanted() && is_suspicious(line)
+}
+
+/// `pc=0x08001234 lr=0x0800111f`, `CFSR: 0x00008200`.
+fn dumps_fault(text: &str) -> bool {
+    let words = words(text);
+    let (mut counter, mut beside) = (false, false);
+    for (name, value) in words.iter().zip(words.iter().skip(1)) {
+        let (name, gap) = (name.text.as_str(), value.before.trim());
+        let digits = value.text.strip_prefix("0x").unwrap_or(&value.text);
+        let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        let long = digits.len() >= 8 || value.text.starts_with("0x") && digits.len() >= 4;
+        if !hex || !long || !matches!(gap, "" | ":" | "=" | "(" | "): " | "):" | "->") {
+            continue;
+        }
+        if listed(FAULT_REGISTERS, name) && !is_zero(&value.text) {
+            return true;
+        }
+        counter |= listed(COUNTERS, name);
+        beside |= listed(BESIDE, name);
+    }
+    counter && beside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::failed_result::candidate;
+    use super::*;
+
+    fn lines(kind: &str) -> Vec<String> {
+        let table: toml::Table = include_str!("suspicion_lines.toml").parse().unwrap();
+        let lines = table[kind].as_array().unwrap().iter();
+        lines.map(|line| line.as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn evidence_of_a_crash_is_found() {
+        let crash = lines("evidence");
+        let missed: Vec<_> = crash.iter().filter(|line| !tells_crash(line)).collect();
+        assert!(missed.is_empty(), "{missed:#?}");
+        let skipped: Vec<_> = crash.iter().filter(|l| candidate(l.as_bytes()).is_none()).collect();
+        assert!(skipped.is_empty(), "not searched: {skipped:#?}");
+    }
+
+    #[test]
+    fn what_tests_print_is_no_evidence() {
+        let harmless = lines("no_evidence").into_iter().chain(lines("harmless"));
+        let wrong: Vec<_> = harmless.filter(|line| tells_crash(line)).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Tells whether a line is a failed row of a table, a count, or a verdict of a self-made test. Pure.
+//!
+//! # Design
+//! No framework prints these lines, so each rule asks for a form that a log has rarely: the verdict
+//! in capitals as a whole field of a row, a count between `P=` and `F=`, the exit code of a test or
+//! of `main` and of nothing else. A line that goes on in another way (`FAILED, retry 2`) is none.
+//! `failed_result_lines.toml` holds examples.
+
+use std::sync::LazyLock;
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+
+/// Patterns of such lines, of ASCII in any case.
+const PATTERNS: &[&str] = &[
+    // JSON
+    r#""passed" ?: ?false"#,
+    r#""(?:test|case|suite|name)\w*" ?:.*"(?:ok|success|pass|succeeded)" ?: ?false"#,
+    r#""(?:ok|success|pass|succeeded)" ?: ?false.*"(?:test|case|suite|name)\w*" ?:"#,
+    r#": ?"(?:self[_-]?)?tests?".*"(?:ok|success|pass|succeeded)" ?: ?false"#,
+    // Counts
+    r"^P[=:] ?\d+[ ,;/]+F[=:] ?0*[1-9]",
+    r"^\d+ good, 0*[1-9]\d* bad$",
+    r"^errors? (?:found|detected)[:=] ?(?:0x0*[1-9a-f]|0*[1-9])[0-9a-f]*(?: in .*\btest\b.*)?$",
+    r"^fail(?:ed|ures?)? - 0*[1-9]\d*$",
+    r"\bfail(?:ed|ure)?[ _](?:mask|bits|bitmap)[:= ]+0x0*[1-9a-f]",
+    r"\b[1-9]\d* tests? (?:could not|couldn't|cannot) be (?:run|executed|started)\b",
+    // Verdicts
+    r"^\*{3,} ?(?:(?:self[ -]?)?tests? )?(?:failure|failed|fail) ?\*{3,}",
+    r"^(?:test|case|step) ?#?\d+ ?[:=-]+ ?(?:wrong|error|incorrect|bad|ng|nok)[.!]?$",
+    r"^(?:overall|total|final|judge?ment|verdict|result)(?: result)? ?[:=] ?(?:ng|nok|bad|not ok|error)[.!]?$",
+    r"^all (?:\w+ )?tests (?:ok|pass|passed|good) ?[:=?]+ ?(?:no|false)[.!]?$",
+    r"\btests? (?:(?:was|were|is|finished|ended|completed) )?unsuccessful(?:ly)?[.!]*$",
+    r"\btests? did not (?:succeed|complete|finish)\b",
+    r"^test (?:sequence|run|session|execution) (?:was )?(?:aborted|interrupted)\b",
+    r"^[\w.-]+ FAIL(?:ED)? (?:rc|err|ret|code) ?= ?-?[1-9]\d*$",
+    // Exit codes
+    r"^(?:main(?:\(\))?|program|application|(?:self[ -]?)?tests?(?: [\w-]+)?) (?:has )?(?:exited|finished|ended|completed|terminated|returned) with (?:a |an )?(?:(?:return|exit|error) )?(?:code|status)[:= ]+-?0*[1-9]\d*[.!]?$",
+    r"^main(?:\(\))? (?:returned|returns) -?0*[1-9]\d*[.!]?$",
+    r"^test[ _][\w.-]+ ?[:,]? ?rc ?= ?-?0*[1-9]\d*$",
+];
+
+/// Text of which one stands in each such line, unless a word of results does.
+pub(super) const HINTS: &str = r#"" ?: ?false|\bP[=:] ?[0-9]+[ ,;/]+F[=:]|[0-9] good, |tests? (?:could|can|did )|\bWRONG|incorrect|\bbad[.!]?[\r\n]|\bNG|\bNOK|not ok|(?:code|status)[:= ]+-?0*[1-9]|main(?:\(\))? return|\btest_[a-z0-9_]+: expected |\brc ?= ?-?0*[1-9]|test (?:sequence|run|session|execution) (?:was )?interr"#;
+
+static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let ascii = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
+    Regex::builder().syntax(ascii).build_many(PATTERNS).ok()
+});
+
+/// Verdicts that are a field of a row.
+const VERDICTS: [&str; 5] = ["FAIL", "FAILED", "FAILURE", "NG", "NOK"];
+
+/// Words of a line that is no result: of a log that tries again, or goes on in another way.
+const GOES_ON: [&str; 12] = [
+    "retry",
+    "retries",
+    "retrying",
+    "again",
+    "attempt",
+    "expected",
+    "skip",
+    "using",
+    "default",
+    "fallback",
+    "ignored",
+    "reconnect",
+];
+
+/// Most bytes of a field.
+const FIELD: usize = 48;
+
+/// Tells whether a line is a failed row, or a verdict of a self-made test.
+pub(super) fn is_failed_row(line: &str) -> bool {
+    let line = line.trim_ascii_end();
+    FAILURES.as_ref().is_some_and(|patterns| patterns.is_match(line)) && !goes_on(line)
+        || is_other_than_expected(line)
+        || ["|", ";", "\t", ",", "  "].iter().any(|separator| is_row(line, separator))
+}
+
+/// `test_pop: expected 1, got 2`.
+fn is_other_than_expected(line: &str) -> bool {
+    let Some((name, values)) = line.split_once(": expected ") else { return false };
+    let joints = [", got ", ", was ", " but got ", " but was ", ", but got ", ", but was "];
+    let pair = joints.iter().find_map(|joint| values.split_once(joint));
+    name.starts_with("test_") && !name.contains(' ') && pair.is_some_and(|(want, had)| want != had)
+}
+
+fn goes_on(line: &str) -> bool {
+    let mut words = line.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| GOES_ON.iter().any(|other| word.eq_ignore_ascii_case(other)))
+}
+
+/// `2,flash,FAIL,3`: a verdict between a name in front and a further field behind. Of a title, each
+/// field is in capitals: `ID;NAME;FAIL;TIME`.
+fn is_row(line: &str, separator: &str) -> bool {
+    if !line.contains(separator) {
+        return false;
+    }
+    let fields = || line.split(separator).map(str::trim_ascii).filter(|field| !field.is_empty());
+    let Some(at) = fields().position(|field| VERDICTS.contains(&field)) else { return false };
+    let named = |field: &str| field.bytes().any(|b| b.is_ascii_alphabetic());
+    let value = |field: &str| field.bytes().any(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let passed = |field: &str| matches!(field, "PASS" | "PASSED" | "OK");
+    at > 0
+        && fields().nth(at + 1).is_some()
+        && fields().all(|field| field.len() <= FIELD && !passed(field))
+        && fields().take(at).any(named)
+        && fields().any(value)
+        && !goes_on(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patterns_compile() {
+        assert!(FAILURES.is_some());
+    }
+
+    #[test]
+    fn a_verdict_is_a_whole_field_between_others() {
+        for (row, failed) in [
+            ("2,flash,FAIL,3", true),
+            ("flash;FAILED;3", true),
+            ("ID,NAME,FAIL,TIME", false),
+            ("2,flash,PASS,FAIL", false),
+            ("flash,no FAIL yet,3", false),
+            ("FAIL,flash,3", false),
+            ("3,FAIL,4", false),
+            ("mount,FAIL,using default", false),
+        ] {
+            assert_eq!(is_failed_row(row), failed, "{row}");
+        }
+    }
+}
