@@ -130,4 +130,9 @@ impl TestReport {
     pub fn count(&self, status: CaseStatus) -> usize {
         self.cases.iter().filter(|case| case.status == status).count()
     }
+
+    /// Tells whether a case failed, or the target's own summary claims that one did.
+    pub fn fails(&self) -> bool {
+        self.count(CaseStatus::Fail) > 0 || self.claimed_failures.is_some_and(|claimed| claimed > 0)
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jig_model::plan::PowerOp;
 use jig_model::protocol::PowerState;
+use jig_model::result::TestReport;
 use jig_model::{Cause, ConsoleName, Note};
 
 use crate::judge::{ByteRange, Incident, IncidentKind, Listened, Standstill};
@@ -155,6 +156,13 @@ impl BoardFacts {
     /// Returns the first boot whose output counts: not that of a start of a behaviour that is over.
     pub(super) fn first_boot(&self) -> Option<&Boot> {
         self.boots.get(self.forgiven.unwrap_or_default())
+    }
+
+    /// Tells whether the report of a boot before the last, counted from 1, counts: the plan got it, or
+    /// it fails, and it does not belong to a start of a behaviour that is over.
+    pub(super) fn earlier_counts(&self, boot: usize, report: &TestReport) -> bool {
+        let forgiven = self.forgiven.is_some_and(|forgiven| boot <= forgiven);
+        self.heard.contains(&boot) || (!forgiven && report.fails())
     }
 
     /// Returns the texts that the plan expected.

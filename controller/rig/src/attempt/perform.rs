@@ -13,6 +13,7 @@ use jig_model::protocol::{
     BindContext, BoardSink as _, BoxFuture, DriverError, DriverFactory, Host, ProcessLedger,
     Protocols,
 };
+use jig_model::result::TestReport;
 use jig_model::rig_file::Place;
 use jig_model::{Cause, ConsoleName, Fault, RunEvent, Verdict, VerdictKind, chain};
 use tokio::sync::watch;
@@ -364,17 +365,20 @@ fn observe(
     let file = file_of(&board.results);
     let facts = board.facts().clone();
     let standstill = facts.standstill();
-    let BoardFacts { mut incidents, heard, read_back, notes, listened, crash_expected, .. } = facts;
+    let counts = |(boot, _, report): &(usize, (u64, u64), TestReport)| {
+        board.facts().earlier_counts(*boot, report)
+    };
+    let BoardFacts { mut incidents, read_back, notes, listened, crash_expected, .. } = facts;
     incidents.append(&mut closed.incidents);
     drain::complete_lines(&mut incidents, request.dir.path(), reasons);
     let image = image_of(request.images, deployed.as_ref());
-    let earlier = seen.earlier.into_iter().filter(|(boot, ..)| heard.contains(boot));
+    let earlier = seen.earlier.into_iter().filter(counts);
     let earlier = earlier.map(|(_, (start, end), report)| EarlierReport {
         output: ByteRange { file: file.clone(), start, end, text: String::new() },
         report,
     });
     let elsewhere = others.iter().flat_map(|(console, other)| {
-        let earlier = other.earlier.iter().filter(|(boot, ..)| heard.contains(boot));
+        let earlier = other.earlier.iter().filter(|earlier| counts(earlier));
         let earlier = earlier.map(|(_, output, report)| (output, report));
         earlier.chain([(&other.output, &other.report)]).map(|(&(start, end), report)| {
             let output = ByteRange { file: file_of(console), start, end, text: String::new() };

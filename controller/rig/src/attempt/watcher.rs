@@ -47,7 +47,8 @@ pub(super) struct WatcherResult {
     pub(super) read: Option<ReadLines>,
     /// Where the end marker of that report ends, if output may follow it.
     pub(super) report_end: Option<u64>,
-    /// Earlier boots in which the plan got its report: the number, the output, and the report.
+    /// Earlier boots in which the plan got its report, or whose report fails: the number, the output,
+    /// and the report.
     pub(super) earlier: Vec<(usize, (u64, u64), TestReport)>,
     /// Crashes that the firmware expected, with the lines that say so.
     pub(super) excused: Vec<Range<u64>>,
@@ -225,7 +226,7 @@ impl ConsoleWatcher {
                 let parser = std::mem::replace(&mut results.parser, parser);
                 let (report, read) = parser.finish_with_lines();
                 results.read.append(read);
-                if heard {
+                if heard || (self.begun > 1 && report.fails()) {
                     results.earlier.push((self.begun - 1, output, report));
                 }
                 results.reports = 0;

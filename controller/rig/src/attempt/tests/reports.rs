@@ -85,6 +85,37 @@ async fn an_awaited_report_of_an_earlier_boot_still_counts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_before_a_reset_of_the_plan_fails_the_run() {
+    let failed_case = "TAP version 13\n1..2\nnot ok 1 - a\n";
+    for switch in ["{ power = 'cycle' }", "{ reset = true }"] {
+        for (console, first, cause) in [
+            (0, "", Cause::Passed),
+            (0, "ok 1 - a\n", Cause::Passed),
+            (0, failed_case, Cause::TestFailed),
+            (0, RED, Cause::TestFailed),
+            (1, failed_case, Cause::TestFailed),
+            (1, RED, Cause::TestFailed),
+        ] {
+            for end in ["{ wait_for_results = true }", "{ expect = ['ok 2'] }"] {
+                let text = plan(&format!(
+                    "{{ power = 'cycle' }}, {{ expect = ['up'] }}, {{ sleep = '1s' }}, {switch}, {end}"
+                ));
+                let boot = vec![Beat::Print(console, first.into()), Beat::Drain, print("up\n")];
+                let bench = Bench::new(vec![boot, vec![print(GREEN)]]);
+                let found = bench.cause(&text).await;
+                let green = [Cause::Passed, Cause::ExpectationsMet].contains(&found);
+                assert!(found == cause || (green && cause == Cause::Passed), "{found} {first:?}");
+            }
+        }
+    }
+    // That of a start of a behaviour that is over does not count.
+    let actions = "{ power = 'cycle' }, { expect = ['up'], timeout = '50ms' }, \
+                   { wait_for_results = true }";
+    let boots = vec![vec![print(RED)], vec![print("up\n"), print(GREEN)]];
+    assert_eq!(Bench::new(boots).cause(&plan_of(2, actions)).await, Cause::Flaky);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_second_wait_in_a_boot_wants_a_second_report() {
     let text = plan(
         "{ power = 'cycle' }, { wait_for_results = true }, { send = 'again' }, \
