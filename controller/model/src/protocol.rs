@@ -177,6 +177,12 @@ pub trait DebugPort: Send {
     fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
         Box::pin(async { None })
     }
+
+    /// Lets a core that a post-mortem has left halted run on, and watches it as before. Called only
+    /// before a reset or a power-off, so a core that either of them starts needs nothing.
+    fn watch_on(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// The result of one health check.

@@ -118,6 +118,8 @@ type WatchAnswer = Result<Option<PostMortem>, DriverError>;
 enum Message {
     Launched(Box<Launched>),
     Asked(PostMortemRequest, oneshot::Sender<WatchAnswer>),
+    /// The machine, which a look has left standing, goes on.
+    WatchOn(oneshot::Sender<()>),
 }
 
 struct WatchHandle {
@@ -143,6 +145,16 @@ impl DebugPort for WatchHandle {
             let asked = Message::Asked(request.clone(), reply);
             self.messages.send(asked).map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn watch_on(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let (reply, gone_on) = oneshot::channel();
+            if self.messages.send(Message::WatchOn(reply)).is_ok() {
+                // Without an answer the watch has ended.
+                drop(gone_on.await);
+            }
         })
     }
 
@@ -216,6 +228,8 @@ struct Launch {
     /// The first fault since the last reset that the rig asked for.
     fault: Option<CoreSnapshot>,
     stops: u32,
+    /// A look at its end has left it standing.
+    stands: bool,
 }
 
 impl FaultWatch {
@@ -232,6 +246,11 @@ impl FaultWatch {
                 // The caller may have timed out.
                 Ok(Message::Asked(request, reply)) => {
                     drop(reply.send(self.answer(launch.as_mut(), &request)));
+                }
+                Ok(Message::WatchOn(reply)) => {
+                    self.watch_on(launch.as_mut());
+                    // The caller may have timed out.
+                    let _ = reply.send(());
                 }
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => return,
@@ -252,7 +271,14 @@ impl FaultWatch {
             })
         });
         ready.start();
-        Some(Launch { core: core?, channels: Some(channels), handlers, fault: None, stops: 0 })
+        Some(Launch {
+            core: core?,
+            channels: Some(channels),
+            handlers,
+            fault: None,
+            stops: 0,
+            stands: false,
+        })
     }
 
     /// Finds out what the core is; nothing if it is none that is known.
@@ -375,6 +401,25 @@ impl FaultWatch {
         Ok(())
     }
 
+    /// Lets a machine that a look has left standing go on, with its breakpoints. One that was not
+    /// looked at, or runs, is left as it is.
+    fn watch_on(&self, launch: Option<&mut Launch>) {
+        let Some(launch) = launch else { return };
+        if !std::mem::take(&mut launch.stands) {
+            return;
+        }
+        let Some(channels) = &mut launch.channels else { return };
+        let mut packets = Packets::default();
+        for &handler in &launch.handlers {
+            packets.insert_breakpoint(handler);
+        }
+        if let Err(error) = channels.gdb.resume(packets) {
+            tracing::debug!(%error, "the fault watch lost its machine");
+            launch.channels = None;
+            self.seen.watches.store(false, Ordering::Release);
+        }
+    }
+
     /// Finds out whether a machine on which nothing has failed is in a fault for good; nothing if it
     /// is not. It stands afterwards.
     fn standing(
@@ -383,6 +428,7 @@ impl FaultWatch {
         request: &PostMortemRequest,
     ) -> Result<Option<PostMortem>, ChannelError> {
         let Some(channels) = &mut launch.channels else { return Ok(None) };
+        launch.stands = true;
         let image = RequestSymbols::load(request);
         let symbols = image.symbols.as_ref();
         let core = match &launch.core {
@@ -402,8 +448,7 @@ impl FaultWatch {
             }
             LaunchedCore::CortexM(core) => core,
         };
-        let watched = std::mem::take(&mut launch.handlers);
-        let found = standing_in_fault(core, (channels, &self.profile), &watched, symbols)?;
+        let found = standing_in_fault(core, (channels, &self.profile), &launch.handlers, symbols)?;
         let Some(FaultStand { shape, snapshot }) = found else { return Ok(None) };
         // Of several faults, the first may be one that the firmware got over.
         let caught = launch.fault.take().filter(|_| launch.stops == 1);

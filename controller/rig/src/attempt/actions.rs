@@ -4,6 +4,7 @@
 //! crashed. Switching power, resetting and deploying are never cut short, because that would leave
 //! the board in an unknown state.
 
+mod before_switch;
 mod boot;
 mod console;
 mod host;
@@ -13,7 +14,7 @@ mod results;
 mod unmatched;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,14 +27,16 @@ use jig_model::{Cause, ConsoleName, chain};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+pub(super) use self::before_switch::{ends_boot, is_passive, last_off};
 pub(super) use self::power::lied;
 use super::abort_condition::abort_condition;
 use super::board::{AttemptBoard, WatcherProgress};
 use super::board_timeout::BoardTimeout;
 use super::compiled_patterns::RunPatterns;
 use crate::console::{Follower, PatternSet};
+use crate::judge::CoreFinding;
 use crate::store::RunDir;
-use crate::workflow::ActionFailure;
+use crate::workflow::{ActionFailure, CancelToken};
 
 /// Everything actions work on.
 pub(super) struct Actions<'a> {
@@ -47,6 +50,9 @@ pub(super) struct Actions<'a> {
     pub(super) images: &'a BTreeMap<Option<PathBuf>, Image>,
     pub(super) dir: &'a RunDir,
     pub(super) attempt: u32,
+    /// Folder for what drivers leave as evidence.
+    pub(super) evidence: &'a Path,
+    pub(super) cancel: &'a CancelToken,
     /// How far each console's watcher is.
     pub(super) watched: BTreeMap<ConsoleName, watch::Receiver<WatcherProgress>>,
     pub(super) deployed: Option<DeployReport>,
@@ -62,6 +68,8 @@ pub(super) struct Actions<'a> {
     pub(super) settle: Duration,
     /// Whether the board was halted, or may have been.
     pub(super) halted: bool,
+    /// What was found of a core that stood in a fault before the plan ended the boot.
+    pub(super) core: Option<CoreFinding>,
 }
 
 fn by_driver(error: &DriverError) -> ActionFailure {
@@ -74,6 +82,9 @@ impl Actions<'_> {
         let timeout = action.timeout;
         self.settled = false;
         self.run_on().await?;
+        if ends_boot(&action.kind) {
+            self.look_before_switch().await?;
+        }
         match &action.kind {
             ActionKind::Power { op } => self.power(*op, timeout).await,
             ActionKind::Reset => self.reset(timeout).await,

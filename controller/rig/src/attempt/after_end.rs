@@ -16,8 +16,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jig_model::ConsoleName;
-use jig_model::plan::{ActionKind, Plan};
+use jig_model::plan::{ActionKind, Plan, PowerOp};
 
+use super::actions::is_passive;
 use super::failed_results::{FoundLine, quoted};
 use crate::console::lines::{LineSplitter, RawLine};
 use crate::console::{
@@ -44,9 +45,10 @@ pub(super) fn waited_to(
 /// earlier one belongs to the actions that follow.
 pub(super) fn last_expected(plan: &Plan, primary: &ConsoleName) -> Option<ConsoleName> {
     let actions = plan.stages.iter().flat_map(|stage| &stage.steps).flat_map(|s| &s.behaviors);
-    let last = actions
-        .flat_map(|behavior| &behavior.actions)
-        .rfind(|a| !matches!(a.kind, ActionKind::Sleep { .. } | ActionKind::Assert { .. }))?;
+    let ends = |kind: &ActionKind| {
+        is_passive(kind) || matches!(kind, ActionKind::Power { op: PowerOp::Off })
+    };
+    let last = actions.flat_map(|behavior| &behavior.actions).rfind(|a| !ends(&a.kind))?;
     match &last.kind {
         ActionKind::Expect { console, .. } => Some(console.as_ref().unwrap_or(primary).clone()),
         _ => None,

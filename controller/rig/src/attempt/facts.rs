@@ -165,6 +165,11 @@ impl BoardFacts {
         self.heard.contains(&boot) || (!forgiven && report.fails())
     }
 
+    /// Tells whether a behaviour is started again, and no boot has begun since.
+    pub(super) fn starts_again(&self) -> bool {
+        self.restarted
+    }
+
     /// Returns the texts that the plan expected.
     pub(super) fn expected(&self) -> &[ByteRange] {
         &self.expected

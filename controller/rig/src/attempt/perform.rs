@@ -19,7 +19,7 @@ use jig_model::{Cause, ConsoleName, Fault, RunEvent, Verdict, VerdictKind, chain
 use tokio::sync::watch;
 
 use super::abort_condition::QUIET;
-use super::actions::{Actions, lied};
+use super::actions::{Actions, last_off, lied};
 use super::after_end::{self, WaitedTo};
 use super::board::{AttemptBoard, RunEventSink, WatcherProgress};
 use super::board_timeout::pulse;
@@ -209,6 +209,8 @@ async fn make(
             images: request.images,
             dir: request.dir,
             attempt: request.attempt,
+            evidence: request.evidence,
+            cancel: &request.cancel,
             watched,
             deployed: None,
             cursors: BTreeMap::new(),
@@ -217,10 +219,12 @@ async fn make(
             settled: false,
             settle: request.plan.settle.unwrap_or(request.profile.limits.settle),
             halted: false,
+            core: None,
         },
         failed: false,
         behavior: String::new(),
         heard: 0,
+        last_off: last_off(request.plan),
     };
     let outcome = tokio::select! {
         // Polled first, so that a wait that is over knows of the lost time.
@@ -259,8 +263,11 @@ async fn make(
     };
     let image = image_of(request.images, actions.deployed.as_ref());
     let Protocols { debug, control, .. } = &mut actions.protocols;
-    let (debug, control) = (debug.as_deref_mut(), control.as_deref_mut());
-    let post_mortem = examination.explain(board, (debug, control), image, failure.as_ref()).await;
+    let ports = (debug.as_deref_mut(), control.as_deref_mut());
+    let post_mortem = match actions.core.take() {
+        None => examination.explain(board, ports, image, failure.as_ref()).await,
+        found => found,
+    };
     let off = power_off(&mut actions).await;
     if let (Some(_), Err(error)) = (&failure, &off) {
         // The verdict has another cause, but the next user of the board has to know this, too.
@@ -473,6 +480,8 @@ struct Performer<'a> {
     /// Path of the current behaviour, and the number of complete reports before it.
     behavior: String,
     heard: usize,
+    /// Path of the action by which the plan takes the power at its end, if it does.
+    last_off: Option<String>,
 }
 
 impl ActionExecutor for Performer<'_> {
@@ -487,11 +496,19 @@ impl ActionExecutor for Performer<'_> {
                 // The runner goes on after a failure only to start a behaviour again.
                 // The judge counts the restart.
                 self.actions.board.report(Observed::Restarted { heard: self.heard });
+                self.actions.core = None;
             } else if behavior != self.behavior {
                 behavior.clone_into(&mut self.behavior);
                 self.heard = self.actions.board.facts().heard.len();
             }
-            let done = self.actions.perform(action).await;
+            let mut done = Ok(());
+            if self.last_off.as_deref() == Some(path) {
+                done = self.actions.settle_before_off().await;
+            }
+            let done = match done {
+                Ok(()) => self.actions.perform(action).await,
+                Err(failure) => Err(failure),
+            };
             self.failed = done.is_err();
             done.map(|detail| ActionDone { detail, evidence: Vec::new() })
         })

@@ -100,6 +100,12 @@ pub(super) fn image_of<'i>(
     images.values().find(|image| image.sha256 == deployed.sha256)
 }
 
+/// Returns the file of an image that has symbols; other formats name no function and no line.
+fn symbols_of(image: Option<&Image>) -> Option<PathBuf> {
+    let symbols = image.filter(|image| image.format == ImageFormat::Elf);
+    symbols.map(|image| image.path.clone())
+}
+
 /// Says why a debug port explains nothing.
 #[derive(Debug, thiserror::Error)]
 enum PostMortemError {
@@ -139,9 +145,7 @@ impl Examination<'_> {
         failure: Option<&ActionFailure>,
     ) -> Option<CoreFinding> {
         let debug = debug?;
-        // Other formats name no function and no line.
-        let symbols = image.filter(|image| image.format == ImageFormat::Elf);
-        let symbols = symbols.map(|image| image.path.clone());
+        let symbols = symbols_of(image);
         let why = why(&board.facts().incidents, failure);
         if let Some(why) = why {
             let examined = self.examine(board, debug, symbols, why).await;
@@ -152,6 +156,16 @@ impl Examination<'_> {
         }
         let looks = failure.is_none() && board.facts().may_be_looked_at();
         if looks { self.last_look(board, (debug, control), symbols).await } else { None }
+    }
+
+    /// Looks at the core of a board on which nothing has failed, before the plan ends its boot.
+    pub(super) async fn look(
+        &self,
+        board: &AttemptBoard,
+        ports: (&mut dyn DebugPort, Option<&mut (dyn RunControl + 'static)>),
+        image: Option<&Image>,
+    ) -> Option<CoreFinding> {
+        self.last_look(board, ports, symbols_of(image)).await
     }
 
     /// Looks at the core of a board on which nothing has failed, before it is switched off.

@@ -318,7 +318,8 @@ fn core_fault(seen: &Observation) -> Option<Verdict> {
     let proven =
         finding.proves.filter(|cause| matches!(cause, Cause::CoreFault | Cause::Lockup))?;
     let text = &finding.range.text;
-    let summary = match seen.failure {
+    let summary = match &seen.failure {
+        Some(failure) if failure.cause == proven => failure.detail.clone(),
         Some(_) => text.clone(),
         // Else it would look as if the target had printed something wrong.
         None => format!("in the end the processor stands in a fault: {text}"),

@@ -19,7 +19,7 @@ use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::facts::Observed;
 use crate::judge::Listened;
 use crate::workflow::ActionFailure;
-use jig_model::Cause;
+use jig_model::{Cause, Fault};
 use tokio::time::Instant;
 
 impl Actions<'_> {
@@ -59,6 +59,20 @@ impl Actions<'_> {
             ActionFailure { cause: Cause::Hang, .. } => Ok(()),
             starved => Err(starved),
         }
+    }
+
+    /// Watches the target for the quiet period before the plan takes the power at its end. What shows
+    /// on the consoles meanwhile are incidents, which the judge sees.
+    pub(in crate::attempt) async fn settle_before_off(&mut self) -> Result<(), ActionFailure> {
+        if !self.board.facts().on() {
+            return Ok(());
+        }
+        self.run_on().await?;
+        let settled = self.settle().await;
+        settled.or_else(|failed| match failed.cause.fault() {
+            Some(Fault::Lab | Fault::Cancelled) => Err(failed),
+            _ => Ok(()),
+        })
     }
 
     /// Halts the board where that is possible; all that it has printed is captured then.

@@ -109,6 +109,22 @@ async fn an_emulator_that_does_not_tell_the_lost_time_is_the_rigs_failure() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plan_that_takes_the_power_at_its_end_watches_the_board_before() {
+    let waits = "{ power = 'cycle' }, { expect = ['up'] }, { power = 'off' }";
+    for (behind, cause) in [(SOON, Cause::FaultBanner), (LATE, Cause::ExpectationsMet)] {
+        let beats = vec![print("up\n"), behind, print(FAULT)];
+        for controls in [true, false] {
+            let bench = Bench { controls, ..Bench::new(vec![beats.clone()]) };
+            assert_eq!(bench.cause(&plan(waits)).await, cause, "{controls}");
+        }
+    }
+    // A cut in the middle comes when the plan says.
+    let cut = format!("{waits}, {{ power = 'on' }}, {{ expect = ['up'] }}");
+    let boots = vec![vec![print("up\n"), SOON, print(FAULT)], vec![print("up\n")]];
+    assert_eq!(Bench::new(boots).cause(&plan(&cut)).await, Cause::ExpectationsMet);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancellation_ends_the_quiet_period() {
     for waits in [RESULTS, TEXT] {
         let beats = vec![print(GREEN), Beat::Pause(ms(5_000)), Beat::Cancel];

@@ -348,6 +348,57 @@ async fn a_green_end_is_none_while_the_core_stands_in_a_fault() {
     }
 }
 
+/// What the core stood in is gone behind a reset and behind a power cut, so the look comes before.
+#[tokio::test]
+async fn a_core_is_looked_at_before_the_plan_ends_its_boot() {
+    let proves = |proves| Answer::Tells(Box::new(PostMortem { proves, ..told() }));
+    // Two looks each, and none of the next boot.
+    let (fault, none) = (vec![Some("HardFault"), Some("HardFault"), None], vec![None]);
+    for switch in [
+        "{ power = 'off' }",
+        "{ sleep = '1ms' }, { power = 'off' }, { sleep = '1ms' }",
+        "{ power = 'cycle' }, { expect = ['up'] }",
+        "{ reset = true }, { expect = ['up'] }",
+    ] {
+        for (looks, answer, cause) in [
+            (&fault, proves(Some(Cause::CoreFault)), Cause::CoreFault),
+            (&fault, proves(Some(Cause::Lockup)), Cause::Lockup),
+            (&fault, Answer::KnowsNothing, Cause::CoreFault),
+            // It merely stands somewhere.
+            (&fault, proves(None), Cause::ExpectationsMet),
+            (&none, proves(Some(Cause::CoreFault)), Cause::ExpectationsMet),
+        ] {
+            let bench = Bench::new(vec![vec![print("up\n")], vec![print("up\n")]]);
+            let rich = Rich { looks: looks.clone(), ..Rich::new(bench, answer) };
+            let waits = format!("{{ power = 'cycle' }}, {{ expect = ['up'] }}, {switch}");
+            let (end, ..) = rich.perform(&plan(&waits)).await;
+            assert_eq!(end.verdict.cause, cause, "{switch} {looks:?}");
+            if cause != Cause::ExpectationsMet {
+                let summary = &end.verdict.summary;
+                assert!(summary.contains("before the plan ends this boot"), "{summary}");
+                assert_eq!(rich.bench.calls(), ["off", "on", "post-mortem", "off"]);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_boot_that_is_over_for_the_plan_is_not_looked_at() {
+    // The crash is the test; the one look is that at the end.
+    let actions = "{ power = 'cycle' }, { expect = ['HardFault'] }, { reset = true }, \
+                   { expect = ['up'] }";
+    let bench = Bench::new(vec![vec![print(FAULT)], vec![print("up\n")]]);
+    let rich = Rich::new(bench, tells());
+    assert_eq!(rich.verdict(&plan(actions)).await, (Pass, Cause::ExpectationsMet));
+    assert_eq!(rich.looked.load(Ordering::Relaxed), 1);
+    // A behaviour that is started again ends a boot that has failed already.
+    let actions = "{ power = 'cycle' }, { expect = ['up'], timeout = '50ms' }";
+    let bench = Bench::new(vec![vec![print("x\n")], vec![print("up\n")]]);
+    let rich = Rich::new(bench, tells());
+    assert_eq!(rich.verdict(&plan_of(2, actions)).await.1, Cause::Flaky);
+    assert_eq!(rich.looked.load(Ordering::Relaxed), 1);
+}
+
 #[tokio::test]
 async fn attaching_twice_is_noted_and_changes_nothing() {
     let attached = |attempts| {

@@ -1,0 +1,91 @@
+//! The look at the core before the plan itself ends a boot: by a reset, or by taking the power.
+//!
+//! # Design
+//! A core that stands in a fault has failed this boot, and a reset or a power cut would leave nothing
+//! of that. So the board is halted, its consoles are read to the end, and the core is looked at as at
+//! the end of a run. A boot that has failed already, or belongs to a start of a behaviour that is
+//! over, is not looked at.
+//!
+//! There is no quiet period in front of a switch that another boot follows: the plan says when it
+//! takes the power. In front of the last one there is, as at every end.
+
+use std::sync::Arc;
+
+use jig_model::Cause;
+use jig_model::plan::{ActionKind, Plan, PowerOp};
+
+use super::Actions;
+use crate::attempt::abort_condition::found;
+use crate::attempt::post_mortem::{Examination, image_of};
+use crate::workflow::ActionFailure;
+
+/// Returns the path of the action by which a plan takes the power at its end, if it does.
+pub(in crate::attempt) fn last_off(plan: &Plan) -> Option<String> {
+    let stage = plan.stages.last()?;
+    let step = stage.steps.last()?;
+    let behavior = step.behaviors.last()?;
+    let last = behavior.actions.iter().rfind(|action| !is_passive(&action.kind))?;
+    let off = matches!(last.kind, ActionKind::Power { op: PowerOp::Off });
+    off.then(|| format!("{}/{}/{}/{}", stage.name, step.name, behavior.name, last.name))
+}
+
+/// Tells whether an action leaves the board as it is and waits for nothing of it.
+pub(in crate::attempt) fn is_passive(kind: &ActionKind) -> bool {
+    matches!(kind, ActionKind::Sleep { .. } | ActionKind::Assert { .. })
+}
+
+/// Tells whether an action ends a boot that runs.
+pub(in crate::attempt) fn ends_boot(kind: &ActionKind) -> bool {
+    match kind {
+        ActionKind::Power { op } => matches!(op, PowerOp::Off | PowerOp::Cycle),
+        ActionKind::Reset => true,
+        _ => false,
+    }
+}
+
+impl Actions<'_> {
+    /// Fails if the core stands in a fault. Else the board runs on.
+    pub(super) async fn look_before_switch(&mut self) -> Result<(), ActionFailure> {
+        let board = Arc::clone(&self.board);
+        let counts = |board: &crate::attempt::board::AttemptBoard| {
+            let facts = board.facts();
+            facts.may_be_looked_at() && !facts.starts_again()
+        };
+        if self.protocols.debug.is_none() || board.boots() == 0 || !counts(&board) {
+            return Ok(());
+        }
+        self.halt().await?;
+        // A failure that is found fails the run anyway.
+        drop(self.looked_at_everything().await);
+        if found(&board).is_none() && counts(&board) && !board.facts().crash_expected {
+            self.look_at_core().await?;
+        }
+        self.run_on().await
+    }
+
+    async fn look_at_core(&mut self) -> Result<(), ActionFailure> {
+        let board = Arc::clone(&self.board);
+        let examination = Examination {
+            dir: self.dir,
+            attempt: self.attempt,
+            evidence: self.evidence,
+            cancel: self.cancel,
+        };
+        let image = image_of(self.images, self.deployed.as_ref());
+        let Some(debug) = self.protocols.debug.as_deref_mut() else { return Ok(()) };
+        let control = self.protocols.control.as_deref_mut();
+        let finding = examination.look(&board, (&mut *debug, control), image).await;
+        let proven = finding.as_ref().and_then(|finding| finding.proves);
+        let Some(cause @ (Cause::CoreFault | Cause::Lockup | Cause::Unconfirmed)) = proven else {
+            debug.watch_on().await;
+            return Ok(());
+        };
+        let range = finding.as_ref().map(|finding| finding.range.clone()).unwrap_or_default();
+        self.core = finding;
+        let detail = format!(
+            "before the plan ends this boot, the processor stands in a fault: {}",
+            range.text
+        );
+        Err(ActionFailure { cause, detail, evidence: vec![range.evidence()] })
+    }
+}
