@@ -149,6 +149,32 @@ async fn a_halted_machine_is_in_the_debuggers_hands() {
     assert_eq!(*rig.seen.running.lock().unwrap(), 0);
 }
 
+/// The monitor let the machine run, so the stub stops it at the first byte, which is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_to_a_machine_that_the_monitor_lets_run_are_all_answered() {
+    let mut rig = DebugRig::new();
+    rig.deploy(SPIN).await;
+    let mut channels = rig.watched().await;
+    rig.blocking(move |_| {
+        let gdb = &mut channels.gdb;
+        let mut packets = super::debug::Packets::default();
+        // Places that the program does not come by.
+        for place in [0x20, 0x30, 0x40] {
+            packets.insert_breakpoint(place);
+        }
+        gdb.resume(packets).unwrap();
+        assert_eq!(gdb.wait(Duration::from_millis(50)).unwrap(), None);
+        gdb.stand().unwrap();
+        let mut packets = super::debug::Packets::default();
+        for place in [0x20, 0x30, 0x40] {
+            packets.remove_breakpoint(place);
+        }
+        gdb.perform(&packets).unwrap();
+        assert_eq!(gdb.registers::<17>().unwrap()[15], 0x10);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blank_machine_holds_nothing() {
     let mut rig = DebugRig::new();

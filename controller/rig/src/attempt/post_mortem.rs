@@ -42,8 +42,8 @@ const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 20_
 /// host much more; a board that does not answer keeps its verdict.
 const CURRENT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 5_000 });
 
-/// How often a post-mortem is tried where a pass depends on it. A debug port that fails opens its
-/// channel again.
+/// How often a post-mortem is tried where a pass depends on it. A transfer of a debug probe that
+/// fails now and then succeeds the next time.
 const TRIES: usize = 3;
 
 /// How long a core stays in the handler of a fault that the firmware does not get over.

@@ -1,5 +1,16 @@
 //! The gdb stub: run control, registers, breakpoints, and writes that no bus would allow.
+//!
+//! # Design
+//! *Answers are matched by acknowledgements.* The stub sends `+` for each packet that it has taken
+//! in, and the answer right behind it; a stop reply has none. So the packet behind a `+` answers the
+//! oldest packet that was not acknowledged, and any other packet is a stop reply. A stop that comes
+//! before the `+` of `c` or `s` belongs to a run that is over.
+//!
+//! *A machine that runs is stopped before each packet.* Another channel may let it run at any time,
+//! and the first byte for a machine that runs stops it and is lost. That byte must not be the `$` of
+//! a packet: the packet would have no answer.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -17,6 +28,11 @@ const WRITE_CHUNK: usize = 0x7c0;
 
 /// Bytes of memory in one read packet: the stub refuses answers longer than its packets.
 const READ_CHUNK: usize = 0x7c0;
+
+/// Stops a machine that runs; a machine that stands ignores it. The stub ignores anything but a
+/// command or an acknowledgement while a stop reply is not acknowledged; to a machine that runs,
+/// that is itself a request to stop.
+const STOP: &[u8] = b"+\x03";
 
 /// Write packets on their way at once. Their answers, of 6 bytes each, never fill a socket.
 const WRITES_AHEAD: usize = 16;
@@ -89,24 +105,46 @@ pub struct GdbStats {
     pub packets: u64,
     /// Writes to the socket that were followed by a wait for answers.
     pub trips: u64,
-    /// Stop replies that were not waited for.
+    /// Stop replies that no caller waited for.
     pub stray_stops: u64,
     /// Time spent waiting for answers, runs of the machine not counted.
     pub time: Duration,
 }
 
+/// What a packet on its way leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// An answer that the caller waits for.
+    Answer,
+    /// `OK`; the next call reports anything else.
+    Ok,
+    /// An answer that the caller has given up.
+    Dropped,
+    /// A run of the machine, which has no answer.
+    Run,
+}
+
+/// What the stub sends.
+#[derive(Debug, PartialEq, Eq)]
+enum Incoming {
+    Answer(Vec<u8>),
+    Stop(Stop),
+}
+
 /// A connection to the stub.
 pub struct Gdb {
     stream: ChannelStream,
-    /// Packets sent before the machine was let run, whose answers were not read yet.
-    owed_answers: usize,
+    /// Packets that the stub has not acknowledged yet.
+    sent: VecDeque<Expected>,
+    /// The packet that was acknowledged last, and whose answer comes next.
+    answering: Option<Expected>,
     stats: GdbStats,
 }
 
 impl Gdb {
     pub(super) fn new(socket: UnixStream) -> Result<Self, ChannelError> {
         let stream = ChannelStream::new(socket, NAME, MAX_PACKET)?;
-        Ok(Self { stream, owed_answers: 0, stats: GdbStats::default() })
+        Ok(Self { stream, sent: VecDeque::new(), answering: None, stats: GdbStats::default() })
     }
 
     /// Returns what went over the channel so far.
@@ -175,7 +213,7 @@ impl Gdb {
         if packets.is_empty() {
             return Ok(());
         }
-        self.send(&packets.bytes, packets.count)?;
+        self.send(&packets.bytes, (Expected::Answer, packets.count))?;
         self.expect_ok(packets.count)
     }
 
@@ -234,11 +272,7 @@ impl Gdb {
     /// # Errors
     /// The channel fails.
     pub fn resume(&mut self, before: Packets) -> Result<(), ChannelError> {
-        let Packets { mut bytes, count } = before;
-        frame(&mut bytes, b"c");
-        self.send(&bytes, count + 1)?;
-        self.owed_answers = count;
-        Ok(())
+        self.send_and_run(before, b"c")
     }
 
     /// Performs packets and executes one instruction, in one write. After `timeout` the
@@ -247,10 +281,7 @@ impl Gdb {
     /// # Errors
     /// A packet is refused, or the channel fails.
     pub fn step(&mut self, before: Packets, timeout: Duration) -> Result<Stop, ChannelError> {
-        let Packets { mut bytes, count } = before;
-        frame(&mut bytes, b"s");
-        self.send(&bytes, count + 1)?;
-        self.owed_answers = count;
+        self.send_and_run(before, b"s")?;
         let began = Instant::now();
         let stop = self.wait(timeout)?;
         self.stats.time += began.elapsed();
@@ -266,8 +297,11 @@ impl Gdb {
     /// The channel fails.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Stop>, ChannelError> {
         let deadline = Instant::now() + timeout;
-        let Some(packet) = self.packet(deadline)? else { return Ok(None) };
-        Stop::parse(&packet).map(Some).ok_or_else(|| garbled(&packet))
+        match self.incoming(deadline)? {
+            Some(Incoming::Stop(stop)) => Ok(Some(stop)),
+            Some(Incoming::Answer(answer)) => Err(garbled(&answer)),
+            None => Ok(None),
+        }
     }
 
     /// Stops a running machine.
@@ -277,9 +311,7 @@ impl Gdb {
     pub fn interrupt(&mut self) -> Result<Stop, ChannelError> {
         let began = Instant::now();
         self.stats.trips += 1;
-        // A stop that was not acknowledged makes the stub ignore anything but a command or an
-        // acknowledgement; to a machine that runs, that is itself a request to stop.
-        if !self.stream.send(b"+\x03", began + ANSWER)? {
+        if !self.stream.send(STOP, began + ANSWER)? {
             return Err(late(b"interrupt"));
         }
         let stop = self.wait(ANSWER)?.ok_or_else(|| late(b"interrupt"))?;
@@ -292,19 +324,7 @@ impl Gdb {
     /// # Errors
     /// The channel fails.
     pub fn stand(&mut self) -> Result<(), ChannelError> {
-        let body: &[u8] = b"qAttached";
-        // The first byte stops a machine that runs, and is lost on one that stands.
-        let mut bytes = b"+\x03".to_vec();
-        frame(&mut bytes, body);
-        let began = Instant::now();
-        self.stats.packets += 1;
-        self.stats.trips += 1;
-        if !self.stream.send(&bytes, began + ANSWER)? {
-            return Err(late(body));
-        }
-        self.answer(body)?;
-        self.stats.time += began.elapsed();
-        Ok(())
+        self.call(b"qAttached").map(drop)
     }
 
     /// Takes in what the stub said of a machine that others run, so that its end of the
@@ -313,7 +333,7 @@ impl Gdb {
     /// # Errors
     /// The channel fails.
     pub fn drain(&mut self) -> Result<(), ChannelError> {
-        while self.packet(Instant::now())?.is_some() {
+        while self.incoming(Instant::now())?.is_some() {
             self.stats.stray_stops += 1;
         }
         Ok(())
@@ -323,26 +343,47 @@ impl Gdb {
         let mut bytes = Vec::with_capacity(body.len() + 4);
         frame(&mut bytes, body);
         let began = Instant::now();
-        self.send(&bytes, 1)?;
+        self.send(&bytes, (Expected::Answer, 1))?;
         let answer = self.answer(body)?;
         self.stats.time += began.elapsed();
         Ok(answer)
     }
 
-    /// Sends bytes; what arrived before is dropped, as it answers no command.
-    fn send(&mut self, bytes: &[u8], packets: usize) -> Result<(), ChannelError> {
+    fn send_and_run(&mut self, before: Packets, body: &[u8]) -> Result<(), ChannelError> {
+        let Packets { mut bytes, count } = before;
+        frame(&mut bytes, body);
+        self.send(&bytes, (Expected::Ok, count))?;
+        self.stats.packets += 1;
+        self.sent.push_back(Expected::Run);
+        Ok(())
+    }
+
+    /// Sends packets in one write; a machine that runs is stopped first. Stop replies that arrived
+    /// before are dropped.
+    fn send(
+        &mut self,
+        packets: &[u8],
+        (expected, count): (Expected, usize),
+    ) -> Result<(), ChannelError> {
         self.drain()?;
-        self.stats.packets += packets as u64;
+        self.stats.packets += count as u64;
         self.stats.trips += 1;
-        match self.stream.send(bytes, Instant::now() + ANSWER)? {
+        let mut bytes = Vec::with_capacity(STOP.len() + packets.len());
+        bytes.extend_from_slice(STOP);
+        bytes.extend_from_slice(packets);
+        self.sent.extend(std::iter::repeat_n(expected, count));
+        match self.stream.send(&bytes, Instant::now() + ANSWER)? {
             true => Ok(()),
-            false => Err(late(bytes)),
+            false => {
+                self.give_up();
+                Err(late(packets))
+            }
         }
     }
 
     fn expect_ok(&mut self, count: usize) -> Result<(), ChannelError> {
         let began = Instant::now();
-        // All answers are read even if one refuses, or the next command would take them.
+        // All answers are read even if one refuses.
         let mut refusal = None;
         for _ in 0..count {
             let answer = self.answer(b"packets")?;
@@ -354,39 +395,72 @@ impl Gdb {
         refusal.map_or(Ok(()), |answer| Err(refused(b"packets", &answer)))
     }
 
-    /// Waits for an answer. A stop that raced with the command is not one.
+    /// Waits for the next answer of the packets that were sent last.
     fn answer(&mut self, what: &[u8]) -> Result<Vec<u8>, ChannelError> {
         let deadline = Instant::now() + ANSWER;
         loop {
-            let packet = self.packet(deadline)?.ok_or_else(|| late(what))?;
-            if Stop::parse(&packet).is_none() {
-                return Ok(packet);
+            match self.incoming(deadline) {
+                Ok(Some(Incoming::Answer(answer))) => return Ok(answer),
+                Ok(Some(Incoming::Stop(_))) => self.stats.stray_stops += 1,
+                Ok(None) => {
+                    self.give_up();
+                    return Err(late(what));
+                }
+                Err(error) => {
+                    self.give_up();
+                    return Err(error);
+                }
             }
-            self.stats.stray_stops += 1;
         }
     }
 
-    /// Takes the next packet's body.
-    fn packet(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, ChannelError> {
-        loop {
-            if let Some((body, used)) = unframe(self.stream.arrived()) {
-                let body = body.to_vec();
-                self.stream.take(used);
-                if let Some(b'W' | b'X') = body.first() {
-                    // The program ended, and with it the emulator.
-                    return Err(ChannelError::Closed { channel: NAME });
-                }
-                if self.owed_answers == 0 || Stop::parse(&body).is_some() {
-                    return Ok(Some(body));
-                }
-                self.owed_answers -= 1;
-                if body != b"OK" {
-                    return Err(refused(b"packets", &body));
-                }
-                continue;
+    /// The caller waits no longer: answers that come later are dropped.
+    fn give_up(&mut self) {
+        for expected in self.sent.iter_mut().chain(&mut self.answering) {
+            if *expected == Expected::Answer {
+                *expected = Expected::Dropped;
             }
-            if !self.stream.fill(deadline)? {
-                return Ok(None);
+        }
+    }
+
+    /// Takes the next answer that is waited for, or the next stop reply of the present run.
+    fn incoming(&mut self, deadline: Instant) -> Result<Option<Incoming>, ChannelError> {
+        loop {
+            let Some((message, used)) = unframe(self.stream.arrived()) else {
+                match self.stream.fill(deadline)? {
+                    true => continue,
+                    false => return Ok(None),
+                }
+            };
+            let body = match message {
+                Message::Taken => None,
+                Message::Damaged => {
+                    self.stream.take(used);
+                    self.sent.pop_front();
+                    return Err(garbled(b"-"));
+                }
+                Message::Packet(body) => Some(body.to_vec()),
+            };
+            self.stream.take(used);
+            let Some(body) = body else {
+                self.answering = self.sent.pop_front().filter(|sent| *sent != Expected::Run);
+                continue;
+            };
+            if let Some(b'W' | b'X') = body.first() {
+                // The program ended, and with it the emulator.
+                return Err(ChannelError::Closed { channel: NAME });
+            }
+            match self.answering.take() {
+                Some(Expected::Answer) => return Ok(Some(Incoming::Answer(body))),
+                Some(Expected::Ok) if body != b"OK" => return Err(refused(b"packets", &body)),
+                Some(_) => {}
+                None => {
+                    let stop = Stop::parse(&body).ok_or_else(|| garbled(&body))?;
+                    if !self.sent.contains(&Expected::Run) {
+                        return Ok(Some(Incoming::Stop(stop)));
+                    }
+                    self.stats.stray_stops += 1;
+                }
             }
         }
     }
@@ -402,12 +476,30 @@ fn frame(out: &mut Vec<u8>, body: &[u8]) {
     out.extend_from_slice(&[digit(sum >> 4), digit(sum & 15)]);
 }
 
-/// Finds the first whole packet; returns its body and how many bytes it ends after. The
-/// socket loses nothing, so the checksum is not looked at, nor are acknowledgements.
-fn unframe(bytes: &[u8]) -> Option<(&[u8], usize)> {
-    let start = memchr(b'$', bytes)? + 1;
-    let end = start + memchr(b'#', &bytes[start..])?;
-    (bytes.len() >= end + 3).then(|| (&bytes[start..end], end + 3))
+/// One message of the stub.
+#[derive(Debug, PartialEq, Eq)]
+enum Message<'a> {
+    /// A packet was taken in.
+    Taken,
+    /// A packet arrived damaged, and will have no answer.
+    Damaged,
+    /// The body of a packet.
+    Packet(&'a [u8]),
+}
+
+/// Finds the first whole message; returns it and how many bytes it ends after. The socket loses
+/// nothing, so the checksum is not looked at.
+fn unframe(bytes: &[u8]) -> Option<(Message<'_>, usize)> {
+    let start = bytes.iter().position(|byte| matches!(byte, b'+' | b'-' | b'$'))?;
+    match bytes[start] {
+        b'+' => Some((Message::Taken, start + 1)),
+        b'-' => Some((Message::Damaged, start + 1)),
+        _ => {
+            let body = start + 1;
+            let end = body + memchr(b'#', &bytes[body..])?;
+            (bytes.len() >= end + 3).then(|| (Message::Packet(&bytes[body..end]), end + 3))
+        }
+    }
 }
 
 fn memchr(wanted: u8, bytes: &[u8]) -> Option<usize> {

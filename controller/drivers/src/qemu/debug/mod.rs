@@ -13,7 +13,7 @@
 //! the other, so these are plain sockets. Every wait has a limit; an emulator that has
 //! died or hangs is an error, never a hang.
 //!
-//! *Hardly any acknowledgements.* The stub takes the next command for one; leaving them out
+//! *Hardly any acknowledgements of ours.* The stub takes the next command for one; leaving them out
 //! saves a wake-up for each answer. Only a request to stop needs one before it.
 
 mod gdb;

@@ -48,13 +48,67 @@ fn registers_are_sent_and_read_as_the_stub_has_them() {
 
 #[test]
 fn a_stop_that_races_with_a_command_is_not_its_answer() {
-    let mut gdb = Gdb::new(asked_first(b"$T02thread:01;#00$OK#9a$E22#a9")).unwrap();
+    let mut gdb = Gdb::new(asked_first(b"$T02thread:01;#00+$OK#9a+$E22#a9")).unwrap();
     let mut packets = Packets::default();
     packets.insert_breakpoint(0x200);
     packets.remove_breakpoint(0x300);
     let refused = gdb.perform(&packets).unwrap_err();
     assert!(matches!(refused, ChannelError::Refused { .. }), "{refused}");
     assert_eq!((gdb.stats().stray_stops, gdb.stats().packets), (1, 2));
+}
+
+/// A channel whose other end gives one of these answers to each write.
+fn asked_in_turn(answers: &'static [&'static [u8]]) -> UnixStream {
+    let (near, mut far) = UnixStream::pair().unwrap();
+    std::thread::spawn(move || {
+        for answer in answers {
+            if !far.read(&mut [0; 1024]).is_ok_and(|count| count > 0) {
+                return;
+            }
+            drop(far.write_all(answer));
+        }
+        while far.read(&mut [0; 1024]).is_ok_and(|count| count > 0) {}
+    });
+    near
+}
+
+#[test]
+fn a_stop_before_a_run_does_not_end_it() {
+    let (near, mut far) = UnixStream::pair().unwrap();
+    let mut gdb = Gdb::new(near).unwrap();
+    let mut packets = Packets::default();
+    packets.insert_breakpoint(0x200);
+    gdb.resume(packets).unwrap();
+    // Another channel had let the machine run: it is stopped, and runs on when `c` is taken in.
+    far.write_all(b"$T02thread:01;#00+$OK#9a").unwrap();
+    assert_eq!(gdb.wait(Duration::from_millis(5)).unwrap(), None);
+    far.write_all(b"+$T05thread:01;#00").unwrap();
+    assert_eq!(gdb.wait(ANSWER).unwrap(), Some(Stop::Trapped));
+    assert_eq!(gdb.stats().stray_stops, 1);
+}
+
+#[test]
+fn a_damaged_packet_does_not_shift_the_answers() {
+    let answers: &[&[u8]] = &[b"-+$OK#9a", b"+$55000000#00"];
+    let mut gdb = Gdb::new(asked_in_turn(answers)).unwrap();
+    let mut packets = Packets::default();
+    packets.insert_breakpoint(0x200);
+    packets.remove_breakpoint(0x300);
+    let damaged = gdb.perform(&packets).unwrap_err();
+    assert!(matches!(damaged, ChannelError::Garbled { .. }), "{damaged}");
+    assert_eq!(gdb.register(3).unwrap(), [0x55, 0, 0, 0]);
+}
+
+#[test]
+fn a_refusal_before_a_run_is_told_by_the_next_call_only() {
+    let answers: &[&[u8]] = &[b"+$E22#a9+", b"+$55000000#00"];
+    let mut gdb = Gdb::new(asked_in_turn(answers)).unwrap();
+    let mut packets = Packets::default();
+    packets.insert_breakpoint(0x200);
+    gdb.resume(packets).unwrap();
+    let refused = gdb.wait(ANSWER).unwrap_err();
+    assert!(matches!(refused, ChannelError::Refused { .. }), "{refused}");
+    assert_eq!(gdb.register(3).unwrap(), [0x55, 0, 0, 0]);
 }
 
 #[test]
@@ -69,7 +123,7 @@ fn silence_has_an_end() {
 fn an_end_is_told_from_nonsense() {
     let mut gdb = Gdb::new(answering(b"").0).unwrap();
     assert!(matches!(gdb.wait(ANSWER), Err(ChannelError::Closed { channel: "gdb" })));
-    let mut gdb = Gdb::new(asked_first(b"$what#00")).unwrap();
+    let mut gdb = Gdb::new(asked_first(b"+$what#00")).unwrap();
     assert!(matches!(gdb.registers::<17>(), Err(ChannelError::Garbled { .. })));
     let mut qtest = Qtest::new(asked_first(b"OK 0xzz\n")).unwrap();
     assert!(matches!(qtest.read(0, Access::Word), Err(ChannelError::Garbled { .. })));
