@@ -89,12 +89,15 @@ mod tests {
             (Cause::ProbeLost, &[Failed], true, None),
             (Cause::FaultBanner, &[Failed], true, None),
         ] {
-            let elsewhere = vec![report(&[Passed], true), report(statuses, ended)];
-            let seen = Observation { elsewhere, results_wanted: true, ..Observation::default() };
-            let decided = contradicted(&seen, &Verdict::of(found, "found"));
-            assert_eq!(decided.as_ref().map(|v| v.cause), cause, "{found} {statuses:?} {ended}");
-            if let Some(verdict) = decided {
-                assert!(verdict.summary.starts_with("on console uart1: "), "{}", verdict.summary);
+            for results_wanted in [true, false] {
+                let elsewhere = vec![report(&[Passed], true), report(statuses, ended)];
+                let seen = Observation { elsewhere, results_wanted, ..Observation::default() };
+                let decided = contradicted(&seen, &Verdict::of(found, "found"));
+                let decided_by = decided.as_ref().map(|verdict| verdict.cause);
+                assert_eq!(decided_by, cause, "{found} {statuses:?} {ended} {results_wanted}");
+                if let Some(Verdict { summary, .. }) = decided {
+                    assert!(summary.starts_with("on console uart1: "), "{summary}");
+                }
             }
         }
     }

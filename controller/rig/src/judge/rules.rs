@@ -517,21 +517,30 @@ fn no_tests(seen: &Observation) -> Option<Verdict> {
     })
 }
 
+/// Tells whether there has to be a whole report: the plan waits for one, or one has begun. An
+/// opening without a result may be part of the log.
+fn needs_report(seen: &Observation) -> bool {
+    seen.results_wanted || executed(&seen.report) > 0
+}
+
 pub(super) fn report_incomplete(seen: &Observation) -> Option<Verdict> {
-    (seen.results_wanted && !seen.report.ended).then(|| {
-        let all = executed(&seen.report);
-        on_output(
-            seen,
-            Cause::ReportIncomplete,
-            format!("{all} tests ran, but the report has no end marker"),
-        )
+    (needs_report(seen) && !seen.report.ended).then(|| {
+        let missing = missing_end(&seen.report).filter(|_| !seen.results_wanted);
+        let summary = match missing {
+            Some(missing) => format!("the expected text came, but a report did not end: {missing}"),
+            None => {
+                let all = executed(&seen.report);
+                format!("{all} tests ran, but the report has no end marker")
+            }
+        };
+        on_output(seen, Cause::ReportIncomplete, summary)
     })
 }
 
 pub(super) fn plan_mismatch(seen: &Observation) -> Option<Verdict> {
     let planned = seen.report.planned?;
     let all = executed(&seen.report) as u64;
-    (seen.results_wanted && planned != all).then(|| {
+    (needs_report(seen) && planned != all).then(|| {
         let summary = format!("{planned} tests were announced, but {all} have a result");
         on_output(seen, Cause::PlanMismatch, summary)
     })
@@ -540,7 +549,7 @@ pub(super) fn plan_mismatch(seen: &Observation) -> Option<Verdict> {
 /// A report that contradicts itself proves nothing, even where each line is green.
 pub(super) fn contradiction(seen: &Observation) -> Option<Verdict> {
     let remark = seen.report.remarks.first()?;
-    seen.results_wanted.then(|| on_output(seen, Cause::PlanMismatch, remark.clone()))
+    needs_report(seen).then(|| on_output(seen, Cause::PlanMismatch, remark.clone()))
 }
 
 /// A failed result that no format knows is no proof of one, but nothing passes with it, wherever it

@@ -67,6 +67,33 @@ fn a_complete_green_report_passes() {
     assert_eq!(verdict.tests.cases.len(), 2);
 }
 
+#[test]
+fn a_report_that_has_begun_takes_the_pass_of_an_expected_text() {
+    use CaseStatus::{Fail, Pass};
+    let remark = vec!["a result behind the end".to_owned()];
+    for (statuses, planned, ended, remarks, cause) in [
+        (&[][..], None, false, vec![], Cause::ExpectationsMet),
+        // A line that merely resembles an opening: `1..5`, `running 2 tests`.
+        (&[], Some(5), false, remark.clone(), Cause::ExpectationsMet),
+        (&[Pass], Some(1), true, vec![], Cause::ExpectationsMet),
+        (&[Pass], Some(3), false, vec![], Cause::PlanMismatch),
+        (&[Pass], None, false, vec![], Cause::ReportIncomplete),
+        (&[Pass], Some(1), true, remark, Cause::PlanMismatch),
+        (&[Pass, Fail], Some(3), false, vec![], Cause::TestFailed),
+    ] {
+        let cases = statuses.iter().map(|&status| case("a", status)).collect();
+        let format = Some(ResultFormat::Tap);
+        let report = TestReport { format, cases, planned, ended, remarks, ..TestReport::default() };
+        let what = format!("{report:?}");
+        let verdict = judge(&Observation { results_wanted: false, report, ..green() });
+        assert_eq!(verdict.cause, cause, "{what}");
+        if cause == Cause::ReportIncomplete {
+            let said = "the expected text came, but a report did not end: 1 result of format tap";
+            assert!(verdict.summary.starts_with(said), "{}", verdict.summary);
+        }
+    }
+}
+
 /// Each of these takes one thing away from a green observation: none may pass.
 #[test]
 fn nothing_that_is_missing_or_wrong_passes() {
