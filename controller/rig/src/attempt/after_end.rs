@@ -1,5 +1,6 @@
 //! Output behind the end: what the target printed after its report, or after the last expected
-//! text. Reads the complete logs of an attempt and decides nothing.
+//! text. Reads the complete logs of an attempt and decides nothing. A log that cannot be read is an
+//! error.
 //!
 //! # Design
 //! The lines are read from the log after the attempt and not while it runs. Hence the finding
@@ -11,20 +12,19 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jig_model::ConsoleName;
 use jig_model::plan::{ActionKind, Plan, PowerOp};
 
 use super::actions::is_passive;
-use super::failed_results::{FoundLine, quoted};
+use super::failed_results::{FoundLine, read_some};
 use crate::console::lines::{LineSplitter, RawLine};
 use crate::console::{
-    Follower, LogPaths, LogReader, PatternSet, RecordKind, is_suspicious, readable,
+    Follower, LogError, LogPaths, LogReader, PatternSet, RecordKind, is_suspicious, readable,
 };
-use crate::judge::ByteRange;
 
 /// Bytes read at once.
 const STRIDE: usize = 64 << 10;
@@ -56,27 +56,27 @@ pub(super) fn last_expected(plan: &Plan, primary: &ConsoleName) -> Option<Consol
 }
 
 /// Returns when the last byte before an offset was captured, in nanoseconds of the log's clock.
-pub(super) fn captured_at(run: &Path, file: &str, offset: u64) -> Option<u64> {
+pub(super) fn captured_at(run: &Path, file: &str, offset: u64) -> Result<Option<u64>, LogError> {
     let log = open(run, file)?;
     let chunk = log.records().find(|record| match record.kind {
         RecordKind::Bytes(len) => record.offset.saturating_add(len) >= offset,
         _ => false,
     });
-    chunk.map(|record| record.stamp.mono_ns)
+    Ok(chunk.map(|record| record.stamp.mono_ns))
 }
 
 /// Returns the offset of the first byte of a log that was captured behind a time.
-pub(super) fn captured_behind(run: &Path, file: &str, time: u64) -> Option<u64> {
+pub(super) fn captured_behind(run: &Path, file: &str, time: u64) -> Result<Option<u64>, LogError> {
     let log = open(run, file)?;
     let behind = log
         .records()
         .find(|record| matches!(record.kind, RecordKind::Bytes(_)) && record.stamp.mono_ns > time);
-    behind.map(|record| record.offset)
+    Ok(behind.map(|record| record.offset))
 }
 
-fn open(run: &Path, file: &str) -> Option<LogReader> {
+fn open(run: &Path, file: &str) -> Result<LogReader, LogError> {
     let raw = run.join(file);
-    LogReader::open(&LogPaths { index: raw.with_extension("idx"), raw }).ok()
+    LogReader::open(&LogPaths { index: raw.with_extension("idx"), raw })
 }
 
 /// Finds the first line of a log behind an offset that looks like a crash and is neither allowed nor
@@ -84,13 +84,10 @@ fn open(run: &Path, file: &str) -> Option<LogReader> {
 ///
 /// The rest of the line at the offset is looked at as a line of its own.
 pub(super) fn suspicious_line(
-    run: &Path,
-    file: &str,
+    log: &File,
     start: u64,
     (allowed, known): (&PatternSet, &[Range<u64>]),
-) -> Option<ByteRange> {
-    // A log that cannot be read has failed the attempt already.
-    let log = File::open(run.join(file)).ok()?;
+) -> io::Result<Option<FoundLine>> {
     let mut splitter = LineSplitter::new(start);
     let is_known = |raw: &RawLine<'_>| {
         known.iter().any(|known| known.start <= raw.span.start && raw.span.start < known.end)
@@ -104,14 +101,17 @@ pub(super) fn suspicious_line(
     let mut buf = vec![0; STRIDE];
     let mut at = start;
     while found.is_none() {
-        let Ok(len @ 1..) = log.read_at(&mut buf, at) else { break };
+        let len = read_some(log, &mut buf, at)?;
+        if len == 0 {
+            break;
+        }
         splitter.feed(&buf[..len], |raw| take(&raw, &mut found));
         at += len as u64;
     }
     if let Some(raw) = splitter.begun() {
         take(&raw, &mut found);
     }
-    found.map(|found| quoted(file, found))
+    Ok(found)
 }
 
 fn look(raw: &RawLine<'_>, allowed: &PatternSet, found: &mut Option<FoundLine>) {

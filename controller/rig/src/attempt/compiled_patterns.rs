@@ -29,7 +29,7 @@ pub struct RunPatterns {
 #[derive(Debug)]
 pub(super) struct CompiledPatterns {
     pub(super) recogniser: Recogniser,
-    pub(super) reasons: FaultReasons,
+    pub(super) reasons: Arc<FaultReasons>,
     pub(super) identity: IdentityScanner,
 }
 
@@ -65,6 +65,6 @@ fn compile(
     });
     let signatures: Vec<_> = profile.faults.iter().cloned().chain(rejected).collect();
     let recogniser = Recogniser::new(&signatures, banner, &profile.limits)?;
-    let reasons = FaultReasons::new(&profile.faults)?;
+    let reasons = Arc::new(FaultReasons::new(&profile.faults)?);
     Ok(CompiledPatterns { recogniser, reasons, identity: IdentityScanner::new()? })
 }

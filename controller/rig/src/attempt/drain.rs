@@ -1,8 +1,7 @@
 //! The drain: reading on after a plan has failed, before the board is switched off.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::abort_condition::exit;
 use super::board::AttemptBoard;
+use super::failed_results::read_some;
 use crate::console::FaultReasons;
 use crate::console::lines::{MAX_LINE, lossy, plain};
 use crate::judge::{ByteRange, Incident, IncidentKind};
@@ -71,35 +71,34 @@ pub(super) async fn check_health(board: &Arc<AttemptBoard>, checks: &mut [Box<dy
     }
 }
 
-/// Extends what was recognised to its whole line, of which only the beginning may have arrived, and
-/// to the line behind it that says why. Hence a verdict depends on the bytes and not on how they
-/// arrived.
-pub(super) fn complete_lines(incidents: &mut [Incident], run: &Path, reasons: &FaultReasons) {
-    for incident in incidents.iter_mut().filter(|incident| shows_line(incident)) {
-        let range = &mut incident.range;
-        let Ok(file) = File::open(run.join(&range.file)) else { continue };
-        let mut bytes = vec![0; READ];
-        let Ok(len) = file.read_at(&mut bytes, range.start) else { continue };
-        let bytes = &bytes[..len];
-        let end = bytes.iter().position(|&b| matches!(b, b'\n' | b'\r')).unwrap_or(len);
-        let end = end.min(MAX_LINE);
-        let known = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(len);
-        if end > known || end == MAX_LINE {
-            range.end = range.start + end as u64;
-            range.text = quoted(&lossy(&plain(&bytes[..end])));
-        }
-        if let Some((end, reason)) = reasons.find(bytes) {
-            range.end = range.end.max(range.start + end as u64);
-            let colon = if range.text.ends_with(':') { "" } else { ":" };
-            range.text = format!("{}{colon} {}", range.text, quoted(&reason));
-        }
+/// Extends a recognised text to its whole line, and to the line behind it that says why.
+pub(super) fn complete_line(
+    log: &File,
+    range: &mut ByteRange,
+    reasons: &FaultReasons,
+) -> io::Result<()> {
+    let mut bytes = vec![0; READ];
+    let len = read_some(log, &mut bytes, range.start)?;
+    let bytes = &bytes[..len];
+    let end = bytes.iter().position(|&b| matches!(b, b'\n' | b'\r')).unwrap_or(len);
+    let end = end.min(MAX_LINE);
+    let known = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(len);
+    if end > known || end == MAX_LINE {
+        range.end = range.start + end as u64;
+        range.text = quoted(&lossy(&plain(&bytes[..end])));
     }
+    if let Some((end, reason)) = reasons.find(bytes) {
+        range.end = range.end.max(range.start + end as u64);
+        let colon = if range.text.ends_with(':') { "" } else { ":" };
+        range.text = format!("{}{colon} {}", range.text, quoted(&reason));
+    }
+    Ok(())
 }
 
 /// Tells whether an incident is text on a console. A boot loop and a flood have a text of their own.
-fn shows_line(incident: &Incident) -> bool {
-    matches!(&incident.kind, IncidentKind::Recognised(cause)
-        if !matches!(cause, Cause::BootLoop | Cause::OutputFlood))
+pub(super) fn shows_line(incident: &Incident) -> bool {
+    let Incident { kind: IncidentKind::Recognised(cause), range } = incident else { return false };
+    !matches!(cause, Cause::BootLoop | Cause::OutputFlood) && !range.file.is_empty()
 }
 
 fn quoted(line: &str) -> String {

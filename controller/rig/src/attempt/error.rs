@@ -15,6 +15,9 @@ pub enum AttemptError {
     /// A console's log cannot be read back.
     #[error("read a console's log")]
     Follow(#[source] FollowError),
+    /// A console's log cannot be searched.
+    #[error("search a console's log")]
+    Search(#[source] LogError),
     /// A profile's patterns cannot be compiled.
     #[error("compile the profile's patterns")]
     Patterns(#[source] PatternSetError),
@@ -36,7 +39,7 @@ impl AttemptError {
     /// Returns the cause that a run ends with for it.
     pub fn cause(&self) -> Cause {
         match self {
-            Self::Log(_) | Self::Follow(_) => Cause::StorageFailed,
+            Self::Log(_) | Self::Follow(_) | Self::Search(_) => Cause::StorageFailed,
             Self::Bind(error) => error.cause,
             Self::NoConsole(_) => Cause::ConsoleLost,
             Self::Patterns(_) | Self::Markers(_) | Self::Broken(_) => Cause::InternalError,

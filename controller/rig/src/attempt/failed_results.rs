@@ -8,6 +8,7 @@
 //! what it kept of an earlier crash.
 
 use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
@@ -40,19 +41,29 @@ pub(super) fn quoted(file: &str, (span, mut text): FoundLine) -> ByteRange {
     ByteRange { file: file.to_owned(), start: span.start, end: span.end, text }
 }
 
+/// Reads bytes of a log at an offset; none at its end.
+pub(super) fn read_some(log: &File, buf: &mut [u8], at: u64) -> io::Result<usize> {
+    loop {
+        match log.read_at(buf, at) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
 /// Returns the first line within a range of a log that says that a test failed, or that the
 /// firmware crashed within its report.
 pub(super) fn failed_result(
     log: &File,
     range: Range<u64>,
     known: &KnownLines<'_>,
-) -> Option<FoundLine> {
+) -> io::Result<Option<FoundLine>> {
     let mut buf = vec![0; STRIDE + MAX_LINE];
     // What is in the buffer: the offset of its first byte, and how much of a line was kept.
     let (mut at, mut kept) = (range.start, 0);
     loop {
         let room = range.end.saturating_sub(at + kept as u64).min(STRIDE as u64) as usize;
-        let len = log.read_at(&mut buf[kept..kept + room], at + kept as u64).unwrap_or(0);
+        let len = read_some(log, &mut buf[kept..kept + room], at + kept as u64)?;
         let filled = kept + len;
         let lines = match memchr::memrchr2(b'\n', b'\r', &buf[..filled]) {
             _ if len == 0 => filled,
@@ -63,7 +74,7 @@ pub(super) fn failed_result(
         };
         let found = search(&buf[..lines], at, known);
         if found.is_some() || len == 0 {
-            return found;
+            return Ok(found);
         }
         buf.copy_within(lines..filled, 0);
         (at, kept) = (at + lines as u64, filled - lines);
@@ -110,7 +121,15 @@ mod tests {
         file.write_all(log).unwrap();
         let (read, allowed) = (ReadLines::default(), PatternSet::new(&[]).unwrap());
         let known = KnownLines { read: &read, expected, allowed: &allowed };
-        failed_result(&file, range, &known)
+        failed_result(&file, range, &known).unwrap()
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_read_is_no_log_without_failures() {
+        let folder = File::open(std::env::temp_dir()).unwrap();
+        let (read, allowed) = (ReadLines::default(), PatternSet::new(&[]).unwrap());
+        let known = KnownLines { read: &read, expected: &[], allowed: &allowed };
+        failed_result(&folder, 0..100, &known).unwrap_err();
     }
 
     #[test]

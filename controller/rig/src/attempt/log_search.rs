@@ -1,21 +1,25 @@
 //! Searches the complete logs of an attempt, on a thread for blocking work.
 //!
-//! Owns which bytes of which console are looked at. Decides nothing.
+//! Owns which bytes of which console are looked at. Decides nothing. A log that cannot be read fails
+//! the attempt.
 
 use std::fs::File;
+use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jig_model::Cause;
 use jig_model::pattern::Pattern;
 use tokio::task::spawn_blocking;
 
 use super::after_end::{captured_at, captured_behind, suspicious_line};
+use super::drain::{complete_line, shows_line};
 use super::error::AttemptError;
 use super::failed_results::{KnownLines, failed_result, quoted};
 use super::rejected_text::rejected_text;
 use super::result_like::result_like;
-use crate::console::{PatternSet, PatternSetError};
+use crate::console::{FaultReasons, LogError, PatternSet};
 use crate::judge::{ByteRange, Incident, IncidentKind, Observation};
 use crate::results::ReadLines;
 
@@ -62,8 +66,7 @@ impl LogSearch {
         self,
         seen: Observation,
     ) -> Result<Observation, AttemptError> {
-        let found = spawn_blocking(move || self.search());
-        let found = found.await.map_err(AttemptError::Broken)?.map_err(AttemptError::Patterns)?;
+        let found = spawn_blocking(move || self.search()).await.map_err(AttemptError::Broken)??;
         let LogFindings { failed_result, suspicious, rejected } = found;
         let kind = IncidentKind::Recognised(Cause::AssertFailed);
         let rejected = rejected.map(|range| Incident { kind, range });
@@ -71,43 +74,69 @@ impl LogSearch {
         Ok(Observation { suspicious, failed_result, incidents, ..seen })
     }
 
-    fn search(self) -> Result<LogFindings, PatternSetError> {
-        let allowed = PatternSet::new(&self.allowed)?;
-        let failed_result = self.consoles.iter().find_map(|one| self.failed_in(one, &allowed));
-        let behind = self.end.as_ref().map(|(file, end)| {
-            let time = captured_at(&self.run, file, *end);
-            self.consoles.iter().find_map(|console| {
-                let start = match console.file == *file {
-                    true => Some(*end),
-                    false => captured_behind(&self.run, &console.file, time?),
-                };
-                let excused = spans(&self.excused, console);
-                suspicious_line(&self.run, &console.file, start?, (&allowed, &excused))
-            })
-        });
+    fn search(self) -> Result<LogFindings, AttemptError> {
+        let allowed = PatternSet::new(&self.allowed).map_err(AttemptError::Patterns)?;
+        let failed_result = self.first(|console| self.failed_in(console, &allowed))?;
+        let suspicious = match &self.end {
+            Some((file, end)) => self.suspicious_behind(file, *end, &allowed)?,
+            None => None,
+        };
         let rejected = self.rejected_line()?;
-        Ok(LogFindings { failed_result, suspicious: behind.flatten(), rejected })
+        Ok(LogFindings { failed_result, suspicious, rejected })
     }
 
-    fn rejected_line(&self) -> Result<Option<ByteRange>, PatternSetError> {
+    /// Returns the first finding in the consoles, in their order.
+    fn first(
+        &self,
+        find: impl Fn(&SearchedConsole) -> Result<Option<ByteRange>, AttemptError>,
+    ) -> Result<Option<ByteRange>, AttemptError> {
+        self.consoles.iter().find_map(|console| find(console).transpose()).transpose()
+    }
+
+    fn suspicious_behind(
+        &self,
+        file: &str,
+        end: u64,
+        allowed: &PatternSet,
+    ) -> Result<Option<ByteRange>, AttemptError> {
+        let time = captured_at(&self.run, file, end).map_err(AttemptError::Search)?;
+        self.first(|console| {
+            let start = match (console.file == file, time) {
+                (true, _) => Some(end),
+                (false, None) => None,
+                (false, Some(time)) => {
+                    captured_behind(&self.run, &console.file, time).map_err(AttemptError::Search)?
+                }
+            };
+            let Some(start) = start else { return Ok(None) };
+            let excused = spans(&self.excused, console);
+            let find = |log: &File| suspicious_line(log, start, (allowed, &excused));
+            let found = read(&self.run, &console.file, find)?;
+            Ok(found.map(|found| quoted(&console.file, found)))
+        })
+    }
+
+    fn rejected_line(&self) -> Result<Option<ByteRange>, AttemptError> {
         if self.rejected.is_empty() {
             return Ok(None);
         }
-        let rejected = PatternSet::new(&self.rejected)?;
-        Ok(self.consoles.iter().find_map(|console| {
-            let log = File::open(self.run.join(&console.file)).ok()?;
-            let found = rejected_text(&log, console.judged.clone(), &rejected)?;
-            Some(quoted(&console.file, found))
-        }))
+        let rejected = PatternSet::new(&self.rejected).map_err(AttemptError::Patterns)?;
+        self.first(|SearchedConsole { file, judged, .. }| {
+            let found = read(&self.run, file, |log| rejected_text(log, judged.clone(), &rejected))?;
+            Ok(found.map(|found| quoted(file, found)))
+        })
     }
 
-    fn failed_in(&self, console: &SearchedConsole, allowed: &PatternSet) -> Option<ByteRange> {
-        // A log that cannot be read has failed the attempt already.
-        let log = File::open(self.run.join(&console.file)).ok()?;
+    fn failed_in(
+        &self,
+        console: &SearchedConsole,
+        allowed: &PatternSet,
+    ) -> Result<Option<ByteRange>, AttemptError> {
+        let SearchedConsole { file, judged, read: lines } = console;
         let expected = [spans(&self.expected, console), spans(&self.excused, console)].concat();
-        let known = KnownLines { read: &console.read, expected: &expected, allowed };
-        let (span, text) = failed_result(&log, console.judged.clone(), &known)?;
-        Some(quoted(&console.file, (span, text)))
+        let known = KnownLines { read: lines, expected: &expected, allowed };
+        let found = read(&self.run, file, |log| failed_result(log, judged.clone(), &known))?;
+        Ok(found.map(|found| quoted(file, found)))
     }
 }
 
@@ -117,13 +146,46 @@ fn spans(texts: &[ByteRange], console: &SearchedConsole) -> Vec<Range<u64>> {
     here.map(|text| text.start..text.end).collect()
 }
 
+/// Opens a log of a run and reads it.
+fn read<T>(
+    run: &Path,
+    file: &str,
+    search: impl FnOnce(&File) -> io::Result<T>,
+) -> Result<T, AttemptError> {
+    let path = run.join(file);
+    let found = File::open(&path).and_then(|log| search(&log));
+    found.map_err(|source| AttemptError::Search(LogError::Read { path, source }))
+}
+
+/// Extends what was recognised to its whole line, of which only the beginning may have arrived, and
+/// to the line behind it that says why. Hence a verdict depends on the bytes and not on how they
+/// arrived.
+pub(super) async fn complete_lines(
+    run: PathBuf,
+    mut seen: Observation,
+    reasons: Arc<FaultReasons>,
+) -> Result<Observation, AttemptError> {
+    if !seen.incidents.iter().any(shows_line) {
+        return Ok(seen);
+    }
+    let completed = spawn_blocking(move || {
+        for incident in seen.incidents.iter_mut().filter(|incident| shows_line(incident)) {
+            let range = &mut incident.range;
+            let file = range.file.clone();
+            read(&run, &file, |log| complete_line(log, range, &reasons))?;
+        }
+        Ok(seen)
+    });
+    completed.await.map_err(AttemptError::Broken)?
+}
+
 /// Finds the line within a console's output that looks most like a result.
 pub(super) async fn most_like_a_result(
     run: PathBuf,
     seen: Observation,
 ) -> Result<Observation, AttemptError> {
     let output = seen.output.clone();
-    let like = spawn_blocking(move || result_like(&run, &output));
-    let result_like = like.await.map_err(AttemptError::Broken)?;
+    let like = spawn_blocking(move || read(&run, &output.file, |log| result_like(log, &output)));
+    let result_like = like.await.map_err(AttemptError::Broken)??;
     Ok(Observation { result_like, ..seen })
 }

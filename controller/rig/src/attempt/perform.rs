@@ -29,11 +29,11 @@ use super::drain;
 use super::error::AttemptError;
 use super::facts::{BoardFacts, Observed};
 use super::garbage::GLITCH;
-use super::log_search::{LogSearch, SearchedConsole, most_like_a_result};
+use super::log_search::{LogSearch, SearchedConsole, complete_lines, most_like_a_result};
 use super::post_mortem::{Examination, image_of};
 use super::watcher::ResultsReader;
 use super::watching::{Sights, Watching};
-use crate::console::{ConsoleHandle, FaultReasons, Syncing};
+use crate::console::{ConsoleHandle, Syncing};
 use crate::judge::{
     ByteRange, ConsoleReport, CoreFinding, EarlierReport, ImageIdentity, Observation, ReadBack,
     judge,
@@ -152,9 +152,9 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
     let garbage_last = sights.results.garbage_goes_on;
     let silent = sights.silent();
     let search = log_search(&request, reading.wanted, &board, &made, &mut sights);
-    let reasons = &request.patterns.compiled().await?.reasons;
-    let mut observation =
-        observe(&request, reading.wanted, &board, made, sights, &mut closed, reasons);
+    let reasons = Arc::clone(&request.patterns.compiled().await?.reasons);
+    let observation = observe(&request, reading.wanted, &board, made, sights, &mut closed);
+    let mut observation = complete_lines(search.run.clone(), observation, reasons).await?;
     if reading.wanted && observation.report.format.is_none() {
         observation = most_like_a_result(search.run.clone(), observation).await?;
     }
@@ -359,7 +359,6 @@ fn observe(
     made: Made,
     sights: Sights,
     closed: &mut Closed,
-    reasons: &FaultReasons,
 ) -> Observation {
     let Made { cancelled, failure, restarts, deployed, post_mortem, waited_to: _ } = made;
     let file_of = |name| board.lines.get(name).map(|line| line.file.clone()).unwrap_or_default();
@@ -377,7 +376,6 @@ fn observe(
     };
     let BoardFacts { mut incidents, read_back, notes, listened, crash_expected, .. } = facts;
     incidents.append(&mut closed.incidents);
-    drain::complete_lines(&mut incidents, request.dir.path(), reasons);
     let image = image_of(request.images, deployed.as_ref());
     let earlier = seen.earlier.into_iter().filter(counts);
     let earlier = earlier.map(|(_, (start, end), report)| EarlierReport {

@@ -4,10 +4,10 @@
 //! in the complete log, and only those lines that hold a control sequence.
 
 use std::fs::File;
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 
-use super::failed_results::FoundLine;
+use super::failed_results::{FoundLine, read_some};
 use crate::console::PatternSet;
 use crate::console::lines::{LineSplitter, RawLine, lossy, plain};
 
@@ -21,21 +21,24 @@ pub(super) fn rejected_text(
     log: &File,
     range: Range<u64>,
     rejected: &PatternSet,
-) -> Option<FoundLine> {
+) -> io::Result<Option<FoundLine>> {
     let mut splitter = LineSplitter::new(range.start);
     let mut found = None;
     let mut buf = vec![0; STRIDE];
     let mut at = range.start;
     while found.is_none() {
         let room = range.end.saturating_sub(at).min(STRIDE as u64) as usize;
-        let Ok(len @ 1..) = log.read_at(&mut buf[..room], at) else { break };
+        let len = read_some(log, &mut buf[..room], at)?;
+        if len == 0 {
+            break;
+        }
         splitter.feed(&buf[..len], |raw| look(&raw, rejected, &mut found));
         at += len as u64;
     }
     if let Some(raw) = splitter.begun() {
         look(&raw, rejected, &mut found);
     }
-    found
+    Ok(found)
 }
 
 fn look(raw: &RawLine<'_>, rejected: &PatternSet, found: &mut Option<FoundLine>) {
@@ -60,7 +63,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(log).unwrap();
         let patterns = [Pattern::new(pattern).unwrap()];
-        rejected_text(&file, 0..log.len() as u64, &PatternSet::new(&patterns).unwrap())
+        rejected_text(&file, 0..log.len() as u64, &PatternSet::new(&patterns).unwrap()).unwrap()
     }
 
     #[test]

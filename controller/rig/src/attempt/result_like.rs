@@ -4,9 +4,9 @@
 //! writes the next command.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::io;
 
+use super::failed_results::read_some;
 use crate::console::lines::{LineSplitter, ReportLine, lossy, plain, without_prefix};
 use crate::judge::{ByteRange, ResultLike};
 
@@ -39,14 +39,14 @@ const FRAME: &[&str] = &[
 ];
 
 /// Finds the line within a console's output that looks most like a result; of equals the last.
-pub(super) fn result_like(run: &Path, output: &ByteRange) -> Option<ResultLike> {
+pub(super) fn result_like(log: &File, output: &ByteRange) -> io::Result<Option<ResultLike>> {
     let start = output.end.saturating_sub(LOOKED_AT).max(output.start);
-    let mut bytes = vec![0; usize::try_from(output.end - start).ok()?];
-    let len = File::open(run.join(&output.file)).ok()?.read_at(&mut bytes, start).ok()?;
-    best_line(start, &bytes[..len]).map(|(range, until)| ResultLike {
+    let mut bytes = vec![0; output.end.saturating_sub(start) as usize];
+    let len = read_some(log, &mut bytes, start)?;
+    Ok(best_line(start, &bytes[..len]).map(|(range, until)| ResultLike {
         range: ByteRange { file: output.file.clone(), ..range },
         until,
-    })
+    }))
 }
 
 fn best_line(start: u64, bytes: &[u8]) -> Option<(ByteRange, Option<String>)> {
