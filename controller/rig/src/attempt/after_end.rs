@@ -79,16 +79,16 @@ fn open(run: &Path, file: &str) -> Result<LogReader, LogError> {
     LogReader::open(&LogPaths { index: raw.with_extension("idx"), raw })
 }
 
-/// Finds the first line of a log behind an offset that looks like a crash and is neither allowed nor
+/// Finds the first line within a range of a log that looks like a crash and is neither allowed nor
 /// in a range that is known to be harmless.
 ///
-/// The rest of the line at the offset is looked at as a line of its own.
+/// The rest of the line at the start is looked at as a line of its own.
 pub(super) fn suspicious_line(
     log: &File,
-    start: u64,
+    range: Range<u64>,
     (allowed, known): (&PatternSet, &[Range<u64>]),
 ) -> io::Result<Option<FoundLine>> {
-    let mut splitter = LineSplitter::new(start);
+    let mut splitter = LineSplitter::new(range.start);
     let is_known = |raw: &RawLine<'_>| {
         known.iter().any(|known| known.start <= raw.span.start && raw.span.start < known.end)
     };
@@ -99,9 +99,10 @@ pub(super) fn suspicious_line(
         }
     };
     let mut buf = vec![0; STRIDE];
-    let mut at = start;
+    let mut at = range.start;
     while found.is_none() {
-        let len = read_some(log, &mut buf, at)?;
+        let room = range.end.saturating_sub(at).min(STRIDE as u64) as usize;
+        let len = read_some(log, &mut buf[..room], at)?;
         if len == 0 {
             break;
         }

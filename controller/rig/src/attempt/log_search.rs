@@ -74,6 +74,36 @@ impl LogSearch {
         Ok(Observation { suspicious, failed_result, incidents, ..seen })
     }
 
+    /// Searches what was judged for a failure in readable text: a failed result that no report has,
+    /// or what looks like a crash.
+    pub(super) async fn failure(self) -> Result<Option<ByteRange>, AttemptError> {
+        let found = spawn_blocking(move || {
+            let allowed = PatternSet::new(&self.allowed).map_err(AttemptError::Patterns)?;
+            let failed = self.first(|console| self.failed_in(console, &allowed))?;
+            match failed {
+                Some(_) => Ok(failed),
+                None => self.first(|console| self.crashed_in(console, &allowed)),
+            }
+        });
+        found.await.map_err(AttemptError::Broken)?
+    }
+
+    fn crashed_in(
+        &self,
+        console: &SearchedConsole,
+        allowed: &PatternSet,
+    ) -> Result<Option<ByteRange>, AttemptError> {
+        let SearchedConsole { file, judged, .. } = console;
+        let known = self.known_in(console);
+        let find = |log: &File| suspicious_line(log, judged.clone(), (allowed, &known));
+        Ok(read(&self.run, file, find)?.map(|found| quoted(file, found)))
+    }
+
+    /// Lists what the plan and the firmware expected on a console.
+    fn known_in(&self, console: &SearchedConsole) -> Vec<Range<u64>> {
+        [spans(&self.expected, console), spans(&self.excused, console)].concat()
+    }
+
     fn search(self) -> Result<LogFindings, AttemptError> {
         let allowed = PatternSet::new(&self.allowed).map_err(AttemptError::Patterns)?;
         let failed_result = self.first(|console| self.failed_in(console, &allowed))?;
@@ -110,7 +140,7 @@ impl LogSearch {
             };
             let Some(start) = start else { return Ok(None) };
             let excused = spans(&self.excused, console);
-            let find = |log: &File| suspicious_line(log, start, (allowed, &excused));
+            let find = |log: &File| suspicious_line(log, start..u64::MAX, (allowed, &excused));
             let found = read(&self.run, &console.file, find)?;
             Ok(found.map(|found| quoted(&console.file, found)))
         })
@@ -133,7 +163,7 @@ impl LogSearch {
         allowed: &PatternSet,
     ) -> Result<Option<ByteRange>, AttemptError> {
         let SearchedConsole { file, judged, read: lines } = console;
-        let expected = [spans(&self.expected, console), spans(&self.excused, console)].concat();
+        let expected = self.known_in(console);
         let known = KnownLines { read: lines, expected: &expected, allowed };
         let found = read(&self.run, file, |log| failed_result(log, judged.clone(), &known))?;
         Ok(found.map(|found| quoted(file, found)))

@@ -114,6 +114,9 @@ pub struct Believed {
     pub verdict: Verdict,
     /// Whether garbage came last: what is missing may be lost in it.
     pub garbage_last: bool,
+    /// A readable line that looks like a failed test or a crash, though no format and no signature
+    /// knows it.
+    pub failure: Option<ByteRange>,
 }
 
 /// Runs a plan once.
@@ -159,15 +162,21 @@ pub async fn perform(request: AttemptRequest<'_>) -> Result<AttemptEnd, AttemptE
         observation = most_like_a_result(search.run.clone(), observation).await?;
     }
     let mut verdict = judge(&observation);
+    let mut believed = None;
     if matches!(verdict.kind, VerdictKind::Pass | VerdictKind::Flaky) {
         observation = search.contradictions(observation).await?;
+        // Garbage puts in doubt what is missing, and nothing is.
         verdict = judge(&observation);
+    } else {
+        let trusted = judge(&Observation { garbage: None, ..observation });
+        if trusted.cause != verdict.cause {
+            let failure = search.failure().await?;
+            believed = Some(Believed { verdict: trusted, garbage_last, failure });
+        }
     }
-    let believed = judge(&Observation { garbage: None, ..observation });
-    let believed = Believed { verdict: believed, garbage_last };
     Ok(AttemptEnd {
         printed_out: verdict.cause == Cause::NoResults && silent >= PRINTED_OUT,
-        believed: (believed.verdict.cause != verdict.cause).then_some(believed),
+        believed,
         verdict,
         workflow: Some(workflow),
         boots,

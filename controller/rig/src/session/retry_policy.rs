@@ -190,7 +190,7 @@ impl RetryPolicy {
             }
             Some(believed) => {
                 if shows_failure(&believed) {
-                    self.doubted.get_or_insert(believed.verdict);
+                    self.doubted.get_or_insert(with_failure(believed));
                 } else {
                     let Verdict { cause, summary, .. } = believed.verdict;
                     self.recovers.push(Note::Shown { cause, summary });
@@ -314,11 +314,22 @@ impl RetryPolicy {
 }
 
 /// Tells whether an attempt with garbage on a transport showed a failure in readable text: a summary
-/// that counts failures, or a report that began and stopped without garbage behind it. Text that
-/// never came shows nothing.
-fn shows_failure(Believed { verdict, garbage_last }: &Believed) -> bool {
+/// that counts failures, a line that looks like a failed test or a crash, or a report that began and
+/// stopped without garbage behind it. Text that never came shows nothing.
+fn shows_failure(Believed { verdict, garbage_last, failure }: &Believed) -> bool {
     let began = verdict.tests.format.is_some() && !garbage_last;
-    verdict.cause == Cause::SummaryFailed || verdict.kind == VerdictKind::Fail && began
+    let stopped = began && (verdict.kind == VerdictKind::Fail || !verdict.tests.ended);
+    verdict.cause == Cause::SummaryFailed || failure.is_some() || stopped
+}
+
+/// Returns the verdict with the line that looks like a failure.
+fn with_failure(Believed { mut verdict, failure, .. }: Believed) -> Verdict {
+    if let Some(line) = failure {
+        let text = &line.text;
+        verdict.summary = format!("{}; the target printed: {text}", verdict.summary.trim_end());
+        verdict.evidence.insert(0, line.evidence());
+    }
+    verdict
 }
 
 /// Returns a note on failed tests that an attempt with a rig failure showed: it does not count, but
@@ -383,6 +394,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::judge::ByteRange;
     use crate::session::step_outcome::KnownGoodFailure;
 
     /// What happens next in a script.
@@ -445,7 +457,11 @@ mod tests {
                 }
                 (NextAction::Again, Some(Garbled(cause))) => retries.attempted(
                     Verdict::of(Cause::OutputLost, "garbage"),
-                    Some(Believed { verdict: Verdict::of(cause, "shown"), garbage_last: false }),
+                    Some(Believed {
+                        verdict: Verdict::of(cause, "shown"),
+                        garbage_last: false,
+                        failure: None,
+                    }),
                 ),
                 (NextAction::Control, Some(Says(control))) => retries.controlled(verdict, control),
                 (NextAction::Recover, Some(Scene::Recover { recovered, vouched })) => {
@@ -548,20 +564,31 @@ mod tests {
     fn a_failure_in_readable_text_beside_garbage_is_never_forgotten() {
         use jig_model::result::{ResultFormat, TestReport};
         let unity = Some(ResultFormat::Unity);
-        for (cause, format, garbage_last, ended) in [
-            (Cause::Hang, unity, false, Cause::Unconfirmed),
-            (Cause::SummaryFailed, unity, false, Cause::Unconfirmed),
+        let end = |ended| TestReport { format: unity, ended, ..TestReport::default() };
+        let none = TestReport::default;
+        for (cause, tests, garbage_last, line, ended) in [
+            (Cause::Hang, end(false), false, false, Cause::Unconfirmed),
+            (Cause::SummaryFailed, end(true), false, false, Cause::Unconfirmed),
+            (Cause::ReportIncomplete, end(false), false, false, Cause::Unconfirmed),
+            (Cause::PlanMismatch, end(false), false, false, Cause::Unconfirmed),
+            // The case that is missing may be lost in the garbage.
+            (Cause::PlanMismatch, end(true), false, false, Cause::Passed),
             // The rest of the report may be lost in the garbage.
-            (Cause::Hang, unity, true, Cause::Passed),
+            (Cause::Hang, end(false), true, false, Cause::Passed),
+            (Cause::ReportIncomplete, end(false), true, false, Cause::Passed),
             // Nothing was read, so nothing was seen to fail.
-            (Cause::Hang, None, false, Cause::Passed),
-            (Cause::NoResults, None, false, Cause::Passed),
+            (Cause::Hang, none(), false, false, Cause::Passed),
+            (Cause::NoResults, none(), false, false, Cause::Passed),
+            // A line was read that looks like a failed test or a crash.
+            (Cause::NoResults, none(), true, true, Cause::Unconfirmed),
+            (Cause::PlanMismatch, end(true), false, true, Cause::Unconfirmed),
         ] {
             let mut retries = RetryPolicy::new(3);
             retries.begin();
-            let tests = TestReport { format, ..TestReport::default() };
             let verdict = Verdict { tests, ..Verdict::of(cause, "it said so") };
-            let believed = Believed { verdict, garbage_last };
+            let text = "3 tests failed".to_owned();
+            let failure = line.then(|| ByteRange { text, ..ByteRange::default() });
+            let believed = Believed { verdict, garbage_last, failure };
             let doubt = Verdict::of(Cause::OutputLost, "garbage");
             let step = retries.attempted(doubt, Some(believed));
             assert_eq!(step.next, NextAction::Recover);
@@ -570,7 +597,9 @@ mod tests {
             let verdict = retries.attempted(Verdict::of(Cause::Passed, ""), None).verdict;
             assert_eq!(verdict.cause, ended, "{cause}");
             let notes: String = verdict.notes.iter().map(|note| format!("{note}\n")).collect();
-            assert!((verdict.summary + &notes).contains("it said so"), "{notes}");
+            let told = verdict.summary + &notes;
+            assert!(told.contains("it said so"), "{told}");
+            assert_eq!(told.contains("3 tests failed"), line, "{told}");
         }
     }
 
@@ -651,7 +680,8 @@ mod tests {
                         match garbled {
                             true => {
                                 let doubt = Verdict::of(Cause::OutputLost, "");
-                                let believed = Believed { verdict: shown, garbage_last: false };
+                                let believed =
+                                    Believed { verdict: shown, garbage_last: false, failure: None };
                                 retries.attempted(doubt, Some(believed))
                             }
                             false => retries.attempted(shown, None),

@@ -444,6 +444,25 @@ async fn garbage_is_the_transports_unless_it_comes_again_on_a_good_one() {
     assert!(verdict.notes.iter().any(|note| note.to_string().contains("the target prints it")));
 }
 
+/// Text that no format and no signature knows is not forgotten with the attempt.
+#[tokio::test]
+async fn a_failure_in_text_beside_garbage_is_not_forgotten() {
+    let mixture = b"hello \xf0\x0f\xe6\x18\x9e\x06 world\n";
+    for (text, wanted) in [
+        ("all is quiet\n", Cause::Passed),
+        ("Tests: 3 failed\n", Cause::Unconfirmed),
+        ("PANIC in task 2\n", Cause::Unconfirmed),
+    ] {
+        let bytes = [mixture, text.as_bytes()].concat();
+        let doubted = Plays(vec![Beat::Print(0, bytes), ends()]);
+        let record = Case::of(vec![doubted, Says(true), green()]).made().await;
+        let verdict = record.verdict.unwrap();
+        assert_eq!(verdict.cause, wanted, "{text:?}: {}", verdict.summary);
+        let told = verdict.summary.contains(text.trim_end());
+        assert_eq!(told, wanted != Cause::Passed, "{}", verdict.summary);
+    }
+}
+
 /// A report that lacks its last line, of a target that ends by itself.
 fn short() -> Bind {
     let (kept, _) = GREEN.split_at(GREEN.len() - "ok 2 - b\n".len());
