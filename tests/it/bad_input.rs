@@ -205,7 +205,9 @@ fn plans_for_other_boards() {
 fn options_that_are_wrong() {
     let workshop = Workshop::new();
     let image = elf("microbit", "unity-pass");
-    let cases: [(&[&str], &[&str]); 9] = [
+    let fifo = workshop.path("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let cases: [(&[&str], &[&str]); 11] = [
         (&["--frobnicate"], &["--frobnicate"]),
         (&["--report", "junit"], &["FORMAT=FILE"]),
         (&["--report", "xml=report.xml"], &["unknown format", "junit, json, tap or github"]),
@@ -215,6 +217,8 @@ fn options_that_are_wrong() {
         (&["--timeout", "10"], &["--timeout"]),
         (&["--baseline", "missing.json"], &["missing.json", "--report json="]),
         (&["--rig", "missing-rig.toml"], &["missing-rig.toml"]),
+        (&["--rig", "fifo"], &["fifo: it is a FIFO", "--rig"]),
+        (&["--rig", "."], &["is a directory", "--rig"]),
     ];
     for (options, words) in cases {
         let args =

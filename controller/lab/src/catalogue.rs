@@ -27,7 +27,7 @@ use jig_model::profile::{BoardProfile, FaultSetText, FaultSets};
 use jig_model::rig_file::{Canary, CaptureClient, Place, Rig, RigText};
 use jig_model::{BoardId, PlaceName, Problems};
 use jig_rig::health::HealthStore;
-use jig_rig::store::{Places, Retention};
+use jig_rig::store::{Places, Retention, open_regular};
 
 pub use self::error::CatalogueError;
 use self::sources::{Layers, must_read, toml_files};
@@ -268,7 +268,7 @@ fn files_of_rig(
     let main = match wanted {
         Some(path) => {
             let path = around.cwd.join(path);
-            std::fs::metadata(&path)
+            open_regular(&path)
                 .map_err(|source| CatalogueError::RigFile { path: path.clone(), source })?;
             Some(path)
         }

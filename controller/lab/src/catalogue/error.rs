@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use jig_model::rig_file::UnknownPlace;
 use jig_model::{BoardId, Fault, Problems};
+use jig_rig::store::is_the_hosts;
 
 use super::devices::SharedPort;
 
@@ -67,7 +68,8 @@ impl CatalogueError {
             | Self::NoFolder { .. }
             | Self::UnknownPlace { .. }
             | Self::UnknownBoard { .. } => Fault::Usage,
-            Self::Unreadable { .. } => Fault::Lab,
+            Self::Unreadable { source, .. } if is_the_hosts(source) => Fault::Lab,
+            Self::Unreadable { .. } => Fault::Usage,
             Self::Problems(_) | Self::SharedPort(_) => Fault::Profile,
         }
     }
@@ -77,4 +79,24 @@ fn counted(problems: &[Problems]) -> String {
     let count: usize = problems.iter().map(|document| document.list.len()).sum();
     let s = if count == 1 { "" } else { "s" };
     format!("{count} problem{s} found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_a_mistake_unless_the_host_fails() {
+        // EMFILE and EIO are failures of the host.
+        for (source, fault) in [
+            (io::Error::from(io::ErrorKind::PermissionDenied), Fault::Usage),
+            (io::Error::from(io::ErrorKind::IsADirectory), Fault::Usage),
+            (io::Error::other("it is a FIFO, no file"), Fault::Usage),
+            (io::Error::from_raw_os_error(24), Fault::Lab),
+            (io::Error::from_raw_os_error(5), Fault::Lab),
+        ] {
+            let error = CatalogueError::Unreadable { path: PathBuf::from("rig.toml"), source };
+            assert_eq!(error.fault(), fault, "{error:?}");
+        }
+    }
 }

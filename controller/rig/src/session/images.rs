@@ -9,10 +9,9 @@ use jig_model::image::{Image, ImageError, ImageSource};
 use jig_model::plan::{ActionKind, Plan};
 use jig_model::profile::{BoardProfile, Deploy};
 use jig_model::rig_file::Place;
-use nix::errno::Errno;
 
 use super::storage_retry::Passing;
-use crate::store::{lacks, read_whole};
+use crate::store::{is_the_hosts, lacks, read_whole};
 
 /// Says what is wrong with the images of a run.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +61,7 @@ impl ImagesError {
     /// Says who is to blame: the user who named the image, or the host if it cannot read files.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Unreadable(error) if error.is_the_hosts() => Fault::Lab,
+            Self::Unreadable(error) if is_the_hosts(&error.source) => Fault::Lab,
             Self::NotGiven { .. }
             | Self::NotDeployed { .. }
             | Self::Needed { .. }
@@ -88,13 +87,6 @@ pub struct UnreadableImage {
     /// Why.
     #[source]
     pub source: io::Error,
-}
-
-impl UnreadableImage {
-    /// Tells whether the host is to blame: no file handles, no memory, a disk error.
-    fn is_the_hosts(&self) -> bool {
-        lacks(&self.source) || self.source.raw_os_error() == Some(Errno::EIO as i32)
-    }
 }
 
 /// An image with the bytes that were checked.

@@ -201,6 +201,11 @@ fn files_may_grow_again() -> bool {
     getrlimit(Resource::RLIMIT_FSIZE).is_ok_and(|(soft, hard)| soft < hard)
 }
 
+/// Tells whether the host is to blame for a failed read: no file handles, no memory, a disk error.
+pub fn is_the_hosts(error: &io::Error) -> bool {
+    lacks(error) || error.raw_os_error() == Some(Errno::EIO as i32)
+}
+
 /// Tells whether this machine lacks something that comes back: handles, memory, room.
 pub(crate) fn lacks(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);

@@ -57,8 +57,8 @@ mod whole_file;
 
 pub use children::{Child, ChildLedger};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use error::StoreError;
 pub(crate) use error::lacks;
+pub use error::{StoreError, is_the_hosts};
 pub use events::{EventItem, EventLog, EventReader};
 pub use flash_file::{FlashFile, FlashFileError};
 pub use known_good::{KnownFormat, KnownGood, Passed};
