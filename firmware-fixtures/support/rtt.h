@@ -1,6 +1,6 @@
-/* One RTT channel each way, as SEGGER documents it: rings in RAM that a debugger empties and
- * fills. A fixture that includes this owns the control block; who writes to a full ring waits
- * for the debugger.
+/* One RTT channel in each direction, as SEGGER documents it: ring buffers in RAM, which a
+ * debugger reads and writes. A fixture that includes this file owns the control block. A write
+ * to a full ring buffer waits for the debugger.
  */
 #ifndef JIG_RTT_H
 #define JIG_RTT_H
@@ -33,7 +33,7 @@ static uint8_t up_buffer[UP_SIZE];
 static uint8_t down_buffer[DOWN_SIZE];
 struct control_block _SEGGER_RTT;
 
-/* The id is written last and backwards: half a control block must not be found. */
+/* The id is written last and backwards, so that no incomplete control block is found. */
 static inline void rtt_open(const char *up, const char *down)
 {
     static const char reversed_id[] = "TTR REGGES";

@@ -1,6 +1,6 @@
 #include <board.h>
 
-/* A handler that tells nobody. */
+/* A fault handler that prints nothing. */
 void on_fault(void)
 {
     for (;;)

@@ -1,6 +1,6 @@
 #include <rtt.h>
 
-/* Says it wherever somebody may listen: neither waits for a listener. */
+/* Prints on the UART and by RTT. Neither waits for a reader: the text fits into the buffers. */
 static void both(const char *text)
 {
     print(text);

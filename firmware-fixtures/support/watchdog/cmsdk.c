@@ -1,5 +1,5 @@
-/* Arm's CMSDK watchdog, which the Stellaris has too: the first time-out raises an
- * interrupt, the second, if nobody answered the first, resets. */
+/* Watchdog of Arm's CMSDK and of the Stellaris: the first time-out raises an interrupt; the
+ * second one resets the chip unless the interrupt was cleared. */
 
 #include "board.h"
 

@@ -503,7 +503,7 @@ probe = { selector = "0d28:0204:3" }
 "#;
 
 #[test]
-fn a_hub_takes_along_who_hangs_on_it() {
+fn places_on_one_hub_are_neighbours() {
     let rig = parse(&[("rig.toml", HUBBED)]).unwrap();
     let place = |name: &str| rig.place(name).unwrap();
     let hub = rig.hub_of(place("left")).unwrap();

@@ -36,7 +36,7 @@ pub enum HttpAuth {
     /// A hash of them (RFC 7616, SHA-256 only).
     Digest,
 }
-choices!(HttpAuth, "way to prove who one is": "none" = None, "basic" = Basic, "digest" = Digest);
+choices!(HttpAuth, "authentication method": "none" = None, "basic" = Basic, "digest" = Digest);
 
 /// One request to a web interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

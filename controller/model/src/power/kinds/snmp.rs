@@ -36,7 +36,7 @@ pub enum SnmpAuth {
     /// SHA-512.
     Sha512,
 }
-choices!(SnmpAuth, "way to sign": "md5" = Md5, "sha1" = Sha1, "sha256" = Sha256, "sha512" = Sha512);
+choices!(SnmpAuth, "authentication algorithm": "md5" = Md5, "sha1" = Sha1, "sha256" = Sha256, "sha512" = Sha512);
 
 /// Ciphers of SNMP version 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
