@@ -45,6 +45,12 @@ const EXIT: &[u16] = &[
 /// `ldr r0, [pc, #0]; ldr r0, [r0]` from nowhere; the fault handler is the same code.
 const LOCK_UP: &[u16] = &[0x4800, 0x6800, 0x0000, 0x6000];
 
+/// `ldr r0, [pc, #4]; add r1, pc, #8; bkpt 0xab; b .`: semihosting's SYS_SYSTEM with `true`.
+const SYSTEM: &[u16] = &[
+    0x4801, 0xa102, 0xbeab, 0xe7fe, 0x0012, 0x0000, 0x0024, 0x0000, 0x0004, 0x0000, 0x7274, 0x6575,
+    0x0000, 0x0000,
+];
+
 struct DebugRig {
     protocols: Protocols,
     machine: Machine,
@@ -218,6 +224,13 @@ async fn silent_channels_do_not_disturb_how_a_run_ends() {
         let locked = |event: &BoardEvent| matches!(event, BoardEvent::Lockup { detail } if detail.contains("R15="));
         assert!(told.len() == 1 && locked(&told[0]), "{told:?}");
     }
+}
+
+/// It looks like a hidden exit code: both end the emulator by SIGSYS.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_for_a_program_of_the_host_ends_the_emulator() {
+    let told = end_of_a_run(SYSTEM, false).await;
+    assert_eq!(told, [BoardEvent::TargetExit { code: jig_model::protocol::HIDDEN_EXIT_CODE }]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

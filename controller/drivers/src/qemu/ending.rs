@@ -16,7 +16,8 @@ use crate::process::Ending;
 pub(super) struct EndFacts<'a> {
     /// How its process ended.
     pub(super) ending: Ending,
-    /// Whether SIGSYS ends it where an exit code would look like success.
+    /// Whether SIGSYS ends it where an exit code would look like success. A firmware that calls its
+    /// host for a program ends it by SIGSYS, too, through the emulator's own filter.
     pub(super) hidden_exit_kills: bool,
     /// Its standard error since the machine was let go.
     pub(super) stderr: &'a str,

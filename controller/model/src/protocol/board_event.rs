@@ -15,7 +15,9 @@ pub enum PowerState {
 }
 
 /// Exit code of a target that ended with a multiple of 256 other than 0: a parent process is told
-/// the low byte alone, which is that of success.
+/// the low byte alone, which is that of success. A target that calls its host for a program
+/// (semihosting `SYS_SYSTEM`) has it, too: filters of system calls end the emulator in both cases,
+/// by the same signal.
 pub const HIDDEN_EXIT_CODE: i32 = 256;
 
 /// What a driver sees happen to a board.

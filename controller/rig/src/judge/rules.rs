@@ -301,7 +301,9 @@ fn bad_exit(seen: &Observation) -> Option<Verdict> {
     seen.incidents.iter().find_map(|incident| match incident.kind {
         IncidentKind::Exit(code) if code != 0 => {
             let summary = if code == HIDDEN_EXIT_CODE {
-                "the firmware ended with an exit code that is a multiple of 256".to_owned()
+                "the firmware ended with an exit code that is a multiple of 256, or called its \
+                 host for a program (semihosting SYS_SYSTEM), which ends the emulator"
+                    .to_owned()
             } else {
                 format!("the firmware ended with exit code {code}")
             };

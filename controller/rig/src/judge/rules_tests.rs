@@ -61,6 +61,17 @@ fn a_lock_up_without_bytes_points_at_what_the_boot_printed() {
 }
 
 #[test]
+fn an_exit_that_may_be_a_call_of_the_host_is_told_as_either() {
+    let incidents = vec![incident(IncidentKind::Exit(HIDDEN_EXIT_CODE))];
+    let verdict = judge(&Observation { incidents, ..green() });
+    assert_eq!(verdict.cause, Cause::GuestExit);
+    assert!(verdict.summary.contains("multiple of 256, or called its host for a program"));
+    let incidents = vec![incident(IncidentKind::Exit(7))];
+    let verdict = judge(&Observation { incidents, ..green() });
+    assert_eq!(verdict.summary, "the firmware ended with exit code 7");
+}
+
+#[test]
 fn a_complete_green_report_passes() {
     let verdict = judge(&green());
     assert_eq!((verdict.kind, verdict.cause), (VerdictKind::Pass, Cause::Passed));
