@@ -88,7 +88,7 @@ impl Lab {
         // There is only one of a real board; an emulated one is a new one for each command.
         let _held = match wait_ms.map(Duration::from_millis) {
             _ if place.is_emulated() => None,
-            None => Some(places.try_lock(&place.name)?),
+            None => Some(places.lock_now(&place.name).await?),
             Some(wait) => Some(hold(&places, &place.name, wait, events).await?),
         };
         let store = self.health_store()?;

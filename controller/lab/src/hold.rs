@@ -33,7 +33,7 @@ pub async fn hold(
     let waiting = |holder: Option<&Holder>| {
         events.event(CommandEvent::Waiting { place: place.clone(), holder: name(holder) });
     };
-    match places.try_lock(place) {
+    match places.lock_now(place).await {
         Err(PlaceLockError::Held { .. }) => {}
         taken => return taken,
     }
@@ -51,7 +51,7 @@ pub(crate) fn name(holder: Option<&Holder>) -> String {
 pub(crate) async fn claim(places: &Places, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
     let end = Instant::now() + GIVING_WAY;
     loop {
-        match places.try_lock(place) {
+        match places.lock_now(place).await {
             // Told again each time: by now it may be the next look.
             Err(PlaceLockError::Held { .. })
                 if Instant::now() < end && idle(places, place).await => {}

@@ -16,7 +16,8 @@ use jig_model::image::Image;
 use jig_model::known_good;
 use jig_model::pattern::Pattern;
 use jig_model::plan::{ActionKind, Plan, PowerOp, default_plan};
-use jig_model::{Purpose, RunEvent, VerdictKind};
+use jig_model::{BoardId, PlaceName, Purpose, RunEvent, VerdictKind};
+use tokio::time::{Instant, sleep};
 
 use super::accusation::{ImageOrigin, ImageRuns, NextProof, Proven};
 use super::dut::{Dut, Images, PlannedAttempt};
@@ -25,7 +26,7 @@ use super::step_outcome::KnownGoodFailure;
 use super::storage_retry::retried;
 use crate::attempt::RunEventSink as _;
 use crate::health::examine;
-use crate::store::{KnownFormat, KnownGood, Passed, StoreError};
+use crate::store::{KnownFormat, KnownGood, Passed, Places, StoreError};
 
 /// Longest run whose image becomes the known-good image: each proof of the rig takes as long.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -38,6 +39,11 @@ const MOST: Duration = Duration::from_secs(60);
 
 /// Time-out of Jig's own image, which takes some 0.2 s on an idle host.
 const SHIPPED: Duration = Duration::from_secs(20);
+
+/// How long another process may keep the notes on known-good images: it copies an image at most.
+const BUSY: Duration = Duration::from_secs(2);
+/// Pause between two tries to note a failure.
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// How long one check of the host or the board may take before a kept image is run again.
 const CHECK: Duration = Duration::from_secs(20);
@@ -280,7 +286,13 @@ impl Dut<'_> {
 
     /// Notes how a test of an image ended. One that passes several times in a row becomes the
     /// known-good image of a place whose board has none; one that fails never does.
-    pub(super) fn remember(&self, plan: &Plan, images: &Images, kind: VerdictKind, took_ms: u64) {
+    pub(super) async fn remember(
+        &self,
+        plan: &Plan,
+        images: &Images,
+        kind: VerdictKind,
+        took_ms: u64,
+    ) {
         let Some(places) = self.environment.places else { return };
         let (Some(until), [image]) = (repeatable(plan), &images.values().collect::<Vec<_>>()[..])
         else {
@@ -299,7 +311,7 @@ impl Dut<'_> {
                 places.note_pass(self.place(), &passed, Timestamp::now(), read)
             }
             VerdictKind::Fail | VerdictKind::Flaky | VerdictKind::Inconclusive => {
-                places.note_failure(self.place(), board, &image.sha256)
+                note_failure(places, self.place(), board, &image.sha256).await
             }
             // The rig failed, or the run was cancelled: neither says anything about the image.
             VerdictKind::Pass | VerdictKind::EnvError | VerdictKind::Cancelled => Ok(()),
@@ -320,10 +332,48 @@ impl Dut<'_> {
     }
 }
 
+/// Notes that an image has failed, as soon as no other process writes.
+async fn note_failure(
+    places: &Places,
+    place: &PlaceName,
+    board: &BoardId,
+    sha256: &str,
+) -> Result<(), StoreError> {
+    let deadline = Instant::now() + BUSY;
+    while !places.note_failure(place, board, sha256)? {
+        if Instant::now() >= deadline {
+            tracing::warn!(%place, "a failed image is not noted: another process keeps the notes");
+            break;
+        }
+        sleep(MOMENT).await;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::attempt::fake::{parse, plan};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_noted_as_soon_as_no_other_process_writes() {
+        let state = tempfile::tempdir().unwrap();
+        let places = Places::new(state.path());
+        let (place, board): (PlaceName, BoardId) = ("bench".parse().unwrap(), "b".parse().unwrap());
+        let candidates = places.root().join("bench.known-good.candidates.json");
+        let lock = places.lock_known_good(&place).unwrap().unwrap();
+        let released = async {
+            sleep(BUSY / 2).await;
+            assert!(!candidates.exists());
+            drop(lock);
+        };
+        let (noted, ()) = tokio::join!(note_failure(&places, &place, &board, "aa"), released);
+        noted.unwrap();
+        assert!(candidates.exists());
+        // A process that never ends its writing ends no run.
+        let _lock = places.lock_known_good(&place).unwrap().unwrap();
+        note_failure(&places, &place, &board, "bb").await.unwrap();
+    }
 
     #[test]
     fn only_what_the_default_plan_repeats_becomes_a_canary() {

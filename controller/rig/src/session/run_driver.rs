@@ -183,7 +183,8 @@ impl RunDriver<'_> {
             self.dut.amend(&verdict, next == NextAction::Again).await?;
             step = match next {
                 NextAction::Done => {
-                    self.dut.remember(self.plan, self.images, verdict.kind, self.took_ms);
+                    let Self { plan, images, took_ms, .. } = self;
+                    self.dut.remember(plan, images, verdict.kind, *took_ms).await;
                     return Ok(verdict);
                 }
                 NextAction::Again => self.test().await?,

@@ -162,7 +162,7 @@ impl Places {
     }
 
     /// Notes that an image has failed on a rig that works: it does not become the known-good image,
-    /// and is none any longer.
+    /// and is none any longer. Returns false, and notes nothing, while another process writes.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -171,14 +171,14 @@ impl Places {
         place: &PlaceName,
         board: &BoardId,
         sha256: &str,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let (record, _) = self.known_good_paths(place);
-        let Some(_lock) = self.lock_known_good(place)? else { return Ok(()) };
+        let Some(_lock) = self.lock_known_good(place)? else { return Ok(false) };
         self.candidates(place).failed(board, sha256)?;
-        match read_record(&record).filter(|known| known.sha256 == sha256) {
-            Some(known) => write_record(&record, &KnownGood { doubts: u32::MAX, ..known }),
-            None => Ok(()),
+        if let Some(known) = read_record(&record).filter(|known| known.sha256 == sha256) {
+            write_record(&record, &KnownGood { doubts: u32::MAX, ..known })?;
         }
+        Ok(true)
     }
 
     fn candidates(&self, place: &PlaceName) -> CandidateFile {
@@ -201,8 +201,11 @@ impl Places {
         write_record(&record, &KnownGood { doubts: doubts(&known), ..known })
     }
 
-    /// Keeps two processes from writing at once; the second has nothing to add.
-    fn lock_known_good(&self, place: &PlaceName) -> Result<Option<Flock<File>>, StoreError> {
+    /// Keeps two processes from writing at once; nothing while another one writes.
+    pub(crate) fn lock_known_good(
+        &self,
+        place: &PlaceName,
+    ) -> Result<Option<Flock<File>>, StoreError> {
         fs::create_dir_all(self.root()).map_err(|e| StoreError::writing(self.root(), e))?;
         let path = self.root().join(format!("{place}.known-good.lock"));
         let file = File::create(&path).map_err(|e| StoreError::writing(&path, e))?;
@@ -300,7 +303,7 @@ mod tests {
                 match step {
                     'p' => passes(&places, &board, b"a", 9, 1),
                     'P' => passes(&places, &board, b"b", 9, 1),
-                    _ => places.note_failure(&place, &board, &hash(b"a")).unwrap(),
+                    _ => assert!(places.note_failure(&place, &board, &hash(b"a")).unwrap()),
                 }
             }
             let kept = places.known_good(&place, &board).map(|(_, bytes)| bytes);

@@ -179,14 +179,27 @@ impl Places {
     /// # Errors
     /// Another process holds it, or the folder cannot be written.
     pub fn try_lock(&self, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
+        self.try_take(place).map(PlaceLock::cleared)
+    }
+
+    fn try_take(&self, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
         match self.try_hold(&self.path(place, "lock"))? {
-            Ok(held) => {
-                let lock = PlaceLock { place: place.clone(), held };
-                end_children(&lock.command_folder());
-                Ok(lock)
-            }
+            Ok(held) => Ok(PlaceLock { place: place.clone(), held }),
             Err(holder) => Err(PlaceLockError::Held { place: place.clone(), holder }),
         }
+    }
+
+    /// Takes a place as [`Places::try_lock`] does. What the last command at the place left running
+    /// is ended on a thread for blocking work, because all processes are looked at for it.
+    ///
+    /// # Errors
+    /// Another process holds it, or the folder cannot be written.
+    pub async fn lock_now(&self, place: &PlaceName) -> Result<PlaceLock, PlaceLockError> {
+        let lock = self.try_take(place)?;
+        // The thread owns the lock meanwhile: the next holder must not start before it is done.
+        let cleared = tokio::task::spawn_blocking(move || lock.cleared()).await;
+        let broken = |error| StoreError::writing(&self.root, io::Error::other(error)).into();
+        cleared.map_err(broken)
     }
 
     /// Returns the socket of the capture service. It lies beside the folder: a place may have any
@@ -241,7 +254,7 @@ impl Places {
         let deadline = Instant::now() + timeout;
         let mut told: Option<Option<Holder>> = None;
         loop {
-            let held = match self.try_lock(place) {
+            let held = match self.lock_now(place).await {
                 Err(PlaceLockError::Held { place, holder }) => (place, holder),
                 other => return other,
             };
@@ -279,6 +292,12 @@ impl Places {
 }
 
 impl PlaceLock {
+    /// Ends what the last command at the place left running.
+    fn cleared(self) -> Self {
+        end_children(&self.command_folder());
+        self
+    }
+
     /// Returns the place.
     pub fn place(&self) -> &PlaceName {
         &self.place
