@@ -77,6 +77,12 @@ const SENTENCE: &str = "\
     to in at on with after because while for by from of reading writing opening trying and but \
     as due";
 
+/// Words in front of the object of an operation: `Connecting to AP`.
+const OBJECTS: &str = "to with from of on at in for into";
+
+/// Names of things that end as participles do.
+const NOUNS: &str = "ring string timing wiring mapping paging ping routing scheduling";
+
 /// Words that name a test in front of its verdict.
 const SUBJECTS: &str = "\
     test tests testcase testcases case cases suite suites subtest check checks selftest unittest \
@@ -477,9 +483,18 @@ impl Report<'_> {
         let before = self.words[at].before.trim_ascii_end();
         let named = || {
             let name = self.words[at - 1].raw;
-            self.words.len() <= SHORT || self.about || name.contains('_')
+            let short = self.words.len() <= SHORT && !self.says_what_is_done(at);
+            short || self.about || name.contains('_')
         };
         at > 0 && at + 1 == self.words.len() && (!before.is_empty() || named())
+    }
+
+    /// `Connecting to AP FAILED`, `Upload to server FAILED`: an operation, with its participle or its
+    /// object. A name of a test has neither.
+    fn says_what_is_done(&self, at: usize) -> bool {
+        let participle = self.word(0).len() > "ing".len() && self.word(0).ends_with("ing");
+        let participle = participle && !listed(NOUNS, self.word(0)) && at > 1;
+        participle || self.words[1..at].iter().any(|word| listed(OBJECTS, &word.text))
     }
 
     /// `test pop ... failed`, `testPop() failed`.
