@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::journal::{
-    Effect, Entry, EvidenceRef, Fact, Intent, Journal, JournalError, Outcome, Request,
+    DriverLock, Effect, Entry, EvidenceRef, Fact, Intent, Journal, JournalError, Outcome, Request,
 };
 use crate::machine::{RepairEvent, RepairState, RepairSubState};
 use crate::recovery::ErrorClass;
@@ -50,7 +50,9 @@ impl StepResult {
         Self { event: Some(event), reason: reason.into(), evidence: Vec::new(), facts: Vec::new() }
     }
 
-    fn with(mut self, fact: Fact) -> Self {
+    /// Adds a fact.
+    #[must_use]
+    pub fn with(mut self, fact: Fact) -> Self {
         self.facts.push(fact);
         self
     }
@@ -73,19 +75,37 @@ pub enum DriveError {
     Fold(#[from] FoldError),
 }
 
-/// Drives a run from where its journal stands to its end, and returns it.
+/// Says what is done where a run waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// The answer is awaited, however long it takes.
+    Await,
+    /// The run is left as it is; it can be driven on later.
+    Leave,
+}
+
+/// Drives a run from where its journal stands to its end, or to where it waits for an answer, and
+/// returns it. `lock` is held meanwhile: one process at a time drives a run.
 ///
 /// It waits for the disk between two steps: give it a thread of its own.
 ///
 /// # Errors
 /// The journal cannot be read or written. The run can be driven on from its last row.
-pub async fn drive(journal: &mut Journal, steps: &dyn RepairSteps) -> Result<Run, DriveError> {
+pub async fn drive(
+    journal: &mut Journal,
+    _lock: &DriverLock,
+    steps: &dyn RepairSteps,
+    waiting: Waiting,
+) -> Result<Run, DriveError> {
     let mut run = Run::of(&journal.rows()?)?;
     while run.state != RepairState::Idle {
         catch_up(journal, &mut run)?;
         let result = match before_step(&run) {
             Some(result) => result,
             None if run.waits.is_some() && !run.is_answered() => {
+                if waiting == Waiting::Leave {
+                    return Ok(run);
+                }
                 tokio::time::sleep(LOOK).await;
                 continue;
             }

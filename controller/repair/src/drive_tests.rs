@@ -38,7 +38,9 @@ fn answer(state: S, part: Option<RepairSubState>, run: &Run) -> StepResult {
     match state {
         S::Init => {
             let signature = "assert at ring.c:12".to_owned();
-            result(E::ContextReady, vec![Fact::Baseline { counts: counts(1), signature }])
+            let (run, image) = ("run-0".to_owned(), "base".to_owned());
+            let baseline = Fact::Baseline { counts: counts(1), signature, run, image };
+            result(E::ContextReady, vec![baseline])
         }
         S::CodeAnalysis => result(E::PatchPlanned, Vec::new()),
         S::PatchGeneration => {
@@ -142,6 +144,13 @@ fn begun(folder: &Path) -> Journal {
         limits: RepairLimits::default(),
     };
     Journal::begin(folder, contract, Redactor::default()).unwrap()
+}
+
+/// Drives a run until it ends, or for ever where it waits.
+async fn drive(journal: &mut Journal, steps: &dyn RepairSteps) -> Result<Run, DriveError> {
+    let folder = self::folder();
+    let lock = Journal::lock(folder.path()).unwrap();
+    super::drive(journal, &lock, steps, Waiting::Await).await
 }
 
 /// What must be the same however often a run was cut off.

@@ -258,6 +258,48 @@ impl Git {
         Ok(self.at(path))
     }
 
+    /// Tells whether the repository has a work tree in a folder, also where the folder is missing.
+    ///
+    /// # Errors
+    /// It is no repository.
+    pub async fn knows_tree(&self, path: &Path) -> Result<bool, GitError> {
+        let printed = self.run(["worktree", "list", "--porcelain", "-z"]).await?;
+        let wanted = [b"worktree ", path.as_os_str().as_encoded_bytes()].concat();
+        Ok(printed.split(|&byte| byte == 0).any(|entry| entry == wanted))
+    }
+
+    /// Points a branch at a commit, wherever it pointed before.
+    ///
+    /// # Errors
+    /// The repository cannot be written.
+    pub async fn set_branch(&self, branch: &str, commit: &str) -> Result<(), GitError> {
+        self.run(["update-ref", &format!("refs/heads/{branch}"), commit]).await?;
+        Ok(())
+    }
+
+    /// Removes a branch, if there is one of this name.
+    ///
+    /// # Errors
+    /// The repository cannot be written.
+    pub async fn remove_branch(&self, branch: &str) -> Result<(), GitError> {
+        let name = format!("refs/heads/{branch}");
+        match self.run(["rev-parse", "--verify", "--quiet", &name]).await {
+            Err(GitError::Failed { code: Some(1), .. }) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => self.run(["update-ref", "-d", &name]).await.map(drop),
+        }
+    }
+
+    /// Lists the files of a commit.
+    ///
+    /// # Errors
+    /// There is no such commit.
+    pub async fn files(&self, commit: &str) -> Result<Vec<String>, GitError> {
+        let printed = self.run(["ls-tree", "-r", "-z", "--name-only", commit]).await?;
+        let text = String::from_utf8_lossy(&printed);
+        Ok(text.split_terminator('\0').map(str::to_owned).collect())
+    }
+
     /// Removes a work tree of this repository, whatever has become of it. Other work trees, also those
     /// whose folders are missing, stay as they are.
     ///

@@ -1,8 +1,9 @@
 //! The repair loop: it changes firmware only on evidence.
 //!
-//! **Invariant: nothing in this crate touches a board.** Its state machine, its fold, its convergence
-//! rules and its analysis are pure functions: no I/O, no clock. The journal is its only file. Of the
-//! workspace it imports `jig-model` alone.
+//! **Invariant: nothing in this crate touches a board or starts a program.** Steps ask for both by
+//! protocols ([`rig::RigDoor`], [`jig_model::program::Programs`]). The state machine, the fold, the
+//! convergence rules and the analysis are pure functions: no I/O, no clock. All files lie in the
+//! folder of the run. Of the workspace it imports `jig-model` alone.
 
 pub mod agents;
 pub mod analysis;
@@ -21,8 +22,12 @@ pub mod policy;
 pub mod proof;
 pub mod recovery;
 pub mod redact;
+pub mod rig;
 pub mod run;
+pub mod setup;
 pub mod signature;
+pub mod steps;
+pub mod suspects;
 pub mod task;
 pub mod templates;
 

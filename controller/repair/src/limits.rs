@@ -40,7 +40,7 @@ pub enum LimitReached {
 pub fn limit_reached(run: &Run, now_ms: u64) -> Option<LimitReached> {
     let limits = run.contract.limits;
     let used = run.usage;
-    let elapsed_s = now_ms.saturating_sub(run.begun_ms) / 1000;
+    let elapsed_s = run.driven_ms(now_ms) / 1000;
     if run.iteration > limits.iterations {
         Some(LimitReached::Iterations(limits.iterations))
     } else if elapsed_s >= limits.wall_s {
@@ -91,6 +91,8 @@ mod tests {
         let attempt = |signature: &Option<&str>| Attempt {
             iteration: 1,
             run: String::new(),
+            strategy: 0,
+            patch: String::new(),
             counts,
             signature: signature.map(str::to_owned),
         };

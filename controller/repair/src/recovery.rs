@@ -78,6 +78,8 @@ pub fn recovery_of(
     }
     let on_the_rig = matches!(state, RepairState::TestSetup | RepairState::TestRun);
     match class {
+        // A clean build did not help: it is the patch.
+        C::BuildFailure if retries > 0 && can_roll_back => to(A::RollBack, E::RecoveredToAnalysis),
         C::BuildFailure if state == RepairState::BuildSetup => {
             to(A::CleanBuild, E::RecoveredToBuildSetup)
         }
@@ -150,6 +152,8 @@ mod tests {
         ] {
             assert_eq!(recovery_of(class, state, 0, true).event, event, "{class}");
         }
+        let again = recovery_of(C::BuildFailure, S::BuildRun, 1, true);
+        assert_eq!((again.action, again.event), (RecoveryAction::RollBack, E::RecoveredToAnalysis));
         let at_start = recovery_of(C::UnhandledException, S::Init, 0, false);
         assert_eq!(at_start.event, E::Unrecoverable);
     }

@@ -10,7 +10,8 @@ use crate::journal::{
     Contract, Digest, Entry, Fact, Intent, Outcome, Proposed, Request, Row, Usage,
 };
 use crate::machine::{IllegalRepairEvent, RepairEvent, RepairState, RepairSubState, next};
-use crate::recovery::ErrorClass;
+use crate::proof::ProofFacts;
+use crate::recovery::{ErrorClass, RecoveryAction};
 
 /// Says why rows are not the journal of a run.
 #[derive(Debug, thiserror::Error)]
@@ -46,10 +47,38 @@ pub struct Attempt {
     pub iteration: u64,
     /// The run of the plan.
     pub run: String,
+    /// The rung of the ladder of agents that proposed it.
+    pub strategy: u64,
+    /// Identity of its patch.
+    pub patch: String,
     /// Its tests.
     pub counts: TestCounts,
     /// Signature of the failure; `None` where all tests passed.
     pub signature: Option<String>,
+}
+
+/// How the required tests end without a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedBaseline {
+    /// Tests of one run of the plan.
+    pub counts: TestCounts,
+    /// Signature of the failure.
+    pub signature: String,
+    /// The run of the plan.
+    pub run: String,
+    /// SHA-256 of the image.
+    pub image: String,
+}
+
+/// A proposal that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedProposal {
+    /// The iteration.
+    pub iteration: u64,
+    /// Identity of the change; empty where it is not even a patch.
+    pub patch: String,
+    /// Why; may quote hostile text.
+    pub why: String,
 }
 
 /// An error, and where it occurred.
@@ -70,6 +99,8 @@ pub struct Run {
     pub contract: Contract,
     /// When it began, in milliseconds since 1970.
     pub begun_ms: u64,
+    /// For how long nothing drove it, or it waited for an answer, in milliseconds.
+    pub idle_ms: u64,
     /// Number of the last row.
     pub seq: u64,
     /// Hash of the last row.
@@ -78,6 +109,8 @@ pub struct Run {
     pub state: RepairState,
     /// The part of the state that is next, where it has parts.
     pub part: Option<RepairSubState>,
+    /// Why it came to its state: the reason of the last outcome with an event.
+    pub why: String,
     /// How it ended.
     pub ended: Option<RepairState>,
     /// A step that was begun and has no outcome.
@@ -87,11 +120,15 @@ pub struct Run {
     /// How often the strategy was switched: the next agent of the list is asked.
     pub strategy: u64,
     /// The baseline.
-    pub baseline: Option<(TestCounts, String)>,
+    pub baseline: Option<FailedBaseline>,
     /// The last proposal.
     pub proposed: Option<Proposed>,
     /// Identities of all proposals.
     pub patches: BTreeSet<String>,
+    /// Proposals that were refused.
+    pub refused: Vec<RefusedProposal>,
+    /// What was looked at when the required tests passed last.
+    pub proof: Option<ProofFacts>,
     /// Commit of the candidate that is applied.
     pub applied: Option<String>,
     /// SHA-256 of the candidate's image.
@@ -113,6 +150,8 @@ pub struct Run {
     /// Why the run is to stop.
     pub stop: Option<String>,
     retries: BTreeMap<ErrorClass, u32>,
+    /// When the last row was written.
+    last_ms: u64,
 }
 
 impl Run {
@@ -128,10 +167,13 @@ impl Run {
         let mut run = Self {
             contract: contract.clone(),
             begun_ms: first.time_ms,
+            idle_ms: 0,
+            last_ms: first.time_ms,
             seq: first.seq,
             hash: first.hash,
             state: RepairState::Init,
             part: None,
+            why: String::new(),
             ended: None,
             begun_step: None,
             iteration: 1,
@@ -139,6 +181,8 @@ impl Run {
             baseline: None,
             proposed: None,
             patches: BTreeSet::new(),
+            refused: Vec::new(),
+            proof: None,
             applied: None,
             image: None,
             attempts: Vec::new(),
@@ -160,6 +204,10 @@ impl Run {
     /// # Errors
     /// The row does not follow the ones before it.
     pub fn apply(&mut self, row: &Row) -> Result<(), FoldError> {
+        if self.waits.is_some() || row.entry == Entry::Request(Request::Resume) {
+            self.idle_ms += row.time_ms.saturating_sub(self.last_ms);
+        }
+        self.last_ms = row.time_ms;
         match &row.entry {
             Entry::Begun(_) => return Err(FoldError::Beginning(row.seq)),
             Entry::Intent(intent) => {
@@ -182,6 +230,8 @@ impl Run {
         self.expect(seq, outcome.state)?;
         self.begun_step = None;
         self.waits = None;
+        // An answer is for what waited, and a step has dealt with it.
+        self.rejected = self.rejected.take().filter(|_| outcome.event.is_none());
         outcome.facts.iter().for_each(|fact| self.learn(fact));
         let Some(event) = outcome.event else {
             if self.waits.is_none() {
@@ -192,6 +242,9 @@ impl Run {
         self.state =
             next(self.state, event).map_err(|source| FoldError::Illegal { seq, source })?;
         self.part = self.state.sub_states().first().copied();
+        if event != RepairEvent::Reported {
+            self.why.clone_from(&outcome.reason);
+        }
         match event {
             RepairEvent::Continue | RepairEvent::StrategySwitched => {
                 self.strategy += u64::from(event == RepairEvent::StrategySwitched);
@@ -207,27 +260,43 @@ impl Run {
 
     fn learn(&mut self, fact: &Fact) {
         match fact.clone() {
-            Fact::Baseline { counts, signature } => self.baseline = Some((counts, signature)),
+            Fact::Baseline { counts, signature, run, image } => {
+                self.baseline = Some(FailedBaseline { counts, signature, run, image });
+            }
             Fact::Proposed(proposed) => {
-                self.usage.tokens += proposed.usage.tokens;
-                self.usage.micro_usd += proposed.usage.micro_usd;
+                self.spend(proposed.usage);
                 self.patches.insert(proposed.patch.clone());
                 self.proposed = Some(proposed);
             }
-            Fact::Applied { commit } => self.applied = Some(commit),
-            Fact::RolledBack => (self.applied, self.image) = (None, None),
+            Fact::Refused { patch, why } => {
+                let iteration = self.iteration;
+                self.refused.push(RefusedProposal { iteration, patch, why });
+            }
+            Fact::Used(usage) => self.spend(usage),
+            Fact::Proved(facts) => self.proof = Some(facts),
+            // What was proven was proven for another candidate.
+            Fact::Applied { commit } => (self.applied, self.proof) = (Some(commit), None),
+            Fact::RolledBack => {
+                (self.applied, self.image, self.proof) = (None, None, None);
+                // That one patch does not build says nothing of the next.
+                self.retries.remove(&ErrorClass::BuildFailure);
+            }
             Fact::Built { image } => self.image = Some(image),
             Fact::Tested { run, counts, signature } => {
-                let iteration = self.iteration;
-                self.attempts.push(Attempt { iteration, run, counts, signature });
+                let (iteration, strategy) = (self.iteration, self.strategy);
+                let patch = self.proposed.as_ref().map(|p| p.patch.clone()).unwrap_or_default();
+                let attempt = Attempt { iteration, run, strategy, patch, counts, signature };
+                self.attempts.push(attempt);
             }
             Fact::Failed { class } => {
                 let count = self.retries.entry(class).or_default();
                 self.error = Some(StepError { class, state: self.state, retries: *count });
                 *count += 1;
             }
-            Fact::Recovered { uses_iteration, .. } => {
+            Fact::Recovered { action, uses_iteration } => {
                 self.error = None;
+                // An agent without a usable answer is followed by the next one.
+                self.strategy += u64::from(action == RecoveryAction::Degrade);
                 self.iteration += u64::from(uses_iteration);
             }
             Fact::Flashed => self.flash_cycles += 1,
@@ -235,14 +304,26 @@ impl Run {
         }
     }
 
+    fn spend(&mut self, usage: Usage) {
+        self.usage.tokens = self.usage.tokens.saturating_add(usage.tokens);
+        self.usage.micro_usd = self.usage.micro_usd.saturating_add(usage.micro_usd);
+    }
+
     fn request(&mut self, request: &Request) {
         match request {
+            Request::Resume => {}
             Request::Stop { why } => self.stop = Some(why.clone()),
             Request::Approve { digest } => {
                 self.approved.insert(digest.clone());
             }
             Request::Reject { why } => self.rejected = Some(why.clone()),
         }
+    }
+
+    /// Returns how long the run has been driven, in milliseconds.
+    pub fn driven_ms(&self, now_ms: u64) -> u64 {
+        let waits = if self.waits.is_some() { now_ms.saturating_sub(self.last_ms) } else { 0 };
+        now_ms.saturating_sub(self.begun_ms).saturating_sub(self.idle_ms).saturating_sub(waits)
     }
 
     /// Tells whether what waits for an approval has got an answer.

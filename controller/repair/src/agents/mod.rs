@@ -4,6 +4,7 @@
 pub mod command;
 pub mod http;
 mod hypothesis;
+pub mod templates;
 
 use std::path::PathBuf;
 use std::time::Duration;

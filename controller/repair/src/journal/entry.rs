@@ -132,6 +132,8 @@ pub struct EvidenceRef {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
+    /// A process drives the run on. Until then no time of the run has passed.
+    Resume,
     /// The run is to end.
     Stop {
         /// Why.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::convergence::TestCounts;
+use crate::proof::ProofFacts;
 use crate::recovery::{ErrorClass, RecoveryAction};
 
 /// Something that a step found out. Each replaces the earlier one of its kind, unless it says that
@@ -16,9 +17,24 @@ pub enum Fact {
         counts: TestCounts,
         /// Signature of the failure.
         signature: String,
+        /// The run of the plan that shows it.
+        run: String,
+        /// SHA-256 of the image without a patch.
+        image: String,
     },
     /// An agent proposed a patch.
     Proposed(Proposed),
+    /// A proposal was refused. Counted.
+    Refused {
+        /// Identity of the change; empty where it is not even a patch.
+        patch: String,
+        /// Why, in words that an agent can act on; may quote hostile text.
+        why: String,
+    },
+    /// What an answer cost that held no patch. Counted.
+    Used(Usage),
+    /// What was looked at once the required tests pass.
+    Proved(ProofFacts),
     /// The candidate is a commit.
     Applied {
         /// The commit.

@@ -1,9 +1,12 @@
 //! The policy file.
 
+use std::fmt;
+
 use jig_model::document::{Findings, Located, document_schema, open};
 use jig_model::{Problems, toml_table};
 
 use super::globs::Globs;
+use super::rules::RULES;
 
 /// Version of the policy file that is read.
 const VERSION: u32 = 1;
@@ -26,8 +29,14 @@ toml_table! {
         risk_percent: u32 = optional,
         /// Whether patches wait for an approval whatever their risk; false if left out.
         approve_patches: bool = optional,
+        /// Whether patches made by templates wait for an approval whatever their risk; true if left
+        /// out.
+        approve_templates: bool = optional,
         /// Whether flashing a real board waits for an approval; true if left out.
         approve_flash: bool = optional,
+        /// Whether builds run in a sandbox: they write below the work tree alone, and use no
+        /// network; true if left out.
+        sandbox: bool = optional,
     }
 }
 
@@ -44,8 +53,13 @@ pub struct Policy {
     pub risk_threshold: f64,
     /// Whether patches wait for an approval whatever their risk.
     pub approve_patches: bool,
+    /// Whether patches made by templates wait for an approval whatever their risk: they know no more
+    /// of a program than its text.
+    pub approve_templates: bool,
     /// Whether flashing a real board waits for an approval.
     pub approve_flash: bool,
+    /// Whether builds run in a sandbox.
+    pub sandbox: bool,
 }
 
 impl Default for Policy {
@@ -57,8 +71,35 @@ impl Default for Policy {
             max_lines: 200,
             risk_threshold: 0.7,
             approve_patches: false,
+            approve_templates: true,
             approve_flash: true,
+            sandbox: true,
         }
+    }
+}
+
+/// Says what may change, for agents.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "A patch changes at most {} files and {} lines.",
+            self.max_files, self.max_lines
+        )?;
+        if self.write_allow.is_empty() {
+            writeln!(f, "Files of these kinds may not change:")?;
+            for (name, _) in &RULES.protected {
+                writeln!(f, "- {name}")?;
+            }
+        } else {
+            writeln!(f, "These files may change, and no others:")?;
+            self.write_allow.texts().try_for_each(|text| writeln!(f, "- {text}"))?;
+        }
+        if !self.write_deny.is_empty() {
+            writeln!(f, "These files may not change:")?;
+            self.write_deny.texts().try_for_each(|text| writeln!(f, "- {text}"))?;
+        }
+        writeln!(f, "Tests may not be removed, skipped or weakened, and no result may be forged.")
     }
 }
 
@@ -102,7 +143,11 @@ fn lower(raw: RawPolicy, findings: &Findings) -> Policy {
         max_lines: count(raw.max_lines, usual.max_lines),
         risk_threshold: percent.map_or(usual.risk_threshold, |p| f64::from(p.value) / 100.0),
         approve_patches: raw.approve_patches.map_or(usual.approve_patches, |value| value.value),
+        approve_templates: raw
+            .approve_templates
+            .map_or(usual.approve_templates, |value| value.value),
         approve_flash: raw.approve_flash.map_or(usual.approve_flash, |value| value.value),
+        sandbox: raw.sandbox.map_or(usual.sandbox, |value| value.value),
     }
 }
 

@@ -39,6 +39,11 @@ impl Globs {
         self.set.matches(path).first().map(|&at| self.texts[at].as_str())
     }
 
+    /// Lists the patterns as they were written.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(String::as_str)
+    }
+
     /// Tells whether there is no pattern.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()

@@ -61,21 +61,28 @@ fn first_match<'p>(patch: &'p Patch, rule: &LineRule) -> Option<(&'p FileChange,
     })
 }
 
+/// Tells whether a policy lets a file change.
+pub fn may_write(path: &str, policy: &Policy) -> bool {
+    refusal(path, policy).is_none()
+}
+
 /// Says why one of the paths of a change may not change.
 fn refused_path(file: &FileChange, policy: &Policy) -> Option<String> {
-    [&file.old, &file.new].into_iter().flatten().find_map(|path| {
-        if let Some(glob) = policy.write_deny.matching(path) {
-            return Some(format!("{path}: the policy denies {glob}"));
-        }
-        if policy.write_allow.matching(path).is_some() {
-            return None;
-        }
-        if !policy.write_allow.is_empty() {
-            return Some(format!("{path}: the policy does not allow it to change"));
-        }
-        let protected = RULES.protected.iter().find(|(_, globs)| globs.matching(path).is_some());
-        protected.map(|(name, _)| format!("{path} belongs to {name} and is protected"))
-    })
+    [&file.old, &file.new].into_iter().flatten().find_map(|path| refusal(path, policy))
+}
+
+fn refusal(path: &str, policy: &Policy) -> Option<String> {
+    if let Some(glob) = policy.write_deny.matching(path) {
+        return Some(format!("{path}: the policy denies {glob}"));
+    }
+    if policy.write_allow.matching(path).is_some() {
+        return None;
+    }
+    if !policy.write_allow.is_empty() {
+        return Some(format!("{path}: the policy does not allow it to change"));
+    }
+    let protected = RULES.protected.iter().find(|(_, globs)| globs.matching(path).is_some());
+    protected.map(|(name, _)| format!("{path} belongs to {name} and is protected"))
 }
 
 /// Says why a change has a form that is never applied.

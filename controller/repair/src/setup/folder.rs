@@ -1,0 +1,113 @@
+//! The folder of a repair run: names of its files, and how they are written.
+//!
+//! Files are named by what they hold (a patch by its identity, an image by its hash, a test by its
+//! run), so that a step that is carried out again writes the same file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The folder of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairFolder(PathBuf);
+
+impl RepairFolder {
+    /// Names a folder; makes nothing.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Returns its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The run's own work tree.
+    pub fn tree(&self) -> PathBuf {
+        self.0.join("tree")
+    }
+
+    /// The work tree of the proof, which only ever holds base and patch.
+    pub fn clean_tree(&self) -> PathBuf {
+        self.0.join("clean-tree")
+    }
+
+    /// Temporary files of builds and of git.
+    pub fn scratch(&self) -> PathBuf {
+        self.0.join("scratch")
+    }
+
+    /// A patch, by its identity.
+    pub fn patch(&self, id: &str) -> PathBuf {
+        self.0.join("patches").join(format!("{id}.diff"))
+    }
+
+    /// An image, by its SHA-256.
+    pub fn image(&self, sha256: &str) -> PathBuf {
+        self.0.join("images").join(format!("{sha256}.elf"))
+    }
+
+    /// What a run of a plan has shown, by the run.
+    pub fn result(&self, run: &str) -> PathBuf {
+        self.0.join("results").join(format!("{run}.json"))
+    }
+
+    /// What an iteration has of its own: evidence for the agent, logs.
+    pub fn iteration(&self, iteration: u64) -> PathBuf {
+        self.0.join(format!("iteration-{iteration}"))
+    }
+
+    /// The result document.
+    pub fn document(&self) -> PathBuf {
+        self.0.join("result.json")
+    }
+
+    /// The report for people.
+    pub fn report(&self) -> PathBuf {
+        self.0.join("report.md")
+    }
+
+    /// Makes the folders that every run has.
+    ///
+    /// # Errors
+    /// One cannot be made.
+    pub fn make(&self) -> io::Result<()> {
+        ["patches", "images", "results", "scratch"]
+            .into_iter()
+            .try_for_each(|name| fs::create_dir_all(self.0.join(name)))
+    }
+
+    /// Writes a file as a whole: another one of this name is replaced at once.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
+        fs::write(&new, bytes)?;
+        fs::rename(&new, path)
+    }
+
+    /// Writes a JSON document.
+    ///
+    /// # Errors
+    /// As [`RepairFolder::write`].
+    pub fn write_json<T: Serialize>(&self, path: &Path, value: &T) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(value).map_err(io::Error::other)?;
+        self.write(path, &text)
+    }
+
+    /// Reads a JSON document of this program.
+    ///
+    /// # Errors
+    /// It is missing or damaged.
+    pub fn read_json<T: DeserializeOwned>(&self, path: &Path) -> io::Result<T> {
+        serde_json::from_slice(&fs::read(path)?).map_err(io::Error::other)
+    }
+}

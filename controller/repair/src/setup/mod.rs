@@ -1,0 +1,130 @@
+//! What the steps of a run share: the task, the folders, the work tree, the build, the rig.
+
+mod build;
+mod folder;
+mod plan_run;
+mod screen;
+mod test;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use jig_model::PlaceName;
+use jig_model::command::{Command, PlanText, RecoverCommand, RecoverExtent, Reply};
+use jig_model::program::Programs;
+
+pub use build::{BuildError, BuiltImage};
+pub use folder::RepairFolder;
+pub use plan_run::{PlanResult, first_bad_line, verdict_signature};
+pub use screen::ScreenError;
+pub use test::RigFailure;
+
+use crate::agents::RepairAgent;
+use crate::git::{Git, GitError};
+use crate::machine::RepairState;
+use crate::policy::Policy;
+use crate::redact::Redactor;
+use crate::rig::RigDoor;
+use crate::run::Run;
+use crate::task::RepairTask;
+
+/// An agent of the ladder.
+pub struct NamedAgent {
+    /// Its name in the task.
+    pub name: String,
+    /// The agent.
+    pub agent: Box<dyn RepairAgent>,
+}
+
+/// Everything that a run works with and that is not its state.
+pub struct RepairSetup {
+    /// Name of the run.
+    pub name: String,
+    /// The task.
+    pub task: RepairTask,
+    /// Where the firmware runs.
+    pub place: PlaceName,
+    /// The plan whose tests must pass.
+    pub plan: PlanText,
+    /// The plan that decides at the end.
+    pub held_out: Option<PlanText>,
+    /// What may change.
+    pub policy: Policy,
+    /// The run's own files.
+    pub folder: RepairFolder,
+    /// The ladder of agents, in order; never empty.
+    pub agents: Vec<NamedAgent>,
+    /// The rig.
+    pub rig: Arc<dyn RigDoor>,
+    /// Runs builds.
+    pub programs: Arc<dyn Programs>,
+    /// Calls git in the user's repository, which only gets a branch.
+    pub git: Git,
+    /// Value of `PATH` for builds.
+    pub search_path: OsString,
+    /// Removes secrets from what agents see.
+    pub redactor: Redactor,
+}
+
+impl RepairSetup {
+    /// Calls git in the run's own work tree.
+    pub fn tree(&self) -> Git {
+        self.git.at(&self.folder.tree())
+    }
+
+    /// Returns the agent whose turn it is: the last one stays when the ladder is at its end.
+    pub fn agent(&self, run: &Run) -> &NamedAgent {
+        let last = self.agents.len() - 1;
+        let rung = usize::try_from(run.strategy).unwrap_or(usize::MAX);
+        &self.agents[rung.min(last)]
+    }
+
+    /// Returns how long the run may still take.
+    pub fn time_left(&self, run: &Run) -> Duration {
+        let allowed = run.contract.limits.wall_s.saturating_mul(1000);
+        Duration::from_millis(allowed.saturating_sub(run.driven_ms(now_ms())))
+    }
+
+    /// Makes the run's work tree where there is none, such as behind a fork: at the commit of the
+    /// candidate, or at the base.
+    ///
+    /// # Errors
+    /// The repository or the folder cannot be used.
+    pub async fn ensure_tree(&self, run: &Run) -> Result<(), GitError> {
+        let path = self.folder.tree();
+        let begun = run.baseline.is_some() && run.state != RepairState::Idle;
+        if !begun || path.is_dir() && self.git.knows_tree(&path).await? {
+            return Ok(());
+        }
+        if path.exists() || self.git.knows_tree(&path).await? {
+            self.git.work_tree_remove(&path).await?;
+        }
+        let commit = run.applied.as_ref().unwrap_or(&run.contract.base);
+        self.git.work_tree_add(&path, commit).await?;
+        Ok(())
+    }
+
+    /// Has the rig recover the place.
+    ///
+    /// # Errors
+    /// The place does not work, and why.
+    pub async fn recover_rig(&self) -> Result<String, RigFailure> {
+        let extent = RecoverExtent::Recover;
+        let command = Command::Recover(RecoverCommand { place: self.place.clone(), extent });
+        match self.rig.execute(command).await {
+            Ok(Reply::Run(ended)) if ended.exit_code == jig_model::exit::PASS => {
+                Ok(ended.verdict.summary)
+            }
+            Ok(Reply::Run(ended)) => Err(RigFailure::new(ended.verdict.summary)),
+            Ok(_) => Err(RigFailure::new("the answer does not fit the command")),
+            Err(refusal) => Err(RigFailure::refused(refusal)),
+        }
+    }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,120 @@
+//! What one run of a plan has shown, for the loop.
+
+use std::path::PathBuf;
+
+use jig_model::command::RunReply;
+use jig_model::result::CaseStatus;
+use jig_model::{Cause, Evidence, Verdict, VerdictKind};
+use serde::{Deserialize, Serialize};
+
+use crate::convergence::TestCounts;
+use crate::journal::EvidenceRef;
+use crate::proof::PlanRun;
+use crate::signature::signature;
+
+/// Returns the line that shows the failure of a run best.
+pub fn first_bad_line(verdict: &Verdict) -> Option<&str> {
+    let failed = verdict.tests.cases.iter().find(|case| case.status == CaseStatus::Fail);
+    let message = failed.and_then(|case| case.message.as_deref());
+    let evidence = verdict.evidence.first().map(|evidence| evidence.note.as_str());
+    message.or(evidence).filter(|line| !line.is_empty())
+}
+
+/// Returns the signature of a run's failure; `None` for a pass.
+pub fn verdict_signature(verdict: &Verdict) -> Option<String> {
+    if verdict.kind == VerdictKind::Pass {
+        return None;
+    }
+    let bad = |status| matches!(status, CaseStatus::Fail | CaseStatus::Unfinished);
+    let failed = verdict.tests.cases.iter().filter(|case| bad(case.status));
+    let names = failed.map(|case| case.name.as_str());
+    Some(signature(verdict.cause.as_str(), names, first_bad_line(verdict)))
+}
+
+/// The result of one run of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanResult {
+    /// The run.
+    pub run: String,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// SHA-256 of the image.
+    pub image: String,
+    /// What it amounts to.
+    pub verdict: Verdict,
+}
+
+impl PlanResult {
+    /// Takes in the answer of the rig.
+    pub fn of(reply: RunReply, image: &str) -> Self {
+        let RunReply { run, dir, verdict, .. } = reply;
+        Self { run: run.to_string(), dir, image: image.to_owned(), verdict }
+    }
+
+    /// Tells whether it passed.
+    pub fn passed(&self) -> bool {
+        self.verdict.kind == VerdictKind::Pass
+    }
+
+    fn count(&self, status: CaseStatus) -> u64 {
+        self.verdict.tests.count(status) as u64
+    }
+
+    /// Counts its tests. Where the target reported none, the plan is one test. `known` is the number
+    /// of tests that another run had: a crash must not make tests disappear.
+    pub fn counts(&self, known: u64) -> TestCounts {
+        let tests = &self.verdict.tests;
+        let cases = tests.cases.len() as u64;
+        let skipped = self.count(CaseStatus::Skip);
+        let seen = tests.planned.unwrap_or(0).max(cases).saturating_sub(skipped);
+        if seen == 0 && known == 0 {
+            return TestCounts { passed: u64::from(self.passed()), total: 1 };
+        }
+        let (total, passed) = (seen.max(known), self.count(CaseStatus::Pass));
+        // A failure that no test reports, such as a crash behind the last one, is one.
+        let failed_beside = !self.passed() && passed == total;
+        TestCounts { passed, total: total + u64::from(failed_beside) }
+    }
+
+    /// Returns the line that shows the failure best.
+    pub fn first_bad_line(&self) -> Option<&str> {
+        first_bad_line(&self.verdict)
+    }
+
+    /// Says where the output stands that the verdict rests on.
+    pub fn evidence(&self) -> Vec<EvidenceRef> {
+        let place = |evidence: &Evidence| EvidenceRef {
+            file: self.dir.join(&evidence.file).display().to_string(),
+            bytes: Some((evidence.start, evidence.end)),
+        };
+        self.verdict.evidence.iter().map(place).collect()
+    }
+
+    /// Returns the signature of its failure; `None` for a pass.
+    pub fn signature(&self) -> Option<String> {
+        verdict_signature(&self.verdict)
+    }
+
+    /// Tells whether the rig failed, and not the firmware.
+    pub fn blames_rig(&self) -> bool {
+        self.verdict.kind == VerdictKind::EnvError
+    }
+
+    /// Returns what a proof looks at.
+    pub fn for_proof(&self) -> PlanRun {
+        let tests = &self.verdict.tests;
+        let passed = tests.cases.iter().filter(|case| case.status == CaseStatus::Pass);
+        let reports = !tests.cases.is_empty();
+        PlanRun {
+            run: self.run.clone(),
+            passed: self.passed(),
+            planned: tests.planned,
+            // A plan without reported cases is one case.
+            executed: if reports { tests.cases.len() as u64 } else { 1 },
+            skipped: self.count(CaseStatus::Skip),
+            passes: passed.map(|case| case.name.clone()).collect(),
+            // The rig judges a pass of another image as a failure of its own.
+            image_seen: !matches!(self.verdict.cause, Cause::WrongImage),
+        }
+    }
+}

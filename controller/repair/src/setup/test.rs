@@ -1,0 +1,77 @@
+//! Runs of a plan at the rig.
+
+use jig_model::command::{Command, PlanText, Refusal, Reply, RunOptions, TestCommand};
+use jig_model::{Fault, VerdictKind};
+
+use super::{PlanResult, RepairSetup};
+
+/// Says that the rig did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct RigFailure {
+    /// Why; may quote hostile text.
+    pub why: String,
+    /// The user has called the run off.
+    pub cancelled: bool,
+    /// Something that the user wrote is wrong, and no recovery helps.
+    pub wrong_input: bool,
+}
+
+impl RigFailure {
+    /// The rig failed.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), cancelled: false, wrong_input: false }
+    }
+
+    /// The rig refused a command.
+    pub fn refused(refusal: Refusal) -> Self {
+        let wrong_input = matches!(refusal.fault, Fault::Usage | Fault::Profile);
+        let cancelled = refusal.fault == Fault::Cancelled;
+        let problems = refusal.problems.iter().map(|problem| problem.message.clone());
+        let why = std::iter::once(refusal.message).chain(problems).collect::<Vec<_>>().join(": ");
+        Self { why, cancelled, wrong_input }
+    }
+}
+
+impl RepairSetup {
+    /// Runs a plan with an image of the run's folder, and keeps the result.
+    ///
+    /// # Errors
+    /// There is no result of the firmware: the rig failed, or did not accept the command.
+    pub async fn test(&self, plan: &PlanText, image: &str) -> Result<PlanResult, RigFailure> {
+        let result = self.try_out(plan, image, RunOptions::default()).await?;
+        let path = self.folder.result(&result.run);
+        let kept = self.folder.write_json(&path, &result);
+        kept.map_err(|error| RigFailure::new(format!("{}: {error}", path.display())))?;
+        match result.verdict.kind {
+            VerdictKind::EnvError => Err(RigFailure::new(result.verdict.summary)),
+            VerdictKind::Cancelled => {
+                Err(RigFailure { cancelled: true, ..RigFailure::new(result.verdict.summary) })
+            }
+            _ => Ok(result),
+        }
+    }
+
+    /// Runs a plan once.
+    ///
+    /// # Errors
+    /// The rig did not accept the command.
+    pub async fn try_out(
+        &self,
+        plan: &PlanText,
+        image: &str,
+        options: RunOptions,
+    ) -> Result<PlanResult, RigFailure> {
+        let command = Command::Test(TestCommand {
+            place: self.place.clone(),
+            plan: plan.clone(),
+            image: Some(self.folder.image(image)),
+            options,
+        });
+        match self.rig.execute(command).await {
+            Ok(Reply::Run(reply)) => Ok(PlanResult::of(reply, image)),
+            Ok(_) => Err(RigFailure::new("the answer does not fit the command")),
+            Err(refusal) => Err(RigFailure::refused(refusal)),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! RESULT_ANALYSIS: who is to blame for the result, and, where the tests pass, everything that a proof
+//! must show: a clean build, the failure without the patch, the held-out plan.
+
+use std::path::Path;
+
+use jig_model::chain;
+use jig_model::command::PlanText;
+
+use crate::drive::StepResult;
+use crate::journal::Fact;
+use crate::machine::RepairEvent;
+use crate::proof::{PASSES, PlanRun, ProofFacts, proven};
+use crate::recovery::ErrorClass;
+use crate::run::{Attempt, FailedBaseline, Run};
+use crate::setup::{PlanResult, RepairSetup, RigFailure};
+use crate::steps::failed;
+
+/// Says why a proof could not be looked at.
+enum Unproven {
+    Rig(RigFailure),
+    Other(String),
+}
+
+impl From<RigFailure> for Unproven {
+    fn from(failure: RigFailure) -> Self {
+        Self::Rig(failure)
+    }
+}
+
+pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
+    let here: Vec<_> = run.attempts.iter().filter(|one| one.iteration == run.iteration).collect();
+    let Some(last) = here.last() else {
+        let why = "the iteration was not tested";
+        return failed(RepairEvent::DecisionFailed, ErrorClass::AnalysisFailure, why);
+    };
+    let in_a_row = here.iter().rev().take_while(|one| one.signature.is_none()).count();
+    if in_a_row < PASSES {
+        let counts = last.counts;
+        let signature = last.signature.as_deref().unwrap_or("it passed, but not often enough");
+        let reason = format!(
+            "the firmware is to blame: {} of {} tests passed: {signature}",
+            counts.passed, counts.total
+        );
+        return StepResult::of(RepairEvent::DecisionProduced, reason);
+    }
+    match proof(setup, run, &here).await {
+        Ok(facts) => {
+            let reason = match proven(&facts) {
+                Ok(_) => "the repair is proven".to_owned(),
+                Err(lacks) => lacks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            };
+            StepResult::of(RepairEvent::DecisionProduced, reason).with(Fact::Proved(facts))
+        }
+        Err(Unproven::Rig(failure)) if failure.cancelled => {
+            StepResult::of(RepairEvent::Abort, failure.why)
+        }
+        Err(Unproven::Rig(failure)) => {
+            failed(RepairEvent::EnvironmentBlamed, ErrorClass::TestEnvFailure, failure.why)
+        }
+        Err(Unproven::Other(why)) => {
+            failed(RepairEvent::DecisionFailed, ErrorClass::AnalysisFailure, why)
+        }
+    }
+}
+
+async fn proof(setup: &RepairSetup, run: &Run, here: &[&Attempt]) -> Result<ProofFacts, Unproven> {
+    let Some(FailedBaseline { run: baseline, image: base_image, .. }) = &run.baseline else {
+        return Err(Unproven::Other("there is no baseline".to_owned()));
+    };
+    let image = run.image.as_deref().unwrap_or_default();
+    let runs = here.iter().map(|attempt| kept(setup, &attempt.run)).collect::<Result<_, _>>()?;
+    let (clean_build, changed_protected) = rebuilt(setup, run, image).await?;
+    let reverted = judged(setup, &setup.plan, base_image).await?;
+    let held_out = match &setup.held_out {
+        Some(plan) => Some(judged(setup, plan, image).await?),
+        None => None,
+    };
+    let baseline = kept(setup, baseline)?;
+    let reverted = Some(reverted);
+    Ok(ProofFacts { baseline, runs, clean_build, changed_protected, reverted, held_out })
+}
+
+fn kept(setup: &RepairSetup, run: &str) -> Result<PlanRun, Unproven> {
+    let path = setup.folder.result(run);
+    let result: PlanResult = setup
+        .folder
+        .read_json(&path)
+        .map_err(|error| Unproven::Other(format!("{}: {error}", path.display())))?;
+    Ok(result.for_proof())
+}
+
+async fn judged(setup: &RepairSetup, plan: &PlanText, image: &str) -> Result<PlanRun, Unproven> {
+    Ok(setup.test(plan, image).await?.for_proof())
+}
+
+/// Builds base and patch once more, with nothing else in the folder; tells whether that image is the
+/// one that passed, or passes, too, and which files of the repository the build changes.
+async fn rebuilt(
+    setup: &RepairSetup,
+    run: &Run,
+    image: &str,
+) -> Result<(bool, Vec<String>), Unproven> {
+    let other = |error: &dyn std::error::Error| Unproven::Other(chain(error));
+    let commit = run.applied.as_ref().unwrap_or(&run.contract.base);
+    let tree = setup.tree();
+    tree.reset_hard(commit).await.map_err(|error| other(&error))?;
+    tree.clean_ignored().await.map_err(|error| other(&error))?;
+    let log = setup.folder.iteration(run.iteration).join("clean-build.log");
+    let built = match setup.build(Path::new(&setup.folder.tree()), &log).await {
+        Ok(built) => built,
+        Err(_) => return Ok((false, Vec::new())),
+    };
+    let changed = tree.changed_files().await.map_err(|error| other(&error))?;
+    // A build that writes its time into the image makes another one each time.
+    let same = built.sha256 == image || judged(setup, &setup.plan, &built.sha256).await?.passed;
+    Ok((same, changed))
+}

@@ -1,0 +1,99 @@
+//! PATCH_APPLY: the patch becomes one commit on the base, in the run's own work tree, after an
+//! approval where the policy wants one.
+
+use std::fs;
+
+use jig_model::chain;
+
+use crate::agents::templates::TEMPLATES;
+use crate::drive::StepResult;
+use crate::git::GitError;
+use crate::journal::{Digest, Fact};
+use crate::machine::RepairEvent;
+use crate::patch::Patch;
+use crate::policy::review;
+use crate::recovery::ErrorClass;
+use crate::run::Run;
+use crate::setup::RepairSetup;
+use crate::steps::{failed, part_done};
+
+pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
+    let refused = |class, why| failed(RepairEvent::ApplyFailed, class, why);
+    let Some(proposed) = &run.proposed else {
+        return refused(ErrorClass::UnhandledException, "no patch was proposed".to_owned());
+    };
+    let path = setup.folder.patch(&proposed.patch);
+    let patch = match fs::read_to_string(&path).map(|text| Patch::read(&text)) {
+        Ok(Ok(patch)) if patch.id() == proposed.patch => patch,
+        _ => {
+            let why = format!("{} is not the patch that was proposed", path.display());
+            return refused(ErrorClass::UnhandledException, why);
+        }
+    };
+    let reviewed = review(&patch, &setup.policy);
+    let digest = approval(&["apply", &proposed.patch, &run.contract.base, setup.place.as_str()]);
+    if let Some(why) = run.rejected.clone() {
+        let why = format!("a person rejected the patch: {why}");
+        let fact = Fact::Refused { patch: proposed.patch.clone(), why: why.clone() };
+        return refused(ErrorClass::PolicyViolation, why).with(fact);
+    }
+    let by_template = proposed.agent == TEMPLATES && setup.policy.approve_templates;
+    if (reviewed.asks || by_template) && !run.approved.contains(&digest) {
+        let risk = (reviewed.risk * 100.0).round();
+        let risks: String = reviewed.risks.iter().map(|risk| format!("; {risk}")).collect();
+        let maker = if by_template { " of a template" } else { "" };
+        let why =
+            format!("the patch{maker} waits for an approval; its risk is {risk} of 100{risks}");
+        return part_done(why).with(Fact::Waits { digest });
+    }
+    match commit(setup, run, &proposed.patch).await {
+        Ok(commit) => {
+            let reason = format!("committed as {}", &commit[..commit.len().min(12)]);
+            StepResult::of(RepairEvent::WorkspaceUpdated, reason).with(Fact::Applied { commit })
+        }
+        Err(GitError::Failed { said, .. }) => {
+            let why = format!("the patch does not apply: {said}{}", near(setup, run, &patch).await);
+            let fact = Fact::Refused { patch: proposed.patch.clone(), why: why.clone() };
+            refused(ErrorClass::PatchApplyFailure, why).with(fact)
+        }
+        Err(error) => refused(ErrorClass::UnhandledException, chain(&error)),
+    }
+}
+
+/// Returns what an approval is bound to; any change of it voids the approval.
+fn approval(parts: &[&str]) -> String {
+    Digest::of(parts.join("\n").as_bytes()).to_string()
+}
+
+async fn commit(setup: &RepairSetup, run: &Run, id: &str) -> Result<String, GitError> {
+    let tree = setup.tree();
+    tree.reset_hard(&run.contract.base).await?;
+    tree.apply(&setup.folder.patch(id)).await?;
+    let hypothesis = run.proposed.as_ref().map(|p| p.hypothesis.as_str()).unwrap_or_default();
+    let message = format!(
+        "{}\n\n{hypothesis}\n\nProposed in repair run {}, iteration {}.\n",
+        run.contract.goal, setup.name, run.iteration
+    );
+    let commit = tree.commit_all(&message).await?;
+    setup.git.set_branch(&format!("jig/repair/{}", setup.name), &commit).await?;
+    Ok(commit)
+}
+
+/// Names files that exist near the ones that do not.
+async fn near(setup: &RepairSetup, run: &Run, patch: &Patch) -> String {
+    let Ok(files) = setup.git.files(&run.contract.base).await else { return String::new() };
+    let missing = patch.files.iter().filter_map(|file| file.old.as_ref());
+    let hints = missing.filter(|path| !files.contains(path)).map(|path| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let same = files.iter().filter(|file| file.rsplit('/').next() == Some(name));
+        let same: Vec<_> = same.take(5).map(String::as_str).collect();
+        if same.is_empty() {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let beside = files.iter().filter(|file| file.starts_with(folder));
+            let beside: Vec<_> = beside.take(5).map(String::as_str).collect();
+            return format!("; there is no {path}; near it: {}", beside.join(", "));
+        }
+        format!("; there is no {path}, but {}", same.join(", "))
+    });
+    hints.take(3).collect()
+}

@@ -1,0 +1,34 @@
+//! BUILD_RUN: the candidate is built in the sandbox.
+
+use jig_model::chain;
+
+use crate::drive::StepResult;
+use crate::journal::Fact;
+use crate::machine::RepairEvent;
+use crate::recovery::ErrorClass;
+use crate::run::Run;
+use crate::setup::{BuildError, RepairSetup};
+use crate::steps::failed;
+
+pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
+    let log = setup.folder.iteration(run.iteration).join("build.log");
+    match setup.build(&setup.folder.tree(), &log).await {
+        Ok(built) => {
+            let reason = format!("built image {}", &built.sha256[..12]);
+            StepResult::of(RepairEvent::BuildPassed, reason)
+                .with(Fact::Built { image: built.sha256 })
+        }
+        Err(error) => {
+            let why = chain(&error);
+            let class = match error {
+                BuildError::Program(_) | BuildError::File { .. } => ErrorClass::UnhandledException,
+                BuildError::Failed { .. } | BuildError::Overdue(_) | BuildError::NoImage { .. } => {
+                    ErrorClass::BuildFailure
+                }
+            };
+            let patch = run.proposed.as_ref().map(|p| p.patch.clone()).unwrap_or_default();
+            let fact = Fact::Refused { patch, why: why.clone() };
+            failed(RepairEvent::BuildFailed, class, why).with(fact)
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! BUILD_SETUP: the work tree holds the candidate and nothing else, and the program of the build
+//! exists.
+
+use std::path::Path;
+
+use jig_model::chain;
+
+use crate::drive::StepResult;
+use crate::machine::RepairEvent;
+use crate::recovery::ErrorClass;
+use crate::run::Run;
+use crate::setup::RepairSetup;
+use crate::steps::failed;
+
+pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
+    let commit = run.applied.as_ref().unwrap_or(&run.contract.base);
+    if let Err(error) = setup.tree().reset_hard(commit).await {
+        let why = format!("the work tree cannot be reset: {}", chain(&error));
+        return failed(RepairEvent::ToolchainMissing, ErrorClass::UnhandledException, why);
+    }
+    let program = setup.task.build.command.first().map_or("", String::as_str);
+    if !program.contains('/') && !in_search_path(setup, program) {
+        let why = format!("{program} is not installed");
+        return failed(RepairEvent::ToolchainMissing, ErrorClass::BuildFailure, why);
+    }
+    StepResult::of(
+        RepairEvent::BuildReady,
+        format!("the work tree holds {}", &commit[..12.min(commit.len())]),
+    )
+}
+
+fn in_search_path(setup: &RepairSetup, program: &str) -> bool {
+    std::env::split_paths(&setup.search_path)
+        .any(|folder: std::path::PathBuf| Path::new(&folder).join(program).is_file())
+}

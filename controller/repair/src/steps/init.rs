@@ -1,0 +1,115 @@
+//! INIT: the sandbox, the work tree, the build without a patch, and whether there is a failure to
+//! repair: the required tests run three times before anything is changed.
+
+use crate::drive::StepResult;
+use crate::git::GitError;
+use crate::journal::Fact;
+use crate::machine::RepairEvent;
+use crate::recovery::ErrorClass;
+use crate::run::Run;
+use crate::setup::{PlanResult, RepairSetup};
+use crate::steps::failed;
+
+/// Runs of the baseline.
+const RUNS: usize = 3;
+
+/// Runs that must fail in the same way.
+const FAILURES: usize = 2;
+
+/// Recoveries of the rig before the run is given up.
+const RECOVERIES: usize = 2;
+
+pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
+    let stop =
+        |why: String| failed(RepairEvent::UnhandledError, ErrorClass::UnhandledException, why);
+    if setup.policy.sandbox
+        && let Some(gap) = setup.programs.sandbox_gap().await
+    {
+        let help = "write `sandbox = false` in the policy to build without one";
+        return stop(format!("builds cannot be confined on this host: {gap} ({help})"));
+    }
+    if let Err(error) = make_tree(setup, &run.contract.base).await {
+        return stop(format!("no work tree can be made: {}", jig_model::chain(&error)));
+    }
+    let log = setup.folder.path().join("baseline-build.log");
+    let built = match setup.build(&setup.folder.tree(), &log).await {
+        Ok(built) => built,
+        Err(error) => {
+            let why = jig_model::chain(&error);
+            return stop(format!("the repository does not build without a patch: {why}"));
+        }
+    };
+    let mut results = Vec::new();
+    let mut recoveries = 0;
+    while results.len() < RUNS {
+        match setup.test(&setup.plan, &built.sha256).await {
+            Ok(result) => results.push(result),
+            Err(failure) if failure.cancelled => {
+                return StepResult::of(RepairEvent::Abort, failure.why);
+            }
+            Err(failure) if failure.wrong_input => return stop(failure.why),
+            Err(failure) => {
+                let recovered = setup.recover_rig().await;
+                recoveries += 1;
+                if let Err(again) = recovered {
+                    return rig_failed(format!("{}; {}", failure.why, again.why));
+                }
+                if recoveries > RECOVERIES {
+                    return rig_failed(failure.why);
+                }
+            }
+        }
+    }
+    judged(&results, built.sha256)
+}
+
+/// Ends a run whose rig does not work: nothing is known of the firmware.
+fn rig_failed(why: String) -> StepResult {
+    failed(RepairEvent::Abort, ErrorClass::TestEnvFailure, format!("the rig failed: {why}"))
+}
+
+async fn make_tree(setup: &RepairSetup, base: &str) -> Result<(), GitError> {
+    let path = setup.folder.tree();
+    // Left by a process that was killed.
+    if path.exists() || setup.git.knows_tree(&path).await? {
+        setup.git.work_tree_remove(&path).await?;
+    }
+    setup.git.work_tree_add(&path, base).await?;
+    Ok(())
+}
+
+/// Says whether there is a failure to repair.
+fn judged(results: &[PlanResult], image: String) -> StepResult {
+    let signatures: Vec<_> = results.iter().map(PlanResult::signature).collect();
+    let refused = |why: String| StepResult::of(RepairEvent::BaselineRefused, why);
+    if signatures.iter().all(Option::is_none) {
+        return refused(format!("the tests pass without a patch, {RUNS} times of {RUNS}"));
+    }
+    let same = |a: &&Option<String>| {
+        a.is_some() && signatures.iter().filter(|b| b == a).count() >= FAILURES
+    };
+    let Some(signature) = signatures.iter().find(same).cloned().flatten() else {
+        let passed = signatures.iter().filter(|one| one.is_none()).count();
+        let failures: Vec<_> = signatures.into_iter().flatten().collect();
+        let failures = failures.join("; ");
+        return refused(format!(
+            "the tests are flaky without a patch: {passed} of {RUNS} runs passed, and no failure \
+             came twice: {failures}"
+        ));
+    };
+    let shown = results.iter().find(|result| result.signature().as_ref() == Some(&signature));
+    let Some(shown) = shown else { return refused("the baseline has no failure".to_owned()) };
+    let passed = results.iter().filter(|result| result.passed()).count();
+    let known = results.iter().map(|result| result.counts(0).total).max().unwrap_or(0);
+    let counts = shown.counts(known);
+    let reason = if passed == 0 {
+        format!("fails without a patch, {RUNS} times of {RUNS}: {signature}")
+    } else {
+        format!("fails without a patch, {FAILURES} times of {RUNS}: {signature}")
+    };
+    let run = shown.run.clone();
+    let fact = Fact::Baseline { counts, signature, run: run.clone(), image };
+    let mut result = StepResult::of(RepairEvent::ContextReady, reason).with(fact);
+    result.evidence = shown.evidence();
+    result
+}

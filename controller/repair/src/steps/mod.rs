@@ -1,0 +1,121 @@
+//! The steps: the work of each state of a run. No step knows another one; what they share is in
+//! [`crate::setup`], and what they learn from each other is in the journal.
+
+mod analyse_code;
+mod analyse_result;
+mod apply;
+mod build_run;
+mod build_setup;
+mod collect;
+mod converge;
+mod init;
+mod propose;
+mod recover;
+mod report;
+mod test_run;
+mod test_setup;
+
+use std::time::Duration;
+
+use crate::drive::{RepairStep, RepairSteps, StepFuture, StepResult};
+use crate::journal::{Effect, Fact};
+use crate::machine::{RepairEvent, RepairState, RepairSubState};
+use crate::recovery::ErrorClass;
+use crate::run::Run;
+use crate::setup::RepairSetup;
+
+pub use report::{RepairDocument, exit_code};
+
+/// How long a step may take that starts nothing.
+const SHORT: Duration = Duration::from_secs(120);
+
+/// The steps of a run.
+pub struct Steps(
+    /// What they share.
+    pub RepairSetup,
+);
+
+/// What a step does: a future of the run's state.
+type Work = for<'a> fn(&'a RepairSetup, &'a Run, Option<RepairSubState>) -> StepFuture<'a>;
+
+struct Step<'s> {
+    setup: &'s RepairSetup,
+    part: Option<RepairSubState>,
+    effect: Effect,
+    limit: Duration,
+    work: Work,
+}
+
+impl RepairStep for Step<'_> {
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    fn run<'a>(&'a self, run: &'a Run) -> StepFuture<'a> {
+        (self.work)(self.setup, run, self.part)
+    }
+}
+
+impl RepairSteps for Steps {
+    fn step(&self, state: RepairState, part: Option<RepairSubState>) -> Box<dyn RepairStep + '_> {
+        use RepairState as S;
+        let setup = &self.0;
+        let build = setup.task.build.timeout + SHORT;
+        // The rig ends its runs itself; this is for a rig that does not.
+        let rig = Duration::from_secs(setup.task.limits.wall_s) + SHORT;
+        let (effect, limit, work): (_, _, Work) = match state {
+            S::Init => (Effect::Device, rig, |setup, run, _| Box::pin(init::run(setup, run))),
+            S::CodeAnalysis => (Effect::Idempotent, SHORT, |setup, run, part| {
+                Box::pin(analyse_code::run(setup, run, part))
+            }),
+            S::PatchGeneration => {
+                (Effect::Idempotent, rig, |setup, run, _| Box::pin(propose::run(setup, run)))
+            }
+            S::PatchApply => {
+                (Effect::Idempotent, SHORT, |setup, run, _| Box::pin(apply::run(setup, run)))
+            }
+            S::BuildSetup => {
+                (Effect::Idempotent, SHORT, |setup, run, _| Box::pin(build_setup::run(setup, run)))
+            }
+            S::BuildRun => {
+                (Effect::Idempotent, build, |setup, run, _| Box::pin(build_run::run(setup, run)))
+            }
+            S::TestSetup => (Effect::Device, rig, |setup, run, part| {
+                Box::pin(test_setup::run(setup, run, part))
+            }),
+            S::TestRun => {
+                (Effect::Device, rig, |setup, run, _| Box::pin(test_run::run(setup, run)))
+            }
+            S::ResultCollection => (Effect::Idempotent, SHORT, |setup, run, part| {
+                Box::pin(collect::run(setup, run, part))
+            }),
+            S::ResultAnalysis => {
+                (Effect::Device, rig, |setup, run, _| Box::pin(analyse_result::run(setup, run)))
+            }
+            S::ConvergenceCheck => {
+                (Effect::Pure, SHORT, |setup, run, _| Box::pin(converge::run(setup, run)))
+            }
+            S::ErrorRecovery => {
+                (Effect::Idempotent, rig, |setup, run, _| Box::pin(recover::run(setup, run)))
+            }
+            S::Success | S::Failure | S::Aborted | S::Idle => {
+                (Effect::Idempotent, SHORT, |setup, run, _| Box::pin(report::run(setup, run)))
+            }
+        };
+        Box::new(Step { setup, part, effect, limit, work })
+    }
+}
+
+/// Makes the result of a step that failed.
+fn failed(event: RepairEvent, class: ErrorClass, why: impl Into<String>) -> StepResult {
+    StepResult::of(event, why).with(Fact::Failed { class })
+}
+
+/// Makes the result of a part of a state behind which the next part follows.
+fn part_done(reason: impl Into<String>) -> StepResult {
+    StepResult { event: None, ..StepResult::of(RepairEvent::Abort, reason) }
+}

@@ -1,0 +1,140 @@
+//! PATCH_GENERATION: the agent whose turn it is proposes patches, and the policy reviews them. Of
+//! several on an emulated board, the first that makes the tests pass is taken.
+
+use std::fs;
+use std::time::Duration;
+
+use jig_model::chain;
+
+use crate::agents::{AgentBudget, Answer, PatchProposal, ProposalRequest};
+use crate::drive::StepResult;
+use crate::journal::{Fact, Proposed, Usage};
+use crate::limits::limit_reached;
+use crate::machine::RepairEvent;
+use crate::patch::Patch;
+use crate::policy::review;
+use crate::recovery::ErrorClass;
+use crate::run::Run;
+use crate::setup::{RepairSetup, now_ms};
+use crate::steps::failed;
+
+/// Longest time for one answer.
+const MAX_TIME: Duration = Duration::from_secs(30 * 60);
+
+/// Longest text of a hypothesis in the journal, in bytes.
+const MAX_HYPOTHESIS: usize = 2000;
+
+/// A proposal that may be applied.
+struct Usable {
+    id: String,
+    proposal: PatchProposal,
+}
+
+pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
+    let invalid = |class, why| failed(RepairEvent::PatchInvalid, class, why);
+    // Before anything is paid for.
+    if let Some(limit) = limit_reached(run, now_ms()) {
+        return invalid(ErrorClass::ModelFailure, limit.to_string());
+    }
+    let named = setup.agent(run);
+    let folder = setup.folder.iteration(run.iteration);
+    let scratch = folder.join("agent");
+    if let Err(error) = emptied(&scratch) {
+        let why = format!("{}: {error}", scratch.display());
+        return invalid(ErrorClass::UnhandledException, why);
+    }
+    let limits = run.contract.limits;
+    let left = Usage {
+        tokens: limits.tokens.saturating_sub(run.usage.tokens),
+        micro_usd: limits.micro_usd.saturating_sub(run.usage.micro_usd),
+    };
+    let time = setup.time_left(run).min(MAX_TIME);
+    let request = ProposalRequest {
+        bundle: folder.join("bundle"),
+        scratch,
+        base: run.contract.base.clone(),
+        budget: AgentBudget { left, time },
+    };
+    let Answer { proposals, usage, notes } = match named.agent.propose(&request).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            let why = format!("{}: {}", named.name, error.why);
+            let refused = Fact::Refused { patch: String::new(), why: why.clone() };
+            let used = Fact::Used(error.usage);
+            return invalid(ErrorClass::ModelFailure, why).with(refused).with(used);
+        }
+    };
+    let mut refusals = Vec::new();
+    let mut usable = Vec::new();
+    for proposal in proposals {
+        match reviewed(setup, run, &proposal) {
+            Ok(id) if usable.iter().all(|other: &Usable| other.id != id) => {
+                usable.push(Usable { id, proposal });
+            }
+            Ok(_) => {}
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    let chosen = if usable.len() > 1 && !setup.rig.is_real() {
+        match setup.screen(run, usable.iter().map(|one| one.proposal.diff.as_str())).await {
+            Ok(Some(index)) => Some(usable.swap_remove(index)),
+            Ok(None) => None,
+            Err(failure) => return invalid(ErrorClass::UnhandledException, chain(&failure)),
+        }
+    } else {
+        usable.into_iter().next()
+    };
+    let Some(Usable { id, proposal }) = chosen else {
+        let (class, why) = match refusals.first() {
+            Some((class, _, why)) => (*class, format!("{}: {why}", named.name)),
+            None => {
+                let why = format!("{}: no proposal makes the tests pass", named.name);
+                (ErrorClass::ModelFailure, why)
+            }
+        };
+        let refused = refusals.into_iter().map(|(_, patch, why)| Fact::Refused { patch, why });
+        let mut result = invalid(class, why).with(Fact::Used(usage));
+        result.facts.extend(refused.take(20));
+        return result;
+    };
+    let path = setup.folder.patch(&id);
+    if let Err(error) = setup.folder.write(&path, proposal.diff.as_bytes()) {
+        return invalid(ErrorClass::UnhandledException, format!("{}: {error}", path.display()));
+    }
+    let mut hypothesis = proposal.hypothesis;
+    hypothesis.truncate(hypothesis.floor_char_boundary(MAX_HYPOTHESIS));
+    let first = hypothesis.lines().next().unwrap_or("no reason given");
+    let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
+    let reason = format!("{} proposes: {first}{notes}", named.name);
+    let agent = named.name.clone();
+    let fact = Fact::Proposed(Proposed { patch: id, agent, hypothesis, usage });
+    StepResult::of(RepairEvent::PatchValid, reason).with(fact)
+}
+
+/// Reviews a proposal by the policy; returns its identity, or why it is refused.
+fn reviewed(
+    setup: &RepairSetup,
+    run: &Run,
+    proposal: &PatchProposal,
+) -> Result<String, (ErrorClass, String, String)> {
+    let patch = Patch::read(&proposal.diff)
+        .map_err(|error| (ErrorClass::ModelFailure, String::new(), error.to_string()))?;
+    let id = patch.id();
+    if run.patches.contains(&id) {
+        let why = "the same change was proposed before".to_owned();
+        return Err((ErrorClass::ModelFailure, id, why));
+    }
+    let review = review(&patch, &setup.policy);
+    if review.refusals.is_empty() {
+        return Ok(id);
+    }
+    Err((ErrorClass::PolicyViolation, id, review.refusals.join("; ")))
+}
+
+fn emptied(folder: &std::path::Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::create_dir_all(folder)
+}

@@ -1,0 +1,60 @@
+//! ERROR_RECOVERY: what follows an error, by the table of [`crate::recovery`]. The rig comes first:
+//! what it did is never paid for by an iteration.
+
+use jig_model::chain;
+
+use crate::drive::StepResult;
+use crate::journal::Fact;
+use crate::limits::limit_reached;
+use crate::machine::RepairEvent;
+use crate::recovery::{RecoveryAction, recovery_of};
+use crate::run::Run;
+use crate::setup::{RepairSetup, now_ms};
+
+pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
+    let end = |why: String| StepResult::of(RepairEvent::Unrecoverable, why);
+    let Some(error) = run.error else { return end("no error is recorded".to_owned()) };
+    if let Some(limit) = limit_reached(run, now_ms()) {
+        return end(limit.to_string());
+    }
+    let recovery = recovery_of(error.class, error.state, error.retries, run.applied.is_some());
+    let (action, uses_iteration) = (recovery.action, recovery.uses_iteration);
+    let mut facts = vec![Fact::Recovered { action, uses_iteration }];
+    let done = match action {
+        RecoveryAction::CleanBuild => {
+            setup.tree().clean_ignored().await.map(|()| "the build folder is clean".to_owned())
+        }
+        RecoveryAction::RecoverRig => match setup.recover_rig().await {
+            Ok(how) => Ok(format!("the rig works: {how}")),
+            Err(failure) => return end(format!("the rig does not recover: {}", failure.why)),
+        },
+        RecoveryAction::CollectAgain => Ok("the results are collected again".to_owned()),
+        RecoveryAction::Degrade => {
+            let next = usize::try_from(run.strategy).unwrap_or(usize::MAX).saturating_add(1);
+            if next >= setup.agents.len() && error.retries + 1 >= crate::recovery::MAX_RETRIES {
+                return end("no agent is left that has a usable proposal".to_owned());
+            }
+            Ok(match setup.agents.get(next) {
+                Some(agent) => format!("{} is asked next", agent.name),
+                None => "the last agent is asked again".to_owned(),
+            })
+        }
+        RecoveryAction::RollBack => {
+            facts.push(Fact::RolledBack);
+            let reset = setup.tree().reset_hard(&run.contract.base).await;
+            reset.map(|()| "the patch is taken back".to_owned())
+        }
+        RecoveryAction::GiveUp => {
+            return end(format!(
+                "{} in {} came {} times",
+                error.class,
+                error.state,
+                error.retries + 1
+            ));
+        }
+    };
+    match done {
+        Ok(reason) => StepResult { facts, ..StepResult::of(recovery.event, reason) },
+        Err(error) => end(format!("the recovery failed: {}", chain(&error))),
+    }
+}

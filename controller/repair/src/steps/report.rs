@@ -1,0 +1,191 @@
+//! SUCCESS, FAILURE and ABORTED: the result document, the report for people, the diff; then nothing of
+//! the run is left in the repository but the branch of a success.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use jig_model::{chain, exit};
+use serde::Serialize;
+
+use crate::drive::StepResult;
+use crate::git::GitError;
+use crate::journal::Usage;
+use crate::machine::{RepairEvent, RepairState};
+use crate::proof::{Confidence, ProofFacts, proven};
+use crate::recovery::ErrorClass;
+use crate::run::Run;
+use crate::setup::RepairSetup;
+
+/// The result of a run, as `result.json` has it.
+#[derive(Debug, Serialize)]
+pub struct RepairDocument {
+    /// `jig-repair`.
+    pub format: &'static str,
+    /// Version of the document: 1.
+    pub version: u32,
+    /// The run.
+    pub run: String,
+    /// The final state.
+    pub state: RepairState,
+    /// Why it is final.
+    pub why: String,
+    /// Exit code of `jig repair`.
+    pub exit_code: u8,
+    /// What was to be reached.
+    pub goal: String,
+    /// Commit without a patch.
+    pub base: String,
+    /// Commit and branch of the repair, where there is one.
+    pub commit: Option<String>,
+    /// The diff, as a path.
+    pub diff: Option<String>,
+    /// The agent that proposed it.
+    pub agent: Option<String>,
+    /// Iterations that were begun.
+    pub iterations: u64,
+    /// Runs of the plan with a candidate.
+    pub tests: usize,
+    /// What the agents have used.
+    pub usage: Usage,
+    /// What the proof rests on.
+    pub proof: Option<ProofFacts>,
+    /// How much the proof says: `held-out`, `plausible`, or what it lacks.
+    pub confidence: Option<String>,
+    /// Time in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// Returns the exit code of a run that has come to a final state.
+pub fn exit_code(run: &Run) -> u8 {
+    let class = run.error.map(|error| error.class);
+    match run.ended.unwrap_or(run.state) {
+        // A required test may still fail: accepted by the mode, and no pass.
+        RepairState::Success => {
+            let is_proven = run.proof.as_ref().is_some_and(|facts| proven(facts).is_ok());
+            if is_proven { exit::PASS } else { exit::INCONCLUSIVE }
+        }
+        _ if class == Some(ErrorClass::TestEnvFailure) => exit::LAB,
+        RepairState::Aborted if run.stop.is_some() => exit::CANCELLED,
+        RepairState::Aborted => exit::INCONCLUSIVE,
+        // Nothing was patched: there is no failure that could be repaired.
+        RepairState::Failure if run.baseline.is_none() && class.is_none() => exit::INCONCLUSIVE,
+        RepairState::Failure => exit::FAIL,
+        _ => exit::INCONCLUSIVE,
+    }
+}
+
+pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
+    // A run that was stopped stays a run that was stopped, whatever goes wrong here.
+    let done = |reason| StepResult::of(RepairEvent::Reported, reason);
+    let mut troubles = Vec::new();
+    let is_proven = run.proof.as_ref().is_some_and(|facts| proven(facts).is_ok());
+    let repaired = run.state == RepairState::Success && is_proven;
+    let branch = format!("jig/repair/{}", setup.name);
+    if !repaired {
+        // What is no repair is kept as a patch, and is no branch of the user.
+        let removed = setup.git.remove_branch(&branch).await;
+        troubles.extend(removed.err().map(|error| chain(&error)));
+    }
+    if let Err(error) = remove_trees(setup).await {
+        troubles.push(chain(&error));
+    }
+    let document = document(setup, run, repaired);
+    let text = markdown(run, &document);
+    let written = setup
+        .folder
+        .write_json(&setup.folder.document(), &document)
+        .and_then(|()| setup.folder.write(&setup.folder.report(), text.as_bytes()));
+    troubles.extend(written.err().map(|error| error.to_string()));
+    if troubles.is_empty() {
+        return done(format!("the report is {}", setup.folder.report().display()));
+    }
+    done(format!("the end is not complete: {}", troubles.join("; ")))
+}
+
+async fn remove_trees(setup: &RepairSetup) -> Result<(), GitError> {
+    let path = setup.folder.tree();
+    if path.exists() || setup.git.knows_tree(&path).await? {
+        setup.git.work_tree_remove(&path).await?;
+    }
+    let _ = fs::remove_dir_all(setup.folder.scratch());
+    Ok(())
+}
+
+fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> RepairDocument {
+    let proposed = run.proposed.as_ref();
+    let diff = proposed.map(|proposed| setup.folder.patch(&proposed.patch));
+    let diff = diff.filter(|path| path.is_file()).map(|path| path.display().to_string());
+    let confidence = run.proof.as_ref().map(|facts| match proven(facts) {
+        Ok(Confidence::HeldOut) => "held-out".to_owned(),
+        Ok(Confidence::Plausible) => "plausible".to_owned(),
+        Err(lacks) => lacks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+    });
+    RepairDocument {
+        format: "jig-repair",
+        version: 1,
+        run: setup.name.clone(),
+        state: run.state,
+        why: run.why.clone(),
+        exit_code: exit_code(run),
+        goal: run.contract.goal.clone(),
+        base: run.contract.base.clone(),
+        commit: run.applied.clone().filter(|_| repaired),
+        diff,
+        agent: proposed.map(|proposed| proposed.agent.clone()),
+        iterations: run.iteration,
+        tests: run.attempts.len(),
+        usage: run.usage,
+        proof: run.proof.clone(),
+        confidence,
+        duration_ms: crate::setup::now_ms().saturating_sub(run.begun_ms),
+    }
+}
+
+/// Writes the report for people.
+fn markdown(run: &Run, document: &RepairDocument) -> String {
+    let mut text =
+        format!("# Repair run {}: {}\n\n{}\n\n", document.run, document.state, document.why);
+    // Writing to a text cannot fail.
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(text, "| {name} | {} |", value.replace('|', "\\|").replace('\n', " "));
+    };
+    row("goal", document.goal.clone());
+    row("---", "---".to_owned());
+    row("base", document.base.clone());
+    if let Some(baseline) = &run.baseline {
+        let counts = baseline.counts;
+        row(
+            "before",
+            format!("{} of {} tests pass: {}", counts.passed, counts.total, baseline.signature),
+        );
+    }
+    if let Some(last) = run.attempts.last() {
+        let signature = last.signature.as_deref().unwrap_or("all pass");
+        row(
+            "after",
+            format!("{} of {} tests pass: {signature}", last.counts.passed, last.counts.total),
+        );
+    }
+    if let Some(commit) = &document.commit {
+        row("repair", format!("{commit}, branch jig/repair/{}", document.run));
+    }
+    if let Some(diff) = &document.diff {
+        row("last patch", diff.clone());
+    }
+    if let Some(agent) = &document.agent {
+        row("proposed by", agent.clone());
+    }
+    if let Some(confidence) = &document.confidence {
+        row("proof", confidence.clone());
+    }
+    row("iterations", document.iterations.to_string());
+    row("tokens", document.usage.tokens.to_string());
+    row("cost in USD", format!("{:.2}", document.usage.micro_usd as f64 / 1e6));
+    row("exit code", document.exit_code.to_string());
+    let _ = writeln!(text, "\nEvery transition with its reason: `jig repair log {}`", document.run);
+    if document.confidence.as_deref() == Some("plausible") {
+        text += "\nNo held-out plan was given: the repair makes the tests pass and is not proven \
+                 beyond them. A person should read the diff.\n";
+    }
+    text
+}

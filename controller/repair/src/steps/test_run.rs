@@ -1,0 +1,48 @@
+//! TEST_RUN: the plan runs with the candidate; where it passes, as often in a row as a proof needs.
+
+use crate::drive::StepResult;
+use crate::journal::Fact;
+use crate::machine::RepairEvent;
+use crate::proof::PASSES;
+use crate::recovery::ErrorClass;
+use crate::run::Run;
+use crate::setup::RepairSetup;
+use crate::steps::failed;
+
+pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
+    let Some(image) = &run.image else {
+        let why = "there is no image to test";
+        return failed(RepairEvent::RunnerFailed, ErrorClass::ArtifactMissing, why);
+    };
+    let known = run.baseline.as_ref().map_or(0, |baseline| baseline.counts.total);
+    let mut done = StepResult::of(RepairEvent::TestFinished, String::new());
+    for nth in 1..=PASSES {
+        let result = match setup.test(&setup.plan, image).await {
+            Ok(result) => result,
+            Err(failure) if failure.cancelled => {
+                return StepResult::of(RepairEvent::Abort, failure.why);
+            }
+            Err(failure) => {
+                return failed(RepairEvent::RunnerFailed, ErrorClass::TestEnvFailure, failure.why);
+            }
+        };
+        let counts = result.counts(known);
+        let signature = result.signature();
+        let run = result.run.clone();
+        done.evidence = result.evidence();
+        if setup.rig.is_real() {
+            done.facts.push(Fact::Flashed);
+        }
+        done.reason = match &signature {
+            None => format!("passed {nth} times in a row"),
+            Some(signature) if nth == 1 => format!("failed: {signature}"),
+            Some(signature) => format!("passed {} times, then failed: {signature}", nth - 1),
+        };
+        let ended = signature.is_some();
+        done.facts.push(Fact::Tested { run, counts, signature });
+        if ended {
+            break;
+        }
+    }
+    done
+}

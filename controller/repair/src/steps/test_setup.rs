@@ -1,0 +1,74 @@
+//! TEST_SETUP: the place is fit for use, and a real board may be flashed. The image itself is put on
+//! the board by the run of the plan, which reads it back.
+
+use jig_model::command::{CheckCommand, Command, Reply};
+
+use crate::drive::StepResult;
+use crate::journal::{Digest, Fact};
+use crate::machine::{RepairEvent, RepairSubState};
+use crate::recovery::ErrorClass;
+use crate::run::Run;
+use crate::setup::{RepairSetup, RigFailure};
+use crate::steps::{failed, part_done};
+
+/// How long a board that another process uses is waited for, in milliseconds.
+const WAIT_MS: u64 = 10 * 60 * 1000;
+
+pub(super) async fn run(
+    setup: &RepairSetup,
+    run: &Run,
+    part: Option<RepairSubState>,
+) -> StepResult {
+    match part {
+        Some(RepairSubState::ResourceAlloc) => match checked(setup).await {
+            Ok(state) => part_done(format!("the place is {state}")),
+            Err(failure) => not_ready(failure),
+        },
+        Some(RepairSubState::FlashOrDeploy) => may_flash(setup, run),
+        _ => StepResult::of(RepairEvent::EnvironmentReady, "the place is ready for the image"),
+    }
+}
+
+fn not_ready(failure: RigFailure) -> StepResult {
+    if failure.cancelled {
+        return StepResult::of(RepairEvent::Abort, failure.why);
+    }
+    let class = if failure.wrong_input {
+        ErrorClass::UnhandledException
+    } else {
+        ErrorClass::TestEnvFailure
+    };
+    failed(RepairEvent::EnvironmentFailed, class, failure.why)
+}
+
+/// Runs the health checks of the place.
+async fn checked(setup: &RepairSetup) -> Result<String, RigFailure> {
+    let check = CheckCommand { place: setup.place.clone(), wait_ms: Some(WAIT_MS) };
+    match setup.rig.execute(Command::Check(check)).await {
+        Ok(Reply::Checked(reply)) if reply.usable => Ok(reply.state),
+        Ok(Reply::Checked(reply)) => {
+            let bad = reply.checks.iter().find(|check| !check.ok);
+            let why = bad.map_or(reply.state, |check| check.detail.clone());
+            Err(RigFailure::new(format!("the place is not fit for use: {why}")))
+        }
+        Ok(_) => Err(RigFailure::new("the answer does not fit the command")),
+        Err(refusal) => Err(RigFailure::refused(refusal)),
+    }
+}
+
+/// A real board waits for an approval that is bound to patch, image and board.
+fn may_flash(setup: &RepairSetup, run: &Run) -> StepResult {
+    let patch = run.proposed.as_ref().map(|p| p.patch.as_str()).unwrap_or_default();
+    let image = run.image.as_deref().unwrap_or_default();
+    let what = ["flash", patch, image, setup.place.as_str()].join("\n");
+    let digest = Digest::of(what.as_bytes()).to_string();
+    if let Some(why) = &run.rejected {
+        let why = format!("a person refused to flash the board: {why}");
+        return StepResult::of(RepairEvent::Abort, why);
+    }
+    if setup.rig.is_real() && setup.policy.approve_flash && !run.approved.contains(&digest) {
+        let why = format!("flashing {} waits for an approval", setup.place);
+        return part_done(why).with(Fact::Waits { digest });
+    }
+    part_done("the image may be put on the board")
+}

@@ -1,0 +1,308 @@
+//! Which lines of C may hold the fault, told from sources alone: which functions a test can reach.
+//! Pure.
+//!
+//! It stands in for coverage where none was measured. A test is the function of its name; what it
+//! reaches is found by the names of calls, so a call through a pointer is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::localise::{SourceLine, SuspectLine, TestCoverage, rank};
+
+/// A function of a C file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Function {
+    file: String,
+    /// Numbers of its first and last line, from 1.
+    lines: (u32, u32),
+    /// Names that are called or mentioned in it.
+    names: BTreeSet<String>,
+}
+
+/// The tests of a run by their names, and where its output says that something failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailureSeen {
+    /// Tests that failed; with suites in front, joined by `::`.
+    pub failed: Vec<String>,
+    /// Tests that passed.
+    pub passed: Vec<String>,
+    /// Text of messages and backtraces, such as `ring_put (ring.c:21) <- main`; hostile.
+    pub texts: Vec<String>,
+}
+
+/// Ranks lines of sources. `sources` are C files by their paths; `may_change` tells which of them a
+/// patch may change: the others are never suspected.
+pub fn suspects(
+    sources: &BTreeMap<String, String>,
+    seen: &FailureSeen,
+    may_change: impl Fn(&str) -> bool,
+) -> Vec<SuspectLine> {
+    let mut functions: BTreeMap<String, Vec<Function>> = BTreeMap::new();
+    for (file, text) in sources {
+        for (name, function) in functions_of(file, text) {
+            functions.entry(name).or_default().push(function);
+        }
+    }
+    let mut tests = Vec::new();
+    for (names, failed) in [(&seen.failed, true), (&seen.passed, false)] {
+        for name in names {
+            let lines = reached(&functions, last_part(name));
+            tests.push(TestCoverage { failed, lines });
+        }
+    }
+    if tests.iter().all(|test| !test.failed || test.lines.is_empty()) {
+        // No test is known by its name: the whole program, or what the backtrace names.
+        let named = seen.texts.iter().flat_map(|text| words(text));
+        let roots: BTreeSet<_> = named.filter(|word| functions.contains_key(*word)).collect();
+        let roots = if roots.is_empty() { BTreeSet::from(["main"]) } else { roots };
+        let lines = roots.into_iter().flat_map(|root| reached(&functions, root)).collect();
+        tests.push(TestCoverage { failed: true, lines });
+    }
+    let mut ranked: Vec<_> = rank(&tests)
+        .into_iter()
+        .filter(|suspect| may_change(&suspect.line.file))
+        .filter(|suspect| is_code(sources, &suspect.line))
+        .collect();
+    let named = named_lines(sources, &seen.texts);
+    // What a message or backtrace names comes first, in its order; the sort is stable.
+    let place = |suspect: &SuspectLine| {
+        named.iter().position(|line| *line == suspect.line).unwrap_or(usize::MAX)
+    };
+    ranked.sort_by_key(place);
+    ranked
+}
+
+/// Returns the lines of all functions that a function reaches, itself included.
+fn reached(functions: &BTreeMap<String, Vec<Function>>, root: &str) -> BTreeSet<SourceLine> {
+    let mut open = vec![root];
+    let mut known = BTreeSet::from([root]);
+    let mut lines = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        for function in functions.get(name).into_iter().flatten() {
+            let (first, last) = function.lines;
+            let line = |line| SourceLine { file: function.file.clone(), line };
+            lines.extend((first..=last).map(line));
+            let next = function.names.iter().map(String::as_str);
+            open.extend(next.filter(|name| functions.contains_key(*name) && known.insert(name)));
+        }
+    }
+    lines
+}
+
+/// Finds the lines that texts name as `file.c:12`.
+fn named_lines(sources: &BTreeMap<String, String>, texts: &[String]) -> Vec<SourceLine> {
+    let mut found = Vec::new();
+    for text in texts {
+        for place in text.split(|c: char| c.is_whitespace() || "()[],;\"'".contains(c)) {
+            let mut parts = place.split(':');
+            let (Some(path), Some(number)) = (parts.next(), parts.next()) else { continue };
+            let Ok(line) = number.parse() else { continue };
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let file = sources.keys().find(|file| file.rsplit('/').next() == Some(name));
+            found.extend(file.map(|file| SourceLine { file: file.clone(), line }));
+        }
+    }
+    found
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// Tells whether a line holds more than a brace or a comment.
+fn is_code(sources: &BTreeMap<String, String>, place: &SourceLine) -> bool {
+    let text = sources.get(&place.file);
+    let line = text.and_then(|text| text.lines().nth(place.line as usize - 1)).unwrap_or("");
+    let line = line.trim();
+    !(line.starts_with("//") || line.starts_with('*') || line.starts_with("/*"))
+        && line.bytes().any(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Lists the functions that a file defines, by their names.
+fn functions_of(file: &str, text: &str) -> Vec<(String, Function)> {
+    let mut found = Vec::new();
+    let mut head: Vec<(String, u32)> = Vec::new();
+    let mut body: Option<(String, u32, BTreeSet<String>)> = None;
+    let mut depth = 0u32;
+    for (token, line) in tokens(text) {
+        match (token.as_str(), depth) {
+            ("{", 0) => {
+                depth = 1;
+                body = name_of(&head).map(|(name, first)| (name, first, BTreeSet::new()));
+                head.clear();
+            }
+            ("{", _) => depth += 1,
+            ("}", 1) => {
+                depth = 0;
+                if let Some((name, first, names)) = body.take() {
+                    let lines = (first, line);
+                    found.push((name, Function { file: file.to_owned(), lines, names }));
+                }
+            }
+            ("}", _) => depth = depth.saturating_sub(1),
+            (";", 0) => head.clear(),
+            (_, 0) => head.push((token, line)),
+            _ => {
+                if let Some((_, _, names)) = &mut body
+                    && token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                {
+                    names.insert(token);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Finds the name of a function in what stands in front of its body: the word before the last pair of
+/// parentheses at the outer level.
+fn name_of(head: &[(String, u32)]) -> Option<(String, u32)> {
+    let close = head.iter().rposition(|(token, _)| token == ")")?;
+    let mut depth = 0;
+    for at in (0..=close).rev() {
+        match head[at].0.as_str() {
+            ")" => depth += 1,
+            "(" => {
+                depth -= 1;
+                if depth == 0 {
+                    let (name, line) = head.get(at.checked_sub(1)?)?;
+                    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+                    return is_name.then(|| (name.clone(), *line));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Splits C into words and single characters, each with its line; leaves out comments, texts and
+/// lines of the preprocessor.
+fn tokens(text: &str) -> Vec<(String, u32)> {
+    let mut found = Vec::new();
+    let mut chars = text.chars().peekable();
+    let (mut line, mut fresh) = (1, true);
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => (line, fresh) = (line + 1, true),
+            c if c.is_whitespace() => {}
+            '#' if fresh => {
+                let mut escaped = false;
+                while let Some(&c) = chars.peek() {
+                    if c == '\n' && !escaped {
+                        break;
+                    }
+                    line += u32::from(c == '\n');
+                    escaped = c == '\\';
+                    chars.next();
+                }
+            }
+            '/' if chars.peek() == Some(&'/') => {
+                while chars.peek().is_some_and(|&c| c != '\n') {
+                    chars.next();
+                }
+            }
+            '/' if chars.peek() == Some(&'*') => {
+                let mut before = ' ';
+                for c in chars.by_ref() {
+                    line += u32::from(c == '\n');
+                    if before == '*' && c == '/' {
+                        break;
+                    }
+                    before = c;
+                }
+            }
+            '"' | '\'' => {
+                fresh = false;
+                let mut escaped = false;
+                while let Some(inner) = chars.next_if(|&c| c != '\n') {
+                    if inner == c && !escaped {
+                        break;
+                    }
+                    escaped = inner == '\\' && !escaped;
+                }
+            }
+            c if c.is_ascii_alphanumeric() || c == '_' => {
+                fresh = false;
+                let mut word = String::from(c);
+                while let Some(c) = chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
+                    word.push(c);
+                }
+                found.push((word, line));
+            }
+            c => {
+                fresh = false;
+                found.push((c.to_string(), line));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RING: &str = "#include \"ring.h\"\n\
+        /* put { */\n\
+        bool ring_put(struct ring *r, int v)\n{\n    if (full(r)) return false;\n    \
+        r->data[r->head++] = v;\n    return true;\n}\n\
+        static bool full(struct ring *r)\n{\n    return r->head > 7; // }\n}\n\
+        int other(void) { return '{'; }\n";
+    const TEST: &str = "void test_wraps(void)\n{\n    ring_put(&r, 1);\n}\n\
+        void test_other(void)\n{\n    other();\n}\n";
+
+    fn sources() -> BTreeMap<String, String> {
+        [("src/ring.c", RING), ("test/test.c", TEST)]
+            .map(|(file, text)| (file.to_owned(), text.to_owned()))
+            .into()
+    }
+
+    fn lines(seen: &FailureSeen) -> Vec<u32> {
+        let found = suspects(&sources(), seen, |file| file.starts_with("src/"));
+        assert!(found.iter().all(|suspect| suspect.line.file == "src/ring.c"));
+        found.into_iter().map(|suspect| suspect.line.line).collect()
+    }
+
+    #[test]
+    fn functions_that_the_failed_test_alone_reaches_are_suspected() {
+        let seen = FailureSeen {
+            failed: vec!["ring::test_wraps".to_owned()],
+            passed: vec!["ring::test_other".to_owned()],
+            texts: Vec::new(),
+        };
+        assert_eq!(lines(&seen), [3, 5, 6, 7, 9, 11]);
+    }
+
+    #[test]
+    fn a_line_that_the_output_names_comes_first() {
+        let seen = FailureSeen {
+            failed: vec!["test_wraps".to_owned()],
+            passed: Vec::new(),
+            texts: vec!["bus fault in ring_put (/build/src/ring.c:6) <- main".to_owned()],
+        };
+        assert_eq!(lines(&seen)[0], 6);
+    }
+
+    #[test]
+    fn a_crash_outside_of_a_test_suspects_what_the_backtrace_names() {
+        let texts = vec!["HardFault in full <- ring_put".to_owned()];
+        let seen = FailureSeen { texts, ..FailureSeen::default() };
+        assert_eq!(lines(&seen), [3, 5, 6, 7, 9, 11]);
+        assert!(lines(&FailureSeen::default()).is_empty(), "there is no main");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "[a-z(){};\"'/*#\\\\\\n ]{0,200}") {
+            let sources = BTreeMap::from([("a.c".to_owned(), text)]);
+            let seen = FailureSeen { failed: vec!["a".to_owned()], ..FailureSeen::default() };
+            suspects(&sources, &seen, |_| true);
+        }
+    }
+}
