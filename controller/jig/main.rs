@@ -73,7 +73,8 @@ fn main() -> ExitCode {
         CliCommand::Inject(args) => commands::inject::inject(&screen, &args),
         CliCommand::Doctor => commands::doctor::doctor(&cli.common, &screen),
         CliCommand::Machine(command) => commands::machine::machine(&screen, command),
-        CliCommand::Explain(command) => commands::explain::explain(&screen, command),
+        CliCommand::Repair(args) => commands::repair::repair(&cli.common, &screen, *args),
+        CliCommand::Explain(command) => commands::explain::explain(&cli.common, &screen, command),
         CliCommand::Completions { shell } => commands::manual::completions(shell),
         CliCommand::Man { dir } => commands::manual::man(&dir),
     };

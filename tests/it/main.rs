@@ -53,6 +53,8 @@ mod probe_runs;
 mod probe_verbs;
 mod programs;
 mod recovery;
+mod repair_loop;
+mod repair_project;
 mod sandbox;
 mod serial;
 mod served;

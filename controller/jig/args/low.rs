@@ -20,6 +20,7 @@ use super::probe::{
     BpArgs, BtArgs, DumpArgs, EraseArgs, FlashArgs, GdbArgs, MemCommand, ProbeCommand, ProbeTarget,
     RegsArgs, ResetArgs, RttArgs, StepArgs,
 };
+use super::repair::RepairArgs;
 use super::run::{RunArgs, TestArgs};
 
 /// Runs firmware on real and emulated boards and says what happened, with evidence.
@@ -138,7 +139,9 @@ pub(crate) enum CliCommand {
     /// Print a state machine
     #[command(subcommand)]
     Machine(MachineCommand),
-    /// Answer what the rules of the repair loop decide about given figures
+    /// Repair firmware: change code on evidence until its tests pass, proven on the board
+    Repair(Box<RepairArgs>),
+    /// Explain the failure of a run, or what the repair loop decides about figures
     #[command(subcommand)]
     Explain(ExplainCommand),
     /// Print completions for a shell
@@ -253,6 +256,11 @@ pub(crate) enum MachineCommand {
 /// What to explain.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExplainCommand {
+    /// How a run failed, whether it did before, and which run of the place passed last
+    Failure {
+        /// The run, a beginning of its id, or "last"
+        run: String,
+    },
     /// Whether a repair run has converged
     ///
     /// Each line of the file is an object with the lists "pass_counts" and "total_counts" (one number

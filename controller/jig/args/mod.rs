@@ -9,6 +9,7 @@ mod inject;
 mod low;
 mod power;
 mod probe;
+mod repair;
 mod run;
 
 pub(crate) use command::ms;
@@ -19,4 +20,5 @@ pub(crate) use inject::*;
 pub(crate) use low::*;
 pub(crate) use power::*;
 pub(crate) use probe::*;
+pub(crate) use repair::*;
 pub(crate) use run::*;

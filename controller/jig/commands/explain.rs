@@ -1,5 +1,7 @@
 //! `jig explain`: answers questions about decisions, a line of JSON each.
 
+mod failure;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
@@ -7,7 +9,7 @@ use std::path::Path;
 use jig_model::{Fault, chain, exit};
 use jig_repair::explain::{self, ExplainError};
 
-use crate::args::ExplainCommand;
+use crate::args::{Common, ExplainCommand};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -17,9 +19,14 @@ type Answer = fn(&str) -> Result<String, ExplainError>;
 /// Longest line in bytes: a run of ten thousand iterations.
 const MAX_LINE: u64 = 4 << 20;
 
-/// Prints each line with its answer; the first line that has none ends it.
-pub(crate) fn explain(screen: &Screen, command: ExplainCommand) -> Result<u8, Failure> {
+/// Explains a run, or prints each line with its answer; the first line that has none ends it.
+pub(crate) fn explain(
+    common: &Common,
+    screen: &Screen,
+    command: ExplainCommand,
+) -> Result<u8, Failure> {
     let (path, answer): (_, Answer) = match command {
+        ExplainCommand::Failure { run } => return failure::explain(common, screen, &run),
         ExplainCommand::Convergence { file } => (file, explain::convergence),
         ExplainCommand::Analysis { file } => (file, explain::analysis),
     };

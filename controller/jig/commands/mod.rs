@@ -16,6 +16,7 @@ pub(crate) mod power;
 pub(crate) mod probe;
 pub(crate) mod profile;
 pub(crate) mod recover;
+pub(crate) mod repair;
 mod report_file;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -1,0 +1,78 @@
+//! `jig explain failure`: a failed run among the other runs of its place.
+
+use jig_model::exit;
+use jig_repair::setup::{first_bad_line, verdict_signature};
+use jig_rig::console::escape;
+use jig_rig::store::{RunEntry, RunStore};
+use serde_json::json;
+
+use crate::args::Common;
+use crate::commands::open_lab;
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// Runs of the place that are looked at.
+const HISTORY: usize = 20;
+
+/// Says how a run failed, how often its place has seen that, and which run passed there last.
+pub(super) fn explain(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
+    let store = RunStore::new(open_lab(common)?.catalogue().runs_dir());
+    let RunEntry { dir, record, .. } = store.open(wanted)?;
+    let record = record?;
+    let Some(verdict) = &record.verdict else {
+        screen.say(&format!("{} has no verdict", record.id));
+        return Ok(exit::INCONCLUSIVE);
+    };
+    let signature = verdict_signature(verdict);
+    let (mut seen, mut alike, mut last_pass) = (0, Vec::new(), None);
+    let earlier = store.newest_first()?.filter_map(|entry| entry.record.ok());
+    let earlier = earlier.filter(|other| other.place == record.place && other.id < record.id);
+    for other in earlier.take(HISTORY) {
+        let Some(verdict) = &other.verdict else { continue };
+        seen += 1;
+        match verdict_signature(verdict) {
+            None => last_pass = last_pass.or(Some(other.id.clone())),
+            found if found == signature => alike.push(other.id),
+            Some(_) => {}
+        }
+    }
+    let first = verdict.evidence.first();
+    if screen.json() {
+        screen.out_json(&json!({
+            "run": record.id,
+            "place": record.place,
+            "cause": verdict.cause,
+            "blame": verdict.cause.fault(),
+            "summary": verdict.summary,
+            "signature": signature,
+            "first_bad_line": first_bad_line(verdict),
+            "evidence": verdict.evidence,
+            "earlier_runs": seen,
+            "same_signature": alike,
+            "last_pass": last_pass,
+        }));
+        return Ok(exit::PASS);
+    }
+    let plain = |text: &str| escape(text.as_bytes()).to_string();
+    screen.out(&format!("{}: {}", record.id, plain(&verdict.summary)));
+    screen.out(&format!("  cause: {}", verdict.cause));
+    let Some(signature) = signature else {
+        screen.out("  it passed");
+        return Ok(exit::PASS);
+    };
+    screen.out(&format!("  signature: {}", plain(&signature)));
+    if let Some(line) = first_bad_line(verdict) {
+        screen.out(&format!("  first bad line: {}", plain(line)));
+    }
+    if let Some(first) = first {
+        let file = dir.path().join(&first.file);
+        screen.out(&format!("  in {} @{}..{}", file.display(), first.start, first.end));
+    }
+    let place = record.place.as_ref().map(ToString::to_string).unwrap_or_default();
+    screen.out(&format!("  {place}: {} of the last {seen} runs failed like this", alike.len()));
+    screen.out(&match last_pass {
+        Some(run) => format!("  last pass: {run}"),
+        None => format!("  no pass among the last {seen} runs"),
+    });
+    Ok(exit::PASS)
+}

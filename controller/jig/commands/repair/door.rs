@@ -1,0 +1,77 @@
+//! The door of a repair run to the rig of this host.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jig_lab::Lab;
+use jig_model::command::{Command, EventSink, Refusal, Reply};
+use jig_model::protocol::BoxFuture;
+use jig_model::{Fault, Problems};
+use jig_repair::rig::RigDoor;
+use jig_rig::workflow::CancelToken;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::failure::Failure;
+
+/// The rig of this host. Commands that are not waited for any more are still brought to their end.
+pub(super) struct LabDoor {
+    lab: Lab,
+    is_real: bool,
+    events: Arc<dyn EventSink>,
+    commands: Mutex<JoinSet<()>>,
+}
+
+/// Cancels a command that is not waited for any more.
+struct CancelOnDrop(CancelToken);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl LabDoor {
+    pub(super) fn new(lab: Lab, is_real: bool, events: Arc<dyn EventSink>) -> Self {
+        Self { lab, is_real, events, commands: Mutex::default() }
+    }
+
+    /// Waits for the end of all commands.
+    pub(super) async fn closed(&self) {
+        let commands = std::mem::take(&mut *self.commands());
+        commands.join_all().await;
+    }
+
+    fn commands(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RigDoor for LabDoor {
+    fn execute(&self, command: Command) -> BoxFuture<'_, Result<Reply, Refusal>> {
+        Box::pin(async move {
+            let cancel = CancelToken::new();
+            let (lab, events, token) = (self.lab.clone(), Arc::clone(&self.events), cancel.clone());
+            let (ended, end) = oneshot::channel();
+            self.commands().spawn(async move {
+                let done = lab.execute(command, events, token).await;
+                // Nobody waits for it any more.
+                let _ = ended.send(done.map_err(|error| refusal(error.into())));
+            });
+            let _cancel = CancelOnDrop(cancel);
+            end.await.unwrap_or_else(|_| {
+                let failure = Failure::new(Fault::Bug, "the command was broken off");
+                Err(refusal(failure))
+            })
+        })
+    }
+
+    fn is_real(&self) -> bool {
+        self.is_real
+    }
+}
+
+fn refusal(failure: Failure) -> Refusal {
+    let Failure { fault, message, help, problems } = failure;
+    let problems = problems.iter().flat_map(Problems::located).collect();
+    Refusal { fault, message, help, problems }
+}

@@ -1,0 +1,194 @@
+//! Drives a repair run: binds its files, the rig and the agents, and shows what happens.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jig_lab::{Lab, LabConfig};
+use jig_model::command::{CommandEvent, EventSink, PlanText};
+use jig_model::{Fault, PlaceName, exit};
+use jig_repair::agents::RepairAgent;
+use jig_repair::agents::command::CommandAgent;
+use jig_repair::agents::http::HttpAgent;
+use jig_repair::agents::templates::{TEMPLATES, TemplateAgent};
+use jig_repair::convergence::ExecutionMode;
+use jig_repair::drive::{Waiting, drive as drive_run};
+use jig_repair::git::Git;
+use jig_repair::journal::{Entry, Journal, Request};
+use jig_repair::policy::Policy;
+use jig_repair::redact::Redactor;
+use jig_repair::run::Run;
+use jig_repair::setup::{NamedAgent, RepairFolder, RepairSetup};
+use jig_repair::steps::{Steps, exit_code};
+use jig_repair::task::{AgentRef, RepairTask};
+
+use super::door::LabDoor;
+use super::folders::{HELD_OUT, ORIGIN, Origin, PLAN, POLICY, TASK, open, unusable};
+use super::host::{programs, search_path};
+use super::show::{RowFollower, document, tell};
+use crate::args::Common;
+use crate::commands::execute::until_signalled;
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// How often new rows are shown.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What happens in the runs of the rig is in their records.
+struct Silent;
+
+impl EventSink for Silent {
+    fn event(&self, _: CommandEvent) {}
+}
+
+/// Drives a run to its end, or to where it waits for an answer that nobody here can give. Ends with
+/// the exit code of the run.
+pub(super) fn drive(
+    common: &Common,
+    screen: &Screen,
+    name: &str,
+    path: &Path,
+) -> Result<u8, Failure> {
+    let lock = Journal::lock(path)?;
+    let (setup, door, waiting) = bind(common, name, path)?;
+    let redactor = setup.redactor.clone();
+    let steps = Steps(setup);
+    let mut journal = Journal::open(path, redactor.clone())?;
+    let watched = Journal::open(path, redactor.clone())?;
+    let mut asked = Journal::open(path, redactor)?;
+    let driven = until_signalled(async |cancel| {
+        let run = Run::of(&journal.rows()?).map_err(|error| Failure::of(Fault::Lab, &error))?;
+        let tree = steps.0.ensure_tree(&run).await;
+        tree.map_err(|error| Failure::of(Fault::Lab, &error))?;
+        let mut rows = RowFollower::default();
+        let follow = async {
+            let mut stopped = false;
+            loop {
+                rows.show_new(&watched, screen)?;
+                if cancel.is_cancelled() && !std::mem::replace(&mut stopped, true) {
+                    let why = "a signal asked for it".to_owned();
+                    asked.append(&Entry::Request(Request::Stop { why }))?;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let drive = drive_run(&mut journal, &lock, &steps, waiting);
+        let driven = tokio::select! {
+            driven = drive => driven.map_err(|error| Failure::of(Fault::Lab, &error)),
+            followed = follow => match followed {
+                Ok(never) => never,
+                Err(failure) => Err(failure),
+            },
+        };
+        door.closed().await;
+        rows.show_new(&watched, screen)?;
+        driven
+    });
+    let run = driven?;
+    if run.ended.is_none() {
+        let (_, run) = open(path)?;
+        if screen.json() {
+            screen.out_json(&document(name, &run));
+        } else {
+            tell(screen, name, path, &run);
+        }
+        return Ok(exit::INCONCLUSIVE);
+    }
+    let document = path.join("result.json");
+    if screen.json() {
+        let text = fs::read_to_string(&document).map_err(|error| unusable(&document, &error))?;
+        screen.out(text.trim_end());
+    } else {
+        tell(screen, name, path, &run);
+    }
+    Ok(exit_code(&run))
+}
+
+/// Binds the files of a run to the rig and the agents of this host.
+fn bind(
+    common: &Common,
+    name: &str,
+    path: &Path,
+) -> Result<(RepairSetup, Arc<LabDoor>, Waiting), Failure> {
+    let text = |file: &str| {
+        let path = path.join(file);
+        fs::read_to_string(&path).map_err(|error| unusable(&path, &error))
+    };
+    let problems = |problems| Failure::problems(vec![problems]);
+    let task = RepairTask::parse(TASK, &text(TASK)?).map_err(problems)?;
+    let origin: Origin =
+        serde_json::from_str(&text(ORIGIN)?).map_err(|error| Failure::of(Fault::Lab, &error))?;
+    let plan = |file: &str| {
+        let origin = path.join(file).display().to_string();
+        Ok::<_, Failure>(PlanText { origin, text: text(file)? })
+    };
+    let held_out = path.join(HELD_OUT).is_file().then(|| plan(HELD_OUT)).transpose()?;
+    let policy = match path.join(POLICY).is_file() {
+        true => Policy::parse(POLICY, &text(POLICY)?).map_err(problems)?,
+        false => Policy::default(),
+    };
+    let place: PlaceName = task.board.parse().map_err(|e| Failure::of(Fault::Profile, &e))?;
+    let given = common.lab();
+    let config = LabConfig {
+        rig: given.rig.clone().or(origin.rig),
+        boards: given.boards.clone().or(origin.boards),
+        program: std::env::current_exe().ok(),
+        ..given
+    };
+    let lab = Lab::open(&config)?;
+    let (known, _) = lab.catalogue().place(&place)?;
+    let door = Arc::new(LabDoor::new(lab, !known.is_emulated(), Arc::new(Silent)));
+    let folder = RepairFolder::new(path);
+    folder.make().map_err(|error| unusable(path, &error))?;
+    let programs = programs();
+    let git = Git::new(Arc::clone(&programs), &origin.repo, &folder.scratch(), &search_path());
+    let variable = |name: &str| std::env::var_os(name);
+    let mut agents = Vec::new();
+    let mut secrets = Vec::new();
+    for agent in &task.agents {
+        secrets.extend(agent.variables().into_iter().filter_map(|name| {
+            Some((name.to_owned(), variable(name)?.to_string_lossy().into_owned()))
+        }));
+        let (name, agent): (_, Box<dyn RepairAgent>) = match agent {
+            AgentRef::Templates => {
+                (TEMPLATES.to_owned(), Box::new(TemplateAgent::new(folder.tree())))
+            }
+            AgentRef::Command(command) => {
+                let (programs, git) = (Arc::clone(&programs), git.clone());
+                let agent = CommandAgent::new(command.clone(), programs, git, variable);
+                (format!("command:{}", command.name), Box::new(agent))
+            }
+            AgentRef::Http(http) => {
+                let agent = HttpAgent::new(http.clone(), variable);
+                (format!("http:{}", http.name), Box::new(agent))
+            }
+            AgentRef::Mcp => {
+                let words = "an agent of the kind mcp cannot be asked yet";
+                let help = "use templates, command:NAME or http:NAME";
+                return Err(Failure::new(Fault::Usage, words).help(help));
+            }
+        };
+        agents.push(NamedAgent { name, agent });
+    }
+    let waiting = match task.mode {
+        ExecutionMode::Interactive => Waiting::Await,
+        ExecutionMode::Ci | ExecutionMode::Auto => Waiting::Leave,
+    };
+    let setup = RepairSetup {
+        name: name.to_owned(),
+        plan: plan(PLAN)?,
+        held_out,
+        task,
+        place,
+        policy,
+        folder,
+        agents,
+        rig: Arc::clone(&door) as _,
+        programs,
+        git,
+        search_path: search_path(),
+        redactor: Redactor::new(secrets),
+    };
+    Ok((setup, door, waiting))
+}

@@ -1,0 +1,125 @@
+//! Where repair runs are: a folder each, beside the runs of the rig.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jig_model::Fault;
+use jig_repair::journal::{Journal, JournalError};
+use jig_repair::redact::Redactor;
+use jig_repair::run::Run;
+
+use serde::{Deserialize, Serialize};
+
+use crate::args::Common;
+use crate::commands::open_lab;
+use crate::failure::Failure;
+
+/// What a run was begun with, beside the files that it copied.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Origin {
+    /// Top folder of the repository.
+    pub(super) repo: PathBuf,
+    /// Rig file and folder of profiles, where they were named.
+    pub(super) rig: Option<PathBuf>,
+    pub(super) boards: Option<PathBuf>,
+}
+
+/// Files of a run that are copies of what the user wrote: later changes do not reach the run.
+pub(super) const TASK: &str = "task.toml";
+pub(super) const PLAN: &str = "plan.toml";
+pub(super) const HELD_OUT: &str = "held-out.toml";
+pub(super) const POLICY: &str = "policy.toml";
+pub(super) const ORIGIN: &str = "origin.json";
+
+/// Returns the folder of all repair runs.
+pub(super) fn root(common: &Common) -> Result<PathBuf, Failure> {
+    let runs = open_lab(common)?.catalogue().runs_dir();
+    let path = runs.join("repairs");
+    std::path::absolute(&path).map_err(|error| unusable(&path, &error))
+}
+
+pub(super) fn unusable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Fault::Lab, format!("could not use {}: {error}", path.display()))
+}
+
+/// Makes the folder of a new run; its name sorts by the time.
+pub(super) fn make(root: &Path) -> Result<(String, PathBuf), Failure> {
+    fs::create_dir_all(root).map_err(|error| unusable(root, &error))?;
+    let now = jiff::Timestamp::now();
+    for n in 0..1000 {
+        let step = (now.subsec_microsecond() + n) & 0xffff;
+        let name = format!("r{}-{step:04x}", now.strftime("%Y%m%d-%H%M%S"));
+        let path = root.join(&name);
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok((name, path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(unusable(&path, &error)),
+        }
+    }
+    Err(Failure::new(Fault::Lab, format!("no name is free in {}", root.display())))
+}
+
+/// Lists the runs, newest first.
+pub(super) fn names(root: &Path) -> Result<Vec<String>, Failure> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unusable(root, &error)),
+    };
+    let mut names: Vec<_> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with('r') && root.join(name).join("journal.db").is_file())
+        .collect();
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(names)
+}
+
+/// Finds a run by its name, a beginning of it, or as `last`.
+pub(super) fn find(common: &Common, wanted: &str) -> Result<(String, PathBuf), Failure> {
+    let root = root(common)?;
+    let mut names = names(&root)?;
+    let help = "jig repair status lists the runs";
+    if wanted == "last" {
+        names.truncate(1);
+    } else {
+        names.retain(|name| name.starts_with(wanted) || name[1..].starts_with(wanted));
+    }
+    match names.as_slice() {
+        [name] if !wanted.is_empty() => Ok((name.clone(), root.join(name))),
+        [] => {
+            let words = format!("there is no repair run {wanted:?} in {}", root.display());
+            Err(Failure::new(Fault::Usage, words).help(help))
+        }
+        several => {
+            let words = format!("{wanted:?} may be one of {} repair runs", several.len());
+            Err(Failure::new(Fault::Usage, words).help(help))
+        }
+    }
+}
+
+/// Opens the journal of a run, and folds it.
+pub(super) fn open(folder: &Path) -> Result<(Journal, Run), Failure> {
+    let journal = Journal::open(folder, Redactor::default())?;
+    let rows = journal.rows()?;
+    let run = Run::of(&rows).map_err(|error| Failure::of(Fault::Lab, &error))?;
+    Ok((journal, run))
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        let fault = match &error {
+            JournalError::Newer { .. } | JournalError::Driven => Fault::Usage,
+            _ => Fault::Lab,
+        };
+        let failure = Self::of(fault, &error);
+        match error {
+            JournalError::Newer { .. } => failure.help("use the jig that wrote it, or a newer one"),
+            JournalError::Driven => failure.help("jig repair watch RUN follows it"),
+            JournalError::Broken { .. } => failure
+                .help("nothing of it is used; the rows in front of the damage: jig repair log"),
+            _ => failure,
+        }
+    }
+}

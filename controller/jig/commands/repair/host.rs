@@ -1,0 +1,23 @@
+//! How repair runs start programs on this host.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jig_drivers::program::HostPrograms;
+use jig_model::program::Programs;
+use jig_repair::git::Git;
+
+/// Calls git in a folder.
+pub(super) fn git_in(folder: &Path, scratch: &Path) -> Git {
+    Git::new(programs(), folder, scratch, &search_path())
+}
+
+pub(super) fn programs() -> Arc<dyn Programs> {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("jig"));
+    Arc::new(HostPrograms::new(program))
+}
+
+pub(super) fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into())
+}

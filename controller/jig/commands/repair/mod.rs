@@ -1,0 +1,31 @@
+//! `jig repair`: begins, drives and shows repair runs.
+
+mod answer;
+mod door;
+mod drive;
+mod folders;
+mod host;
+mod show;
+mod start;
+
+use crate::args::{Common, RepairArgs, RepairCommand, RepairRun};
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// Does what was asked. What drives a run ends with the run's exit code.
+pub(crate) fn repair(common: &Common, screen: &Screen, args: RepairArgs) -> Result<u8, Failure> {
+    match args.command {
+        None => start::start(common, screen, args.start),
+        Some(RepairCommand::Status { run: None }) => show::list(common, screen),
+        Some(RepairCommand::Status { run: Some(run) }) => show::status(common, screen, &run),
+        Some(RepairCommand::Watch(RepairRun { run })) => show::watch(common, screen, &run),
+        Some(RepairCommand::Log(RepairRun { run })) => show::log(common, screen, &run),
+        Some(RepairCommand::Resume(RepairRun { run })) => start::resume(common, screen, &run),
+        Some(RepairCommand::Fork { from }) => start::fork(common, screen, &from),
+        Some(RepairCommand::Stop { run, why }) => answer::stop(common, screen, &run.run, why),
+        Some(RepairCommand::Approve { run, digest }) => {
+            answer::approve(common, screen, &run.run, &digest)
+        }
+        Some(RepairCommand::Reject { run, why }) => answer::reject(common, screen, &run.run, why),
+    }
+}

@@ -1,0 +1,202 @@
+//! Where repair runs stand, and what their journals say.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use jig_model::exit;
+use jig_repair::journal::{Digest, Entry, Journal, Request, Row};
+use jig_repair::run::Run;
+use jig_repair::steps::exit_code;
+use jig_rig::console::escape;
+use serde_json::{Value, json};
+
+use super::folders::{find, names, open, root};
+use crate::args::Common;
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// How often a journal is looked at by who follows it.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Lists the runs, newest first.
+pub(super) fn list(common: &Common, screen: &Screen) -> Result<u8, Failure> {
+    let root = root(common)?;
+    let names = names(&root)?;
+    let mut rows = Vec::new();
+    for name in &names {
+        match open(&root.join(name)) {
+            Ok((_, run)) => rows.push(document(name, &run)),
+            Err(failure) => rows.push(json!({ "run": name, "error": failure.message })),
+        }
+    }
+    if screen.json() {
+        screen.out_json(&rows);
+        return Ok(exit::PASS);
+    }
+    if rows.is_empty() {
+        screen.say(&format!("there is no repair run in {}", root.display()));
+    }
+    for row in rows {
+        let text = |name: &str| row[name].as_str().map(|text| escape(text.as_bytes()).to_string());
+        let (run, state) = (text("run"), text("state").or_else(|| text("error")));
+        let goal = text("goal").unwrap_or_default();
+        screen.out(&format!(
+            "{}  {:<18} {goal}",
+            run.unwrap_or_default(),
+            state.unwrap_or_default()
+        ));
+    }
+    Ok(exit::PASS)
+}
+
+pub(super) fn document(name: &str, run: &Run) -> Value {
+    let state = run.ended.unwrap_or(run.state);
+    let counts = run.attempts.last().map(|last| last.counts);
+    json!({
+        "run": name,
+        "goal": run.contract.goal,
+        "state": state,
+        "ended": run.ended.is_some(),
+        "exit_code": run.ended.map(|_| exit_code(run)),
+        "why": run.why,
+        "iteration": run.iteration,
+        "tests": counts,
+        "waits": run.waits.as_ref().map(|digest| format!("sha256:{digest}")),
+        "usage": run.usage,
+    })
+}
+
+/// Says where a run stands, and what can be done.
+pub(super) fn status(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
+    let (name, folder) = find(common, wanted)?;
+    let (_, run) = open(&folder)?;
+    if screen.json() {
+        screen.out_json(&document(&name, &run));
+        return Ok(exit::PASS);
+    }
+    tell(screen, &name, &folder, &run);
+    Ok(exit::PASS)
+}
+
+/// Says how a run stands in a few lines.
+pub(super) fn tell(screen: &Screen, name: &str, folder: &std::path::Path, run: &Run) {
+    let plain = |text: &str| escape(text.as_bytes()).to_string();
+    let state = run.ended.unwrap_or(run.state);
+    screen.out(&format!("{name}: {state} in iteration {}: {}", run.iteration, plain(&run.why)));
+    if let Some(last) = run.attempts.last() {
+        let signature = last.signature.as_deref().unwrap_or("all pass");
+        let counts = last.counts;
+        screen.out(&format!(
+            "  last test: {} of {} passed, {}",
+            counts.passed,
+            counts.total,
+            plain(signature)
+        ));
+    }
+    if let Some(digest) = run.waits.as_ref().filter(|_| run.ended.is_none()) {
+        if let Some(proposed) = &run.proposed {
+            let patch = folder.join("patches").join(format!("{}.diff", proposed.patch));
+            screen.out(&format!("  waits for an approval of {}", patch.display()));
+        }
+        screen.out(&format!("  next: jig repair approve {name} --digest sha256:{digest}"));
+        screen.out(&format!("    or: jig repair reject {name} --why TEXT"));
+    } else if run.ended.is_some() {
+        screen.out(&format!("  report: {}", folder.join("report.md").display()));
+    } else if Journal::lock(folder).is_ok() {
+        screen.out(&format!("  no process drives it; next: jig repair resume {name}"));
+    }
+}
+
+/// Prints the rows of a journal.
+pub(super) fn log(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
+    let (_, folder) = find(common, wanted)?;
+    let (journal, _) = open(&folder)?;
+    for row in journal.rows()? {
+        show_row(screen, &row, false);
+    }
+    Ok(exit::PASS)
+}
+
+/// Follows a run until it ends; ends with its exit code.
+pub(super) fn watch(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
+    let (name, folder) = find(common, wanted)?;
+    let (journal, mut run) = open(&folder)?;
+    let mut follower = RowFollower::default();
+    loop {
+        follower.show_new(&journal, screen)?;
+        (_, run) = (run, open(&folder)?.1);
+        if run.ended.is_some() {
+            follower.show_new(&journal, screen)?;
+            tell(screen, &name, &folder, &run);
+            return Ok(exit_code(&run));
+        }
+        if screen.closed() {
+            return Ok(exit::PASS);
+        }
+        sleep(LOOK);
+    }
+}
+
+/// Shows rows as they come.
+#[derive(Default)]
+pub(super) struct RowFollower {
+    seq: u64,
+    hash: Digest,
+}
+
+impl RowFollower {
+    /// Shows what has happened since the last call.
+    pub(super) fn show_new(&mut self, journal: &Journal, screen: &Screen) -> Result<(), Failure> {
+        for row in journal.rows_behind(self.seq, self.hash)? {
+            show_row(screen, &row, true);
+            (self.seq, self.hash) = (row.seq, row.hash);
+        }
+        Ok(())
+    }
+}
+
+/// Prints a row: as an object with `--json`, else as a line; `live` shows what happens while it does.
+fn show_row(screen: &Screen, row: &Row, live: bool) {
+    if screen.json() {
+        if !live {
+            screen.out_json(&object(row));
+        }
+        return;
+    }
+    let time = jiff::Timestamp::from_millisecond(i64::try_from(row.time_ms).unwrap_or(0));
+    let time = time.map(|time| time.strftime("%H:%M:%S").to_string()).unwrap_or_default();
+    let place = |state: &dyn std::fmt::Display, part: Option<&dyn std::fmt::Display>| match part {
+        Some(part) => format!("{state}/{part}"),
+        None => state.to_string(),
+    };
+    let said = match &row.entry {
+        Entry::Begun(contract) => format!("begun: {}", contract.goal),
+        Entry::Intent(intent) if !live => {
+            let part = intent.part.as_ref().map(|part| part as &dyn std::fmt::Display);
+            format!("{} begins", place(&intent.state, part))
+        }
+        Entry::Intent(_) => return,
+        Entry::Outcome(outcome) => {
+            let part = outcome.part.as_ref().map(|part| part as &dyn std::fmt::Display);
+            let event = outcome.event.map(|event| format!(" {event}")).unwrap_or_default();
+            format!("{}{event}: {}", place(&outcome.state, part), outcome.reason)
+        }
+        Entry::Request(Request::Resume) => "a process drives the run on".to_owned(),
+        Entry::Request(Request::Stop { why }) => format!("asked to stop: {why}"),
+        Entry::Request(Request::Approve { digest }) => format!("approved: sha256:{digest}"),
+        Entry::Request(Request::Reject { why }) => format!("refused: {why}"),
+    };
+    let line = format!("{time} {:>4} {}", row.seq, escape(said.as_bytes()));
+    if live { screen.say(&line) } else { screen.out(&line) }
+}
+
+/// Returns a row as an object: number, time, and what it says, flat.
+fn object(row: &Row) -> Value {
+    let mut object = serde_json::to_value(&row.entry).unwrap_or_default();
+    if let Value::Object(members) = &mut object {
+        members.insert("seq".to_owned(), row.seq.into());
+        members.insert("time_ms".to_owned(), row.time_ms.into());
+        members.insert("hash".to_owned(), row.hash.to_string().into());
+    }
+    object
+}

@@ -1,0 +1,233 @@
+//! Beginnings of repair runs: a new one, one that goes on, one that parts from another.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jig_lab::{Unreadable, read};
+use jig_model::Fault;
+use jig_model::plan::Plan;
+use jig_repair::journal::{Contract, Digest, Entry, Journal, Request};
+use jig_repair::policy::Policy;
+use jig_repair::redact::Redactor;
+use jig_repair::task::RepairTask;
+use toml::{Table, Value};
+
+use super::drive::drive;
+use super::folders::{
+    HELD_OUT, ORIGIN, Origin, PLAN, POLICY, TASK, find, make, open, root, unusable,
+};
+use super::host::git_in;
+use crate::args::{Common, RepairStart};
+use crate::commands::execute::runtime;
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// Begins a run and drives it.
+pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Result<u8, Failure> {
+    let (origin, folder, text) = task_text(&start)?;
+    let text = with_choices(&origin, text, &start)?;
+    let task = RepairTask::parse(&origin, &text).map_err(|p| Failure::problems(vec![p]))?;
+    let plan_text = file(&folder.join(&task.plan), "plan")?;
+    check_plan(&folder.join(&task.plan), &plan_text)?;
+    let held_out = task.held_out.as_ref().map(|path| folder.join(path));
+    let held_text = held_out.as_ref().map(|path| {
+        let text = file(path, "held-out plan")?;
+        check_plan(path, &text)?;
+        Ok::<_, Failure>(text)
+    });
+    let held_text = held_text.transpose()?;
+    let policy = task.policy.as_ref().map(|path| folder.join(path));
+    let policy_text = policy.as_ref().map(|path| file(path, "policy")).transpose()?;
+    if let (Some(path), Some(text)) = (&policy, &policy_text) {
+        Policy::parse(&path.display().to_string(), text)
+            .map_err(|problems| Failure::problems(vec![problems]))?;
+    }
+    let (repo, base) = repository(&folder.join(&task.repo))?;
+    if let Some(path) = policy.as_ref().and_then(|path| path.canonicalize().ok())
+        && path.starts_with(&repo)
+    {
+        let words = format!(
+            "the policy {} lies in the repository, which patches may change",
+            path.display()
+        );
+        return Err(Failure::new(Fault::Usage, words).help("keep it beside the repository"));
+    }
+    let (name, path) = make(&root(common)?)?;
+    let lab = common.lab();
+    let absolute =
+        |path: Option<PathBuf>| path.map(|path| std::path::absolute(&path).unwrap_or(path));
+    let origin = Origin { repo, rig: absolute(lab.rig), boards: absolute(lab.boards) };
+    let origin = serde_json::to_string_pretty(&origin).map_err(|e| Failure::of(Fault::Bug, &e))?;
+    let copies = [
+        (TASK, Some(&text)),
+        (PLAN, Some(&plan_text)),
+        (HELD_OUT, held_text.as_ref()),
+        (POLICY, policy_text.as_ref()),
+        (ORIGIN, Some(&origin)),
+    ];
+    for (file, text) in copies {
+        let path = path.join(file);
+        let Some(text) = text else { continue };
+        fs::write(&path, text).map_err(|error| unusable(&path, &error))?;
+    }
+    let contract = Contract {
+        goal: task.goal.clone(),
+        task: Digest::of(text.as_bytes()).to_string(),
+        base,
+        limits: task.limits,
+    };
+    Journal::begin(&path, contract, Redactor::default())?;
+    screen.say(&format!("repair run {name}: {}", path.display()));
+    drive(common, screen, &name, &path)
+}
+
+/// Drives a run on.
+pub(super) fn resume(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
+    let (name, path) = find(common, wanted)?;
+    let (mut journal, run) = open(&path)?;
+    if run.ended.is_none() {
+        // Before a row says that it goes on, this process has the right to drive it.
+        drop(Journal::lock(&path)?);
+        journal.append(&Entry::Request(Request::Resume))?;
+    }
+    drop(journal);
+    drive(common, screen, &name, &path)
+}
+
+/// Begins a run with the first rows of another one.
+pub(super) fn fork(common: &Common, screen: &Screen, from: &str) -> Result<u8, Failure> {
+    let (wanted, seq) = match from.split_once('@') {
+        Some((run, seq)) => {
+            let number = seq.parse().map_err(|_| {
+                Failure::new(Fault::Usage, format!("{seq:?} is no number of a row"))
+                    .help("jig repair log RUN shows the rows with their numbers")
+            })?;
+            (run, number)
+        }
+        None => (from, u64::MAX),
+    };
+    let (from_name, from) = find(common, wanted)?;
+    let (journal, _) = open(&from)?;
+    let (name, path) = make(&root(common)?)?;
+    for file in [TASK, PLAN, HELD_OUT, POLICY, ORIGIN] {
+        copy(&from.join(file), &path.join(file))?;
+    }
+    for folder in ["patches", "images", "results"] {
+        copy_files(&from.join(folder), &path.join(folder))?;
+    }
+    let mut fork = journal.fork(seq, &path)?;
+    fork.append(&Entry::Request(Request::Resume))?;
+    drop(fork);
+    screen.say(&format!("repair run {name}, from {from_name}: {}", path.display()));
+    drive(common, screen, &name, &path)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    match fs::copy(from, to) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unusable(from, &error)),
+        _ => Ok(()),
+    }
+}
+
+fn copy_files(from: &Path, to: &Path) -> Result<(), Failure> {
+    let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
+    fs::create_dir_all(to).map_err(|error| unusable(to, &error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| unusable(from, &error))?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Returns where the task comes from, the folder that its paths are relative to, and its text.
+fn task_text(start: &RepairStart) -> Result<(String, PathBuf, String), Failure> {
+    if let Some(path) = &start.task {
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).to_owned();
+        return Ok((path.display().to_string(), folder, file(path, "task")?));
+    }
+    let text = |path: &Path| Value::String(path.display().to_string());
+    let words = start.build.as_deref().unwrap_or_default().split_whitespace();
+    let command = words.map(|word| Value::String(word.to_owned())).collect();
+    let build = Table::from_iter([
+        ("command".to_owned(), Value::Array(command)),
+        ("artifact".to_owned(), Value::String(start.artifact.clone().unwrap_or_default())),
+    ]);
+    let goal = start.goal.clone().unwrap_or_else(|| "the tests of the plan pass".to_owned());
+    let board = start.board.as_ref().map(ToString::to_string).unwrap_or_default();
+    let task = Table::from_iter([
+        ("version".to_owned(), Value::Integer(1)),
+        ("goal".to_owned(), Value::String(goal)),
+        ("repo".to_owned(), text(start.repo.as_deref().unwrap_or(Path::new(".")))),
+        ("plan".to_owned(), text(start.plan.as_deref().unwrap_or(Path::new("plan.toml")))),
+        ("board".to_owned(), Value::String(board)),
+        ("agents".to_owned(), Value::Array(vec![Value::String("templates".to_owned())])),
+        ("build".to_owned(), Value::Table(build)),
+    ]);
+    Ok(("the arguments".to_owned(), PathBuf::from("."), task.to_string()))
+}
+
+/// Puts the choices of the command line in place of the task's.
+fn with_choices(origin: &str, text: String, start: &RepairStart) -> Result<String, Failure> {
+    if start.mode.is_none() && start.agents.is_empty() {
+        return Ok(text);
+    }
+    // Mistakes are shown in the text that the user wrote.
+    RepairTask::parse(origin, &text).map_err(|problems| Failure::problems(vec![problems]))?;
+    let mut task: Table = toml::from_str(&text).map_err(|e| Failure::of(Fault::Profile, &e))?;
+    if let Some(mode) = &start.mode {
+        task.insert("mode".to_owned(), Value::String(mode.clone()));
+    }
+    if !start.agents.is_empty() {
+        let agents: Vec<_> = start.agents.iter().cloned().map(Value::String).collect();
+        if let Some(Value::Table(settings)) = task.get_mut("agent") {
+            let used = |name: &str| {
+                start
+                    .agents
+                    .iter()
+                    .any(|agent| agent.split_once(':').is_some_and(|(_, n)| n == name))
+            };
+            settings.retain(|name, _| used(name));
+        }
+        task.insert("agents".to_owned(), Value::Array(agents));
+    }
+    Ok(task.to_string())
+}
+
+fn file(path: &Path, what: &str) -> Result<String, Failure> {
+    read(path).map(|source| source.text).map_err(|why| match why {
+        Unreadable::Io(error) => {
+            Failure::new(Fault::Usage, format!("cannot read {what} {}: {error}", path.display()))
+        }
+        Unreadable::NoText(problems) => Failure::problems(vec![*problems]),
+    })
+}
+
+fn check_plan(path: &Path, text: &str) -> Result<(), Failure> {
+    let plan = Plan::parse(&path.display().to_string(), text);
+    plan.map(drop).map_err(|problems| Failure::problems(vec![problems]))
+}
+
+/// Returns the top folder of the repository and the commit that is repaired.
+fn repository(path: &Path) -> Result<(PathBuf, String), Failure> {
+    let usage = |words: String, help: &str| Failure::new(Fault::Usage, words).help(help);
+    let scratch = tempfile::tempdir().map_err(|error| Failure::of(Fault::Lab, &error))?;
+    let git = git_in(path, scratch.path());
+    runtime()?.block_on(async {
+        let top = git.top().await.map_err(|error| {
+            let words =
+                format!("{} is no git work tree: {}", path.display(), jig_model::chain(&error));
+            usage(words, "give the work tree of the firmware as `repo`")
+        })?;
+        let git = git.at(&top);
+        let head = git.head().await.map_err(|error| {
+            usage(jig_model::chain(&error), "commit the firmware: git add --all && git commit")
+        })?;
+        let changed = git.changed_files().await.map_err(|error| Failure::of(Fault::Lab, &error))?;
+        if let Some(first) = changed.first() {
+            let words = format!("the repository has changes that no commit has: {first}");
+            return Err(usage(words, "commit or stash them: what is repaired is a commit"));
+        }
+        Ok((top, head))
+    })
+}

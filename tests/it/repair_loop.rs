@@ -1,0 +1,184 @@
+//! `jig repair` with scripted agents, real builds and an emulated board.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::repair_project::{RING, RepairProject};
+use crate::workshop::{Ran, Slot, Started, Workshop, ran, side_by_side, until};
+
+const MEND: &str =
+    "sed -i 's/count > 8/count >= 8/' src/ring.c; echo HYPOTHESIS: the bound is one too high";
+
+/// Runs `jig --json repair` with a task.
+fn repair(project: &RepairProject<'_>, agents: &str, script: Option<&str>) -> Ran {
+    let task = project.task(agents, script);
+    let _slot = Slot::take();
+    ran(project.workshop.jig(["--json", "repair"]).arg(task)).unwrap()
+}
+
+const SCRIPT: &str = "[\"command:script\"]";
+
+#[test]
+fn a_right_patch_becomes_a_proven_branch_and_nothing_else() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let ran = repair(&project, SCRIPT, Some(MEND));
+    assert_eq!(ran.code(), 0, "{ran}");
+    let document = ran.json().unwrap();
+    assert_eq!(document["state"], "SUCCESS", "{document:#}");
+    assert_eq!(document["confidence"], "plausible");
+    assert_eq!(document["proof"]["clean_build"], true);
+    assert_eq!(document["proof"]["reverted"]["passed"], false);
+    project.is_untouched();
+    let run = document["run"].as_str().unwrap();
+    assert_eq!(project.branches(), [format!("refs/heads/jig/repair/{run}")]);
+    let commit = document["commit"].as_str().unwrap();
+    let diff = project.git(&["diff", "--stat", "HEAD", commit]);
+    assert!(diff.contains("1 file changed, 1 insertion(+), 1 deletion(-)"), "{diff}");
+    // The journal says the same to whoever asks.
+    let status = workshop.run(["--json", "repair", "status", "last"]).json().unwrap();
+    assert_eq!(
+        (&status["state"], &status["exit_code"]),
+        (&Value::from("SUCCESS"), &Value::from(0))
+    );
+    let log = workshop.run(["--json", "repair", "log", run]).out();
+    let rows: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.iter().zip(1..).all(|(row, seq)| row["seq"] == seq));
+    assert_eq!(rows.last().unwrap()["event"], "reported");
+    workshop
+        .run(["repair", "approve", run, "--digest", "sha256:00"])
+        .says(2, &["waits for no approval"]);
+}
+
+#[test]
+fn patches_that_do_not_help_or_are_not_allowed_end_without_a_branch() {
+    side_by_side(
+        [
+            ("echo '/* same */' >> src/ring.c", "pass"),
+            ("echo 'int broken = ;' >> src/ring.c", "error"),
+            ("sed -i 's/return !ring_put/return 1 || !ring_put/' test/test_ring.c", "is protected"),
+            (
+                "sed -i 's/return 1;/put(\"OK\\\\n\"); return 1;/' src/ring.c",
+                "prints a test result",
+            ),
+            ("true", "changed nothing"),
+            ("sleep 1000 & wait", "did not end within 2s"),
+        ],
+        |(script, words)| {
+            let workshop = Workshop::new();
+            let project = RepairProject::new(&workshop);
+            let ran = repair(&project, SCRIPT, Some(script));
+            assert_eq!(ran.code(), 1, "{script}: {ran}");
+            assert_eq!(ran.json().unwrap()["state"], "FAILURE", "{script}");
+            let log = workshop.run(["repair", "log", "last"]).out();
+            assert!(log.contains(words), "{script}: {log}");
+            assert_eq!(project.branches(), [""; 0], "{script}");
+            project.is_untouched();
+            workshop.nothing_lives(crate::workshop::DEADLINE).unwrap();
+        },
+    );
+}
+
+#[test]
+fn templates_find_a_wrong_bound_without_a_model() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let ran = repair(&project, "[\"templates\"]", None);
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(ran.json().unwrap()["agent"], "templates");
+    project.is_untouched();
+}
+
+#[test]
+fn a_run_waits_for_an_approval_that_is_bound_to_what_waits() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    workshop.write("policy.toml", "version = 1\napprove_patches = true\n");
+    let ran = repair(&project, SCRIPT, Some(MEND));
+    assert_eq!(ran.code(), 4, "{ran}");
+    let status = workshop.run(["--json", "repair", "status", "last"]).json().unwrap();
+    assert_eq!(ran.json().unwrap(), status);
+    workshop
+        .run(["repair", "status", "last"])
+        .says(0, &["waits for an approval", "jig repair approve"]);
+    let digest = status["waits"].as_str().unwrap();
+    workshop
+        .run(["repair", "approve", "last", "--digest", "sha256:00"])
+        .says(2, &["does not wait for sha256:00"]);
+    workshop.run(["repair", "approve", "last", "--digest", digest]).says(0, &["approved"]);
+    let _slot = Slot::take();
+    let ran = workshop.run(["--json", "repair", "resume", "last"]);
+    assert_eq!((ran.code(), &ran.json().unwrap()["state"]), (0, &Value::from("SUCCESS")), "{ran}");
+}
+
+#[test]
+fn nothing_is_patched_where_nothing_fails() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    fs::write(project.repo.join("src/ring.c"), RING.replace("> 8", ">= 8")).unwrap();
+    project.commit("green");
+    let ran = repair(&project, SCRIPT, Some("echo patched >> ../called"));
+    assert_eq!(ran.code(), 4, "{ran}");
+    let document = ran.json().unwrap();
+    assert!(document["why"].as_str().unwrap().contains("pass without a patch"), "{document:#}");
+    assert_eq!(document["agent"], Value::Null);
+}
+
+/// Returns the folder of the only repair run.
+fn folder(workshop: &Workshop) -> Option<PathBuf> {
+    let mut runs = fs::read_dir(workshop.runs().join("repairs")).ok()?;
+    Some(runs.next()?.ok()?.path())
+}
+
+#[test]
+fn a_killed_run_goes_on_to_the_same_end() {
+    // States in which a build, an agent or a board is at work.
+    side_by_side(["BUILD_RUN", "TEST_RUN", "RESULT_ANALYSIS"], |state| {
+        let workshop = Workshop::new();
+        let project = RepairProject::new(&workshop);
+        let task = project.task(SCRIPT, Some(MEND));
+        let slot = Slot::take();
+        let run = Started::of(workshop.jig(["repair"]).arg(task));
+        let reached = || {
+            folder(&workshop)?.join("journal.db").is_file().then_some(())?;
+            let log = workshop.run(["repair", "log", "last"]).out();
+            log.contains(&format!("{state} begins")).then_some(())
+        };
+        until("the state", reached);
+        run.signal(Signal::SIGKILL);
+        drop(run);
+        let ran = workshop.run(["--json", "repair", "resume", "last"]);
+        drop(slot);
+        assert_eq!(ran.code(), 0, "{state}: {ran}");
+        let document = ran.json().unwrap();
+        assert_eq!(
+            (&document["state"], &document["iterations"]),
+            (&Value::from("SUCCESS"), &Value::from(1))
+        );
+        project.is_untouched();
+        workshop.nothing_lives(crate::workshop::DEADLINE).unwrap();
+    });
+}
+
+#[test]
+fn what_cannot_be_repaired_is_said_before_anything_begins() {
+    let workshop = Workshop::new();
+    let project = RepairProject::new(&workshop);
+    let task = project.task(SCRIPT, Some(MEND));
+    let start = || ran(workshop.jig(["repair"]).arg(&task)).unwrap();
+    fs::write(project.repo.join("src/ring.c"), "changed").unwrap();
+    start().says(2, &["changes that no commit has: src/ring.c", "commit or stash"]);
+    project.git(&["checkout", "--quiet", "."]);
+    workshop.write("fw/policy.toml", "version = 1\n");
+    let text = fs::read_to_string(&task).unwrap();
+    fs::write(&task, text.replace("file = \"policy", "file = \"fw/policy")).unwrap();
+    start().says(2, &["lies in the repository", "keep it beside"]);
+    fs::write(&task, text.replace("plan = \"plan", "plan = \"absent")).unwrap();
+    start().says(2, &["cannot read plan", "absent.toml"]);
+    fs::write(&task, text.replace("repo = \"fw\"", "repo = \".\"")).unwrap();
+    start().says(2, &["is no git work tree"]);
+    assert!(folder(&workshop).is_none(), "a run was begun");
+}
