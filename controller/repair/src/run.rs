@@ -273,7 +273,7 @@ impl Run {
                 self.refused.push(RefusedProposal { iteration, patch, why });
             }
             Fact::Used(usage) => self.spend(usage),
-            Fact::Proved(facts) => self.proof = Some(facts),
+            Fact::Proved(facts) => self.proof = Some(*facts),
             // What was proven was proven for another candidate.
             Fact::Applied { commit } => (self.applied, self.proof) = (Some(commit), None),
             Fact::RolledBack => {

@@ -34,7 +34,7 @@ pub enum Fact {
     /// What an answer cost that held no patch. Counted.
     Used(Usage),
     /// What was looked at once the required tests pass.
-    Proved(ProofFacts),
+    Proved(Box<ProofFacts>),
     /// The candidate is a commit.
     Applied {
         /// The commit.

@@ -49,7 +49,8 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
                 Ok(_) => "the repair is proven".to_owned(),
                 Err(lacks) => lacks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
             };
-            StepResult::of(RepairEvent::DecisionProduced, reason).with(Fact::Proved(facts))
+            StepResult::of(RepairEvent::DecisionProduced, reason)
+                .with(Fact::Proved(Box::new(facts)))
         }
         Err(Unproven::Rig(failure)) if failure.cancelled => {
             StepResult::of(RepairEvent::Abort, failure.why)
