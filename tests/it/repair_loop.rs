@@ -101,9 +101,11 @@ fn a_run_waits_for_an_approval_that_is_bound_to_what_waits() {
     assert_eq!(ran.code(), 4, "{ran}");
     let status = workshop.run(["--json", "repair", "status", "last"]).json().unwrap();
     assert_eq!(ran.json().unwrap(), status);
-    workshop
-        .run(["repair", "status", "last"])
-        .says(0, &["waits for an approval", "jig repair approve"]);
+    let said = workshop.run(["repair", "status", "last"]).out();
+    assert!(
+        said.contains("waits for an approval") && said.contains("jig repair approve"),
+        "{said}"
+    );
     let digest = status["waits"].as_str().unwrap();
     workshop
         .run(["repair", "approve", "last", "--digest", "sha256:00"])
