@@ -83,7 +83,7 @@ fn dumps_fault(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::failed_result::candidate;
+    use super::super::candidate_lines::candidate;
     use super::*;
 
     fn lines(kind: &str) -> Vec<String> {

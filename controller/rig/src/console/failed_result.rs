@@ -17,10 +17,9 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
-use super::crash_evidence;
 use super::fault_lines::texts;
-use super::framework_lines::{self, is_framework_failure};
-use super::result_rows::{self, is_failed_row};
+use super::framework_lines::is_framework_failure;
+use super::result_rows::is_failed_row;
 use super::words::{Word, listed, words};
 
 /// Words that a test report has and a log has rarely.
@@ -129,24 +128,8 @@ const SHORT: usize = 5;
 /// Longest number that is a count.
 const DIGITS: usize = 9;
 
-/// Text without which no line tells of a failed result or of a crash. Text in another form is looked at too,
-/// because its letters are not found by a search of bytes: UTF-16, overstrike, full-width letters.
-static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let bytes = syntax::Config::new().utf8(false);
-    let parts = [CANDIDATES, framework_lines::HINTS, result_rows::HINTS, crash_evidence::HINTS];
-    let all = parts.map(|part| format!("(?i-u:{part})")).join("|");
-    Regex::builder().syntax(bytes).build(&all).ok()
-});
-
-const CANDIDATES: &str = r"fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
-
-/// Finds the first place in some output that a line with a failed result may have.
-pub(crate) fn candidate(output: &[u8]) -> Option<usize> {
-    match &*CANDIDATE {
-        Some(pattern) => pattern.find(output).map(|found| found.start()),
-        None => (!output.is_empty()).then_some(0),
-    }
-}
+/// Text of which one stands in each line with a failed result that is neither of a framework nor a row.
+pub(super) const HINTS: &str = r"fail|not ok|not pass|error|\bn?ko\b|\bnok\b|unsucc|crash|broken|pass|succe|time(?:d )?out|abort|tbrok|score|\d ok\b|\{\{|(?-i:\bNG\b|\bBAD\b|\b[FEZ]:[^ :]*:|asserts {3}|tests {3}|suites {3})|hang|hung|xpass|\xe2\x9c[\x95-\x98]|\xe2\x9d\x8c|\x00|\x08|\xef[\xbc\xbd]|\xc2\xa0";
 
 /// Tells whether a readable line says that a test failed.
 pub(crate) fn tells_failure(line: &str) -> bool {

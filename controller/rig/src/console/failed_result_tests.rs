@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::candidate_lines::candidate;
 use super::*;
 
 fn lines(kind: &str) -> Vec<String> {

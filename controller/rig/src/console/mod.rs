@@ -8,6 +8,7 @@
 //! **Refused here:** knowing what a transport is made of, opening devices, printing, and
 //! deciding what output means for a verdict.
 
+mod candidate_lines;
 mod capture;
 mod clock;
 mod crash_evidence;
@@ -37,13 +38,14 @@ mod tail;
 pub(crate) mod test_transport;
 mod words;
 
+pub(crate) use candidate_lines::candidate;
 pub use capture::{Console, Syncing};
 pub use clock::{ConsoleClock, Stamp, UnderWay};
 pub(crate) use crash_evidence::tells_crash;
 pub use disk::LogState;
 pub use escape::{Escaper, escape};
 pub use expect::{ExpectError, expect};
-pub(crate) use failed_result::{candidate, tells_failure};
+pub(crate) use failed_result::tells_failure;
 pub(crate) use fault_reason::{FaultReasons, REASON_LINES};
 pub use follow::{Follow, FollowError, Follower};
 pub use handle::{ConsoleError, ConsoleHandle};

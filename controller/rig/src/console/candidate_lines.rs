@@ -1,0 +1,27 @@
+//! Where output may have a line with a failed result or a crash: a fast search in front of the rules.
+
+use std::sync::LazyLock;
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+
+use super::{crash_evidence, failed_result, framework_lines, result_rows};
+
+/// Text without which no line tells of a failed result or of a crash. Text in another form is looked
+/// at too, because its letters are not found by a search of bytes: UTF-16, overstrike, full-width
+/// letters.
+static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let bytes = syntax::Config::new().utf8(false);
+    let parts =
+        [failed_result::HINTS, framework_lines::HINTS, result_rows::HINTS, crash_evidence::HINTS];
+    let all = parts.map(|part| format!("(?i-u:{part})")).join("|");
+    Regex::builder().syntax(bytes).build(&all).ok()
+});
+
+/// Finds the first place in some output that a line with a failed result may have.
+pub(crate) fn candidate(output: &[u8]) -> Option<usize> {
+    match &*CANDIDATE {
+        Some(pattern) => pattern.find(output).map(|found| found.start()),
+        None => (!output.is_empty()).then_some(0),
+    }
+}
