@@ -55,6 +55,7 @@ mod programs;
 mod recovery;
 mod repair_loop;
 mod repair_project;
+mod repair_projects;
 mod sandbox;
 mod serial;
 mod served;
