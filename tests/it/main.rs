@@ -56,6 +56,7 @@ mod recovery;
 mod repair_loop;
 mod repair_project;
 mod repair_projects;
+mod repair_runs;
 mod sandbox;
 mod serial;
 mod served;
