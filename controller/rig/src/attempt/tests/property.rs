@@ -96,13 +96,13 @@ fn boot() -> impl Strategy<Value = Vec<Deed>> {
     })
 }
 
-/// Says whether a pass is deserved; the last boot alone is awaited.
+/// Says whether a pass is deserved; the last boot alone is awaited, and an earlier one may fail it.
 fn deserves(boots: &[Vec<Deed>]) -> bool {
     let Some((last, before)) = boots.split_last() else { return false };
     let reports = |wanted: Deed| last.iter().filter(|deed| **deed == wanted).count();
     let good = |deed: &Deed| !deed.is_bad();
     last.iter().all(good)
-        && before.iter().flatten().all(good)
+        && before.iter().flatten().all(|deed| good(deed) && *deed != Deed::Red)
         && reports(Deed::Green) == 1
         && reports(Deed::Red) + reports(Deed::Torn) == 0
 }
