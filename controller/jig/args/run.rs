@@ -67,8 +67,9 @@ pub(crate) struct ReportArgs {
     /// Run this many times: tells flaky from failing
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
-    /// Watch the board for this long behind the end of what is waited for (50ms, 2s), in time that
-    /// the board has [default: the plan's, else the profile's]
+    /// Watch the board until it is quiet for this long behind the end of what is waited for (50ms,
+    /// 2s), in time that the board has, at most five times as long [default: the plan's, else the
+    /// profile's]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) settle: Option<Duration>,
     /// Most recoveries of the rig, each with a retry [default: profile's]

@@ -91,6 +91,11 @@ pub enum Note {
         /// Its summary.
         summary: String,
     },
+    /// The target was still printing when the watch behind the end was over.
+    StillPrinting {
+        /// How long it was watched.
+        ms: u64,
+    },
     /// A note that is known by its text alone.
     Text(String),
 }
@@ -133,6 +138,11 @@ impl fmt::Display for Note {
             Self::NotPutBack { cause, summary } => {
                 write!(f, "the known-good image is still on the board: {cause}: {summary}")
             }
+            Self::StillPrinting { ms } => write!(
+                f,
+                "the target was still printing {ms} ms behind the end, and what it printed later \
+                 is not judged (to watch it longer: --settle TIME)"
+            ),
             Self::Text(text) => f.write_str(text),
         }
     }

@@ -38,8 +38,9 @@ crate::toml_table! {
         /// Consoles whose test reports do not count; else a failing report on any console of the
         /// board fails the run.
         ignore_reports_on: Vec<Located<ConsoleName>> = optional,
-        /// How long the board is watched behind the end of what the plan waits for, in time that
-        /// the board has; as the profile says if left out.
+        /// How long the board has to be quiet behind the end of what the plan waits for, in time
+        /// that the board has; it is watched for at most five times as long. As the profile says
+        /// if left out.
         settle: Duration = optional,
         /// Stages, in order.
         stage: Vec<Located<RawStage>> = required,

@@ -31,7 +31,7 @@ pub struct Plan {
     pub reject: Vec<Pattern>,
     /// Consoles whose test reports do not count, unless the plan waits for results there.
     pub ignore_reports_on: BTreeSet<ConsoleName>,
-    /// How long the board is watched behind the end; as the profile says if nothing.
+    /// How long the board has to be quiet behind the end; as the profile says if nothing.
     pub settle: Option<Duration>,
     /// Stages, in order. Never empty.
     pub stages: Vec<Stage>,

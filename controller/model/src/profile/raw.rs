@@ -242,7 +242,7 @@ toml_table! {
         flood: ByteSize = optional,
         /// So many boots nobody asked for are a boot loop; 3 if missing.
         boot_loop: u32 = optional,
-        /// How long output is watched after the end marker; "50ms" if missing.
+        /// How long the board has to be quiet after the end marker; "50ms" if missing.
         settle: Duration = optional,
         /// How long a board may print nothing before that is reported; "5s" if missing.
         silence: Duration = optional,

@@ -317,7 +317,7 @@ pub struct Limits {
     pub flood_bytes: u64,
     /// Boots within one attempt, beyond those asked for, that make a boot loop.
     pub boot_loop: u32,
-    /// How long output is still watched after the end marker.
+    /// How long the board has to be quiet after the end marker.
     pub settle: Duration,
     /// How long a board may print nothing before `silence` is reported while waiting.
     pub silence: Duration,

@@ -198,6 +198,8 @@ pub struct Standstill {
 pub struct Listened {
     /// How long it was, in time that the board had.
     pub had: Duration,
+    /// Whether the board was still printing at its end.
+    pub printing: bool,
 }
 
 /// What a debug port found out about a failed target.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jig_model::VerdictKind::{Fail, Flaky, Inconclusive, Pass};
 use jig_model::protocol::HIDDEN_EXIT_CODE;
 use jig_model::result::{CaseStatus, ResultFormat, TestReport};
-use jig_model::{Cause, Evidence, Verdict};
+use jig_model::{Cause, Evidence, Note, Verdict};
 
 use super::observation::{ImageIdentity, Incident, IncidentKind, Observation, Standstill};
 use super::other_console::{complete_report, console_advice};
@@ -65,6 +65,9 @@ pub fn judge(seen: &Observation) -> Verdict {
         verdict = doubt;
     }
     verdict.notes.clone_from(&seen.notes);
+    if let Some(listened) = seen.listened.filter(|listened| listened.printing) {
+        verdict.notes.push(Note::StillPrinting { ms: listened.had.as_millis() as u64 });
+    }
     verdict.listened_ms = seen.listened.map(|listened| listened.had.as_millis() as u64);
     verdict
 }

@@ -7,20 +7,35 @@
 //!
 //! *The period is board time.* An event of the target comes later on a busy host. What was lost is
 //! known exactly only of a halted board, so a board that was halted too early runs on.
+//!
+//! *Quiet means that no console prints.* On a slow line the first words of a failure take longer
+//! than the period, so it begins again with each byte. A target that never stops printing is
+//! watched for [`MOST`] periods in all, and the verdict says that it was still printing.
 
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use jig_model::protocol::BoardSink as _;
 
 use super::{Actions, by_driver};
 use crate::attempt::abort_condition::{abort_condition, exit};
+use crate::attempt::board::AttemptBoard;
 use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::facts::Observed;
+use crate::console::LogState;
 use crate::judge::Listened;
 use crate::workflow::ActionFailure;
 use jig_model::{Cause, Fault};
+use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// Longest watch of a target that does not stop printing, as a multiple of the quiet period: the
+/// output of 115200 baud behind the end of a report (1.3 KiB took 110 ms), and two long lines of
+/// 9600 baud.
+const MOST: u32 = 5;
 
 impl Actions<'_> {
     /// Watches the target for the quiet period, and leaves it halted where that is possible.
@@ -33,29 +48,46 @@ impl Actions<'_> {
             return self.looked_at_everything().await;
         }
         let lost = self.lost_time().await?;
-        let mut period = BoardTimeout::new(&board, self.settle);
-        let began = Instant::now();
-        loop {
+        let mut output = ConsoleOutput::new(&board);
+        let mut quiet = BoardTimeout::new(&board, self.settle);
+        let mut bound = BoardTimeout::new(&board, self.settle.saturating_mul(MOST));
+        // Time lost since the watch began, by the last count, and by that in front of the last byte.
+        let (mut counted, mut before) = (Duration::ZERO, Duration::ZERO);
+        let (began, mut printed) = (Instant::now(), false);
+        let ended = loop {
             tokio::select! {
                 biased;
                 failure = abort_condition(&board) => return Err(failure),
                 _ = exit(&board) => return self.looked_at_everything().await,
-                () = period.run_out(&board) => {}
+                () = bound.run_out(&board) => {}
+                () = output.grows() => {
+                    (quiet, before, printed) =
+                        (BoardTimeout::new(&board, self.settle), counted, true);
+                    continue;
+                }
+                () = quiet.run_out(&board) => {}
             }
             self.halt().await?;
-            period.lose(self.lost_time().await?.saturating_sub(lost));
+            counted = self.lost_time().await?.saturating_sub(lost);
             // As long as the lost time that was counted, which goes on while the board stands.
             let over = began.elapsed();
-            if period.is_over(&board) {
-                let had = period.had(&board, over);
-                board.report(Observed::Listened(Listened { had }));
-                break;
+            if output.grew() {
+                (quiet, before, printed) = (BoardTimeout::new(&board, self.settle), counted, true);
+            }
+            quiet.lose(counted.saturating_sub(before));
+            bound.lose(counted);
+            let is_quiet = quiet.is_over(&board);
+            if is_quiet || bound.is_over(&board) {
+                let whole = if printed { &bound } else { &quiet };
+                let listened = Listened { had: whole.had(&board, over), printing: !is_quiet };
+                board.report(Observed::Listened(listened));
+                break if is_quiet { quiet } else { bound };
             }
             self.run_on().await?;
-        }
+        };
         self.looked_at_everything().await?;
         let starved = ActionFailure::new(Cause::Hang, "nothing was seen behind the end");
-        match period.judged(&board, starved) {
+        match ended.judged(&board, starved) {
             ActionFailure { cause: Cause::Hang, .. } => Ok(()),
             starved => Err(starved),
         }
@@ -101,5 +133,43 @@ impl Actions<'_> {
         let Some(control) = &mut self.protocols.control else { return Ok(Duration::ZERO) };
         let lost = control.lost_time().await.map_err(|error| by_driver(&error))?;
         Ok(lost.unwrap_or_default())
+    }
+}
+
+/// How much each console of a board has printed.
+struct ConsoleOutput(Vec<(watch::Receiver<LogState>, u64)>);
+
+impl ConsoleOutput {
+    fn new(board: &AttemptBoard) -> Self {
+        let states = board.lines.values().map(|line| line.handle.state());
+        Self(states.map(|state| (state.clone(), state.borrow().len)).collect())
+    }
+
+    /// Tells whether a console has printed since this was last told.
+    fn grew(&mut self) -> bool {
+        self.0.iter_mut().fold(false, |grew, (state, known)| {
+            let len = state.borrow_and_update().len;
+            grew | (std::mem::replace(known, len) < len)
+        })
+    }
+
+    /// Returns when a console has printed since that was last told.
+    async fn grows(&mut self) {
+        while !self.grew() {
+            let mut changes: Vec<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = Vec::new();
+            for (state, _) in &mut self.0 {
+                changes.push(Box::pin(async {
+                    // A capture that has ended prints nothing more.
+                    if state.changed().await.is_err() {
+                        pending().await
+                    }
+                }));
+            }
+            poll_fn(|context| {
+                let changed = changes.iter_mut().any(|one| one.as_mut().poll(context).is_ready());
+                if changed { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
     }
 }

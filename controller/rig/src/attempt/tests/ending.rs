@@ -146,6 +146,59 @@ async fn a_board_that_was_halted_runs_on_for_the_next_action() {
     assert_eq!(bench.calls(), calls);
 }
 
+/// Prints a text in pieces, with a pause in front of each.
+fn slowly(text: &str, size: usize, pause: Duration) -> impl Iterator<Item = Beat> {
+    let pieces: Vec<_> = text.as_bytes().chunks(size).map(<[u8]>::to_vec).collect();
+    pieces.into_iter().flat_map(move |piece| [Beat::Pause(pause), Beat::Print(0, piece)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_quiet_period_begins_again_with_each_byte() {
+    let line = "test_b.c:3:test_erase_of_locked_sector_is_refused:FAIL: Expected 0 Was 5\n";
+    let log = "I (300) wifi: scan channel 1, nothing found\n".repeat(5);
+    for (what, text, size, pause, waits, cause) in [
+        ("9600 baud", line.to_owned(), 1, ms(1), RESULTS, Cause::TestFailed),
+        ("9600 baud behind a text", line.to_owned(), 1, ms(1), TEXT, Cause::TestFailed),
+        ("a log, then a fault", format!("{log}{FAULT}"), 11, ms(5), RESULTS, Cause::FaultBanner),
+        ("a late line", format!("x\n{FAULT}"), 11, ms(40), RESULTS, Cause::FaultBanner),
+    ] {
+        let beats: Vec<_> = [print(GREEN)].into_iter().chain(slowly(&text, size, pause)).collect();
+        for controls in [true, false] {
+            let bench = Bench { controls, ..Bench::new(vec![beats.clone()]) };
+            assert_eq!(bench.cause(&plan(waits)).await, cause, "{what} {controls}");
+        }
+    }
+    // Another console counts, too.
+    let other = Beat::Print(1, b"x\n".to_vec());
+    let beats = vec![print(GREEN), Beat::Pause(ms(40)), other, Beat::Pause(ms(40)), print(FAULT)];
+    assert_eq!(Bench::new(vec![beats]).cause(&plan(RESULTS)).await, Cause::FaultBanner);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_board_that_never_is_quiet_is_watched_for_five_periods() {
+    let printing = "the target was still printing 250 ms behind the end, and what it printed later \
+                    is not judged (to watch it longer: --settle TIME)";
+    for (ticks, tail, cause, noted) in [
+        (60, "", Cause::Passed, true),
+        // What stands at the end without a line end is judged like a line.
+        (23, "Tests: 3 failed", Cause::SuspiciousOutput, true),
+        (23, FAULT, Cause::FaultBanner, false),
+        (25, FAULT, Cause::Passed, true),
+    ] {
+        let dots = (0..ticks).flat_map(|_| [Beat::Pause(ms(10)), print(".\n")]);
+        let last = [Beat::Pause(ms(10)), print(tail)];
+        let beats: Vec<_> = [print(GREEN)].into_iter().chain(dots).chain(last).collect();
+        let bench = Bench { controls: true, ..Bench::new(vec![beats]) };
+        let end = bench.perform(&plan(RESULTS)).await.unwrap();
+        assert_eq!(end.verdict.cause, cause, "{ticks} {tail:?}");
+        let found = end.verdict.notes.iter().any(|note| *note == printing);
+        assert_eq!(found, noted, "{ticks} {tail:?}: {:?}", end.verdict.notes);
+        if noted {
+            assert_eq!(end.verdict.listened_ms, Some(250), "{ticks} {tail:?}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_plan_says_how_long_is_listened() {
     let beats = vec![print(GREEN), Beat::Pause(ms(490)), print(FAULT)];
