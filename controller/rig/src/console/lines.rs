@@ -124,23 +124,78 @@ impl LineSplitter {
     }
 }
 
-/// Removes terminal control sequences and the garbage an idle line leaves in front.
+/// Removes terminal control sequences and the garbage an idle line leaves in front. A blank takes
+/// the place of those that move the cursor, since the text behind them stands elsewhere.
 pub(crate) fn plain(bytes: &[u8]) -> Cow<'_, [u8]> {
+    without_sequences(bytes, b' ')
+}
+
+/// Does the same as [`plain`], with a line feed where the cursor moves to another row.
+pub(super) fn plain_rows(bytes: &[u8]) -> Cow<'_, [u8]> {
+    without_sequences(bytes, b'\n')
+}
+
+fn without_sequences(bytes: &[u8], row_change: u8) -> Cow<'_, [u8]> {
     // Power-on and baud switches of a UART show up as NUL and 0xFF bytes.
     let dirt = bytes.iter().take_while(|&&b| b == 0 || b == 0xff).count();
     let bytes = bytes.get(dirt..).unwrap_or_default();
     if memchr::memchr(0x1b, bytes).is_none() {
         return Cow::Borrowed(bytes);
     }
-    let mut clean = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some(i) = memchr::memchr(0x1b, rest) {
-        let (text, escape) = rest.split_at(i);
-        clean.extend_from_slice(text);
-        rest = escape.get(sequence_len(escape)..).unwrap_or_default();
+    let mut clean: Vec<u8> = Vec::with_capacity(bytes.len());
+    let (mut rest, mut row, mut moved) = (bytes, None, None);
+    loop {
+        let (text, escape) = rest.split_at(memchr::memchr(0x1b, rest).unwrap_or(rest.len()));
+        if !text.is_empty() {
+            // Nothing in front of the text, and no second blank.
+            let blank = clean.last().is_none_or(|last| *last == b' ') && moved != Some(b'\n');
+            clean.extend(moved.take().filter(|_| !blank && !clean.is_empty()));
+            clean.extend_from_slice(text);
+        }
+        if escape.is_empty() {
+            return Cow::Owned(clean);
+        }
+        let (sequence, behind) = escape.split_at(sequence_len(escape).min(escape.len()));
+        match movement(sequence) {
+            None => {}
+            Some(CursorMovement::Column) => moved = moved.or(Some(b' ')),
+            Some(CursorMovement::Row(to)) if to.is_some() && to == row => {
+                moved = moved.or(Some(b' '));
+            }
+            Some(CursorMovement::Row(to)) => (row, moved) = (to, Some(row_change)),
+        }
+        rest = behind;
     }
-    clean.extend_from_slice(rest);
-    Cow::Owned(clean)
+}
+
+/// Where a control sequence moves the cursor.
+enum CursorMovement {
+    Column,
+    /// To a row, if it is named.
+    Row(Option<u64>),
+}
+
+/// Reads the movement of the cursor that a control sequence stands for.
+fn movement(sequence: &[u8]) -> Option<CursorMovement> {
+    let (&last, head) = sequence.split_last()?;
+    let Some(parameters) = head.strip_prefix(b"\x1b[") else {
+        // Index, next line, reverse index.
+        let rows = matches!(sequence, [0x1b, b'D' | b'E' | b'M']);
+        return rows.then_some(CursorMovement::Row(None));
+    };
+    match last {
+        b'C' | b'D' | b'G' | b'I' | b'Z' | b'`' | b'a' => Some(CursorMovement::Column),
+        b'A' | b'B' | b'E' | b'F' | b'e' => Some(CursorMovement::Row(None)),
+        b'H' | b'd' | b'f' => {
+            let first = parameters.split(|&b| b == b';').next().unwrap_or_default();
+            let row = match first {
+                [] => Some(1),
+                digits => std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()),
+            };
+            Some(CursorMovement::Row(row))
+        }
+        _ => None,
+    }
 }
 
 /// Tells whether a terminal would hide the rest of a line, in a control string without an end.
@@ -399,6 +454,24 @@ mod tests {
             (b"a\x1b[\xffb", b"a\xffb"),
         ] {
             assert_eq!(&*plain(from), to, "{from:?}");
+        }
+    }
+
+    #[test]
+    fn text_behind_a_movement_of_the_cursor_stands_apart() {
+        for (from, to, rows) in [
+            ("flash\x1b[20CFAIL", "flash FAIL", "flash FAIL"),
+            ("flash\x1b[40GFAIL", "flash FAIL", "flash FAIL"),
+            ("flash \x1b[4D\x1b[JFAIL", "flash FAIL", "flash FAIL"),
+            ("\x1b[5;1Hflash\x1b[5;40HFAIL", "flash FAIL", "flash FAIL"),
+            ("\x1b[Hram\x1b[2;1Hflash\x1b[BFAIL", "ram flash FAIL", "ram\nflash\nFAIL"),
+            ("ram \x1b[2;1Hflash\x1bEFAIL", "ram flash FAIL", "ram \nflash\nFAIL"),
+            // Nothing in front of a text, and nothing behind it.
+            ("\x1b[2J\x1b[1;1Hok 1\x1b[1G\x1b[A", "ok 1", "ok 1"),
+            ("\x1b[32mPA\x1b[0mSS", "PASS", "PASS"),
+        ] {
+            assert_eq!(lossy(&plain(from.as_bytes())), to, "{from:?}");
+            assert_eq!(lossy(&plain_rows(from.as_bytes())), rows, "{from:?}");
         }
     }
 

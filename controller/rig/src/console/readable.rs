@@ -5,13 +5,13 @@
 
 use std::borrow::Cow;
 
-use super::lines::{lossy, plain};
+use super::lines::{lossy, plain_rows};
 
 /// Reads the bytes of a line as text without control sequences, in plain letters where they are
-/// meant.
+/// meant. The text of a line that moves the cursor to another row has several lines.
 pub(crate) fn readable(bytes: &[u8]) -> Cow<'_, str> {
-    let clean = plain(bytes);
-    let simple = |b: &u8| matches!(b, b'\t' | b' '..=b'~');
+    let clean = plain_rows(bytes);
+    let simple = |b: &u8| matches!(b, b'\t' | b'\n' | b' '..=b'~');
     if clean.iter().all(simple) {
         return match clean {
             Cow::Borrowed(bytes) => lossy(bytes),
@@ -43,7 +43,7 @@ pub(crate) fn readable(bytes: &[u8]) -> Cow<'_, str> {
             | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{2069}'
             | '\u{feff}' => {}
-            c if c.is_control() && c != '\t' => text.push(' '),
+            c if c.is_control() && c != '\t' && c != '\n' => text.push(' '),
             c => text.push(c),
         }
     }
@@ -82,6 +82,7 @@ mod tests {
             ("pa\u{200b}nic".as_bytes().to_vec(), "panic"),
             (b"\x1b[31mpa\x1b[0mnic".to_vec(), "panic"),
             (b"panic\x07".to_vec(), "panic "),
+            (b"a\x1b[2;1Hpanic\x1b[40G\x07!".to_vec(), "a\npanic  !"),
             ("grün → 漢".as_bytes().to_vec(), "grün → 漢"),
         ] {
             assert_eq!(readable(&bytes), text, "{bytes:?}");
@@ -92,7 +93,7 @@ mod tests {
         #[test]
         fn readable_text_has_no_controls(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             let text = readable(&bytes);
-            prop_assert!(text.chars().all(|c| c == '\t' || !c.is_control()), "{:?}", text);
+            prop_assert!(text.chars().all(|c| matches!(c, '\t' | '\n') || !c.is_control()), "{:?}", text);
             prop_assert!(text.chars().count() <= bytes.len());
         }
     }
