@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use regex_automata::util::syntax;
+use regex_syntax::hir::{self, Hir, HirKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -87,6 +88,20 @@ impl Pattern {
             .map_or(0, |hir| hir.properties().explicit_captures_len())
     }
 
+    /// Returns the expression with a group around each part that spells out its text, and no other
+    /// group: `(Tests: )\d+( failed)` of `Tests: (\d+) failed`.
+    pub fn spelled_groups(&self) -> Option<String> {
+        let hir = regex_syntax::ParserBuilder::new()
+            .unicode(false)
+            .utf8(false)
+            .multi_line(true)
+            .crlf(true)
+            .build()
+            .parse(&self.0)
+            .ok()?;
+        Some(with_spelled_groups(&hir).to_string())
+    }
+
     /// Returns the dialect, for the compiler of the expression.
     pub fn dialect() -> syntax::Config {
         syntax::Config::new().unicode(false).utf8(false).multi_line(true).crlf(true)
@@ -95,8 +110,7 @@ impl Pattern {
     /// Tells whether a longer text could match too, so that the match found first holds
     /// only the shortest form: `(\d+)` on `12` yields `1`.
     pub fn is_open_ended(&self) -> bool {
-        fn open(hir: &regex_syntax::hir::Hir) -> bool {
-            use regex_syntax::hir::HirKind;
+        fn open(hir: &Hir) -> bool {
             match hir.kind() {
                 HirKind::Repetition(rep) => rep.max != Some(rep.min),
                 HirKind::Capture(capture) => open(&capture.sub),
@@ -115,6 +129,45 @@ impl Pattern {
             .build()
             .parse(&self.0)
             .is_ok_and(|hir| open(&hir))
+    }
+}
+
+/// Most bytes of a class that spells out a letter, such as `[Ff]`.
+const SPELLED_CLASS: usize = 4;
+
+/// Puts each part of an expression that spells out its text into a group, the largest parts that do.
+fn with_spelled_groups(hir: &Hir) -> Hir {
+    let group = |sub: Hir| Hir::capture(hir::Capture { index: 1, name: None, sub: Box::new(sub) });
+    if is_spelled(hir) {
+        return group(hir.clone());
+    }
+    match hir.kind() {
+        HirKind::Concat(parts) => Hir::concat(parts.iter().map(with_spelled_groups).collect()),
+        HirKind::Alternation(parts) => {
+            Hir::alternation(parts.iter().map(with_spelled_groups).collect())
+        }
+        HirKind::Capture(capture) => with_spelled_groups(&capture.sub),
+        HirKind::Repetition(repetition) => {
+            Hir::repetition(repetition.with(with_spelled_groups(&repetition.sub)))
+        }
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => hir.clone(),
+    }
+}
+
+fn is_spelled(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Literal(_) => true,
+        HirKind::Class(hir::Class::Bytes(class)) => {
+            class.iter().map(|range| range.len()).sum::<usize>() <= SPELLED_CLASS
+        }
+        HirKind::Capture(capture) => is_spelled(&capture.sub),
+        HirKind::Repetition(repetition) => is_spelled(&repetition.sub),
+        HirKind::Concat(parts) => {
+            let look = |part: &Hir| matches!(part.kind(), HirKind::Look(_));
+            parts.iter().all(|part| is_spelled(part) || look(part)) && !parts.iter().all(look)
+        }
+        HirKind::Alternation(parts) => parts.iter().all(is_spelled),
+        HirKind::Class(hir::Class::Unicode(_)) | HirKind::Empty | HirKind::Look(_) => false,
     }
 }
 
@@ -154,6 +207,30 @@ mod tests {
             assert!(Pattern::new(empty).is_err(), "{empty}");
         }
         assert!(Pattern::new(r"\xff\x00").is_ok());
+    }
+
+    #[test]
+    fn parts_that_spell_out_their_text_are_groups() {
+        for (pattern, wanted) in [
+            (r"Tests: (\d+) failed$", r"(Tests: )\d+( failed)$"),
+            ("^DONE$", "(^DONE$)"),
+            ("(?i)ok.*", "([Oo])([Kk]).*"),
+            ("x: (PASS|FAIL|[a-z]+)", "(x: )(?:(PASS)|(FAIL)|[a-z]+)"),
+        ] {
+            let found = Pattern::new(pattern).unwrap().spelled_groups().unwrap();
+            let wanted = Pattern::new(wanted).unwrap();
+            let parse = |text: &str| {
+                regex_syntax::ParserBuilder::new()
+                    .unicode(false)
+                    .utf8(false)
+                    .multi_line(true)
+                    .crlf(true)
+                    .build()
+                    .parse(text)
+                    .unwrap()
+            };
+            assert_eq!(parse(&found), parse(wanted.as_str()), "{pattern} {found}");
+        }
     }
 
     #[test]

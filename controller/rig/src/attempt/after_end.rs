@@ -20,14 +20,11 @@ use jig_model::ConsoleName;
 use jig_model::plan::{ActionKind, Plan, PowerOp};
 
 use super::actions::is_passive;
-use super::failed_results::{FoundLine, read_some};
-use crate::console::lines::{LineSplitter, RawLine};
+use super::failed_results::{FoundLine, find_in_blocks, quotable};
 use crate::console::{
-    Follower, LogError, LogPaths, LogReader, PatternSet, RecordKind, is_suspicious, readable,
+    Follower, LogError, LogPaths, LogReader, PatternSet, RecordKind, is_suspicious, pieces,
+    readable,
 };
-
-/// Bytes read at once.
-const STRIDE: usize = 64 << 10;
 
 /// Where the waits of the plan have read to in the last boot, by console.
 pub(super) type WaitedTo = BTreeMap<ConsoleName, u64>;
@@ -88,40 +85,47 @@ pub(super) fn suspicious_line(
     range: Range<u64>,
     (allowed, known): (&PatternSet, &[Range<u64>]),
 ) -> io::Result<Option<FoundLine>> {
-    let mut splitter = LineSplitter::new(range.start);
-    let is_known = |raw: &RawLine<'_>| {
-        known.iter().any(|known| known.start <= raw.span.start && raw.span.start < known.end)
-    };
-    let mut found = None;
-    let take = |raw: &RawLine<'_>, found: &mut Option<FoundLine>| {
-        if !is_known(raw) {
-            look(raw, allowed, found);
+    find_in_blocks(log, range, |block, at| {
+        let mut from = 0;
+        while from < block.len() {
+            let len = memchr::memchr2(b'\n', b'\r', &block[from..]);
+            let end = len.map_or(block.len(), |len| from + len);
+            let span = at + from as u64..at + end as u64;
+            let is_known = known.iter().any(|k| k.start <= span.start && span.start < k.end);
+            if let Some(text) = suspicious_text(&block[from..end], allowed).filter(|_| !is_known) {
+                return Some((span, text));
+            }
+            from = end + 1;
         }
-    };
-    let mut buf = vec![0; STRIDE];
-    let mut at = range.start;
-    while found.is_none() {
-        let room = range.end.saturating_sub(at).min(STRIDE as u64) as usize;
-        let len = read_some(log, &mut buf[..room], at)?;
-        if len == 0 {
-            break;
-        }
-        splitter.feed(&buf[..len], |raw| take(&raw, &mut found));
-        at += len as u64;
-    }
-    if let Some(raw) = splitter.begun() {
-        take(&raw, &mut found);
-    }
-    Ok(found)
+        None
+    })
 }
 
-fn look(raw: &RawLine<'_>, allowed: &PatternSet, found: &mut Option<FoundLine>) {
-    if found.is_some() {
-        return;
-    }
-    let text = readable(raw.bytes);
-    let text = text.trim_ascii();
-    if is_suspicious(text) && !allowed.matches(text.as_bytes()) {
-        *found = Some((raw.span.start..raw.span.end, text.to_owned()));
+fn suspicious_text(line: &[u8], allowed: &PatternSet) -> Option<String> {
+    let text = readable(line);
+    let suspicious = |piece: &&str| is_suspicious(piece) && !allowed.matches(piece.as_bytes());
+    let mut pieces = text.split('\n').flat_map(pieces).map(str::trim_ascii);
+    pieces.find(suspicious).map(|piece| quotable(piece).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn long_lines_are_looked_at_to_their_end() {
+        let allowed = PatternSet::new(&[]).unwrap();
+        for fill in [0, 4_000, 5_000, 300_000, 600_000] {
+            let text = " assertion failed at main.c:12";
+            let log = format!("ok\n{}{text}\nbye\n", ".".repeat(fill));
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(log.as_bytes()).unwrap();
+            let found = suspicious_line(&file, 1..u64::MAX, (&allowed, &[])).unwrap();
+            let (span, quote) = found.unwrap();
+            assert!(quote.ends_with(text.trim()), "{fill}: {quote}");
+            assert_eq!(span.end as usize, 3 + fill + text.len(), "{fill}");
+        }
     }
 }

@@ -46,8 +46,9 @@ pub(super) enum Observed {
     Late(Duration),
     /// A quiet period is over.
     Listened(Listened),
-    /// The plan expected this text, so a crash in it is none of the incidents.
-    Expected(ByteRange),
+    /// The plan expected this text, so a crash in it is none of the incidents. The parts are those
+    /// that the pattern spells out.
+    Expected { text: ByteRange, spelled: Vec<ByteRange> },
 }
 
 /// The facts after all events so far.
@@ -83,6 +84,8 @@ pub(super) struct BoardFacts {
     pub(super) listened: Option<Listened>,
     /// Texts that the plan expected.
     expected: Vec<ByteRange>,
+    /// The parts of them that patterns spell out.
+    spelled: Vec<ByteRange>,
     /// Whether the plan expected a crash of this boot.
     pub(super) crash_expected: bool,
 }
@@ -139,11 +142,12 @@ impl BoardFacts {
                 self.latest = self.latest.max(time);
             }
             Observed::Listened(listened) => self.listened = Some(listened),
-            Observed::Expected(expected) => {
+            Observed::Expected { text, spelled } => {
                 let before = self.incidents.len();
-                self.incidents.retain(|incident| !is_crash_in(incident, &expected));
+                self.incidents.retain(|incident| !is_crash_in(incident, &text));
                 self.crash_expected |= self.incidents.len() < before;
-                self.expected.push(expected);
+                self.expected.push(text);
+                self.spelled.extend(spelled);
             }
         }
     }
@@ -173,6 +177,11 @@ impl BoardFacts {
     /// Returns the texts that the plan expected.
     pub(super) fn expected(&self) -> &[ByteRange] {
         &self.expected
+    }
+
+    /// Returns the parts of expected texts that the patterns of the plan spell out.
+    pub(super) fn spelled(&self) -> &[ByteRange] {
+        &self.spelled
     }
 
     /// Tells whether the board has power, as far as its driver knows.

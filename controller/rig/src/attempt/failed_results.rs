@@ -6,6 +6,9 @@
 //!
 //! Evidence of a crash counts from the first line of a report on. In front of it firmware prints
 //! what it kept of an earlier crash.
+//!
+//! A text that the plan expects is a failure that the user knows of only as far as the pattern
+//! spells it out: `passed` says nothing of the `1 failed` on the same line, and neither does `.*`.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -13,12 +16,16 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use crate::console::lines::MAX_LINE;
-use crate::console::{PatternSet, candidate, readable, tells_crash, tells_failure};
+use crate::console::{
+    PatternSet, candidate, names_failure, pieces, readable, tells_crash, tells_failure,
+};
 use crate::judge::ByteRange;
 use crate::results::ReadLines;
 
-/// Bytes read at once.
+/// Bytes read at once, and the longest line that is not cut.
 const STRIDE: usize = 256 << 10;
+/// How far the pieces of a longer line overlap.
+const OVERLAP: usize = MAX_LINE;
 /// Longest quote of a line.
 const QUOTE: usize = 200;
 
@@ -26,8 +33,10 @@ const QUOTE: usize = 200;
 pub(super) struct KnownLines<'a> {
     /// Lines of reports: the report says what they mean.
     pub(super) read: &'a ReadLines,
-    /// Texts that the plan expected.
-    pub(super) expected: &'a [Range<u64>],
+    /// Texts that the plan expected, as far as its patterns spell them out.
+    pub(super) spelled: &'a [Range<u64>],
+    /// Crashes that the firmware expected.
+    pub(super) excused: &'a [Range<u64>],
     /// Lines that are harmless.
     pub(super) allowed: &'a PatternSet,
 }
@@ -51,6 +60,44 @@ pub(super) fn read_some(log: &File, buf: &mut [u8], at: u64) -> io::Result<usize
     }
 }
 
+/// Returns the part of a line that is quoted: of a long one what stands around the first word of a
+/// result.
+pub(super) fn quotable(text: &str) -> &str {
+    let hit = candidate(text.as_bytes()).unwrap_or_default();
+    let from = if text.len() > QUOTE { hit.saturating_sub(QUOTE / 2) } else { 0 };
+    &text[text.floor_char_boundary(from)..]
+}
+
+/// Hands out a range of a log as blocks of whole lines, each with its offset, until an answer comes.
+/// A line that is too long for one comes as blocks that overlap.
+pub(super) fn find_in_blocks<T>(
+    log: &File,
+    range: Range<u64>,
+    mut look: impl FnMut(&[u8], u64) -> Option<T>,
+) -> io::Result<Option<T>> {
+    let mut buf = vec![0; 2 * STRIDE];
+    // What is in the buffer: the offset of its first byte, and how much of a line was kept, which is
+    // less than a stride.
+    let (mut at, mut kept) = (range.start, 0);
+    loop {
+        let room = range.end.saturating_sub(at + kept as u64).min(STRIDE as u64) as usize;
+        let len = read_some(log, &mut buf[kept..kept + room], at + kept as u64)?;
+        let filled = kept + len;
+        let (block, done) = match memchr::memrchr2(b'\n', b'\r', &buf[..filled]) {
+            _ if len == 0 => (filled, filled),
+            Some(end) => (end + 1, end + 1),
+            None if filled >= STRIDE => (filled, filled - OVERLAP),
+            None => (0, 0),
+        };
+        let found = look(&buf[..block], at);
+        if found.is_some() || len == 0 {
+            return Ok(found);
+        }
+        buf.copy_within(done..filled, 0);
+        (at, kept) = (at + done as u64, filled - done);
+    }
+}
+
 /// Returns the first line within a range of a log that says that a test failed, or that the
 /// firmware crashed within its report.
 pub(super) fn failed_result(
@@ -58,27 +105,7 @@ pub(super) fn failed_result(
     range: Range<u64>,
     known: &KnownLines<'_>,
 ) -> io::Result<Option<FoundLine>> {
-    let mut buf = vec![0; STRIDE + MAX_LINE];
-    // What is in the buffer: the offset of its first byte, and how much of a line was kept.
-    let (mut at, mut kept) = (range.start, 0);
-    loop {
-        let room = range.end.saturating_sub(at + kept as u64).min(STRIDE as u64) as usize;
-        let len = read_some(log, &mut buf[kept..kept + room], at + kept as u64)?;
-        let filled = kept + len;
-        let lines = match memchr::memrchr2(b'\n', b'\r', &buf[..filled]) {
-            _ if len == 0 => filled,
-            Some(end) if filled - end <= MAX_LINE => end + 1,
-            // A longer line is searched as several.
-            _ if filled > MAX_LINE => filled,
-            _ => 0,
-        };
-        let found = search(&buf[..lines], at, known);
-        if found.is_some() || len == 0 {
-            return Ok(found);
-        }
-        buf.copy_within(lines..filled, 0);
-        (at, kept) = (at + lines as u64, filled - lines);
-    }
+    find_in_blocks(log, range, |lines, at| search(lines, at, known))
 }
 
 /// Searches whole lines, of which the first begins at an offset.
@@ -98,16 +125,37 @@ fn search(lines: &[u8], offset: u64, known: &KnownLines<'_>) -> Option<FoundLine
 }
 
 fn failure(line: &[u8], span: &Range<u64>, known: &KnownLines<'_>) -> Option<String> {
-    let expected = |text: &Range<u64>| text.start < span.end && span.start < text.end;
-    if known.read.contains(span.start) || known.expected.iter().any(expected) {
+    let excused = |text: &Range<u64>| text.start < span.end && span.start < text.end;
+    if known.read.contains(span.start) || known.excused.iter().any(excused) {
         return None;
     }
-    let text = readable(&line[..line.len().min(MAX_LINE)]);
-    let text = text.trim_ascii();
-    let within = || known.read.begins_before(span.start);
-    let fails = tells_failure(text) || within() && tells_crash(text);
-    let failed = fails && !known.allowed.matches(text.as_bytes());
-    failed.then(|| text.to_owned())
+    let inside = |part: &Range<u64>| {
+        let from = part.start.max(span.start) - span.start;
+        let to = part.end.min(span.end).saturating_sub(span.start);
+        (from < to).then_some(from as usize..to as usize)
+    };
+    let spelled: Vec<_> = known.spelled.iter().filter_map(inside).collect();
+    let may_crash = spelled.is_empty() && known.read.begins_before(span.start);
+    let found = failure_in(line, may_crash, known)?;
+    if !spelled.iter().any(|part| names_failure(&readable(&line[part.clone()]))) {
+        return Some(found);
+    }
+    // A failure that the plan expects: only what stands beside it counts.
+    let ends = spelled.iter().map(|part| part.start).chain([line.len()]);
+    let starts = [0].into_iter().chain(spelled.iter().map(|part| part.end));
+    let mut beside = starts.zip(ends).filter(|(start, end)| start < end);
+    beside.find_map(|(start, end)| failure_in(&line[start..end], false, known))
+}
+
+/// Returns the piece of a text that says that a test failed, or that the firmware crashed.
+fn failure_in(text: &[u8], may_crash: bool, known: &KnownLines<'_>) -> Option<String> {
+    let text = readable(text);
+    let failed = |piece: &&str| {
+        let fails = tells_failure(piece) || may_crash && tells_crash(piece);
+        fails && !known.allowed.matches(piece.as_bytes())
+    };
+    let mut pieces = text.split('\n').flat_map(pieces).map(str::trim_ascii);
+    pieces.find(failed).map(|piece| quotable(piece).to_owned())
 }
 
 #[cfg(test)]
@@ -116,11 +164,11 @@ mod tests {
 
     use super::*;
 
-    fn found(log: &[u8], range: Range<u64>, expected: &[Range<u64>]) -> Option<FoundLine> {
+    fn found(log: &[u8], range: Range<u64>, spelled: &[Range<u64>]) -> Option<FoundLine> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(log).unwrap();
         let (read, allowed) = (ReadLines::default(), PatternSet::new(&[]).unwrap());
-        let known = KnownLines { read: &read, expected, allowed: &allowed };
+        let known = KnownLines { read: &read, spelled, excused: &[], allowed: &allowed };
         failed_result(&file, range, &known).unwrap()
     }
 
@@ -128,7 +176,7 @@ mod tests {
     fn a_log_that_cannot_be_read_is_no_log_without_failures() {
         let folder = File::open(std::env::temp_dir()).unwrap();
         let (read, allowed) = (ReadLines::default(), PatternSet::new(&[]).unwrap());
-        let known = KnownLines { read: &read, expected: &[], allowed: &allowed };
+        let known = KnownLines { read: &read, spelled: &[], excused: &[], allowed: &allowed };
         failed_result(&folder, 0..100, &known).unwrap_err();
     }
 
@@ -147,8 +195,8 @@ mod tests {
                 let wanted = Some((line.clone(), text.to_owned()));
                 assert_eq!(found(&log, whole.clone(), &[]), wanted, "{before} {fill:?}");
                 // What the plan expected, and what lies outside of the range, does not count.
-                let expected = line.start + 2..line.end;
-                assert_eq!(found(&log, whole, std::slice::from_ref(&expected)), None);
+                let spelled = line.start + 2..line.end;
+                assert_eq!(found(&log, whole, std::slice::from_ref(&spelled)), None);
                 assert_eq!(found(&log, 0..start, &[]), None);
             }
         }
@@ -160,5 +208,59 @@ mod tests {
         assert_eq!(found(&wide, 0..wide.len() as u64, &[]).unwrap().1, "3 tests failed");
         let endless = vec![b'x'; 5 * STRIDE];
         assert_eq!(found(&endless, 0..endless.len() as u64, &[]), None);
+    }
+
+    #[test]
+    fn long_lines_are_searched_to_their_end() {
+        let text = " Tests: 3 failed, 2 passed";
+        for (what, fill) in [("bytes", "."), ("words", "word "), ("numbers", "1234 ")] {
+            for before in [0, 100, MAX_LINE - 10, MAX_LINE + 10, STRIDE - 12, STRIDE, 3 * STRIDE] {
+                for behind in [0, 100, MAX_LINE, 2 * STRIDE] {
+                    let [before, behind] = [before, behind].map(|n| fill.repeat(n / fill.len()));
+                    let log = format!("ok\n{before}{text} {behind}\nok\n");
+                    let found = found(log.as_bytes(), 0..log.len() as u64, &[]);
+                    let (span, quote) = found.unwrap_or_else(|| panic!("{what}"));
+                    assert!(span.start >= 3 && quote.contains("3 failed"), "{what} {quote}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn failures_that_a_pattern_spells_out_are_expected() {
+        use jig_model::pattern::Pattern;
+
+        use crate::console::spelled_parts;
+
+        for (line, pattern, failure) in [
+            ("11/12 tests passed", "tests passed", Some("11/12 tests passed")),
+            ("11/12 tests passed", "^11/12 tests passed$", None),
+            ("11/12 tests passed", r"^\d+/\d+ tests passed$", Some("11/12 tests passed")),
+            ("Tests: 1 failed, 2 passed", "passed", Some("Tests: 1 failed, 2 passed")),
+            ("Tests: 1 failed, 2 passed", "^Tests: .*$", Some("Tests: 1 failed, 2 passed")),
+            ("Tests: 1 failed, 2 passed", "1 failed", None),
+            ("Tests: 1 failed, 2 passed", r"\d failed", None),
+            ("Tests: 1 failed, 2 passed", "(?i)FAILED", None),
+            ("link: FAIL", "link: (PASS|FAIL)", None),
+            ("link: FAIL", "link: [A-Z]+", Some("link: FAIL")),
+            ("[FAIL] ram, [FAIL] flash", r"\[FAIL\] ram", Some(", [FAIL] flash")),
+            ("0 failed", ".*", None),
+        ] {
+            let end = line.len();
+            let compiled = Pattern::new(pattern);
+            let pattern = compiled.unwrap_or_else(|_| Pattern::new(".+").unwrap());
+            let set = PatternSet::new(std::slice::from_ref(&pattern)).unwrap();
+            let at = (0..=end).find_map(|end| {
+                let located = set.locate(0, line.as_bytes(), 0..end)?;
+                Some((located.start, end))
+            });
+            let (start, end) = at.unwrap();
+            let parts = spelled_parts(&pattern, &line.as_bytes()[..end], start).unwrap();
+            let spelled: Vec<_> =
+                parts.into_iter().map(|part| part.start as u64..part.end as u64).collect();
+            let log = format!("{line}\n");
+            let found = found(log.as_bytes(), 0..log.len() as u64, &spelled);
+            assert_eq!(found.map(|(_, text)| text).as_deref(), failure, "{line} {pattern}");
+        }
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct LogSearch {
     pub(super) allowed: Vec<Pattern>,
     /// Texts that the plan expected.
     pub(super) expected: Vec<ByteRange>,
+    /// The parts of them that its patterns spell out.
+    pub(super) spelled: Vec<ByteRange>,
     /// Crashes that the firmware expected.
     pub(super) excused: Vec<ByteRange>,
     /// Where what the plan waits for ends: the log, and the offset.
@@ -163,8 +165,8 @@ impl LogSearch {
         allowed: &PatternSet,
     ) -> Result<Option<ByteRange>, AttemptError> {
         let SearchedConsole { file, judged, read: lines } = console;
-        let expected = self.known_in(console);
-        let known = KnownLines { read: lines, expected: &expected, allowed };
+        let (spelled, excused) = (spans(&self.spelled, console), spans(&self.excused, console));
+        let known = KnownLines { read: lines, spelled: &spelled, excused: &excused, allowed };
         let found = read(&self.run, file, |log| failed_result(log, judged.clone(), &known))?;
         Ok(found.map(|found| quoted(file, found)))
     }

@@ -340,6 +340,7 @@ fn log_search(
         rejected: request.plan.reject.clone(),
         allowed: [&request.profile.allow_output[..], &request.plan.allow_output].concat(),
         expected: facts.expected().to_vec(),
+        spelled: facts.spelled().to_vec(),
         excused,
         end: end.and_then(|(name, at)| Some((file(&name)?, at))),
     }

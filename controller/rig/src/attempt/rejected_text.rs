@@ -7,12 +7,10 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use super::failed_results::{FoundLine, read_some};
+use super::failed_results::{FoundLine, find_in_blocks};
 use crate::console::PatternSet;
-use crate::console::lines::{LineSplitter, RawLine, lossy, plain};
+use crate::console::lines::{lossy, plain};
 
-/// Bytes read at once.
-const STRIDE: usize = 64 << 10;
 /// The byte that begins a control sequence.
 const ESCAPE: u8 = 0x1b;
 
@@ -22,33 +20,22 @@ pub(super) fn rejected_text(
     range: Range<u64>,
     rejected: &PatternSet,
 ) -> io::Result<Option<FoundLine>> {
-    let mut splitter = LineSplitter::new(range.start);
-    let mut found = None;
-    let mut buf = vec![0; STRIDE];
-    let mut at = range.start;
-    while found.is_none() {
-        let room = range.end.saturating_sub(at).min(STRIDE as u64) as usize;
-        let len = read_some(log, &mut buf[..room], at)?;
-        if len == 0 {
-            break;
+    find_in_blocks(log, range, |block, at| {
+        let mut from = 0;
+        while let Some(hit) = memchr::memchr(ESCAPE, block.get(from..)?) {
+            let hit = from + hit;
+            let start = memchr::memrchr2(b'\n', b'\r', &block[..hit]).map_or(0, |end| end + 1);
+            let len = memchr::memchr2(b'\n', b'\r', &block[hit..]);
+            let end = len.map_or(block.len(), |len| hit + len);
+            let text = plain(&block[start..end]);
+            if rejected.matches(&text) {
+                let text = lossy(&text).into_owned();
+                return Some((at + start as u64..at + end as u64, text));
+            }
+            from = end + 1;
         }
-        splitter.feed(&buf[..len], |raw| look(&raw, rejected, &mut found));
-        at += len as u64;
-    }
-    if let Some(raw) = splitter.begun() {
-        look(&raw, rejected, &mut found);
-    }
-    Ok(found)
-}
-
-fn look(raw: &RawLine<'_>, rejected: &PatternSet, found: &mut Option<FoundLine>) {
-    if found.is_some() || memchr::memchr(ESCAPE, raw.bytes).is_none() {
-        return;
-    }
-    let text = plain(raw.bytes);
-    if rejected.matches(&text) {
-        *found = Some((raw.span.start..raw.span.end, lossy(&text).into_owned()));
-    }
+        None
+    })
 }
 
 #[cfg(test)]
@@ -58,6 +45,8 @@ mod tests {
     use jig_model::pattern::Pattern;
 
     use super::*;
+
+    const STRIDE: usize = 256 << 10;
 
     fn found(log: &[u8], pattern: &str) -> Option<FoundLine> {
         let mut file = tempfile::tempfile().unwrap();
@@ -79,6 +68,8 @@ mod tests {
             }
         }
         assert_eq!(found(b"state: \x1b[32mGOOD\x1b[0m\n", "^state: BAD$"), None);
+        let long = format!("{} state: \x1b[31mBAD\x1b[0m\n", ".".repeat(5000));
+        assert!(found(long.as_bytes(), "state: BAD$").is_some());
         // The watchers look at other lines.
         assert_eq!(found(b"state: BAD\n", "^state: BAD$"), None);
     }

@@ -160,6 +160,15 @@ fn is_log_of_go(line: &str) -> bool {
     })
 }
 
+/// Tells whether a text names a failure, in whatever place: who spells it out knows of it.
+pub(crate) fn names_failure(text: &str) -> bool {
+    let word = |word: &Word<'_>| {
+        let lists = [FAILURES, ERRORS, VERDICTS, STOPS];
+        word.text == "not" || lists.iter().any(|list| listed(list, &word.text))
+    };
+    tells_failure(text) || words(text).iter().any(word)
+}
+
 /// Tells whether a word belongs to test reports: one of them, or the name of a test.
 fn is_about(word: &Word<'_>) -> bool {
     listed(ABOUT, &word.text) || word.text.starts_with("test_") || word.text.ends_with("_test")

@@ -170,6 +170,31 @@ pub(super) fn finder(pattern: &Pattern) -> Result<meta::Regex, PatternSetError> 
         })
 }
 
+/// Finds the parts of a match that its pattern spells out; those that touch are one. The match
+/// begins at an index and ends with the text.
+pub(crate) fn spelled_parts(
+    pattern: &Pattern,
+    text: &[u8],
+    start: usize,
+) -> Option<Vec<Range<usize>>> {
+    let grouped = Pattern::new(&pattern.spelled_groups()?).ok()?;
+    let finder = finder(&grouped).ok()?;
+    let mut groups = finder.create_captures();
+    let input = Input::new(text).span(start..text.len()).anchored(Anchored::Yes);
+    finder.search_captures(&input, &mut groups);
+    groups.get_match()?;
+    let mut found: Vec<_> = groups.iter().skip(1).flatten().collect();
+    found.sort_unstable_by_key(|part| part.start);
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    for part in found {
+        match parts.last_mut() {
+            Some(last) if last.end >= part.start => last.end = last.end.max(part.end),
+            _ => parts.push(part.start..part.end),
+        }
+    }
+    Some(parts)
+}
+
 /// Finds out which pattern to name when all of them together cannot be compiled.
 fn culprit(patterns: &[Pattern]) -> Result<AutomatonParts, PatternSetError> {
     let mut largest = (0, &patterns[0]);

@@ -18,9 +18,31 @@ pub(super) struct Word<'a> {
     pub(super) after: &'a str,
 }
 
+fn inside(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '\'')
+}
+
+/// Cuts a text of more words than [`words`] returns into pieces that overlap by half. The first
+/// piece begins and the last one ends with the text; a shorter text is one piece.
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut starts = Vec::new();
+    let mut before = false;
+    for (at, c) in text.char_indices() {
+        if !std::mem::replace(&mut before, inside(c)) && inside(c) {
+            starts.push(at);
+        }
+    }
+    let count = 1 + starts.len().saturating_sub(MOST).div_ceil(MOST / 2);
+    (0..count).map(move |n| {
+        let first = n * MOST / 2;
+        let start = if n == 0 { 0 } else { starts[first] };
+        let end = starts.get(first + MOST).copied().filter(|_| n + 1 < count);
+        &text[start..end.unwrap_or(text.len())]
+    })
+}
+
 /// Cuts a text into words of letters, digits, `_` and `'`.
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
-    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '\'');
     let mut words = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find(inside).filter(|_| words.len() < MOST) {
@@ -50,4 +72,27 @@ pub(super) fn listed(list: &str, word: &str) -> bool {
 pub(super) fn is_zero(text: &str) -> bool {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|b| b == b'0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_word_of_a_long_text_is_in_a_piece() {
+        for count in [0, 1, 40, 80, 81, 120, 121, 400] {
+            let text: String = (0..count).map(|n| format!("w{n} ")).collect();
+            let pieces: Vec<_> = pieces(&text).collect();
+            assert_eq!(pieces.len() == 1, count <= MOST, "{count}");
+            let seen: Vec<_> = pieces.iter().map(|piece| words(piece)).collect();
+            for n in 1..count {
+                let pair = [format!("w{}", n - 1), format!("w{n}")];
+                let holds = |words: &Vec<Word<'_>>| {
+                    words.windows(2).any(|two| two[0].text == pair[0] && two[1].text == pair[1])
+                };
+                assert!(seen.iter().any(holds), "{count} {n}");
+            }
+            assert!(text.starts_with(pieces[0]) && text.ends_with(pieces[pieces.len() - 1]));
+        }
+    }
 }

@@ -19,6 +19,7 @@ use crate::attempt::board_timeout::BoardTimeout;
 use crate::attempt::compiled_patterns::RunPatterns;
 use crate::attempt::facts::Observed;
 use crate::console::lines::MAX_LINE;
+use crate::console::spelled_parts;
 use crate::console::{
     ExpectError, FaultReasons, Follower, Matched, PatternSet, REASON_LINES, expect, find_all,
 };
@@ -34,6 +35,7 @@ impl Actions<'_> {
         board_timeout: BoardTimeout,
     ) -> Result<Matched, ActionFailure> {
         let console = self.console(console);
+        let any_patterns = any;
         let (any, reject) = (compile(any)?, compile(reject)?);
         let board = Arc::clone(&self.board);
         let file = board.lines.get(&console).map(|line| line.file.clone()).unwrap_or_default();
@@ -52,7 +54,8 @@ impl Actions<'_> {
             let outcome = tokio::select! {
                 biased;
                 failure = abort_condition(&board) => {
-                    let matched = self.awaited_crash(&console, &file, (&any, &reject)).await;
+                    let patterns = (any_patterns, &any, &reject);
+                    let matched = self.awaited_crash(&console, &file, patterns).await;
                     return matched.ok_or(failure);
                 }
                 outcome = expect(follower, &any, &reject, until) => outcome,
@@ -71,8 +74,7 @@ impl Actions<'_> {
         let mut error = match outcome {
             Ok(matched) => {
                 let reasons = reasons(patterns).await?;
-                let expected = expected_text(follower, &file, &matched, reasons);
-                board.report(Observed::Expected(expected));
+                board.report(expected_text(follower, &file, (any_patterns, &matched), reasons));
                 return Ok(matched);
             }
             Err(error) => error,
@@ -237,7 +239,7 @@ impl Actions<'_> {
         &mut self,
         console: &ConsoleName,
         file: &str,
-        (any, reject): (&PatternSet, &PatternSet),
+        (patterns, any, reject): (&[Pattern], &PatternSet, &PatternSet),
     ) -> Option<Matched> {
         let board = Arc::clone(&self.board);
         let at = self.cursor(console).ok()?.cursor();
@@ -268,7 +270,7 @@ impl Actions<'_> {
         };
         let reasons = reasons(self.patterns).await.ok()?;
         let follower = self.cursor(console).ok()?;
-        board.report(Observed::Expected(expected_text(follower, file, &matched, reasons)));
+        board.report(expected_text(follower, file, (patterns, &matched), reasons));
         found(&board).is_none().then_some(matched)
     }
 
@@ -321,15 +323,27 @@ async fn reasons(patterns: &RunPatterns) -> Result<&FaultReasons, ActionFailure>
 fn expected_text(
     follower: &Follower,
     file: &str,
-    matched: &Matched,
+    (patterns, matched): (&[Pattern], &Matched),
     reasons: &FaultReasons,
-) -> ByteRange {
+) -> Observed {
     let from = matched.start.saturating_sub(REPORT).max(follower.floor());
     let mut text = vec![0; (matched.end.max(matched.start) - from) as usize];
     let len = follower.read_at(from, &mut text).unwrap_or_default();
     text.truncate(len);
-    let start = from + report_start(&text, (matched.start - from) as usize, reasons) as u64;
-    ByteRange { file: file.to_owned(), start, end: matched.end, text: String::new() }
+    let at = (matched.start - from) as usize;
+    let start = from + report_start(&text, at, reasons) as u64;
+    let range =
+        |start: u64, end: u64| ByteRange { file: file.to_owned(), start, end, text: String::new() };
+    let pattern = patterns.get(matched.pattern);
+    let parts = pattern.and_then(|pattern| spelled_parts(pattern, &text, at));
+    let spelled = match parts {
+        Some(parts) => parts
+            .into_iter()
+            .map(|part| range(from + part.start as u64, from + part.end as u64))
+            .collect(),
+        None => vec![range(matched.start, matched.end)],
+    };
+    Observed::Expected { text: range(start, matched.end), spelled }
 }
 
 /// Returns where the text that a match at an index stands for begins.
