@@ -42,6 +42,14 @@ struct TapLevel {
     counts: Counts,
 }
 
+impl TapLevel {
+    /// Another report begins on this level: its points are other cases, whatever their numbers.
+    fn begin_anew(&mut self, record: &ReportBuilder) {
+        self.first = record.len();
+        self.path = format!("{}+", self.first);
+    }
+}
+
 /// A point that stands in front of its sub-test, as node-tap prints it: `ok 1 - x {`, the sub-test
 /// and `}`. It is read behind the sub-test, as those of TAP 14 are.
 #[derive(Debug)]
@@ -428,9 +436,9 @@ impl Tap {
         let switch = ktap && !self.ktap && self.may_switch;
         let Some(level) = self.enter(line, record) else { return };
         if level.points > 0 || level.plan.is_some() {
-            level.points = 0;
-            level.last = 0;
+            (level.plan, level.points, level.last) = (None, 0, 0);
             level.counts = Counts::default();
+            level.begin_anew(record);
             record.begins_again();
         } else if switch && level.path.is_empty() {
             self.ktap = true;
@@ -457,7 +465,10 @@ impl Tap {
                 level.plan = Some(count);
                 self.planned += i64::try_from(count).unwrap_or(0);
             }
-            Some(_) => record.begins_again(),
+            Some(_) => {
+                level.begin_anew(record);
+                record.begins_again();
+            }
         }
         self.drop_over(record);
         self.update(record);
