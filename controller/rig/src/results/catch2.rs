@@ -57,6 +57,11 @@ fn opens(line: &ReportLine<'_>) -> bool {
 impl Grammar for Catch2 {
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
+        if text.starts_with(SEED) && self.sure {
+            // Another program begins, which has an end of its own.
+            record.goes_on();
+            return true;
+        }
         if let Some(total) = all_passed(text) {
             if self.failures > 0 {
                 record.remark("all tests passed, but an assertion failed".to_owned());

@@ -9,7 +9,7 @@ use super::choice::Credibility;
 use super::grammar::{FormatSpec, Grammar, NO_SIGNS, starts};
 use super::record::{CaseOutcome, ReportBuilder};
 use super::scan::{is_ident, number};
-use super::tally::{ProgressMarks, add_unnamed, labelled};
+use super::tally::{ProgressMarks, add_unnamed, is_marks, labelled};
 use crate::console::lines::ReportLine;
 
 /// Most lines of a failing check that are kept as its message.
@@ -28,6 +28,8 @@ struct CppUTest {
     verbose: bool,
     /// A line was read that only CppUTest prints; marks alone are none.
     sure: bool,
+    /// How many runs are announced that have not begun.
+    runs_left: u64,
     marks: ProgressMarks,
 }
 
@@ -50,6 +52,7 @@ fn opens(line: &ReportLine<'_>) -> bool {
         || failure(line.text).is_some()
         || summary(line.text).is_some()
         || test(line.text).is_some()
+        || run_head(line.text).is_some()
 }
 
 impl Grammar for CppUTest {
@@ -58,7 +61,11 @@ impl Grammar for CppUTest {
         if self.marks.line(text) {
             return true;
         }
-        if let Some(summary) = summary(text) {
+        if let Some((run, of)) = run_head(text) {
+            // A run that has begun has an end of its own.
+            self.runs_left = of.saturating_sub(run);
+            record.goes_on();
+        } else if let Some(summary) = summary(text) {
             self.end(&summary, line, record);
         } else if let Some(name) = failure(text) {
             // A test that goes on behind a failed check fails once.
@@ -118,6 +125,10 @@ impl Grammar for CppUTest {
         summary(line.text).is_some()
     }
 
+    fn begins_more(&self, line: &ReportLine<'_>) -> bool {
+        is_marks(line.text)
+    }
+
     fn resembles(&self, line: &ReportLine<'_>) -> bool {
         starts(line, &["TEST(", "IGNORE_TEST("]) || line.text.contains(FAILURE)
     }
@@ -151,7 +162,9 @@ impl CppUTest {
             record.compare("tests run", summary.ran, ran);
         }
         self.explaining = None;
-        record.end();
+        if self.runs_left == 0 {
+            record.end();
+        }
     }
 }
 
@@ -164,6 +177,12 @@ fn decide(
 ) {
     let outcome = CaseOutcome { duration_ms: Some(duration), ..CaseOutcome::of(status) };
     record.decide(name, name, outcome, line.span);
+}
+
+/// Reads the numbers in `Test run 1 of 2`, with which each of several runs begins.
+fn run_head(text: &str) -> Option<(u64, u64)> {
+    let (run, of) = text.strip_prefix("Test run ")?.split_once(" of ")?;
+    Some((number(run)?, number(of)?))
 }
 
 /// Splits `TEST(group, name)` off the front; tells whether the test is ignored.

@@ -10,7 +10,7 @@ use super::choice::Credibility;
 use super::grammar::{FormatSpec, Grammar, NO_SIGNS};
 use super::record::ReportBuilder;
 use super::scan::{is_ident, leading_number, number};
-use super::tally::{HeldCases, ProgressMarks, add_unnamed};
+use super::tally::{HeldCases, ProgressMarks, add_unnamed, is_marks};
 use crate::console::lines::ReportLine;
 
 /// Reads embUnit's lines.
@@ -101,6 +101,10 @@ impl Grammar for Embunit {
 
     fn closed(&self, line: &ReportLine<'_>) -> bool {
         summary(line.text).is_some() && line.text.ends_with(')')
+    }
+
+    fn begins_more(&self, line: &ReportLine<'_>) -> bool {
+        is_marks(line.text)
     }
 
     fn resembles(&self, line: &ReportLine<'_>) -> bool {

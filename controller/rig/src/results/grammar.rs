@@ -73,6 +73,10 @@ pub(super) trait Grammar: Debug + Send + Sync {
     fn closed(&self, _line: &ReportLine<'_>) -> bool {
         false
     }
+    /// Tells whether an unfinished line behind the end of the report begins further tests.
+    fn begins_more(&self, _line: &ReportLine<'_>) -> bool {
+        false
+    }
     /// Tells how much the lines read so far prove.
     fn credibility(&self) -> Credibility {
         Credibility::Report

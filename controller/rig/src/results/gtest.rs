@@ -46,6 +46,11 @@ fn opens(line: &ReportLine<'_>) -> bool {
 impl Grammar for Gtest {
     fn line(&mut self, line: &ReportLine<'_>, record: &mut ReportBuilder) -> bool {
         let text = line.text;
+        if text.starts_with("Repeating all tests (iteration ") {
+            // What is repeated has an end of its own.
+            record.goes_on();
+            return true;
+        }
         let Some((tag, rest)) = tag(text) else {
             return self.final_count(text, record);
         };

@@ -46,6 +46,25 @@ pub(super) struct MarkerReader {
     unnamed: u64,
 }
 
+/// What a line is to the markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MarkedLine {
+    Unknown,
+    /// A result, or what announces results.
+    Result,
+    /// The end marker and nothing else: what it says beside is not known.
+    End,
+}
+
+/// Words, in capitals, that stand in a row of results where the plan's markers expect others.
+const OTHER_VERDICTS: [&str; 12] = [
+    "ERROR", "ERR", "TIMEOUT", "CRASH", "CRASHED", "ABORT", "ABORTED", "HANG", "HUNG", "NG", "BAD",
+    "BROKEN",
+];
+
+/// Words of a pass, one of which makes such a row match the pass marker.
+const PASSES: [&str; 6] = ["PASS", "PASSED", "OK", "pass", "passed", "ok"];
+
 fn compile(which: &'static str, pattern: &Pattern) -> Result<Regex, MarkerError> {
     RegexBuilder::new(pattern.as_str())
         .unicode(false)
@@ -82,7 +101,12 @@ impl MarkerReader {
             .any(|regex| regex.is_match(line))
     }
 
-    pub(super) fn line(&mut self, line: &[u8], span: Span, record: &mut ReportBuilder) -> bool {
+    pub(super) fn line(
+        &mut self,
+        line: &[u8],
+        span: Span,
+        record: &mut ReportBuilder,
+    ) -> MarkedLine {
         let mut known = false;
         if let Some(found) = self.planned.as_ref().and_then(|regex| regex.captures(line)) {
             known = true;
@@ -116,10 +140,36 @@ impl MarkerReader {
             record.decide(&name, &name, outcome, span);
         }
         if self.end.is_match(line) {
-            known = true;
             record.end();
+            return if known { MarkedLine::Result } else { MarkedLine::End };
         }
-        known
+        if known {
+            return MarkedLine::Result;
+        }
+        if !record.ended()
+            && let Some(name) = self.row_without_result(line).filter(|name| !record.knows(name))
+        {
+            record.begin(&name, &name, span);
+        }
+        MarkedLine::Unknown
+    }
+
+    /// Returns the name in a row that would be a pass if its last word, `ERROR` or the like, were
+    /// that of a pass.
+    fn row_without_result(&self, line: &[u8]) -> Option<String> {
+        let line = line.trim_ascii();
+        let verdict = line.rsplit(|b| !b.is_ascii_alphanumeric()).find(|word| !word.is_empty())?;
+        if !OTHER_VERDICTS.iter().any(|word| word.as_bytes() == verdict) {
+            return None;
+        }
+        let behind =
+            line.len() - line.iter().rev().take_while(|b| !b.is_ascii_alphanumeric()).count();
+        let (row, tail) = line.split_at(behind);
+        PASSES.iter().find_map(|word| {
+            let row = [&row[..row.len() - verdict.len()], word.as_bytes(), tail].concat();
+            let found = self.pass.captures(&row)?;
+            (found.get(0)?.range() == (0..row.len())).then(|| group(&found, "name")).flatten()
+        })
     }
 
     /// Reads the unfinished last line: only the end marker can count, and what looks like a

@@ -4,7 +4,7 @@ use jig_model::result::{ResultFormat, TestReport};
 
 use super::choice::{Credibility, Standing};
 use super::grammar::{AssertionSigns, FormatSpec, Grammar};
-use super::markers::MarkerReader;
+use super::markers::{MarkedLine, MarkerReader};
 use super::read_lines::ReadLines;
 use super::record::{ReportBuilder, ResultEvent};
 use crate::console::lines::{RawLine, ReportLine};
@@ -103,12 +103,12 @@ impl Reading {
     /// Reads a line by the plan's markers; tells whether they know it.
     pub(super) fn marked_line(&mut self, bytes: &[u8], raw: &RawLine<'_>) -> bool {
         let Source::Markers(markers) = &mut self.source else { return false };
-        let known = markers.line(bytes, raw.span, &mut self.record);
-        if known {
+        let marked = markers.line(bytes, raw.span, &mut self.record);
+        if marked == MarkedLine::Result {
             self.lines.add(raw.span);
         }
         self.note_end(raw.span.end);
-        known
+        marked != MarkedLine::Unknown
     }
 
     fn note_end(&mut self, at: u64) {
@@ -170,6 +170,10 @@ impl Reading {
                 let mut closed = None;
                 for line in meanings {
                     self.broke_off |= grammar.resembles(&line);
+                    if self.record.ended() && grammar.begins_more(&line) {
+                        let text = "further tests begin behind the end of the report";
+                        self.record.remark(text.to_owned());
+                    }
                     closed = closed.or(grammar.closed(&line).then_some(line));
                 }
                 if let Some(line) = closed

@@ -115,7 +115,7 @@ pub(super) struct ProgressMarks {
 impl ProgressMarks {
     /// Counts a line that holds nothing but marks; tells whether it is one.
     pub(super) fn line(&mut self, text: &str) -> bool {
-        let known = text.bytes().all(is_mark);
+        let known = is_marks(text);
         if known {
             self.sure += text.len() as u64;
             self.ignored += text.bytes().filter(|&byte| byte == b'!').count() as u64;
@@ -143,6 +143,11 @@ impl ProgressMarks {
         }
         *self = Self::default();
     }
+}
+
+/// Tells whether a text holds nothing but marks.
+pub(super) fn is_marks(text: &str) -> bool {
+    text.bytes().all(is_mark)
 }
 
 fn is_mark(byte: u8) -> bool {

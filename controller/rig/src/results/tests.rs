@@ -11,6 +11,7 @@ mod candidates;
 mod contradictions;
 mod cost;
 mod frameworks;
+mod further_runs;
 mod transcripts;
 
 use transcripts::{ALL_GREEN, TABLE};
@@ -321,11 +322,48 @@ fn markers_of_the_plan_are_read() {
             "markers -a | the target also reports in format unity (1 result, without an end): name the format that counts in the plan",
         ),
         ("not so GOOD a\nthe BAD\n", "none"),
+        // A row of the same form with another verdict; a log line has none.
+        ("GOOD a\nROW b ERROR\nTHE END\n", "markers +a end"),
     ] {
         let mut parser = ResultParser::new(None, Some(&markers), 0).unwrap();
         parser.feed(text.as_bytes(), &mut |_| {});
         assert_eq!(brief(&parser.finish()), expected, "{text}");
     }
+}
+
+#[test]
+fn rows_with_a_verdict_that_the_markers_do_not_know_are_unfinished() {
+    let pattern = |text| Pattern::new(text).unwrap();
+    let markers = Markers {
+        start: None,
+        pass: pattern(r"^(?P<name>\S+) +\[?PASS\]?"),
+        fail: pattern(r"^(?P<name>\S+) +\[?FAIL\]?"),
+        skip: None,
+        planned: None,
+        end: pattern("^Total "),
+    };
+    for (text, expected) in [
+        ("ram   PASS\nflash ERROR\nTotal 2\n", "markers +ram ?flash end"),
+        ("ram   [PASS]\nflash [TIMEOUT]\nTotal 2\n", "markers +ram ?flash end"),
+        // One that was tried again.
+        ("flash ERROR\nflash PASS\nTotal 1\n", "markers +flash end"),
+        ("ram PASS\nram ERROR\nTotal 1\n", "markers +ram end"),
+        ("ram PASS\nI2C bus ERROR\nan ERROR of it\nTotal 1\nlink ERROR\n", "markers +ram end"),
+    ] {
+        let mut parser = ResultParser::new(None, Some(&markers), 0).unwrap();
+        parser.feed(text.as_bytes(), &mut |_| {});
+        assert_eq!(brief(&parser.finish()), expected, "{text}");
+    }
+}
+
+/// What the end marker's line says beside the end is no part of the report.
+#[test]
+fn the_line_with_the_end_marker_is_not_read() {
+    let markers = markers();
+    let mut parser = ResultParser::new(None, Some(&markers), 0).unwrap();
+    parser.feed(b"GOOD a\nTHE END\nGOOD b\n", &mut |_| {});
+    let (_, lines) = parser.finish_with_lines();
+    assert_eq!([0, 7, 15].map(|start| lines.contains(start)), [true, false, true]);
 }
 
 #[test]

@@ -26,8 +26,11 @@ struct Unity {
     summed: bool,
     /// Tests, failures and ignored tests by all summaries.
     totals: [u64; 3],
-    /// The prompt of ESP-IDF's test menu stands behind the last summary: another round may follow.
+    /// The prompt of ESP-IDF's test menu, or the head of another run, stands behind the last
+    /// summary: another round may follow.
     prompted: bool,
+    /// How many runs are announced that have not begun.
+    runs_left: u64,
     /// Other tests followed a complete summary, so that summaries add up.
     rounds: bool,
     /// The test that `Running x...` announced, and where.
@@ -51,7 +54,7 @@ struct CaseLine<'a> {
 pub(super) const UNITY: FormatSpec = FormatSpec {
     format: ResultFormat::Unity,
     family: ResultFormat::Unity,
-    begins: b"TIR0123456789",
+    begins: b"TIRU0123456789",
     holds: &[":PASS", ":FAIL", ":IGNORE"],
     opens,
     tells_size: |_| true,
@@ -67,6 +70,7 @@ fn opens(line: &ReportLine<'_>) -> bool {
         || summary(line.text).is_some()
         || running(line.text).is_some()
         || is_assertion_outside(line.text)
+        || run_head(line.text).is_some()
 }
 
 impl Grammar for Unity {
@@ -79,6 +83,14 @@ impl Grammar for Unity {
         }
         if self.summed && matches!(text, "OK" | "FAIL") {
             self.verdict(text, record);
+            return true;
+        }
+        if let Some((run, of)) = run_head(text) {
+            self.sure = true;
+            // A run that has begun has an end of its own.
+            self.prompted = record.ended() || self.runs_left > 0;
+            self.runs_left = of.saturating_sub(run);
+            record.goes_on();
             return true;
         }
         if text == PROMPT {
@@ -213,8 +225,16 @@ impl Unity {
             }
             _ => {}
         }
-        record.end();
+        if self.runs_left == 0 {
+            record.end();
+        }
     }
+}
+
+/// Reads the numbers in `Unity test run 1 of 2`, with which the fixture begins each run.
+fn run_head(text: &str) -> Option<(u64, u64)> {
+    let (run, of) = text.strip_prefix("Unity test run ")?.split_once(" of ")?;
+    Some((number(run)?, number(of)?))
 }
 
 /// Reads the name in `Running push...`, which ESP-IDF and others print in front of a test.
