@@ -12,11 +12,6 @@
 //!
 //! `failed_result_lines.toml` holds the lines that the words were chosen by.
 
-use std::sync::LazyLock;
-
-use regex_automata::meta::Regex;
-use regex_automata::util::syntax;
-
 use super::fault_lines::texts;
 use super::framework_lines::is_framework_failure;
 use super::result_rows::is_failed_row;
