@@ -117,8 +117,9 @@ impl From<JournalError> for Failure {
         match error {
             JournalError::Newer { .. } => failure.help("use the jig that wrote it, or a newer one"),
             JournalError::Driven => failure.help("jig repair watch RUN follows it"),
-            JournalError::Broken { .. } => failure
-                .help("nothing of it is used; the rows in front of the damage: jig repair log"),
+            JournalError::Broken { .. } => {
+                failure.help("nothing of it is used; begin the run again from its task")
+            }
             _ => failure,
         }
     }

@@ -132,7 +132,8 @@ fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> RepairDocument {
         commit: run.applied.clone().filter(|_| repaired),
         diff,
         agent: proposed.map(|proposed| proposed.agent.clone()),
-        iterations: run.iteration,
+        // What ends a run may be found out at the beginning of one more.
+        iterations: run.iteration.min(run.contract.limits.iterations),
         tests: run.attempts.len(),
         usage: run.usage,
         proof: run.proof.clone(),
