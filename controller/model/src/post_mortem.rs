@@ -56,6 +56,8 @@ pub struct FaultSighting {
     /// Whether this proves that the core executes the handler. Where the core keeps only what its
     /// last fault was, a post-mortem has to find that out.
     pub proven: bool,
+    /// How many faults the core has taken in this boot, where each is seen.
+    pub taken: Option<u32>,
 }
 
 /// One function call on the stack.

@@ -33,11 +33,12 @@ impl CurrentRegisters {
 }
 
 /// Tells of a core, whose faults are watched, that it may be in one: it executes an exception, above
-/// which a fault's handler may be active, or it has `faulted` in this boot and may do so again.
-pub(super) fn suspicion(text: &str, faulted: bool) -> Option<FaultSighting> {
+/// which a fault's handler may be active, or it has `taken` faults in this boot and may do so again.
+pub(super) fn suspicion(text: &str, taken: u32) -> Option<FaultSighting> {
     let Some(snapshot) = parse_register_dump(text) else { return sighting(text) };
     let number = exception_of(&snapshot.registers)?;
-    (number != 0 || faulted).then(|| FaultSighting { name: exception_name(number), proven: false })
+    let name = exception_name(number);
+    (number != 0 || taken > 0).then_some(FaultSighting { name, proven: false, taken: Some(taken) })
 }
 
 /// Tells of the fault in which a core is; of a RISC-V core, which fault it took last.
@@ -45,10 +46,10 @@ pub(super) fn sighting(text: &str) -> Option<FaultSighting> {
     if let Some(snapshot) = parse_registers(text) {
         let trap = Trap::last(&snapshot).into_iter().next().or_else(|| Trap::call(&snapshot))?;
         let name = format!("{} at {:#010x}", trap.what(), trap.at);
-        return Some(FaultSighting { name, proven: false });
+        return Some(FaultSighting { name, proven: false, taken: None });
     }
     let (_, number) = fault_in(text)?;
-    Some(FaultSighting { name: exception_name(number), proven: true })
+    Some(FaultSighting { name: exception_name(number), proven: true, taken: None })
 }
 
 /// Returns the registers of a Cortex-M if it executes the handler of a fault.
@@ -104,15 +105,15 @@ FPSCR: 00000000\r
             let text = DUMP.replace("81000003", xpsr);
             assert_eq!(fault_in(&text).map(|(_, number)| number), fault, "{xpsr}");
         }
-        for (xpsr, faulted, suspected) in [
-            ("81000000", false, false),
-            ("81000000", true, true),
-            ("8100000f", false, true),
-            ("81000003", false, true),
+        for (xpsr, taken, suspected) in [
+            ("81000000", 0, false),
+            ("81000000", 1, true),
+            ("8100000f", 0, true),
+            ("81000003", 0, true),
         ] {
             let text = DUMP.replace("81000003", xpsr);
-            let found = suspicion(&text, faulted);
-            assert_eq!(found.is_some(), suspected, "{xpsr} {faulted}");
+            let found = suspicion(&text, taken);
+            assert_eq!(found.is_some(), suspected, "{xpsr} {taken}");
             // What is suspected has to be found by a post-mortem.
             assert!(found.is_none_or(|found| !found.proven));
         }

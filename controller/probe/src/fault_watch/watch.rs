@@ -1,7 +1,7 @@
 //! The thread that watches, and the driver that wraps an emulator with it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::Duration;
@@ -133,8 +133,8 @@ struct WatchHandle {
 struct Seen {
     /// It is connected to the machine.
     watches: AtomicBool,
-    /// A fault was taken.
-    faulted: AtomicBool,
+    /// How many faults were taken.
+    taken: AtomicU32,
 }
 
 impl DebugPort for WatchHandle {
@@ -163,7 +163,7 @@ impl DebugPort for WatchHandle {
         Box::pin(async {
             let text = self.registers.read().await?;
             match self.seen.watches.load(Ordering::Acquire) {
-                true => suspicion(&text, self.seen.faulted.load(Ordering::Acquire)),
+                true => suspicion(&text, self.seen.taken.load(Ordering::Acquire)),
                 false => sighting(&text),
             }
         })
@@ -260,7 +260,7 @@ impl FaultWatch {
 
     /// Sets the breakpoints while the machine stands, and lets it go.
     fn begin(&self, Launched { mut channels, ready }: Launched) -> Option<Launch> {
-        self.seen.faulted.store(false, Ordering::Release);
+        self.seen.taken.store(0, Ordering::Release);
         let core = self.core_of(&mut channels);
         self.seen.watches.store(core.is_some(), Ordering::Release);
         let handlers = core.as_ref().map_or_else(Vec::new, |core| {
@@ -331,7 +331,7 @@ impl FaultWatch {
         if !launch.handlers.contains(&pc) {
             return channels.gdb.resume(Packets::default());
         }
-        self.seen.faulted.store(true, Ordering::Release);
+        self.seen.taken.fetch_add(1, Ordering::AcqRel);
         if launch.fault.is_none() {
             launch.fault = Some(launch.core.capture(channels, &self.profile)?);
         }
@@ -395,8 +395,8 @@ impl FaultWatch {
         if channels.monitor.resets()?.by_host {
             launch.fault = None;
             // Nothing shows the faults of this boot once enough were stopped at.
-            let blind = launch.stops >= MOST_FAULTS;
-            self.seen.faulted.store(blind, Ordering::Release);
+            let unseen = if launch.stops >= MOST_FAULTS { MOST_FAULTS } else { 0 };
+            self.seen.taken.store(unseen, Ordering::Release);
         }
         Ok(())
     }

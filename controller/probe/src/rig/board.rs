@@ -480,7 +480,8 @@ impl BoardOwner {
         let number = number
             .map_err(|error| failed(error, Cause::ProbeLost, "read which exception is active"))?;
         let (name, proven) = (exception_name(number), is_fault(number));
-        Ok((number != 0).then_some(FaultSighting { name, proven }))
+        let taken = Some(live.faults);
+        Ok((number != 0).then_some(FaultSighting { name, proven, taken }))
     }
 
     async fn explain(

@@ -42,6 +42,8 @@ pub(super) struct WatcherProgress {
     pub(super) reports: u32,
     /// Whether a report has begun in this boot.
     pub(super) reporting: bool,
+    /// Where the last report of this boot ends, if it does and output may follow it.
+    pub(super) ended_at: Option<u64>,
     /// Whether the last output of this boot is garbage without text after it.
     pub(super) garbled: bool,
     /// Whether a crash was printed that the next line may excuse.

@@ -10,7 +10,7 @@ use jig_model::protocol::PowerState;
 use jig_model::result::TestReport;
 use jig_model::{Cause, ConsoleName, Note};
 
-use crate::judge::{ByteRange, Incident, IncidentKind, Listened, Standstill};
+use crate::judge::{ByteRange, ExpectedCrash, Incident, IncidentKind, Listened, Standstill};
 
 /// A boot that the plan started: where its output begins on each console.
 pub(super) type Boot = BTreeMap<ConsoleName, u64>;
@@ -86,8 +86,8 @@ pub(super) struct BoardFacts {
     expected: Vec<ByteRange>,
     /// The parts of them that patterns spell out.
     spelled: Vec<ByteRange>,
-    /// Whether the plan expected a crash of this boot.
-    pub(super) crash_expected: bool,
+    /// The last text of this boot that was a crash, and that the plan expected.
+    crash: Option<ByteRange>,
 }
 
 impl BoardFacts {
@@ -106,12 +106,15 @@ impl BoardFacts {
                 self.boots.push(boot);
                 self.exit = None;
                 self.listened = None;
-                self.crash_expected = false;
+                self.crash = None;
             }
             Observed::Incident(incident) => self.incidents.push(incident),
             Observed::Shown { boot, incident } => {
-                if self.expected.iter().any(|expected| is_crash_in(&incident, expected)) {
-                    self.crash_expected |= boot == self.boots.len();
+                let expected = self.expected.iter().find(|text| is_crash_in(&incident, text));
+                if let Some(expected) = expected.cloned() {
+                    if boot == self.boots.len() {
+                        self.crash = Some(expected);
+                    }
                 } else if self.forgiven.is_none_or(|forgiven| boot > forgiven) {
                     self.incidents.push(incident);
                 }
@@ -145,7 +148,9 @@ impl BoardFacts {
             Observed::Expected { text, spelled } => {
                 let before = self.incidents.len();
                 self.incidents.retain(|incident| !is_crash_in(incident, &text));
-                self.crash_expected |= self.incidents.len() < before;
+                if self.incidents.len() < before {
+                    self.crash = Some(text.clone());
+                }
                 self.expected.push(text);
                 self.spelled.extend(spelled);
             }
@@ -167,6 +172,20 @@ impl BoardFacts {
     pub(super) fn earlier_counts(&self, boot: usize, report: &TestReport) -> bool {
         let forgiven = self.forgiven.is_some_and(|forgiven| boot <= forgiven);
         self.heard.contains(&boot) || (!forgiven && report.fails())
+    }
+
+    /// Returns what became of a crash of this boot that the plan expected; `report_end` is where in a
+    /// log the last report of this boot ends.
+    pub(super) fn expected_crash(&self, report_end: Option<(&str, u64)>) -> ExpectedCrash {
+        let Some(crash) = &self.crash else { return ExpectedCrash::None };
+        let behind = |text: &&ByteRange| text.file == crash.file && text.start >= crash.end;
+        if report_end.is_some_and(|(file, end)| file == crash.file && end > crash.end) {
+            ExpectedCrash::ReportBehind
+        } else if self.expected.iter().any(|text| behind(&text)) {
+            ExpectedCrash::TextBehind
+        } else {
+            ExpectedCrash::Last
+        }
     }
 
     /// Tells whether a behaviour is started again, and no boot has begun since.

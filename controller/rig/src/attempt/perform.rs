@@ -31,12 +31,12 @@ use super::facts::{BoardFacts, Observed};
 use super::garbage::GLITCH;
 use super::log_search::{LogSearch, SearchedConsole, complete_lines, most_like_a_result};
 use super::post_mortem::{Examination, image_of};
-use super::watcher::ResultsReader;
+use super::watcher::{ResultsReader, WatcherResult};
 use super::watching::{Sights, Watching};
 use crate::console::{ConsoleHandle, Syncing};
 use crate::judge::{
-    ByteRange, ConsoleReport, CoreFinding, EarlierReport, ImageIdentity, Observation, ReadBack,
-    judge,
+    ByteRange, ConsoleReport, CoreFinding, EarlierReport, ExpectedCrash, ImageIdentity,
+    Observation, ReadBack, judge,
 };
 use crate::store::RunDir;
 use crate::workflow::{
@@ -309,7 +309,10 @@ fn log_search(
 ) -> LogSearch {
     let facts = board.facts();
     let waited = |console: &ConsoleName| made.waited_to.get(console).copied();
-    let end = if facts.crash_expected {
+    let expected_crash = expected_crash(board, &sights.results);
+    // Of a report behind the crash, the end counts.
+    let crashed = matches!(expected_crash, ExpectedCrash::Last | ExpectedCrash::TextBehind);
+    let end = if crashed {
         // What a crash prints behind its first line belongs to it.
         None
     } else if results_wanted {
@@ -328,7 +331,7 @@ fn log_search(
         let start = boot.unwrap_or(seen.output.0);
         let mut judged = start..seen.output.1;
         let file = file(name)?;
-        if facts.crash_expected {
+        if crashed {
             let expected = facts.expected().iter().filter(|text| text.file == file);
             judged.end = expected.map(|text| text.start).max().unwrap_or(judged.end);
         }
@@ -361,6 +364,13 @@ fn excused_texts(board: &AttemptBoard, sights: &Sights) -> Vec<ByteRange> {
     texts.collect()
 }
 
+/// Returns what became of a crash of the last boot that the plan expected.
+fn expected_crash(board: &AttemptBoard, results: &WatcherResult) -> ExpectedCrash {
+    let file = board.lines.get(&board.results).map(|line| line.file.as_str());
+    let end = results.report_end.filter(|_| results.report.ended);
+    board.facts().expected_crash(file.zip(end))
+}
+
 /// Builds the observation for the judge.
 fn observe(
     request: &AttemptRequest<'_>,
@@ -384,7 +394,8 @@ fn observe(
     let counts = |(boot, _, report): &(usize, (u64, u64), TestReport)| {
         board.facts().earlier_counts(*boot, report)
     };
-    let BoardFacts { mut incidents, read_back, notes, listened, crash_expected, .. } = facts;
+    let expected_crash = expected_crash(board, &seen);
+    let BoardFacts { mut incidents, read_back, notes, listened, .. } = facts;
     incidents.append(&mut closed.incidents);
     let image = image_of(request.images, deployed.as_ref());
     let earlier = seen.earlier.into_iter().filter(counts);
@@ -428,7 +439,7 @@ fn observe(
         post_mortem,
         standstill,
         listened,
-        crash_expected,
+        expected_crash,
         notes,
     }
 }

@@ -178,7 +178,7 @@ impl Examination<'_> {
         self.current_fault(debug).await?;
         // A test may provoke a fault and step over it just now.
         run_on(control, AGAIN).await;
-        let FaultSighting { name, proven } = self.current_fault(debug).await?;
+        let FaultSighting { name, proven, taken } = self.current_fault(debug).await?;
         let mut tries = 0;
         let error = loop {
             tries += 1;
@@ -186,7 +186,7 @@ impl Examination<'_> {
                 Ok(None) if !proven => return None,
                 // The core has proven the fault, even if nothing explains it.
                 Ok(None) => break None,
-                Ok(finding) => return finding,
+                Ok(finding) => return finding.map(|finding| CoreFinding { taken, ..finding }),
                 Err(PostMortemError::Port(_)) if tries < TRIES => {}
                 Err(error) => break Some(error),
             }
@@ -196,7 +196,7 @@ impl Examination<'_> {
         }
         let proves = if proven { Cause::CoreFault } else { Cause::Unconfirmed };
         let range = ByteRange { text: name, ..ByteRange::default() };
-        Some(CoreFinding { proves: Some(proves), range })
+        Some(CoreFinding { proves: Some(proves), range, taken })
     }
 
     async fn current_fault(&self, debug: &mut dyn DebugPort) -> Option<FaultSighting> {
@@ -245,7 +245,7 @@ impl Examination<'_> {
         board.emit(RunEvent::PostMortem { artefact: file.clone(), report });
         written.map_err(|source| PostMortemError::Write { path, source })?;
         let range = ByteRange { file, start: 0, end: json.len() as u64, text: summary };
-        Ok(CoreFinding { proves, range })
+        Ok(CoreFinding { proves, range, taken: None })
     }
 
     /// Shortens names from the debug information of the image, and makes the path of the core dump

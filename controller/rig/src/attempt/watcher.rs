@@ -445,6 +445,7 @@ impl ConsoleWatcher {
             ended: unfinished || self.results.as_ref().is_some_and(|r| r.parser.ended()),
             reports: self.results.as_ref().map_or(0, |r| r.reports) + u32::from(unfinished),
             reporting: self.results.as_ref().is_some_and(|r| r.reporting),
+            ended_at: self.results.as_ref().and_then(|results| results.parser.ended_at()),
             garbled: self.garbage.goes_on(),
             undecided: self.excusable_until.is_some(),
         };

@@ -10,8 +10,8 @@ mod other_console;
 mod rules;
 
 pub use observation::{
-    ByteRange, ConsoleReport, CoreFinding, EarlierReport, Gap, ImageIdentity, Incident,
-    IncidentKind, Listened, Observation, PrintedId, ReadBack, ResultLike, Standstill,
+    ByteRange, ConsoleReport, CoreFinding, EarlierReport, ExpectedCrash, Gap, ImageIdentity,
+    Incident, IncidentKind, Listened, Observation, PrintedId, ReadBack, ResultLike, Standstill,
 };
 pub(crate) use other_console::console_advice;
 pub use rules::judge;

@@ -175,12 +175,38 @@ pub struct Observation {
     pub post_mortem: Option<CoreFinding>,
     /// Stops of the emulator and of Jig.
     pub standstill: Standstill,
-    /// Whether the plan expected a crash of the last boot: a core that stands in one is no failure.
-    pub crash_expected: bool,
+    /// What became of a crash of the last boot that the plan expected.
+    pub expected_crash: ExpectedCrash,
     /// How long the board was watched behind the end, if it was.
     pub listened: Option<Listened>,
     /// What the rig had to do extra; decides nothing.
     pub notes: Vec<Note>,
+}
+
+/// What became of a crash that the plan expected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ExpectedCrash {
+    /// The plan expected none.
+    #[default]
+    None,
+    /// Nothing shows that the target went on: a core that stands in a fault stands in this one.
+    Last,
+    /// The plan expected another text behind it, which the handler may have printed.
+    TextBehind,
+    /// A report ended behind it, so the target went on.
+    ReportBehind,
+}
+
+impl ExpectedCrash {
+    /// Tells whether a core that stands in a fault, and has taken this many, stands in the crash that
+    /// was expected; nothing where that is not known.
+    pub fn excuses(self, taken: Option<u32>) -> Option<bool> {
+        match self {
+            Self::None | Self::ReportBehind => Some(false),
+            Self::Last => Some(true),
+            Self::TextBehind => taken.map(|taken| taken <= 1),
+        }
+    }
 }
 
 /// Time in which the board was stopped. The clock of a target continues meanwhile, so its watchdog
@@ -209,6 +235,8 @@ pub struct CoreFinding {
     pub proves: Option<Cause>,
     /// The file with the whole finding; its text is the summary in one line.
     pub range: ByteRange,
+    /// How many faults the core had taken in this boot, where each is seen.
+    pub taken: Option<u32>,
 }
 
 impl Observation {

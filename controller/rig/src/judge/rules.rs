@@ -7,7 +7,9 @@ use jig_model::protocol::HIDDEN_EXIT_CODE;
 use jig_model::result::{CaseStatus, ResultFormat, TestReport};
 use jig_model::{Cause, Evidence, Note, Verdict};
 
-use super::observation::{ImageIdentity, Incident, IncidentKind, Observation, Standstill};
+use super::observation::{
+    CoreFinding, ImageIdentity, Incident, IncidentKind, Observation, Standstill,
+};
 use super::other_console::{complete_report, console_advice};
 
 pub(super) type Rule = fn(&Observation) -> Option<Verdict>;
@@ -319,7 +321,7 @@ fn bad_exit(seen: &Observation) -> Option<Verdict> {
 /// A core that is halted in a fault has failed, whether or not a console reports it. Faults on a
 /// console, and the way in which a target ended, come before: they name the failure more closely.
 fn core_fault(seen: &Observation) -> Option<Verdict> {
-    let finding = seen.post_mortem.as_ref().filter(|_| !seen.crash_expected)?;
+    let finding = seen.post_mortem.as_ref().filter(|found| excused(seen, found) == Some(false))?;
     let proven =
         finding.proves.filter(|cause| matches!(cause, Cause::CoreFault | Cause::Lockup))?;
     let text = &finding.range.text;
@@ -330,6 +332,11 @@ fn core_fault(seen: &Observation) -> Option<Verdict> {
         None => format!("in the end the processor stands in a fault: {text}"),
     };
     Some(verdict(proven, summary, vec![finding.range.evidence()]))
+}
+
+/// Tells whether the fault in which the core stands is the crash that the plan expected.
+fn excused(seen: &Observation, finding: &CoreFinding) -> Option<bool> {
+    seen.expected_crash.excuses(finding.taken)
 }
 
 /// Any other failure that a fault signature stands for, such as a hang that a kernel reports.
@@ -573,9 +580,19 @@ fn failed_result(seen: &Observation) -> Option<Verdict> {
 /// A core that stands in the handler of a fault has not passed while it is not known whether it
 /// leaves it.
 fn core_unknown(seen: &Observation) -> Option<Verdict> {
-    let finding = seen.post_mortem.as_ref().filter(|_| !seen.crash_expected)?;
-    finding.proves.filter(|cause| *cause == Cause::Unconfirmed)?;
+    let finding = seen.post_mortem.as_ref()?;
     let text = &finding.range.text;
+    let proves = finding.proves?;
+    if excused(seen, finding).is_none() {
+        let summary = format!(
+            "in the end the processor stands in a fault, and whether it is the crash that the plan \
+             expects is not known, because the plan expects a text behind that: {text}"
+        );
+        return Some(on_output(seen, Cause::Unconfirmed, summary));
+    }
+    if proves != Cause::Unconfirmed || excused(seen, finding) == Some(true) {
+        return None;
+    }
     let summary = format!(
         "in the end the processor stands in a fault, and whether for good could not be found out: \
          {text}"

@@ -31,7 +31,7 @@ fn incident(kind: IncidentKind) -> Incident {
 }
 
 fn finding(proves: Cause) -> CoreFinding {
-    CoreFinding { proves: Some(proves), range: ByteRange::default() }
+    CoreFinding { proves: Some(proves), range: ByteRange::default(), taken: None }
 }
 
 #[test]

@@ -17,6 +17,7 @@ use jig_model::plan::{ActionKind, Plan, PowerOp};
 use super::Actions;
 use crate::attempt::abort_condition::found;
 use crate::attempt::post_mortem::{Examination, image_of};
+use crate::judge::ExpectedCrash;
 use crate::workflow::ActionFailure;
 
 /// Returns the path of the action by which a plan takes the power at its end, if it does.
@@ -57,14 +58,26 @@ impl Actions<'_> {
         self.halt().await?;
         // A failure that is found fails the run anyway.
         drop(self.looked_at_everything().await);
-        if found(&board).is_none() && counts(&board) && !board.facts().crash_expected {
+        let expected = self.expected_crash() == ExpectedCrash::Last;
+        if found(&board).is_none() && counts(&board) && !expected {
             self.look_at_core().await?;
         }
         self.run_on().await
     }
 
+    /// Returns what became of a crash that the plan expects in this boot.
+    fn expected_crash(&self) -> ExpectedCrash {
+        let board = &self.board;
+        let file = board.lines.get(&board.results).map(|line| line.file.as_str());
+        let progress = self.watched.get(&board.results).map(|progress| *progress.borrow());
+        let end = progress.filter(|progress| progress.boots == board.boots());
+        let end = end.and_then(|progress| Some((file?, progress.ended_at?)));
+        board.facts().expected_crash(end)
+    }
+
     async fn look_at_core(&mut self) -> Result<(), ActionFailure> {
         let board = Arc::clone(&self.board);
+        let expected_crash = self.expected_crash();
         let examination = Examination {
             dir: self.dir,
             attempt: self.attempt,
@@ -76,6 +89,12 @@ impl Actions<'_> {
         let control = self.protocols.control.as_deref_mut();
         let finding = examination.look(&board, (&mut *debug, control), image).await;
         let proven = finding.as_ref().and_then(|finding| finding.proves);
+        let taken = finding.as_ref().and_then(|finding| finding.taken);
+        let proven = match expected_crash.excuses(taken) {
+            Some(false) => proven,
+            Some(true) => None,
+            None => proven.map(|_| Cause::Unconfirmed),
+        };
         let Some(cause @ (Cause::CoreFault | Cause::Lockup | Cause::Unconfirmed)) = proven else {
             debug.watch_on().await;
             return Ok(());

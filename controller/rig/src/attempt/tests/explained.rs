@@ -39,6 +39,8 @@ struct Rich {
     looked: Arc<AtomicUsize>,
     /// Whether the looks show only what the last fault was.
     last_fault_only: bool,
+    /// How many faults the core has taken, where that is known.
+    taken: Option<u32>,
     /// The cause of a health check that fails; the default one for `Cause::RigUnhealthy`.
     health: Option<Cause>,
     read_back: Option<String>,
@@ -53,6 +55,7 @@ impl Rich {
             looks: vec![None],
             looked: Arc::default(),
             last_fault_only: false,
+            taken: None,
             health: None,
             read_back: None,
         }
@@ -132,8 +135,8 @@ impl DebugPort for Rich {
     fn current_fault(&mut self) -> BoxFuture<'_, Option<FaultSighting>> {
         let count = self.looked.fetch_add(1, Ordering::Relaxed);
         let look = self.looks.get(count).or(self.looks.last()).copied().unwrap_or_default();
-        let proven = !self.last_fault_only;
-        let sighting = move |name: &str| FaultSighting { name: name.to_owned(), proven };
+        let (proven, taken) = (!self.last_fault_only, self.taken);
+        let sighting = move |name: &str| FaultSighting { name: name.to_owned(), proven, taken };
         Box::pin(async move { look.map(sighting) })
     }
 }
@@ -397,6 +400,38 @@ async fn a_boot_that_is_over_for_the_plan_is_not_looked_at() {
     let rich = Rich::new(bench, tells());
     assert_eq!(rich.verdict(&plan_of(2, actions)).await.1, Cause::Flaky);
     assert_eq!(rich.looked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn an_expected_crash_excuses_no_later_fault() {
+    let wait = ", { wait_for_results = true }";
+    let text = ", { expect = ['halted'] }";
+    let crash = FAULT;
+    for (output, then, taken, cause) in [
+        (vec![crash], "", None, Cause::ExpectationsMet),
+        (vec![crash, "r0 1\n"], "", Some(2), Cause::ExpectationsMet),
+        // The report ends in front of the crash, or behind it.
+        (vec![GREEN, crash], wait, None, Cause::Passed),
+        (vec![crash, GREEN], wait, None, Cause::CoreFault),
+        (vec![crash, GREEN], wait, Some(1), Cause::CoreFault),
+        (vec![crash, GREEN], "", Some(2), Cause::CoreFault),
+        // The handler may have printed the text, or not.
+        (vec![crash, "halted\n"], text, Some(1), Cause::ExpectationsMet),
+        (vec![crash, "halted\n"], text, Some(2), Cause::CoreFault),
+        (vec![crash, "halted\n"], text, None, Cause::Unconfirmed),
+    ] {
+        for switch in ["", ", { power = 'off' }"] {
+            let proven = PostMortem { proves: Some(Cause::CoreFault), ..told() };
+            let bench = Bench::new(vec![vec![print(&output.concat())]]);
+            let looks = vec![Some("HardFault")];
+            let rich = Rich::new(bench, Answer::Tells(Box::new(proven)));
+            let rich = Rich { looks, taken, ..rich };
+            let waits =
+                format!("{{ power = 'cycle' }}, {{ expect = ['HardFault'] }}{then}{switch}");
+            let (end, ..) = rich.perform(&plan(&waits)).await;
+            assert_eq!(end.verdict.cause, cause, "{output:?} {waits} {taken:?}");
+        }
+    }
 }
 
 #[tokio::test]
