@@ -20,7 +20,7 @@ use super::look::{
     active_exception, catch_faults, identify, irq_active, is_cortex_m, look, stands_at_fault,
 };
 use super::progress::DeployProgress;
-use crate::debug_info::{exception_name, is_fault};
+use crate::debug_info::exception_name;
 use crate::fault_watch::{StoppedCore, standing_fault, stands_where_it_failed, told};
 use crate::post_mortem::Since;
 use crate::{
@@ -467,8 +467,8 @@ impl BoardOwner {
         self.sink.event(BoardEvent::Lost { cause, detail: chain(&error) });
     }
 
-    /// Tells whether the core may be in a fault; it goes on meanwhile. Where it executes an exception
-    /// that is none, a fault's handler may be active below it, which the post-mortem finds out.
+    /// Tells whether the core executes an exception, so that it may be in a fault; it goes on
+    /// meanwhile. A core that was stopped tells for sure, which the post-mortem looks at.
     async fn current_fault(&mut self) -> Result<Option<FaultSighting>, DriverError> {
         let Some(live) = self.live.as_ref().filter(|live| live.cortex_m && !live.gone) else {
             return Ok(None);
@@ -479,9 +479,9 @@ impl BoardOwner {
         let number = active_exception(&live.handle).await;
         let number = number
             .map_err(|error| failed(error, Cause::ProbeLost, "read which exception is active"))?;
-        let (name, proven) = (exception_name(number), is_fault(number));
+        let name = exception_name(number);
         let taken = Some(live.faults);
-        Ok((number != 0).then_some(FaultSighting { name, proven, taken }))
+        Ok((number != 0).then_some(FaultSighting { name, proven: false, taken }))
     }
 
     async fn explain(
