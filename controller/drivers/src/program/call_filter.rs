@@ -5,7 +5,7 @@
 //! # Design
 //! *Sockets of all families are refused but those that are allowed*, so that a family that is added
 //! to the kernel later is refused as well. UNIX sockets are refused, too: behind them are services
-//! of the user that write files and start programs for whoever asks (D-Bus, container engines,
+//! of the user that write files and start programs for any client (D-Bus, container engines,
 //! agents). Pairs of connected sockets (`socketpair`) and pipes stay.
 //!
 //! *Every way into the kernel is filtered.* A 64-bit process can make the calls of 32-bit programs,

@@ -66,7 +66,7 @@ impl ProbeFolder {
         let names = (0..MOST_NAMES).map(|number| format!("{own}-{number}"));
         let mut refused = io::Error::from(ErrorKind::AlreadyExists);
         for path in names.map(|name| std::env::temp_dir().join(name)) {
-            // Fails where something of this name exists, so that it is nobody else's.
+            // Fails where something of this name exists, which may belong to another process.
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
                     let folder = Self(path);

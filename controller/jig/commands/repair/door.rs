@@ -54,7 +54,7 @@ impl RigDoor for LabDoor {
             let (ended, end) = oneshot::channel();
             self.commands().spawn(async move {
                 let done = lab.execute(command, events, token).await;
-                // Nobody waits for it any more.
+                // An error says that the caller has dropped its future.
                 let _ = ended.send(done.map_err(|error| refusal(error.into())));
             });
             let _cancel = CancelOnDrop(cancel);

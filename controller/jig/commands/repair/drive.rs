@@ -42,8 +42,8 @@ impl EventSink for Silent {
     fn event(&self, _: CommandEvent) {}
 }
 
-/// Drives a run to its end, or to where it waits for an answer that nobody here can give. Ends with
-/// the exit code of the run.
+/// Drives a run to its end, or in the modes without a person to where it waits for an approval. Ends
+/// with the exit code of the run.
 pub(super) fn drive(
     common: &Common,
     screen: &Screen,
