@@ -8,8 +8,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::driver_lock::DriverLock;
 use crate::journal::{
-    DriverLock, Effect, Entry, EvidenceRef, Fact, Intent, Journal, JournalError, Outcome, Request,
+    Effect, Entry, EvidenceRef, Fact, Intent, Journal, JournalError, Outcome, Request, now_ms,
 };
 use crate::machine::{RepairEvent, RepairState, RepairSubState};
 use crate::recovery::ErrorClass;
@@ -155,7 +156,8 @@ async fn watched(
     step: &dyn RepairStep,
 ) -> Result<StepResult, DriveError> {
     let mut work = step.run(run);
-    let limit = tokio::time::sleep(step.limit());
+    let allowed = step.limit().min(run.time_left(now_ms()));
+    let limit = tokio::time::sleep(allowed);
     tokio::pin!(limit);
     let mut looks = tokio::time::interval(LOOK);
     loop {
@@ -163,7 +165,7 @@ async fn watched(
             biased;
             result = &mut work => return Ok(result),
             () = &mut limit => {
-                let reason = format!("{} took longer than {} s", run.state, step.limit().as_secs());
+                let reason = format!("{} took longer than {} s", run.state, allowed.as_secs());
                 let class = ErrorClass::Timeout;
                 let result = StepResult::of(RepairEvent::TimedOut, reason);
                 return Ok(result.with(Fact::Failed { class }));

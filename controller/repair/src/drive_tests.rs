@@ -149,7 +149,7 @@ fn begun(folder: &Path) -> Journal {
 /// Drives a run until it ends, or for ever where it waits.
 async fn drive(journal: &mut Journal, steps: &dyn RepairSteps) -> Result<Run, DriveError> {
     let folder = self::folder();
-    let lock = Journal::lock(folder.path()).unwrap();
+    let lock = DriverLock::take(folder.path()).unwrap();
     super::drive(journal, &lock, steps, Waiting::Await).await
 }
 

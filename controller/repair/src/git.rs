@@ -277,19 +277,6 @@ impl Git {
         Ok(())
     }
 
-    /// Removes a branch, if there is one of this name.
-    ///
-    /// # Errors
-    /// The repository cannot be written.
-    pub async fn remove_branch(&self, branch: &str) -> Result<(), GitError> {
-        let name = format!("refs/heads/{branch}");
-        match self.run(["rev-parse", "--verify", "--quiet", &name]).await {
-            Err(GitError::Failed { code: Some(1), .. }) => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => self.run(["update-ref", "-d", &name]).await.map(drop),
-        }
-    }
-
     /// Lists the files of a commit.
     ///
     /// # Errors

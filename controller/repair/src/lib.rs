@@ -10,6 +10,7 @@ pub mod analysis;
 pub mod bundle;
 pub mod convergence;
 pub mod drive;
+pub mod driver_lock;
 mod excerpt;
 pub mod explain;
 pub mod git;

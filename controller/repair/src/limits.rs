@@ -45,15 +45,21 @@ pub fn limit_reached(run: &Run, now_ms: u64) -> Option<LimitReached> {
         Some(LimitReached::Iterations(limits.iterations))
     } else if elapsed_s >= limits.wall_s {
         Some(LimitReached::Wall(limits.wall_s))
-    } else if used.tokens >= limits.tokens {
+    } else if is_spent(used.tokens, limits.tokens) {
         Some(LimitReached::Tokens { used: used.tokens, allowed: limits.tokens })
-    } else if used.micro_usd >= limits.micro_usd {
+    } else if is_spent(used.micro_usd, limits.micro_usd) {
         Some(LimitReached::Money { used: used.micro_usd, allowed: limits.micro_usd })
-    } else if run.flash_cycles >= limits.flash_cycles {
+    } else if is_spent(run.flash_cycles, limits.flash_cycles) {
         Some(LimitReached::FlashCycles(limits.flash_cycles))
     } else {
         alternates(run).then_some(LimitReached::Alternates)
     }
+}
+
+/// Tells whether nothing is left. Where nothing is allowed, a run may go on that uses nothing: an
+/// agent without costs, an emulated board.
+fn is_spent(used: u64, allowed: u64) -> bool {
+    used > 0 && used >= allowed
 }
 
 fn alternates(run: &Run) -> bool {
@@ -121,6 +127,10 @@ mod tests {
         let flash = |run: &mut Run, n| run.flash_cycles = n;
         assert_eq!(reached(flash, limits.flash_cycles - 1), None);
         assert_eq!(reached(flash, limits.flash_cycles), Some(LimitReached::FlashCycles(200)));
+        let mut nothing_allowed = run();
+        let limits_of_none = &mut nothing_allowed.contract.limits;
+        (limits_of_none.tokens, limits_of_none.micro_usd, limits_of_none.flash_cycles) = (0, 0, 0);
+        assert_eq!(limit_reached(&nothing_allowed, 1000), None);
         let end = 1000 + limits.wall_s * 1000;
         assert_eq!(limit_reached(&run(), end - 1), None);
         assert_eq!(limit_reached(&run(), end), Some(LimitReached::Wall(1800)));

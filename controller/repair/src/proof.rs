@@ -15,7 +15,7 @@ pub struct PlanRun {
     pub passed: bool,
     /// Cases that were announced; `None` where the report announces none.
     pub planned: Option<u64>,
-    /// Cases that were run, skipped ones included.
+    /// Cases that were reported, skipped ones included; 0 where the firmware reports none.
     pub executed: u64,
     /// Cases that were skipped.
     pub skipped: u64,
@@ -58,9 +58,19 @@ pub enum Lack {
         /// Cases that were run.
         executed: u64,
     },
-    /// No case was run at all.
+    /// All cases were skipped.
     #[error("run {0} ran no case")]
     NoCase(String),
+    /// Fewer cases were run than before.
+    #[error("run {run} ran {executed} cases, and the baseline {before}")]
+    Fewer {
+        /// The run.
+        run: String,
+        /// Cases that were run.
+        executed: u64,
+        /// Cases that the baseline ran.
+        before: u64,
+    },
     /// More cases are skipped than before.
     #[error("run {run} skipped {skipped} cases, and the baseline {before}")]
     Skipped {
@@ -138,8 +148,12 @@ fn lacks_of(run: &PlanRun, baseline: &PlanRun) -> Vec<Lack> {
     if let Some(planned) = run.planned.filter(|&planned| planned != run.executed) {
         lacks.push(Lack::NotExecuted { run: name(), planned, executed: run.executed });
     }
-    if run.executed == run.skipped {
+    if run.skipped > 0 && run.executed == run.skipped {
         lacks.push(Lack::NoCase(name()));
+    }
+    let ran = |run: &PlanRun| run.executed.saturating_sub(run.skipped);
+    if ran(run) < ran(baseline) && run.skipped <= baseline.skipped {
+        lacks.push(Lack::Fewer { run: name(), executed: ran(run), before: ran(baseline) });
     }
     if run.skipped > baseline.skipped {
         let before = baseline.skipped;
@@ -188,7 +202,7 @@ mod tests {
     #[test]
     fn each_part_that_is_missing_is_named() {
         type Change = fn(&mut ProofFacts);
-        let lacking: [(Change, Lack); 11] = [
+        let lacking: [(Change, Lack); 13] = [
             (|f| f.runs[2] = run(false), Lack::Passes(1)),
             (
                 |f| f.runs[3].planned = Some(4),
@@ -198,6 +212,14 @@ mod tests {
             (
                 |f| f.runs[1].skipped = 2,
                 Lack::Skipped { run: "r".to_owned(), skipped: 2, before: 1 },
+            ),
+            (
+                |f| (f.runs[2].executed, f.runs[2].planned) = (2, None),
+                Lack::Fewer { run: "r".to_owned(), executed: 1, before: 2 },
+            ),
+            (
+                |f| f.runs[1] = PlanRun { executed: 0, skipped: 0, planned: None, ..run(true) },
+                Lack::Fewer { run: "r".to_owned(), executed: 0, before: 2 },
             ),
             (|f| f.runs[3].passes = vec!["b".to_owned()], Lack::Worse("a".to_owned())),
             (|f| f.runs[3].image_seen = false, Lack::ImageUnknown("r".to_owned())),
@@ -213,6 +235,30 @@ mod tests {
             let lacks = proven(&facts).unwrap_err();
             assert!(lacks.contains(&lack), "{lack:?} is not in {lacks:?}");
         }
+    }
+
+    #[test]
+    fn firmware_that_reports_no_cases_can_be_proven() {
+        let unreported = |passed| PlanRun {
+            planned: None,
+            executed: 0,
+            skipped: 0,
+            passes: Vec::new(),
+            ..run(passed)
+        };
+        let silent = ProofFacts {
+            baseline: unreported(false),
+            runs: vec![unreported(true); PASSES],
+            reverted: Some(unreported(false)),
+            ..facts()
+        };
+        assert_eq!(proven(&silent), Ok(Confidence::HeldOut));
+        // A baseline that crashed before its first case says nothing of the number of cases.
+        assert_eq!(proven(&ProofFacts { runs: facts().runs, ..silent }), {
+            let before = 0;
+            let skipped = |run| Lack::Skipped { run, skipped: 1, before };
+            Err(vec![skipped("r".to_owned()); PASSES])
+        });
     }
 
     #[test]

@@ -84,6 +84,10 @@ pub fn recovery_of(
             to(A::CleanBuild, E::RecoveredToBuildSetup)
         }
         C::BuildFailure => to(A::CleanBuild, E::RecoveredToBuild),
+        // A trial of proposals: none of them is a candidate yet.
+        C::TestEnvFailure if state == RepairState::PatchGeneration => {
+            ErrorRecovery { uses_iteration: false, ..to(A::RecoverRig, E::RecoveredToAnalysis) }
+        }
         C::TestEnvFailure => {
             ErrorRecovery { uses_iteration: false, ..to(A::RecoverRig, E::RecoveredToTestSetup) }
         }
@@ -133,6 +137,9 @@ mod tests {
             assert_eq!(recovery.event, RepairEvent::RecoveredToTestSetup);
             assert!(!recovery.uses_iteration);
         }
+        let trial = recovery_of(ErrorClass::TestEnvFailure, RepairState::PatchGeneration, 0, false);
+        assert_eq!(trial.action, RecoveryAction::RecoverRig);
+        assert_eq!((trial.event, trial.uses_iteration), (RepairEvent::RecoveredToAnalysis, false));
     }
 
     #[test]

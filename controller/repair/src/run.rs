@@ -4,6 +4,7 @@
 //! not have written is refused and not repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::convergence::TestCounts;
 use crate::journal::{
@@ -324,6 +325,16 @@ impl Run {
     pub fn driven_ms(&self, now_ms: u64) -> u64 {
         let waits = if self.waits.is_some() { now_ms.saturating_sub(self.last_ms) } else { 0 };
         now_ms.saturating_sub(self.begun_ms).saturating_sub(self.idle_ms).saturating_sub(waits)
+    }
+
+    /// Returns how long the step that is next may take. The end of the time of a run does not cut off
+    /// what follows it: the report, and the recovery of a rig, which others need.
+    pub fn time_left(&self, now_ms: u64) -> Duration {
+        if self.state.is_final() || self.state == RepairState::ErrorRecovery {
+            return Duration::MAX;
+        }
+        let allowed = self.contract.limits.wall_s.saturating_mul(1000);
+        Duration::from_millis(allowed.saturating_sub(self.driven_ms(now_ms)))
     }
 
     /// Tells whether what waits for an approval has got an answer.

@@ -14,12 +14,13 @@ use jig_repair::agents::http::HttpAgent;
 use jig_repair::agents::templates::{TEMPLATES, TemplateAgent};
 use jig_repair::convergence::ExecutionMode;
 use jig_repair::drive::{Waiting, drive as drive_run};
+use jig_repair::driver_lock::DriverLock;
 use jig_repair::git::Git;
 use jig_repair::journal::{Entry, Journal, Request};
 use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
-use jig_repair::setup::{NamedAgent, RepairFolder, RepairSetup};
+use jig_repair::setup::{Flashes, NamedAgent, RepairFolder, RepairSetup};
 use jig_repair::steps::{Steps, exit_code};
 use jig_repair::task::{AgentRef, RepairTask};
 
@@ -49,8 +50,8 @@ pub(super) fn drive(
     screen: &Screen,
     name: &str,
     path: &Path,
+    lock: &DriverLock,
 ) -> Result<u8, Failure> {
-    let lock = Journal::lock(path)?;
     let (setup, door, waiting) = bind(common, name, path)?;
     let redactor = setup.redactor.clone();
     let steps = Steps(setup);
@@ -73,7 +74,7 @@ pub(super) fn drive(
                 tokio::time::sleep(LOOK).await;
             }
         };
-        let drive = drive_run(&mut journal, &lock, &steps, waiting);
+        let drive = drive_run(&mut journal, lock, &steps, waiting);
         let driven = tokio::select! {
             driven = drive => driven.map_err(|error| Failure::of(Fault::Lab, &error)),
             followed = follow => match followed {
@@ -95,14 +96,19 @@ pub(super) fn drive(
         }
         return Ok(exit::INCONCLUSIVE);
     }
+    ended(screen, name, path, &run)
+}
+
+/// Shows how a run has ended, and ends with its exit code.
+pub(super) fn ended(screen: &Screen, name: &str, path: &Path, run: &Run) -> Result<u8, Failure> {
     let document = path.join("result.json");
     if screen.json() {
         let text = fs::read_to_string(&document).map_err(|error| unusable(&document, &error))?;
         screen.out(text.trim_end());
     } else {
-        tell(screen, name, path, &run);
+        tell(screen, name, path, run);
     }
-    Ok(exit_code(&run))
+    Ok(exit_code(run))
 }
 
 /// Binds the files of a run to the rig and the agents of this host.
@@ -189,6 +195,7 @@ fn bind(
         git,
         search_path: search_path(),
         redactor: Redactor::new(secrets),
+        flashes: Flashes::default(),
     };
     Ok((setup, door, waiting))
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jig_model::Fault;
+use jig_repair::driver_lock::DriverLockError;
 use jig_repair::journal::{Journal, JournalError};
 use jig_repair::redact::Redactor;
 use jig_repair::run::Run;
@@ -110,17 +111,27 @@ pub(super) fn open(folder: &Path) -> Result<(Journal, Run), Failure> {
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
         let fault = match &error {
-            JournalError::Newer { .. } | JournalError::Driven => Fault::Usage,
+            JournalError::Newer { .. } => Fault::Usage,
             _ => Fault::Lab,
         };
         let failure = Self::of(fault, &error);
         match error {
             JournalError::Newer { .. } => failure.help("use the jig that wrote it, or a newer one"),
-            JournalError::Driven => failure.help("jig repair watch RUN follows it"),
             JournalError::Broken { .. } => {
                 failure.help("nothing of it is used; begin the run again from its task")
             }
             _ => failure,
+        }
+    }
+}
+
+impl From<DriverLockError> for Failure {
+    fn from(error: DriverLockError) -> Self {
+        match &error {
+            DriverLockError::Driven(_) => {
+                Self::of(Fault::Usage, &error).help("jig repair watch RUN follows it")
+            }
+            DriverLockError::File { .. } => Self::of(Fault::Lab, &error),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use jig_model::exit;
+use jig_repair::driver_lock::DriverLock;
 use jig_repair::journal::{Digest, Entry, Journal, Request, Row};
 use jig_repair::run::Run;
 use jig_repair::steps::exit_code;
@@ -102,7 +103,7 @@ pub(super) fn tell(screen: &Screen, name: &str, folder: &std::path::Path, run: &
         screen.out(&format!("    or: jig repair reject {name} --why TEXT"));
     } else if run.ended.is_some() {
         screen.out(&format!("  report: {}", folder.join("report.md").display()));
-    } else if Journal::lock(folder).is_ok() {
+    } else if !DriverLock::is_held(folder) {
         screen.out(&format!("  no process drives it; next: jig repair resume {name}"));
     }
 }

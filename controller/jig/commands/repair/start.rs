@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use jig_lab::{Unreadable, read};
 use jig_model::Fault;
 use jig_model::plan::Plan;
+use jig_repair::driver_lock::DriverLock;
 use jig_repair::journal::{Contract, Digest, Entry, Journal, Request};
 use jig_repair::policy::Policy;
 use jig_repair::redact::Redactor;
 use jig_repair::task::RepairTask;
 use toml::{Table, Value};
 
-use super::drive::drive;
+use super::drive::{drive, ended};
 use super::folders::{
     HELD_OUT, ORIGIN, Origin, PLAN, POLICY, TASK, find, make, open, root, unusable,
 };
@@ -52,7 +53,14 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         );
         return Err(Failure::new(Fault::Usage, words).help("keep it beside the repository"));
     }
-    let (name, path) = make(&root(common)?)?;
+    let runs = root(common)?;
+    for path in [&repo, &runs] {
+        if path.to_str().is_none() {
+            let words = format!("the path {} is not valid UTF-8", path.display());
+            return Err(Failure::new(Fault::Usage, words).help("rename the folder"));
+        }
+    }
+    let (name, path) = make(&runs)?;
     let lab = common.lab();
     let absolute =
         |path: Option<PathBuf>| path.map(|path| std::path::absolute(&path).unwrap_or(path));
@@ -76,22 +84,24 @@ pub(super) fn start(common: &Common, screen: &Screen, start: RepairStart) -> Res
         base,
         limits: task.limits,
     };
+    let lock = DriverLock::take(&path)?;
     Journal::begin(&path, contract, Redactor::default())?;
     screen.say(&format!("repair run {name}: {}", path.display()));
-    drive(common, screen, &name, &path)
+    drive(common, screen, &name, &path, &lock)
 }
 
 /// Drives a run on.
 pub(super) fn resume(common: &Common, screen: &Screen, wanted: &str) -> Result<u8, Failure> {
     let (name, path) = find(common, wanted)?;
+    // Before a row says that it goes on, this process has the right to drive it.
+    let lock = DriverLock::take(&path)?;
     let (mut journal, run) = open(&path)?;
-    if run.ended.is_none() {
-        // Before a row says that it goes on, this process has the right to drive it.
-        drop(Journal::lock(&path)?);
-        journal.append(&Entry::Request(Request::Resume))?;
+    if run.ended.is_some() {
+        return ended(screen, &name, &path, &run);
     }
+    journal.append(&Entry::Request(Request::Resume))?;
     drop(journal);
-    drive(common, screen, &name, &path)
+    drive(common, screen, &name, &path, &lock)
 }
 
 /// Begins a run with the first rows of another one.
@@ -115,11 +125,12 @@ pub(super) fn fork(common: &Common, screen: &Screen, from: &str) -> Result<u8, F
     for folder in ["patches", "images", "results"] {
         copy_files(&from.join(folder), &path.join(folder))?;
     }
+    let lock = DriverLock::take(&path)?;
     let mut fork = journal.fork(seq, &path)?;
     fork.append(&Entry::Request(Request::Resume))?;
     drop(fork);
     screen.say(&format!("repair run {name}, from {from_name}: {}", path.display()));
-    drive(common, screen, &name, &path)
+    drive(common, screen, &name, &path, &lock)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {

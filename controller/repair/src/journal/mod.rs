@@ -1,7 +1,7 @@
 //! The journal of a repair run: the only place where its state is.
 //!
 //! Owns the rows, their chain of hashes and the file. Rows are appended and never changed. Any
-//! process may append a request; one at a time drives the run.
+//! process may append a request; the one with the [`crate::driver_lock`] drives the run.
 //!
 //! # Format, version 1
 //! An SQLite database with one table. `body` is an [`Entry`] as JSON; `hash` is SHA-256 of the hash
@@ -13,7 +13,6 @@ mod entry;
 mod fact;
 mod schema;
 
-use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -91,18 +90,6 @@ pub enum JournalError {
     /// An entry cannot be written as JSON.
     #[error("could not write an entry as JSON")]
     Json(#[source] serde_json::Error),
-    /// Another process drives the run.
-    #[error("another process drives this run")]
-    Driven,
-    /// The lock of the driver cannot be taken.
-    #[error("could not lock {path}")]
-    Lock {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
 }
 
 /// The journal of one run.
@@ -115,10 +102,6 @@ pub struct Journal {
     db: Connection,
     redactor: Redactor,
 }
-
-/// The right to drive a run, for as long as it is held. The kernel gives it back with the process.
-#[derive(Debug)]
-pub struct DriverLock(#[expect(dead_code, reason = "that it is held is what counts")] File);
 
 impl Journal {
     /// Begins a journal in a folder.
@@ -145,21 +128,6 @@ impl Journal {
         let path = path_in(folder);
         let db = schema::open(&path)?;
         Ok(Self { path, db, redactor })
-    }
-
-    /// Takes the right to drive the run.
-    ///
-    /// # Errors
-    /// Another process has it.
-    pub fn lock(folder: &Path) -> Result<DriverLock, JournalError> {
-        let path = folder.join("driver.lock");
-        let failed = |source| JournalError::Lock { path: path.clone(), source };
-        let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(DriverLock(file)),
-            Err(TryLockError::WouldBlock) => Err(JournalError::Driven),
-            Err(TryLockError::Error(source)) => Err(failed(source)),
-        }
     }
 
     /// Appends a row, secrets removed, and returns it.
@@ -241,7 +209,8 @@ fn path_in(folder: &Path) -> PathBuf {
     folder.join("journal.db")
 }
 
-fn now_ms() -> u64 {
+/// Returns the time in milliseconds since 1970.
+pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -58,6 +58,16 @@ pub enum BuildError {
     },
 }
 
+impl BuildError {
+    /// Tells whether what was built is to blame, and not the host.
+    pub fn blames_build(&self) -> bool {
+        match self {
+            Self::Failed { .. } | Self::Overdue(_) | Self::NoImage { .. } => true,
+            Self::Program(_) | Self::File { .. } => false,
+        }
+    }
+}
+
 impl RepairSetup {
     /// Builds what a work tree holds, in a sandbox, and keeps image and log. An image that lies there
     /// from before is no result: it is removed first.

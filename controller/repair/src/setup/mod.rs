@@ -8,7 +8,8 @@ mod test;
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use jig_model::PlaceName;
 use jig_model::command::{Command, PlanText, RecoverCommand, RecoverExtent, Reply};
@@ -22,6 +23,7 @@ pub use test::RigFailure;
 
 use crate::agents::RepairAgent;
 use crate::git::{Git, GitError};
+use crate::journal::now_ms;
 use crate::machine::RepairState;
 use crate::policy::Policy;
 use crate::redact::Redactor;
@@ -65,6 +67,23 @@ pub struct RepairSetup {
     pub search_path: OsString,
     /// Removes secrets from what agents see.
     pub redactor: Redactor,
+    /// Counts how often the board was flashed.
+    pub flashes: Flashes,
+}
+
+/// How often a real board was flashed since this was last asked.
+#[derive(Debug, Default)]
+pub struct Flashes(AtomicUsize);
+
+impl Flashes {
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number, and begins again with none.
+    pub fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
+    }
 }
 
 impl RepairSetup {
@@ -82,8 +101,7 @@ impl RepairSetup {
 
     /// Returns how long the run may still take.
     pub fn time_left(&self, run: &Run) -> Duration {
-        let allowed = run.contract.limits.wall_s.saturating_mul(1000);
-        Duration::from_millis(allowed.saturating_sub(run.driven_ms(now_ms())))
+        run.time_left(now_ms())
     }
 
     /// Makes the run's work tree where there is none, such as behind a fork: at the commit of the
@@ -121,10 +139,4 @@ impl RepairSetup {
             Err(refusal) => Err(RigFailure::refused(refusal)),
         }
     }
-}
-
-/// Returns the time in milliseconds since 1970.
-pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -62,18 +62,20 @@ impl PlanResult {
 
     /// Counts its tests. Where the target reported none, the plan is one test. `known` is the number
     /// of tests that another run had: a crash must not make tests disappear.
+    ///
+    /// A run that passed counts as passed with all its tests: whether they are all tests that there
+    /// are is for the proof to say.
     pub fn counts(&self, known: u64) -> TestCounts {
         let tests = &self.verdict.tests;
         let cases = tests.cases.len() as u64;
         let skipped = self.count(CaseStatus::Skip);
-        let seen = tests.planned.unwrap_or(0).max(cases).saturating_sub(skipped);
-        if seen == 0 && known == 0 {
-            return TestCounts { passed: u64::from(self.passed()), total: 1 };
+        let seen = tests.planned.unwrap_or(0).max(cases).saturating_sub(skipped).max(1);
+        if self.passed() {
+            return TestCounts { passed: seen, total: seen };
         }
-        let (total, passed) = (seen.max(known), self.count(CaseStatus::Pass));
-        // A failure that no test reports, such as a crash behind the last one, is one.
-        let failed_beside = !self.passed() && passed == total;
-        TestCounts { passed, total: total + u64::from(failed_beside) }
+        let total = seen.max(known);
+        // A failure that no test reports, such as a crash behind the last one, is one of a test.
+        TestCounts { passed: self.count(CaseStatus::Pass).min(total - 1), total }
     }
 
     /// Returns the line that shows the failure best.
@@ -104,13 +106,11 @@ impl PlanResult {
     pub fn for_proof(&self) -> PlanRun {
         let tests = &self.verdict.tests;
         let passed = tests.cases.iter().filter(|case| case.status == CaseStatus::Pass);
-        let reports = !tests.cases.is_empty();
         PlanRun {
             run: self.run.clone(),
             passed: self.passed(),
             planned: tests.planned,
-            // A plan without reported cases is one case.
-            executed: if reports { tests.cases.len() as u64 } else { 1 },
+            executed: tests.cases.len() as u64,
             skipped: self.count(CaseStatus::Skip),
             passes: passed.map(|case| case.name.clone()).collect(),
             // The rig judges a pass of another image as a failure of its own.

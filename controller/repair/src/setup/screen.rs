@@ -97,11 +97,8 @@ impl RepairSetup {
         }
         let built = match self.build(folder, &patch.with_extension("log")).await {
             Ok(built) => built,
-            Err(error @ (BuildError::Program(_) | BuildError::File { .. })) => {
-                return Err(error.into());
-            }
-            // It is the candidate that does not build.
-            Err(_) => return Ok(false),
+            Err(error) if error.blames_build() => return Ok(false),
+            Err(error) => return Err(error.into()),
         };
         for nth in 1.. {
             let result = self.try_out(&self.plan, &built.sha256, RunOptions::default()).await?;

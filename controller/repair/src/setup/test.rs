@@ -68,6 +68,9 @@ impl RepairSetup {
             image: Some(self.folder.image(image)),
             options,
         });
+        if self.rig.is_real() {
+            self.flashes.add();
+        }
         match self.rig.execute(command).await {
             Ok(Reply::Run(reply)) => Ok(PlanResult::of(reply, image)),
             Ok(_) => Err(RigFailure::new("the answer does not fit the command")),

@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 
 use crate::bundle::{BundlePart, bundle};
 use crate::drive::StepResult;
+use crate::journal::now_ms;
 use crate::limits::limit_reached;
 use crate::localise::SuspectLine;
 use crate::machine::{RepairEvent, RepairSubState};
 use crate::policy::may_write;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::{PlanResult, RepairSetup, now_ms};
+use crate::setup::{PlanResult, RepairSetup};
 use crate::steps::{failed, part_done};
 use crate::suspects::{FailureSeen, suspects};
 

@@ -28,9 +28,11 @@ impl From<RigFailure> for Unproven {
 }
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
-    let here: Vec<_> = run.attempts.iter().filter(|one| one.iteration == run.iteration).collect();
+    // No patch is proposed twice, so its identity names the candidate.
+    let patch = run.proposed.as_ref().map(|proposed| &proposed.patch);
+    let here: Vec<_> = run.attempts.iter().filter(|one| Some(&one.patch) == patch).collect();
     let Some(last) = here.last() else {
-        let why = "the iteration was not tested";
+        let why = "the candidate was not tested";
         return failed(RepairEvent::DecisionFailed, ErrorClass::AnalysisFailure, why);
     };
     let in_a_row = here.iter().rev().take_while(|one| one.signature.is_none()).count();
@@ -109,10 +111,14 @@ async fn rebuilt(
     let log = setup.folder.iteration(run.iteration).join("clean-build.log");
     let built = match setup.build(Path::new(&setup.folder.tree()), &log).await {
         Ok(built) => built,
-        Err(_) => return Ok((false, Vec::new())),
+        Err(error) if error.blames_build() => return Ok((false, Vec::new())),
+        Err(error) => return Err(other(&error)),
     };
     let changed = tree.changed_files().await.map_err(|error| other(&error))?;
-    // A build that writes its time into the image makes another one each time.
-    let same = built.sha256 == image || judged(setup, &setup.plan, &built.sha256).await?.passed;
+    // A build that writes its time into the image makes another one each time. On a real board an
+    // approval holds for one image alone.
+    let may_run = !(setup.rig.is_real() && setup.policy.approve_flash);
+    let same =
+        built.sha256 == image || may_run && judged(setup, &setup.plan, &built.sha256).await?.passed;
     Ok((same, changed))
 }

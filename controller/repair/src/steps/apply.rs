@@ -74,9 +74,7 @@ async fn commit(setup: &RepairSetup, run: &Run, id: &str) -> Result<String, GitE
         "{}\n\n{hypothesis}\n\nProposed in repair run {}, iteration {}.\n",
         run.contract.goal, setup.name, run.iteration
     );
-    let commit = tree.commit_all(&message).await?;
-    setup.git.set_branch(&format!("jig/repair/{}", setup.name), &commit).await?;
-    Ok(commit)
+    tree.commit_all(&message).await
 }
 
 /// Names files that exist near the ones that do not.

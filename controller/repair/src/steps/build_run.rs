@@ -7,7 +7,7 @@ use crate::journal::Fact;
 use crate::machine::RepairEvent;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::{BuildError, RepairSetup};
+use crate::setup::RepairSetup;
 use crate::steps::failed;
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
@@ -20,11 +20,9 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         }
         Err(error) => {
             let why = chain(&error);
-            let class = match error {
-                BuildError::Program(_) | BuildError::File { .. } => ErrorClass::UnhandledException,
-                BuildError::Failed { .. } | BuildError::Overdue(_) | BuildError::NoImage { .. } => {
-                    ErrorClass::BuildFailure
-                }
+            let class = match error.blames_build() {
+                true => ErrorClass::BuildFailure,
+                false => ErrorClass::UnhandledException,
             };
             let patch = run.proposed.as_ref().map(|p| p.patch.clone()).unwrap_or_default();
             let fact = Fact::Refused { patch, why: why.clone() };

@@ -5,11 +5,12 @@ use crate::convergence::{
     TestCounts, decide, handle_plateau,
 };
 use crate::drive::StepResult;
+use crate::journal::now_ms;
 use crate::limits::{LimitReached, limit_reached};
 use crate::machine::RepairEvent;
 use crate::proof::{Lack, proven};
-use crate::run::Run;
-use crate::setup::{RepairSetup, now_ms};
+use crate::run::{Attempt, Run};
+use crate::setup::RepairSetup;
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let rungs = setup.agents.len() as u64;
@@ -18,31 +19,28 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
 }
 
 /// Decides. `rungs` is the length of the ladder of agents.
+///
+/// A success needs both: the proof of the candidate, and a decision for success from the figures.
 fn next_event(
     run: &Run,
     rungs: u64,
     plateau: PlateauStrategy,
     now_ms: u64,
 ) -> (RepairEvent, String) {
-    // What another agent achieved says nothing of this one.
-    let tested = run.attempts.iter().filter(|one| one.strategy == run.strategy);
-    let history: Vec<TestCounts> = tested.map(|one| one.counts).collect();
     // The iteration behind the last allowed one is the first that is too late.
     let max = run.contract.limits.iterations.saturating_add(1);
     let counts = IterationCounts { current: run.iteration, max };
-    let decision = decide(&history, counts, &ConvergenceCriteria::default());
+    let decision = decide(&history(run), counts, &ConvergenceCriteria::default());
     let passed = run.attempts.last().is_some_and(|last| last.signature.is_none());
-    if passed && let Some(facts) = &run.proof {
-        match proven(facts) {
-            Ok(_) if decision.outcome == Some(ConvergenceOutcome::Success) => {
-                return (RepairEvent::Converged, decision.reason);
-            }
-            Ok(_) => {}
-            Err(lacks) if lacks.contains(&Lack::HealedItself) => {
-                return (RepairEvent::NoProgress, Lack::HealedItself.to_string());
-            }
-            Err(_) => {}
+    let proof = run.proof.as_ref().filter(|_| passed).map(proven);
+    match &proof {
+        Some(Ok(_)) if decision.outcome == Some(ConvergenceOutcome::Success) => {
+            return (RepairEvent::Converged, decision.reason);
         }
+        Some(Err(lacks)) if lacks.contains(&Lack::HealedItself) => {
+            return (RepairEvent::NoProgress, Lack::HealedItself.to_string());
+        }
+        _ => {}
     }
     let limit = limit_reached(run, now_ms).or_else(|| {
         let all = run.contract.limits.iterations;
@@ -51,26 +49,40 @@ fn next_event(
     if let Some(limit) = limit {
         return (RepairEvent::NoProgress, limit.to_string());
     }
-    if passed && let Some(Err(lacks)) = run.proof.as_ref().map(proven) {
+    if let Some(Err(lacks)) = proof {
         let lacks: Vec<_> = lacks.iter().map(ToString::to_string).collect();
         return (RepairEvent::Continue, format!("not proven: {}", lacks.join("; ")));
     }
-    let next_rung = run.strategy + 1 < rungs;
-    match decision.outcome {
-        None | Some(ConvergenceOutcome::Success) => (RepairEvent::Continue, decision.reason),
-        Some(_) if next_rung => (RepairEvent::StrategySwitched, decision.reason),
-        Some(ConvergenceOutcome::Failure | ConvergenceOutcome::Timeout) => {
-            (RepairEvent::NoProgress, decision.reason)
-        }
+    let event = match decision.outcome {
+        None | Some(ConvergenceOutcome::Success) => RepairEvent::Continue,
+        Some(_) if run.strategy + 1 < rungs => RepairEvent::StrategySwitched,
+        Some(ConvergenceOutcome::Failure | ConvergenceOutcome::Timeout) => RepairEvent::NoProgress,
         Some(ConvergenceOutcome::Plateaued | ConvergenceOutcome::ConvergedWithImprovement) => {
             let switches = u32::try_from(run.strategy).unwrap_or(u32::MAX);
-            let event = match handle_plateau(plateau, switches) {
+            match handle_plateau(plateau, switches) {
                 PlateauOutcome::HumanReview => RepairEvent::HumanReview,
                 PlateauOutcome::SuccessWithWarning => RepairEvent::AcceptedWithWarning,
                 PlateauOutcome::StrategySwitch => RepairEvent::StrategySwitched,
                 PlateauOutcome::Failure => RepairEvent::NoProgress,
-            };
-            (event, decision.reason)
+            }
         }
-    }
+    };
+    (event, decision.reason)
 }
+
+/// Returns the results of the agent whose turn it is: what another one achieved says nothing of it. A
+/// candidate that failed is one result, however often it passed before; one that passed shows by each
+/// of its runs that it is stable.
+fn history(run: &Run) -> Vec<TestCounts> {
+    let tested: Vec<_> = run.attempts.iter().filter(|one| one.strategy == run.strategy).collect();
+    let of_one_patch = |a: &&Attempt, b: &&Attempt| a.patch == b.patch;
+    let candidates = tested.chunk_by(of_one_patch).map(|runs| {
+        let failed = runs.iter().rposition(|one| one.signature.is_some());
+        &runs[failed.unwrap_or(0)..]
+    });
+    candidates.flatten().map(|one| one.counts).collect()
+}
+
+#[cfg(test)]
+#[path = "converge_tests.rs"]
+mod tests;

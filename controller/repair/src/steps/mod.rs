@@ -56,7 +56,12 @@ impl RepairStep for Step<'_> {
     }
 
     fn run<'a>(&'a self, run: &'a Run) -> StepFuture<'a> {
-        (self.work)(self.setup, run, self.part)
+        Box::pin(async move {
+            let mut result = (self.work)(self.setup, run, self.part).await;
+            let flashes = self.setup.flashes.take();
+            result.facts.extend(std::iter::repeat_n(Fact::Flashed, flashes));
+            result
+        })
     }
 }
 

@@ -8,14 +8,14 @@ use jig_model::chain;
 
 use crate::agents::{AgentBudget, Answer, PatchProposal, ProposalRequest};
 use crate::drive::StepResult;
-use crate::journal::{Fact, Proposed, Usage};
+use crate::journal::{Fact, Proposed, Usage, now_ms};
 use crate::limits::limit_reached;
 use crate::machine::RepairEvent;
 use crate::patch::Patch;
 use crate::policy::review;
 use crate::recovery::ErrorClass;
 use crate::run::Run;
-use crate::setup::{RepairSetup, now_ms};
+use crate::setup::{RepairSetup, ScreenError};
 use crate::steps::failed;
 
 /// Longest time for one answer.
@@ -79,7 +79,14 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         match setup.screen(run, usable.iter().map(|one| one.proposal.diff.as_str())).await {
             Ok(Some(index)) => Some(usable.swap_remove(index)),
             Ok(None) => None,
-            Err(failure) => return invalid(ErrorClass::UnhandledException, chain(&failure)),
+            Err(failure) => {
+                // The answer is lost and paid for.
+                let class = match failure {
+                    ScreenError::Rig(_) => ErrorClass::TestEnvFailure,
+                    _ => ErrorClass::UnhandledException,
+                };
+                return invalid(class, chain(&failure)).with(Fact::Used(usage));
+            }
         }
     } else {
         usable.into_iter().next()

@@ -4,12 +4,12 @@
 use jig_model::chain;
 
 use crate::drive::StepResult;
-use crate::journal::Fact;
-use crate::limits::limit_reached;
+use crate::journal::{Fact, now_ms};
+use crate::limits::{LimitReached, limit_reached};
 use crate::machine::RepairEvent;
 use crate::recovery::{RecoveryAction, recovery_of};
 use crate::run::Run;
-use crate::setup::{RepairSetup, now_ms};
+use crate::setup::RepairSetup;
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let end = |why: String| StepResult::of(RepairEvent::Unrecoverable, why);
@@ -19,6 +19,14 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     }
     let recovery = recovery_of(error.class, error.state, error.retries, run.applied.is_some());
     let (action, uses_iteration) = (recovery.action, recovery.uses_iteration);
+    let all = run.contract.limits.iterations;
+    if uses_iteration && run.iteration >= all {
+        return end(format!(
+            "{}; the last one ended with: {}",
+            LimitReached::Iterations(all),
+            run.why
+        ));
+    }
     let mut facts = vec![Fact::Recovered { action, uses_iteration }];
     let done = match action {
         RecoveryAction::CleanBuild => {
@@ -45,12 +53,12 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
             reset.map(|()| "the patch is taken back".to_owned())
         }
         RecoveryAction::GiveUp => {
-            return end(format!(
-                "{} in {} came {} times",
-                error.class,
-                error.state,
-                error.retries + 1
-            ));
+            // Why the run is here is the reason of the step that failed.
+            let times = error.retries + 1;
+            return end(match times {
+                1 => run.why.clone(),
+                _ => format!("{} ({} in {}, {times} times)", run.why, error.class, error.state),
+            });
         }
     };
     match done {

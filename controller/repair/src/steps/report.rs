@@ -64,14 +64,20 @@ pub fn exit_code(run: &Run) -> u8 {
             let is_proven = run.proof.as_ref().is_some_and(|facts| proven(facts).is_ok());
             if is_proven { exit::PASS } else { exit::INCONCLUSIVE }
         }
-        _ if class == Some(ErrorClass::TestEnvFailure) => exit::LAB,
         RepairState::Aborted if run.stop.is_some() => exit::CANCELLED,
+        _ if class == Some(ErrorClass::TestEnvFailure) => exit::LAB,
         RepairState::Aborted => exit::INCONCLUSIVE,
-        // Nothing was patched: there is no failure that could be repaired.
-        RepairState::Failure if run.baseline.is_none() && class.is_none() => exit::INCONCLUSIVE,
+        // There is no failure that could be repaired, or none any more.
+        RepairState::Failure if run.baseline.is_none() || base_passes(run) => exit::INCONCLUSIVE,
         RepairState::Failure => exit::FAIL,
         _ => exit::INCONCLUSIVE,
     }
+}
+
+/// Tells whether the base passed when the proof ran it again.
+fn base_passes(run: &Run) -> bool {
+    let reverted = run.proof.as_ref().and_then(|facts| facts.reverted.as_ref());
+    reverted.is_some_and(|reverted| reverted.passed)
 }
 
 pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
@@ -81,10 +87,10 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
     let is_proven = run.proof.as_ref().is_some_and(|facts| proven(facts).is_ok());
     let repaired = run.state == RepairState::Success && is_proven;
     let branch = format!("jig/repair/{}", setup.name);
-    if !repaired {
-        // What is no repair is kept as a patch, and is no branch of the user.
-        let removed = setup.git.remove_branch(&branch).await;
-        troubles.extend(removed.err().map(|error| chain(&error)));
+    // What is no repair is kept as a patch, and is no branch of the user.
+    if let Some(commit) = run.applied.as_ref().filter(|_| repaired) {
+        let made = setup.git.set_branch(&branch, commit).await;
+        troubles.extend(made.err().map(|error| chain(&error)));
     }
     if let Err(error) = remove_trees(setup).await {
         troubles.push(chain(&error));
@@ -138,7 +144,7 @@ fn document(setup: &RepairSetup, run: &Run, repaired: bool) -> RepairDocument {
         usage: run.usage,
         proof: run.proof.clone(),
         confidence,
-        duration_ms: crate::setup::now_ms().saturating_sub(run.begun_ms),
+        duration_ms: crate::journal::now_ms().saturating_sub(run.begun_ms),
     }
 }
 

@@ -30,9 +30,6 @@ pub(super) async fn run(setup: &RepairSetup, run: &Run) -> StepResult {
         let signature = result.signature();
         let run = result.run.clone();
         done.evidence = result.evidence();
-        if setup.rig.is_real() {
-            done.facts.push(Fact::Flashed);
-        }
         done.reason = match &signature {
             None => format!("passed {nth} times in a row"),
             Some(signature) if nth == 1 => format!("failed: {signature}"),

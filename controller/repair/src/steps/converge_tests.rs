@@ -1,0 +1,184 @@
+//! Tests of the decision that ends a run.
+
+use super::*;
+use crate::convergence::ExecutionMode;
+use crate::journal::{Contract, Digest, Entry, RepairLimits, Row, Usage};
+use crate::proof::{PASSES, PlanRun, ProofFacts};
+
+const CI: PlateauStrategy =
+    PlateauStrategy { mode: ExecutionMode::Ci, ci_accepts: true, max_strategy_switches: 2 };
+
+fn begun() -> Run {
+    let contract = Contract {
+        goal: String::new(),
+        task: String::new(),
+        base: String::new(),
+        limits: RepairLimits::default(),
+    };
+    let entry = Entry::Begun(contract);
+    Run::of(&[Row { seq: 1, time_ms: 0, entry, hash: Digest::default() }]).unwrap()
+}
+
+/// A run behind candidates with these passed tests, of four, in each of their runs.
+fn behind(candidates: &[&[u64]]) -> Run {
+    let mut run = begun();
+    run.iteration = candidates.len().max(1) as u64;
+    for (index, runs) in candidates.iter().enumerate() {
+        for &passed in *runs {
+            run.attempts.push(Attempt {
+                iteration: index as u64 + 1,
+                run: String::new(),
+                strategy: run.strategy,
+                patch: format!("patch-{index}"),
+                counts: TestCounts { passed, total: 4 },
+                // Never two in turns, which ends a run by itself.
+                signature: (passed < 4).then(|| format!("failure {index}")),
+            });
+        }
+    }
+    run
+}
+
+fn changed(mut run: Run, change: impl FnOnce(&mut Run)) -> Run {
+    change(&mut run);
+    run
+}
+
+fn plan_run(passed: bool) -> PlanRun {
+    PlanRun {
+        run: "r".to_owned(),
+        passed,
+        planned: None,
+        executed: 0,
+        skipped: 0,
+        passes: Vec::new(),
+        image_seen: true,
+    }
+}
+
+fn facts() -> ProofFacts {
+    ProofFacts {
+        baseline: plan_run(false),
+        runs: vec![plan_run(true); PASSES],
+        clean_build: true,
+        changed_protected: Vec::new(),
+        reverted: Some(plan_run(false)),
+        held_out: None,
+    }
+}
+
+/// A run behind candidates of which the last one passed, with what its proof has found.
+fn proved(candidates: &[&[u64]], facts: ProofFacts) -> Run {
+    changed(behind(candidates), |run| run.proof = Some(facts))
+}
+
+const PASSED: &[u64] = &[4, 4, 4];
+
+#[track_caller]
+fn decides(run: &Run, rungs: u64, event: RepairEvent, words: &str) {
+    let (found, reason) = next_event(run, rungs, CI, 0);
+    assert_eq!(found, event, "{reason}");
+    assert!(reason.contains(words), "{reason:?} has no {words:?}");
+}
+
+#[test]
+fn a_proven_candidate_is_a_success_in_any_iteration() {
+    decides(&proved(&[PASSED], facts()), 1, RepairEvent::Converged, "stable over 2");
+    decides(&proved(&[&[1], &[2], PASSED], facts()), 1, RepairEvent::Converged, "100.00 %");
+    let mut last = proved(&[PASSED], facts());
+    last.iteration = last.contract.limits.iterations;
+    decides(&last, 1, RepairEvent::Converged, "100.00 %");
+    // What was spent on the way takes no repair away.
+    last.usage = Usage { tokens: u64::MAX, micro_usd: u64::MAX };
+    decides(&last, 1, RepairEvent::Converged, "100.00 %");
+}
+
+#[test]
+fn nothing_else_is_a_success() {
+    decides(&behind(&[PASSED]), 1, RepairEvent::Continue, "100.00 %");
+    type Change = fn(&mut ProofFacts);
+    let lacking: [(Change, &str); 6] = [
+        (|facts| facts.clean_build = false, "not proven: a clean build"),
+        (|facts| facts.reverted = None, "not proven: the base was not run again"),
+        (|facts| facts.held_out = Some(plan_run(false)), "not proven: the held-out plan fails"),
+        (|facts| facts.runs[1] = plan_run(false), "not proven: the required tests passed 1 times"),
+        (|facts| facts.runs.clear(), "not proven: the required tests passed 0 times"),
+        (|facts| facts.changed_protected.push("a.ld".to_owned()), "not proven: a.ld is protected"),
+    ];
+    for (change, words) in lacking {
+        let mut facts = facts();
+        change(&mut facts);
+        decides(&proved(&[PASSED], facts), 1, RepairEvent::Continue, words);
+    }
+    // A proof of an earlier candidate says nothing of one that fails.
+    decides(&proved(&[PASSED, &[3]], facts()), 1, RepairEvent::Continue, "next iteration");
+    // An iteration beyond the limit is none, whatever it shows.
+    let mut late = proved(&[PASSED], facts());
+    late.iteration = late.contract.limits.iterations + 1;
+    decides(&late, 1, RepairEvent::NoProgress, "all 10 iterations are done");
+}
+
+#[test]
+fn a_base_that_passes_again_ends_the_run_and_blames_no_code() {
+    let healed = ProofFacts { reverted: Some(plan_run(true)), ..facts() };
+    decides(&proved(&[PASSED], healed), 2, RepairEvent::NoProgress, "the base passes without");
+}
+
+#[test]
+fn limits_end_a_run_that_is_not_proven() {
+    let unproven = || proved(&[PASSED], ProofFacts { clean_build: false, ..facts() });
+    let last = changed(unproven(), |run| run.iteration = 10);
+    decides(&last, 2, RepairEvent::NoProgress, "all 10 iterations are done");
+    let spent = changed(unproven(), |run| run.usage.tokens = 200_000);
+    decides(&spent, 2, RepairEvent::NoProgress, "200000 tokens of 200000");
+    let now = RepairLimits::default().wall_s * 1000;
+    assert_eq!(next_event(&behind(&[&[1]]), 1, CI, now - 1).0, RepairEvent::Continue);
+    assert_eq!(next_event(&behind(&[&[1]]), 1, CI, now).0, RepairEvent::NoProgress);
+}
+
+#[test]
+fn a_candidate_that_fails_once_is_one_result_that_failed() {
+    // By its single runs, the figures of this one candidate would be a failure that repeats.
+    decides(&behind(&[&[4, 4, 0]]), 2, RepairEvent::Continue, "next iteration");
+    assert_eq!(history(&behind(&[&[4, 4, 0]])), [TestCounts { passed: 0, total: 4 }]);
+    assert_eq!(history(&behind(&[&[2], PASSED])).len(), 4);
+}
+
+#[test]
+fn an_agent_that_does_not_get_on_is_followed_by_the_next_one() {
+    let stuck: &[&[u64]] = &[&[0], &[0], &[0]];
+    decides(&behind(stuck), 2, RepairEvent::StrategySwitched, "failure rate 100.00 %");
+    decides(&behind(stuck), 1, RepairEvent::NoProgress, "failure rate 100.00 %");
+    // The next agent begins with no history.
+    let mut switched = behind(stuck);
+    switched.strategy = 1;
+    decides(&switched, 2, RepairEvent::Continue, "next iteration");
+}
+
+#[test]
+fn a_plateau_is_decided_by_the_mode_once_no_agent_is_left() {
+    let plateau = changed(behind(&[&[3], &[3], &[3], &[3]]), |run| run.iteration = 7);
+    let event = |mode, strategy| {
+        let mut run = plateau.clone();
+        run.strategy = strategy;
+        run.attempts.iter_mut().for_each(|one| one.strategy = strategy);
+        next_event(&run, 2, PlateauStrategy::of(mode), 0).0
+    };
+    use ExecutionMode::{Auto, Ci, Interactive};
+    for mode in [Auto, Ci, Interactive] {
+        assert_eq!(event(mode, 0), RepairEvent::StrategySwitched, "{mode}");
+    }
+    assert_eq!(event(Ci, 1), RepairEvent::AcceptedWithWarning);
+    assert_eq!(event(Interactive, 1), RepairEvent::HumanReview);
+    assert_eq!(event(Auto, 1), RepairEvent::StrategySwitched);
+    assert_eq!(event(Auto, 2), RepairEvent::NoProgress);
+}
+
+#[test]
+fn two_failures_in_turns_end_a_run() {
+    let mut run = behind(&[&[1], &[2], &[1], &[2]]);
+    for (index, one) in run.attempts.iter_mut().enumerate() {
+        one.signature = Some(format!("failure {}", index % 2));
+    }
+    decides(&run, 2, RepairEvent::NoProgress, "alternate");
+}
