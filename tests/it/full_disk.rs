@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::manifest::elf;
 use crate::workshop::{DEADLINE, Slot, Started, Workshop, tied, until};
 
-const NAMESPACES: [&str; 3] = ["--user", "--map-root-user", "--mount"];
+pub(crate) const NAMESPACES: [&str; 3] = ["--user", "--map-root-user", "--mount"];
 
 /// Mounts a disk of 4 MiB on the first argument, runs the rest, and copies what is on the disk
 /// to the second: the disk goes with its last process.
@@ -27,7 +27,7 @@ exit $code
 "#;
 
 /// Tells whether this user may mount in a namespace; says so if not.
-fn may_mount() -> bool {
+pub(crate) fn may_mount() -> bool {
     let mut trial = Command::new("unshare");
     trial.args(NAMESPACES).args(["mount", "-t", "tmpfs", "none", "/mnt"]);
     let may = trial.stdin(Stdio::null()).output();

@@ -55,13 +55,13 @@ fn emulated(workshop: &Workshop, board: &str) {
 }
 
 /// A board that another process serves, and a rig that has it as a real one.
-struct Served {
+pub(crate) struct Served {
     server: Started,
     _slot: Slot,
 }
 
 impl Served {
-    fn start(workshop: &Workshop, board: &str) -> Self {
+    pub(crate) fn start(workshop: &Workshop, board: &str) -> Self {
         let slot = Slot::take();
         let mut command = workshop.jig(["probe", "serve", "--json", "-b", board]);
         command.stdout(Stdio::piped()).stderr(Stdio::null());

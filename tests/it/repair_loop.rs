@@ -6,11 +6,8 @@ use std::path::PathBuf;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::repair_project::{RING, RepairProject};
+use crate::repair_project::{MEND, RING, RepairProject};
 use crate::workshop::{Ran, Slot, Started, Workshop, ran, side_by_side, until};
-
-const MEND: &str =
-    "sed -i 's/count > 8/count >= 8/' src/ring.c; echo HYPOTHESIS: the bound is one too high";
 
 /// Runs `jig --json repair` with a task.
 fn repair(project: &RepairProject<'_>, agents: &str, script: Option<&str>) -> Ran {

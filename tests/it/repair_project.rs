@@ -84,6 +84,10 @@ goal = "every case passes"
 actions = [{ deploy = true }, { power = "cycle" }, { wait_for_results = true }]
 "#;
 
+/// What an agent runs that repairs the project.
+pub(crate) const MEND: &str =
+    "sed -i 's/count > 8/count >= 8/' src/ring.c; echo HYPOTHESIS: the bound is one too high";
+
 /// The project in a workshop.
 pub(crate) struct RepairProject<'w> {
     pub(crate) workshop: &'w Workshop,
